@@ -1,0 +1,101 @@
+# paceline: make, make demo, test, bench, lint, asan, deps, clean. One file, no recursion.
+
+BUILD := build
+CXX ?= g++
+CXXSTD := -std=c++20
+OPT ?= -O3 -g1
+WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-restrict -Wno-missing-field-initializers
+
+PYTHON := .venv/bin/python3
+# Open MPI refuses to start ranks for root unless told; CI and containers are root.
+ifeq ($(shell id -u),0)
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+endif
+
+.PHONY: all test unit-test rank-test cli-test python-test asan bench lint format demo deps clean
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(BUILD)/paceline
+
+# ---- what this machine has ------------------------------------------------------------------
+# Targets that build read the probed configuration; the others must work without it.
+ifneq ($(filter-out deps clean format,$(or $(MAKECMDGOALS),all)),)
+-include $(BUILD)/config.mk
+endif
+
+# Installs only where the probe finds something missing.
+$(BUILD)/config.mk: tools/probe.sh tools/deps.sh
+	@mkdir -p $(BUILD)
+	@tools/probe.sh > $@ 2> $(BUILD)/probe.log || { tools/deps.sh && tools/probe.sh > $@; }
+	@cat $(BUILD)/probe.log
+
+# ---- sources --------------------------------------------------------------------------------
+LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) $(wildcard mpi/*.cpp)
+UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
+BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
+ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
+HEADERS := $(wildcard src/*/*.h mpi/*.h tests/*/*.h bench/*/*.h)
+
+INCLUDES := -Isrc -I.
+CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
+  $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
+LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) -lm
+
+LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o)
+UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o)
+BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o)
+
+$(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS)
+$(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
+$(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
+
+$(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
+
+# The version that every file of results names: the commit, and whether the tree had changes.
+$(BUILD)/version.h: FORCE
+	@mkdir -p $(BUILD)
+	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
+	  printf '#pragma once\n#define PACELINE_VERSION "%s"\n#define PACELINE_COMPILER "%s"\n' \
+	  "$$v" "$$($(CXX) --version | head -n 1)" > $@.new; \
+	  cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+FORCE:
+$(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: $(BUILD)/version.h
+$(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: INCLUDES += -I$(BUILD)
+
+$(BUILD)/paceline: $(BUILD)/obj/src/main.o $(LIB_OBJECTS)
+	$(CXX) -fopenmp -pthread $^ $(LIBS) -o $@
+
+$(BUILD)/unit_tests: $(UNIT_OBJECTS) $(LIB_OBJECTS)
+	$(CXX) -fopenmp -pthread $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
+
+$(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
+	$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
+
+# ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o)
+
+$(BUILD)/asan/%.o: %.cpp $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS_ALL) -O1 -g1 $(ASAN) -MMD -MP -c $< -o $@
+
+$(BUILD)/unit_tests_asan: $(ASAN_OBJECTS)
+	$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
+
+asan: $(BUILD)/unit_tests_asan
+	ASAN_OPTIONS=detect_leaks=0 $<
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# ---- tests ------------------------------------------------------------------------------------
+test: unit-test python-test
+
+unit-test: $(BUILD)/unit_tests
+	$<
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,1 @@
+"""Tables and figures from paceline's result files: python3 -m analysis --help."""

@@ -1,0 +1,76 @@
+"""The command line: python3 -m analysis tables|figures FILES... --output PATH."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+WRONG_USE = 2
+CANNOT_RUN = 3
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        fail(f"{message} (see python3 -m analysis --help)", WRONG_USE)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    print(f"analysis: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = Parser(prog="analysis", description="Tables and figures from paceline's result files.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="tables|figures")
+    tables = verbs.add_parser(
+        "tables",
+        help="one row per case: phases with their intervals, rates and memory",
+        description="Writes one table with a row per case.",
+    )
+    tables.add_argument(
+        "--format",
+        choices=["markdown", "latex", "csv"],
+        help="default: by PATH's extension, .md, .tex or .csv; csv has every factor as a column",
+    )
+    figures = verbs.add_parser(
+        "figures",
+        help="step time by phase; step time from cold, where warm-up was recorded",
+        description="Draws step time by phase and, where warm-up was recorded, every step from "
+        "cold.",
+    )
+    for verb, output in [
+        (tables, "the file to write"),
+        (figures, "NAME.svg or NAME.png (the second figure is NAME-warmup), or a folder for both"),
+    ]:
+        verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file (.h5)")
+        verb.add_argument("--output", required=True, metavar="PATH", type=Path, help=output)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse(arguments)
+    try:
+        from analysis import figures, results, tables
+    except ModuleNotFoundError as error:
+        fail(
+            f"the Python package {error.name} is missing: run 'make deps', "
+            "then .venv/bin/python3 -m analysis",
+            CANNOT_RUN,
+        )
+    try:
+        if options.verb == "tables":
+            form = tables.format_for(options.output, options.format)
+            written = tables.write(results.read(options.files), options.output, form)
+        else:
+            targets = figures.targets_for(options.output)
+            written = figures.write(results.read(options.files), targets)
+    except results.ResultError as error:
+        fail(str(error), WRONG_USE)
+    except OSError as error:
+        fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", WRONG_USE)
+    for path in written:
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

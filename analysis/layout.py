@@ -1,0 +1,120 @@
+"""What both figures share: cases in panels, and a sheet with its heading and caption."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis import style
+from analysis.results import Results
+from analysis.words import case_label, label, text
+
+# Factors worth a place in the heading when every case has them alike.
+HEADLINE = (
+    "size", "context", "batch_size", "precision", "attention", "exec", "mode", "device", "ranks",
+)  # fmt: skip
+# A factor that splits a sweep into panels, the first of these that does.
+PANEL_FACTORS = ("size", "context")
+# What cases are called where no factor tells them apart.
+FALLBACK = ("size", "context", "batch_size")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Cases that stand together: those of one size, or of one context, or all."""
+
+    title: str
+    note: str
+    names: list[str]  # of the factors that tell its rows apart
+    rows: list[int]  # of Results.frame
+    labels: list[list[str]]  # [row][name]
+
+
+def panels_of(results: Results) -> list[Panel]:
+    names = results.varying or [name for name in FALLBACK if name in results.factors]
+    values = results.frame[names].map(text)
+    by = panel_factor(names, values)
+    if by is None:
+        labels = values.to_numpy().tolist()
+        return [Panel("", "", names, list(range(len(values))), labels)]
+    rest = [name for name in names if name != by]
+    return [
+        Panel(
+            title=value if by == "size" else f"{label(by)} {value}",
+            note=results.implied.get(value, "") if by == "size" else "",
+            names=rest,
+            rows=list(group.index),
+            labels=group[rest].to_numpy().tolist(),
+        )
+        for value, group in values.groupby(by, sort=False)
+    ]
+
+
+def panel_factor(names: Sequence[str], values: pd.DataFrame) -> str | None:
+    """A factor by which at least two panels have several rows each, or nothing."""
+    for name in PANEL_FACTORS:
+        if name in names and values[name].nunique() > 1 and values[name].value_counts().min() > 1:
+            return name
+    return None
+
+
+def time_unit(seconds: pd.Series) -> tuple[str, float]:
+    """Milliseconds, unless every case takes seconds; and how many of it a second has."""
+    return ("s", 1.0) if seconds.min() >= 1 and seconds.max() >= 10 else ("ms", 1e3)
+
+
+class Sheet:
+    """A figure of a given body, in inches, between its heading and its caption."""
+
+    def __init__(
+        self,
+        results: Results,
+        title: str,
+        notes: Sequence[str],
+        body: tuple[float, float],
+        legend: Sequence[tuple[str, str]],
+    ) -> None:
+        width, height = body
+        wide = width - 2 * style.MARGIN
+        constants = [name for name in HEADLINE if name in results.constant]
+        shared = case_label(constants, [results.constant[name] for name in constants])
+        subtitle = style.wrap(shared, wide, style.TEXT)
+        caption = [
+            line
+            for note in [*notes, *sources(results)]
+            for line in style.wrap(note, wide, style.TINY)
+        ]
+        self.body_top = (
+            style.MARGIN + 0.30 + len(subtitle) * style.LINE + (0.30 if legend else 0.0) + 0.16
+        )
+        caption_top = self.body_top + height
+        total = caption_top + 0.12 + len(caption) * style.LINE * 0.86 + style.MARGIN * 0.8
+        self.page = style.page(width, total)
+        self.figure = self.page.figure
+        self._draw_heading(title, subtitle, legend)
+        for index, line in enumerate(caption):
+            top = caption_top + 0.12 + index * style.LINE * 0.86
+            self.page.text(style.MARGIN, top, line, fontsize=style.TINY)
+
+    def _draw_heading(
+        self, title: str, subtitle: Sequence[str], legend: Sequence[tuple[str, str]]
+    ) -> None:
+        left, top = style.MARGIN, style.MARGIN
+        self.page.text(left, top, title, fontsize=style.TITLE, weight="bold", color=style.INK)
+        top += 0.30
+        for line in subtitle:
+            self.page.text(left, top, line, fontsize=style.TEXT)
+            top += style.LINE
+        top += 0.08
+        for word, color in legend:
+            self.page.swatch(left, top + 0.015, 0.12, color)
+            self.page.text(left + 0.19, top, word, fontsize=style.TEXT, color=style.INK)
+            left += 0.19 + style.text_width(word) + 0.22
+
+
+def sources(results: Results) -> list[str]:
+    """One line a file: how its numbers were made."""
+    return [
+        f"{run.origin}: {run.command}" ("" if run.complete else " (not completed)")
+        for run in results.runs
+    ]

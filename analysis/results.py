@@ -1,0 +1,249 @@
+"""Reading result files (schema 1) of the `model` experiment.
+
+Statistics are computed once, by paceline: this module only reads /summary, and /cases for what
+/summary has no room for (every sample of every rank).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+
+from analysis.words import label, text
+
+EXPERIMENT = "model"
+SCHEMA_VERSION = 1
+PHASES = ("forward", "backward", "optimizer", "step")
+
+# Attributes of a case that are not factors of the sweep.
+NOT_FACTORS = {
+    "status", "reason", "stop_reason", "created", "slurm_job_id", "array_task", "restart",
+}  # fmt: skip
+# The order in which people name a case; what is not listed follows by name.
+FACTOR_ORDER = (
+    "size", "d_model", "d_ff", "layers", "heads", "vocab", "context", "batch_size",
+    "global_batch", "precision", "attention", "fp32_attention", "exec", "mode", "recompute",
+    "timing", "device", "ranks", "threads", "warmup", "steps",
+)  # fmt: skip
+# Factors that another one implies: no news beside it.
+IMPLIED_BY = {
+    "d_model": "size", "d_ff": "size", "layers": "size", "heads": "size", "parameters": "size",
+    "global_batch": "batch_size",
+}  # fmt: skip
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+class ResultError(Exception):
+    """What is wrong with a file or an argument, as one line for its user."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One file: where its numbers come from."""
+
+    path: Path
+    command: str
+    software_version: str
+    created: str
+    hardware: str  # the devices' names
+    complete: bool
+
+    @property
+    def software(self) -> str:
+        return f"paceline {self.software_version}".strip()
+
+    @property
+    def origin(self) -> str:
+        return ", ".join(part for part in (self.software, self.created, self.hardware) if part)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Seconds by phase, each [rank, repetition]; `warmup` begins with the first step from cold."""
+
+    warmup: dict[str, np.ndarray] = field(default_factory=dict)
+    measured: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    runs: list[Run]
+    frame: pd.DataFrame  # a row per case: /summary, times in seconds
+    units: dict[str, str]  # of the columns of `frame`
+    factors: list[str]
+    samples: list[Samples]  # by row of `frame`
+
+    @property
+    def varying(self) -> list[str]:
+        """Factors that tell cases apart, less those that another one of them implies."""
+        differ = [name for name in self.factors if self.frame[name].map(text).nunique() > 1]
+        return [name for name in differ if not self._implied(name, differ)]
+
+    @property
+    def constant(self) -> dict[str, str]:
+        """Factors that are the same in every case, as text; those left empty are not named."""
+        values = {name: self.frame[name].map(text) for name in self.factors}
+        return {
+            name: column.iloc[0]
+            for name, column in values.items()
+            if column.nunique() == 1 and column.iloc[0]
+        }
+
+    @property
+    def implied(self) -> dict[str, str]:
+        """By size: the dimensions it stands for, where sizes differ."""
+        names = [n for n in self.factors if IMPLIED_BY.get(n) == "size" and n not in self.varying]
+        names = [name for name in names if name not in self.constant]
+        if "size" not in self.varying:
+            return {}
+        first = self.frame.drop_duplicates("size").set_index("size")
+        return {
+            text(size): ", ".join(f"{label(name)} {text(row[name])}" for name in names)
+            for size, row in first.iterrows()
+        }
+
+    @property
+    def phases(self) -> list[str]:
+        """Those of PHASES that were measured in any case."""
+        return [
+            phase
+            for phase in PHASES
+            if f"{phase}_median_s" in self.frame and self.frame[f"{phase}_median_s"].notna().any()
+        ]
+
+    @property
+    def repetitions(self) -> str:
+        """How many steps were measured: "10", or "8 to 12" where cases differ."""
+        tables = [values for case in self.samples for values in case.measured.values()]
+        counts = sorted({values.shape[1] for values in tables if values.size}) or [0]
+        low, high = counts[0], counts[-1]
+        return str(low) if low == high else f"{low} to {high}"
+
+    def _implied(self, name: str, differ: Sequence[str]) -> bool:
+        by = IMPLIED_BY.get(name)
+        return by in differ and self.frame.groupby(by)[name].nunique().max() == 1
+
+
+def read(paths: Sequence[Path]) -> Results:
+    """All cases of all files, in the files' order. Throws ResultError naming the file."""
+    parts = [read_file(path) for path in paths]
+    frames = [part.frame for part in parts]
+    if len(parts) > 1:
+        stems = [path.stem for path in paths]
+        names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+        frames = [frame.assign(file=name) for frame, name in zip(frames, names, strict=True)]
+    frame = pd.concat(frames, ignore_index=True)
+    known = {"file"}.union(*(part.factors for part in parts))
+    samples = [samples for part in parts for samples in part.samples]
+    factors = in_order(known & set(frame.columns))
+    order = side_by_side(frame, factors)
+    return Results(
+        runs=[run for part in parts for run in part.runs],
+        frame=frame.iloc[order].reset_index(drop=True),
+        units={name: unit for part in parts for name, unit in part.units.items()},
+        factors=factors,
+        samples=[samples[row] for row in order],
+    )
+
+
+def side_by_side(frame: pd.DataFrame, factors: Sequence[str]) -> list[int]:
+    """Rows in their order, but the same case of several files together."""
+    names = [name for name in factors if name != "file"]
+    keys = [tuple(map(text, row)) for row in frame[names].itertuples(index=False)]
+    first = {key: row for row, key in reversed(list(enumerate(keys)))}
+    return sorted(range(len(keys)), key=lambda row: first[keys[row]])
+
+
+def in_order(factors: set[str]) -> list[str]:
+    """Known ones first; `file`, which runs are compared by, last."""
+    listed = [name for name in FACTOR_ORDER if name in factors]
+    last = factors & {"file"}
+    return [*listed, *sorted(factors - set(listed) - last), *last]
+
+
+def read_file(path: Path) -> Results:
+    try:
+        with h5py.File(path, "r") as file:
+            check(path, file)
+            return from_file(path, file)
+    except FileNotFoundError:
+        raise ResultError(f"{path}: no such file") from None
+    except PermissionError:
+        raise ResultError(f"{path}: cannot be read: permission denied") from None
+    except OSError:
+        raise ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one") from None
+    except (KeyError, RuntimeError) as error:
+        raise ResultError(f"{path}: cannot be read: {error}") from None
+
+
+def check(path: Path, file: h5py.File) -> None:
+    if text(file.attrs.get("schema")) != "paceline":
+        raise ResultError(f"{path}: not a paceline result file")
+    version = text(file.attrs.get("schema_version"))
+    if version != str(SCHEMA_VERSION):
+        raise ResultError(f"{path}: schema version {version}; this reads {SCHEMA_VERSION}")
+    experiment = text(file.attrs.get("experiment"))
+    if experiment != EXPERIMENT:
+        raise ResultError(f"{path}: no {EXPERIMENT} cases: its experiment is '{experiment}'")
+    if len(file.get("summary", ())) == 0 or len(next(iter(file["summary"].values()))) == 0:
+        raise ResultError(f"{path}: no {EXPERIMENT} cases")
+
+
+def from_file(path: Path, file: h5py.File) -> Results:
+    frame, units = read_summary(path, file["summary"])
+    for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
+        if name not in frame:  # no case was measured
+            frame[name] = np.nan
+    cases = dict(file.get("cases", {}))
+    factors = {name for case in cases.values() for name in case.attrs} - NOT_FACTORS
+    factors = in_order(factors & set(frame.columns))
+    run = Run(
+        path=path,
+        command=text(file.attrs.get("command", "")),
+        software_version=text(file.attrs.get("software_version", "")),
+        created=text(file.attrs.get("created", "")),
+        hardware=hardware(file),
+        complete=bool(file.attrs.get("complete", True)),
+    )
+    return Results([run], frame, units, factors, samples_by_row(frame, cases))
+
+
+def hardware(file: h5py.File) -> str:
+    """The devices of all ranks, each model once: "2 × NVIDIA H200"."""
+    if "ranks/device" not in file:
+        return ""
+    names = Counter(file["ranks/device"].asstr()[:])
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in names.items())
+
+
+def read_summary(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
+    """/summary with times in seconds, and every column's unit."""
+    columns, units = {}, {}
+    for name, dataset in group.items():
+        values = dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:]
+        unit = text(dataset.attrs.get("unit", ""))
+        if unit in SECONDS:
+            values, unit = values * SECONDS[unit], "s"
+        columns[name], units[name] = values, unit
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ResultError(f"{path}: the columns of /summary differ in length")
+    return pd.DataFrame(columns), units
+
+
+def samples_by_row(frame: pd.DataFrame, cases: dict[str, h5py.Group]) -> list[Samples]:
+    """The samples of each row's case."""
+    return [read_samples(cases[name]) if name in cases else Samples() for name in frame["case"]]
+
+
+def read_samples(case: h5py.Group) -> Samples:
+    return Samples(
+        **{
+            field: {phase: dataset[:] for phase, dataset in case.get(group, {}).items()}
+            for field, group in (("warmup", "samples_warmup"), ("measured", "samples"))
+        }
+    )

@@ -1,0 +1,123 @@
+"""How figures look: colours that colour-blind readers tell apart, sizes in inches, spare axes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.textpath import TextPath
+
+# Okabe and Ito's palette (2008).
+PHASES = {"forward": "#0072B2", "backward": "#E69F00", "optimizer": "#009E73"}
+ON_PHASES = {"forward": "white", "backward": "#1B1F24", "optimizer": "white"}
+RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+NO_PHASES = "#8A94A0"  # a step whose phases were not measured
+CROWD = "#A9B2BC"  # ranks too many for colours
+ALARM, ALARM_PALE = "#B5400B", "#FBEBE2"
+INK, FAINT, GRID, SHADE = "#1B1F24", "#5A6470", "#DFE3E8", "#F1F3F5"
+
+STATUS_WORDS = {"oom": "out of memory"}
+
+TITLE, HEAD, TEXT, SMALL, TINY = 13.0, 10.5, 9.0, 8.0, 7.5  # points
+MARGIN = 0.30  # inches
+LINE = 0.19  # inches: a line of SMALL text
+
+SETTINGS = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
+    "font.size": TEXT,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "axes.labelsize": SMALL,
+    "axes.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "hatch.linewidth": 0.6,
+    # Text stays text: it can be searched, and the same input gives the same file.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "paceline",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A figure that is laid out in inches from its top left corner."""
+
+    figure: Figure
+    width: float
+    height: float
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        return self.figure.add_axes(
+            (
+                left / self.width,
+                1 - (top + height) / self.height,
+                width / self.width,
+                height / self.height,
+            )
+        )
+
+    def heading(self, left: float, top: float, title: str, note: str) -> None:
+        self.text(left, top, title, fontsize=HEAD, weight="bold", color=INK)
+        self.text(left + text_width(title, HEAD, "bold") + 0.12, top + 0.03, note)
+
+    def swatch(self, left: float, top: float, side: float, color: str) -> None:
+        corner = (left / self.width, 1 - (top + side) / self.height)
+        square = Rectangle(corner, side / self.width, side / self.height, color=color, lw=0)
+        self.figure.add_artist(square)
+
+    def text(self, left: float, top: float, words: str, **style: object) -> None:
+        place = {"ha": "left", "va": "top", "fontsize": SMALL, "color": FAINT} | style
+        self.figure.text(left / self.width, 1 - top / self.height, words, **place)
+
+
+def page(width: float, height: float) -> Page:
+    return Page(plt.figure(figsize=(width, height), facecolor="white"), width, height)
+
+
+def text_width(words: str, size: float = TEXT, weight: str = "normal") -> float:
+    """Inches that `words` take in a line, and a little more: renderers round letters up."""
+    if not words.strip():
+        return 0.0
+    properties = matplotlib.font_manager.FontProperties(size=size, weight=weight)
+    return TextPath((0, 0), words, prop=properties).get_extents().x1 * 1.05 / 72
+
+
+def widest(words: Sequence[str], size: float = TEXT) -> float:
+    return max((text_width(word, size) for word in words), default=0.0)
+
+
+def wrap(words: str, width: float, size: float = SMALL) -> list[str]:
+    """Lines of `words` that fit in `width` inches; a word that is wider has a line of its own."""
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def shorten(words: str, width: float, size: float = SMALL) -> str:
+    """`words`, cut to `width` inches with an ellipsis."""
+    if text_width(words, size) <= width:
+        return words
+    while words and text_width(words + "…", size) > width:
+        words = words[:-1]
+    return words.rstrip(" .,;:/") + "…"

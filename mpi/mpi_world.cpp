@@ -1,0 +1,174 @@
+#include "mpi/mpi_world.h"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
+#include "mpi/check.h"
+
+namespace paceline {
+
+namespace {
+
+// The cores that this node's ranks may use together: a launcher may bind each to its own.
+int count_usable_cores(MPI_Comm node) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  cpu_set_t all;
+  MPI_CHECK(MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BOR, node));
+  return CPU_COUNT(&all);
+}
+
+// srun without PMI support starts every task as a world of its own.
+void check_launcher(int size) {
+  const char* step = std::getenv("SLURM_STEP_ID");
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  const bool under_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr &&
+                            std::getenv("OMPI_MCA_orte_hnp_uri") != nullptr;
+  if (step == nullptr || tasks == nullptr || under_mpirun || std::atoi(tasks) <= 1) return;
+  if (size != 1) return;
+  throw EnvironmentError("srun started " + std::string(tasks) +
+                         " tasks but MPI sees 1 rank: use srun --mpi=pmix, or an MPI built with "
+                         "Slurm's PMI");
+}
+
+class MpiWorld final : public World {
+ public:
+  MpiWorld(int* argc, char*** argv);
+  ~MpiWorld() override;
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] int local_rank() const override { return local_rank_; }
+  [[nodiscard]] int local_size() const override { return local_size_; }
+  [[nodiscard]] int usable_cores() const override { return usable_cores_; }
+  [[nodiscard]] std::string host() const override;
+  [[nodiscard]] std::string library() const override;
+
+  void barrier() override;
+  [[nodiscard]] Status agree(Status mine) override;
+  [[nodiscard]] double max(double mine) override;
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override;
+  [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
+  [[noreturn]] void abort(ExitCode code) override;
+
+ private:
+  // A communicator of its own, so that control never meets data.
+  MPI_Comm control_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  int usable_cores_ = 1;
+};
+
+MpiWorld::MpiWorld(int* argc, char*** argv) {
+  int provided = 0;
+  MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
+  MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_rank(control_, &rank_));
+  MPI_CHECK(MPI_Comm_size(control_, &size_));
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_split_type(control_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
+  MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
+  MPI_CHECK(MPI_Comm_size(node, &local_size_));
+  usable_cores_ = count_usable_cores(node);
+  MPI_CHECK(MPI_Comm_free(&node));
+  try {
+    if (provided < MPI_THREAD_MULTIPLE) {
+      throw EnvironmentError("this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
+    }
+    check_launcher(size_);
+  } catch (...) {
+    MPI_Comm_free(&control_);
+    MPI_Finalize();
+    throw;
+  }
+}
+
+MpiWorld::~MpiWorld() {
+  MPI_Comm_free(&control_);
+  MPI_Finalize();
+}
+
+std::string MpiWorld::host() const {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+  int length = 0;
+  MPI_CHECK(MPI_Get_processor_name(name.data(), &length));
+  return {name.data(), static_cast<std::size_t>(length)};
+}
+
+std::string MpiWorld::library() const {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_CHECK(MPI_Get_library_version(text.data(), &length));
+  // "Open MPI v4.1.4, package: ..., ident: ...": the first part says it.
+  const std::string all(text.data(), static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+void MpiWorld::barrier() { MPI_CHECK(MPI_Barrier(control_)); }
+
+Status MpiWorld::agree(Status mine) {
+  int worst = static_cast<int>(mine);
+  MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
+  return static_cast<Status>(worst);
+}
+
+double MpiWorld::max(double mine) {
+  MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
+  return mine;
+}
+
+std::vector<std::string> MpiWorld::gather(const std::string& mine) {
+  const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
+  const auto length = static_cast<int>(mine.size());
+  std::vector<int> lengths(n);
+  MPI_CHECK(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, control_));
+  std::vector<int> offsets(n);
+  std::size_t total = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    offsets[r] = static_cast<int>(total);
+    total += static_cast<std::size_t>(lengths[r]);
+  }
+  if (total > std::numeric_limits<int>::max()) throw InternalError("a gather passes 2 GiB");
+  std::string all(total, '\0');
+  MPI_CHECK(MPI_Gatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
+                        MPI_BYTE, 0, control_));
+  std::vector<std::string> parts;
+  for (std::size_t r = 0; r < n; ++r) {
+    parts.push_back(all.substr(static_cast<std::size_t>(offsets[r]),
+                               static_cast<std::size_t>(lengths[r])));
+  }
+  return parts;
+}
+
+std::string MpiWorld::broadcast(const std::string& mine, int root) {
+  int length = static_cast<int>(mine.size());
+  MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
+  std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
+  MPI_CHECK(MPI_Bcast(all.data(), length, MPI_BYTE, root, control_));
+  return all;
+}
+
+void MpiWorld::abort(ExitCode code) {
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  std::abort();
+}
+
+}  // namespace
+
+std::unique_ptr<World> make_mpi_world(int* argc, char*** argv) {
+  return std::make_unique<MpiWorld>(argc, argv);
+}
+
+}  // namespace paceline

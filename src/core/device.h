@@ -1,0 +1,150 @@
+#pragma once
+// Device: allocator, streams, events, graph capture, peak figures. Implemented by src/cpu and cuda.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/memory_ledger.h"
+#include "core/scope.h"
+#include "core/tensor.h"
+
+namespace paceline {
+
+class Ops;
+struct OpsConfig;
+
+// A point in a stream's work.
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  virtual ~Event() = default;
+
+  virtual void synchronize() = 0;  // the host waits until the point is reached
+  // Seconds from `earlier` (of the same device) to this one; both must have been reached.
+  [[nodiscard]] virtual double seconds_since(const Event& earlier) const = 0;
+};
+using EventPtr = std::shared_ptr<Event>;
+
+// Work in order. Different streams run side by side but for wait().
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
+
+  [[nodiscard]] virtual EventPtr record() = 0;    // an event after all work so far
+  virtual void wait(const EventPtr& event) = 0;   // later work here starts after the event
+  virtual void enqueue(std::function<void()> host_function) = 0;
+  virtual void synchronize() = 0;  // the host waits; rethrows what a host function threw
+};
+
+// Work that was captured once and can be launched again.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  virtual ~Graph() = default;
+
+  virtual void launch() = 0;
+};
+
+// A tensor that shares ownership of its memory: the last copy to go releases it.
+class Array {
+ public:
+  Array() = default;
+  Array(Tensor tensor, std::shared_ptr<void> owner)
+      : tensor_(tensor), owner_(std::move(owner)) {}
+
+  [[nodiscard]] const Tensor& tensor() const { return tensor_; }
+  operator const Tensor&() const { return tensor_; }  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] const Shape& shape() const { return tensor_.shape; }
+  [[nodiscard]] Dtype dtype() const { return tensor_.dtype; }
+  [[nodiscard]] bool empty() const { return tensor_.empty(); }
+  [[nodiscard]] Array reshape(const Shape& to) const { return {tensor_.reshape(to), owner_}; }
+
+ private:
+  Tensor tensor_;
+  std::shared_ptr<void> owner_;
+};
+
+// Thrown by Device::allocate: not the end of a run but an `oom` row.
+class OutOfMemory : public std::runtime_error {
+ public:
+  OutOfMemory(std::size_t asked, std::size_t used, std::size_t most, std::string where);
+
+  std::size_t requested;  // bytes
+  std::size_t in_use;     // bytes that the ledger counted at that moment
+  std::size_t limit;      // bytes that the device may hand out
+  std::string scope;
+};
+
+struct DeviceInfo {
+  std::string kind;  // "cpu" or "cuda"
+  std::string name;  // the model, as the vendor writes it
+  std::string uuid;  // empty on the CPU
+  std::string pci_bus_id;
+  std::size_t memory_bytes = 0;  // what allocate() may hand out in all
+  int threads = 0;               // CPU threads of this rank
+};
+
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual DeviceInfo info() const = 0;
+
+  // Memory aligned to 256 bytes, not initialised. Throws OutOfMemory.
+  [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) = 0;
+  // After freeze() allocate() uses only memory that was reserved before (a rehearsal's) and
+  // throws InternalError where that is not enough; trim() ends that and gives back what is unused.
+  virtual void freeze() = 0;
+  virtual void trim() = 0;
+  // Bytes taken from the system: in use and kept for reuse.
+  [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
+
+  [[nodiscard]] virtual Stream& compute_stream() = 0;
+  [[nodiscard]] virtual Stream& communication_stream() = 0;
+  virtual void synchronize() = 0;  // both streams
+
+  // Runs `work` without effect but to record what it enqueues on the compute stream and on
+  // streams that wait for it. The result can be launched any number of times.
+  [[nodiscard]] virtual std::unique_ptr<Graph> capture(std::function<void()> work) = 0;
+
+  // Copies between a tensor on the device and host memory; the host may use the memory on return.
+  virtual void to_device(const Tensor& device, const void* host) = 0;
+  virtual void to_host(void* host, const Tensor& device) = 0;
+  // All bits of the tensor to 0, in the compute stream's order.
+  virtual void zero(const Tensor& device) = 0;
+
+  [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
+
+  // Measured: the best of a few large GEMMs with inputs of this dtype, FLOP/s. Takes under a second.
+  [[nodiscard]] virtual double gemm_ceiling(Dtype inputs) = 0;
+  // Measured: a copy within the device, bytes read and written per second.
+  [[nodiscard]] virtual double copy_ceiling() = 0;
+  // The datasheet's dense figure for GEMMs with inputs of this dtype, FLOP/s; nothing where the
+  // vendor states none.
+  [[nodiscard]] virtual std::optional<double> datasheet_peak(Dtype inputs) const = 0;
+
+  [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
+  [[nodiscard]] virtual ScopeStack& scopes() { return scopes_; }
+
+ private:
+  MemoryLedger ledger_;
+  ScopeStack scopes_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,93 @@
+#pragma once
+// Element types. Half types are stored as such; arithmetic on them is done in float.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+enum class Dtype : std::uint8_t { f64, f32, bf16, f16, i32 };
+
+// bfloat16: the upper half of a float, rounded to nearest even; NaN stays NaN.
+struct bf16 {
+  std::uint16_t bits = 0;
+
+  bf16() = default;
+  explicit bf16(float x) {
+    const auto u = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = u + 0x7fffU + ((u >> 16U) & 1U);
+    const bool nan = (u & 0x7fffffffU) > 0x7f800000U;
+    bits = static_cast<std::uint16_t>((nan ? (u | 0x400000U) : rounded) >> 16U);
+  }
+  explicit operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+  }
+};
+
+// IEEE binary16; the compiler's own type converts (F16C where the processor has it).
+struct f16 {
+  _Float16 value = 0;
+
+  f16() = default;
+  explicit f16(float x) : value(static_cast<_Float16>(x)) {}
+  explicit operator float() const { return static_cast<float>(value); }
+};
+
+static_assert(sizeof(bf16) == 2 && sizeof(f16) == 2);
+
+template <class T>
+struct DtypeOf;
+template <>
+struct DtypeOf<double> {
+  static constexpr Dtype value = Dtype::f64;
+};
+template <>
+struct DtypeOf<float> {
+  static constexpr Dtype value = Dtype::f32;
+};
+template <>
+struct DtypeOf<bf16> {
+  static constexpr Dtype value = Dtype::bf16;
+};
+template <>
+struct DtypeOf<f16> {
+  static constexpr Dtype value = Dtype::f16;
+};
+template <>
+struct DtypeOf<std::int32_t> {
+  static constexpr Dtype value = Dtype::i32;
+};
+template <class T>
+inline constexpr Dtype dtype_of = DtypeOf<T>::value;
+
+[[nodiscard]] constexpr std::size_t size_of(Dtype d) {
+  switch (d) {
+    case Dtype::f64: return 8;
+    case Dtype::f32:
+    case Dtype::i32: return 4;
+    default: return 2;
+  }
+}
+
+// "float64", "float32", "bfloat16", "float16", "int32".
+[[nodiscard]] std::string_view name_of(Dtype d);
+
+// Calls f.template operator()<T>() with the C++ type of a floating dtype.
+// Throws InternalError for int32, naming the operation.
+[[noreturn]] void throw_not_floating(Dtype d);
+
+template <class F>
+decltype(auto) dispatch_floating(Dtype d, F&& f) {
+  switch (d) {
+    case Dtype::f64: return f.template operator()<double>();
+    case Dtype::f32: return f.template operator()<float>();
+    case Dtype::bf16: return f.template operator()<bf16>();
+    case Dtype::f16: return f.template operator()<f16>();
+    default: throw_not_floating(d);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,51 @@
+#pragma once
+// Exit codes and the exceptions that carry them: main() turns an Error into one line on stderr
+// and its code, on every rank alike.
+
+#include <stdexcept>
+#include <string>
+
+namespace paceline {
+
+enum class ExitCode : int {
+  done = 0,
+  regression = 1,   // compare found one
+  usage = 2,        // unknown option, bad value, unreadable input
+  environment = 3,  // no GPU, shared GPU, ranks that do not see each other
+  mismatch = 4,     // a check failed
+  collective = 5,   // a rank or a collective failed or timed out
+  stopped = 6,      // a signal, or an output that cannot be written; results so far are saved
+  internal = 7,
+};
+
+// What went wrong and what to do about it, in one line without a final full stop.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  [[nodiscard]] ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& what) : Error(ExitCode::usage, what) {}
+};
+
+class EnvironmentError : public Error {
+ public:
+  explicit EnvironmentError(const std::string& what) : Error(ExitCode::environment, what) {}
+};
+
+class StoppedError : public Error {
+ public:
+  explicit StoppedError(const std::string& what) : Error(ExitCode::stopped, what) {}
+};
+
+class InternalError : public Error {
+ public:
+  explicit InternalError(const std::string& what) : Error(ExitCode::internal, what) {}
+};
+
+}  // namespace paceline

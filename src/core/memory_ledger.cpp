@@ -1,0 +1,92 @@
+#include "core/memory_ledger.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+constexpr std::size_t kept_largest = 32;
+}
+
+std::string_view name_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::parameter: return "parameter";
+    case MemoryKind::gradient: return "gradient";
+    case MemoryKind::optimizer_state: return "optimizer_state";
+    case MemoryKind::activation: return "activation";
+    case MemoryKind::communication: return "communication";
+    case MemoryKind::workspace: return "workspace";
+  }
+  return "?";
+}
+
+void MemoryLedger::allocated(const void* address, MemoryBlock block) {
+  const std::size_t k = index(block.kind);
+  now_ += block.bytes;
+  now_by_kind_[k] += block.bytes;
+  peak_ = std::max(peak_, now_);
+  peak_by_kind_[k] = std::max(peak_by_kind_[k], now_by_kind_[k]);
+  remember_largest(block);
+  record(address, block, +1);
+  if (!blocks_.emplace(address, std::move(block)).second) {
+    throw InternalError("the memory ledger was told twice of one block");
+  }
+}
+
+void MemoryLedger::released(const void* address) {
+  const auto it = blocks_.find(address);
+  if (it == blocks_.end()) throw InternalError("the memory ledger does not know a released block");
+  now_ -= it->second.bytes;
+  now_by_kind_[index(it->second.kind)] -= it->second.bytes;
+  record(address, it->second, -1);
+  blocks_.erase(it);
+}
+
+void MemoryLedger::reset_peak() {
+  peak_ = now_;
+  peak_by_kind_ = now_by_kind_;
+  largest_.clear();
+  for (const auto& [address, block] : blocks_) remember_largest(block);
+}
+
+void MemoryLedger::remember_largest(const MemoryBlock& block) {
+  const auto same = [&](const MemoryBlock& b) {
+    return b.bytes == block.bytes && b.kind == block.kind && b.scope == block.scope;
+  };
+  if (largest_.size() == kept_largest && block.bytes <= largest_.back().bytes) return;
+  if (std::any_of(largest_.begin(), largest_.end(), same)) return;
+  const auto larger = [](const MemoryBlock& a, const MemoryBlock& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.scope < b.scope;
+  };
+  largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), block, larger), block);
+  if (largest_.size() > kept_largest) largest_.pop_back();
+}
+
+std::vector<MemoryBlock> MemoryLedger::largest(std::size_t count) const {
+  const std::size_t n = std::min(count, largest_.size());
+  return {largest_.begin(), largest_.begin() + static_cast<std::ptrdiff_t>(n)};
+}
+
+void MemoryLedger::start_recording() {
+  events_.clear();
+  recording_ = true;
+  began_ = host_seconds();
+  for (const auto& [address, block] : blocks_) record(address, block, +1);
+  for (MemoryEvent& e : events_) e.seconds = 0;
+}
+
+std::vector<MemoryEvent> MemoryLedger::stop_recording() {
+  recording_ = false;
+  return std::move(events_);
+}
+
+void MemoryLedger::record(const void* address, const MemoryBlock& block, int sign) {
+  if (!recording_) return;
+  events_.push_back({host_seconds() - began_, sign * static_cast<std::ptrdiff_t>(block.bytes),
+                     block.kind, block.scope, reinterpret_cast<std::size_t>(address)});
+}
+
+}  // namespace paceline

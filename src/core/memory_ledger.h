@@ -1,0 +1,78 @@
+#pragma once
+// The record of a device's memory: every allocation and release with its size, kind, scope and
+// time. It answers what is in use now, what the peak was (in all and per kind), which blocks were
+// the largest and where they came from, and, while recording, how the bytes moved over time.
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace paceline {
+
+enum class MemoryKind : unsigned char {
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  communication,
+  workspace,
+};
+inline constexpr std::size_t memory_kinds = 6;
+
+[[nodiscard]] std::string_view name_of(MemoryKind kind);
+
+struct MemoryBlock {
+  std::size_t bytes = 0;
+  MemoryKind kind = MemoryKind::workspace;
+  std::string scope;
+};
+
+struct MemoryEvent {
+  double seconds = 0;        // since recording began
+  std::ptrdiff_t bytes = 0;  // negative: a release
+  MemoryKind kind = MemoryKind::workspace;
+  std::string scope;
+  std::size_t address = 0;
+};
+
+class MemoryLedger {
+ public:
+  void allocated(const void* address, MemoryBlock block);
+  void released(const void* address);
+
+  [[nodiscard]] std::size_t bytes() const { return now_; }
+  [[nodiscard]] std::size_t bytes(MemoryKind kind) const { return now_by_kind_[index(kind)]; }
+  // The highest value of bytes() since construction or reset_peak().
+  [[nodiscard]] std::size_t peak() const { return peak_; }
+  [[nodiscard]] std::size_t peak(MemoryKind kind) const { return peak_by_kind_[index(kind)]; }
+  // Peaks, and the largest blocks, count from what is in use now.
+  void reset_peak();
+
+  // The largest `count` blocks in use at any time since reset_peak(), largest first; blocks of
+  // equal size, kind and scope count once.
+  [[nodiscard]] std::vector<MemoryBlock> largest(std::size_t count) const;
+
+  // Keeps every event from now on; the blocks in use come first, at time 0.
+  void start_recording();
+  [[nodiscard]] std::vector<MemoryEvent> stop_recording();
+
+ private:
+  static std::size_t index(MemoryKind kind) { return static_cast<std::size_t>(kind); }
+  void record(const void* address, const MemoryBlock& block, int sign);
+  void remember_largest(const MemoryBlock& block);
+
+  std::unordered_map<const void*, MemoryBlock> blocks_;
+  std::size_t now_ = 0;
+  std::size_t peak_ = 0;
+  std::array<std::size_t, memory_kinds> now_by_kind_{};
+  std::array<std::size_t, memory_kinds> peak_by_kind_{};
+  std::vector<MemoryBlock> largest_;
+  bool recording_ = false;
+  double began_ = 0;
+  std::vector<MemoryEvent> events_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,276 @@
+// The composites, one primitive after another, as eager PyTorch runs them. Under bf16 and fp16 they
+// follow torch.autocast: linear layers and attention in the compute dtype, the residual stream and
+// the norms' weights in float32.
+
+#include "core/ops.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+Shape with_last(const Shape& s, std::int64_t n) {
+  switch (s.rank()) {
+    case 1: return {n};
+    case 2: return {s[0], n};
+    case 3: return {s[0], s[1], n};
+    default: throw InternalError("linear: its input has more than 3 dimensions: " + s.str());
+  }
+}
+
+double beta(const Parameter& p) { return p.accumulate ? 1 : 0; }
+
+// dW (+)= dy^T x
+void weight_gradient(Ops& ops, const Parameter& weight, const Tensor& dy, const Tensor& x) {
+  ops.matmul(Matrix(weight.gradient), Matrix(dy).transpose(), Matrix(x), 1, beta(weight));
+}
+
+// One of q, k, v (which = 0, 1, 2) in qkv [B, T, 3, H, d], as a matrix [T, d] for every (B, H).
+Matrix head_matrix(const Tensor& qkv, int which, const AttentionShape& s) {
+  const std::int64_t width = s.heads * s.head_dim;
+  Matrix m;
+  m.tensor = qkv.slice(which * width, {width});
+  m.rows = s.context;
+  m.cols = s.head_dim;
+  m.row_stride = 3 * width;
+  m.batch = {s.batch, s.heads};
+  m.batch_stride = {s.context * 3 * width, s.head_dim};
+  return m;
+}
+
+// y [B, T, H d] as a matrix [T, d] for every (B, H).
+Matrix merged_heads(const Tensor& y, const AttentionShape& s) {
+  const std::int64_t width = s.heads * s.head_dim;
+  Matrix m;
+  m.tensor = y;
+  m.rows = s.context;
+  m.cols = s.head_dim;
+  m.row_stride = width;
+  m.batch = {s.batch, s.heads};
+  m.batch_stride = {s.context * width, s.head_dim};
+  return m;
+}
+
+// scores [B, H, T, T] as a matrix [T, T] for every (B, H).
+Matrix score_matrix(const Tensor& scores, const AttentionShape& s) {
+  const std::int64_t size = s.context * s.context;
+  Matrix m;
+  m.tensor = scores;
+  m.rows = s.context;
+  m.cols = s.context;
+  m.row_stride = s.context;
+  m.batch = {s.batch, s.heads};
+  m.batch_stride = {s.heads * size, size};
+  return m;
+}
+
+double softmax_scale(const AttentionShape& s) {
+  return 1 / std::sqrt(static_cast<double>(s.head_dim));
+}
+
+void check_naive(AttentionKind kind) {
+  if (kind == AttentionKind::naive) return;
+  const std::string name = kind == AttentionKind::fused ? "fused" : "flash";
+  throw UsageError("--attention: " + name + " is not built yet on this device");
+}
+
+}  // namespace
+
+Array Ops::as_dtype(Array x, Dtype dtype) {
+  if (x.dtype() == dtype) return x;
+  Array y = activation(x.shape(), dtype);
+  cast(y, x);
+  return y;
+}
+
+Array Ops::embed(const Tensor& tokens, const Parameter& table) {
+  Array y =
+      activation({tokens.shape[0], tokens.shape[1], table.value.cols()}, precision().residual);
+  embedding(y, tokens, table.value);
+  return y;
+}
+
+void Ops::embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) {
+  embedding_backward(table.gradient, dy, tokens, table.accumulate);
+}
+
+Ops::Normed Ops::add_rms_norm(Saved& saved, Array x, Array branch, const Parameter& weight) {
+  Array residual = std::move(x);
+  if (!branch.empty()) {
+    Array sum = activation(residual.shape(), precision().residual);
+    add(sum, residual, branch);
+    residual = std::move(sum);
+    branch = {};
+  }
+  Array normed = activation(residual.shape(), precision().compute);
+  Array rstd = activation({residual.tensor().rows()}, precision().statistics);
+  rms_norm(normed, rstd, residual, weight.value, norm_eps);
+  saved.save({residual, rstd});
+  return {.residual = std::move(residual), .normed = std::move(normed)};
+}
+
+Array Ops::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
+                                 const Parameter& weight) {
+  const std::vector<Array> kept = saved.take();
+  const Array& residual = kept[0];
+  const Array& rstd = kept[1];
+  Array dx = activation(residual.shape(), precision().residual);
+  rms_norm_backward(dx, d_residual, weight.gradient, d_normed, residual, weight.value, rstd,
+                    weight.accumulate);
+  return dx;
+}
+
+Array Ops::linear(Saved& saved, Array x, const Parameter& weight) {
+  x = as_dtype(std::move(x), precision().compute);
+  Array y = activation(with_last(x.shape(), weight.compute.rows()), precision().compute);
+  matmul(Matrix(y), Matrix(x), Matrix(weight.compute).transpose());
+  saved.save({x});
+  return y;
+}
+
+Array Ops::linear_backward(Saved& saved, Array dy, const Parameter& weight) {
+  dy = as_dtype(std::move(dy), precision().compute);
+  Array x = std::move(saved.take().at(0));
+  weight_gradient(*this, weight, dy, x);
+  const Shape shape = x.shape();
+  x = {};
+  Array dx = activation(shape, precision().compute);
+  matmul(Matrix(dx), Matrix(dy), Matrix(weight.compute));
+  return dx;
+}
+
+Array Ops::qkv_rope(Saved& saved, Array x, const Parameter& weight, const Tensor& rope_table,
+                    const AttentionShape& shape) {
+  Array qkv = linear(saved, std::move(x), weight)
+                  .reshape({shape.batch, shape.context, 3, shape.heads, shape.head_dim});
+  rope(qkv, rope_table, false);
+  return qkv;
+}
+
+Array Ops::qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
+                             const Tensor& rope_table) {
+  rope(dqkv, rope_table, true);
+  const Shape s = dqkv.shape();
+  return linear_backward(saved, dqkv.reshape({s[0], s[1], s[2] * s[3] * s[4]}), weight);
+}
+
+Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
+  check_naive(config_.attention);
+  const Scope scope(device_.scopes(), "scaled dot product attention");
+  Array scores;  // [B, H, T, T]; becomes the probabilities P
+  {
+    const Scope computing(device_.scopes(), "computing attention scores");
+    scores =
+        activation({shape.batch, shape.heads, shape.context, shape.context}, precision().compute);
+    matmul(score_matrix(scores, shape), head_matrix(qkv, 0, shape),
+           head_matrix(qkv, 1, shape).transpose());
+    this->scale(scores, softmax_scale(shape));
+    causal_mask(scores);
+  }
+  {
+    const Scope computing(device_.scopes(), "computing softmax");
+    softmax(scores, scores);
+  }
+  const Scope computing(device_.scopes(), "final matmul");
+  Array y =
+      activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
+  matmul(merged_heads(y, shape), score_matrix(scores, shape), head_matrix(qkv, 2, shape));
+  saved.save({qkv, scores});
+  return y;
+}
+
+// dV = P^T dO, dP = dO V^T, dS = softmax_backward(dP, P), dQ = dS K / sqrt(d), dK = dS^T Q /
+// sqrt(d)
+Array Ops::attention_backward(Saved& saved, Array dy, const AttentionShape& shape) {
+  check_naive(config_.attention);
+  const Scope scope(device_.scopes(), "scaled dot product attention");
+  dy = as_dtype(std::move(dy), precision().compute);
+  std::vector<Array> kept = saved.take();
+  const Array qkv = std::move(kept.at(0));
+  Array p = std::move(kept.at(1));
+  Array dqkv = activation(qkv.shape(), precision().compute);
+  Array dp;  // [B, H, T, T]; becomes dS
+  {
+    const Scope computing(device_.scopes(), "final matmul");
+    matmul(head_matrix(dqkv, 2, shape), score_matrix(p, shape).transpose(),
+           merged_heads(dy, shape));
+    dp = activation(p.shape(), precision().compute);
+    matmul(score_matrix(dp, shape), merged_heads(dy, shape),
+           head_matrix(qkv, 2, shape).transpose());
+    dy = {};
+  }
+  {
+    const Scope computing(device_.scopes(), "computing softmax");
+    softmax_backward(dp, dp, p);
+    p = {};
+  }
+  const Scope computing(device_.scopes(), "computing attention scores");
+  const double factor = softmax_scale(shape);
+  matmul(head_matrix(dqkv, 0, shape), score_matrix(dp, shape), head_matrix(qkv, 1, shape), factor);
+  matmul(head_matrix(dqkv, 1, shape), score_matrix(dp, shape).transpose(),
+         head_matrix(qkv, 0, shape), factor);
+  return dqkv;
+}
+
+Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {
+  x = as_dtype(std::move(x), precision().compute);
+  const std::int64_t two_f = weight.compute.rows();
+  Array gate_up = activation(with_last(x.shape(), two_f), precision().compute);  // [B, T, 2 F]
+  matmul(Matrix(gate_up), Matrix(x), Matrix(weight.compute).transpose());
+  Array z = activation(with_last(x.shape(), two_f / 2), precision().compute);  // [B, T, F]
+  swiglu(z, gate_up);
+  saved.save({x, gate_up});
+  return z;
+}
+
+Array Ops::swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight) {
+  std::vector<Array> kept = saved.take();
+  Array x = std::move(kept.at(0));
+  const Array gate_up = std::move(kept.at(1));  // becomes its gradient
+  swiglu_backward(gate_up, dz, gate_up);
+  dz = {};
+  weight_gradient(*this, weight, gate_up, x);
+  const Shape shape = x.shape();
+  x = {};
+  Array dx = activation(shape, precision().compute);
+  matmul(Matrix(dx), Matrix(gate_up), Matrix(weight.compute));
+  return dx;
+}
+
+void Ops::head(Saved& saved, Array x, Array branch, const Head& head) {
+  Saved norm_saved;
+  Array normed = Ops::add_rms_norm(norm_saved, std::move(x), std::move(branch), head.norm).normed;
+  std::vector<Array> norm_kept = norm_saved.take();
+  const std::int64_t vocabulary = head.linear.compute.rows();
+  Array logits = activation(with_last(normed.shape(), vocabulary), precision().logits);
+  matmul(Matrix(logits), Matrix(normed), Matrix(head.linear.compute).transpose());
+  Array logsumexp = activation({logits.tensor().rows()}, precision().statistics);
+  cross_entropy(head.state.loss, logsumexp, logits, head.state.targets);
+  if (!head.logits.empty()) cast(head.logits, logits);
+  saved.save({norm_kept.at(0), norm_kept.at(1), normed, logits, logsumexp});
+}
+
+Array Ops::head_backward(Saved& saved, const Head& head) {
+  std::vector<Array> kept = saved.take();
+  Saved norm_saved;
+  norm_saved.save({kept.at(0), kept.at(1)});
+  Array normed = std::move(kept.at(2));
+  Array logits = std::move(kept.at(3));  // becomes its gradient
+  const Array logsumexp = std::move(kept.at(4));
+  kept.clear();
+  cross_entropy_backward(logits, logits, logsumexp, head.state.targets, head.state);
+  logits = as_dtype(std::move(logits), precision().compute);
+  weight_gradient(*this, head.linear, logits, normed);
+  const Shape shape = normed.shape();
+  normed = {};
+  Array d_normed = activation(shape, precision().compute);
+  matmul(Matrix(d_normed), Matrix(logits), Matrix(head.linear.compute));
+  logits = {};
+  return Ops::add_rms_norm_backward(norm_saved, {}, std::move(d_normed), head.norm);
+}
+
+}  // namespace paceline

@@ -1,0 +1,263 @@
+#pragma once
+// Ops: the mathematics of a training step, on the device's compute stream.
+//
+// Primitives are pure virtual: one device operation each. Composites are the steps that a model is
+// written in; their bodies here (core/ops.cpp) call one primitive after another, as eager PyTorch
+// does, and an implementation may override them with fused ones. A composite fills a Saved that
+// only its own backward reads, so what is kept for backward is the implementation's choice.
+//
+// Dimensions: B batch, T context, D d_model, F d_ff, H heads, d head dimension, V vocabulary,
+// R = B T rows. Tensors are contiguous. Every floating dtype is accepted unless said otherwise;
+// half types are computed in float, float64 in float64. Weights are [out, in].
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "core/parameter.h"
+#include "core/precision.h"
+#include "core/step_state.h"
+
+namespace paceline {
+
+enum class AttentionKind : std::uint8_t { naive, fused, flash };
+enum class Execution : std::uint8_t { eager, compiled };
+
+struct OpsConfig {
+  Precision precision;
+  AttentionKind attention = AttentionKind::naive;
+  Execution execution = Execution::eager;
+  bool deterministic = false;
+};
+
+// What one composite keeps for its backward.
+class Saved {
+ public:
+  // keep = false (inference): nothing is held.
+  explicit Saved(bool keep = true) : keep_(keep) {}
+
+  void save(std::initializer_list<Array> arrays) {
+    if (keep_) arrays_ = arrays;
+  }
+  // Hands the arrays over and forgets them, so that backward frees each after its last use.
+  [[nodiscard]] std::vector<Array> take() { return std::move(arrays_); }
+
+ private:
+  bool keep_;
+  std::vector<Array> arrays_;
+};
+
+// A strided matrix operand, repeated over up to two batch dimensions (strides in elements).
+struct Matrix {
+  Tensor tensor;  // its first element is the matrix's; the shape is not looked at
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t row_stride = 0;
+  std::array<std::int64_t, 2> batch{1, 1};
+  std::array<std::int64_t, 2> batch_stride{0, 0};
+  bool transposed = false;  // read as its transpose: [cols, rows]
+
+  Matrix() = default;
+  // All of a contiguous tensor as [rows, cols].
+  explicit Matrix(const Tensor& t)
+      : tensor(t), rows(t.rows()), cols(t.cols()), row_stride(t.cols()) {}
+  [[nodiscard]] Matrix transpose() const {
+    Matrix m = *this;
+    m.transposed = !transposed;
+    return m;
+  }
+};
+
+enum class Reduction : std::uint8_t { mean, sum };
+
+struct AdamWConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+};
+
+// A range of the store: equal offsets in every array.
+struct AdamWRange {
+  Tensor parameters;  // [n]
+  Tensor gradients;   // [n]
+  Tensor m;           // [n]
+  Tensor v;           // [n]
+  Tensor copy;        // [n] low-precision copy of the result, or empty
+};
+
+struct AttentionShape {
+  std::int64_t batch = 0;
+  std::int64_t context = 0;
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+};
+
+class Ops {
+ public:
+  Ops(Device& device, const OpsConfig& config) : device_(device), config_(config) {}
+  Ops(const Ops&) = delete;
+  Ops& operator=(const Ops&) = delete;
+  virtual ~Ops() = default;
+
+  [[nodiscard]] Device& device() const { return device_; }
+  [[nodiscard]] const OpsConfig& config() const { return config_; }
+  [[nodiscard]] const Precision& precision() const { return config_.precision; }
+
+  // ---- primitives -------------------------------------------------------------------------
+  virtual void cast(const Tensor& to, const Tensor& from) = 0;  // to = from, rounded to nearest
+  virtual void fill(const Tensor& x, double value) = 0;         // int32 too
+  virtual void add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;  // y = a + b; may alias
+  virtual void scale(const Tensor& x, double factor) = 0;                   // x *= factor
+
+  // c = alpha op(a) op(b) + beta c, for every batch index; c is not transposed. op(a) [m, k],
+  // op(b) [k, n], c [m, n]; a and b have one dtype, c may have another. With beta = 0, c is not
+  // read. Sums are taken in float (float64 for float64).
+  virtual void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha = 1,
+                      double beta = 0) = 0;
+
+  // y[r] = table[tokens[r]].  y [R, D], tokens [R] int32, table [V, D]
+  virtual void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) = 0;
+  // dtable[v] (+)= sum over r with tokens[r] = v of dy[r]
+  virtual void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
+                                  bool accumulate) = 0;
+
+  // rstd = 1 / sqrt(mean(x^2) + eps), y = x rstd w.  x, y [R, D], w [D], rstd [R] in statistics' dtype
+  virtual void rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w,
+                        double eps) = 0;
+  // With xh = x rstd and g = dy w: dx = dx_in + rstd (g - xh mean(g xh)), dw (+)= sum over rows of
+  // dy xh. dx_in may be dx itself or empty (taken as 0).
+  virtual void rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw,
+                                 const Tensor& dy, const Tensor& x, const Tensor& w,
+                                 const Tensor& rstd, bool accumulate_dw) = 0;
+
+  // Rotates q and k in place by position: (x0, x1) = (c x0 - s x1, s x0 + c x1) for neighbouring
+  // pairs; inverse turns the other way (backward).  qkv [B, T, 3, H, d], d even; table [T, d/2, 2]
+  // holds (cos, sin) in the statistics' dtype. v is not touched.
+  virtual void rope(const Tensor& qkv, const Tensor& table, bool inverse) = 0;
+
+  // z = silu(a) b, silu(a) = a / (1 + exp(-a)).  z [R, F], gate_up [R, 2F] = a | b
+  virtual void swiglu(const Tensor& z, const Tensor& gate_up) = 0;
+  // With s = sigmoid(a): da = dz b s (1 + a (1 - s)), db = dz silu(a).  d_gate_up may alias gate_up
+  virtual void swiglu_backward(const Tensor& d_gate_up, const Tensor& dz,
+                               const Tensor& gate_up) = 0;
+
+  // scores[..., i, j] = -infinity where j > i.  scores [N, T, T]
+  virtual void causal_mask(const Tensor& scores) = 0;
+  // y = exp(x - max) / sum over the last dimension; y may be x.  [..., n]
+  virtual void softmax(const Tensor& y, const Tensor& x) = 0;
+  // dx = y (dy - sum(dy y)); dx may be dy.
+  virtual void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
+
+  // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]).
+  // loss [1], logsumexp [R], logits [R, V], targets [R] int32
+  virtual void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
+                             const Tensor& targets) = 0;
+  // dlogits = (softmax(logits) - onehot(targets)) loss_scale / R; dlogits may be logits.
+  virtual void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
+                                      const Tensor& logsumexp, const Tensor& targets,
+                                      const StepState& state) = 0;
+
+  // y[r] = sum_j x[r, j] w[j] (the handout's worked example).  x [R, D], w [D], y [R]
+  virtual void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) = 0;
+  // dx[r, j] = dy[r] w[j], dw[j] = sum_r dy[r] x[r, j]
+  virtual void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy,
+                                     const Tensor& x, const Tensor& w) = 0;
+
+  // For the course's toy models.
+  virtual void add_bias(const Tensor& y, const Tensor& bias) = 0;  // y[r] += bias.  [R, D], [D]
+  virtual void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) = 0;
+  virtual void relu(const Tensor& y, const Tensor& x) = 0;  // y = max(x, 0); may alias
+  virtual void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
+  // mean and rstd over a row (biased variance), y = (x - mean) rstd w + b.
+  virtual void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
+                          const Tensor& w, const Tensor& b, double eps) = 0;
+  virtual void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
+                                   const Tensor& dy, const Tensor& x, const Tensor& w,
+                                   const Tensor& mean, const Tensor& rstd, bool accumulate) = 0;
+  virtual void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
+                             Reduction reduction) = 0;
+  virtual void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
+                                      Reduction reduction) = 0;
+  virtual void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) = 0;
+
+  // found_inf = any element of x is not finite ? 1 : found_inf
+  virtual void check_finite(const StepState& state, const Tensor& x) = 0;
+  // The scalars of the optimizer step at hand, once per step and before adamw(): unless the step
+  // is skipped (found_inf) or held, step += 1 and the bias corrections follow. gradient_scale =
+  // 1 / loss_scale; then, with loss scaling, loss_scale halves after a skipped step and doubles
+  // after 2000 good ones (torch.amp.GradScaler).
+  virtual void begin_optimizer_step(const StepState& state, const AdamWConfig& config) = 0;
+  // torch.optim.AdamW, with g = gradient gradient_scale: p *= 1 - lr wd; m = b1 m + (1 - b1) g;
+  // v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing changes when the
+  // step is skipped or held.
+  virtual void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) = 0;
+  // found_inf = 0, after the step's last adamw().
+  virtual void end_optimizer_step(const StepState& state) = 0;
+
+  // ---- composites -------------------------------------------------------------------------
+  // All return newly allocated activations. Gradients of parameters are written, or added to where
+  // Parameter::accumulate says so.
+
+  // tokens [B, T] -> [B, T, D] in the residual stream's dtype
+  virtual Array embed(const Tensor& tokens, const Parameter& table);
+  virtual void embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table);
+
+  struct Normed {
+    Array residual;  // x + branch
+    Array normed;    // its RMSNorm, in the compute dtype
+  };
+  // x [B, T, D] the residual stream; branch [B, T, D] what a sublayer adds to it, or empty
+  virtual Normed add_rms_norm(Saved& saved, Array x, Array branch, const Parameter& weight);
+  // d_residual is the gradient of Normed::residual by its other uses; returns the gradient of x,
+  // which is that of branch too.
+  virtual Array add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
+                                      const Parameter& weight);
+
+  // x [..., in], weight [out, in] -> [..., out]
+  virtual Array linear(Saved& saved, Array x, const Parameter& weight);
+  virtual Array linear_backward(Saved& saved, Array dy, const Parameter& weight);
+
+  // x [B, T, D], weight [3 D, D] (q, k, v) -> [B, T, 3, H, d], q and k rotated
+  virtual Array qkv_rope(Saved& saved, Array x, const Parameter& weight, const Tensor& rope_table,
+                         const AttentionShape& shape);
+  virtual Array qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
+                                  const Tensor& rope_table);
+
+  // Causal attention of every head: softmax(q k^T / sqrt(d)) v.  qkv [B, T, 3, H, d] -> [B, T, H d]
+  virtual Array attention(Saved& saved, Array qkv, const AttentionShape& shape);
+  virtual Array attention_backward(Saved& saved, Array dy, const AttentionShape& shape);
+
+  // x [B, T, D], weight [2 F, D] (w1, w3) -> silu(x w1^T) (x w3^T)  [B, T, F]
+  virtual Array swiglu_linear(Saved& saved, Array x, const Parameter& weight);
+  virtual Array swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight);
+
+  struct Head {
+    const Parameter& norm;    // [D]
+    const Parameter& linear;  // [V, D]
+    const StepState& state;   // targets in; loss out
+    Tensor logits;            // [B, T, V] float32 that gets a copy, or empty
+  };
+  // The last norm, the logits and the loss of the residual stream x + branch. One composite with
+  // its backward, because an implementation that computes both at once need never hold all logits.
+  virtual void head(Saved& saved, Array x, Array branch, const Head& head);
+  virtual Array head_backward(Saved& saved, const Head& head);  // the gradient of x and of branch
+
+ protected:
+  static constexpr double norm_eps = 1e-5;
+
+  [[nodiscard]] Array activation(const Shape& shape, Dtype dtype) const {
+    return device_.allocate(shape, dtype, MemoryKind::activation);
+  }
+  // x itself when it has this dtype, else a cast copy.
+  [[nodiscard]] Array as_dtype(Array x, Dtype dtype);
+
+ private:
+  Device& device_;
+  OpsConfig config_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+#pragma once
+// Precision: one dtype per component, as a table that is printed with every run.
+
+#include <string_view>
+
+#include "core/dtype.h"
+
+namespace paceline {
+
+struct Precision {
+  std::string_view name;
+  Dtype parameters;     // master weights, and Adam's m and v
+  Dtype compute;        // what GEMMs read and write
+  Dtype residual;       // the residual stream, from the embedding on
+  Dtype statistics;     // softmax and norms: what they compute in
+  Dtype logits;
+  Dtype loss;
+  Dtype gradients;      // of parameters
+  Dtype communication;  // of gradients between ranks
+  bool loss_scaling = false;
+
+  // A low-precision copy of the weights stands beside the masters.
+  [[nodiscard]] bool mixed() const { return compute != parameters; }
+};
+
+// fp32 (or float32), bf16 (bfloat16), fp16 (float16); they follow PyTorch autocast's table.
+// tf32 rounds the inputs of fp32 GEMMs on GPUs that can. fp64 is the oracle of the tests.
+// Throws UsageError for another name.
+[[nodiscard]] const Precision& precision_named(std::string_view name);
+
+}  // namespace paceline

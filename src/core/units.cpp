@@ -1,0 +1,112 @@
+#include "core/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 10> byte_units = {{
+    {"", 1},
+    {"B", 1},
+    {"KB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
+    {"KiB", std::int64_t{1} << 10},
+    {"MiB", std::int64_t{1} << 20},
+    {"GiB", std::int64_t{1} << 30},
+    {"TiB", std::int64_t{1} << 40},
+}};
+
+[[noreturn]] void throw_not_a_size(std::string_view text, std::string_view why) {
+  throw UsageError(fmt::format(
+      "'{}' {}: write a number with B, KB, MB, GB or TB (powers of ten) or with KiB, MiB, GiB or "
+      "TiB (powers of two), such as 25MB",
+      text, why));
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The run of digits that `text` starts with, which is taken off it.
+std::string_view take_digits(std::string_view& text) {
+  std::size_t n = 0;
+  while (n < text.size() && is_digit(text[n])) ++n;
+  const std::string_view digits = text.substr(0, n);
+  text.remove_prefix(n);
+  return digits;
+}
+
+std::string scaled_text(double value, std::span<const std::string_view> units) {
+  if (std::isnan(value)) return "-";
+  std::size_t i = 0;
+  constexpr double rounds_to_1000 = 999.5;
+  while (i + 1 < units.size() && std::abs(value) >= rounds_to_1000) {
+    value /= 1000;
+    ++i;
+  }
+  const bool whole = i == 0 && value == std::floor(value);
+  const std::string number = whole ? fmt::format("{:.0f}", value) : number_text(value);
+  return units[i].empty() ? number : fmt::format("{} {}", number, units[i]);
+}
+
+}  // namespace
+
+std::int64_t parse_bytes(std::string_view text) {
+  std::string_view rest = text;
+  const std::string_view whole = take_digits(rest);
+  std::string_view fraction;
+  if (!rest.empty() && rest.front() == '.') {
+    rest.remove_prefix(1);
+    fraction = take_digits(rest);
+    if (fraction.empty()) throw_not_a_size(text, "is not a size");
+  }
+  if (whole.empty()) throw_not_a_size(text, "is not a size");
+  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+
+  for (const auto& [name, unit] : byte_units) {
+    if (rest != name) continue;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    std::int64_t count = 0;
+    const auto parsed = std::from_chars(whole.data(), whole.data() + whole.size(), count);
+    // From the last digit on, dividing by ten at each: exact, as a floor of a floor is.
+    std::int64_t part = 0;
+    for (std::size_t i = fraction.size(); i-- > 0;) part = (part + (fraction[i] - '0') * unit) / 10;
+    if (parsed.ec != std::errc{} || count > (most - part) / unit) {
+      throw_not_a_size(text, "is too large");
+    }
+    return count * unit + part;
+  }
+  throw_not_a_size(text, "is not a size");
+}
+
+std::string number_text(double value, int digits) {
+  if (std::isnan(value)) return "-";
+  if (value == 0 || std::isinf(value)) return fmt::format("{}", value);
+  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));  // after rounding
+  if (exponent < -4 || exponent >= 15) return scientific;
+  return fmt::format("{:.{}f}", value, std::max(0, digits - 1 - exponent));
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<std::string_view, 6> units = {"B", "KB", "MB", "GB", "TB", "PB"};
+  return scaled_text(bytes, units);
+}
+
+std::string count_text(double count) {
+  constexpr std::array<std::string_view, 6> units = {"", "k", "M", "G", "T", "P"};
+  return scaled_text(count, units);
+}
+
+}  // namespace paceline

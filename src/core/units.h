@@ -1,0 +1,24 @@
+#pragma once
+// Sizes and numbers as people write them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// "1GB", "25 MB", "1.5GiB", "4096", "512B": B, KB, MB, GB, TB are powers of ten, KiB ... TiB of
+// two; a bare number is bytes. Rounded down to whole bytes. Throws UsageError (naming the text,
+// without an option's name) for anything else, negative values and overflow.
+[[nodiscard]] std::int64_t parse_bytes(std::string_view text);
+
+// `digits` significant digits without an exponent, but never fewer than stand before the point:
+// with 3, 8.1234 -> "8.12", 1234.5 -> "1234"; below 0.0001 and from 1e15 on with one. NaN -> "-".
+[[nodiscard]] std::string number_text(double value, int digits = 3);
+
+// Powers of ten with three significant digits: 129 MB, 1.00 GB; below 1000 bytes as it is: 512 B.
+[[nodiscard]] std::string bytes_text(double bytes);
+// With k, M, G, T, P: 1.23 T
+[[nodiscard]] std::string count_text(double count);
+
+}  // namespace paceline

@@ -1,0 +1,47 @@
+#include "core/world.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+constexpr std::array<std::string_view, 5> names = {"ok", "skipped", "oom", "mismatch", "stopped"};
+}
+
+std::string_view name_of(Status status) { return names.at(static_cast<std::size_t>(status)); }
+
+Status status_named(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names.at(i) == name) return static_cast<Status>(i);
+  }
+  throw InternalError("'" + std::string(name) + "' is no status");
+}
+
+void collectively(World& world, const std::function<void()>& work) {
+  int code = 0;
+  std::string message;
+  try {
+    work();
+  } catch (const Error& error) {
+    code = static_cast<int>(error.code());
+    message = error.what();
+  }
+  const int worst = static_cast<int>(world.max(code));
+  if (worst == 0) return;
+  const std::vector<std::string> all =
+      world.gather(code == worst ? std::string(1, '1') + message : std::string(1, '0'));
+  std::string verdict;
+  for (std::size_t r = 0; r < all.size() && verdict.empty(); ++r) {
+    if (all[r].front() != '1') continue;
+    const bool alone = std::count_if(all.begin(), all.end(),
+                                     [](const std::string& s) { return s.front() == '1'; }) == 1;
+    verdict = all[r].substr(1);
+    if (alone && all.size() > 1 && r > 0) verdict += " (rank " + std::to_string(r) + ")";
+  }
+  throw Error(static_cast<ExitCode>(worst), world.broadcast(verdict, 0));
+}
+
+}  // namespace paceline

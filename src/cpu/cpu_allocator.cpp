@@ -1,0 +1,89 @@
+#include "cpu/cpu_allocator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/device.h"
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t alignment = 256;  // bytes
+
+std::size_t rounded_up(std::size_t bytes) {
+  return std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+}  // namespace
+
+CpuAllocator::~CpuAllocator() { free_kept(); }
+
+std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
+                                             const std::string& scope) {
+  const std::size_t size = rounded_up(bytes);
+  void* block = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    block = take_kept(size);
+    if (block == nullptr) block = take_new(size, scope);
+    ledger_.allocated(block, {.bytes = size, .kind = kind, .scope = scope});
+  }
+  return {block, [this, size](void* p) { release(p, size); }};
+}
+
+void* CpuAllocator::take_kept(std::size_t bytes) {
+  const auto it = kept_.find(bytes);
+  if (it == kept_.end() || it->second.empty()) return nullptr;
+  void* block = it->second.back();
+  it->second.pop_back();
+  return block;
+}
+
+void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
+  if (frozen_) {
+    throw InternalError(fmt::format(
+        "{} bytes were asked for in '{}' that the rehearsal did not reserve", bytes, scope));
+  }
+  const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
+  if (!fits()) free_kept();
+  void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
+  if (block == nullptr) throw OutOfMemory(bytes, ledger_.bytes(), limit_, scope);
+  reserved_ += bytes;
+  return block;
+}
+
+void CpuAllocator::release(void* block, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  ledger_.released(block);
+  kept_[bytes].push_back(block);
+}
+
+void CpuAllocator::free_kept() {
+  for (auto& [bytes, blocks] : kept_) {
+    for (void* block : blocks) std::free(block);
+    reserved_ -= bytes * blocks.size();
+    blocks.clear();
+  }
+}
+
+void CpuAllocator::freeze() {
+  const std::lock_guard lock(mutex_);
+  frozen_ = true;
+}
+
+void CpuAllocator::trim() {
+  const std::lock_guard lock(mutex_);
+  free_kept();
+  frozen_ = false;
+}
+
+std::size_t CpuAllocator::reserved_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return reserved_;
+}
+
+}  // namespace paceline

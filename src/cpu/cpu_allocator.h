@@ -1,0 +1,48 @@
+#pragma once
+// The CPU device's memory: a caching allocator over aligned_alloc.
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/memory_ledger.h"
+
+namespace paceline {
+
+// Sizes are rounded up to 256 bytes, and that is what the ledger and the limit count. A released
+// block is kept and serves the next request of its rounded size; blocks are never split. May be
+// called from any thread. The ledger and the allocator outlive every block.
+class CpuAllocator {
+ public:
+  // limit: bytes that blocks in use and kept blocks may come to
+  CpuAllocator(std::size_t limit, MemoryLedger& ledger) : limit_(limit), ledger_(ledger) {}
+  CpuAllocator(const CpuAllocator&) = delete;
+  CpuAllocator& operator=(const CpuAllocator&) = delete;
+  ~CpuAllocator();
+
+  // The last copy of the pointer gives the block back. Throws OutOfMemory, and InternalError after
+  // freeze() where no kept block fits.
+  [[nodiscard]] std::shared_ptr<void> allocate(std::size_t bytes, MemoryKind kind,
+                                               const std::string& scope);
+  void freeze();
+  void trim();  // frees what is kept, and ends freeze()
+  [[nodiscard]] std::size_t reserved_bytes() const;
+
+ private:
+  [[nodiscard]] void* take_kept(std::size_t bytes);
+  [[nodiscard]] void* take_new(std::size_t bytes, const std::string& scope);
+  void release(void* block, std::size_t bytes);
+  void free_kept();
+
+  const std::size_t limit_;
+  MemoryLedger& ledger_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::size_t, std::vector<void*>> kept_;  // by rounded size
+  std::size_t reserved_ = 0;                                  // bytes in use and kept
+  bool frozen_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,145 @@
+#include "cpu/cpu_device.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/ops.h"
+#include "cpu/blas.h"
+#include "cpu/cpu_ops.h"
+
+namespace paceline {
+
+namespace {
+
+class FunctionGraph final : public Graph {
+ public:
+  explicit FunctionGraph(std::function<void()> work) : work_(std::move(work)) {}
+  void launch() override { work_(); }
+
+ private:
+  std::function<void()> work_;
+};
+
+// The first "model name" of /proc/cpuinfo, which not every architecture has.
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+// The shortest of a few calls, in seconds: at least two after one that warms up, and more while
+// they fit into `budget` seconds.
+template <class F>
+double shortest_seconds(double budget, F&& f) {
+  f();
+  double best = std::numeric_limits<double>::infinity();
+  const double began = host_seconds();
+  for (int i = 0; i < 2 || (i < 10 && host_seconds() - began + best < budget); ++i) {
+    const double start = host_seconds();
+    f();
+    best = std::min(best, host_seconds() - start);
+  }
+  return best;
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(std::size_t memory_limit, int threads)
+    : memory_limit_(memory_limit),
+      threads_(std::max(1, threads)),
+      allocator_(memory_limit, ledger()) {
+  omp_set_num_threads(threads_);
+  set_blas_threads(threads_);
+}
+
+DeviceInfo CpuDevice::info() const {
+  return {.kind = "cpu",
+          .name = cpu_model(),
+          .uuid = "",
+          .pci_bus_id = "",
+          .memory_bytes = memory_limit_,
+          .threads = threads_};
+}
+
+Array CpuDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
+  Tensor tensor{.data = nullptr, .shape = shape, .dtype = dtype};
+  std::shared_ptr<void> block = allocator_.allocate(tensor.bytes(), kind, scopes().path());
+  tensor.data = block.get();
+  return {tensor, std::move(block)};
+}
+
+std::unique_ptr<Graph> CpuDevice::capture(std::function<void()> work) {
+  return std::make_unique<FunctionGraph>(std::move(work));
+}
+
+void CpuDevice::to_device(const Tensor& device, const void* host) {
+  std::memcpy(device.data, host, device.bytes());
+}
+
+void CpuDevice::to_host(void* host, const Tensor& device) {
+  std::memcpy(host, device.data, device.bytes());
+}
+
+void CpuDevice::zero(const Tensor& device) { std::memset(device.data, 0, device.bytes()); }
+
+std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
+  return std::make_unique<CpuOps>(*this, config);
+}
+
+double CpuDevice::gemm_ceiling(Dtype inputs) {
+  // A device of its own: the measurement is not this one's memory, and works when frozen.
+  CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
+  const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision_named("fp32")});
+  const auto best = [&](std::int64_t n, double budget) {
+    const auto matrix = [&] {
+      Array x = device.allocate({n, n}, inputs, MemoryKind::workspace);
+      ops->fill(x, 0.5);
+      return x;
+    };
+    const Array a = matrix();
+    const Array b = matrix();
+    const Array c = matrix();
+    const double seconds =
+        shortest_seconds(budget, [&] { ops->matmul(Matrix(c), Matrix(a), Matrix(b)); });
+    const auto size = static_cast<double>(n);
+    return 2 * size * size * size / seconds;
+  };
+  const double small = best(1024, 0.2);
+  constexpr double fast = 100e9;  // FLOP/s: then three products of 1536 take less than 0.3 s
+  return small < fast ? small : std::max(small, best(1536, 0.3));
+}
+
+double CpuDevice::copy_ceiling() {
+  constexpr std::int64_t bytes = 128 << 20;  // beyond most caches
+  constexpr std::int64_t piece = 1 << 20;
+  CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
+  const auto buffer = [&] {
+    return device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
+  };
+  const Array from = buffer();
+  const Array to = buffer();
+  const auto at = [](const Array& x, std::int64_t i) {
+    return static_cast<std::byte*>(x.tensor().data) + i;
+  };
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < bytes; i += piece) std::memset(at(from, i), 1, piece);
+  const double seconds = shortest_seconds(0.4, [&] {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < bytes; i += piece) std::memcpy(at(to, i), at(from, i), piece);
+  });
+  return 2 * static_cast<double>(bytes) / seconds;
+}
+
+std::optional<double> CpuDevice::datasheet_peak(Dtype /*inputs*/) const { return std::nullopt; }
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+#pragma once
+// CpuDevice: host memory, the caller's inline stream for compute and one worker stream for
+// communication. One thread, the one that made the device, calls it; it outlives its arrays, ops
+// and events.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "core/device.h"
+#include "cpu/cpu_allocator.h"
+#include "cpu/cpu_stream.h"
+
+namespace paceline {
+
+class CpuDevice final : public Device {
+ public:
+  // memory_limit: bytes that allocate() may reserve in all; threads: of OpenMP and of the BLAS
+  CpuDevice(std::size_t memory_limit, int threads);
+
+  [[nodiscard]] DeviceInfo info() const override;
+
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
+  void freeze() override { allocator_.freeze(); }
+  void trim() override { allocator_.trim(); }
+  [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
+
+  [[nodiscard]] Stream& compute_stream() override { return compute_; }
+  [[nodiscard]] Stream& communication_stream() override { return communication_; }
+  void synchronize() override { communication_.synchronize(); }
+
+  // The graph calls `work` again at every launch; capture itself does not call it.
+  [[nodiscard]] std::unique_ptr<Graph> capture(std::function<void()> work) override;
+
+  void to_device(const Tensor& device, const void* host) override;
+  void to_host(void* host, const Tensor& device) override;
+  void zero(const Tensor& device) override;
+
+  [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
+
+  // Conversion to float and back included for half types.
+  [[nodiscard]] double gemm_ceiling(Dtype inputs) override;
+  [[nodiscard]] double copy_ceiling() override;
+  [[nodiscard]] std::optional<double> datasheet_peak(Dtype inputs) const override;
+
+ private:
+  const std::size_t memory_limit_;
+  const int threads_;
+  CpuAllocator allocator_;
+  InlineStream compute_;
+  WorkerStream communication_;  // last: its thread ends before the memory goes
+};
+
+}  // namespace paceline

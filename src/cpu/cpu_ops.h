@@ -1,0 +1,83 @@
+#pragma once
+// CpuOps: every primitive on the CPU, and the oracle for every other device. Float tensors are
+// computed in float, half types too (converted a row at a time), float64 in double.
+
+#include "core/ops.h"
+
+namespace paceline {
+
+class CpuOps final : public Ops {
+ public:
+  using Ops::Ops;
+
+  // elementwise.cpp
+  void cast(const Tensor& to, const Tensor& from) override;
+  void fill(const Tensor& x, double value) override;
+  void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
+  void scale(const Tensor& x, double factor) override;
+  void swiglu(const Tensor& z, const Tensor& gate_up) override;
+  void swiglu_backward(const Tensor& d_gate_up, const Tensor& dz, const Tensor& gate_up) override;
+
+  // gemm.cpp
+  void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+              double beta) override;
+
+  // embedding.cpp; tokens outside [0, V) throw InternalError
+  void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) override;
+  void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
+                          bool accumulate) override;
+
+  // norm.cpp
+  void rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w,
+                double eps) override;
+  void rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw, const Tensor& dy,
+                         const Tensor& x, const Tensor& w, const Tensor& rstd,
+                         bool accumulate_dw) override;
+  void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
+                  const Tensor& w, const Tensor& b, double eps) override;
+  void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db, const Tensor& dy,
+                           const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& rstd,
+                           bool accumulate) override;
+
+  // attention_ops.cpp
+  void rope(const Tensor& qkv, const Tensor& table, bool inverse) override;
+  void causal_mask(const Tensor& scores) override;
+  void softmax(const Tensor& y, const Tensor& x) override;
+  void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+
+  // loss.cpp; targets outside [0, V) throw InternalError
+  void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
+                     const Tensor& targets) override;
+  void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits, const Tensor& logsumexp,
+                              const Tensor& targets, const StepState& state) override;
+  void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
+                     Reduction reduction) override;
+  void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
+                              Reduction reduction) override;
+
+  // toy.cpp
+  void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) override;
+  void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
+                             const Tensor& w) override;
+  void add_bias(const Tensor& y, const Tensor& bias) override;
+  void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) override;
+  void relu(const Tensor& y, const Tensor& x) override;
+  void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+
+  // optimizer.cpp
+  void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
+  void check_finite(const StepState& state, const Tensor& x) override;
+  void begin_optimizer_step(const StepState& state, const AdamWConfig& config) override;
+  void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) override;
+  void end_optimizer_step(const StepState& state) override;
+
+ private:
+  [[nodiscard]] Array workspace(const Shape& shape, Dtype dtype) const {
+    return device().allocate(shape, dtype, MemoryKind::workspace);
+  }
+  [[nodiscard]] static double& scalar(const StepState& state, StepScalar which) {
+    return state.scalars.tensor().as<double>()[static_cast<int>(which)];
+  }
+};
+
+}  // namespace paceline

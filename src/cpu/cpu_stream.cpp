@@ -1,0 +1,111 @@
+#include "cpu/cpu_stream.h"
+
+#include <omp.h>
+
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace paceline {
+
+void CpuEvent::reach() {
+  {
+    const std::lock_guard lock(mutex_);
+    seconds_ = host_seconds();
+    reached_ = true;
+  }
+  changed_.notify_all();
+}
+
+void CpuEvent::synchronize() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return reached_; });
+}
+
+double CpuEvent::reached_at() const {
+  const std::lock_guard lock(mutex_);
+  if (!reached_) throw InternalError("an event's time was asked for before it was reached");
+  return seconds_;
+}
+
+double CpuEvent::seconds_since(const Event& earlier) const {
+  return reached_at() - dynamic_cast<const CpuEvent&>(earlier).reached_at();
+}
+
+EventPtr InlineStream::record() {
+  auto event = std::make_shared<CpuEvent>();
+  event->reach();
+  return event;
+}
+
+WorkerStream::~WorkerStream() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+EventPtr WorkerStream::record() {
+  auto event = std::make_shared<CpuEvent>();
+  push([event] { event->reach(); });
+  return event;
+}
+
+void WorkerStream::wait(const EventPtr& event) {
+  push([event] { event->synchronize(); });
+}
+
+void WorkerStream::enqueue(std::function<void()> host_function) {
+  push([this, work = std::move(host_function)] {
+    {
+      const std::lock_guard lock(mutex_);
+      if (error_) return;
+    }
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+    }
+  });
+}
+
+void WorkerStream::synchronize() {
+  record()->synchronize();
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    error = std::exchange(error_, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void WorkerStream::push(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  }
+  changed_.notify_all();
+}
+
+void WorkerStream::run() {
+  omp_set_num_threads(1);  // the other cores are the compute stream's
+  for (;;) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    work();
+  }
+}
+
+}  // namespace paceline

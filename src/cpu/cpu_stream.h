@@ -1,0 +1,68 @@
+#pragma once
+// The CPU device's two streams and their events.
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "core/device.h"
+
+namespace paceline {
+
+// Reached once; remembers when.
+class CpuEvent final : public Event {
+ public:
+  void reach();
+  void synchronize() override;
+  [[nodiscard]] double seconds_since(const Event& earlier) const override;
+
+ private:
+  [[nodiscard]] double reached_at() const;  // host seconds; throws InternalError before that
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reached_ = false;
+  double seconds_ = 0;
+};
+
+// The caller's own thread: work runs at once, and what it throws reaches the caller.
+class InlineStream final : public Stream {
+ public:
+  [[nodiscard]] EventPtr record() override;
+  void wait(const EventPtr& event) override { event->synchronize(); }
+  void enqueue(std::function<void()> host_function) override { host_function(); }
+  void synchronize() override {}
+};
+
+// One thread that works through a queue. It starts with the first piece of work and ends, after
+// the last, in the destructor. After a host function threw, later ones are dropped (events are
+// still reached, so that nobody waits for ever) until synchronize() has rethrown.
+class WorkerStream final : public Stream {
+ public:
+  WorkerStream() = default;
+  WorkerStream(const WorkerStream&) = delete;
+  WorkerStream& operator=(const WorkerStream&) = delete;
+  ~WorkerStream() override;
+
+  [[nodiscard]] EventPtr record() override;
+  void wait(const EventPtr& event) override;
+  void enqueue(std::function<void()> host_function) override;
+  void synchronize() override;
+
+ private:
+  void push(std::function<void()> work);
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  std::exception_ptr error_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "cpu/cpu_ops.h"
+#include "cpu/rows.h"
+
+namespace paceline {
+
+namespace {
+
+void check_tokens(const std::int32_t* tokens, std::int64_t rows, std::int64_t vocabulary) {
+  const std::int32_t* bad =
+      std::find_if(tokens, tokens + rows, [&](std::int32_t t) { return t < 0 || t >= vocabulary; });
+  if (bad != tokens + rows) {
+    throw InternalError(fmt::format("embedding: token {} at position {} is not below {}", *bad,
+                                    bad - tokens, vocabulary));
+  }
+}
+
+}  // namespace
+
+void CpuOps::embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) {
+  const std::int64_t width = table.cols();
+  const std::int64_t rows = tokens.numel();
+  const std::int32_t* ids = tokens.as<std::int32_t>();
+  check_tokens(ids, rows, table.rows());
+  with_compute_type({y.dtype, table.dtype}, [&]<class C>() {
+#pragma omp parallel if (rows * width >= serial_below)
+    {
+      Reader<C> in(table, width);
+      Writer<C> out(y, width);
+#pragma omp for schedule(static)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        std::copy_n(in.read(ids[r] * width, width), width, out.at(r * width));
+        out.flush(width);
+      }
+    }
+  });
+}
+
+// Rows are grouped by token (a counting sort), so that each row of dtable is written once, summed
+// in the order of the positions.
+void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
+                                bool accumulate) {
+  const std::int64_t width = dtable.cols();
+  const std::int64_t vocabulary = dtable.rows();
+  const std::int64_t rows = tokens.numel();
+  const std::int32_t* ids = tokens.as<std::int32_t>();
+  check_tokens(ids, rows, vocabulary);
+
+  const Array ends_array = workspace({vocabulary + 1}, Dtype::i32);
+  const Array order_array = workspace({rows}, Dtype::i32);
+  std::int32_t* ends = ends_array.tensor().as<std::int32_t>();
+  std::int32_t* order = order_array.tensor().as<std::int32_t>();
+  std::fill_n(ends, vocabulary + 1, 0);
+  for (std::int64_t r = 0; r < rows; ++r) ++ends[ids[r] + 1];
+  std::partial_sum(ends, ends + vocabulary + 1, ends);
+  // ends[v] starts as the first place of token v's rows and moves to the place after its last.
+  for (std::int64_t r = 0; r < rows; ++r) order[ends[ids[r]]++] = static_cast<std::int32_t>(r);
+
+  with_compute_type({dtable.dtype, dy.dtype}, [&]<class C>() {
+  // Blocks of columns, not of the vocabulary: some tokens are far more frequent than others.
+#pragma omp parallel for schedule(static) if (vocabulary * width >= serial_below)
+    for (std::int64_t first = 0; first < width; first += column_block) {
+      const std::int64_t n = std::min(column_block, width - first);
+      Reader<C> gradient(dy, n);
+      for (std::int64_t v = 0; v < vocabulary; ++v) {
+        const std::int32_t begin = v == 0 ? 0 : ends[v - 1];
+        if (accumulate && begin == ends[v]) continue;
+        std::array<double, column_block> sums{};
+        if (accumulate) load(sums.data(), dtable, v * width + first, n);
+        for (std::int32_t i = begin; i < ends[v]; ++i) {
+          const C* g = gradient.read(order[i] * width + first, n);
+          for (std::int64_t j = 0; j < n; ++j) sums[static_cast<std::size_t>(j)] += g[j];
+        }
+        store(dtable, v * width + first, sums.data(), n);
+      }
+    }
+  });
+}
+
+}  // namespace paceline

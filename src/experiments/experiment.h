@@ -1,0 +1,51 @@
+#pragma once
+// Experiment: options -> cases; each case -> a record of samples, memory and checks.
+
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/world.h"
+#include "experiments/options.h"
+#include "measure/case.h"
+#include "measure/progress.h"
+#include "record/case_record.h"
+
+namespace paceline {
+
+struct RunContext {
+  World& world;
+  Device& device;
+  const RunOptions& options;
+  Progress& progress;  // rank 0's; silent elsewhere
+};
+
+struct Prediction {
+  double flops = 0;         // of one rank and repetition
+  double bytes = 0;         // moved to and from memory at least, likewise
+  double memory_bytes = 0;  // the device's peak
+};
+
+class Experiment {
+ public:
+  Experiment() = default;
+  Experiment(const Experiment&) = delete;
+  Experiment& operator=(const Experiment&) = delete;
+  virtual ~Experiment() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;
+  // The points of the sweep; the same on every rank.
+  [[nodiscard]] virtual std::vector<Case> cases() const = 0;
+  // The factors that name a case in ids, progress and tables.
+  [[nodiscard]] virtual std::vector<std::string> naming_factors() const = 0;
+  [[nodiscard]] virtual Prediction predict(const Case& c) const = 0;
+  // Throws UsageError or EnvironmentError for what cannot run; before anything runs.
+  virtual void validate(const Case& c) const = 0;
+  // Collective. The record is whole on rank 0; its status is agreed on every rank. Throws
+  // StoppedError on every rank after a stop signal.
+  [[nodiscard]] virtual CaseRecord run(const Case& c, RunContext& context) = 0;
+  // Lines below the console table: the formulas of its figures.
+  [[nodiscard]] virtual std::string notes() const = 0;
+};
+
+}  // namespace paceline

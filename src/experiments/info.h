@@ -1,0 +1,11 @@
+#pragma once
+#include "core/device.h"
+#include "core/world.h"
+
+namespace paceline {
+
+// `paceline info`: ranks, devices, library versions and, with ceilings, what they can do, on rank
+// 0's standard output. Collective.
+void print_info(World& world, Device& device, bool ceilings);
+
+}  // namespace paceline

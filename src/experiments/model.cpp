@@ -1,0 +1,251 @@
+#include "experiments/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/units.h"
+#include "experiments/gather.h"
+#include "experiments/stop_signal.h"
+#include "parallel/no_sync.h"
+
+namespace paceline {
+
+namespace {
+
+Mode mode_named(const std::string& name) {
+  constexpr std::array<std::string_view, 4> names = {"inference", "forward", "forward-backward",
+                                                     "train-step"};
+  const auto* const it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) throw InternalError("'" + name + "' is no mode");
+  return static_cast<Mode>(it - names.begin());
+}
+
+std::string recompute_text(std::int64_t every) {
+  if (every == 0) return "none";
+  return every == 1 ? "block" : std::to_string(every);
+}
+
+int recompute_value(const std::string& text) {
+  if (text == "none") return 0;
+  return text == "block" ? 1 : std::stoi(text);
+}
+
+std::vector<Value> values_of(const auto& list) {
+  std::vector<Value> v;
+  for (const auto& x : list) v.emplace_back(x);
+  return v;
+}
+
+}  // namespace
+
+ModelExperiment::ModelExperiment(const Options& options, int ranks, const DeviceInfo& device)
+    : options_(options), ranks_(ranks), device_(device) {}
+
+std::vector<std::string> ModelExperiment::naming_factors() const {
+  return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
+}
+
+std::vector<Case> ModelExperiment::cases() const {
+  const ModelOptions& m = options_.model;
+  const RunOptions& run = options_.run;
+  std::vector<std::int64_t> batches = m.batch_sizes;
+  if (m.global_batch > 0) {
+    if (m.global_batch % ranks_ != 0) {
+      throw UsageError(fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a "
+                                   "multiple",
+                                   m.global_batch, ranks_));
+    }
+    batches = {m.global_batch / ranks_};
+  }
+  std::vector<std::string> recompute;
+  for (const std::int64_t every : m.recompute) recompute.push_back(recompute_text(every));
+
+  Grid grid;
+  grid.axis("size", values_of(m.sizes));
+  grid.axis("context", values_of(m.contexts));
+  grid.axis("batch_size", values_of(batches));
+  grid.axis("precision", values_of(m.precisions));
+  grid.axis("attention", values_of(m.attentions));
+  grid.axis("exec", values_of(m.executions));
+  grid.axis("mode", values_of(m.modes));
+  grid.axis("recompute", values_of(recompute));
+  std::vector<Case> cases = grid.cases();
+  for (Case& c : cases) {
+    const bool custom = c.text("size") == "custom";
+    const ModelConfig config = custom ? m.custom : model_named(c.text("size"));
+    c.set("d_model", config.d_model);
+    c.set("d_ff", config.d_ff);
+    c.set("layers", config.layers);
+    c.set("heads", config.heads);
+    c.set("vocab", m.vocab);
+    c.set("ranks", std::int64_t{ranks_});
+    c.set("device", device_.kind);
+    c.set("threads", std::int64_t{device_.threads});
+    c.set("timing", std::string(m.timing == Timing::phases ? "phases" : "step"));
+    c.set("learning_rate", m.learning_rate);
+    c.set("beta1", m.adamw.beta1);
+    c.set("beta2", m.adamw.beta2);
+    c.set("eps", m.adamw.eps);
+    c.set("weight_decay", m.adamw.weight_decay);
+    c.set("weights", m.load_weights.empty() ? std::string("random") : m.load_weights);
+    c.set("tokens", m.tokens.empty() ? std::string("random") : m.tokens);
+    c.set("seed", run.seed);
+    c.set("deterministic", run.deterministic);
+    c.set("warmup", std::int64_t{run.sampler.warmup});
+    c.set("steps", std::int64_t{run.sampler.steps});
+    c.set("until_ci", run.sampler.until_ci);
+    c.set("max_steps", std::int64_t{run.sampler.max_steps});
+  }
+  return cases;
+}
+
+StepShape ModelExperiment::shape_of(const Case& c) const {
+  return {.model = {.vocab = c.integer("vocab"),
+                    .context = c.integer("context"),
+                    .d_model = c.integer("d_model"),
+                    .d_ff = c.integer("d_ff"),
+                    .layers = c.integer("layers"),
+                    .heads = c.integer("heads")},
+          .precision = precision_named(c.text("precision")),
+          .batch = c.integer("batch_size"),
+          .mode = mode_named(c.text("mode")),
+          .recompute = recompute_value(c.text("recompute"))};
+}
+
+Batch ModelExperiment::batch_of(const Case& c, int rank) const {
+  const std::int64_t rows = c.integer("batch_size");
+  const BatchShape shape{.first_row = rank * rows,
+                         .rows = rows,
+                         .context = c.integer("context"),
+                         .vocab = c.integer("vocab")};
+  if (options_.model.tokens.empty()) {
+    return random_batch(shape, static_cast<std::uint64_t>(c.integer("seed")));
+  }
+  return load_batch(options_.model.tokens, shape);
+}
+
+Prediction ModelExperiment::predict(const Case& c) const {
+  const StepShape shape = shape_of(c);
+  return {.flops = step_flops(shape),
+          .bytes = step_bytes(shape),
+          .memory_bytes = memory_form(shape).peak()};
+}
+
+void ModelExperiment::validate(const Case& c) const {
+  const StepShape shape = shape_of(c);
+  check_model(shape.model);
+  if (shape.precision.name == "tf32" && c.text("device") == "cpu") {
+    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
+  }
+  if (!options_.model.load_weights.empty()) {
+    check_weights_file(options_.model.load_weights, shape.model);
+  }
+  if (!options_.model.tokens.empty()) (void)batch_of(c, ranks_ - 1);
+  if (!options_.model.dump.empty()) {
+    if (cases().size() > 1) {
+      throw UsageError("--dump: holds one case; this sweep has " + std::to_string(cases().size()));
+    }
+    Dump::check_writable(options_.model.dump);
+  }
+}
+
+CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
+  CaseRecord record;
+  record.factors = c;
+  Outcome outcome;
+  const Dtype inputs = shape_of(c).precision.compute;
+  outcome.gemm_ceiling = gemm_ceiling(context.device, inputs);
+  outcome.datasheet_peak = context.device.datasheet_peak(inputs).value_or(
+      std::numeric_limits<double>::quiet_NaN());
+  std::unique_ptr<TrainingStep> step;
+  std::string refusal;
+  try {
+    step = set_up(c, context, outcome);
+  } catch (const OutOfMemory& error) {
+    record.status = Status::oom;
+    refusal = error.what();
+  }
+  record.status = context.world.agree(record.status);
+  if (record.status == Status::oom) {
+    record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
+                                first_text(context.world, refusal));
+    record.summary = {number("predicted_peak_bytes", "bytes", predict(c).memory_bytes)};
+    return record;
+  }
+  context.device.freeze();
+  sample(*step, context, outcome);
+  add_outcome(record, outcome, context.world);
+  return record;
+}
+
+// The model in memory and one rehearsed step. Throws OutOfMemory.
+std::unique_ptr<TrainingStep> ModelExperiment::set_up(const Case& c, RunContext& context,
+                                                      Outcome& outcome) const {
+  context.progress.update("set-up", 0);
+  const double began = host_seconds();
+  context.device.ledger().reset_peak();
+  const StepShape shape = shape_of(c);
+  const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
+  auto step = std::make_unique<TrainingStep>(context.device, shape, ops, options_.model,
+                                             batch_of(c, context.world.rank()),
+                                             static_cast<std::uint64_t>(c.integer("seed")));
+  if (!options_.model.dump.empty() && context.world.rank() == 0) {
+    outcome.dump.emplace(context.device, shape.model, shape.batch);
+  }
+  outcome.setup_seconds = host_seconds() - began;
+  context.progress.update("rehearsal", 0);
+  outcome.rehearsal = step->rehearse();
+  return step;
+}
+
+void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& outcome) const {
+  NoSync alone;
+  std::optional<Dump>& dump = outcome.dump;
+  bool first = true;
+  const SamplerHooks hooks{
+      .repetition =
+          [&] {
+            if (first) {
+              context.device.ledger().reset_peak();
+              step.mark_memory("steady");
+              if (dump) step.capture_logits(dump->logits());
+            }
+            PhaseSeconds seconds = step.run(alone);
+            if (first && dump) {
+              dump->take_first_step(step.state(), step.model().store());
+              step.capture_logits({});
+            }
+            first = false;
+            return seconds;
+          },
+      .stop_requested = StopSignal::requested,
+      .progress =
+          [&](bool warmup, int done, int total) {
+            context.progress.update(
+                fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+                static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
+                    (total + options_.run.sampler.warmup));
+          }};
+  outcome.samples = take_samples(context.world, options_.run.sampler, step.phases(), hooks);
+  outcome.loss = step.loss();
+  outcome.marks = step.marks();
+  outcome.largest = context.device.ledger().largest(16);
+  outcome.peak_bytes = context.device.ledger().peak();
+  if (dump) {
+    dump->take_weights(step.model().store());
+    dump->write(options_.model.dump);
+  }
+}
+
+double ModelExperiment::gemm_ceiling(Device& device, Dtype inputs) {
+  const auto it = ceilings_.find(inputs);
+  if (it != ceilings_.end()) return it->second;
+  return ceilings_[inputs] = device.gemm_ceiling(inputs);
+}
+
+}  // namespace paceline

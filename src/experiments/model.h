@@ -1,0 +1,60 @@
+#pragma once
+// `paceline model`: end-to-end timing of a Transformer's step. Every rank runs its own replica.
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "experiments/experiment.h"
+#include "experiments/training_step.h"
+#include "model/weights_file.h"
+
+namespace paceline {
+
+class ModelExperiment final : public Experiment {
+ public:
+  // `ranks`: of the world; `device`: what it runs on.
+  ModelExperiment(const Options& options, int ranks, const DeviceInfo& device);
+
+  [[nodiscard]] std::string name() const override { return "model"; }
+  [[nodiscard]] std::vector<Case> cases() const override;
+  [[nodiscard]] std::vector<std::string> naming_factors() const override;
+  [[nodiscard]] Prediction predict(const Case& c) const override;
+  void validate(const Case& c) const override;
+  [[nodiscard]] CaseRecord run(const Case& c, RunContext& context) override;
+  [[nodiscard]] std::string notes() const override;
+
+ private:
+  // What one rank measured.
+  struct Outcome {
+    double gemm_ceiling = 0;    // FLOP/s
+    double datasheet_peak = 0;  // FLOP/s; NaN where none is stated
+    std::optional<Dump> dump;   // rank 0's, with --dump
+    double setup_seconds = 0;
+    PhaseSeconds rehearsal;
+    Samples samples;
+    std::vector<MemoryMark> marks;
+    std::vector<MemoryBlock> largest;
+    std::size_t peak_bytes = 0;
+    double loss = 0;
+  };
+
+  [[nodiscard]] StepShape shape_of(const Case& c) const;
+  [[nodiscard]] Batch batch_of(const Case& c, int rank) const;
+  [[nodiscard]] std::unique_ptr<TrainingStep> set_up(const Case& c, RunContext& context,
+                                                     Outcome& outcome) const;
+  void sample(TrainingStep& step, RunContext& context, Outcome& outcome) const;
+  [[nodiscard]] double gemm_ceiling(Device& device, Dtype inputs);
+
+  // Collective; model_record.cpp.
+  void add_outcome(CaseRecord& record, const Outcome& outcome, World& world) const;
+  void add_memory(CaseRecord& record, const Outcome& outcome, World& world) const;
+  void add_rates(CaseRecord& record, const Outcome& outcome) const;
+
+  const Options& options_;
+  int ranks_;
+  DeviceInfo device_;
+  std::map<Dtype, double> ceilings_;  // measured once per dtype
+};
+
+}  // namespace paceline

@@ -1,0 +1,130 @@
+// From what the ranks measured to the case's record.
+
+#include <algorithm>
+#include <array>
+
+#include "experiments/gather.h"
+#include "experiments/model.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, World& world) const {
+  const Samples& samples = outcome.samples;
+  record.stop_reason = samples.stop_reason;
+  for (std::size_t p = 0; p < samples.phases.size(); ++p) {
+    // The rehearsal is the step from cold: it comes first among the warm-up samples.
+    std::vector<double> warmup = {outcome.rehearsal[p]};
+    warmup.insert(warmup.end(), samples.warmup[p].begin(), samples.warmup[p].end());
+    record.samples.push_back({.phase = samples.phases[p],
+                              .warmup = gather_doubles(world, warmup),
+                              .measured = gather_doubles(world, samples.measured[p])});
+  }
+  const auto setup = gather_doubles(world, {outcome.setup_seconds});
+  const auto losses = gather_doubles(world, {outcome.loss});
+  add_memory(record, outcome, world);
+  if (world.rank() != 0) return;
+
+  Column rank{"rank", "", std::vector<std::int64_t>{}};
+  Column loss{"loss", "", std::vector<double>{}};
+  Column setup_column{"setup", "s", std::vector<double>{}};
+  double slowest_setup = 0;
+  for (std::size_t r = 0; r < losses.size(); ++r) {
+    std::get<0>(rank.data).push_back(static_cast<std::int64_t>(r));
+    std::get<1>(loss.data).push_back(losses[r][0]);
+    std::get<1>(setup_column.data).push_back(setup[r][0]);
+    slowest_setup = std::max(slowest_setup, setup[r][0]);
+  }
+  record.tables.push_back({"values", {rank, loss, setup_column}});
+  record.summary.push_back(number("setup_s", "s", slowest_setup));
+  record.summary.push_back(number(
+      "rehearsal_s", "s", max_over_ranks(record.samples.back().warmup).front()));
+  add_rates(record, outcome);
+  record.summary.push_back(number("loss", "", losses[0][0]));
+}
+
+void ModelExperiment::add_memory(CaseRecord& record, const Outcome& outcome, World& world) const {
+  // Every rank passes the same marks in the same order; their numbers differ.
+  std::vector<double> mine = {static_cast<double>(outcome.peak_bytes)};
+  for (const MemoryMark& m : outcome.marks) {
+    mine.push_back(static_cast<double>(m.bytes));
+    mine.push_back(static_cast<double>(m.peak_bytes));
+    for (const std::size_t bytes : m.by_kind) mine.push_back(static_cast<double>(bytes));
+  }
+  const auto all = gather_doubles(world, mine);
+  if (world.rank() != 0) return;
+
+  std::vector<std::int64_t> rank;
+  std::vector<std::string> step;
+  std::vector<std::string> mark;
+  constexpr std::size_t numbers = 2 + memory_kinds;
+  std::array<std::vector<std::int64_t>, numbers> columns;
+  double peak = 0;
+  double before_backward = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    peak = std::max(peak, all[r][0]);
+    for (std::size_t i = 0; i < outcome.marks.size(); ++i) {
+      const MemoryMark& m = outcome.marks[i];
+      rank.push_back(static_cast<std::int64_t>(r));
+      step.push_back(m.step);
+      mark.push_back(m.mark);
+      for (std::size_t n = 0; n < numbers; ++n) {
+        columns.at(n).push_back(static_cast<std::int64_t>(all[r][1 + i * numbers + n]));
+      }
+      if (m.step == "steady" && m.mark == "before backward") {
+        before_backward = std::max(before_backward, all[r][1 + i * numbers]);
+      }
+    }
+  }
+  Table marks{"memory", {{"rank", "", rank}, {"step", "", step}, {"mark", "", mark}}};
+  marks.columns.push_back({"active", "bytes", columns[0]});
+  marks.columns.push_back({"peak", "bytes", columns[1]});
+  for (std::size_t k = 0; k < memory_kinds; ++k) {
+    marks.columns.push_back(
+        {std::string(name_of(static_cast<MemoryKind>(k))), "bytes", columns.at(2 + k)});
+  }
+  record.tables.push_back(std::move(marks));
+
+  std::vector<std::int64_t> bytes;
+  std::vector<std::string> kind;
+  std::vector<std::string> scope;
+  for (const MemoryBlock& block : outcome.largest) {
+    bytes.push_back(static_cast<std::int64_t>(block.bytes));
+    kind.emplace_back(name_of(block.kind));
+    scope.push_back(block.scope);
+  }
+  record.tables.push_back(
+      {"memory/blocks", {{"bytes", "bytes", bytes}, {"kind", "", kind}, {"scope", "", scope}}});
+  record.summary.push_back(number("memory_before_backward_bytes", "bytes", before_backward));
+  record.summary.push_back(number("peak_bytes", "bytes", peak));
+  record.summary.push_back(
+      number("predicted_peak_bytes", "bytes", predict(record.factors).memory_bytes));
+}
+
+void ModelExperiment::add_rates(CaseRecord& record, const Outcome& outcome) const {
+  const Case& c = record.factors;
+  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
+  const auto tokens =
+      static_cast<double>(c.integer("batch_size") * c.integer("context") * c.integer("ranks"));
+  const double flops_per_second = model_flops(shape_of(c)) / seconds;
+  constexpr double tera = 1e12;
+  record.summary.push_back(number("tokens_per_s", "tokens/s", tokens / seconds));
+  record.summary.push_back(
+      number("model_tflops_per_s", "TFLOP/s", flops_per_second / tera));
+  record.summary.push_back(
+      number("gemm_ceiling_tflops_per_s", "TFLOP/s", outcome.gemm_ceiling / tera));
+  record.summary.push_back(number("mfu_measured", "", flops_per_second / outcome.gemm_ceiling));
+  record.summary.push_back(
+      number("datasheet_tflops_per_s", "TFLOP/s", outcome.datasheet_peak / tera));
+  record.summary.push_back(number("mfu_datasheet", "", flops_per_second / outcome.datasheet_peak));
+}
+
+std::string ModelExperiment::notes() const {
+  return "model FLOPs of a rank's step: forward 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, "
+         "backward twice that;\n"
+         "MFU = model FLOPs / step / peak: `measured` against the best GEMM seen here, `datasheet` "
+         "against the vendor's dense figure (nan: none is stated).\n"
+         "Times are medians over repetitions of the slowest rank's time, with the 95% interval.\n";
+}
+
+}  // namespace paceline

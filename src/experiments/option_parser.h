@@ -1,0 +1,68 @@
+#pragma once
+// OptionParser: options by name with checked values, from the command line, a TOML file and a
+// preset, in this order of precedence. It wraps CLI11, which option_parser.cpp alone includes.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+class OptionParser {
+ public:
+  // `usage`: what --help prints above the options.
+  OptionParser(const std::string& experiment, const std::string& usage);
+  ~OptionParser();
+  OptionParser(const OptionParser&) = delete;
+  OptionParser& operator=(const OptionParser&) = delete;
+
+  // Each names an option and where its value goes; the target's value at this call is the default.
+  // `later`: values that are known but not built yet.
+  // A vector target takes a list ("128,256"), an axis of the sweep.
+  void integer(const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
+               const std::string& help);
+  void integer(const std::string& name, int& target, int least, int most, const std::string& help);
+  void integers(const std::string& name, std::vector<std::int64_t>& target, std::int64_t least,
+                std::int64_t most, const std::string& help);
+  void real(const std::string& name, double& target, double least, double most,
+            const std::string& help);
+  void choice(const std::string& name, std::string& target,
+              const std::vector<std::string>& allowed, const std::string& help);
+  void choices(const std::string& name, std::vector<std::string>& target,
+               const std::vector<std::string>& allowed, const std::string& help,
+               const std::vector<std::string>& later = {});
+  void text(const std::string& name, std::string& target, const std::string& help);
+  void flag(const std::string& name, bool& target, const std::string& help);
+  // Anything else: `convert` gets the values as written and throws UsageError without the name.
+  void custom(const std::string& name, const std::string& help,
+              std::function<void(const std::vector<std::string>&)> convert);
+  void files(std::vector<std::string>& target, std::size_t count, const std::string& help);
+
+  // --config F.toml
+  void config_file();
+  // --preset NAME: option values that apply where neither the command line nor the file says.
+  void presets(const std::map<std::string, std::vector<std::string>>& presets);
+  // Options of the contract that no part of the program serves yet: refused as such.
+  void not_built(std::vector<std::string> names) { not_built_ = std::move(names); }
+
+  [[nodiscard]] bool given(const std::string& name) const;
+  [[nodiscard]] std::string help() const;
+  // False when --help was among the arguments (not printed). Throws UsageError.
+  [[nodiscard]] bool parse(const std::vector<std::string>& arguments);
+
+ private:
+  struct Impl;
+
+  void parse_once(const std::vector<std::string>& arguments);
+  [[nodiscard]] std::string unknown_option(const std::string& name) const;
+
+  std::unique_ptr<Impl> impl_;
+  std::string experiment_;
+  std::vector<std::string> not_built_;
+};
+
+}  // namespace paceline

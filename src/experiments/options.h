@@ -1,0 +1,69 @@
+#pragma once
+// The command line: what was asked for, checked. See README.md and `paceline EXPERIMENT --help`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ops.h"
+#include "measure/sampler.h"
+#include "model/model_config.h"
+#include "record/result_file.h"
+
+namespace paceline {
+
+// Options of every experiment that measures.
+struct RunOptions {
+  std::string device = "auto";
+  int threads = 0;  // 0: usable cores / ranks on the node
+  std::string output;
+  bool resume = false;
+  bool force = false;
+  bool dry_run = false;
+  bool quiet = false;
+  bool json = false;
+  SamplerConfig sampler;
+  std::optional<std::int64_t> memory_limit;  // bytes
+  std::int64_t seed = 0;
+  bool deterministic = false;
+};
+
+enum class Timing : std::uint8_t { phases, step };
+
+// Options of `model` (and of the other experiments that train one); lists are axes.
+struct ModelOptions {
+  std::vector<std::string> sizes = {"small"};
+  ModelConfig custom;  // --d-model, --d-ff, --layers, --heads; 0 where not given
+  std::int64_t vocab = 10000;
+  std::vector<std::int64_t> contexts = {128};
+  std::vector<std::int64_t> batch_sizes = {4};
+  std::int64_t global_batch = 0;  // 0: not given
+  std::vector<std::string> precisions = {"fp32"};
+  std::vector<std::string> attentions = {"naive"};
+  std::vector<std::string> executions = {"eager"};
+  std::vector<std::string> modes = {"train-step"};
+  std::vector<std::int64_t> recompute = {0};  // 0 none, n: every n blocks
+  Timing timing = Timing::phases;
+  double learning_rate = 1e-3;
+  AdamWConfig adamw;
+  std::string load_weights;
+  std::string tokens;
+  std::string dump;
+};
+
+struct Options {
+  std::string experiment;  // "model", "info", "merge", "compare"
+  std::string command;     // the whole command line, quoted for a shell
+  RunOptions run;
+  ModelOptions model;
+  bool ceilings = false;           // info
+  std::vector<std::string> files;  // merge, compare
+  bool any_machine = false;        // compare
+};
+
+// Nothing when help or the version was asked for (and printed). Throws UsageError naming the option
+// and what would be right.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace paceline

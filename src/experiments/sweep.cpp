@@ -1,0 +1,163 @@
+#include "experiments/sweep.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include "core/units.h"
+#include "measure/statistics.h"
+#include "record/console.h"
+#include "record/environment.h"
+#include "record/result_file.h"
+
+namespace paceline {
+
+namespace {
+
+std::filesystem::path output_path(const Options& options) {
+  if (!options.run.output.empty()) return options.run.output;
+  std::string time = utc_now();  // 2026-11-21T02:05:31Z
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  return fmt::format("results/{}-{}.h5", options.experiment, time);
+}
+
+ResultFile::Existing existing(const RunOptions& run) {
+  if (run.resume) return ResultFile::Existing::resume;
+  return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
+}
+
+std::string case_name(const Experiment& experiment, const Case& c) {
+  std::string name;
+  for (const std::string& factor : experiment.naming_factors()) {
+    name += (name.empty() ? "" : " ") + to_text(c.at(factor));
+  }
+  return name;
+}
+
+std::string headline(const CaseRecord& record) {
+  if (record.status != Status::ok) {
+    return fmt::format("{}: {}", name_of(record.status), record.reason);
+  }
+  const PhaseSamples& last = record.samples.back();
+  const Summary s = summarize(max_over_ranks(last.measured));
+  return fmt::format("{} {}", last.phase, seconds_text(s.median));
+}
+
+// The sweep on rank 0's side: files and the console; other ranks keep none of it.
+class Results {
+ public:
+  Results(const Experiment& experiment, const Options& options, RunInfo run)
+      : experiment_(experiment),
+        options_(options),
+        run_(std::move(run)),
+        file_(output_path(options), existing(options.run)) {}
+
+  // True when a finished case of an earlier run serves.
+  [[nodiscard]] bool keep(const std::string& id, const Case& c) {
+    const bool there = file_.has(id, c);
+    if (there) ++saved_;
+    return there;
+  }
+
+  void add(const CaseRecord& record) {
+    file_.write(record, run_);
+    ++saved_;
+    rows_.push_back(summary_row(record));
+    if (options_.run.json) {
+      fmt::print("{}\n", json_line(rows_.back()));
+      std::fflush(stdout);
+    }
+  }
+  // "results/model.h5", or nothing when no case is finished.
+  [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
+    if (saved_ == 0) return {};
+    file_.merge(ids, complete);
+    if (!options_.run.json && !rows_.empty()) {
+      fmt::print("\n{}{}", console_table(rows_, experiment_.naming_factors()), experiment_.notes());
+    }
+    if (!options_.run.json) fmt::print("{}\n", file_.path().string());
+    std::fflush(stdout);
+    return file_.path().string();
+  }
+
+ private:
+  const Experiment& experiment_;
+  const Options& options_;
+  RunInfo run_;
+  ResultFile file_;
+  std::size_t saved_ = 0;
+  std::vector<std::vector<Column>> rows_;
+};
+
+// Every case with its predicted FLOPs, bytes and memory.
+void print_plan(const Experiment& experiment, const std::vector<Case>& cases) {
+  fmt::print("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
+             cases.size() == 1 ? "" : "s", experiment.name());
+  fmt::print("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
+             fmt::join(experiment.naming_factors(), " "));
+  for (const Case& c : cases) {
+    const Prediction p = experiment.predict(c);
+    fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
+               bytes_text(p.memory_bytes), case_name(experiment, c));
+  }
+}
+
+}  // namespace
+
+ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const Options& options) {
+  const bool root = world.rank() == 0;
+  const std::vector<Case> cases = experiment.cases();
+  collectively(world, [&] {
+    for (const Case& c : cases) experiment.validate(c);
+  });
+  if (options.run.dry_run) {
+    if (root) print_plan(experiment, cases);
+    return ExitCode::done;
+  }
+  RunInfo run = describe_run(world, device, options.command, experiment.name());
+  std::unique_ptr<Results> results;  // rank 0's
+  collectively(world, [&] {
+    if (root) results = std::make_unique<Results>(experiment, options, std::move(run));
+  });
+
+  std::vector<std::string> ids;
+  for (const Case& c : cases) ids.push_back(c.id(experiment.naming_factors()));
+  Progress progress(root && !options.run.quiet, static_cast<int>(cases.size()), stderr);
+  RunContext context{world, device, options.run, progress};
+  ExitCode worst = ExitCode::done;
+  std::optional<StoppedError> stopped;
+  for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
+    const bool kept = root && results->keep(ids[i], cases[i]);
+    if (!world.broadcast(kept ? "kept" : "", 0).empty()) continue;
+    progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
+    try {
+      CaseRecord record = experiment.run(cases[i], context);
+      record.id = ids[i];
+      device.trim();
+      if (record.status == Status::mismatch) worst = ExitCode::mismatch;
+      if (root) progress.end_case(headline(record));
+      collectively(world, [&] {
+        if (root) results->add(record);
+      });
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::stopped) throw;
+      stopped.emplace(error.what());
+    }
+  }
+  std::string path;
+  collectively(world, [&] {
+    if (root) path = results->finish(ids, !stopped);
+  });
+  if (stopped) {
+    const std::string where = path.empty()
+                                  ? "no case was finished"
+                                  : "finished cases are in " + path + "; --resume goes on from it";
+    throw StoppedError(fmt::format("{}; {}", stopped->what(), where));
+  }
+  return worst;
+}
+
+}  // namespace paceline

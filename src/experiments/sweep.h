@@ -1,0 +1,12 @@
+#pragma once
+#include "experiments/experiment.h"
+
+namespace paceline {
+
+// Runs every case of an experiment and leaves its result file; with --dry-run prints what it would
+// do. Collective. Returns mismatch when a check failed. Throws UsageError for a bad case or an
+// output that exists, StoppedError after a signal or when results cannot be written.
+[[nodiscard]] ExitCode run_sweep(Experiment& experiment, World& world, Device& device,
+                                 const Options& options);
+
+}  // namespace paceline

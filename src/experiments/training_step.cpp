@@ -1,0 +1,134 @@
+#include "experiments/training_step.h"
+
+#include "core/clock.h"
+#include "model/weights_file.h"
+#include "parallel/no_sync.h"
+
+namespace paceline {
+
+void PhaseTimer::begin() {
+  host_.clear();
+  events_.clear();
+  device_.synchronize();
+  began_ = host_seconds();
+  mark();
+}
+
+void PhaseTimer::mark() {
+  if (timing_ == Timing::step) {
+    events_.push_back(device_.compute_stream().record());
+    return;
+  }
+  device_.synchronize();
+  host_.push_back(host_seconds());
+}
+
+void PhaseTimer::end_phase() { mark(); }
+
+PhaseSeconds PhaseTimer::finish() {
+  device_.synchronize();
+  const double total = host_seconds() - began_;
+  PhaseSeconds seconds;
+  for (std::size_t i = 1; i < host_.size(); ++i) seconds.push_back(host_[i] - host_[i - 1]);
+  for (std::size_t i = 1; i < events_.size(); ++i) {
+    seconds.push_back(events_[i]->seconds_since(*events_[i - 1]));
+  }
+  seconds.push_back(total);
+  return seconds;
+}
+
+TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
+                           const ModelOptions& options, const Batch& batch, std::uint64_t seed)
+    : device_(device),
+      shape_(shape),
+      timing_(options.timing),
+      ops_(device.make_ops(ops)),
+      model_(device, shape.model, shape.precision),
+      state_(StepState::create(device, shape.batch, shape.model.context, shape.precision.loss,
+                               shape.precision.loss_scaling, options.learning_rate)),
+      optimizer_(model_.store(), options.adamw) {
+  if (options.load_weights.empty()) {
+    initialise_weights(device, *ops_, model_.store(), seed);
+  } else {
+    load_weights(device, *ops_, model_.store(), options.load_weights);
+  }
+  device.to_device(state_.tokens, batch.tokens.data());
+  device.to_device(state_.targets, batch.targets.data());
+}
+
+std::vector<std::string> TrainingStep::phases() const {
+  switch (shape_.mode) {
+    case Mode::inference:
+    case Mode::forward: return {"forward", "step"};
+    case Mode::forward_backward: return {"forward", "backward", "step"};
+    case Mode::train_step: break;
+  }
+  return {"forward", "backward", "optimizer", "step"};
+}
+
+PhaseSeconds TrainingStep::run(ParameterSync& sync) {
+  const bool backward = shape_.mode >= Mode::forward_backward;
+  PhaseTimer timer(device_, timing_);
+  mark("before step");
+  timer.begin();
+  sync.begin_step();
+  {
+    const Scope scope(device_.scopes(), "forward");
+    model_.forward(*ops_, state_, sync,
+                   {.keep = shape_.mode != Mode::inference,
+                    .recompute = shape_.recompute,
+                    .logits = logits_});
+  }
+  timer.end_phase();
+  mark("before backward");
+  if (backward) {
+    const Scope scope(device_.scopes(), "backward");
+    model_.store().allocate_gradients();
+    model_.backward(*ops_, state_, sync);
+    sync.finish();
+    timer.end_phase();
+    mark("before optimizer");
+  }
+  if (shape_.mode == Mode::train_step) {
+    const Scope scope(device_.scopes(), "optimizer");
+    optimizer_.step(*ops_, state_);
+    timer.end_phase();
+  }
+  PhaseSeconds seconds = timer.finish();
+  mark("after step");
+  marking_.clear();
+  return seconds;
+}
+
+PhaseSeconds TrainingStep::rehearse() {
+  NoSync alone;
+  state_.set(device_, StepScalar::hold, 1);
+  mark_memory("first");
+  PhaseSeconds seconds = run(alone);
+  state_.set(device_, StepScalar::hold, 0);
+  return seconds;
+}
+
+void TrainingStep::mark(const std::string& name) {
+  if (marking_.empty()) return;
+  const MemoryLedger& ledger = device_.ledger();
+  MemoryMark m{.step = marking_, .mark = name, .bytes = ledger.bytes(), .peak_bytes = ledger.peak()};
+  for (std::size_t k = 0; k < memory_kinds; ++k) {
+    m.by_kind.at(k) = ledger.bytes(static_cast<MemoryKind>(k));
+  }
+  marks_.push_back(std::move(m));
+}
+
+double TrainingStep::loss() {
+  double value = 0;
+  if (state_.loss.dtype() == Dtype::f64) {
+    device_.to_host(&value, state_.loss);
+  } else {
+    float narrow = 0;
+    device_.to_host(&narrow, state_.loss);
+    value = narrow;
+  }
+  return value;
+}
+
+}  // namespace paceline

@@ -1,0 +1,85 @@
+#pragma once
+// TrainingStep: one rank's model with everything a step needs, and the step itself: forward,
+// backward, optimizer, timed by phase. `model`, `ddp` and `zero` measure it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/ops.h"
+#include "experiments/options.h"
+#include "measure/sampler.h"
+#include "model/accounting.h"
+#include "model/batch.h"
+#include "model/optimizer.h"
+#include "model/transformer.h"
+
+namespace paceline {
+
+// Ends of phases within one repetition.
+class PhaseTimer {
+ public:
+  PhaseTimer(Device& device, Timing timing) : device_(device), timing_(timing) {}
+
+  void begin();
+  void end_phase();
+  // Waits for the device; seconds of each phase, then of the whole by the host's clock.
+  [[nodiscard]] PhaseSeconds finish();
+
+ private:
+  void mark();
+
+  Device& device_;
+  Timing timing_;
+  std::vector<double> host_;      // Timing::phases: the host's clock after synchronising
+  std::vector<EventPtr> events_;  // Timing::step
+  double began_ = 0;
+};
+
+// What the ledger said at one point of a step.
+struct MemoryMark {
+  std::string step;  // "first" (the rehearsal) or "steady"
+  std::string mark;  // "after init", "before backward", "before optimizer", "after step"
+  std::size_t bytes = 0;
+  std::size_t peak_bytes = 0;  // so far in this step
+  std::array<std::size_t, memory_kinds> by_kind{};
+};
+
+class TrainingStep {
+ public:
+  // Allocates and draws the weights (or loads them when `weights` is a path). Throws OutOfMemory.
+  TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
+               const ModelOptions& options, const Batch& batch, std::uint64_t seed);
+
+  [[nodiscard]] std::vector<std::string> phases() const;  // the last is "step"
+  [[nodiscard]] Transformer& model() { return model_; }
+  [[nodiscard]] const StepState& state() const { return state_; }
+
+  // One repetition. Throws OutOfMemory before the device is frozen.
+  [[nodiscard]] PhaseSeconds run(ParameterSync& sync);
+  // The first step, without effect on weights and optimizer state; everything gets allocated.
+  [[nodiscard]] PhaseSeconds rehearse();
+
+  // The next runs copy their logits there, [B, T, V] float32; an empty tensor ends that.
+  void capture_logits(const Tensor& logits) { logits_ = logits; }
+  void mark_memory(const std::string& step) { marking_ = step; }
+  [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
+  [[nodiscard]] double loss();
+
+ private:
+  void mark(const std::string& name);
+
+  Device& device_;
+  StepShape shape_;
+  Timing timing_;
+  std::unique_ptr<Ops> ops_;
+  Transformer model_;
+  StepState state_;
+  AdamW optimizer_;
+  Tensor logits_;
+  std::string marking_;
+  std::vector<MemoryMark> marks_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,139 @@
+#include "measure/case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+// FNV-1a, 64 bits.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) add(c);
+    add('\0');  // so that "ab", "c" and "a", "bc" differ
+  }
+  [[nodiscard]] std::uint32_t folded() const {
+    return static_cast<std::uint32_t>(state_ ^ (state_ >> 32U));
+  }
+
+ private:
+  void add(char c) {
+    constexpr std::uint64_t prime = 0x100000001b3U;
+    state_ = (state_ ^ static_cast<unsigned char>(c)) * prime;
+  }
+
+  std::uint64_t state_ = 0xcbf29ce484222325U;
+};
+
+std::string reduced(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool keep = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '_';
+    out += keep ? c : '_';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Value& value) {
+  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+}
+
+void Case::set(std::string_view name, Value value) {
+  for (auto& [existing, old] : factors_) {
+    if (existing == name) {
+      old = std::move(value);
+      return;
+    }
+  }
+  factors_.emplace_back(name, std::move(value));
+}
+
+bool Case::has(std::string_view name) const {
+  return std::any_of(factors_.begin(), factors_.end(),
+                     [&](const auto& factor) { return factor.first == name; });
+}
+
+const Value& Case::at(std::string_view name) const {
+  for (const auto& [existing, value] : factors_) {
+    if (existing == name) return value;
+  }
+  throw InternalError(fmt::format("a case has no factor '{}'", name));
+}
+
+namespace {
+
+template <class T>
+const T& typed(const Value& value, std::string_view name, std::string_view type) {
+  if (const T* v = std::get_if<T>(&value)) return *v;
+  throw InternalError(fmt::format("factor '{}' = {} is no {}", name, to_text(value), type));
+}
+
+}  // namespace
+
+std::int64_t Case::integer(std::string_view name) const {
+  return typed<std::int64_t>(at(name), name, "integer");
+}
+
+double Case::real(std::string_view name) const {
+  const Value& value = at(name);
+  if (const auto* v = std::get_if<std::int64_t>(&value)) return static_cast<double>(*v);
+  return typed<double>(value, name, "number");
+}
+
+bool Case::flag(std::string_view name) const { return typed<bool>(at(name), name, "flag"); }
+
+const std::string& Case::text(std::string_view name) const {
+  return typed<std::string>(at(name), name, "text");
+}
+
+std::string Case::id(const std::vector<std::string>& named) const {
+  constexpr std::size_t longest = 120;  // file systems take names of 255 bytes
+  std::string readable;
+  for (const std::string& name : named) {
+    if (!readable.empty()) readable += '-';
+    readable += reduced(to_text(at(name)));
+  }
+  if (readable.size() > longest) readable.resize(longest);
+
+  Hash hash;
+  for (const auto& [name, value] : factors_) {
+    hash.add(name);
+    hash.add(fmt::format("{}:{}", value.index(), to_text(value)));
+  }
+  return fmt::format("{}{}{:08x}", readable, readable.empty() ? "" : "-", hash.folded());
+}
+
+void Grid::axis(std::string_view name, std::vector<Value> values) {
+  if (values.empty()) throw InternalError(fmt::format("axis '{}' has no values", name));
+  axes_.emplace_back(name, std::move(values));
+}
+
+std::vector<Case> Grid::cases() const {
+  std::vector<Case> product(1);
+  for (const auto& [name, values] : axes_) {
+    std::vector<Case> wider;
+    for (const Case& c : product) {
+      for (const Value& value : values) {
+        Case next = c;
+        next.set(name, value);
+        wider.push_back(std::move(next));
+      }
+    }
+    product = std::move(wider);
+  }
+  std::vector<Case> unique;
+  for (Case& c : product) {
+    if (std::find(unique.begin(), unique.end(), c) == unique.end()) unique.push_back(std::move(c));
+  }
+  return unique;
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+#pragma once
+// Case: one point of a sweep, every factor by name. Grid: the product of the option lists.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace paceline {
+
+using Value = std::variant<std::int64_t, double, bool, std::string>;
+
+// "128", "0.001", "true", "naive": as tables and ids write it.
+[[nodiscard]] std::string to_text(const Value& value);
+
+class Case {
+ public:
+  // Adds a factor at the end, or replaces the one of that name.
+  void set(std::string_view name, Value value);
+
+  [[nodiscard]] bool has(std::string_view name) const;
+  // Throws InternalError for an unknown name or another type.
+  [[nodiscard]] const Value& at(std::string_view name) const;
+  [[nodiscard]] std::int64_t integer(std::string_view name) const;
+  [[nodiscard]] double real(std::string_view name) const;  // integers too
+  [[nodiscard]] bool flag(std::string_view name) const;
+  [[nodiscard]] const std::string& text(std::string_view name) const;
+
+  [[nodiscard]] const std::vector<std::pair<std::string, Value>>& factors() const {
+    return factors_;
+  }
+  // Unique among cases of different factors and stable from run to run: the values of the factors
+  // in `named`, joined by '-' and reduced to [A-Za-z0-9._], then 8 hexadecimal digits of a hash
+  // of every factor's name and value.
+  [[nodiscard]] std::string id(const std::vector<std::string>& named) const;
+
+  [[nodiscard]] bool operator==(const Case&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, Value>> factors_;
+};
+
+class Grid {
+ public:
+  // An axis of one value or more; later axes vary faster.
+  void axis(std::string_view name, std::vector<Value> values);
+  // The product of all axes, in order, equal cases once.
+  [[nodiscard]] std::vector<Case> cases() const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<Value>>> axes_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+#pragma once
+// The statistics of a sample; each formula stands beside its function and in tests/unit.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+struct Summary {
+  double median = 0;
+  double ci_low = 0;  // 95% interval of the median by ranks; NaN below 6 values
+  double ci_high = 0;
+  double mean = 0;
+  double std = 0;  // of the sample (n - 1); NaN for one value
+  double min = 0;
+  double max = 0;
+  double p95 = 0;
+};
+
+// Of the values' order statistics x_1 <= ... <= x_n:
+// median = x_((n+1)/2), or the mean of the middle two for even n;
+// interval = [x_lo, x_hi], lo = ceil((n - 1.96 sqrt n) / 2), hi = ceil(1 + (n + 1.96 sqrt n) / 2),
+// both kept within [1, n] (Hoefler and Belli, SC'15, rule 5; Le Boudec, "Performance Evaluation",
+// 2010);  p95 = x_ceil(0.95 n) (nearest rank).
+// Every member is NaN for no values, and when one of them is NaN.
+[[nodiscard]] Summary summarize(std::span<const double> values);
+
+// Half the interval's width over the median; NaN where there is no interval.
+[[nodiscard]] double relative_half_width(const Summary& summary);
+
+// samples[rank][repetition] -> the maximum over ranks of each repetition. Throws InternalError when
+// ranks have different counts.
+[[nodiscard]] std::vector<double> max_over_ranks(const std::vector<std::vector<double>>& samples);
+
+// The rank whose median is the largest (the lowest such rank).
+[[nodiscard]] int slowest_rank(const std::vector<std::vector<double>>& samples);
+
+}  // namespace paceline

@@ -1,0 +1,46 @@
+#pragma once
+// The closed forms: FLOPs, bytes and memory of a step, on paper. R = B T rows per rank.
+
+#include "core/ops.h"
+#include "model/model_config.h"
+
+namespace paceline {
+
+enum class Mode : std::uint8_t { inference, forward, forward_backward, train_step };
+
+struct StepShape {
+  ModelConfig model;
+  Precision precision;
+  std::int64_t batch = 4;  // per rank
+  Mode mode = Mode::train_step;
+  int recompute = 0;  // 0 none, n: every n blocks
+};
+
+// Matrix-product FLOPs of one rank's step: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D (the
+// whole T x T square, as naive attention computes it), backward twice that; with recompute the
+// blocks' forward once more (model FLOPs leave that out).
+[[nodiscard]] double step_flops(const StepShape& shape);
+[[nodiscard]] double model_flops(const StepShape& shape);
+
+// Bytes, of one rank.
+struct MemoryForm {
+  double parameters = 0;   // masters and the low-precision copy
+  double gradients = 0;    // of parameters; 0 in modes without backward
+  double optimizer = 0;    // Adam's m and v; 0 but in train-step
+  double activations = 0;  // what forward keeps for backward (inference: the most alive at once)
+  double transient = 0;    // the most that backward holds beside what is still kept
+  [[nodiscard]] double peak() const {
+    return parameters + gradients + optimizer + activations + transient;
+  }
+};
+// For naive eager attention: per block two residuals, two norms' statistics and outputs, q k v, the
+// T x T probabilities, the heads, w1 | w3 and their product; then the head's residual, norm and
+// logits.
+[[nodiscard]] MemoryForm memory_form(const StepShape& shape);
+
+// The least bytes that a step moves to and from memory: every weight read in forward and twice in
+// backward, gradients written and read, activations written and read, Adam's state read and
+// written.
+[[nodiscard]] double step_bytes(const StepShape& shape);
+
+}  // namespace paceline

@@ -1,0 +1,126 @@
+#include "model/batch.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "record/hdf5.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::uint64_t token_stream = 1ULL << 40U;  // weights use the low numbers
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+  throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
+}
+
+void append(std::vector<std::int32_t>& out, const std::vector<std::int64_t>& from,
+            std::int64_t first, std::int64_t count) {
+  for (std::int64_t i = first; i < first + count; ++i) {
+    out.push_back(static_cast<std::int32_t>(from[static_cast<std::size_t>(i)]));
+  }
+}
+
+void check_ids(const std::filesystem::path& file, const std::vector<std::int32_t>& ids,
+               std::int64_t vocab) {
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= vocab) {
+      fail(file, fmt::format("holds token {}; --vocab {} allows 0 to {}", id, vocab, vocab - 1));
+    }
+  }
+}
+
+struct Matrix2 {
+  std::vector<std::int64_t> values;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+Matrix2 read_matrix(const std::filesystem::path& file, const hdf5::File& h5,
+                    const std::string& name) {
+  const hdf5::Dataset dataset = h5.dataset(name);
+  const hdf5::Dims dims = dataset.dims();
+  if (dims.size() != 2 || dataset.type_class() != H5T_INTEGER) {
+    fail(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
+  }
+  return {dataset.read<std::int64_t>(), static_cast<std::int64_t>(dims[0]),
+          static_cast<std::int64_t>(dims[1])};
+}
+
+Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
+  const hdf5::File h5 = hdf5::File::open(file);
+  if (!h5.has("tokens")) fail(file, "has no dataset 'tokens'");
+  const Matrix2 tokens = read_matrix(file, h5, "tokens");
+  const bool has_targets = h5.has("targets");
+  const std::int64_t columns = shape.context + (has_targets ? 0 : 1);
+  const std::int64_t rows = shape.first_row + shape.rows;
+  if (tokens.rows < rows || tokens.cols < columns) {
+    fail(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", tokens.rows, tokens.cols,
+                           rows, columns));
+  }
+  const Matrix2 targets = has_targets ? read_matrix(file, h5, "targets") : tokens;
+  if (targets.rows != tokens.rows || targets.cols != tokens.cols) {
+    fail(file, "holds tokens and targets of different shapes");
+  }
+  Batch batch;
+  for (std::int64_t row = shape.first_row; row < rows; ++row) {
+    const std::int64_t first = row * tokens.cols;
+    append(batch.tokens, tokens.values, first, shape.context);
+    append(batch.targets, targets.values, first + (has_targets ? 0 : 1), shape.context);
+  }
+  return batch;
+}
+
+Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
+  const std::int64_t first = shape.first_row * shape.context;
+  const std::int64_t count = shape.rows * shape.context + 1;
+  const auto available =
+      static_cast<std::int64_t>(std::filesystem::file_size(file) / sizeof(std::uint16_t));
+  if (available < first + count) {
+    fail(file, fmt::format("holds {} tokens of uint16; {} are needed", available, first + count));
+  }
+  std::vector<std::uint16_t> raw(static_cast<std::size_t>(count));
+  std::ifstream in(file, std::ios::binary);
+  in.seekg(first * static_cast<std::int64_t>(sizeof(std::uint16_t)));
+  in.read(reinterpret_cast<char*>(raw.data()),
+          count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
+  if (!in) fail(file, "cannot be read");
+  return {{raw.begin(), raw.end() - 1}, {raw.begin() + 1, raw.end()}};
+}
+
+}  // namespace
+
+Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
+  // Row i is elements [i (T + 1), (i + 1) (T + 1)): T tokens and the one after them.
+  const std::int64_t columns = shape.context + 1;
+  std::vector<std::int32_t> drawn(static_cast<std::size_t>(shape.rows * columns));
+  Random(seed, token_stream)
+      .fill_integers(drawn, static_cast<std::int32_t>(shape.vocab),
+                     static_cast<std::uint64_t>(shape.first_row * columns));
+  Batch batch;
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const auto first = drawn.begin() + row * columns;
+    batch.tokens.insert(batch.tokens.end(), first, first + shape.context);
+    batch.targets.insert(batch.targets.end(), first + 1, first + columns);
+  }
+  return batch;
+}
+
+Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
+  if (!std::filesystem::is_regular_file(file)) fail(file, "is not a file that can be read");
+  Batch batch;
+  try {
+    batch = hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
+  } catch (const Hdf5Error& error) {
+    fail(file, std::string("cannot be read: ") + error.what());
+  }
+  check_ids(file, batch.tokens, shape.vocab);
+  check_ids(file, batch.targets, shape.vocab);
+  return batch;
+}
+
+}  // namespace paceline

@@ -1,0 +1,35 @@
+#pragma once
+// The model of the course, by its dimensions: a pre-norm Transformer language model with RoPE,
+// RMSNorm and SwiGLU, no biases, and a head that is not tied to the embedding.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+struct ModelConfig {
+  std::int64_t vocab = 10000;  // V
+  std::int64_t context = 128;  // T
+  std::int64_t d_model = 0;    // D
+  std::int64_t d_ff = 0;       // F
+  std::int64_t layers = 0;     // L
+  std::int64_t heads = 0;      // H
+  double rope_theta = 10000;
+
+  [[nodiscard]] std::int64_t head_dim() const { return d_model / heads; }
+  // 2 V D + L (4 D^2 + 3 D F + 2 D) + D
+  [[nodiscard]] std::int64_t parameters() const;
+};
+
+// tiny, small, medium, large, xl, 2.7b; vocabulary and context stay at their defaults. Throws
+// UsageError for another name.
+[[nodiscard]] ModelConfig model_named(std::string_view size);
+[[nodiscard]] const std::vector<std::string>& model_names();
+
+// Throws UsageError naming the option when a dimension is out of range, heads do not divide
+// d_model, or the head dimension is odd (RoPE turns pairs).
+void check_model(const ModelConfig& config);
+
+}  // namespace paceline

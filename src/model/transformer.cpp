@@ -1,0 +1,198 @@
+#include "model/transformer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+namespace paceline {
+
+namespace {
+
+Array make_rope_table(Device& device, const ModelConfig& config, Dtype dtype) {
+  const Scope scope(device.scopes(), "rope table");
+  const std::int64_t half = config.head_dim() / 2;
+  Array table = device.allocate({config.context, half, 2}, dtype, MemoryKind::workspace);
+  const auto fill = [&]<class T>() {
+    std::vector<T> host;  // [T, d/2, 2]
+    host.reserve(static_cast<std::size_t>(table.tensor().numel()));
+    for (std::int64_t position = 0; position < config.context; ++position) {
+      for (std::int64_t j = 0; j < half; ++j) {
+        const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(j) /
+                                                                 static_cast<double>(config.head_dim()));
+        const double angle = static_cast<double>(position) * frequency;
+        host.push_back(static_cast<T>(std::cos(angle)));
+        host.push_back(static_cast<T>(std::sin(angle)));
+      }
+    }
+    device.to_device(table, host.data());
+  };
+  dtype == Dtype::f64 ? fill.operator()<double>() : fill.operator()<float>();
+  return table;
+}
+
+}  // namespace
+
+std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
+  const std::int64_t D = c.d_model;
+  const std::int64_t F = c.d_ff;
+  std::vector<ParameterEntry> e;
+  const auto add = [&](std::vector<ParameterView> views, const Shape& shape) {
+    e.push_back({.views = std::move(views), .shape = shape});
+  };
+  add({{"lm_head.weight", {c.vocab, D}}}, {c.vocab, D});
+  add({{"ln_final.weight", {D}}}, {D});
+  for (std::int64_t i = c.layers - 1; i >= 0; --i) {
+    const auto name = [i](std::string_view part) { return fmt::format("layers.{}.{}", i, part); };
+    add({{name("ffn.w2.weight"), {D, F}}}, {D, F});
+    add({{name("ffn.w1.weight"), {F, D}}, {name("ffn.w3.weight"), {F, D}}}, {2 * F, D});
+    add({{name("ln2.weight"), {D}}}, {D});
+    add({{name("attn.output_proj.weight"), {D, D}}}, {D, D});
+    add({{name("attn.q_proj.weight"), {D, D}},
+         {name("attn.k_proj.weight"), {D, D}},
+         {name("attn.v_proj.weight"), {D, D}}},
+        {3 * D, D});
+    add({{name("ln1.weight"), {D}}}, {D});
+  }
+  add({{"token_embeddings.weight", {c.vocab, D}}}, {c.vocab, D});
+  return e;
+}
+
+Transformer::Transformer(Device& device, const ModelConfig& config, const Precision& precision)
+    : device_(device),
+      config_(config),
+      store_(device, precision, entries(config)),
+      embedding_(store_.entries().size() - 1),
+      rope_table_(make_rope_table(device, config, precision.statistics)) {
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const auto first = 2 + 6 * static_cast<ParameterId>(config.layers - 1 - i);
+    blocks_.push_back({.w2 = first, .w13 = first + 1, .ln2 = first + 2, .output = first + 3,
+                       .qkv = first + 4, .ln1 = first + 5});
+  }
+}
+
+AttentionShape Transformer::attention_shape(const StepState& state) const {
+  const Shape& tokens = state.tokens.shape();
+  return {.batch = tokens[0], .context = tokens[1], .heads = config_.heads,
+          .head_dim = config_.head_dim()};
+}
+
+Parameter Transformer::use(ParameterSync& sync, ParameterId id) {
+  sync.before_use(id);
+  return store_.parameter(id);
+}
+
+void Transformer::written(ParameterSync& sync, ParameterId id) {
+  if (store_.gradient_written(id)) sync.ready(id);
+}
+
+void Transformer::forward(Ops& ops, const StepState& state, ParameterSync& sync,
+                          const ForwardOptions& options) {
+  const AttentionShape shape = attention_shape(state);
+  recompute_ = options.keep ? options.recompute : 0;
+  const bool keep_blocks = options.keep && recompute_ == 0;
+  saved_.assign(blocks_.size(), BlockSaved(keep_blocks));
+  saved_head_ = Saved(options.keep);
+  group_inputs_.clear();
+
+  Residual r;
+  {
+    const Scope scope(device_.scopes(), "embedding");
+    r.x = ops.embed(state.tokens, use(sync, embedding_));
+  }
+  for (std::int64_t i = 0; i < config_.layers; ++i) {
+    if (recompute_ > 0 && i % recompute_ == 0) group_inputs_.push_back(r);
+    r = block_forward(ops, sync, i, shape, saved_[static_cast<std::size_t>(i)], std::move(r));
+  }
+  const Scope scope(device_.scopes(), "head");
+  const Parameter norm = use(sync, ln_final_);
+  const Parameter linear = use(sync, head_);
+  ops.head(saved_head_, std::move(r.x), std::move(r.branch),
+           {.norm = norm, .linear = linear, .state = state, .logits = options.logits});
+}
+
+Transformer::Residual Transformer::block_forward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+                                                 const AttentionShape& shape, BlockSaved& saved,
+                                                 Residual in) {
+  const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
+  ScopeStack& scopes = device_.scopes();
+  const Scope block(scopes, fmt::format("block {}", layer));
+  Residual r = std::move(in);
+  {
+    const Scope scope(scopes, "attention");
+    auto [h, n] = ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch), use(sync, p.ln1));
+    Array qkv = ops.qkv_rope(saved.qkv, std::move(n), use(sync, p.qkv), rope_table_, shape);
+    Array o = ops.attention(saved.attention, std::move(qkv), shape);
+    r = {std::move(h), ops.linear(saved.output, std::move(o), use(sync, p.output))};
+  }
+  {
+    const Scope scope(scopes, "ffn");
+    auto [h, n] = ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch), use(sync, p.ln2));
+    Array z = ops.swiglu_linear(saved.swiglu, std::move(n), use(sync, p.w13));
+    r = {std::move(h), ops.linear(saved.w2, std::move(z), use(sync, p.w2))};
+  }
+  return r;
+}
+
+void Transformer::backward(Ops& ops, const StepState& state, ParameterSync& sync) {
+  const AttentionShape shape = attention_shape(state);
+  store_.begin_backward();
+  Array d;  // [B, T, D] the gradient of the residual stream
+  {
+    const Scope scope(device_.scopes(), "head");
+    const Parameter norm = store_.parameter(ln_final_);
+    const Parameter linear = store_.parameter(head_);
+    d = ops.head_backward(saved_head_,
+                          {.norm = norm, .linear = linear, .state = state, .logits = {}});
+    written(sync, head_);
+    written(sync, ln_final_);
+  }
+  for (std::int64_t i = config_.layers - 1; i >= 0; --i) {
+    const bool ends_group = i == config_.layers - 1 || (i + 1) % std::max(recompute_, 1) == 0;
+    if (recompute_ > 0 && ends_group) recompute_group(ops, sync, i, shape);
+    d = block_backward(ops, sync, i, shape, saved_[static_cast<std::size_t>(i)], std::move(d));
+  }
+  const Scope scope(device_.scopes(), "embedding");
+  ops.embed_backward(d, state.tokens, store_.parameter(embedding_));
+  written(sync, embedding_);
+}
+
+Array Transformer::block_backward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+                                  const AttentionShape& shape, BlockSaved& saved, Array d) {
+  const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
+  ScopeStack& scopes = device_.scopes();
+  const Scope block(scopes, fmt::format("block {}", layer));
+  {
+    const Scope scope(scopes, "ffn");
+    Array dz = ops.linear_backward(saved.w2, d, store_.parameter(p.w2));
+    written(sync, p.w2);
+    Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz), store_.parameter(p.w13));
+    written(sync, p.w13);
+    d = ops.add_rms_norm_backward(saved.ln2, std::move(d), std::move(dn), store_.parameter(p.ln2));
+    written(sync, p.ln2);
+  }
+  const Scope scope(scopes, "attention");
+  Array d_heads = ops.linear_backward(saved.output, d, store_.parameter(p.output));
+  written(sync, p.output);
+  Array dqkv = ops.attention_backward(saved.attention, std::move(d_heads), shape);
+  Array dn =
+      ops.qkv_rope_backward(saved.qkv, std::move(dqkv), store_.parameter(p.qkv), rope_table_);
+  written(sync, p.qkv);
+  d = ops.add_rms_norm_backward(saved.ln1, std::move(d), std::move(dn), store_.parameter(p.ln1));
+  written(sync, p.ln1);
+  return d;
+}
+
+// Runs the group of blocks that ends with `last_layer` again, keeping what their backward needs.
+void Transformer::recompute_group(Ops& ops, ParameterSync& sync, std::int64_t last_layer,
+                                  const AttentionShape& shape) {
+  Residual r = std::move(group_inputs_.back());
+  group_inputs_.pop_back();
+  for (std::int64_t i = last_layer / recompute_ * recompute_; i <= last_layer; ++i) {
+    BlockSaved& saved = saved_[static_cast<std::size_t>(i)];
+    saved = BlockSaved(true);
+    r = block_forward(ops, sync, i, shape, saved, std::move(r));
+  }
+}
+
+}  // namespace paceline

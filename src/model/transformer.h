@@ -1,0 +1,83 @@
+#pragma once
+// The Transformer, forward and backward by hand, written once for every device. Backward goes layer
+// by layer and tells a ParameterSync of every gradient as it becomes ready: that order is what
+// data-parallel strategies work with, so it is visible here.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/device.h"
+#include "core/ops.h"
+#include "core/parameter_sync.h"
+#include "core/step_state.h"
+#include "model/model_config.h"
+#include "model/parameter_store.h"
+
+namespace paceline {
+
+struct ForwardOptions {
+  bool keep = true;  // keep what backward needs; false (inference) frees each activation after use
+  int recompute = 0;  // n > 0: keep only the input of every n blocks, and run them again in backward
+  Tensor logits;      // [B, T, V] float32 that gets a copy of the logits, or empty
+};
+
+class Transformer {
+ public:
+  // Allocates the parameters, not initialised. Throws OutOfMemory.
+  Transformer(Device& device, const ModelConfig& config, const Precision& precision);
+
+  // The store's entries, in its order, by the reference's names.
+  [[nodiscard]] static std::vector<ParameterEntry> entries(const ModelConfig& config);
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] ParameterStore& store() { return store_; }
+
+  // state.tokens, state.targets [B, T] -> state.loss
+  void forward(Ops& ops, const StepState& state, ParameterSync& sync, const ForwardOptions& options);
+  // Of the last forward with keep = true. The store's gradients must be allocated.
+  void backward(Ops& ops, const StepState& state, ParameterSync& sync);
+
+ private:
+  // The entries of one block in the store.
+  struct BlockParameters {
+    ParameterId w2, w13, ln2, output, qkv, ln1;
+  };
+  // What backward needs of one block; one Saved per composite.
+  struct BlockSaved {
+    explicit BlockSaved(bool keep)
+        : ln1(keep), qkv(keep), attention(keep), output(keep), ln2(keep), swiglu(keep), w2(keep) {}
+    Saved ln1, qkv, attention, output, ln2, swiglu, w2;
+  };
+  // The residual stream: x, and what the last sublayer adds to it (the next norm does the sum).
+  struct Residual {
+    Array x;       // [B, T, D]
+    Array branch;  // [B, T, D] or empty
+  };
+
+  [[nodiscard]] AttentionShape attention_shape(const StepState& state) const;
+  Parameter use(ParameterSync& sync, ParameterId id);
+  void written(ParameterSync& sync, ParameterId id);
+  Residual block_forward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+                         const AttentionShape& shape, BlockSaved& saved, Residual in);
+  Array block_backward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+                       const AttentionShape& shape, BlockSaved& saved, Array d);
+  void recompute_group(Ops& ops, ParameterSync& sync, std::int64_t last_layer,
+                       const AttentionShape& shape);
+
+  Device& device_;
+  ModelConfig config_;
+  ParameterStore store_;
+  ParameterId head_ = 0;
+  ParameterId ln_final_ = 1;
+  std::vector<BlockParameters> blocks_;
+  ParameterId embedding_;
+  Array rope_table_;  // [T, d/2, 2] (cos, sin)
+
+  // Of the last forward.
+  std::vector<BlockSaved> saved_;
+  Saved saved_head_;
+  int recompute_ = 0;
+  std::vector<Residual> group_inputs_;  // with recompute: one per group of blocks
+};
+
+}  // namespace paceline

@@ -1,0 +1,131 @@
+#include "record/environment.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "core/error.h"
+#include "version.h"
+
+// OpenBLAS's own; another BLAS does not have it.
+extern "C" __attribute__((weak)) char* openblas_get_config();
+
+namespace paceline {
+
+namespace {
+
+// The first value of "name : value" or name="value" in a file of such lines; "" when there is none.
+std::string value_in(const char* path, std::string_view name, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t at = line.find(separator);
+    if (!line.starts_with(name) || at == std::string::npos) continue;
+    std::string value = line.substr(at + 1);
+    std::erase(value, '"');
+    value.erase(0, value.find_first_not_of(" \t"));
+    return value;
+  }
+  return "";
+}
+
+std::string cpu_model() {
+  std::string model = value_in("/proc/cpuinfo", "model name", ':');
+  if (!model.empty()) return model;
+  utsname system{};
+  uname(&system);
+  return std::string(system.machine) + " processor";
+}
+
+std::string kernel() {
+  utsname system{};
+  uname(&system);
+  return fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+}
+
+std::string hdf5_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+std::string blas_version() {
+  return openblas_get_config == nullptr ? "unknown" : openblas_get_config();
+}
+
+bool may_be_kept(std::string_view variable) {
+  constexpr std::array<std::string_view, 3> prefixes = {"NCCL_", "OMPI_MCA_", "SLURM_JOB_"};
+  return variable == "CUDA_VISIBLE_DEVICES" ||
+         std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
+
+std::vector<std::pair<std::string, std::string>> kept_variables() {
+  std::vector<std::pair<std::string, std::string>> kept;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (may_be_kept(name) && name.size() < text.size()) {
+      kept.emplace_back(name, text.substr(name.size() + 1));
+    }
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+// A rank's description as lines of text: what gather() carries.
+std::string encoded(const RankInfo& rank) {
+  const DeviceInfo& d = rank.device;
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
+                     d.memory_bytes, d.threads, rank.host, rank.cpu, d.kind, d.name, d.uuid,
+                     d.pci_bus_id);
+}
+
+RankInfo decoded(const std::string& text) {
+  std::istringstream lines(text);
+  RankInfo rank;
+  DeviceInfo& d = rank.device;
+  lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
+  lines.ignore();  // the end of the last number's line
+  for (std::string* field : {&rank.host, &rank.cpu, &d.kind, &d.name, &d.uuid, &d.pci_bus_id}) {
+    std::getline(lines, *field);
+  }
+  if (!lines) throw InternalError("a rank's description did not arrive whole");
+  return rank;
+}
+
+}  // namespace
+
+std::string software_version() { return PACELINE_VERSION; }
+
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+RunInfo describe_run(World& world, const Device& device, std::string command,
+                     std::string experiment) {
+  RunInfo run{std::move(command), std::move(experiment), {}, {}};
+  run.environment = {
+      {"mpi", world.library()}, {"hdf5", hdf5_version()},
+      {"blas", blas_version()}, {"compiler", PACELINE_COMPILER},
+      {"kernel", kernel()},     {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
+      {"cpu", cpu_model()},
+  };
+  for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
+
+  const RankInfo mine{world.rank(), world.host(), cpu_model(), world.local_rank(), device.info()};
+  for (const std::string& text : world.gather(encoded(mine))) run.ranks.push_back(decoded(text));
+  return run;
+}
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+#pragma once
+// What is recorded about the run itself: versions, devices, an allow-list of variables, ranks.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device.h"
+#include "core/world.h"
+
+namespace paceline {
+
+struct RankInfo {
+  int rank = 0;
+  std::string host;
+  std::string cpu;  // the model, as the kernel names it
+  int local_rank = 0;
+  DeviceInfo device;
+};
+
+struct RunInfo {
+  std::string command;     // the command line, quoted for a shell
+  std::string experiment;  // "model"
+  std::vector<std::pair<std::string, std::string>> environment;  // attributes of /environment
+  std::vector<RankInfo> ranks;
+};
+
+// The git hash and dirty flag of this build.
+[[nodiscard]] std::string software_version();
+
+// ISO 8601, UTC: "2026-11-21T02:05:31Z".
+[[nodiscard]] std::string utc_now();
+
+// Collective: what to record of this run; `ranks` is filled on rank 0 only. Of the process's
+// variables only NCCL_*, OMPI_MCA_*, CUDA_VISIBLE_DEVICES and SLURM_JOB_* are kept.
+[[nodiscard]] RunInfo describe_run(World& world, const Device& device, std::string command,
+                                   std::string experiment);
+
+}  // namespace paceline

@@ -1,0 +1,162 @@
+#pragma once
+// A thin RAII layer over HDF5's C API: handles that close themselves, and calls that throw
+// Hdf5Error with the call's name and HDF5's innermost message. Files are made with the default
+// library bounds, so that every HDF5 from 1.10 on reads them; groups remember the order in which
+// their members were made.
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace paceline {
+
+class Hdf5Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+namespace hdf5 {
+
+using Dims = std::vector<hsize_t>;
+using Attribute = std::variant<std::int64_t, double, bool, std::string>;
+
+[[noreturn]] void throw_error(std::string_view call);
+
+// The result of an HDF5 call, all of which answer with a negative number when they fail.
+template <class T>
+T check(T result, std::string_view call) {
+  if (result < 0) throw_error(call);
+  return result;
+}
+
+// An HDF5 id and the function that closes it.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+
+  Handle() = default;
+  Handle(hid_t id, Close close, std::string_view call) : id_(check(id, call)), close_(close) {}
+  Handle(Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+
+  [[nodiscard]] hid_t id() const { return id_; }
+  [[nodiscard]] hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  Close close_ = nullptr;
+};
+
+// The type in memory of double, float, std::int64_t, std::int32_t and std::uint16_t.
+template <class T>
+[[nodiscard]] hid_t native_type();
+
+// What can carry attributes: a group or a dataset.
+class Object {
+ public:
+  explicit Object(Handle handle) : handle_(std::move(handle)) {}
+
+  [[nodiscard]] hid_t id() const { return handle_.id(); }
+
+  void set_attribute(const std::string& name, const Attribute& value) const;
+  [[nodiscard]] bool has_attribute(const std::string& name) const;
+  [[nodiscard]] Attribute attribute(const std::string& name) const;
+  // "" when there is none of this name, or none that is text.
+  [[nodiscard]] std::string text_attribute(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> attribute_names() const;  // sorted
+
+ protected:
+  [[nodiscard]] Handle& handle() { return handle_; }
+
+ private:
+  Handle handle_;
+};
+
+class Dataset : public Object {
+ public:
+  using Object::Object;
+
+  [[nodiscard]] Dims dims() const;
+  [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+
+  // All elements, converted to T by HDF5; rows follow each other.
+  template <class T>
+  [[nodiscard]] std::vector<T> read() const {
+    std::vector<T> values(size());
+    read_into(native_type<T>(), values.data());
+    return values;
+  }
+  [[nodiscard]] std::vector<std::string> read_strings() const;  // variable-length strings only
+
+ private:
+  [[nodiscard]] std::size_t size() const;
+  void read_into(hid_t type, void* values) const;
+};
+
+class Group : public Object {
+ public:
+  using Object::Object;
+
+  // Whether every part of the path "a/b" is there.
+  [[nodiscard]] bool has(const std::string& path) const;
+  [[nodiscard]] Group group(const std::string& path) const;
+  // Makes every part of the path that is missing.
+  [[nodiscard]] Group make_group(const std::string& path) const;
+  // In the order in which they were made, or sorted where a foreign writer kept no order.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  [[nodiscard]] Dataset dataset(const std::string& path) const;
+  // Writes a dataset of this shape; `values` holds as many elements, row after row.
+  template <class T>
+  Dataset write(const std::string& name, std::span<const T> values, const Dims& dims) const {
+    return write_from(name, native_type<T>(), values.data(), values.size(), dims);
+  }
+  template <class T>
+  Dataset write(const std::string& name, const std::vector<T>& values) const {
+    return write(name, std::span<const T>(values), {values.size()});
+  }
+  Dataset write_strings(const std::string& name, const std::vector<std::string>& values) const;
+
+  // A deep copy of `from`/`name` under the same name here; the files may differ.
+  void copy_from(const Group& from, const std::string& name) const;
+
+ private:
+  [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,
+                                   std::size_t count, const Dims& dims) const;
+};
+
+// A file, seen as its root group.
+class File : public Group {
+ public:
+  [[nodiscard]] static File create(const std::filesystem::path& path);   // replaces what is there
+  [[nodiscard]] static File open(const std::filesystem::path& path);     // to read
+  [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);  // by its signature
+
+  // Throws when what is left cannot be written; the destructor says nothing.
+  void close();
+
+ private:
+  using Group::Group;
+};
+
+}  // namespace hdf5
+
+}  // namespace paceline

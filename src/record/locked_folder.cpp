@@ -1,0 +1,156 @@
+#include "record/locked_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* lock_name = ".lock";
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void throw_unwritable(const fs::path& folder, const std::string& why) {
+  fs::path output = folder;
+  output.replace_extension();  // F.h5.cases -> F.h5
+  throw UsageError(fmt::format(
+      "--output {}: cannot write to {} ({}); name a file in a folder that can be written",
+      output.string(), folder.string(), why));
+}
+
+// The folders above `folder` that do not exist yet, deepest first.
+std::vector<fs::path> missing_parents(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path p = folder.parent_path(); !p.empty() && !fs::exists(p, ignored);
+       p = p.parent_path()) {
+    missing.push_back(p);
+  }
+  return missing;
+}
+
+// Whether the open file is still what the name stands for: the run that held the lock before may
+// have removed the folder, and a lock on a file without a name keeps nobody out.
+bool still_named(int descriptor, const fs::path& name) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(descriptor, &open_file) == 0 && stat(name.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+std::vector<fs::path> case_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(folder, absent)) {
+    if (entry.path().extension() == ".h5") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+LockedFolder::LockedFolder(fs::path folder)
+    : folder_(std::move(folder)), made_parents_(missing_parents(folder_)) {
+  try {
+    lock();
+  } catch (...) {
+    remove_what_is_empty();
+    throw;
+  }
+  remove_leftovers();
+}
+
+LockedFolder::~LockedFolder() {
+  if (lock_ < 0) return;
+  std::error_code ignored;
+  const bool only_lock = std::distance(fs::directory_iterator(folder_, ignored), {}) == 1;
+  if (only_lock) {
+    fs::remove(folder_ / lock_name, ignored);
+    remove_what_is_empty();
+  }
+  close(lock_);
+}
+
+std::vector<fs::path> LockedFolder::files() const { return case_files(folder_); }
+
+void LockedFolder::remove() {
+  std::error_code ignored;  // a run that waits for the lock may already have put its own there
+  fs::remove_all(folder_, ignored);
+  close(lock_);
+  lock_ = -1;
+}
+
+void LockedFolder::lock() {
+  constexpr double patience = 10;  // seconds: a run that is being killed needs some
+  const double began = host_seconds();
+  while (!try_lock()) {
+    if (host_seconds() - began > patience) {
+      throw UsageError(
+          fmt::format("another run is writing to {}; wait for its end or name another --output",
+                      folder_.string()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// False: somebody else has it, or had it when we came.
+bool LockedFolder::try_lock() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw_unwritable(folder_, error.message());
+  const fs::path name = folder_ / lock_name;
+  const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    if (errno == ENOENT) return false;
+    throw_unwritable(folder_, reason_of(errno));
+  }
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+    if (still_named(descriptor, name)) {
+      lock_ = descriptor;
+      return true;
+    }
+  } else if (errno != EWOULDBLOCK && errno != EINTR) {
+    const int why = errno;
+    close(descriptor);
+    throw_unwritable(folder_, "no locks there: " + reason_of(why));
+  }
+  close(descriptor);
+  return false;
+}
+
+// What a killed run was writing.
+void LockedFolder::remove_leftovers() const {
+  std::error_code ignored;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (entry.path().extension() == ".tmp") leftovers.push_back(entry.path());
+  }
+  for (const fs::path& path : leftovers) fs::remove(path, ignored);
+}
+
+void LockedFolder::remove_what_is_empty() const {
+  std::error_code ignored;
+  fs::remove(folder_, ignored);  // fails while something is in it
+  for (const fs::path& parent : made_parents_) fs::remove(parent, ignored);
+}
+
+}  // namespace paceline

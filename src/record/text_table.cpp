@@ -1,0 +1,173 @@
+#include "record/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "core/units.h"
+
+namespace paceline {
+
+namespace {
+
+struct Prefix {
+  double divisor;
+  std::string_view name;
+};
+
+constexpr std::array<Prefix, 4> times = {{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
+constexpr std::array<Prefix, 5> sizes = {
+    {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}};
+constexpr std::array<Prefix, 5> prefixes = {
+    {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}}};
+
+double middle_of(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  for (double& v : values) v = std::abs(v);
+  if (values.empty()) return 1;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The largest prefix that leaves 1 or more, or the smallest.
+const Prefix& fitting(std::span<const Prefix> largest_first, double value) {
+  for (const Prefix& prefix : largest_first) {
+    if (value >= prefix.divisor) return prefix;
+  }
+  return largest_first.back();
+}
+
+bool is_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+std::string wrapped(const std::vector<std::string>& pieces) {
+  constexpr std::size_t columns = 100;
+  std::string out;
+  std::size_t line = 0;
+  for (const std::string& piece : pieces) {
+    const bool first = out.empty();
+    const std::size_t room = 2 + piece.size() + 1;  // ", " before it, "," behind it
+    if (!first && line + room > columns) {
+      out += ",\n" + piece;
+      line = piece.size();
+    } else {
+      out += (first ? "" : ", ") + piece;
+      line += piece.size() + (first ? 0 : 2);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void TextTable::column(std::string head, Align align) {
+  heads_.push_back(std::move(head));
+  aligns_.push_back(align);
+}
+
+void TextTable::row(std::vector<std::string> cells, std::string tail) {
+  rows_.push_back({std::move(cells), std::move(tail)});
+}
+
+std::string TextTable::line(const Row& row, const std::vector<std::size_t>& widths) const {
+  std::string out;
+  for (std::size_t i = 0; i < row.cells.size(); ++i) {
+    const char* pattern = aligns_[i] == Align::right ? "{:>{}}  " : "{:<{}}  ";
+    out += fmt::format(fmt::runtime(pattern), row.cells[i], widths[i]);
+  }
+  out += row.tail;
+  out.erase(out.find_last_not_of(' ') + 1);
+  return out + '\n';
+}
+
+std::string TextTable::str() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    std::size_t width = heads_[i].size();
+    for (const Row& row : rows_) {
+      if (i < row.cells.size()) width = std::max(width, row.cells[i].size());
+    }
+    widths.push_back(width);
+  }
+  std::string out = heads_.empty() ? "" : line({heads_, ""}, widths);
+  for (const Row& row : rows_) out += line(row, widths);
+  return out;
+}
+
+std::string Scale::text(double value) const {
+  constexpr int digits = 4;
+  return number_text(value / divisor, digits);
+}
+
+std::string Scale::interval_text(double low, double high) const {
+  if (std::isnan(low) || std::isnan(high)) return "-";
+  return fmt::format("{} .. {}", text(low), text(high));
+}
+
+Scale scale_for(std::vector<double> values, std::string_view unit) {
+  const double middle = middle_of(std::move(values));
+  if (unit == "s" || unit == "bytes") {
+    const Prefix& prefix = unit == "s" ? fitting(times, middle) : fitting(sizes, middle);
+    return {prefix.divisor, std::string(prefix.name)};
+  }
+  const Prefix& prefix = fitting(prefixes, middle);
+  return {prefix.divisor, fmt::format("{}{}", prefix.name, unit)};
+}
+
+std::string head_for(std::string_view name, std::string_view unit, const Scale& scale) {
+  const std::string suffix = fmt::format("_{}", unit);
+  if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return scale.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, scale.unit);
+}
+
+FactorSplit split_factors(const std::vector<FactorTexts>& rows) {
+  std::vector<std::string> names;
+  for (const FactorTexts& row : rows) {
+    for (const auto& [name, text] : row) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  FactorSplit split;
+  std::vector<std::string> constant;
+  for (const std::string& name : names) {
+    const std::string first = factor_text(rows.front(), name);
+    const bool same = std::all_of(rows.begin(), rows.end(), [&](const FactorTexts& row) {
+      return factor_text(row, name) == first;
+    });
+    if (same) {
+      constant.push_back(name + " " + first);
+    } else {
+      split.varying.push_back(name);
+    }
+  }
+  split.constant = wrapped(constant);
+  return split;
+}
+
+std::string factor_text(const FactorTexts& factors, std::string_view name) {
+  for (const auto& [existing, text] : factors) {
+    if (existing == name) return text;
+  }
+  return "";
+}
+
+void add_factor_columns(TextTable& table, const std::vector<std::string>& varying,
+                        const std::vector<FactorTexts>& rows) {
+  for (const std::string& name : varying) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const FactorTexts& row) {
+      const std::string text = factor_text(row, name);
+      return text.empty() || is_number(text);
+    });
+    table.column(name, numbers ? TextTable::Align::right : TextTable::Align::left);
+  }
+}
+
+}  // namespace paceline

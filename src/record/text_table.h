@@ -1,0 +1,66 @@
+#pragma once
+// Aligned text for people: what the console table and the comparison are made of.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+
+// Columns under their heads, two spaces apart.
+class TextTable {
+ public:
+  enum class Align : unsigned char { left, right };
+
+  void column(std::string head, Align align);
+  // `cells` fill the first columns; `tail` follows them, as wide as it is.
+  void row(std::vector<std::string> cells, std::string tail = "");
+  [[nodiscard]] std::string str() const;
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::string tail;
+  };
+  [[nodiscard]] std::string line(const Row& row, const std::vector<std::size_t>& widths) const;
+
+  std::vector<std::string> heads_;
+  std::vector<Align> aligns_;
+  std::vector<Row> rows_;
+};
+
+// What a column's numbers are divided by, and the unit that they have then.
+struct Scale {
+  double divisor = 1;
+  std::string unit;
+
+  // Four significant digits; "-" for NaN.
+  [[nodiscard]] std::string text(double value) const;
+  // "8.119 .. 8.127"; "-" where there is no interval.
+  [[nodiscard]] std::string interval_text(double low, double high) const;
+};
+
+// A scale that suits the middle one of the values. Unit "s" becomes s, ms, us or ns; "bytes" B, KB,
+// ...; another keeps its name, from a million on with a prefix.
+[[nodiscard]] Scale scale_for(std::vector<double> values, std::string_view unit);
+// "peak_bytes", with its unit scaled -> "peak [MB]".
+[[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,
+                                   const Scale& scale);
+
+// The factors of a table's rows, as text.
+using FactorTexts = std::vector<std::pair<std::string, std::string>>;
+
+struct FactorSplit {
+  std::vector<std::string> varying;  // in the order of the first row, then as they appear
+  std::string constant;              // "size small, context 128, ...", in lines of 100 columns
+};
+[[nodiscard]] FactorSplit split_factors(const std::vector<FactorTexts>& rows);
+// The text of one factor, "" where it does not apply.
+[[nodiscard]] std::string factor_text(const FactorTexts& factors, std::string_view name);
+
+// Adds a column per varying factor: numbers to the right, text to the left.
+void add_factor_columns(TextTable& table, const std::vector<std::string>& varying,
+                        const std::vector<FactorTexts>& rows);
+
+}  // namespace paceline

@@ -1,0 +1,58 @@
+"""How tests start the program: as users do, alone or under mpirun, and read what it leaves."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "build" / "paceline"
+
+
+@dataclass
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def message(self) -> str:
+        """The program's own line on stderr, of which there must be one."""
+        lines = [line for line in self.err.splitlines() if line.startswith("paceline: ")]
+        assert len(lines) == 1, f"one line of ours on stderr, got: {self.err}"
+        return lines[0]
+
+
+def command(ranks: int, *args: object) -> list[str]:
+    words = [str(PROGRAM), *map(str, args)]
+    if ranks == 0:
+        return words
+    return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
+
+
+@pytest.fixture
+def paceline(tmp_path):
+    """run(*args, ranks=0): ranks = 0 starts it without mpirun. Runs in a folder of its own."""
+
+    def run(*args: object, ranks: int = 0, env: dict[str, str] | None = None) -> Run:
+        done = subprocess.run(
+            command(ranks, *args),
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return Run(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def golden():
+    with h5py.File(ROOT / "tests" / "golden" / "golden.h5") as f:
+        yield f

@@ -1,0 +1,15 @@
+"""Reading result files in tests."""
+
+from pathlib import Path
+
+import h5py
+
+
+def summary(path: Path) -> dict[str, list]:
+    """The /summary columns of a result file, strings decoded."""
+    with h5py.File(path) as f:
+        columns = {}
+        for name, dataset in f["summary"].items():
+            text = h5py.check_string_dtype(dataset.dtype) is not None
+            columns[name] = list(dataset.asstr()[:] if text else dataset[:])
+        return columns

@@ -1,0 +1,125 @@
+#include "measure/case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+
+namespace paceline {
+namespace {
+
+Case sample() {
+  Case c;
+  c.set("size", std::string("small"));
+  c.set("context", std::int64_t{128});
+  c.set("lr", 1e-3);
+  c.set("deterministic", true);
+  return c;
+}
+
+TEST(ValueText, IsWhatPeopleWrite) {
+  EXPECT_EQ(to_text(std::int64_t{128}), "128");
+  EXPECT_EQ(to_text(0.001), "0.001");
+  EXPECT_EQ(to_text(1e-8), "1e-08");
+  EXPECT_EQ(to_text(true), "true");
+  EXPECT_EQ(to_text(false), "false");
+  EXPECT_EQ(to_text(std::string("naive")), "naive");
+}
+
+TEST(CaseFactors, AreReadByNameAndType) {
+  const Case c = sample();
+  EXPECT_EQ(c.text("size"), "small");
+  EXPECT_EQ(c.integer("context"), 128);
+  EXPECT_EQ(c.real("lr"), 1e-3);
+  EXPECT_EQ(c.real("context"), 128.0);
+  EXPECT_TRUE(c.flag("deterministic"));
+  EXPECT_TRUE(c.has("lr"));
+  EXPECT_FALSE(c.has("eps"));
+}
+
+TEST(CaseFactors, WrongNameOrTypeThrows) {
+  const Case c = sample();
+  EXPECT_THROW((void)c.integer("eps"), InternalError);
+  EXPECT_THROW((void)c.integer("lr"), InternalError);
+  EXPECT_THROW((void)c.text("context"), InternalError);
+  EXPECT_THROW((void)c.flag("context"), InternalError);
+  EXPECT_THROW((void)c.real("size"), InternalError);
+}
+
+TEST(CaseFactors, SetReplacesInPlace) {
+  Case c = sample();
+  c.set("context", std::int64_t{256});
+  ASSERT_EQ(c.factors().size(), 4U);
+  EXPECT_EQ(c.factors()[1].first, "context");
+  EXPECT_EQ(c.integer("context"), 256);
+}
+
+TEST(CaseId, NamesFactorsAndIsStable) {
+  // Written down: a file of an older release must be matched by a newer one.
+  EXPECT_EQ(sample().id({"size", "context"}), "small-128-" + sample().id({}));
+  EXPECT_EQ(sample().id({}).size(), 8U);
+  EXPECT_EQ(sample().id({"size"}), "small-a5f26b5f");
+}
+
+TEST(CaseId, HoldsOnlyCharactersThatFileNamesTake) {
+  Case c;
+  c.set("path", std::string("a/b c\xc3\xa9:*.h5"));
+  c.set("lr", 1e-8);
+  const std::string id = c.id({"path", "lr"});
+  EXPECT_EQ(id.substr(0, id.rfind('-')), "a_b_c____.h5-1e_08");
+  c.set("path", std::string(1000, 'x'));
+  EXPECT_LT(c.id({"path"}).size(), 200U);
+}
+
+TEST(CaseId, DiffersWithEveryFactor) {
+  std::set<std::string> ids{sample().id({"size"})};
+  Case c = sample();
+  c.set("lr", 2e-3);
+  ids.insert(c.id({"size"}));
+  c = sample();
+  c.set("context", 128.0);  // another type is another factor
+  ids.insert(c.id({"size"}));
+  c = sample();
+  c.set("eps", 1e-8);
+  ids.insert(c.id({"size"}));
+  Case shifted;  // "ab", "c" against "a", "bc"
+  shifted.set("ab", std::string("c"));
+  ids.insert(shifted.id({}));
+  shifted = {};
+  shifted.set("a", std::string("bc"));
+  ids.insert(shifted.id({}));
+  EXPECT_EQ(ids.size(), 6U);
+}
+
+TEST(Grid, LaterAxesVaryFaster) {
+  Grid grid;
+  grid.axis("size", {std::string("small"), std::string("large")});
+  grid.axis("context", {std::int64_t{128}, std::int64_t{256}, std::int64_t{512}});
+  const std::vector<Case> cases = grid.cases();
+  ASSERT_EQ(cases.size(), 6U);
+  EXPECT_EQ(cases[0].text("size"), "small");
+  EXPECT_EQ(cases[0].integer("context"), 128);
+  EXPECT_EQ(cases[1].integer("context"), 256);
+  EXPECT_EQ(cases[3].text("size"), "large");
+  EXPECT_EQ(cases[5].integer("context"), 512);
+}
+
+TEST(Grid, EqualCasesOnce) {
+  Grid grid;
+  grid.axis("context", {std::int64_t{128}, std::int64_t{256}, std::int64_t{128}});
+  const std::vector<Case> cases = grid.cases();
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_EQ(cases[1].integer("context"), 256);
+}
+
+TEST(Grid, WithoutAxesIsOneCase) { EXPECT_EQ(Grid{}.cases().size(), 1U); }
+
+TEST(Grid, AnAxisNeedsAValue) {
+  Grid grid;
+  EXPECT_THROW(grid.axis("size", {}), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,268 @@
+#include "cpu/cpu_device.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t megabyte = 1 << 20;
+constexpr auto activation = MemoryKind::activation;
+
+std::size_t address(const Array& x) { return reinterpret_cast<std::size_t>(x.tensor().data); }
+
+TEST(CpuDevice, says_what_it_is) {
+  CpuDevice device(megabyte, 2);
+  const DeviceInfo info = device.info();
+  EXPECT_EQ(info.kind, "cpu");
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_EQ(info.memory_bytes, megabyte);
+  EXPECT_EQ(info.threads, 2);
+  EXPECT_FALSE(device.datasheet_peak(Dtype::f32).has_value());
+}
+
+TEST(CpuDevice, aligns_blocks_and_counts_them_by_kind_and_scope) {
+  CpuDevice device(megabyte, 1);
+  {
+    const Scope scope(device.scopes(), "block 3");
+    const Array x = device.allocate({3}, Dtype::f32, MemoryKind::parameter);
+    const Array y = device.allocate({1000}, Dtype::bf16, activation);
+    const Array nothing = device.allocate({0}, Dtype::f32, activation);
+    for (const Array& a : {x, y, nothing}) EXPECT_EQ(address(a) % 256, 0U);
+    EXPECT_EQ(device.ledger().bytes(MemoryKind::parameter), 256U);
+    EXPECT_EQ(device.ledger().bytes(activation), 2048U + 256U);
+    EXPECT_EQ(device.ledger().largest(1).at(0).scope, "block 3");
+  }
+  EXPECT_EQ(device.ledger().bytes(), 0U);
+  EXPECT_EQ(device.reserved_bytes(), 256U + 2048U + 256U);
+  device.trim();
+  EXPECT_EQ(device.reserved_bytes(), 0U);
+}
+
+TEST(CpuDevice, the_last_copy_of_an_array_releases_its_block) {
+  CpuDevice device(megabyte, 1);
+  Array x = device.allocate({64}, Dtype::f32, activation);
+  Array copy = x;
+  Array view = copy.reshape({8, 8});
+  x = {};
+  copy = {};
+  EXPECT_EQ(device.ledger().bytes(), 256U);
+  // The last owner may be a host function on the worker's thread.
+  device.communication_stream().enqueue([last = std::move(view)] {});
+  device.synchronize();
+  EXPECT_EQ(device.ledger().bytes(), 0U);
+}
+
+TEST(CpuDevice, reuses_a_released_block_of_the_same_rounded_size_only) {
+  CpuDevice device(megabyte, 1);
+  Array x = device.allocate({100}, Dtype::f32, activation);
+  const std::size_t first = address(x);
+  x = {};
+  const Array larger = device.allocate({129}, Dtype::f32, activation);
+  EXPECT_NE(address(larger), first);
+  const Array same = device.allocate({101}, Dtype::f32, activation);  // 512 bytes too
+  EXPECT_EQ(address(same), first);
+  EXPECT_EQ(device.reserved_bytes(), 512U + 768U);
+}
+
+TEST(CpuDevice, throws_out_of_memory_beyond_the_limit) {
+  CpuDevice device(4096, 1);
+  const Scope scope(device.scopes(), "step");
+  const Array x = device.allocate({768}, Dtype::f32, activation);  // 3072 bytes
+  const Array all = device.allocate({256}, Dtype::f32, activation);
+  try {
+    const Array more = device.allocate({1}, Dtype::f32, activation);
+    FAIL() << "more than the limit was handed out";
+  } catch (const OutOfMemory& e) {
+    EXPECT_EQ(e.requested, 256U);
+    EXPECT_EQ(e.in_use, 4096U);
+    EXPECT_EQ(e.limit, 4096U);
+    EXPECT_EQ(e.scope, "step");
+  }
+  EXPECT_EQ(device.ledger().bytes(), 4096U);
+  EXPECT_EQ(device.reserved_bytes(), 4096U);
+}
+
+TEST(CpuDevice, throws_out_of_memory_for_more_than_an_address_space) {
+  CpuDevice device(4096, 1);
+  EXPECT_THROW((void)device.allocate({std::int64_t{1} << 60}, Dtype::f64, activation), OutOfMemory);
+}
+
+TEST(CpuDevice, gives_kept_blocks_back_before_it_runs_out) {
+  CpuDevice device(4096, 1);
+  const Array kept = device.allocate({256}, Dtype::f32, activation);
+  { const Array released = device.allocate({768}, Dtype::f32, activation); }
+  EXPECT_EQ(device.reserved_bytes(), 4096U);
+  const Array x = device.allocate({512}, Dtype::f32, activation);  // 2048: only by freeing 3072
+  EXPECT_EQ(device.reserved_bytes(), 1024U + 2048U);
+  EXPECT_EQ(device.ledger().bytes(), 1024U + 2048U);
+}
+
+TEST(CpuDevice, frozen_it_serves_only_what_was_reserved) {
+  CpuDevice device(megabyte, 1);
+  { const Array rehearsed = device.allocate({1024}, Dtype::f32, activation); }
+  device.freeze();
+  const Array again = device.allocate({1024}, Dtype::f32, activation);
+  const Scope scope(device.scopes(), "block 0");
+  try {
+    const Array second = device.allocate({1024}, Dtype::f32, activation);
+    FAIL() << "a frozen device reserved memory";
+  } catch (const InternalError& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("4096"), std::string::npos) << what;
+    EXPECT_NE(what.find("block 0"), std::string::npos) << what;
+  }
+  device.trim();
+  EXPECT_EQ(device.reserved_bytes(), 4096U);  // what is in use stays
+  EXPECT_NO_THROW((void)device.allocate({1024}, Dtype::f32, activation));
+}
+
+TEST(CpuDevice, copies_to_and_from_the_host) {
+  CpuDevice device(megabyte, 1);
+  const Array x = device.allocate({3}, Dtype::i32, activation);
+  const std::vector<std::int32_t> sent = {1, -2, 3};
+  std::vector<std::int32_t> received(3);
+  device.to_device(x, sent.data());
+  device.to_host(received.data(), x);
+  EXPECT_EQ(received, sent);
+  device.zero(x);
+  device.to_host(received.data(), x);
+  EXPECT_EQ(received, std::vector<std::int32_t>(3));
+}
+
+TEST(CpuStreams, the_inline_stream_runs_work_at_once_on_the_caller) {
+  CpuDevice device(megabyte, 1);
+  std::thread::id ran_on;
+  device.compute_stream().enqueue([&] { ran_on = std::this_thread::get_id(); });
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  EXPECT_THROW(device.compute_stream().enqueue([] { throw std::runtime_error("x"); }),
+               std::runtime_error);
+}
+
+TEST(CpuStreams, the_worker_runs_work_in_order_on_another_thread) {
+  CpuDevice device(megabyte, 1);
+  std::vector<int> order;
+  std::thread::id ran_on;
+  for (int i = 0; i < 100; ++i) {
+    device.communication_stream().enqueue([&, i] {
+      ran_on = std::this_thread::get_id();
+      order.push_back(i);
+    });
+  }
+  device.synchronize();
+  ASSERT_EQ(order.size(), 100U);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreams, the_worker_does_not_hold_up_the_caller_and_waits_do) {
+  CpuDevice device(megabyte, 1);
+  Stream& worker = device.communication_stream();
+  std::atomic<bool> go = false;
+  std::atomic<bool> done = false;
+  worker.enqueue([&] {
+    while (!go) std::this_thread::yield();
+    done = true;
+  });
+  const EventPtr event = worker.record();
+  EXPECT_FALSE(done);
+  EXPECT_THROW((void)event->seconds_since(*device.compute_stream().record()), InternalError);
+  go = true;
+  device.compute_stream().wait(event);
+  EXPECT_TRUE(done);
+}
+
+TEST(CpuStreams, events_order_both_streams_both_ways_many_times) {
+  CpuDevice device(megabyte, 1);
+  Stream& compute = device.compute_stream();
+  Stream& communication = device.communication_stream();
+  int value = 0;  // without the waits, a race
+  for (int i = 0; i < 500; ++i) {
+    compute.enqueue([&] { value += 1; });
+    communication.wait(compute.record());
+    communication.wait(communication.record());
+    communication.enqueue([&] { value *= -1; });
+    compute.wait(communication.record());
+  }
+  EXPECT_EQ(value, 0);
+}
+
+TEST(CpuStreams, events_tell_the_time_between_them) {
+  CpuDevice device(megabyte, 1);
+  Stream& worker = device.communication_stream();
+  const EventPtr before = worker.record();
+  worker.enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  const EventPtr after = worker.record();
+  after->synchronize();
+  EXPECT_GE(after->seconds_since(*before), 0.020);
+  EXPECT_LT(after->seconds_since(*before), 2);
+  EXPECT_LE(before->seconds_since(*after), -0.020);
+}
+
+TEST(CpuStreams, an_exception_of_the_worker_reaches_synchronize_once) {
+  CpuDevice device(megabyte, 1);
+  Stream& worker = device.communication_stream();
+  bool dropped = true;
+  worker.enqueue([] { throw UsageError("the first"); });
+  worker.enqueue([&] { dropped = false; });
+  worker.enqueue([] { throw UsageError("the second"); });
+  worker.record()->synchronize();  // still reached
+  try {
+    device.synchronize();
+    FAIL() << "nothing was thrown";
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(e.what(), "the first");
+  }
+  EXPECT_TRUE(dropped);
+  bool ran = false;
+  worker.enqueue([&] { ran = true; });
+  EXPECT_NO_THROW(device.synchronize());
+  EXPECT_TRUE(ran);
+}
+
+TEST(CpuStreams, the_device_finishes_queued_work_when_it_goes) {
+  int ran = 0;
+  {
+    CpuDevice device(megabyte, 1);
+    for (int i = 0; i < 10; ++i) device.communication_stream().enqueue([&] { ++ran; });
+    device.communication_stream().enqueue([] { throw std::runtime_error("nobody asks"); });
+  }
+  EXPECT_EQ(ran, 10);
+}
+
+TEST(CpuDevice, a_graph_runs_its_work_at_every_launch) {
+  CpuDevice device(megabyte, 1);
+  int runs = 0;
+  const std::unique_ptr<Graph> graph = device.capture([&] { ++runs; });
+  EXPECT_EQ(runs, 0);
+  graph->launch();
+  graph->launch();
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(CpuDevice, measures_its_ceilings_without_using_its_own_memory) {
+  CpuDevice device(0, 2);
+  device.freeze();
+  for (const Dtype d : {Dtype::f32, Dtype::bf16}) {
+    const double flops = device.gemm_ceiling(d);
+    EXPECT_GT(flops, 1e8);
+    EXPECT_LT(flops, 1e15);
+  }
+  const double copy = device.copy_ceiling();
+  EXPECT_GT(copy, 1e8);
+  EXPECT_LT(copy, 1e14);
+  EXPECT_EQ(device.ledger().peak(), 0U);
+}
+
+}  // namespace
+}  // namespace paceline

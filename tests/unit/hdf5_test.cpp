@@ -1,0 +1,210 @@
+#include "record/hdf5.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+#include "temp_folder.h"
+
+namespace paceline::hdf5 {
+namespace {
+
+class Hdf5Test : public testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path path() const { return folder_.path() / "test.h5"; }
+
+ private:
+  TempFolder folder_;
+};
+
+TEST_F(Hdf5Test, AttributesOfEveryType) {
+  {
+    File file = File::create(path());
+    file.set_attribute("text", std::string("f\xc3\xbcnf, \"5\""));
+    file.set_attribute("empty", std::string());
+    file.set_attribute("integer", std::int64_t{-9'007'199'254'740'993});
+    file.set_attribute("real", 0.1);
+    file.set_attribute("yes", true);
+    file.set_attribute("no", false);
+    file.close();
+  }
+  const File file = File::open(path());
+  EXPECT_EQ(file.attribute("text"), Attribute("f\xc3\xbcnf, \"5\""));
+  EXPECT_EQ(file.attribute("empty"), Attribute(""));
+  EXPECT_EQ(file.attribute("integer"), Attribute(std::int64_t{-9'007'199'254'740'993}));
+  EXPECT_EQ(file.attribute("real"), Attribute(0.1));
+  EXPECT_EQ(file.attribute("yes"), Attribute(true));
+  EXPECT_EQ(file.attribute("no"), Attribute(false));
+  EXPECT_EQ(file.attribute_names(),
+            (std::vector<std::string>{"empty", "integer", "no", "real", "text", "yes"}));
+  EXPECT_TRUE(file.has_attribute("yes"));
+  EXPECT_FALSE(file.has_attribute("maybe"));
+  EXPECT_EQ(file.text_attribute("text"), "f\xc3\xbcnf, \"5\"");
+  EXPECT_EQ(file.text_attribute("integer"), "");
+  EXPECT_EQ(file.text_attribute("maybe"), "");
+  EXPECT_THROW((void)file.attribute("maybe"), Hdf5Error);
+}
+
+TEST_F(Hdf5Test, AnAttributeCanBeReplacedByAnotherType) {
+  File file = File::create(path());
+  file.set_attribute("complete", std::string("no"));
+  file.set_attribute("complete", true);
+  EXPECT_EQ(file.attribute("complete"), Attribute(true));
+}
+
+TEST_F(Hdf5Test, MoreAttributesThanFitAnObjectHeader) {
+  File file = File::create(path());
+  const Group group = file.make_group("g");
+  for (int i = 0; i < 500; ++i) {
+    group.set_attribute("a" + std::to_string(i), std::string(200, 'x'));
+  }
+  EXPECT_EQ(group.attribute_names().size(), 500U);
+}
+
+TEST_F(Hdf5Test, ColumnsOfNumbersAndText) {
+  const std::vector<double> reals = {1.5, -2.5, 1e300};
+  const std::vector<std::int64_t> integers = {1, -2, std::int64_t{1} << 62};
+  const std::vector<std::string> texts = {"a", "", "\xc3\xa9t\xc3\xa9"};
+  {
+    File file = File::create(path());
+    file.write("reals", reals).set_attribute("unit", std::string("s"));
+    file.write("integers", integers);
+    file.write_strings("texts", texts);
+    file.close();
+  }
+  const File file = File::open(path());
+  EXPECT_EQ(file.dataset("reals").read<double>(), reals);
+  EXPECT_EQ(file.dataset("reals").text_attribute("unit"), "s");
+  EXPECT_EQ(file.dataset("integers").read<std::int64_t>(), integers);
+  EXPECT_EQ(file.dataset("texts").read_strings(), texts);
+  EXPECT_EQ(file.dataset("reals").type_class(), H5T_FLOAT);
+  EXPECT_EQ(file.dataset("integers").type_class(), H5T_INTEGER);
+  EXPECT_EQ(file.dataset("texts").type_class(), H5T_STRING);
+  EXPECT_THROW((void)file.dataset("reals").read_strings(), Hdf5Error);
+  EXPECT_THROW((void)file.dataset("texts").read<double>(), Hdf5Error);
+}
+
+TEST_F(Hdf5Test, MatricesRowAfterRow) {
+  File file = File::create(path());
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
+  const Dataset dataset = file.write("samples", std::span<const double>(values), {2, 3});
+  EXPECT_EQ(dataset.dims(), (Dims{2, 3}));
+  EXPECT_EQ(dataset.read<double>(), values);
+  EXPECT_EQ(dataset.read<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_THROW(file.write("short", std::span<const double>(values), {2, 4}), Hdf5Error);
+}
+
+TEST_F(Hdf5Test, EmptyColumns) {
+  File file = File::create(path());
+  EXPECT_EQ(file.write("reals", std::vector<double>{}).read<double>(), std::vector<double>{});
+  EXPECT_EQ(file.write_strings("texts", {}).read_strings(), std::vector<std::string>{});
+  EXPECT_EQ(file.write("none", std::span<const double>{}, {2, 0}).dims(), (Dims{2, 0}));
+}
+
+TEST_F(Hdf5Test, GroupsKeepTheOrderOfTheirMembers) {
+  {
+    File file = File::create(path());
+    const Group inner = file.make_group("outer/inner");
+    inner.write("zebra", std::vector<double>{1});
+    inner.write("ant", std::vector<double>{2});
+    (void)inner.make_group("moth");
+    (void)file.make_group("outer/inner");  // again is fine
+    file.close();
+  }
+  const File file = File::open(path());
+  EXPECT_EQ(file.group("outer/inner").names(), (std::vector<std::string>{"zebra", "ant", "moth"}));
+  EXPECT_TRUE(file.has("outer"));
+  EXPECT_TRUE(file.has("outer/inner/ant"));
+  EXPECT_FALSE(file.has("outer/none/ant"));
+  EXPECT_THROW((void)file.group("none"), Hdf5Error);
+  EXPECT_THROW((void)file.dataset("outer/none"), Hdf5Error);
+}
+
+TEST_F(Hdf5Test, CopiesBetweenFiles) {
+  File from = File::create(path());
+  const Group group = from.make_group("cases/a/memory");
+  group.write_strings("scope", {"block 0", "block 1"});
+  group.set_attribute("text", std::string("deep"));
+  TempFolder elsewhere;
+  {
+    File to = File::create(elsewhere.path() / "to.h5");
+    to.make_group("cases").copy_from(from.group("cases"), "a");
+    to.close();
+  }
+  const File to = File::open(elsewhere.path() / "to.h5");
+  EXPECT_EQ(to.group("cases/a/memory").text_attribute("text"), "deep");
+  EXPECT_EQ(to.dataset("cases/a/memory/scope").read_strings(),
+            (std::vector<std::string>{"block 0", "block 1"}));
+}
+
+TEST_F(Hdf5Test, ErrorsNameTheCallAndTheCauseAndPrintNothing) {
+  testing::internal::CaptureStderr();
+  try {
+    (void)File::open(path());
+    FAIL();
+  } catch (const Hdf5Error& error) {
+    EXPECT_NE(std::string(error.what()).find("H5Fopen: "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("No such file or directory"), std::string::npos)
+        << error.what();
+  }
+  std::ofstream(path()) << "this is no HDF5 file";
+  EXPECT_THROW((void)File::open(path()), Hdf5Error);
+  EXPECT_THROW((void)File::create("/proc/none/x.h5"), Hdf5Error);
+  EXPECT_FALSE(File::is_hdf5(path()));
+  EXPECT_FALSE(File::is_hdf5("/proc/none/x.h5"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(Hdf5Test, HandlesCloseThemselves) {
+  const auto open_ids = [] { return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL); };
+  const auto before = open_ids();
+  {
+    File file = File::create(path());
+    Group a = file.make_group("a");
+    Group b = file.make_group("b");
+    a = std::move(b);
+    const Dataset dataset = a.write("values", std::vector<double>{1});
+    EXPECT_THROW((void)a.dataset("none"), Hdf5Error);
+    EXPECT_EQ(open_ids(), before + 4);
+  }
+  EXPECT_EQ(open_ids(), before);
+}
+
+// A write that the disk refuses is an error of the call, or of close() at the latest. In a child,
+// since HDF5 keeps a file that it cannot finish.
+TEST_F(Hdf5Test, AFullDiskThrows) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10'000, 10'000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int caught = 0;
+    try {
+      File file = File::create(path());
+      file.write("values", std::vector<double>(100'000));
+      file.close();
+    } catch (const Hdf5Error&) {
+      caught = 1;
+    }
+    try {
+      File file = File::create(path());
+      for (int i = 0; i < 100; ++i) (void)file.make_group("group" + std::to_string(i));
+      file.close();
+    } catch (const Hdf5Error&) {
+      caught += 2;
+    }
+    _exit(caught);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+}
+
+}  // namespace
+}  // namespace paceline::hdf5

@@ -1,0 +1,129 @@
+#include "core/memory_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace paceline {
+namespace {
+
+class MemoryLedgerTest : public testing::Test {
+ protected:
+  void take(int address, std::size_t bytes, MemoryKind kind, const std::string& scope = "") {
+    ledger.allocated(at(address), {bytes, kind, scope});
+  }
+  void give(int address) { ledger.released(at(address)); }
+
+  MemoryLedger ledger;
+
+ private:
+  const void* at(int address) { return &places_[static_cast<std::size_t>(address)]; }
+  std::array<char, 64> places_{};
+};
+
+TEST_F(MemoryLedgerTest, CountsBytesPerKind) {
+  take(0, 100, MemoryKind::parameter);
+  take(1, 50, MemoryKind::activation);
+  take(2, 7, MemoryKind::activation);
+  EXPECT_EQ(ledger.bytes(), 157U);
+  EXPECT_EQ(ledger.bytes(MemoryKind::parameter), 100U);
+  EXPECT_EQ(ledger.bytes(MemoryKind::activation), 57U);
+  EXPECT_EQ(ledger.bytes(MemoryKind::gradient), 0U);
+  give(1);
+  EXPECT_EQ(ledger.bytes(), 107U);
+  EXPECT_EQ(ledger.bytes(MemoryKind::activation), 7U);
+}
+
+TEST_F(MemoryLedgerTest, KeepsPeaks) {
+  take(0, 100, MemoryKind::parameter);
+  take(1, 50, MemoryKind::activation);
+  give(1);
+  take(2, 30, MemoryKind::gradient);
+  EXPECT_EQ(ledger.peak(), 150U);
+  EXPECT_EQ(ledger.peak(MemoryKind::activation), 50U);
+  EXPECT_EQ(ledger.peak(MemoryKind::gradient), 30U);
+  ledger.reset_peak();
+  EXPECT_EQ(ledger.peak(), 130U);
+  EXPECT_EQ(ledger.peak(MemoryKind::activation), 0U);
+  EXPECT_EQ(ledger.peak(MemoryKind::parameter), 100U);
+}
+
+TEST_F(MemoryLedgerTest, LargestBlocksLargestFirst) {
+  take(0, 10, MemoryKind::activation, "a");
+  take(1, 30, MemoryKind::activation, "b");
+  take(2, 20, MemoryKind::workspace, "c");
+  give(1);  // still one of the largest since the peak was reset
+  const auto largest = ledger.largest(2);
+  ASSERT_EQ(largest.size(), 2U);
+  EXPECT_EQ(largest[0].bytes, 30U);
+  EXPECT_EQ(largest[0].scope, "b");
+  EXPECT_EQ(largest[1].bytes, 20U);
+  EXPECT_EQ(largest[1].kind, MemoryKind::workspace);
+  EXPECT_EQ(ledger.largest(10).size(), 3U);
+}
+
+TEST_F(MemoryLedgerTest, EqualBlocksCountOnce) {
+  take(0, 30, MemoryKind::activation, "block 0");
+  take(1, 30, MemoryKind::activation, "block 0");
+  take(2, 30, MemoryKind::activation, "block 1");
+  take(3, 30, MemoryKind::gradient, "block 0");
+  EXPECT_EQ(ledger.largest(10).size(), 3U);
+}
+
+TEST_F(MemoryLedgerTest, LargestCountFromReset) {
+  take(0, 30, MemoryKind::activation, "gone");
+  take(1, 20, MemoryKind::activation, "here");
+  give(0);
+  ledger.reset_peak();
+  const auto largest = ledger.largest(10);
+  ASSERT_EQ(largest.size(), 1U);
+  EXPECT_EQ(largest[0].scope, "here");
+}
+
+TEST_F(MemoryLedgerTest, KeepsTheLargestOfMany) {
+  for (int i = 0; i < 64; ++i) take(i, static_cast<std::size_t>(i) + 1, MemoryKind::activation);
+  const auto largest = ledger.largest(3);
+  ASSERT_EQ(largest.size(), 3U);
+  EXPECT_EQ(largest[0].bytes, 64U);
+  EXPECT_EQ(largest[2].bytes, 62U);
+}
+
+TEST_F(MemoryLedgerTest, RecordsEventsWhileAsked) {
+  take(0, 10, MemoryKind::parameter, "before");
+  ledger.start_recording();
+  take(1, 20, MemoryKind::activation, "during");
+  give(1);
+  const auto events = ledger.stop_recording();
+  take(2, 30, MemoryKind::activation, "after");
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[0].seconds, 0);
+  EXPECT_EQ(events[0].bytes, 10);
+  EXPECT_EQ(events[0].scope, "before");
+  EXPECT_EQ(events[1].bytes, 20);
+  EXPECT_EQ(events[1].kind, MemoryKind::activation);
+  EXPECT_EQ(events[2].bytes, -20);
+  EXPECT_EQ(events[2].scope, "during");
+  EXPECT_EQ(events[2].address, events[1].address);
+  EXPECT_GE(events[2].seconds, events[1].seconds);
+
+  ledger.start_recording();
+  EXPECT_EQ(ledger.stop_recording().size(), 2U);  // what is in use, nothing from before
+}
+
+TEST_F(MemoryLedgerTest, RefusesWhatCannotBe) {
+  take(0, 10, MemoryKind::parameter);
+  EXPECT_THROW(take(0, 10, MemoryKind::parameter), InternalError);
+  EXPECT_THROW(give(1), InternalError);
+}
+
+TEST(MemoryKindName, OfEveryKind) {
+  EXPECT_EQ(name_of(MemoryKind::parameter), "parameter");
+  EXPECT_EQ(name_of(MemoryKind::gradient), "gradient");
+  EXPECT_EQ(name_of(MemoryKind::optimizer_state), "optimizer_state");
+  EXPECT_EQ(name_of(MemoryKind::activation), "activation");
+  EXPECT_EQ(name_of(MemoryKind::communication), "communication");
+  EXPECT_EQ(name_of(MemoryKind::workspace), "workspace");
+}
+
+}  // namespace
+}  // namespace paceline

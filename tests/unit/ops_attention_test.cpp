@@ -1,0 +1,169 @@
+// RoPE, causal mask and softmax. The attention composite is in ops_composites_test.cpp.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "unit/ops_helpers.h"
+
+namespace paceline {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+class Rope : public OpsTest {
+ protected:
+  // table [T, d/2, 2]
+  Array table(std::int64_t context, std::int64_t head_dim, Dtype d) {
+    std::vector<double> t;
+    for (std::int64_t p = 0; p < context; ++p) {
+      for (std::int64_t j = 0; j < head_dim; j += 2) {
+        const double angle =
+            static_cast<double>(p) *
+            std::pow(10000.0, -static_cast<double>(j) / static_cast<double>(head_dim));
+        t.push_back(std::cos(angle));
+        t.push_back(std::sin(angle));
+      }
+    }
+    return tensor({context, head_dim / 2, 2}, d, t);
+  }
+
+  static std::vector<double> expected(const Tensor& qkv, const Tensor& table, double direction) {
+    const Shape& s = qkv.shape;  // [B, T, 3, H, d]
+    std::vector<double> x = values(qkv);
+    const std::vector<double> angles = values(table);
+    for (std::int64_t i = 0; i < qkv.numel(); i += 2) {
+      const std::int64_t which = i / (s[4] * s[3]) % 3;
+      const std::int64_t position = i / (s[4] * s[3] * 3) % s[1];
+      if (which == 2) continue;
+      const auto at = static_cast<std::size_t>(i);
+      const auto angle = static_cast<std::size_t>(position * s[4] + i % s[4]);
+      const double c = angles[angle];
+      const double sine = direction * angles[angle + 1];
+      const double x0 = x[at];
+      const double x1 = x[at + 1];
+      x[at] = c * x0 - sine * x1;
+      x[at + 1] = sine * x0 + c * x1;
+    }
+    return x;
+  }
+};
+
+TEST_F(Rope, turns_q_and_k_both_ways_and_leaves_v) {
+  for (const Dtype d : floating_dtypes) {
+    const Dtype statistics = d == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    for (const Shape& shape : {Shape{1, 1, 3, 1, 2}, Shape{2, 3, 3, 3, 6}, Shape{3, 127, 3, 1, 10},
+                               Shape{1, 129, 3, 4, 8}}) {
+      for (const bool inverse : {false, true}) {
+        SCOPED_TRACE(testing::Message() << name_of(d) << " " << shape.str() << " " << inverse);
+        const Array angles = table(shape[1], shape[4], statistics);
+        const Array qkv = random(shape, d);
+        const std::vector<double> want = expected(qkv, angles, inverse ? -1 : 1);
+        ops->rope(qkv, angles, inverse);
+        expect_close(qkv, want);
+      }
+    }
+  }
+}
+
+TEST_F(Rope, the_inverse_is_the_gradient) {
+  const Shape shape = {2, 5, 3, 2, 4};
+  const Array angles = table(5, 4, Dtype::f64);
+  const Array x = random(shape, Dtype::f64);
+  const Array dy = random(shape, Dtype::f64);
+  const Array dx = copy_of(dy, Dtype::f64);
+  ops->rope(dx, angles, true);
+  expect_gradient(x, dx, [&] {
+    const Array y = copy_of(x, Dtype::f64);
+    ops->rope(y, angles, false);
+    return dot(y, dy);
+  });
+}
+
+using Mask = OpsTest;
+
+TEST_F(Mask, hides_later_positions_only) {
+  for (const Dtype d : floating_dtypes) {
+    for (const std::int64_t context : odd_rows) {
+      const Array scores = random({2, 3, context, context}, d);
+      std::vector<double> want = values(scores);
+      for (std::int64_t i = 0; i < scores.tensor().numel(); ++i) {
+        const std::int64_t row = i / context % context;
+        if (i % context > row) want[static_cast<std::size_t>(i)] = -infinity;
+      }
+      ops->causal_mask(scores);
+      EXPECT_EQ(values(scores), want);
+    }
+  }
+}
+
+class Softmax : public OpsTest {
+ protected:
+  static std::vector<double> expected(const Tensor& x) {
+    std::vector<double> y = values(x);
+    const auto n = static_cast<std::ptrdiff_t>(x.cols());
+    for (auto row = y.begin(); row != y.end(); row += n) {
+      const double highest = *std::max_element(row, row + n);
+      double sum = 0;
+      for (auto v = row; v != row + n; ++v) sum += * v = std::exp(*v - highest);
+      for (auto v = row; v != row + n; ++v) *v /= sum;
+    }
+    return y;
+  }
+};
+
+TEST_F(Softmax, forward_apart_and_in_place) {
+  for (const Dtype d : floating_dtypes) {
+    for (const std::int64_t rows : odd_rows) {
+      for (const std::int64_t cols : odd_cols) {
+        SCOPED_TRACE(testing::Message() << name_of(d) << " " << rows << " " << cols);
+        const Array x = random({rows, cols}, d, 4);
+        const std::vector<double> want = expected(x);
+        const Array y = poisoned({rows, cols}, d);
+        ops->softmax(y, x);
+        expect_close(y, want, 2, 0.1);
+        ops->softmax(x, x);
+        EXPECT_EQ(values(x), values(y));
+      }
+    }
+  }
+}
+
+TEST_F(Softmax, of_masked_and_of_huge_scores) {
+  for (const Dtype d : floating_dtypes) {
+    const Array x = tensor(
+        {3, 3}, d, {-infinity, 5, -infinity, 30000, 30000, -30000, -30000, -30000, -infinity});
+    ops->softmax(x, x);
+    EXPECT_EQ(values(x), (std::vector<double>{0, 1, 0, 0.5, 0.5, 0, 0.5, 0.5, 0}));
+  }
+}
+
+TEST_F(Softmax, backward_by_finite_differences_and_in_place) {
+  for (const std::int64_t rows : odd_rows) {
+    for (const std::int64_t cols : odd_cols) {
+      SCOPED_TRACE(testing::Message() << rows << " " << cols);
+      const Shape shape = {rows, cols};
+      const Array x = random(shape, Dtype::f64);
+      const Array dy = random(shape, Dtype::f64);
+      const Array y = poisoned(shape, Dtype::f64);
+      const auto loss = [&] {
+        ops->softmax(y, x);
+        return dot(y, dy);
+      };
+      loss();
+      const Array dx = poisoned(shape, Dtype::f64);
+      ops->softmax_backward(dx, dy, y);
+      const std::vector<double> want = values(dx);
+      for (const Dtype d : floating_dtypes) {
+        const Array in_place = copy_of(dy, d);
+        ops->softmax_backward(in_place, in_place, copy_of(y, d));
+        expect_close(in_place, want, 4);
+      }
+      expect_gradient(x, dx, loss);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline

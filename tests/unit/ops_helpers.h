@@ -1,0 +1,167 @@
+#pragma once
+// What the tests of Ops share: tensors with known values on a CPU device, outputs that are poisoned
+// with NaN before the call, comparison within a dtype's precision, and finite differences.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "core/ops.h"
+#include "core/random.h"
+#include "cpu/cpu_device.h"
+
+namespace paceline {
+
+inline constexpr std::array<Dtype, 4> floating_dtypes = {Dtype::f64, Dtype::f32, Dtype::bf16,
+                                                         Dtype::f16};
+// Rows that are one, few, and one below and above a power of two; columns, of which the last makes
+// tensors large enough for the threaded paths.
+inline constexpr std::array<std::int64_t, 4> odd_rows = {1, 3, 127, 129};
+inline constexpr std::array<std::int64_t, 3> odd_cols = {1, 5, 131};
+
+// The largest relative error of one rounding, and what a few operations make of it.
+inline double tolerance(Dtype d) {
+  switch (d) {
+    case Dtype::f64: return 1e-12;
+    case Dtype::f32: return 4e-6;
+    case Dtype::bf16: return 0x1p-7;
+    default: return 0x1p-10;
+  }
+}
+
+class OpsTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t memory = std::size_t{1} << 30;
+  static constexpr int threads = 2;
+
+  [[nodiscard]] std::unique_ptr<Ops> make_ops(std::string_view precision) {
+    return device.make_ops({.precision = precision_named(precision)});
+  }
+
+  [[nodiscard]] Array tensor(const Shape& shape, Dtype dtype, const std::vector<double>& values) {
+    Array x = device.allocate(shape, dtype, MemoryKind::activation);
+    EXPECT_EQ(shape.numel(), static_cast<std::int64_t>(values.size()));
+    set(x, values);
+    return x;
+  }
+  [[nodiscard]] Array integers(const Shape& shape, const std::vector<std::int32_t>& values) {
+    Array x = device.allocate(shape, Dtype::i32, MemoryKind::activation);
+    EXPECT_EQ(shape.numel(), static_cast<std::int64_t>(values.size()));
+    device.to_device(x, values.data());
+    return x;
+  }
+  // Integers in [0, below).
+  [[nodiscard]] Array random_integers(const Shape& shape, std::int32_t below) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(shape.numel()));
+    Random(7, streams++).fill_integers(values, below);
+    return integers(shape, values);
+  }
+  // Normal numbers, different at every call, rounded to the dtype.
+  [[nodiscard]] Array random(const Shape& shape, Dtype dtype, double std = 1) {
+    std::vector<float> drawn(static_cast<std::size_t>(shape.numel()));
+    Random(7, streams++).fill_normal(drawn, std);
+    return tensor(shape, dtype, {drawn.begin(), drawn.end()});
+  }
+  // What an operation must write without reading.
+  [[nodiscard]] Array poisoned(const Shape& shape, Dtype dtype) {
+    return tensor(shape, dtype,
+                  std::vector<double>(static_cast<std::size_t>(shape.numel()),
+                                      std::numeric_limits<double>::quiet_NaN()));
+  }
+  [[nodiscard]] Array copy_of(const Tensor& x, Dtype dtype) {
+    return tensor(x.shape, dtype, values(x));
+  }
+
+  // These use no operation that is under test.
+  static void set(const Tensor& x, const std::vector<double>& values) {
+    dispatch_floating(x.dtype, [&]<class T>() {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if constexpr (sizeof(T) == 2) {
+          x.as<T>()[i] = T(static_cast<float>(values[i]));
+        } else {
+          x.as<T>()[i] = static_cast<T>(values[i]);
+        }
+      }
+    });
+  }
+  [[nodiscard]] static std::vector<double> values(const Tensor& x) {
+    std::vector<double> result(static_cast<std::size_t>(x.numel()));
+    dispatch_floating(x.dtype, [&]<class T>() {
+      for (std::size_t i = 0; i < result.size(); ++i) {
+        if constexpr (sizeof(T) == 2) {
+          result[i] = static_cast<float>(x.as<T>()[i]);
+        } else {
+          result[i] = x.as<T>()[i];
+        }
+      }
+    });
+    return result;
+  }
+
+  // |actual - expected| <= factor tolerance(dtype) (|expected| + scale), and the same infinities.
+  static void expect_close(const Tensor& actual, const std::vector<double>& expected,
+                           double factor = 1, double scale = 1) {
+    const std::vector<double> got = values(actual);
+    ASSERT_EQ(got.size(), expected.size());
+    const double relative = factor * tolerance(actual.dtype);
+    int wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const bool same_infinity = std::isinf(expected[i]) && got[i] == expected[i];
+      if (same_infinity ||
+          std::abs(got[i] - expected[i]) <= relative * (std::abs(expected[i]) + scale)) {
+        continue;
+      }
+      if (++wrong <= 3) {
+        ADD_FAILURE() << "element " << i << " of " << actual.shape.str() << " "
+                      << name_of(actual.dtype) << ": " << got[i] << ", expected " << expected[i];
+      }
+    }
+    EXPECT_EQ(wrong, 0) << "wrong elements";
+  }
+
+  [[nodiscard]] static double dot(const Tensor& a, const Tensor& b) {
+    const std::vector<double> u = values(a);
+    const std::vector<double> v = values(b);
+    return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
+  }
+
+  // Compares `gradient` with central differences of loss() by x (both float64), at every element
+  // or, of many, at some 40 that are spread over the tensor.
+  static void expect_gradient(const Tensor& x, const Tensor& gradient,
+                              const std::function<double()>& loss, double relative = 1e-6) {
+    constexpr std::int64_t most = 40;
+    constexpr double h = 1e-5;
+    auto* element = x.as<double>();
+    const std::vector<double> expected = values(gradient);
+    double largest = 0;
+    for (const double g : expected) largest = std::max(largest, std::abs(g));
+    const std::int64_t n = x.numel();
+    const std::int64_t stride = n <= most ? 1 : (n / most) | 1;
+    for (std::int64_t i = 0; i < n; i += stride) {
+      const double before = element[i];
+      element[i] = before + h;
+      const double above = loss();
+      element[i] = before - h;
+      const double below = loss();
+      element[i] = before;
+      const double difference = (above - below) / (2 * h);
+      ASSERT_NEAR(expected[static_cast<std::size_t>(i)], difference,
+                  relative * (1 + std::abs(difference) + largest))
+          << "gradient at element " << i << " of " << x.shape.str();
+    }
+  }
+
+  CpuDevice device{memory, threads};
+  std::unique_ptr<Ops> ops = make_ops("fp64");
+  std::uint64_t streams = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,215 @@
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/error.h"
+#include "unit/ops_helpers.h"
+
+namespace paceline {
+namespace {
+
+class Matmul : public OpsTest {
+ protected:
+  // op(m)[i, j] of a batch index, by the definition of Matrix.
+  static double at(const std::vector<double>& values, const Matrix& m, std::int64_t b0,
+                   std::int64_t b1, std::int64_t i, std::int64_t j) {
+    const std::int64_t row = m.transposed ? j : i;
+    const std::int64_t col = m.transposed ? i : j;
+    return values[static_cast<std::size_t>(b0 * m.batch_stride[0] + b1 * m.batch_stride[1] +
+                                           row * m.row_stride + col)];
+  }
+
+  // The elements of c's tensor after c = alpha a b + beta c; others keep their values.
+  static std::vector<double> expected(const Matrix& c, const Matrix& a, const Matrix& b,
+                                      double alpha, double beta) {
+    const std::vector<double> av = values(a.tensor);
+    const std::vector<double> bv = values(b.tensor);
+    std::vector<double> cv = values(c.tensor);
+    const std::int64_t k = a.transposed ? a.rows : a.cols;
+    for (std::int64_t b0 = 0; b0 < c.batch[0]; ++b0) {
+      for (std::int64_t b1 = 0; b1 < c.batch[1]; ++b1) {
+        for (std::int64_t i = 0; i < c.rows; ++i) {
+          for (std::int64_t j = 0; j < c.cols; ++j) {
+            double sum = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+              sum += at(av, a, b0, b1, i, l) * at(bv, b, b0, b1, l, j);
+            }
+            double& out = cv[static_cast<std::size_t>(
+                b0 * c.batch_stride[0] + b1 * c.batch_stride[1] + i * c.row_stride + j)];
+            out = alpha * sum + (beta == 0 ? 0 : beta * out);
+          }
+        }
+      }
+    }
+    return cv;
+  }
+
+  void check(const Matrix& c, const Matrix& a, const Matrix& b, double alpha = 1, double beta = 0) {
+    const std::vector<double> want = expected(c, a, b, alpha, beta);
+    const auto k = static_cast<double>(a.transposed ? a.rows : a.cols);
+    ops->matmul(c, a, b, alpha, beta);
+    expect_close(c.tensor, want, 1, std::sqrt(k));
+  }
+};
+
+TEST_F(Matmul, every_size_transpose_and_dtype_over_poisoned_outputs) {
+  for (const auto& [m, n, k] : {std::tuple{1, 1, 1},
+                                {1, 5, 3},
+                                {3, 1, 7},
+                                {2, 3, 1},
+                                {127, 1, 9},
+                                {1, 129, 9},
+                                {129, 33, 65},
+                                {64, 64, 64}}) {
+    for (const Dtype d : floating_dtypes) {
+      for (const bool ta : {false, true}) {
+        for (const bool tb : {false, true}) {
+          SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " " << name_of(d)
+                                          << (ta ? " a^T" : "") << (tb ? " b^T" : ""));
+          const Array a = ta ? random({k, m}, d) : random({m, k}, d);
+          const Array b = tb ? random({n, k}, d) : random({k, n}, d);
+          const Array c = poisoned({m, n}, d);
+          check(Matrix(c), ta ? Matrix(a).transpose() : Matrix(a),
+                tb ? Matrix(b).transpose() : Matrix(b));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Matmul, alpha_and_beta) {
+  for (const Dtype d : floating_dtypes) {
+    for (const double alpha : {1.0, -0.5}) {
+      for (const double beta : {0.0, 1.0, 0.25}) {
+        SCOPED_TRACE(testing::Message() << name_of(d) << " " << alpha << " " << beta);
+        const Array c = beta == 0 ? poisoned({5, 7}, d) : random({5, 7}, d);
+        check(Matrix(c), Matrix(random({5, 3}, d)), Matrix(random({3, 7}, d)), alpha, beta);
+      }
+    }
+  }
+}
+
+TEST_F(Matmul, the_result_may_have_another_dtype) {
+  for (const Dtype in : floating_dtypes) {
+    for (const Dtype out : floating_dtypes) {
+      for (const double beta : {0.0, 1.0}) {
+        SCOPED_TRACE(testing::Message() << name_of(in) << " to " << name_of(out) << " " << beta);
+        const Array c = beta == 0 ? poisoned({9, 11}, out) : random({9, 11}, out);
+        const Matrix a{random({9, 33}, in)};
+        const Matrix b{random({33, 11}, in)};
+        const std::vector<double> want = expected(Matrix(c), a, b, 1, beta);
+        ops->matmul(Matrix(c), a, b, 1, beta);
+        // The result is rounded once: no coarser than its own type or than float sums allow.
+        const bool wide = in == Dtype::f64 || out != Dtype::f64;
+        expect_close(c, want, wide ? 1 : tolerance(Dtype::f32) / tolerance(Dtype::f64), 6);
+      }
+    }
+  }
+}
+
+TEST_F(Matmul, two_batch_dimensions_of_packed_heads) {
+  constexpr std::int64_t batch = 3;
+  constexpr std::int64_t context = 17;
+  constexpr std::int64_t heads = 5;
+  constexpr std::int64_t head_dim = 6;
+  constexpr std::int64_t width = heads * head_dim;
+  for (const Dtype d : floating_dtypes) {
+    SCOPED_TRACE(name_of(d));
+    const Array qkv = random({batch, context, 3, heads, head_dim}, d);
+    const auto packed = [&](const Tensor& t, int which) {
+      Matrix m;
+      m.tensor = t.slice(which * width, {t.numel() - which * width});
+      m.rows = context;
+      m.cols = head_dim;
+      m.row_stride = 3 * width;
+      m.batch = {batch, heads};
+      m.batch_stride = {context * 3 * width, head_dim};
+      return m;
+    };
+    const auto square = [&](const Tensor& t) {
+      Matrix m;
+      m.tensor = t;
+      m.rows = m.cols = m.row_stride = context;
+      m.batch = {batch, heads};
+      m.batch_stride = {heads * context * context, context * context};
+      return m;
+    };
+    const Array scores = poisoned({batch, heads, context, context}, d);
+    check(square(scores), packed(qkv, 0), packed(qkv, 1).transpose(), 0.5);
+    // Strided output: what lies between its rows keeps its value.
+    const Array out = random({batch, context, 3, heads, head_dim}, d);
+    check(packed(out, 1), square(scores).transpose(), packed(qkv, 2));
+    check(packed(out, 2), square(scores), packed(qkv, 2), 1, 1);
+  }
+}
+
+TEST_F(Matmul, an_operand_may_be_repeated_over_a_batch_dimension) {
+  for (const Dtype d : floating_dtypes) {
+    for (const int repeated : {0, 1, 2}) {  // over the outer, the inner or both dimensions
+      SCOPED_TRACE(testing::Message() << name_of(d) << " " << repeated);
+      Matrix a(random({2 * 3 * 4, 5}, d));
+      Matrix b(random({2 * 3 * 5, 6}, d));
+      Matrix c(poisoned({2 * 3 * 4, 6}, d));
+      a.rows = c.rows = 4;
+      b.rows = 5;
+      a.batch = b.batch = c.batch = {2, 3};
+      a.batch_stride = {3 * 20, 20};
+      c.batch_stride = {3 * 24, 24};
+      b.batch_stride = {repeated == 1 ? 90 : 0, repeated == 0 ? 30 : 0};
+      check(c, a, b);
+    }
+  }
+}
+
+TEST_F(Matmul, a_single_row_may_have_any_stride) {
+  Matrix a(random({1, 8}, Dtype::f32));
+  a.row_stride = 0;
+  Matrix c(poisoned({1, 3}, Dtype::f32));
+  c.row_stride = 0;
+  check(c, a, Matrix(random({8, 3}, Dtype::f32)));
+}
+
+TEST_F(Matmul, the_gradients_of_a_product_by_finite_differences) {
+  const Array a = random({5, 7}, Dtype::f64);
+  const Array b = random({3, 7}, Dtype::f64);
+  const Array dc = random({5, 3}, Dtype::f64);
+  const Array c = poisoned({5, 3}, Dtype::f64);
+  const auto loss = [&] {
+    ops->matmul(Matrix(c), Matrix(a), Matrix(b).transpose());
+    return dot(c, dc);
+  };
+  const Array da = poisoned({5, 7}, Dtype::f64);
+  const Array db = poisoned({3, 7}, Dtype::f64);
+  ops->matmul(Matrix(da), Matrix(dc), Matrix(b));
+  ops->matmul(Matrix(db), Matrix(dc).transpose(), Matrix(a));
+  expect_gradient(a, da, loss);
+  expect_gradient(b, db, loss);
+}
+
+TEST_F(Matmul, half_types_use_a_workspace_that_the_ledger_sees) {
+  const Array a = random({64, 64}, Dtype::bf16);
+  const Array c = poisoned({64, 64}, Dtype::bf16);
+  device.ledger().reset_peak();
+  ops->matmul(Matrix(c), Matrix(a), Matrix(a));
+  EXPECT_EQ(device.ledger().peak(MemoryKind::workspace), 3U * 64 * 64 * 4);
+  EXPECT_EQ(device.ledger().bytes(MemoryKind::workspace), 0U);
+}
+
+TEST_F(Matmul, refuses_what_does_not_fit) {
+  const Matrix a(random({4, 5}, Dtype::f32));
+  const Matrix b(random({5, 6}, Dtype::f32));
+  const Matrix c(random({4, 6}, Dtype::f32));
+  EXPECT_THROW(ops->matmul(c, a, b.transpose()), InternalError);
+  EXPECT_THROW(ops->matmul(c, a.transpose(), b), InternalError);
+  EXPECT_THROW(ops->matmul(c.transpose(), a, b), InternalError);
+  EXPECT_THROW(ops->matmul(c, a, Matrix(random({5, 6}, Dtype::f64))), InternalError);
+  Matrix batched = a;
+  batched.batch = {2, 1};
+  EXPECT_THROW(ops->matmul(c, batched, b), InternalError);
+  Matrix long_rows = a;
+  long_rows.row_stride = std::int64_t{1} << 31;
+  EXPECT_THROW(ops->matmul(c, long_rows, b), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,128 @@
+#include "measure/progress.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace paceline {
+namespace {
+
+std::string contents(std::FILE* file) {
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
+}
+
+TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
+  std::FILE* out = std::tmpfile();
+  {
+    Progress progress(true, 2, out);
+    progress.begin_case(0, "small 128");
+    progress.update("step 1/2", 0.5);
+    progress.end_case("8.12 s");
+    progress.begin_case(1, "small 256");
+    progress.end_case("oom: 2 GB asked for");
+  }
+  EXPECT_EQ(contents(out),
+            "[1/2] small 128: 8.12 s (took 0 s)\n"
+            "[2/2] small 256: oom: 2 GB asked for (took 0 s)\n");
+  std::fclose(out);
+}
+
+TEST(Progress, SilentWhenDisabled) {
+  std::FILE* out = std::tmpfile();
+  {
+    Progress progress(false, 1, out);
+    progress.begin_case(0, "small");
+    progress.update("step 1/2", 0.5);
+    progress.end_case("8.12 s");
+  }
+  EXPECT_EQ(std::ftell(out), 0);
+  std::fclose(out);
+}
+
+// A terminal of 60 columns: what is written to `out` is read from the other end.
+class Terminal {
+ public:
+  Terminal() : master_(posix_openpt(O_RDWR | O_NOCTTY)) {
+    grantpt(master_);
+    unlockpt(master_);
+    out_ = std::fopen(ptsname(master_), "w");
+    winsize size{};
+    size.ws_row = 24;
+    size.ws_col = 60;
+    ioctl(master_, TIOCSWINSZ, &size);
+    fcntl(master_, F_SETFL, O_NONBLOCK);
+  }
+  ~Terminal() {
+    std::fclose(out_);
+    close(master_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  [[nodiscard]] std::FILE* out() const { return out_; }
+  [[nodiscard]] std::string read() const {
+    std::string text(4096, '\0');
+    const ssize_t n = ::read(master_, text.data(), text.size());
+    text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+    return text;
+  }
+
+ private:
+  int master_;
+  std::FILE* out_ = nullptr;
+};
+
+TEST(Progress, RewritesOneLineOnATerminal) {
+  const Terminal terminal;
+  {
+    Progress progress(true, 2, terminal.out());
+    progress.begin_case(0, "small 128");
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: set-up\x1b[K");
+    progress.update("step 1/2", 0.5);  // less than a tenth of a second later
+    EXPECT_EQ(terminal.read(), "");
+    usleep(110'000);
+    progress.update("step 2/2", 0.5);
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 0 s left\x1b[K");
+    progress.end_case("8.12 s");
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: 8.12 s, 0 s left\x1b[K");
+    progress.begin_case(1, std::string(100, 'x'));
+    EXPECT_EQ(terminal.read(), "\r[2/2] " + std::string(53, 'x') + "\x1b[K");
+  }
+  EXPECT_EQ(terminal.read(), "\r\x1b[K");
+}
+
+TEST(DurationText, TwoUnits) {
+  EXPECT_EQ(duration_text(4.2), "4 s");
+  EXPECT_EQ(duration_text(0), "0 s");
+  EXPECT_EQ(duration_text(59.6), "1 m 0 s");
+  EXPECT_EQ(duration_text(75), "1 m 15 s");
+  EXPECT_EQ(duration_text(3599), "59 m 59 s");
+  EXPECT_EQ(duration_text(3725), "1 h 2 m");
+  EXPECT_EQ(duration_text(100'000), "1 d 3 h");
+  EXPECT_EQ(duration_text(std::nan("")), "-");
+}
+
+TEST(SecondsText, ThreeDigitsWithAFittingUnit) {
+  EXPECT_EQ(seconds_text(8.123), "8.12 s");
+  EXPECT_EQ(seconds_text(0.0031), "3.10 ms");
+  EXPECT_EQ(seconds_text(0.99), "990 ms");
+  EXPECT_EQ(seconds_text(0.9999), "1.00 s");
+  EXPECT_EQ(seconds_text(42e-6), "42.0 us");
+  EXPECT_EQ(seconds_text(3e-9), "3.00 ns");
+  EXPECT_EQ(seconds_text(3e-10), "0.300 ns");
+  EXPECT_EQ(seconds_text(1234.5), "1234 s");
+  EXPECT_EQ(seconds_text(0), "0 s");
+  EXPECT_EQ(seconds_text(std::nan("")), "-");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,148 @@
+#include "measure/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "core/error.h"
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+// Runs one sampler per rank; repetition(rank, i) gives the seconds of rank's i-th repetition.
+struct Outcome {
+  Samples samples;
+  std::string error;
+  int repetitions = 0;
+};
+
+std::vector<Outcome> sample(int ranks, const SamplerConfig& config,
+                            const std::vector<std::string>& phases,
+                            const std::function<PhaseSeconds(int, int)>& repetition,
+                            const std::function<bool(int, int)>& stop = {}) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  ThreadWorld::run(ranks, [&](World& world) {
+    Outcome& mine = outcomes[static_cast<std::size_t>(world.rank())];
+    SamplerHooks hooks;
+    hooks.repetition = [&] { return repetition(world.rank(), mine.repetitions++); };
+    if (stop) hooks.stop_requested = [&] { return stop(world.rank(), mine.repetitions); };
+    try {
+      mine.samples = take_samples(world, config, phases, hooks);
+    } catch (const Error& error) {
+      mine.error = error.what();
+      EXPECT_EQ(error.code(), ExitCode::stopped);
+    }
+  });
+  return outcomes;
+}
+
+TEST(Sampler, WarmsUpAndThenMeasures) {
+  const auto outcomes = sample(1, {.warmup = 2, .steps = 3}, {"forward", "step"}, [](int, int i) {
+    return PhaseSeconds{i + 0.5, i + 0.75};
+  });
+  const Samples& s = outcomes[0].samples;
+  EXPECT_EQ(s.phases, (std::vector<std::string>{"forward", "step"}));
+  EXPECT_EQ(s.warmup, (std::vector<std::vector<double>>{{0.5, 1.5}, {0.75, 1.75}}));
+  EXPECT_EQ(s.measured, (std::vector<std::vector<double>>{{2.5, 3.5, 4.5}, {2.75, 3.75, 4.75}}));
+  EXPECT_EQ(s.stop_reason, "steps");
+  EXPECT_EQ(outcomes[0].repetitions, 5);
+}
+
+TEST(Sampler, NoWarmUpIsFine) {
+  const auto outcomes =
+      sample(1, {.warmup = 0, .steps = 1}, {"step"}, [](int, int) { return PhaseSeconds{1}; });
+  EXPECT_TRUE(outcomes[0].samples.warmup.at(0).empty());
+  EXPECT_EQ(outcomes[0].samples.measured.at(0).size(), 1U);
+}
+
+TEST(Sampler, ReportsProgress) {
+  std::vector<std::string> reports;
+  ThreadWorld::run(1, [&](World& world) {
+    SamplerHooks hooks;
+    hooks.repetition = [] { return PhaseSeconds{1}; };
+    hooks.progress = [&](bool warmup, int done, int total) {
+      reports.push_back((warmup ? "warm-up " : "step ") + std::to_string(done) + "/" +
+                        std::to_string(total));
+    };
+    (void)take_samples(world, {.warmup = 1, .steps = 2}, {"step"}, hooks);
+  });
+  EXPECT_EQ(reports, (std::vector<std::string>{"warm-up 1/1", "step 1/2", "step 2/2"}));
+}
+
+TEST(Sampler, StopsOnceTheIntervalIsTight) {
+  // Equal times: the interval has no width as soon as there is one, at 6 values.
+  const auto at_six = sample(1, {.warmup = 1, .steps = 3, .until_ci = 2}, {"step"},
+                             [](int, int) { return PhaseSeconds{1}; });
+  EXPECT_EQ(at_six[0].samples.measured[0].size(), 6U);
+  EXPECT_EQ(at_six[0].samples.stop_reason, "converged");
+
+  const auto at_steps = sample(1, {.warmup = 1, .steps = 8, .until_ci = 2}, {"step"},
+                               [](int, int) { return PhaseSeconds{1}; });
+  EXPECT_EQ(at_steps[0].samples.measured[0].size(), 8U);
+}
+
+TEST(Sampler, StopsAtTheCap) {
+  const auto wild = [](int, int i) { return PhaseSeconds{i % 2 == 0 ? 1.0 : 2.0}; };
+  const auto named =
+      sample(1, {.warmup = 0, .steps = 4, .until_ci = 1, .max_steps = 17}, {"step"}, wild);
+  EXPECT_EQ(named[0].samples.measured[0].size(), 17U);
+  EXPECT_EQ(named[0].samples.stop_reason, "max_steps");
+
+  const auto by_default = sample(1, {.warmup = 0, .steps = 4, .until_ci = 1}, {"step"}, wild);
+  EXPECT_EQ(by_default[0].samples.measured[0].size(), 40U);
+
+  const auto below_steps =
+      sample(1, {.warmup = 0, .steps = 9, .until_ci = 1, .max_steps = 2}, {"step"}, wild);
+  EXPECT_EQ(below_steps[0].samples.measured[0].size(), 9U);
+}
+
+TEST(Sampler, TheHeadlineOfAllRanksDecides) {
+  // Rank 0 alone would have converged at once; rank 1 is slower and varies until repetition 20.
+  const auto outcomes =
+      sample(3, {.warmup = 0, .steps = 6, .until_ci = 2}, {"forward", "step"}, [](int rank, int i) {
+        const double headline = rank == 1 ? (i < 20 ? 2.0 + 0.1 * (i % 5) : 2.2) : 1.0;
+        return PhaseSeconds{0.5, headline};
+      });
+  const std::size_t count = outcomes[0].samples.measured[1].size();
+  EXPECT_GT(count, 6U);
+  EXPECT_LT(count, 60U);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.samples.stop_reason, "converged");
+    EXPECT_EQ(outcome.samples.measured[0].size(), count);
+    EXPECT_EQ(outcome.samples.measured[1].size(), count);
+  }
+}
+
+TEST(Sampler, AStopOnOneRankEndsAll) {
+  const auto outcomes = sample(
+      3, {.warmup = 2, .steps = 10}, {"step"}, [](int, int) { return PhaseSeconds{1}; },
+      [](int rank, int done) { return rank == 2 && done >= 4; });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "stopped by a signal");
+    EXPECT_EQ(outcome.repetitions, 4);
+  }
+}
+
+TEST(Sampler, AStopInWarmUpEndsIt) {
+  const auto outcomes = sample(
+      2, {.warmup = 5, .steps = 10}, {"step"}, [](int, int) { return PhaseSeconds{1}; },
+      [](int rank, int) { return rank == 0; });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.error, "stopped by a signal");
+    EXPECT_EQ(outcome.repetitions, 0);
+  }
+}
+
+TEST(Sampler, RefusesWhatMakesNoSense) {
+  ThreadWorld::run(1, [](World& world) {
+    SamplerHooks hooks;
+    hooks.repetition = [] { return PhaseSeconds{1}; };
+    EXPECT_THROW((void)take_samples(world, {}, {}, hooks), InternalError);
+    EXPECT_THROW((void)take_samples(world, {.steps = 0}, {"step"}, hooks), InternalError);
+    EXPECT_THROW((void)take_samples(world, {}, {"forward", "step"}, hooks), InternalError);
+  });
+}
+
+}  // namespace
+}  // namespace paceline

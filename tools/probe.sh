@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Prints config.mk: what this machine has, as make variables, and one line a finding on stderr.
+# Exits 1, naming every missing piece, when something that the build needs is not there.
+set -u
+
+missing=()
+say() { printf '  %-10s %s\n' "$1" "$2" >&2; }
+emit() { printf '%s := %s\n' "$1" "$2"; }
+
+# pkg NAME VAR LABEL: the first of pkg-config's modules in NAME ("a b") that exists.
+pkg() {
+  local module
+  for module in $1; do
+    if pkg-config --exists "$module" 2>/dev/null; then
+      emit "$2_CFLAGS" "$(pkg-config --cflags "$module" | sed 's/-I/-isystem /g')"
+      emit "$2_LIBS" "$(pkg-config --libs "$module")"
+      say "$3" "$module $(pkg-config --modversion "$module")"
+      return
+    fi
+  done
+  say "$3" "not found"
+  missing+=("$3")
+}
+
+echo "# Written by tools/probe.sh; 'make clean' removes it, the next make writes it anew."
+echo "configuration:" >&2
+
+if command -v "${CXX:-g++}" >/dev/null; then
+  say compiler "$("${CXX:-g++}" --version | head -n 1)"
+else
+  say compiler "not found"
+  missing+=("g++ 12 or newer")
+fi
+
+if command -v mpicc >/dev/null; then
+  emit MPI_CFLAGS "-DOMPI_SKIP_MPICXX $(mpicc --showme:compile | sed 's/-I/-isystem /g; s/-pthread//')"
+  emit MPI_LIBS "$(mpicc --showme:link)"
+  say MPI "$(mpirun --version 2>/dev/null | head -n 1)"
+else
+  say MPI "not found"
+  missing+=(MPI)
+fi
+
+pkg "hdf5-serial hdf5" HDF5 HDF5
+pkg "openblas cblas blas" BLAS CBLAS
+pkg "fmt" FMT fmt
+pkg "CLI11" CLI11 CLI11
+pkg "nlohmann_json" JSON nlohmann-json
+pkg "gtest_main gtest" GTEST GoogleTest
+pkg "benchmark" BENCHMARK "Google Benchmark"
+
+case "$(uname -m)" in
+  x86_64) emit CPU_FLAGS "-march=x86-64-v3" ;;
+  *) emit CPU_FLAGS "" ;;
+esac
+
+NVCC=${NVCC:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
+if [ -n "$NVCC" ]; then
+  emit NVCC "$NVCC"
+  say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*')"
+else
+  say nvcc "not found: the program is built without the CUDA device"
+fi
+nccl=$(dirname "$(dirname "${NVCC:-/}")")/include/nccl.h
+[ -f "$nccl" ] || nccl=/usr/include/nccl.h
+if [ -f "$nccl" ]; then
+  emit NCCL_HEADER "$nccl"
+  version() { sed -n "s/^#define NCCL_$1 \([0-9]*\)/\1/p" "$nccl"; }
+  say NCCL "$(version MAJOR).$(version MINOR).$(version PATCH)"
+else
+  say NCCL "not found: the program is built without the NCCL communicator"
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+  printf 'missing: %s\nrun "make deps", which installs it on Debian 12 and Ubuntu 24.04\n' \
+    "$(IFS=,; echo "${missing[*]}")" >&2
+  exit 1
+fi
