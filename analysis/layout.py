@@ -13,6 +13,8 @@ from analysis.words import case_label, label, text
 HEADLINE = (
     "size", "context", "batch_size", "precision", "attention", "exec", "mode", "device", "ranks",
 )  # fmt: skip
+# Cases stand in panels when there are more, or when their times differ more, than this.
+MANY_ROWS, LARGEST_RATIO = 16, 20.0
 # A factor that splits a sweep into panels, the first of these that does.
 PANEL_FACTORS = ("size", "context")
 # What cases are called where no factor tells them apart.
@@ -33,7 +35,7 @@ class Panel:
 def panels_of(results: Results) -> list[Panel]:
     names = results.varying or [name for name in FALLBACK if name in results.factors]
     values = results.frame[names].map(text)
-    by = panel_factor(names, values)
+    by = panel_factor(names, values) if needs_panels(results) else None
     if by is None:
         labels = values.to_numpy().tolist()
         return [Panel("", "", names, list(range(len(values))), labels)]
@@ -48,6 +50,12 @@ def panels_of(results: Results) -> list[Panel]:
         )
         for value, group in values.groupby(by, sort=False)
     ]
+
+
+def needs_panels(results: Results) -> bool:
+    """Whether one scale would leave bars too short to see, or there are many of them."""
+    medians = results.frame["step_median_s"]
+    return len(medians) > MANY_ROWS or medians.max() > LARGEST_RATIO * medians.min()
 
 
 def panel_factor(names: Sequence[str], values: pd.DataFrame) -> str | None:
@@ -115,6 +123,6 @@ class Sheet:
 def sources(results: Results) -> list[str]:
     """One line a file: how its numbers were made."""
     return [
-        f"{run.origin}: {run.command}" ("" if run.complete else " (not completed)")
+        f"{run.origin}: {run.command}" + ("" if run.complete else " (not completed)")
         for run in results.runs
     ]

@@ -117,6 +117,14 @@ class Results:
         ]
 
     @property
+    def lacks_intervals(self) -> bool:
+        """Whether any phase was measured too few times for an interval (below 6)."""
+        return any(
+            (self.frame[f"{phase}_median_s"].notna() & self.frame[f"{phase}_ci_low_s"].isna()).any()
+            for phase in self.phases
+        )
+
+    @property
     def repetitions(self) -> str:
         """How many steps were measured: "10", or "8 to 12" where cases differ."""
         tables = [values for case in self.samples for values in case.measured.values()]
@@ -202,6 +210,10 @@ def from_file(path: Path, file: h5py.File) -> Results:
     cases = dict(file.get("cases", {}))
     factors = {name for case in cases.values() for name in case.attrs} - NOT_FACTORS
     factors = in_order(factors & set(frame.columns))
+    for name in factors:
+        # /summary has flags as 0 and 1, the cases' attributes as truth values.
+        if any(isinstance(case.attrs.get(name), np.bool_) for case in cases.values()):
+            frame[name] = frame[name].astype(bool)
     run = Run(
         path=path,
         command=text(file.attrs.get("command", "")),
@@ -214,11 +226,14 @@ def from_file(path: Path, file: h5py.File) -> Results:
 
 
 def hardware(file: h5py.File) -> str:
-    """The devices of all ranks, each model once: "2 × NVIDIA H200"."""
-    if "ranks/device" not in file:
+    """The devices of all ranks, "2 × NVIDIA H200"; ranks that share a host's CPU count once."""
+    names = ("device", "gpu_uuid", "host")
+    if any(f"ranks/{name}" not in file for name in names):
         return ""
-    names = Counter(file["ranks/device"].asstr()[:])
-    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in names.items())
+    columns = [file[f"ranks/{name}"].asstr()[:] for name in names]
+    devices = {(device, uuid or host) for device, uuid, host in zip(*columns, strict=True)}
+    counts = Counter(device for device, _ in sorted(devices))
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 
 def read_summary(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:

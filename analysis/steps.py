@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import style
-from analysis.layout import Panel, Sheet, panels_of, time_unit
+from analysis.layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
 from analysis.results import Results
 from analysis.words import figure, label, text
 
@@ -17,8 +17,6 @@ MOST_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval
 GROUP_GAP = 0.5  # rows between groups of bars
 BARS_WIDTH = 5.6  # inches
 AXIS_HEIGHT = 0.58  # inches under the bars: figures, unit, space
-# Beyond this many rows panels stand in two columns, and segments carry no figures of their own.
-MANY_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Bar:
 
 def draw(results: Results) -> Figure:
     panels = panels_of(results)
+    # Then panels stand in two columns, and segments carry no figures of their own.
     many = len(results.frame) > MANY_ROWS
     columns = in_columns(panels) if many else [panels]
     labels_width = max(sum(label_widths(panel)) for panel in panels)
@@ -73,9 +72,7 @@ def draw(results: Results) -> Figure:
 
 
 def note(results: Results, panels: list[Panel]) -> str:
-    values = results.frame
-    without = values["step_ci_low_s"].isna() & values["step_median_s"].notna()
-    few = " (none below 6 steps)" if without.any() else ""
+    few = " (none below 6 steps)" if results.lacks_intervals else ""
     scales = " Each panel has a scale of its own." if len(panels) > 1 else ""
     return (
         f"n = {results.repetitions} measured steps a case. Bars: the median of each phase. "
@@ -198,7 +195,7 @@ def draw_segments(axes: Axes, place: float, bar: Bar, inch: float | None) -> Non
     for phase, value in bar.phases:
         axes.barh(place, value, BAR, left, color=style.PHASES[phase], ec="white", lw=0.6)
         words = figure(value, 3)
-        if inch and style.text_width(words, style.SMALL) + 0.12 < value / inch:
+        if inch and has_room(bar, left, value, (style.text_width(words, style.SMALL) + 0.1) * inch):
             color = style.ON_PHASES[phase]
             axes.text(
                 left + value / 2,
@@ -210,6 +207,14 @@ def draw_segments(axes: Axes, place: float, bar: Bar, inch: float | None) -> Non
                 color=color,
             )
         left += value
+
+
+def has_room(bar: Bar, left: float, value: float, needed: float) -> bool:
+    """Whether a figure fits in the middle of a segment, clear of the step's interval."""
+    middle = left + value / 2
+    low = bar.median if isnan(bar.low) else bar.low
+    high = bar.median if isnan(bar.high) else bar.high
+    return needed < value and (middle + needed / 2 < low or middle - needed / 2 > high)
 
 
 def draw_step(axes: Axes, place: float, bar: Bar, inch: float) -> None:

@@ -192,10 +192,10 @@ def caption(results: Results) -> list[str]:
     lines = [
         f"Medians of n = {results.repetitions} steps with 95% intervals [low, high]; "
         "each step counts as long as its slowest rank took."
+        if results.phases
+        else "No case was measured."
     ]
-    stats = results.frame[[f"{phase}_ci_low_s" for phase in results.phases]]
-    measured = results.frame[[f"{phase}_median_s" for phase in results.phases]].notna()
-    if (stats.isna().to_numpy() & measured.to_numpy()).any():
+    if results.lacks_intervals:
         lines.append("Where no interval is given, there were too few steps (below 6) for one.")
     if results.constant:
         same = ", ".join(f"{label(name)} {value}" for name, value in results.constant.items())

@@ -17,14 +17,14 @@ from analysis.words import case_label, figure, text
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
 MOST_WITH_OWN_AXIS = 8
-MANY_CASES = 16
 # Above this many ranks colours would not tell them apart.
 MOST_COLORED_RANKS = len(style.RANKS)
 # A first step this many times the median needs a logarithmic axis to leave the rest readable.
 LOGARITHMIC_FROM = 4.0
-TOP, BOTTOM, LEFT, GAP = 0.30, 0.42, 0.55, 0.22  # inches around a cell's axes
+# Inches around a cell's axes: its title; its figures and unit below; its scale; its median.
+TITLE, BELOW_AXES, SCALE, BESIDE = 0.30, 0.42, 0.55, 0.62
 PANEL_GAP = 0.14  # inches
-BELOW, ABOVE = 2.0, 1.35  # room for labels on a logarithmic axis, as factors
+HEADROOM = 1.35  # above and below the steps on a logarithmic axis, as a factor
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,26 @@ class Grid:
     """Cells of one size, in inches."""
 
     columns: int
-    width: float  # of a cell, its margins included
+    width: float  # of a cell's axes
     height: float
+    own_scales: bool  # else only the first column shows the scale
+
+    @property
+    def pitch(self) -> tuple[float, float]:
+        """From one cell to the next, across and down."""
+        across = self.width + BESIDE + (SCALE if self.own_scales else 0.1)
+        return across, self.height + TITLE + BELOW_AXES
+
+    @property
+    def page_width(self) -> float:
+        beside_last = self.pitch[0] - self.width - BESIDE
+        return 2 * style.MARGIN + SCALE + self.columns * self.pitch[0] - beside_last
 
     def rows(self, panel: Panel) -> int:
         return math.ceil(len(panel.rows) / self.columns)
 
     def panel_height(self, panel: Panel) -> float:
-        return self.rows(panel) * self.height + panel_heading(panel) + PANEL_GAP
+        return self.rows(panel) * self.pitch[1] + panel_heading(panel) + PANEL_GAP
 
 
 def panel_heading(panel: Panel) -> float:
@@ -80,13 +92,13 @@ def all_steps(samples: Samples) -> np.ndarray:
 
 def draw(results: Results) -> Figure:
     panels = panels_of(results)
-    grid = grid_for(panels)
     axis = axis_for(results)
+    grid = grid_for(panels, own_scales=not axis.relative)
     sheet = Sheet(
         results,
         title="Step time from cold",
-        notes=[note(axis)],
-        body=(2 * style.MARGIN + grid.columns * grid.width, sum(map(grid.panel_height, panels))),
+        notes=[note(results, axis)],
+        body=(grid.page_width, sum(map(grid.panel_height, panels))),
         legend=legend(results),
     )
     top = sheet.body_top
@@ -96,15 +108,15 @@ def draw(results: Results) -> Figure:
     return sheet.figure
 
 
-def grid_for(panels: list[Panel]) -> Grid:
+def grid_for(panels: list[Panel], own_scales: bool) -> Grid:
     cases = sum(len(panel.rows) for panel in panels)
     most = max(len(panel.rows) for panel in panels)
-    if cases > MANY_CASES:
-        return Grid(even_columns(most, 8), width=1.75, height=1.75)
+    if not own_scales:
+        return Grid(even_columns(most, 8), 1.05, 1.0, own_scales)
     columns = even_columns(most, 4)
     if columns <= 2:
-        return Grid(columns, width=7.6 / columns, height=3.4 if cases == 1 else 2.4)
-    return Grid(columns, width=2.6, height=2.1)
+        return Grid(columns, 6.0 / columns, 2.6 if cases == 1 else 1.6, own_scales)
+    return Grid(columns, 1.7, 1.3, own_scales)
 
 
 def even_columns(cells: int, most: int) -> int:
@@ -125,16 +137,18 @@ def axis_for(results: Results) -> Axis:
         logarithmic=highest >= LOGARITHMIC_FROM,
         unit=unit,
         scale=scale,
-        limits=(lowest / BELOW, highest * ABOVE) if relative else None,
+        limits=(lowest / HEADROOM, highest * HEADROOM) if relative else None,
     )
 
 
-def note(axis: Axis) -> str:
+def note(results: Results, axis: Axis) -> str:
     figures = " Beside the first step: its time, and how many medians that is."
-    scale = "" if axis.relative else " Each case has a scale of its own."
+    own_scales = not axis.relative and len(results.frame) > 1
+    scale = " Each case has a scale of its own." if own_scales else ""
     return (
         "Step 0 is the rehearsal: the first step from cold. Shaded: warm-up, which no statistic "
-        f"counts. Dashed: the median of the measured steps.{figures}{scale}"
+        f"counts. Dashed: the median of the n = {results.repetitions} measured steps.{figures}"
+        f"{scale}"
     )
 
 
@@ -155,16 +169,17 @@ def draw_panel(
     top += panel_heading(panel)
     for index, (row, labels) in enumerate(zip(panel.rows, panel.labels, strict=True)):
         line, column = divmod(index, grid.columns)
-        left, upper = style.MARGIN + column * grid.width + LEFT, top + line * grid.height
+        left = style.MARGIN + SCALE + column * grid.pitch[0]
+        upper = top + line * grid.pitch[1]
         if len(results.frame) > 1:
             sheet.page.text(left, upper + 0.06, case_label(panel.names, labels), color=style.INK)
-        axes = sheet.page.axes(
-            left, upper + TOP, grid.width - LEFT - GAP, grid.height - TOP - BOTTOM
-        )
+        axes = sheet.page.axes(left, upper + TITLE, grid.width, grid.height)
         draw_cell(axes, results, row, axis)
         if column == 0:
             axes.set_ylabel(axis.label)
-            axes.yaxis.set_label_coords(-0.45 / (grid.width - LEFT - GAP), 0.5)
+            axes.yaxis.set_label_coords(-0.45 / grid.width, 0.5)
+        elif not grid.own_scales:
+            axes.tick_params(labelleft=False)
         if index + grid.columns >= len(panel.rows):
             axes.set_xlabel("step")
 
@@ -198,7 +213,7 @@ def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
     if len(steps) <= MOST_COLORED_RANKS:
         # Ranks mostly coincide: thin lines over thick ones, so that each is seen.
         for index, rank in enumerate(steps):
-            width = 1.1 + 1.6 * (len(steps) - 1 - index)
+            width = 1.1 + 1.2 * (len(steps) - 1 - index)
             axes.plot(numbers, rank, color=style.RANKS[index], lw=width, **dots)
             dots = {}
         return
@@ -207,14 +222,14 @@ def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
 
 
 def label_ends(axes: Axes, steps: np.ndarray, median: float, factor: float, axis: Axis) -> None:
-    """The first step's time beside it, and the median below the last steps."""
+    """The first step's time beside it, and the median beside its line."""
     first = steps[:, 0].max() / factor
     words = f"{figure(first * axis.scale, 3)} {axis.unit}, {figure(first / median, 2)}×"
-    near = {"textcoords": "offset points", "fontsize": style.TINY}
-    axes.annotate(words, (0, first * factor), (5, 0), va="center", color=style.INK, **near)
+    near = {"textcoords": "offset points", "va": "center", "fontsize": style.TINY}
+    axes.annotate(words, (0, first * factor), (5, 0), color=style.INK, **near)
     words = f"{figure(median * axis.scale, 3)} {axis.unit}"
-    last = (steps.shape[1] - 1, min(median * factor, steps[:, -3:].min()))
-    axes.annotate(words, last, (0, -4), ha="right", va="top", color=style.FAINT, **near)
+    end = (steps.shape[1] - 0.4, median * factor)
+    axes.annotate(words, end, (4, 0), color=style.FAINT, annotation_clip=False, **near)
 
 
 def finish(axes: Axes, steps: np.ndarray, axis: Axis) -> None:
@@ -223,7 +238,7 @@ def finish(axes: Axes, steps: np.ndarray, axis: Axis) -> None:
     axes.grid(axis="y")
     if axis.logarithmic:
         axes.set_yscale("log")
-        axes.set_ylim(*(axis.limits or (steps.min() / BELOW, steps.max() * ABOVE)))
+        axes.set_ylim(*(axis.limits or (steps.min() / HEADROOM, steps.max() * HEADROOM)))
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:

@@ -85,7 +85,8 @@ MpiWorld::MpiWorld(int* argc, char*** argv) {
   MPI_CHECK(MPI_Comm_free(&node));
   try {
     if (provided < MPI_THREAD_MULTIPLE) {
-      throw EnvironmentError("this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
+      throw EnvironmentError(
+          "this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
     }
     check_launcher(size_);
   } catch (...) {
@@ -146,8 +147,8 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) {
                         MPI_BYTE, 0, control_));
   std::vector<std::string> parts;
   for (std::size_t r = 0; r < n; ++r) {
-    parts.push_back(all.substr(static_cast<std::size_t>(offsets[r]),
-                               static_cast<std::size_t>(lengths[r])));
+    parts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(lengths[r])));
   }
   return parts;
 }

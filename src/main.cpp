@@ -37,8 +37,8 @@ std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
   const int threads =
       run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
   constexpr double share = 0.9;
-  const auto available = static_cast<std::size_t>(
-      share * static_cast<double>(available_memory()) / world.local_size());
+  const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
+                                                  world.local_size());
   const std::size_t limit =
       run.memory_limit ? static_cast<std::size_t>(*run.memory_limit) : available;
   return std::make_unique<CpuDevice>(limit, threads);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "core/units.h"
+
 namespace paceline {
 
 OutOfMemory::OutOfMemory(std::size_t asked, std::size_t used, std::size_t most, std::string where)
-    : std::runtime_error(fmt::format("out of memory: {} bytes more were asked for in '{}' with {} "
-                                     "of {} bytes in use",
-                                     asked, where, used, most)),
+    : std::runtime_error(fmt::format(
+          "'{}' asked for {} with {} of {} in use", where, bytes_text(static_cast<double>(asked)),
+          bytes_text(static_cast<double>(used)), bytes_text(static_cast<double>(most)))),
       requested(asked),
       in_use(used),
       limit(most),

@@ -41,8 +41,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  [[nodiscard]] virtual EventPtr record() = 0;    // an event after all work so far
-  virtual void wait(const EventPtr& event) = 0;   // later work here starts after the event
+  [[nodiscard]] virtual EventPtr record() = 0;   // an event after all work so far
+  virtual void wait(const EventPtr& event) = 0;  // later work here starts after the event
   virtual void enqueue(std::function<void()> host_function) = 0;
   virtual void synchronize() = 0;  // the host waits; rethrows what a host function threw
 };
@@ -62,8 +62,7 @@ class Graph {
 class Array {
  public:
   Array() = default;
-  Array(Tensor tensor, std::shared_ptr<void> owner)
-      : tensor_(tensor), owner_(std::move(owner)) {}
+  Array(Tensor tensor, std::shared_ptr<void> owner) : tensor_(tensor), owner_(std::move(owner)) {}
 
   [[nodiscard]] const Tensor& tensor() const { return tensor_; }
   operator const Tensor&() const { return tensor_; }  // NOLINT(google-explicit-constructor)
@@ -131,7 +130,8 @@ class Device {
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
 
-  // Measured: the best of a few large GEMMs with inputs of this dtype, FLOP/s. Takes under a second.
+  // Measured: the best of a few large GEMMs with inputs of this dtype, FLOP/s. Takes under a
+  // second.
   [[nodiscard]] virtual double gemm_ceiling(Dtype inputs) = 0;
   // Measured: a copy within the device, bytes read and written per second.
   [[nodiscard]] virtual double copy_ceiling() = 0;

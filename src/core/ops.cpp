@@ -113,6 +113,7 @@ Ops::Normed Ops::add_rms_norm(Saved& saved, Array x, Array branch, const Paramet
   return {.residual = std::move(residual), .normed = std::move(normed)};
 }
 
+// By value for those that reuse the memory.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 Array Ops::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
                                  const Parameter& weight) {
   const std::vector<Array> kept = saved.take();
@@ -155,7 +156,8 @@ Array Ops::qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
                              const Tensor& rope_table) {
   rope(dqkv, rope_table, true);
   const Shape s = dqkv.shape();
-  return linear_backward(saved, dqkv.reshape({s[0], s[1], s[2] * s[3] * s[4]}), weight);
+  dqkv = dqkv.reshape({s[0], s[1], s[2] * s[3] * s[4]});
+  return linear_backward(saved, std::move(dqkv), weight);
 }
 
 Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
@@ -179,7 +181,7 @@ Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
   Array y =
       activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
   matmul(merged_heads(y, shape), score_matrix(scores, shape), head_matrix(qkv, 2, shape));
-  saved.save({qkv, scores});
+  saved.save({std::move(qkv), std::move(scores)});
   return y;
 }
 

@@ -125,7 +125,8 @@ class Ops {
   virtual void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
                                   bool accumulate) = 0;
 
-  // rstd = 1 / sqrt(mean(x^2) + eps), y = x rstd w.  x, y [R, D], w [D], rstd [R] in statistics' dtype
+  // rstd = 1 / sqrt(mean(x^2) + eps), y = x rstd w.  x, y [R, D], w [D], rstd [R] in statistics'
+  // dtype
   virtual void rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w,
                         double eps) = 0;
   // With xh = x rstd and g = dy w: dx = dx_in + rstd (g - xh mean(g xh)), dw (+)= sum over rows of
@@ -194,7 +195,8 @@ class Ops {
   // torch.optim.AdamW, with g = gradient gradient_scale: p *= 1 - lr wd; m = b1 m + (1 - b1) g;
   // v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing changes when the
   // step is skipped or held.
-  virtual void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) = 0;
+  virtual void adamw(const AdamWRange& range, const StepState& state,
+                     const AdamWConfig& config) = 0;
   // found_inf = 0, after the step's last adamw().
   virtual void end_optimizer_step(const StepState& state) = 0;
 

@@ -10,8 +10,15 @@ namespace paceline {
 namespace {
 
 constexpr Precision uniform(std::string_view name, Dtype d) {
-  return {.name = name, .parameters = d, .compute = d, .residual = d, .statistics = d, .logits = d,
-          .loss = d, .gradients = d, .communication = d};
+  return {.name = name,
+          .parameters = d,
+          .compute = d,
+          .residual = d,
+          .statistics = d,
+          .logits = d,
+          .loss = d,
+          .gradients = d,
+          .communication = d};
 }
 
 constexpr Precision mixed(std::string_view name, Dtype low, bool loss_scaling) {
@@ -35,7 +42,8 @@ const Precision& precision_named(std::string_view name) {
   for (const Precision& p : table) {
     if (p.name == name) return p;
   }
-  throw UsageError("'" + std::string(name) + "' is no precision; choose fp32, bf16 or fp16 (tf32 "
+  throw UsageError("'" + std::string(name) +
+                   "' is no precision; choose fp32, bf16 or fp16 (tf32 "
                    "on a GPU)");
 }
 

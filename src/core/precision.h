@@ -9,10 +9,10 @@ namespace paceline {
 
 struct Precision {
   std::string_view name;
-  Dtype parameters;     // master weights, and Adam's m and v
-  Dtype compute;        // what GEMMs read and write
-  Dtype residual;       // the residual stream, from the embedding on
-  Dtype statistics;     // softmax and norms: what they compute in
+  Dtype parameters;  // master weights, and Adam's m and v
+  Dtype compute;     // what GEMMs read and write
+  Dtype residual;    // the residual stream, from the embedding on
+  Dtype statistics;  // softmax and norms: what they compute in
   Dtype logits;
   Dtype loss;
   Dtype gradients;      // of parameters

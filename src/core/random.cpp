@@ -14,7 +14,8 @@ std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U
 
 }  // namespace
 
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> k) {
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c,
+                                    std::array<std::uint32_t, 2> k) {
   constexpr std::uint64_t multiplier0 = 0xD2511F53U;
   constexpr std::uint64_t multiplier1 = 0xCD9E8D57U;
   constexpr int rounds = 10;
@@ -75,8 +76,9 @@ double erfinv(double x) {
   double p = 0;
   if (w < 5) {
     w -= 2.5;
-    for (const double c : {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
-                           0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}) {
+    for (const double c :
+         {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+          -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}) {
       p = c + p * w;
     }
   } else {

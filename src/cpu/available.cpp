@@ -41,11 +41,10 @@ std::size_t meminfo_available() {
 }  // namespace
 
 std::size_t available_memory() {
-  const std::size_t least =
-      std::min({meminfo_available(),
-                left("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-                left("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                     "/sys/fs/cgroup/memory/memory.usage_in_bytes")});
+  const std::size_t least = std::min(
+      {meminfo_available(), left("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+       left("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes")});
   if (least == unlimited) {
     throw EnvironmentError("cannot tell how much memory is available; use --memory-limit");
   }

@@ -10,6 +10,7 @@
 #include "measure/case.h"
 #include "measure/progress.h"
 #include "record/case_record.h"
+#include "record/console.h"
 
 namespace paceline {
 
@@ -44,6 +45,8 @@ class Experiment {
   // Collective. The record is whole on rank 0; its status is agreed on every rank. Throws
   // StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(const Case& c, RunContext& context) = 0;
+  // The summary's columns that the console table shows beside the phases.
+  [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
   // Lines below the console table: the formulas of its figures.
   [[nodiscard]] virtual std::string notes() const = 0;
 };

@@ -31,8 +31,8 @@ void print_info(World& world, Device& device, bool ceilings) {
                bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
   }
   if (!ceilings) return;
-  fmt::print("\n{:>4}  {:>14} {:>14} {:>14} {:>14}   (all ranks at once)\n", "rank",
-             "GEMM fp32", "GEMM bf16", "GEMM fp16", "copy r+w");
+  fmt::print("\n{:>4}  {:>14} {:>14} {:>14} {:>14}   (all ranks at once)\n", "rank", "GEMM fp32",
+             "GEMM bf16", "GEMM fp16", "copy r+w");
   for (std::size_t r = 0; r < all.size(); ++r) {
     fmt::print("{:>4}  {:>8}FLOP/s {:>8}FLOP/s {:>8}FLOP/s {:>12}/s\n", r, count_text(all[r][0]),
                count_text(all[r][1]), count_text(all[r][2]), bytes_text(all[r][3]));

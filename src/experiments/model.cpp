@@ -56,9 +56,10 @@ std::vector<Case> ModelExperiment::cases() const {
   std::vector<std::int64_t> batches = m.batch_sizes;
   if (m.global_batch > 0) {
     if (m.global_batch % ranks_ != 0) {
-      throw UsageError(fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a "
-                                   "multiple",
-                                   m.global_batch, ranks_));
+      throw UsageError(
+          fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a "
+                      "multiple",
+                      m.global_batch, ranks_));
     }
     batches = {m.global_batch / ranks_};
   }
@@ -160,8 +161,8 @@ CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
   Outcome outcome;
   const Dtype inputs = shape_of(c).precision.compute;
   outcome.gemm_ceiling = gemm_ceiling(context.device, inputs);
-  outcome.datasheet_peak = context.device.datasheet_peak(inputs).value_or(
-      std::numeric_limits<double>::quiet_NaN());
+  outcome.datasheet_peak =
+      context.device.datasheet_peak(inputs).value_or(std::numeric_limits<double>::quiet_NaN());
   std::unique_ptr<TrainingStep> step;
   std::string refusal;
   try {

@@ -22,6 +22,7 @@ class ModelExperiment final : public Experiment {
   [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
   [[nodiscard]] CaseRecord run(const Case& c, RunContext& context) override;
+  [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
 
  private:

@@ -37,8 +37,8 @@ void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, Wo
   }
   record.tables.push_back({"values", {rank, loss, setup_column}});
   record.summary.push_back(number("setup_s", "s", slowest_setup));
-  record.summary.push_back(number(
-      "rehearsal_s", "s", max_over_ranks(record.samples.back().warmup).front()));
+  record.summary.push_back(
+      number("rehearsal_s", "s", max_over_ranks(record.samples.back().warmup).front()));
   add_rates(record, outcome);
   record.summary.push_back(number("loss", "", losses[0][0]));
 }
@@ -109,8 +109,7 @@ void ModelExperiment::add_rates(CaseRecord& record, const Outcome& outcome) cons
   const double flops_per_second = model_flops(shape_of(c)) / seconds;
   constexpr double tera = 1e12;
   record.summary.push_back(number("tokens_per_s", "tokens/s", tokens / seconds));
-  record.summary.push_back(
-      number("model_tflops_per_s", "TFLOP/s", flops_per_second / tera));
+  record.summary.push_back(number("model_tflops_per_s", "TFLOP/s", flops_per_second / tera));
   record.summary.push_back(
       number("gemm_ceiling_tflops_per_s", "TFLOP/s", outcome.gemm_ceiling / tera));
   record.summary.push_back(number("mfu_measured", "", flops_per_second / outcome.gemm_ceiling));
@@ -119,12 +118,24 @@ void ModelExperiment::add_rates(CaseRecord& record, const Outcome& outcome) cons
   record.summary.push_back(number("mfu_datasheet", "", flops_per_second / outcome.datasheet_peak));
 }
 
+std::vector<ShownColumn> ModelExperiment::shown_columns() const {
+  return {{"tokens_per_s", "rate"},
+          {"model_tflops_per_s", "model"},
+          {"gemm_ceiling_tflops_per_s", "ceiling"},
+          {"mfu_measured", "MFU"},
+          {"datasheet_tflops_per_s", "datasheet"},
+          {"mfu_datasheet", "MFU'"},
+          {"peak_bytes", "peak"}};
+}
+
 std::string ModelExperiment::notes() const {
-  return "model FLOPs of a rank's step: forward 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, "
-         "backward twice that;\n"
-         "MFU = model FLOPs / step / peak: `measured` against the best GEMM seen here, `datasheet` "
-         "against the vendor's dense figure (nan: none is stated).\n"
-         "Times are medians over repetitions of the slowest rank's time, with the 95% interval.\n";
+  return "times: median over repetitions of the slowest rank. model: FLOPs of a rank's step, "
+         "forward "
+         "2 B T (L (4 D^2\n"
+         "+ 3 D F) + D V) + 4 L B T^2 D, backward twice that, over its time; MFU: that over the "
+         "best "
+         "GEMM measured here\n"
+         "(ceiling); MFU': over the vendor's dense figure (datasheet), where one is stated\n";
 }
 
 }  // namespace paceline

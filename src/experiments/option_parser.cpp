@@ -19,8 +19,8 @@ std::int64_t to_integer(const std::string& text, std::int64_t least, std::int64_
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::result_out_of_range || (error == std::errc{} && stop == end &&
-                                                  (value < least || value > most))) {
+  if (error == std::errc::result_out_of_range ||
+      (error == std::errc{} && stop == end && (value < least || value > most))) {
     throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
   }
   if (error != std::errc{} || stop != end) {
@@ -91,9 +91,8 @@ void OptionParser::custom(const std::string& name, const std::string& help,
 
 void OptionParser::integer(const std::string& name, std::int64_t& target, std::int64_t least,
                            std::int64_t most, const std::string& help) {
-  custom(name, help, [&target, least, most](const Texts& t) {
-    target = to_integer(single(t), least, most);
-  });
+  custom(name, help,
+         [&target, least, most](const Texts& t) { target = to_integer(single(t), least, most); });
 }
 
 void OptionParser::integer(const std::string& name, int& target, int least, int most,
@@ -188,7 +187,8 @@ void OptionParser::parse_once(const Texts& arguments) {
   } catch (const CLI::FileError& error) {
     throw UsageError(fmt::format("--config: {}", error.what()));
   } catch (const CLI::ConfigError& error) {
-    throw UsageError(fmt::format("--config: {}; see paceline {} --help", error.what(), experiment_));
+    throw UsageError(
+        fmt::format("--config: {}; see paceline {} --help", error.what(), experiment_));
   } catch (const CLI::ParseError& error) {
     std::string what = error.what();
     std::replace(what.begin(), what.end(), '\n', ' ');

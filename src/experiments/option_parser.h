@@ -30,8 +30,8 @@ class OptionParser {
                 std::int64_t most, const std::string& help);
   void real(const std::string& name, double& target, double least, double most,
             const std::string& help);
-  void choice(const std::string& name, std::string& target,
-              const std::vector<std::string>& allowed, const std::string& help);
+  void choice(const std::string& name, std::string& target, const std::vector<std::string>& allowed,
+              const std::string& help);
   void choices(const std::string& name, std::vector<std::string>& target,
                const std::vector<std::string>& allowed, const std::string& help,
                const std::vector<std::string>& later = {});

@@ -88,7 +88,8 @@ void add_model_options(OptionParser& p, ModelOptions& m) {
            [&m](const std::vector<std::string>& values) {
              m.precisions.clear();
              for (const std::string& v : values) {
-               if (v == "fp64") throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
+               if (v == "fp64")
+                 throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
                m.precisions.emplace_back(precision_named(v).name);
              }
            });
@@ -110,9 +111,10 @@ void add_model_options(OptionParser& p, ModelOptions& m) {
                } else if (number && std::stoi(v) > 0) {
                  m.recompute.push_back(std::stoi(v));
                } else {
-                 throw UsageError(fmt::format("'{}' is unknown; use none, block or a number of "
-                                              "blocks from 1 to 9999",
-                                              v));
+                 throw UsageError(
+                     fmt::format("'{}' is unknown; use none, block or a number of "
+                                 "blocks from 1 to 9999",
+                                 v));
                }
              }
            });
@@ -140,12 +142,24 @@ void add_model_options(OptionParser& p, ModelOptions& m) {
 // name -> option, value, option, value ...: every preset pins every factor.
 const std::map<std::string, std::vector<std::string>>& model_presets() {
   static const auto* const presets = [] {
-    const std::vector<std::string> base = {
-        "--size",      "small,medium,large,xl,2.7b", "--vocab",  "10000", "--context", "128",
-        "--batch-size", "4",     "--precision", "fp32", "--attention", "naive", "--exec", "eager",
-        "--mode",      "train-step", "--recompute", "none", "--timing", "phases", "--lr", "0.001",
-        "--beta1",     "0.9",   "--beta2", "0.999", "--eps", "1e-8", "--weight-decay", "0.01",
-        "--warmup",    "5",     "--steps", "10", "--seed", "0"};
+    const std::vector<std::string> base = {"--size",         "small,medium,large,xl,2.7b",
+                                           "--vocab",        "10000",
+                                           "--context",      "128",
+                                           "--batch-size",   "4",
+                                           "--precision",    "fp32",
+                                           "--attention",    "naive",
+                                           "--exec",         "eager",
+                                           "--mode",         "train-step",
+                                           "--recompute",    "none",
+                                           "--timing",       "phases",
+                                           "--lr",           "0.001",
+                                           "--beta1",        "0.9",
+                                           "--beta2",        "0.999",
+                                           "--eps",          "1e-8",
+                                           "--weight-decay", "0.01",
+                                           "--warmup",       "5",
+                                           "--steps",        "10",
+                                           "--seed",         "0"};
     const auto with = [&base](const std::string& name, const std::string& value) {
       std::vector<std::string> v = base;
       *(std::find(v.begin(), v.end(), name) + 1) = value;
@@ -173,7 +187,8 @@ void check_together(const OptionParser& p, const Options& o) {
   if (p.given("--global-batch") && p.given("--batch-size")) {
     throw UsageError("--global-batch: replaces --batch-size; give one of them");
   }
-  const int dims = p.given("--d-model") + p.given("--d-ff") + p.given("--layers") + p.given("--heads");
+  const int dims =
+      p.given("--d-model") + p.given("--d-ff") + p.given("--layers") + p.given("--heads");
   if (dims > 0 && p.given("--size")) {
     throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers, --heads");
   }
@@ -239,15 +254,17 @@ std::optional<Options> parse_options(int argc, char** argv) {
     return std::nullopt;
   }
   using Parse = bool (*)(Options&, const std::vector<std::string>&, std::string&);
-  const std::map<std::string, Parse> experiments = {
-      {"model", parse_model}, {"info", parse_info}, {"merge", parse_files}, {"compare", parse_files}};
+  const std::map<std::string, Parse> experiments = {{"model", parse_model},
+                                                    {"info", parse_info},
+                                                    {"merge", parse_files},
+                                                    {"compare", parse_files}};
   const auto it = experiments.find(o.experiment);
   if (it == experiments.end()) {
-    for (const char* later :
-         {"attention", "collectives", "ddp", "zero", "precision", "plan"}) {
+    for (const char* later : {"attention", "collectives", "ddp", "zero", "precision", "plan"}) {
       if (o.experiment == later) throw UsageError("'" + o.experiment + "' is not built yet");
     }
-    throw UsageError("'" + o.experiment + "' is no experiment; choose model, info, merge or compare");
+    throw UsageError("'" + o.experiment +
+                     "' is no experiment; choose model, info, merge or compare");
   }
   std::string help;
   if (!it->second(o, {arguments.begin() + 1, arguments.end()}, help)) {

@@ -1,6 +1,6 @@
 #pragma once
-// SIGINT, SIGTERM and SIGUSR1 ask for an early stop: the case at hand is given up, finished ones are
-// kept. Slurm sends these before a time limit and at preemption; mpirun forwards SIGUSR1.
+// SIGINT, SIGTERM and SIGUSR1 ask for an early stop: the case at hand is given up, finished ones
+// are kept. Slurm sends these before a time limit and at preemption; mpirun forwards SIGUSR1.
 
 namespace paceline {
 

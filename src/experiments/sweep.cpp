@@ -39,7 +39,7 @@ std::string case_name(const Experiment& experiment, const Case& c) {
 
 std::string headline(const CaseRecord& record) {
   if (record.status != Status::ok) {
-    return fmt::format("{}: {}", name_of(record.status), record.reason);
+    return short_reason(std::string(name_of(record.status)), record.reason);
   }
   const PhaseSamples& last = record.samples.back();
   const Summary s = summarize(max_over_ranks(last.measured));
@@ -76,7 +76,9 @@ class Results {
     if (saved_ == 0) return {};
     file_.merge(ids, complete);
     if (!options_.run.json && !rows_.empty()) {
-      fmt::print("\n{}{}", console_table(rows_, experiment_.naming_factors()), experiment_.notes());
+      fmt::print("\n{}{}",
+                 console_table(rows_, experiment_.naming_factors(), experiment_.shown_columns()),
+                 experiment_.notes());
     }
     if (!options_.run.json) fmt::print("{}\n", file_.path().string());
     std::fflush(stdout);

@@ -74,10 +74,9 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   sync.begin_step();
   {
     const Scope scope(device_.scopes(), "forward");
-    model_.forward(*ops_, state_, sync,
-                   {.keep = shape_.mode != Mode::inference,
-                    .recompute = shape_.recompute,
-                    .logits = logits_});
+    model_.forward(
+        *ops_, state_, sync,
+        {.keep = shape_.mode != Mode::inference, .recompute = shape_.recompute, .logits = logits_});
   }
   timer.end_phase();
   mark("before backward");
@@ -112,7 +111,8 @@ PhaseSeconds TrainingStep::rehearse() {
 void TrainingStep::mark(const std::string& name) {
   if (marking_.empty()) return;
   const MemoryLedger& ledger = device_.ledger();
-  MemoryMark m{.step = marking_, .mark = name, .bytes = ledger.bytes(), .peak_bytes = ledger.peak()};
+  MemoryMark m{
+      .step = marking_, .mark = name, .bytes = ledger.bytes(), .peak_bytes = ledger.peak()};
   for (std::size_t k = 0; k < memory_kinds; ++k) {
     m.by_kind.at(k) = ledger.bytes(static_cast<MemoryKind>(k));
   }

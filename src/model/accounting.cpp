@@ -86,13 +86,13 @@ MemoryForm memory_form(const StepShape& shape) {
   m.activations = blocks + head_activations(d, p);
   if (has_backward(shape.mode)) {
     // The last block's backward begins when the head's activations are gone: the gradients of the
-    // residual stream and of the FFN's inner width, and with recompute the group that is kept again.
+    // residual stream and of the FFN's inner width, and with recompute the group that is kept
+    // again.
     const double c = bytes_of(p.compute);
     const double group = shape.recompute > 0 ? std::min(every, d.L) * block : 0;
-    const double in_block = group + bytes_of(p.residual) * d.R * d.D +
-                            c * d.R * ((p.mixed() ? d.D : 0) + 3 * d.F);
-    m.transient = std::max(bytes_of(p.compute) * d.R * d.D,
-                           in_block - head_activations(d, p));
+    const double in_block =
+        group + bytes_of(p.residual) * d.R * d.D + c * d.R * ((p.mixed() ? d.D : 0) + 3 * d.F);
+    m.transient = std::max(bytes_of(p.compute) * d.R * d.D, in_block - head_activations(d, p));
   }
   return m;
 }
@@ -102,10 +102,10 @@ double step_bytes(const StepShape& shape) {
   const bool backward = has_backward(shape.mode);
   const auto n = static_cast<double>(shape.model.parameters());
   const double read = n * bytes_of(shape.precision.compute) * (backward ? 3 : 1);
-  const double update = shape.mode == Mode::train_step
-                            ? m.parameters + n * bytes_of(shape.precision.parameters) +
-                                  2 * m.optimizer + m.gradients
-                            : 0;
+  const double update =
+      shape.mode == Mode::train_step
+          ? m.parameters + n * bytes_of(shape.precision.parameters) + 2 * m.optimizer + m.gradients
+          : 0;
   return read + m.gradients + update + m.activations * (backward ? 2 : 1);
 }
 

@@ -41,8 +41,8 @@ ModelConfig model_named(std::string_view size) {
       return {.d_model = s.d_model, .d_ff = s.d_ff, .layers = s.layers, .heads = s.heads};
     }
   }
-  throw UsageError(fmt::format("--size: '{}' is no size; choose {}", size,
-                               fmt::join(model_names(), ", ")));
+  throw UsageError(
+      fmt::format("--size: '{}' is no size; choose {}", size, fmt::join(model_names(), ", ")));
 }
 
 const std::vector<std::string>& model_names() {
@@ -66,9 +66,10 @@ void check_model(const ModelConfig& config) {
                                  config.heads, config.d_model));
   }
   if (config.head_dim() % 2 != 0) {
-    throw UsageError(fmt::format("--heads: {} heads of --d-model {} have {} elements each; RoPE "
-                                 "needs an even number",
-                                 config.heads, config.d_model, config.head_dim()));
+    throw UsageError(
+        fmt::format("--heads: {} heads of --d-model {} have {} elements each; RoPE "
+                    "needs an even number",
+                    config.heads, config.d_model, config.head_dim()));
   }
 }
 

@@ -18,7 +18,7 @@
 namespace paceline {
 
 struct ParameterView {
-  std::string name;         // "layers.3.attn.q_proj.weight"
+  std::string name;  // "layers.3.attn.q_proj.weight"
   Shape shape;
   std::int64_t offset = 0;  // in elements, from the entry's start; set by the store
 };

@@ -18,8 +18,9 @@ Array make_rope_table(Device& device, const ModelConfig& config, Dtype dtype) {
     host.reserve(static_cast<std::size_t>(table.tensor().numel()));
     for (std::int64_t position = 0; position < config.context; ++position) {
       for (std::int64_t j = 0; j < half; ++j) {
-        const double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(j) /
-                                                                 static_cast<double>(config.head_dim()));
+        const double frequency =
+            std::pow(config.rope_theta,
+                     -2.0 * static_cast<double>(j) / static_cast<double>(config.head_dim()));
         const double angle = static_cast<double>(position) * frequency;
         host.push_back(static_cast<T>(std::cos(angle)));
         host.push_back(static_cast<T>(std::sin(angle)));
@@ -66,14 +67,20 @@ Transformer::Transformer(Device& device, const ModelConfig& config, const Precis
       rope_table_(make_rope_table(device, config, precision.statistics)) {
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const auto first = 2 + 6 * static_cast<ParameterId>(config.layers - 1 - i);
-    blocks_.push_back({.w2 = first, .w13 = first + 1, .ln2 = first + 2, .output = first + 3,
-                       .qkv = first + 4, .ln1 = first + 5});
+    blocks_.push_back({.w2 = first,
+                       .w13 = first + 1,
+                       .ln2 = first + 2,
+                       .output = first + 3,
+                       .qkv = first + 4,
+                       .ln1 = first + 5});
   }
 }
 
 AttentionShape Transformer::attention_shape(const StepState& state) const {
   const Shape& tokens = state.tokens.shape();
-  return {.batch = tokens[0], .context = tokens[1], .heads = config_.heads,
+  return {.batch = tokens[0],
+          .context = tokens[1],
+          .heads = config_.heads,
           .head_dim = config_.head_dim()};
 }
 
@@ -120,14 +127,16 @@ Transformer::Residual Transformer::block_forward(Ops& ops, ParameterSync& sync, 
   Residual r = std::move(in);
   {
     const Scope scope(scopes, "attention");
-    auto [h, n] = ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch), use(sync, p.ln1));
+    auto [h, n] =
+        ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch), use(sync, p.ln1));
     Array qkv = ops.qkv_rope(saved.qkv, std::move(n), use(sync, p.qkv), rope_table_, shape);
     Array o = ops.attention(saved.attention, std::move(qkv), shape);
     r = {std::move(h), ops.linear(saved.output, std::move(o), use(sync, p.output))};
   }
   {
     const Scope scope(scopes, "ffn");
-    auto [h, n] = ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch), use(sync, p.ln2));
+    auto [h, n] =
+        ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch), use(sync, p.ln2));
     Array z = ops.swiglu_linear(saved.swiglu, std::move(n), use(sync, p.w13));
     r = {std::move(h), ops.linear(saved.w2, std::move(z), use(sync, p.w2))};
   }

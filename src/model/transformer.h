@@ -17,8 +17,9 @@ namespace paceline {
 
 struct ForwardOptions {
   bool keep = true;  // keep what backward needs; false (inference) frees each activation after use
-  int recompute = 0;  // n > 0: keep only the input of every n blocks, and run them again in backward
-  Tensor logits;      // [B, T, V] float32 that gets a copy of the logits, or empty
+  int recompute =
+      0;          // n > 0: keep only the input of every n blocks, and run them again in backward
+  Tensor logits;  // [B, T, V] float32 that gets a copy of the logits, or empty
 };
 
 class Transformer {
@@ -33,7 +34,8 @@ class Transformer {
   [[nodiscard]] ParameterStore& store() { return store_; }
 
   // state.tokens, state.targets [B, T] -> state.loss
-  void forward(Ops& ops, const StepState& state, ParameterSync& sync, const ForwardOptions& options);
+  void forward(Ops& ops, const StepState& state, ParameterSync& sync,
+               const ForwardOptions& options);
   // Of the last forward with keep = true. The store's gradients must be allocated.
   void backward(Ops& ops, const StepState& state, ParameterSync& sync);
 

@@ -57,7 +57,9 @@ void for_each_view(const ParameterStore& store, F&& f) {
   }
 }
 
-std::string shape_text(const hdf5::Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
+std::string shape_text(const hdf5::Dims& dims) {
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
   throw UsageError(fmt::format("--load-weights: {} {}", file.string(), what));
@@ -75,7 +77,8 @@ void check_tensors(const std::filesystem::path& path, const hdf5::Group& group,
       if (!group.has(view.name)) fail(path, "lacks the tensor '" + view.name + "'");
       const hdf5::Dataset dataset = group.dataset(view.name);
       hdf5::Dims shape;
-      for (int i = 0; i < view.shape.rank(); ++i) shape.push_back(static_cast<hsize_t>(view.shape[i]));
+      for (int i = 0; i < view.shape.rank(); ++i)
+        shape.push_back(static_cast<hsize_t>(view.shape[i]));
       if (dataset.dims() != shape) {
         fail(path, fmt::format("holds '{}' as {}; the model needs {}", view.name,
                                shape_text(dataset.dims()), shape_text(shape)));
@@ -174,15 +177,16 @@ void Dump::write(const std::filesystem::path& file) const {
       h5.write<float>("logits", first_logits_, dims(logits_.shape()));
       h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
     }
-    for (const auto& [name, tensors] : {std::pair{"gradients", &gradients_},
-                                        std::pair{"weights", &weights_}}) {
+    for (const auto& [name, tensors] :
+         {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
       if (tensors->empty()) continue;
       const hdf5::Group group = h5.make_group(name);
       for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims(t.shape));
     }
     h5.close();
   } catch (const Hdf5Error& error) {
-    throw StoppedError(fmt::format("--dump: {} cannot be written: {}", file.string(), error.what()));
+    throw StoppedError(
+        fmt::format("--dump: {} cannot be written: {}", file.string(), error.what()));
   }
 }
 

@@ -16,8 +16,8 @@ namespace paceline {
 // cut at 3 std; embedding std 1 cut at 3; norms 1. The same on every device and rank.
 void initialise_weights(Device& device, Ops& ops, ParameterStore& store, std::uint64_t seed);
 
-// Throws UsageError (--load-weights) unless the file has exactly the model's tensors, at the root or
-// under weights/, in its shapes and a floating dtype. Reads no data.
+// Throws UsageError (--load-weights) unless the file has exactly the model's tensors, at the root
+// or under weights/, in its shapes and a floating dtype. Reads no data.
 void check_weights_file(const std::filesystem::path& file, const ModelConfig& config);
 void load_weights(Device& device, Ops& ops, ParameterStore& store,
                   const std::filesystem::path& file);

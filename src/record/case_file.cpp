@@ -154,47 +154,44 @@ Column read_column(const Group& group, const std::string& name) {
   return column;
 }
 
-// When a file was made; among those of one second, when it was last written.
-std::pair<std::string, std::filesystem::file_time_type> age_of(const std::filesystem::path& path) {
-  return {open_result_file(path).text_attribute("created"), std::filesystem::last_write_time(path)};
-}
-
 }  // namespace
 
-void write_case_file(const std::filesystem::path& path, const CaseRecord& record,
-                     const RunInfo& run) {
-  File file = File::create(path);
+File case_file(const CaseRecord& record, const RunInfo& run) {
+  File file = File::in_memory();
   const std::string created = utc_now();
   write_root(file, run, created);
   write_ranks(file.make_group("ranks"), run.ranks);
   write_case(file.make_group("cases/" + record.id), record, created);
   write_columns(file.make_group("summary"), summary_row(record));
-  file.close();
+  return file;
 }
 
-void merge_case_files(const std::filesystem::path& path,
-                      const std::vector<std::filesystem::path>& files, bool complete) {
-  File merged = File::create(path);
-  const auto newest =
-      std::max_element(files.begin(), files.end(),
-                       [](const auto& a, const auto& b) { return age_of(a) < age_of(b); });
-  copy_run(open_result_file(*newest), merged);
-  merged.set_attribute("complete", complete);
-
+File merged_file(const std::vector<std::filesystem::path>& files, bool complete) {
+  File merged = File::in_memory();
   const Group cases = merged.make_group("cases");
   std::vector<std::vector<Column>> summaries;
-  for (const std::filesystem::path& file : files) {
-    const File source = open_result_file(file);
-    const Group from = source.group("cases");
+  // When a file was made; among those of one second, when it was last written.
+  std::pair<std::string, std::filesystem::file_time_type> newest_age;
+  const std::filesystem::path* newest = nullptr;
+  for (const std::filesystem::path& path : files) {
+    const File file = open_result_file(path);
+    const Group from = file.group("cases");
     for (const std::string& id : from.names()) cases.copy_from(from, id);
-    summaries.push_back(read_columns(source.group("summary")));
+    summaries.push_back(read_columns(file.group("summary")));
+    const std::pair age(file.text_attribute("created"), std::filesystem::last_write_time(path));
+    if (newest == nullptr || age > newest_age) {
+      newest = &path;
+      newest_age = age;
+    }
   }
+  if (newest == nullptr) throw InternalError("there is no file to merge");
   write_columns(merged.make_group("summary"), concatenate(summaries));
-  merged.close();
+  copy_run(open_result_file(*newest), merged);
+  merged.set_attribute("complete", complete);
+  return merged;
 }
 
-void extract_case(const std::filesystem::path& path, const File& from,
-                  const std::vector<Column>& summary, const std::string& id) {
+File extracted_case(const File& from, const std::vector<Column>& summary, const std::string& id) {
   const Column* names = find_column(summary, "case");
   const auto* ids =
       names == nullptr ? nullptr : std::get_if<std::vector<std::string>>(&names->data);
@@ -206,7 +203,7 @@ void extract_case(const std::filesystem::path& path, const File& from,
   for (const Column& column : summary) {
     row.push_back(row_of(column, static_cast<std::size_t>(found - ids->begin())));
   }
-  File file = File::create(path);
+  File file = File::in_memory();
   copy_run(from, file);
   file.set_attribute("complete", false);
   // What was recorded of the run is as old as the case, which may be older than the merged file.
@@ -214,7 +211,7 @@ void extract_case(const std::filesystem::path& path, const File& from,
   file.set_attribute("created", from_cases.group(id).attribute("created"));
   file.make_group("cases").copy_from(from_cases, id);
   write_columns(file.make_group("summary"), row);
-  file.close();
+  return file;
 }
 
 File open_result_file(const std::filesystem::path& path) {

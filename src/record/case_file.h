@@ -1,7 +1,8 @@
 #pragma once
-// Schema 1 in HDF5: a case's record as a file, many such files as one, one as many. These functions
-// write in place and throw Hdf5Error; result_file.h makes their files appear whole or not at all.
-
+// Schema 1 in HDF5: a case's record as a file, many such files as one, one as many. Files are made
+// in memory: HDF5 does not stand a disk that fills up while it writes (H5Ocopy of 1.10.8 crashes),
+// and result_file.h is to make files appear whole or not at all. Throws Hdf5Error where a file does
+// not hold what it should.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,17 +13,16 @@
 
 namespace paceline {
 
-void write_case_file(const std::filesystem::path& path, const CaseRecord& record,
-                     const RunInfo& run);
+[[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
 // The cases of all `files`, in order, and their summaries; what describes the run comes from the
 // file that was made last.
-void merge_case_files(const std::filesystem::path& path,
-                      const std::vector<std::filesystem::path>& files, bool complete);
+[[nodiscard]] hdf5::File merged_file(const std::vector<std::filesystem::path>& files,
+                                     bool complete);
 
 // One case of a merged file, whose summary the caller has read, as a file of its own.
-void extract_case(const std::filesystem::path& path, const hdf5::File& from,
-                  const std::vector<Column>& summary, const std::string& id);
+[[nodiscard]] hdf5::File extracted_case(const hdf5::File& from, const std::vector<Column>& summary,
+                                        const std::string& id);
 
 // Opens a file to read. Throws UsageError when it cannot be read or is not of schema 1.
 [[nodiscard]] hdf5::File open_result_file(const std::filesystem::path& path);

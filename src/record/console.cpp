@@ -41,51 +41,31 @@ std::vector<double> numbers_in(const std::vector<Row>& rows, std::string_view na
   return numbers;
 }
 
-// What is shown behind the factors: the phases, and the columns that the experiment adds.
-struct Contents {
-  std::vector<std::string> phases;
-  std::vector<const Column*> added;  // the first row's that has it
-};
-
-Contents contents_of(const std::vector<Row>& rows, const std::vector<std::string>& factor_names) {
-  Contents contents;
-  std::set<std::string> known(factor_names.begin(), factor_names.end());
-  known.insert({"status", "reason", "slowest_rank"});
+// The phases, the headline last: those of the row that has the most (a step without backward has
+// some of them).
+std::vector<std::string> phases_of(const std::vector<Row>& rows) {
+  constexpr std::string_view ending = "_median_s";
+  std::vector<std::string> most;
   for (const Row& row : rows) {
-    // Before the status stand the case's name and all factors, shown or not.
-    for (auto it = row.begin(); it != row.end() && it->name != "status"; ++it) {
-      known.insert(it->name);
-    }
-  }
-  constexpr std::string_view headline = "_median_s";
-  for (const Row& row : rows) {
+    std::vector<std::string> phases;
     for (const Column& column : row) {
-      if (column.name.size() <= headline.size() || !column.name.ends_with(headline)) continue;
-      const std::string phase = column.name.substr(0, column.name.size() - headline.size());
-      if (find_column(row, phase + "_ci_low_s") == nullptr) continue;
-      if (!known.insert(column.name).second) continue;
-      contents.phases.push_back(phase);
-      for (const char* name : {"ci_low", "ci_high", "mean", "std", "min", "max", "p95"}) {
-        known.insert(phase + "_" + name + "_s");
-      }
+      if (!column.name.ends_with(ending)) continue;
+      phases.push_back(column.name.substr(0, column.name.size() - ending.size()));
     }
+    if (phases.size() > most.size()) most = std::move(phases);
   }
-  for (const Row& row : rows) {
-    for (const Column& column : row) {
-      if (known.insert(column.name).second) contents.added.push_back(&column);
-    }
-  }
-  return contents;
+  return most;
 }
 
 using Cell = std::function<std::string(const Row&)>;
 
 void add_phase(TextTable& table, std::vector<Cell>& cells, const std::vector<Row>& rows,
-               const std::string& phase) {
+               const std::string& phase, bool headline) {
   const std::string median = phase + "_median_s";
   const Scale scale = scale_for(numbers_in(rows, median), "s");
   table.column(head_for(phase, "s", scale), TextTable::Align::right);
   cells.emplace_back([=](const Row& row) { return scale.text(number_in(row, median)); });
+  if (!headline) return;
   table.column("95% interval", TextTable::Align::right);
   cells.emplace_back([=](const Row& row) {
     return scale.interval_text(number_in(row, phase + "_ci_low_s"),
@@ -94,27 +74,29 @@ void add_phase(TextTable& table, std::vector<Cell>& cells, const std::vector<Row
 }
 
 void add_column(TextTable& table, std::vector<Cell>& cells, const std::vector<Row>& rows,
-                const Column& column) {
-  const std::string name = column.name;
-  if (std::holds_alternative<std::vector<std::string>>(column.data)) {
-    table.column(name, TextTable::Align::left);
-    cells.emplace_back([=](const Row& row) { return text_in(row, name); });
-    return;
+                const ShownColumn& shown) {
+  const std::vector<double> numbers = numbers_in(rows, shown.name);
+  const auto finite = [](double number) { return std::isfinite(number); };
+  if (std::none_of(numbers.begin(), numbers.end(), finite)) return;
+  std::string unit;
+  for (const Row& row : rows) {
+    if (const Column* column = find_column(row, shown.name)) unit = column->unit;
   }
-  const Scale scale = scale_for(numbers_in(rows, name), column.unit);
-  const bool whole =
-      scale.divisor == 1 && std::holds_alternative<std::vector<std::int64_t>>(column.data);
-  table.column(head_for(name, column.unit, scale), TextTable::Align::right);
-  cells.emplace_back([=](const Row& row) {
-    const double number = number_in(row, name);
-    return whole && std::isfinite(number) ? text_in(row, name) : scale.text(number);
-  });
+  const Scale scale = scale_for(numbers, unit);
+  table.column(head_for(shown.head, unit, scale), TextTable::Align::right);
+  cells.emplace_back(
+      [scale, name = shown.name](const Row& row) { return scale.text(number_in(row, name)); });
 }
 
 }  // namespace
 
+std::string short_reason(const std::string& status, const std::string& reason) {
+  return status + ": " + reason.substr(0, reason.find(';'));
+}
+
 std::string console_table(const std::vector<std::vector<Column>>& rows,
-                          const std::vector<std::string>& factor_names) {
+                          const std::vector<std::string>& factor_names,
+                          const std::vector<ShownColumn>& columns) {
   if (rows.empty()) return "";
   std::vector<FactorTexts> factors;
   for (const Row& row : rows) {
@@ -129,16 +111,17 @@ std::string console_table(const std::vector<std::vector<Column>>& rows,
   TextTable table;
   std::vector<Cell> cells;
   add_factor_columns(table, split.varying, factors);
-  const Contents contents = contents_of(rows, factor_names);
-  for (const std::string& phase : contents.phases) add_phase(table, cells, rows, phase);
-  for (const Column* column : contents.added) add_column(table, cells, rows, *column);
+  const std::vector<std::string> phases = phases_of(rows);
+  for (const std::string& phase : phases)
+    add_phase(table, cells, rows, phase, phase == phases.back());
+  for (const ShownColumn& column : columns) add_column(table, cells, rows, column);
 
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<std::string> texts;
     for (const std::string& name : split.varying) texts.push_back(factor_text(factors[i], name));
     const std::string status = text_in(rows[i], "status");
     if (status != "ok") {
-      table.row(std::move(texts), status + ": " + text_in(rows[i], "reason"));
+      table.row(std::move(texts), short_reason(status, text_in(rows[i], "reason")));
       continue;
     }
     for (const Cell& cell : cells) texts.push_back(cell(rows[i]));

@@ -8,12 +8,22 @@
 
 namespace paceline {
 
-// An aligned table of summary rows (as summary_row() makes them): of the factors in `factor_names`
-// those that differ between rows in columns (those that do not, in one line above), then median and
-// interval per phase in a unit that suits the column, then the experiment's columns; a row that is
-// not ok says why instead.
+// A column of the summary, and the short head that it gets in the console table.
+struct ShownColumn {
+  std::string name;
+  std::string head;
+};
+
+// An aligned table of summary rows (as summary_row() makes them): factors that differ between rows
+// in columns (those that do not, in one line above), then the phases' medians in a unit that suits
+// the column, with the headline's 95% interval, then those of `columns` that hold a number; a row
+// that is not ok says why.
 [[nodiscard]] std::string console_table(const std::vector<std::vector<Column>>& rows,
-                                        const std::vector<std::string>& factor_names);
+                                        const std::vector<std::string>& factor_names,
+                                        const std::vector<ShownColumn>& columns);
+
+// "oom: about 140 MB are needed": the status and its reason up to the details, which the file has.
+[[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 
 // One line of JSON with the summary's names; NaN is null.
 [[nodiscard]] std::string json_line(const std::vector<Column>& row);

@@ -311,6 +311,26 @@ File File::open(const std::filesystem::path& path) {
   return File(Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "H5Fopen"));
 }
 
+File File::in_memory() {
+  silence();
+  const Handle creation = ordered(H5P_FILE_CREATE);
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
+  constexpr std::size_t growth = std::size_t{1} << 16U;
+  check(H5Pset_fapl_core(access.id(), growth, false), "H5Pset_fapl_core");
+  // HDF5 takes two files of one name for the same file.
+  const std::string name = fmt::format("in memory {}", access.id());
+  return File(Handle(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose,
+                     "H5Fcreate"));
+}
+
+std::string_view File::image() const {
+  check(H5Fflush(id(), H5F_SCOPE_GLOBAL), "H5Fflush");
+  const ssize_t size = check(H5Fget_file_image(id(), nullptr, 0), "H5Fget_file_image");
+  void* handle = nullptr;  // the core driver's: where its pointer to the bytes is
+  check(H5Fget_vfd_handle(id(), H5P_DEFAULT, &handle), "H5Fget_vfd_handle");
+  return {*static_cast<const char**>(handle), static_cast<std::size_t>(size)};
+}
+
 bool File::is_hdf5(const std::filesystem::path& path) {
   silence();
   return H5Fis_hdf5(path.c_str()) > 0;

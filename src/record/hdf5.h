@@ -149,6 +149,11 @@ class File : public Group {
   [[nodiscard]] static File create(const std::filesystem::path& path);   // replaces what is there
   [[nodiscard]] static File open(const std::filesystem::path& path);     // to read
   [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);  // by its signature
+  // A new file that is in memory only.
+  [[nodiscard]] static File in_memory();
+
+  // The bytes of a file in memory: those of the same file on a disk. They stay until it changes.
+  [[nodiscard]] std::string_view image() const;
 
   // Throws when what is left cannot be written; the destructor says nothing.
   void close();

@@ -68,10 +68,10 @@ std::vector<fs::path> case_files(const fs::path& folder) {
   return files;
 }
 
-LockedFolder::LockedFolder(fs::path folder)
+LockedFolder::LockedFolder(fs::path folder, double patience)
     : folder_(std::move(folder)), made_parents_(missing_parents(folder_)) {
   try {
-    lock();
+    lock(patience);
   } catch (...) {
     remove_what_is_empty();
     throw;
@@ -83,24 +83,33 @@ LockedFolder::~LockedFolder() {
   if (lock_ < 0) return;
   std::error_code ignored;
   const bool only_lock = std::distance(fs::directory_iterator(folder_, ignored), {}) == 1;
-  if (only_lock) {
-    fs::remove(folder_ / lock_name, ignored);
-    remove_what_is_empty();
-  }
-  close(lock_);
+  if (only_lock) unlock_and_remove();
+  if (lock_ >= 0) close(lock_);
 }
 
 std::vector<fs::path> LockedFolder::files() const { return case_files(folder_); }
 
 void LockedFolder::remove() {
-  std::error_code ignored;  // a run that waits for the lock may already have put its own there
-  fs::remove_all(folder_, ignored);
+  std::error_code ignored;
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (entry.path().filename() != lock_name) entries.push_back(entry.path());
+  }
+  for (const fs::path& path : entries) fs::remove(path, ignored);
+  unlock_and_remove();
+}
+
+// The lock's name goes last, when the folder is empty but for it: a run that waits may put its own
+// there from then on, and the folder stays then.
+void LockedFolder::unlock_and_remove() {
+  std::error_code ignored;
+  fs::remove(folder_ / lock_name, ignored);
+  remove_what_is_empty();
   close(lock_);
   lock_ = -1;
 }
 
-void LockedFolder::lock() {
-  constexpr double patience = 10;  // seconds: a run that is being killed needs some
+void LockedFolder::lock(double patience) {
   const double began = host_seconds();
   while (!try_lock()) {
     if (host_seconds() - began > patience) {

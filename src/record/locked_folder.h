@@ -9,9 +9,12 @@ namespace paceline {
 
 class LockedFolder {
  public:
-  // Makes the folder and its parents where they are missing, and waits up to 10 s for another run
-  // to let go of it. Throws UsageError when the folder cannot be made or the lock is not to be had.
-  explicit LockedFolder(std::filesystem::path folder);
+  // How long a run waits for another that holds the lock: one that is being killed needs some.
+  static constexpr double default_patience = 10;  // seconds
+
+  // Makes the folder and its parents where they are missing, and waits for another run to let go of
+  // it. Throws UsageError when the folder cannot be made or the lock is not to be had.
+  explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
   // Removes what was made when the folder holds nothing else.
   ~LockedFolder();
   LockedFolder(const LockedFolder&) = delete;
@@ -24,8 +27,9 @@ class LockedFolder {
   void remove();
 
  private:
-  void lock();
+  void lock(double patience);
   [[nodiscard]] bool try_lock();
+  void unlock_and_remove();
   void remove_leftovers() const;
   void remove_what_is_empty() const;
 

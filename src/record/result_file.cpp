@@ -22,53 +22,56 @@ namespace {
 
 fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
 
-// Puts what the system keeps in memory of a file or folder onto the disk; false when it cannot.
-bool flush_to_disk(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool flushed = fsync(descriptor) == 0;
-  const int why = errno;
-  close(descriptor);
-  errno = why;
-  return flushed;
+[[noreturn]] void throw_unwritten(const fs::path& path, int error) {
+  throw StoppedError(fmt::format(
+      "cannot write {}: {}; make room there: finished cases are kept, and --resume goes on from "
+      "them",
+      path.string(), std::generic_category().message(error)));
 }
 
-void discard(const fs::path& temporary) {
-  // HDF5 keeps a file open that it cannot finish: emptied, it takes no space until we exit.
-  std::error_code ignored;
-  fs::resize_file(temporary, 0, ignored);
-  fs::remove(temporary, ignored);
-}
-
-// Lets `build` write and close a file under a temporary name, then gives it its own: whoever finds
-// `path` finds it whole.
-void write_whole(const fs::path& path, const fs::path& temporary,
-                 const std::function<void(const fs::path&)>& build) {
-  const auto throw_stopped = [&](const std::string& why) {
-    throw StoppedError(
-        fmt::format("cannot write {}: {}; make room there: finished cases are kept, and --resume "
-                    "goes on from them",
-                    path.string(), why));
-  };
-  try {
-    build(temporary);
-    if (!flush_to_disk(temporary)) throw_stopped(std::generic_category().message(errno));
-    fs::rename(temporary, path);
-  } catch (const Hdf5Error& error) {
-    discard(temporary);
-    throw_stopped(error.what());
-  } catch (const fs::filesystem_error& error) {
-    discard(temporary);
-    throw_stopped(error.code().message());
-  } catch (...) {
-    discard(temporary);
-    throw;
+// Writes all bytes to a new file and puts them on the disk; errno, or 0.
+int write_bytes(const fs::path& path, std::string_view bytes) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) return errno;
+  int error = 0;
+  while (!bytes.empty() && error == 0) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      error = errno;
+    }
   }
-  // The new name itself; not every file system can do it, and the file is whole without.
-  flush_to_disk(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  if (error == 0 && fsync(descriptor) != 0) error = errno;
+  if (close(descriptor) != 0 && error == 0) error = errno;
+  return error;
 }
 
-fs::path temporary_for(const fs::path& case_file) { return case_file.string() + ".tmp"; }
+// Puts a new name onto the disk. Not every file system can, and the file is whole without.
+void flush_folder(const fs::path& folder) {
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+// Gives the file its name only when it is on the disk: whoever finds `path` finds it whole.
+void write_whole(const fs::path& path, const fs::path& temporary, const hdf5::File& file) {
+  int error = write_bytes(temporary, file.image());
+  std::error_code renaming;
+  if (error == 0) {
+    fs::rename(temporary, path, renaming);
+    error = renaming.value();
+  }
+  if (error != 0) {
+    fs::remove(temporary, renaming);
+    throw_unwritten(path, error);
+  }
+}
+
+void write_case(const fs::path& path, const hdf5::File& file) {
+  write_whole(path, path.string() + ".tmp", file);
+}
 
 // The cases of an F.h5 as case files. Those that are there already are newer, and stay.
 void split(const fs::path& path, const fs::path& folder) {
@@ -79,12 +82,11 @@ void split(const fs::path& path, const fs::path& folder) {
     for (const std::string& id : file.group("cases").names()) {
       const fs::path target = folder / (id + ".h5");
       if (fs::exists(target)) continue;
-      write_whole(target, temporary_for(target),
-                  [&](const fs::path& to) { extract_case(to, file, summary, id); });
+      write_case(target, extracted_case(file, summary, id));
       made.push_back(target);
     }
   } catch (const std::exception& error) {
-    for (const fs::path& target : made) discard(target);
+    for (const fs::path& target : made) fs::remove(target);
     if (dynamic_cast<const Hdf5Error*>(&error) == nullptr) throw;
     throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
   }
@@ -104,8 +106,8 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
                   bool complete) {
   const std::vector<fs::path> files = ordered(folder.files(), ids);
   if (!files.empty()) {
-    write_whole(path, folder.path() / "merged.tmp",
-                [&](const fs::path& to) { merge_case_files(to, files, complete); });
+    write_whole(path, folder.path() / "merged.tmp", merged_file(files, complete));
+    flush_folder(path.parent_path());  // before the cases go
   }
   folder.remove();
 }
@@ -197,9 +199,7 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   if (record.status == Status::stopped) {
     throw InternalError(fmt::format("case '{}' did not end and is not to be kept", record.id));
   }
-  const fs::path path = case_path(record.id);
-  write_whole(path, temporary_for(path),
-              [&](const fs::path& to) { write_case_file(to, record, run); });
+  write_case(case_path(record.id), case_file(record, run));
 }
 
 void ResultFile::merge(const std::vector<std::string>& ids, bool complete) {

@@ -12,9 +12,9 @@ def dumped(path):
     values = {}
     with h5py.File(path) as f:
         f.visititems(
-            lambda name, item: values.__setitem__(name, item[:])
-            if isinstance(item, h5py.Dataset)
-            else None
+            lambda name, item: (
+                values.__setitem__(name, item[:]) if isinstance(item, h5py.Dataset) else None
+            )
         )
     return values
 

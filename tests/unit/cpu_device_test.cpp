@@ -197,6 +197,23 @@ TEST(CpuStreams, events_order_both_streams_both_ways_many_times) {
   EXPECT_EQ(value, 0);
 }
 
+TEST(CpuStreams, a_worker_waits_for_an_event_that_is_not_reached_yet) {
+  CpuDevice device(megabyte, 1);
+  CpuDevice other(megabyte, 1);
+  std::atomic<bool> go = false;
+  other.communication_stream().enqueue([&] {
+    while (!go) std::this_thread::yield();
+  });
+  std::atomic<bool> ran = false;
+  device.communication_stream().wait(other.communication_stream().record());
+  device.communication_stream().enqueue([&] { ran = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(ran);
+  go = true;
+  device.synchronize();
+  EXPECT_TRUE(ran);
+}
+
 TEST(CpuStreams, events_tell_the_time_between_them) {
   CpuDevice device(megabyte, 1);
   Stream& worker = device.communication_stream();

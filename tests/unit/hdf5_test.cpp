@@ -125,6 +125,21 @@ TEST_F(Hdf5Test, GroupsKeepTheOrderOfTheirMembers) {
   EXPECT_THROW((void)file.dataset("outer/none"), Hdf5Error);
 }
 
+TEST_F(Hdf5Test, AFileInMemoryIsTheOneOnDisk) {
+  const File memory = File::in_memory();
+  memory.set_attribute("name", std::string("value"));
+  memory.make_group("deep/er").write("values", std::vector<double>(100'000, 1.5));
+  memory.write_strings("texts", {"a", "b"});
+  std::ofstream(path(), std::ios::binary) << memory.image();
+  EXPECT_TRUE(File::is_hdf5(path()));
+  const File file = File::open(path());
+  EXPECT_EQ(file.text_attribute("name"), "value");
+  EXPECT_EQ(file.dataset("deep/er/values").read<double>(), std::vector<double>(100'000, 1.5));
+  EXPECT_EQ(file.dataset("texts").read_strings(), (std::vector<std::string>{"a", "b"}));
+  const File other = File::in_memory();
+  EXPECT_TRUE(other.names().empty());
+}
+
 TEST_F(Hdf5Test, CopiesBetweenFiles) {
   File from = File::create(path());
   const Group group = from.make_group("cases/a/memory");

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "unit/ops_helpers.h"
+#include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "cpu/vector_exp.h"
-#include "unit/ops_helpers.h"
+#include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "unit/ops_helpers.h"
+#include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {
@@ -83,7 +83,9 @@ TEST_F(Matmul, alpha_and_beta) {
       for (const double beta : {0.0, 1.0, 0.25}) {
         SCOPED_TRACE(testing::Message() << name_of(d) << " " << alpha << " " << beta);
         const Array c = beta == 0 ? poisoned({5, 7}, d) : random({5, 7}, d);
-        check(Matrix(c), Matrix(random({5, 3}, d)), Matrix(random({3, 7}, d)), alpha, beta);
+        const Array a = random({5, 3}, d);
+        const Array b = random({3, 7}, d);
+        check(Matrix(c), Matrix(a), Matrix(b), alpha, beta);
       }
     }
   }
@@ -95,10 +97,10 @@ TEST_F(Matmul, the_result_may_have_another_dtype) {
       for (const double beta : {0.0, 1.0}) {
         SCOPED_TRACE(testing::Message() << name_of(in) << " to " << name_of(out) << " " << beta);
         const Array c = beta == 0 ? poisoned({9, 11}, out) : random({9, 11}, out);
-        const Matrix a{random({9, 33}, in)};
-        const Matrix b{random({33, 11}, in)};
-        const std::vector<double> want = expected(Matrix(c), a, b, 1, beta);
-        ops->matmul(Matrix(c), a, b, 1, beta);
+        const Array a = random({9, 33}, in);
+        const Array b = random({33, 11}, in);
+        const std::vector<double> want = expected(Matrix(c), Matrix(a), Matrix(b), 1, beta);
+        ops->matmul(Matrix(c), Matrix(a), Matrix(b), 1, beta);
         // The result is rounded once: no coarser than its own type or than float sums allow.
         const bool wide = in == Dtype::f64 || out != Dtype::f64;
         expect_close(c, want, wide ? 1 : tolerance(Dtype::f32) / tolerance(Dtype::f64), 6);
@@ -147,9 +149,12 @@ TEST_F(Matmul, an_operand_may_be_repeated_over_a_batch_dimension) {
   for (const Dtype d : floating_dtypes) {
     for (const int repeated : {0, 1, 2}) {  // over the outer, the inner or both dimensions
       SCOPED_TRACE(testing::Message() << name_of(d) << " " << repeated);
-      Matrix a(random({2 * 3 * 4, 5}, d));
-      Matrix b(random({2 * 3 * 5, 6}, d));
-      Matrix c(poisoned({2 * 3 * 4, 6}, d));
+      const Array a_array = random({2 * 3 * 4, 5}, d);
+      const Array b_array = random({2 * 3 * 5, 6}, d);
+      const Array c_array = poisoned({2 * 3 * 4, 6}, d);
+      Matrix a(a_array);
+      Matrix b(b_array);
+      Matrix c(c_array);
       a.rows = c.rows = 4;
       b.rows = 5;
       a.batch = b.batch = c.batch = {2, 3};
@@ -162,11 +167,14 @@ TEST_F(Matmul, an_operand_may_be_repeated_over_a_batch_dimension) {
 }
 
 TEST_F(Matmul, a_single_row_may_have_any_stride) {
-  Matrix a(random({1, 8}, Dtype::f32));
+  const Array a_array = random({1, 8}, Dtype::f32);
+  const Array b = random({8, 3}, Dtype::f32);
+  const Array c_array = poisoned({1, 3}, Dtype::f32);
+  Matrix a(a_array);
+  Matrix c(c_array);
   a.row_stride = 0;
-  Matrix c(poisoned({1, 3}, Dtype::f32));
   c.row_stride = 0;
-  check(c, a, Matrix(random({8, 3}, Dtype::f32)));
+  check(c, a, Matrix(b));
 }
 
 TEST_F(Matmul, the_gradients_of_a_product_by_finite_differences) {
@@ -196,13 +204,18 @@ TEST_F(Matmul, half_types_use_a_workspace_that_the_ledger_sees) {
 }
 
 TEST_F(Matmul, refuses_what_does_not_fit) {
-  const Matrix a(random({4, 5}, Dtype::f32));
-  const Matrix b(random({5, 6}, Dtype::f32));
-  const Matrix c(random({4, 6}, Dtype::f32));
+  const Array x = random({4, 6}, Dtype::f32);
+  const Array y = random({4, 6}, Dtype::f64);
+  const Matrix a = Matrix(x).transpose();  // [6, 4]
+  const Matrix b(x);                       // [4, 6]
+  const Array z = random({6, 6}, Dtype::f32);
+  const Matrix c(z);
+  EXPECT_NO_THROW(ops->matmul(c, a, b));
   EXPECT_THROW(ops->matmul(c, a, b.transpose()), InternalError);
   EXPECT_THROW(ops->matmul(c, a.transpose(), b), InternalError);
+  EXPECT_THROW(ops->matmul(Matrix(x), a, b), InternalError);
   EXPECT_THROW(ops->matmul(c.transpose(), a, b), InternalError);
-  EXPECT_THROW(ops->matmul(c, a, Matrix(random({5, 6}, Dtype::f64))), InternalError);
+  EXPECT_THROW(ops->matmul(c, a, Matrix(y)), InternalError);
   Matrix batched = a;
   batched.batch = {2, 1};
   EXPECT_THROW(ops->matmul(c, batched, b), InternalError);

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "unit/ops_helpers.h"
+#include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {

@@ -1,0 +1,96 @@
+#include "bench/kernels/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/units.h"
+
+namespace paceline {
+
+Suite::Suite(Device& device, const Precision& precision, std::size_t rotation_bytes)
+    : device_(device),
+      precision_(precision),
+      rotation_bytes_(rotation_bytes),
+      ceilings_{.copy = device.copy_ceiling(), .gemm = device.gemm_ceiling(precision.compute)},
+      ops_(device.make_ops({.precision = precision})),
+      state_(StepState::create(device, 1, 1, precision.loss, precision.loss_scaling, 1e-3)) {
+  ops_->begin_optimizer_step(state_, AdamWConfig{});
+}
+
+void Suite::add(std::string_view size, Operation operation) {
+  const std::string name = fmt::format("{}/{}/{}", operation.name, size, precision_.name);
+  auto shared = std::make_shared<const Operation>(std::move(operation));
+  benchmark::RegisterBenchmark(name.c_str(), [this, shared](benchmark::State& state) {
+    run(state, *shared);
+  })->UseManualTime();
+}
+
+// The clock runs for a pass over all sets: events cost little beside it, and a device that is fed
+// through a queue does not fall idle between two operations.
+void Suite::run(benchmark::State& state, const Operation& operation) {
+  try {
+    prepare(operation);
+  } catch (const OutOfMemory& error) {
+    forget_inputs();
+    state.SkipWithError(error.what());
+    return;
+  }
+  Stream& stream = device_.compute_stream();
+  double seconds = 0;
+  while (state.KeepRunningBatch(inputs_->count())) {
+    const EventPtr begin = stream.record();
+    for (std::int64_t i = 0; i < inputs_->count(); ++i) operation.run(*ops_, (*inputs_)[i]);
+    const EventPtr end = stream.record();
+    end->synchronize();
+    const double pass = end->seconds_since(*begin);
+    state.SetIterationTime(pass);
+    seconds += pass;
+  }
+  count(state, operation, seconds);
+}
+
+void Suite::prepare(const Operation& operation) {
+  if (prepared_ == &operation) return;
+  forget_inputs();
+  const double needed = bytes_of(operation.operands);
+  const std::size_t most = device_.info().memory_bytes;
+  if (needed > static_cast<double>(most)) {
+    throw OutOfMemory(static_cast<std::size_t>(needed), 0, most, operation.name);
+  }
+  inputs_.emplace(device_, operation.operands, sets_of(operation));
+  operation.run(*ops_, (*inputs_)[0]);  // wakes threads and reserves the workspace
+  device_.synchronize();
+  prepared_ = &operation;
+}
+
+void Suite::forget_inputs() {
+  prepared_ = nullptr;
+  inputs_.reset();
+  device_.trim();
+}
+
+// Half of the memory at most: the operation's workspace needs some.
+std::int64_t Suite::sets_of(const Operation& operation) const {
+  const double one = bytes_of(operation.operands);
+  const double most = static_cast<double>(device_.info().memory_bytes) / 2;
+  const double wanted = std::ceil(static_cast<double>(rotation_bytes_) / one);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(wanted, most / one)));
+}
+
+// A share can pass 1 by a little: a copy also reads what it overwrites, which an operation that
+// writes less, or in place, does not.
+void Suite::count(benchmark::State& state, const Operation& operation, double seconds) const {
+  const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
+  const double bytes = least_traffic(operation.operands) * runs_per_second;
+  state.counters["bytes_per_second"] = bytes;
+  state.counters["copy_share"] = bytes / ceilings_.copy;
+  if (operation.flops == 0) return;
+  const double flops = operation.flops * runs_per_second;
+  state.counters["flop_per_second"] = flops;
+  state.counters["gemm_share"] = flops / ceilings_.gemm;
+}
+
+}  // namespace paceline

@@ -1,0 +1,86 @@
+#pragma once
+// The benchmarks of a device's operations. An Operation says what it takes, what it computes and
+// how it is called; the Suite makes its inputs, times it and compares it with what the device can
+// do at all. Written against Device and Ops alone, so it serves every device.
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/kernels/inputs.h"
+#include "core/device.h"
+#include "core/ops.h"
+#include "core/precision.h"
+#include "core/step_state.h"
+
+namespace paceline {
+
+using Tensors = std::span<const Tensor>;
+
+struct Operation {
+  std::string name;
+  std::vector<Operand> operands;  // in the order in which `run` finds them
+  // Additions, multiplications, divisions, roots and exponentials, one each.
+  double flops = 0;
+  std::function<void(Ops&, Tensors)> run;
+};
+
+// Measured once, on this machine as it is now.
+struct Ceilings {
+  double copy = 0;  // bytes read and written per second
+  double gemm = 0;  // FLOP/s with inputs of the precision's compute dtype
+};
+
+// The dimensions of ops.h at one model size.
+struct Dimensions {
+  std::string size;
+  std::int64_t B = 0, T = 0, R = 0, D = 0, F = 0, H = 0, d = 0, V = 0;
+};
+
+class Suite {
+ public:
+  // rotation_bytes: what an operation's input sets come to, so that none is found in a cache.
+  Suite(Device& device, const Precision& precision, std::size_t rotation_bytes);
+  Suite(const Suite&) = delete;
+  Suite& operator=(const Suite&) = delete;
+
+  [[nodiscard]] const Precision& precision() const { return precision_; }
+  // Of an optimizer that has taken one step.
+  [[nodiscard]] const StepState& state() const { return state_; }
+  [[nodiscard]] const Ceilings& ceilings() const { return ceilings_; }
+
+  // Registers "name/size/precision". The suite must outlive the benchmarks' run.
+  void add(std::string_view size, Operation operation);
+
+ private:
+  void run(benchmark::State& state, const Operation& operation);
+  void prepare(const Operation& operation);
+  void forget_inputs();
+  [[nodiscard]] std::int64_t sets_of(const Operation& operation) const;
+  void count(benchmark::State& state, const Operation& operation, double seconds) const;
+
+  Device& device_;
+  Precision precision_;
+  std::size_t rotation_bytes_;
+  Ceilings ceilings_;
+  std::unique_ptr<Ops> ops_;
+  StepState state_;
+  // Google Benchmark calls one benchmark several times in a row, with ever more iterations.
+  const Operation* prepared_ = nullptr;
+  std::optional<InputSets> inputs_;
+};
+
+void add_matmuls(Suite& suite, const Dimensions& m);
+void add_attention(Suite& suite, const Dimensions& m);
+void add_layers(Suite& suite, const Dimensions& m);
+void add_optimizer(Suite& suite, const Dimensions& m);
+void add_toys(Suite& suite);  // at one shape
+
+}  // namespace paceline

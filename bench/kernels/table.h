@@ -1,0 +1,17 @@
+#pragma once
+#include <benchmark/benchmark.h>
+
+namespace paceline {
+
+// Google Benchmark's console report with units and shares as people write them: it shows the share
+// 0.93 as "930m" and hides rates among the counters.
+class Table final : public benchmark::ConsoleReporter {
+ public:
+  Table() : ConsoleReporter(OO_None) {}
+
+ protected:
+  void PrintHeader(const Run& run) override;
+  void PrintRunData(const Run& run) override;
+};
+
+}  // namespace paceline

@@ -1,0 +1,124 @@
+"""Small result files of schema 1, as paceline writes them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+TEXT = h5py.string_dtype("utf-8")
+STATISTICS = ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95")
+
+# One case: factors, samples[phase] = [rank][repetition] in seconds, warmup likewise, and status.
+CaseDict = dict[str, Any]
+
+
+def case(
+    factors: dict[str, object],
+    samples: dict[str, Sequence[Sequence[float]]] | None = None,
+    warmup: dict[str, Sequence[Sequence[float]]] | None = None,
+    status: str = "ok",
+    reason: str = "",
+    summary: dict[str, float] | None = None,
+) -> CaseDict:
+    return {
+        "samples": samples or {},
+        "warmup": warmup or {},
+        "status": status,
+        "reason": reason,
+        "summary": summary or {},
+        "factors": factors,
+    }
+
+
+def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Of the maxima over ranks, as src/measure/statistics.h defines them."""
+    values = np.sort(np.max(np.asarray(samples, dtype=float), axis=0))
+    count = len(values)
+    interval = (np.nan, np.nan)
+    if count >= 6:
+        low = int(np.floor((count - 1.96 * np.sqrt(count)) / 2))
+        high = int(np.ceil(1 + (count + 1.96 * np.sqrt(count)) / 2))
+        interval = values[max(low, 1) - 1], values[min(high, count) - 1]
+    rank95 = int(np.ceil(0.95 * count)) - 1
+    figures = (
+        np.median(values),
+        *interval,
+        values.mean(),
+        values.std(ddof=1) if count > 1 else np.nan,
+        values[0],
+        values[-1],
+        values[rank95],
+    )
+    return dict(zip(STATISTICS, figures, strict=True))
+
+
+def write_file(path: Path, cases: Sequence[CaseDict], **attributes: object) -> Path:
+    root = {
+        "schema": "paceline",
+        "schema_version": 1,
+        "software": "paceline",
+        "software_version": "0123456789ab",
+        "created": "2026-11-21T02:05:31Z",
+        "command": "build/paceline model --size small",
+        "experiment": "model",
+        "complete": True,
+    } | attributes
+    with h5py.File(path, "w") as file:
+        for name, value in root.items():
+            set_attribute(file, name, value)
+        for index, one in enumerate(cases):
+            write_case(file.create_group(f"cases/{case_id(index)}"), one)
+        write_ranks(file.create_group("ranks"))
+        write_summary(file.create_group("summary"), cases)
+    return path
+
+
+def case_id(index: int) -> str:
+    return f"case-{index:03d}"
+
+
+def write_ranks(group: h5py.Group) -> None:
+    """Two ranks on one host's CPU."""
+    for name, value in (("device", "AMD EPYC"), ("gpu_uuid", ""), ("host", "node1")):
+        write_column(group, name, [value, value])
+
+
+def set_attribute(group: h5py.Group, name: str, value: object) -> None:
+    group.attrs.create(name, value, dtype=TEXT if isinstance(value, str) else None)
+
+
+def write_case(group: h5py.Group, one: CaseDict) -> None:
+    for name, value in one["factors"].items():
+        set_attribute(group, name, value)
+    set_attribute(group, "status", one["status"])
+    set_attribute(group, "reason", one["reason"])
+    set_attribute(group, "created", "2026-11-21T02:05:31Z")
+    for folder, phases in (("samples", one["samples"]), ("samples_warmup", one["warmup"])):
+        for phase, values in phases.items():
+            dataset = group.create_dataset(f"{folder}/{phase}", data=np.asarray(values, "float64"))
+            set_attribute(dataset, "unit", "s")
+
+
+def write_summary(group: h5py.Group, cases: Sequence[CaseDict]) -> None:
+    phases = list(dict.fromkeys(phase for one in cases for phase in one["samples"]))
+    rows = []
+    for index, one in enumerate(cases):
+        row = {"case": case_id(index)} | one["factors"]
+        row |= {"status": one["status"], "reason": one["reason"]}
+        for phase in phases:
+            found = statistics(one["samples"][phase]) if phase in one["samples"] else {}
+            row |= {f"{phase}_{name}_s": found.get(name, np.nan) for name in STATISTICS}
+        rows.append(row | one["summary"])
+    for name in dict.fromkeys(name for row in rows for name in row):
+        write_column(group, name, [row.get(name, np.nan) for row in rows])
+
+
+def write_column(group: h5py.Group, name: str, values: list[object]) -> None:
+    is_text = any(isinstance(value, str) for value in values)
+    dataset = group.create_dataset(name, data=values, dtype=TEXT if is_text else None)
+    units = {"_per_s": "tokens/s", "_s": "s", "_bytes": "bytes"}
+    unit = next((unit for ending, unit in units.items() if name.endswith(ending)), None)
+    if unit:
+        set_attribute(dataset, "unit", unit)

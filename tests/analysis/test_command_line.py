@@ -1,0 +1,161 @@
+"""What `python3 -m analysis` writes, says and returns."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+from synthetic import case
+
+from analysis.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+STEP = {"step": [[0.1] * 6]}
+
+
+@pytest.fixture
+def good(make_file):
+    return make_file([case({"size": "small"}, STEP)])
+
+
+def run(*arguments, cwd=ROOT):
+    return subprocess.run(
+        [sys.executable, "-m", "analysis", *map(str, arguments)],
+        cwd=cwd, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def refused(capsys, *arguments):
+    """The one line on stderr of a refused command, which exits with 2."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert (stopped.value.code, out) == (2, "")
+    assert re.fullmatch(r"analysis: [^\n]+\n", err)
+    return err.removeprefix("analysis: ").rstrip()
+
+
+def test_it_runs_as_a_module_and_names_what_it_wrote(good, tmp_path):
+    done = run("tables", good, "--output", tmp_path / "new" / "table.md")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{tmp_path}/new/table.md\n"
+    assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
+
+
+def test_help_lists_what_is_built():
+    done = run("--help")
+    assert done.returncode == 0
+    assert "tables" in done.stdout and "figures" in done.stdout
+    assert not re.search("report|snapshot|trace", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "start"),
+    [
+        ("t.md", [], "Medians"),
+        ("t.tex", [], "% needs"),
+        ("t.csv", [], "size,"),
+        ("t.txt", ["--format", "latex"], "% needs"),
+        ("t.md", ["--format", "csv"], "size,"),
+    ],
+)
+def test_the_format_follows_the_option_or_the_extension(good, tmp_path, name, options, start):
+    main(["tables", str(good), "--output", str(tmp_path / name), *options])
+    assert (tmp_path / name).read_text("utf-8").startswith(start)
+
+
+def test_figures_are_written(good, tmp_path, capsys):
+    main(["figures", str(good), "--output", str(tmp_path / "a.png")])
+    assert capsys.readouterr().out == f"{tmp_path}/a.png\n"
+
+
+def test_a_missing_file(tmp_path, capsys):
+    missing = tmp_path / "none.h5"
+    assert refused(capsys, "tables", missing, "--output", "t.md") == f"{missing}: no such file"
+
+
+def test_a_file_that_is_no_hdf5(tmp_path, capsys):
+    path = tmp_path / "notes.h5"
+    path.write_text("not a result")
+    line = refused(capsys, "figures", path, "--output", "f.svg")
+    assert line == f"{path}: cannot be read: not an HDF5 file, or a damaged one"
+
+
+def test_a_truncated_file(good, capsys):
+    good.write_bytes(good.read_bytes()[:2000])
+    assert "not an HDF5 file, or a damaged one" in refused(
+        capsys, "tables", good, "--output", "t.md"
+    )
+
+
+def test_an_hdf5_file_of_something_else(tmp_path, capsys):
+    path = tmp_path / "weights.h5"
+    with h5py.File(path, "w") as file:
+        file["weights"] = [1.0]
+    line = refused(capsys, "tables", path, "--output", "t.md")
+    assert line == f"{path}: not a paceline result file"
+
+
+def test_another_schema_version(make_file, capsys):
+    path = make_file([case({"size": "small"}, STEP)], schema_version=2)
+    line = refused(capsys, "tables", path, "--output", "t.md")
+    assert line == f"{path}: schema version 2; this reads 1"
+
+
+def test_another_experiment(make_file, capsys):
+    path = make_file([case({"op": "all_reduce"}, STEP)], experiment="collectives")
+    line = refused(capsys, "tables", path, "--output", "t.md")
+    assert line == f"{path}: no model cases: its experiment is 'collectives'"
+
+
+def test_no_cases(make_file, capsys):
+    path = make_file([])
+    assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: no model cases"
+
+
+def test_columns_that_differ_in_length(good, capsys):
+    with h5py.File(good, "r+") as file:
+        file["summary/extra"] = [1.0, 2.0]
+    line = refused(capsys, "tables", good, "--output", "t.md")
+    assert line == f"{good}: the columns of /summary differ in length"
+
+
+def test_one_bad_file_among_good_ones_is_named(good, tmp_path, capsys):
+    missing = tmp_path / "none.h5"
+    assert str(missing) in refused(capsys, "tables", good, missing, "--output", "t.md")
+
+
+@pytest.mark.parametrize("name", ["t.doc", "t"])
+def test_an_unknown_table_extension(good, tmp_path, capsys, name):
+    line = refused(capsys, "tables", good, "--output", tmp_path / name)
+    assert "use .md, .tex or .csv, or --format" in line
+    assert not (tmp_path / name).exists()
+
+
+def test_an_unknown_figure_extension(good, tmp_path, capsys):
+    line = refused(capsys, "figures", good, "--output", tmp_path / "f.pdf")
+    assert "use .svg or .png, or a folder for both" in line
+
+
+def test_an_output_that_cannot_be_written(good, capsys):
+    line = refused(capsys, "tables", good, "--output", good / "below-a-file.md")
+    assert "cannot be written: " in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: tables|figures"),
+        (["report", "a.h5"], "invalid choice: 'report'"),
+        (["tables", "a.h5"], "required: --output"),
+        (["tables", "--output", "t.md"], "required: FILE"),
+        (["tables", "a.h5", "--output", "t.md", "--format", "word"], "invalid choice: 'word'"),
+        (["figures", "a.h5", "--output", "f.svg", "--wide"], "unrecognized arguments: --wide"),
+    ],
+)
+def test_wrong_use(capsys, arguments, words):
+    assert words in refused(capsys, *arguments)

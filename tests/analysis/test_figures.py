@@ -1,0 +1,161 @@
+"""The figures hold every case, its phases and labels, and are well-formed files."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from synthetic import case
+
+from analysis import figures, layout, steps, warmup
+from analysis.results import read
+
+PHASES = {"forward": 0.010, "backward": 0.020, "optimizer": 0.003, "step": 0.034}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def samples(scale=1.0, ranks=1, count=10):
+    return {phase: np.full((ranks, count), value * scale) for phase, value in PHASES.items()}
+
+
+def measured(factors, scale=1.0, ranks=1, cold=None):
+    warm = {"step": np.full((ranks, 3), 0.04 * scale)}
+    if cold is not None:
+        warm["step"][:, 0] = cold
+    return case(factors, samples(scale, ranks), warm)
+
+
+@pytest.fixture
+def sizes(make_file):
+    """Two sizes by two contexts, fifty times apart, one of them out of memory."""
+    return make_file(
+        [
+            measured({"size": "small", "d_model": 768, "context": 128, "precision": "fp32"}),
+            measured({"size": "small", "d_model": 768, "context": 256, "precision": "fp32"}, 2),
+            measured({"size": "xl", "d_model": 1600, "context": 128, "precision": "fp32"}, 50),
+            case(
+                {"size": "xl", "d_model": 1600, "context": 256, "precision": "fp32"},
+                status="oom",
+                reason="rank 0 needs 78.2 GiB",
+            ),
+        ],
+        command="build/paceline model --size small,xl --context 128,256",
+    )
+
+
+def texts(path):
+    """Every text of an SVG, which ElementTree accepts only when it is well-formed."""
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def draw(path, results):
+    return figures.write(read([results]), figures.targets_for(path))
+
+
+def test_the_svg_holds_the_labels(sizes, tmp_path):
+    written = draw(tmp_path / "out.svg", sizes)
+    assert written == [tmp_path / "out.svg", tmp_path / "out-warmup.svg"]
+    words = texts(written[0])
+    for expected in [
+        "Step time by phase", "forward", "backward", "optimizer", "small", "xl", "d_model 768",
+        "context", "128", "256", "time per step (ms)", "34.0 ms", "68.0 ms", "1,700 ms", "10.0",
+        "20.0", "out of memory", "rank 0 needs 78.2 GiB", "fp32",
+    ]:  # fmt: skip
+        assert expected in words
+    caption = " ".join(words)
+    assert "n = 10 measured steps" in caption
+    assert "build/paceline model --size small,xl --context 128,256" in caption
+
+
+def test_the_warm_up_figure_shows_the_first_step_in_medians(make_file, tmp_path):
+    path = make_file([measured({"size": "small"}, ranks=2, cold=0.34)])
+    words = texts(draw(tmp_path / "out.svg", path)[1])
+    for expected in ["Step time from cold", "rank 0", "rank 1", "340 ms, 10×", "34.0 ms", "step"]:
+        assert expected in words
+    assert "ms (log scale)" in words
+
+
+def test_without_warm_up_there_is_one_figure(make_file, tmp_path):
+    path = make_file([case({"size": "small"}, samples())])
+    assert draw(tmp_path / "out.png", path) == [tmp_path / "out.png"]
+    assert (tmp_path / "out.png").read_bytes().startswith(PNG)
+
+
+def test_a_folder_gets_both_formats(sizes, tmp_path):
+    written = draw(tmp_path / "new" / "folder", sizes)
+    assert sorted(path.name for path in written) == [
+        "steps.png", "steps.svg", "warmup.png", "warmup.svg",
+    ]  # fmt: skip
+    assert all(path.stat().st_size > 1000 for path in written)
+
+
+def test_the_same_file_gives_the_same_svg(sizes, tmp_path):
+    first, second = draw(tmp_path / "a.svg", sizes), draw(tmp_path / "b.svg", sizes)
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+
+
+def test_bars_hold_the_medians_in_the_axis_unit(sizes):
+    results = read([sizes])
+    bar = steps.bar_of(results, 1, 1e3)
+    assert dict(bar.phases) == pytest.approx({"forward": 20, "backward": 40, "optimizer": 6})
+    assert (bar.median, bar.low, bar.high) == pytest.approx((68, 68, 68))
+    assert bar.end == pytest.approx(68)
+    lost = steps.bar_of(results, 3, 1e3)
+    assert (lost.phases, lost.end, lost.status) == ([], 0.0, "oom")
+
+
+def test_times_far_apart_stand_in_panels_with_their_own_scales(sizes):
+    panels = layout.panels_of(read([sizes]))
+    assert [(panel.title, panel.note, panel.names, panel.labels) for panel in panels] == [
+        ("small", "d_model 768", ["context"], [["128"], ["256"]]),
+        ("xl", "d_model 1600", ["context"], [["128"], ["256"]]),
+    ]
+
+
+def test_times_close_together_share_a_scale(make_file):
+    factors = [{"size": size, "context": c} for size in ("a", "b") for c in (1, 2)]
+    (panel,) = layout.panels_of(read([make_file([measured(one) for one in factors])]))
+    assert (panel.title, panel.names) == ("", ["size", "context"])
+    assert panel.labels == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
+
+
+def test_forty_cases_stand_in_two_columns_and_on_one_warm_up_scale(make_file, tmp_path):
+    factors = [
+        {"size": size, "context": context, "precision": precision}
+        for size in ("small", "medium", "large", "xl", "2.7b")
+        for context in (128, 256, 512, 1024)
+        for precision in ("fp32", "bf16")
+    ]
+    cases = [measured(one, 1 + index, cold=0.5 * (1 + index)) for index, one in enumerate(factors)]
+    results = read([make_file(cases)])
+    panels = layout.panels_of(results)
+    assert [panel.title for panel in panels] == ["small", "medium", "large", "xl", "2.7b"]
+    assert [len(column) for column in steps.in_columns(panels)] == [3, 2]
+    axis = warmup.axis_for(results)
+    assert axis.relative and axis.logarithmic
+    assert axis.limits == pytest.approx((1 / 1.35, 0.5 / 0.034 * 1.35))
+    words = texts(figures.write(results, figures.targets_for(tmp_path / "out.svg"))[0])
+    totals = [word for word in words if word.endswith(" ms")]
+    assert len(totals) == 40
+
+
+def test_a_sweep_without_one_measured_case_still_has_its_figure(make_file, tmp_path):
+    lost = [
+        case({"size": size}, status="skipped", reason=f"no GPU for {size}")
+        for size in ("xl", "2.7b")
+    ]
+    words = texts(draw(tmp_path / "out.svg", make_file(lost))[0])
+    assert words.count("skipped") == 2
+    assert "no GPU for 2.7b" in words
+
+
+def test_a_mismatch_is_named_beside_its_bar(make_file, tmp_path):
+    wrong = measured({"size": "small"}) | {"status": "mismatch", "reason": "loss differs"}
+    assert "34.0 ms, mismatch" in texts(draw(tmp_path / "out.svg", make_file([wrong]))[0])
+
+
+def test_long_runs_are_in_seconds(make_file, tmp_path):
+    path = make_file([measured({"context": c}, 400 * c) for c in (1, 2)])
+    words = texts(draw(tmp_path / "out.svg", path)[0])
+    assert "13.6 s" in words and "27.2 s" in words and "time per step (s)" in words

@@ -1,0 +1,187 @@
+"""What a reader finds in the tables: figures, units, intervals, and why a case has none."""
+
+import csv
+import io
+
+import pytest
+from synthetic import case
+
+from analysis import tables
+from analysis.results import read
+from analysis.words import figure
+
+# Ten samples 10, 11, ..., 19 ms: median 14.5 ms; of n = 10 the interval's ranks are
+# floor((10 - 6.198) / 2) = 1 and ceil(1 + (10 + 6.198) / 2) = 10.
+TEN = [[0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017, 0.018, 0.019]]
+# The slower rank of each repetition counts: 2, 4, 4, 4, 4 and 6 ms.
+TWO_RANKS = [[0.001, 0.002, 0.002, 0.002, 0.003, 0.006], [0.002, 0.004, 0.004, 0.004, 0.004, 0.001]]
+SMALL = {"size": "small", "d_model": 768, "layers": 12}
+XL = {"size": "xl", "d_model": 1600, "layers": 48}
+
+
+def shared(**more):
+    return {
+        "batch_size": 4,
+        "precision": "fp32",
+        "learning_rate": 0.001,
+        "deterministic": False,
+    } | more
+
+
+@pytest.fixture
+def sweep(make_file):
+    """Two sizes by two contexts; the last case ran out of memory."""
+    step = {"forward": TEN, "step": TEN}
+    rates = {"tokens_per_s": 35310.4, "mfu_measured": 0.4115, "peak_bytes": 3 * 2**30 // 2}
+    none = {"tokens_per_s": float("nan"), "mfu_measured": float("nan"), "peak_bytes": 2**34}
+    return make_file(
+        [
+            case(SMALL | shared(context=128), step, summary=rates),
+            case(SMALL | shared(context=256), {"step": TWO_RANKS}, summary=rates),
+            case(XL | shared(context=128), {"forward": TEN, "step": [[2.5]]}, summary=rates),
+            case(
+                XL | shared(context=256), status="oom", reason="17.2 GB_of 50% & more", summary=none
+            ),
+        ],
+        command="build/paceline model --size small,xl --tokens my_tokens.h5",
+    )
+
+
+def markdown_rows(words):
+    lines = [line for line in words.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
+    header, rule, *rows = markdown_rows(tables.markdown(read([sweep])))
+    assert header == [
+        "size", "context", "forward (ms)", "step (ms)", "tokens/s", "MFU, measured (%)",
+        "peak memory (GiB)", "status",
+    ]  # fmt: skip
+    assert rows == [
+        ["small", "128", "14.50 [10.00, 19.00]", "14.50 [10.00, 19.00]", "35,310", "41.15",
+         "1.500", "ok"],
+        ["small", "256", "–", "4.000 [2.000, 6.000]", "35,310", "41.15", "1.500", "ok"],
+        ["xl", "128", "14.50 [10.00, 19.00]", "2,500", "35,310", "41.15", "1.500", "ok"],
+        ["xl", "256", "–", "–", "–", "–", "16.00", "oom: 17.2 GB_of 50% & more"],
+    ]  # fmt: skip
+    assert [cell[-1] for cell in rule] == ["-", ":", ":", ":", ":", ":", ":", "-"]
+
+
+def test_the_caption_names_constants_once_and_where_the_figures_come_from(sweep):
+    words = tables.markdown(read([sweep]))
+    caption = words.splitlines()[0]
+    assert "n = 1 to 10 steps" in caption
+    assert "too few steps (below 6)" in caption
+    assert (
+        "In every case: batch size 4, precision fp32, deterministic false, learning rate 0.001."
+        in caption
+    )
+    assert "Sizes: small is d_model 768, layers 12; xl is d_model 1600, layers 48." in caption
+    assert "sweep.h5: paceline 0123456789ab, 2026-11-21T02:05:31Z, AMD EPYC." in caption
+    assert "    build/paceline model --size small,xl --tokens my_tokens.h5" in words.splitlines()
+    assert words.count("fp32") == 1
+
+
+def test_without_trouble_there_is_no_status_column(make_file):
+    path = make_file([case(SMALL | {"context": c}, {"step": TEN}) for c in (64, 128)])
+    header, *_ = markdown_rows(tables.markdown(read([path])))
+    assert header == ["context", "step (ms)"]
+
+
+def test_a_single_case_needs_no_factor_column(make_file):
+    path = make_file([case(SMALL, {"step": TEN})])
+    header, _, row = markdown_rows(tables.markdown(read([path])))
+    assert (header, row) == (["step (ms)"], ["14.50 [10.00, 19.00]"])
+
+
+def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
+    custom = [{"size": "custom", "d_model": width, "layers": 2} for width in (64, 128)]
+    path = make_file([case(one, {"step": TEN}) for one in custom])
+    header, _, first, second = markdown_rows(tables.markdown(read([path])))
+    assert header == ["d_model", "step (ms)"]
+    assert (first[0], second[0]) == ("64", "128")
+
+
+def test_markdown_keeps_pipes_out_of_its_columns(make_file):
+    path = make_file([case(SMALL, status="skipped", reason="a|b")])
+    assert r"skipped: a\|b" in tables.markdown(read([path]))
+
+
+def test_latex_escapes_what_would_be_a_command(sweep):
+    words = tables.latex(read([sweep]))
+    assert r"oom: 17.2 GB\_of 50\% \& more \\" in words
+    assert r"\texttt{build/paceline model --size small,xl --tokens my\_tokens.h5}" in words
+    assert r"Sizes: small is d\_model 768, layers 12;" in words
+    assert r"MFU, measured (\%)" in words
+    assert r"\begin{tabular}{lrrrrrrl}" in words
+    body = words.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert len(body) == 4
+    assert all(line.count(" & ") == 7 and line.endswith(r" \\") for line in body)
+    assert tables.escape_latex(r"\a{b}~^#$<") == (
+        r"\textbackslash{}a\{b\}\textasciitilde{}\textasciicircum{}\#\$\textless{}"
+    )
+
+
+def test_a_sweep_without_one_measured_case_says_so(make_file):
+    path = make_file([case(SMALL, status="skipped", reason="no GPU")])
+    words = tables.markdown(read([path]))
+    assert words.startswith("No case was measured.")
+    assert markdown_rows(words)[0] == ["status"]
+
+
+def test_csv_is_whole_and_exact(sweep):
+    rows = list(csv.DictReader(io.StringIO(tables.csv(read([sweep])))))
+    assert [row["size"] for row in rows] == ["small", "small", "xl", "xl"]
+    assert [row["d_model"] for row in rows] == ["768", "768", "1600", "1600"]
+    assert {row["precision"] for row in rows} == {"fp32"}
+    first, second, third, last = rows
+    assert float(first["forward_median_ms"]) == pytest.approx(14.5, rel=1e-15)
+    assert float(first["forward_ci_low_ms"]) == pytest.approx(10, rel=1e-15)
+    assert float(first["forward_ci_high_ms"]) == pytest.approx(19, rel=1e-15)
+    assert float(second["step_median_ms"]) == pytest.approx(4, rel=1e-15)
+    assert float(third["step_median_ms"]) == 2500
+    assert third["step_ci_low_ms"] == ""
+    assert (float(first["tokens_per_s"]), float(first["mfu_measured"])) == (35310.4, 0.4115)
+    assert (first["peak_memory_gib"], last["peak_memory_gib"]) == ("1.5", "16.0")
+    assert (last["status"], last["reason"]) == ("oom", "17.2 GB_of 50% & more")
+    assert last["forward_median_ms"] == last["step_median_ms"] == last["tokens_per_s"] == ""
+
+
+def test_files_stand_side_by_side(make_file):
+    def one(context, seconds):
+        return case(SMALL | {"context": context}, {"step": [[seconds] * 6]})
+
+    before = make_file([one(128, 0.2), one(256, 0.4)], "before.h5", command="first")
+    after = make_file([one(128, 0.1), one(256, 0.3)], "after.h5", command="second", complete=False)
+    words = tables.markdown(read([before, after]))
+    header, _, *rows = markdown_rows(words)
+    assert header == ["context", "file", "step (ms)"]
+    assert [row[:2] for row in rows] == [
+        ["128", "before"], ["128", "after"], ["256", "before"], ["256", "after"],
+    ]  # fmt: skip
+    assert rows[1][2] == "100.0 [100.0, 100.0]"
+    assert "    first\n    second\n" in words
+    assert words.count("The sweep was not completed.") == 1
+
+
+def test_times_are_read_in_the_unit_that_the_file_states(make_file):
+    import h5py
+
+    path = make_file([case(SMALL, {"step": TEN})])
+    with h5py.File(path, "r+") as file:
+        column = file["summary/step_median_s"]
+        column[:] = 14500.0
+        column.attrs["unit"] = "us"
+    assert read([path]).frame["step_median_s"].iloc[0] == pytest.approx(0.0145, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.0, "0"), (0.04409, "0.04409"), (9.9996, "10.000"), (21.5678, "21.57"),
+        (1234.5, "1,234"), (1234567.0, "1,234,567"), (float("nan"), "–"),
+    ],
+)  # fmt: skip
+def test_figures_have_four_digits_and_no_exponent(value, words):
+    assert figure(value) == words

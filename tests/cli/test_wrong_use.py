@@ -1,0 +1,180 @@
+"""Bad input: the documented exit code, one line that names the option and what would be right."""
+
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+TINY = ("model", "--size", "tiny", "--context", 8, "--warmup", 0, "--steps", 1, "--quiet")
+
+WRONG = [
+    (("model", "--sizes", "tiny"), "--sizes", "--help"),
+    (("model", "--size", "smal"), "--size", "tiny, small, medium"),
+    (("model", "--precision", "int8"), "--precision", "fp32"),
+    (("model", "--precision", "tf32", "--size", "tiny"), "--precision", "GPU"),
+    (("model", "--attention", "flash"), "--attention", "not built yet"),
+    (("model", "--exec", "compiled"), "--exec", "not built yet"),
+    (
+        (
+            "model",
+            "--profile",
+        ),
+        "--profile",
+        "not built yet",
+    ),
+    (("model", "--mode", "train"), "--mode", "train-step"),
+    (("model", "--recompute", "0"), "--recompute", "none, block"),
+    (("model", "--timing", "fast"), "--timing", "phases or step"),
+    (("model", "--context", "-3"), "--context", "1 to"),
+    (("model", "--context", "99999999999999999999"), "--context", "1 to"),
+    (("model", "--context", "12.5"), "--context", "whole number"),
+    (("model", "--steps", "0"), "--steps", "1 to"),
+    (("model", "--steps", "3", "--steps", "4"), "--steps", "one value"),
+    (("model", "--lr", "nan"), "--lr", "number"),
+    (("model", "--lr", "-1"), "--lr", "0 to"),
+    (("model", "--memory-limit", "12 bananas"), "--memory-limit", "bananas"),
+    (("model", "--memory-limit", "-1GB"), "--memory-limit", "GB"),
+    (("model", "--max-steps", "5"), "--max-steps", "--until-ci"),
+    (("model", "--resume", "--force"), "--resume", "--force"),
+    (("model", "--preset", "size"), "--preset", "sizes"),
+    (("model", "--config", "none.toml"), "--config", "none.toml"),
+    (("model", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "--batch-size"),
+    (("model", "--d-model", "64"), "--d-model", "--heads"),
+    (("model", "--d-model", 64, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "divide"),
+    (("model", "--d-model", 9, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "even"),
+    (("model", "stray"), "stray", "--help"),
+    (("modle",), "modle", "model"),
+    (("ddp",), "ddp", "not built yet"),
+    ((), "experiment", "--help"),
+    (("merge", "none.h5"), "none.h5", ""),
+    (("compare", "none.h5", "none.h5"), "none.h5", ""),
+    (("compare", "none.h5"), "files", "2"),
+]
+
+
+@pytest.mark.parametrize(("args", "names", "says"), WRONG, ids=lambda v: str(v)[:40])
+def test_wrong_use_is_code_2_and_one_line(paceline, tmp_path, args, names, says):
+    done = paceline(*args)
+    assert done.code == 2, done.err
+    assert names in done.message
+    assert says in done.message
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_rank_exits_with_the_code_within_a_second(paceline):
+    start = time.monotonic()
+    done = paceline("model", "--size", "smal", ranks=3)
+    assert time.monotonic() - start < 2  # mpirun's own start and end included
+    assert done.code == 2
+    assert "smal" in done.message
+
+
+def test_wrong_use_that_needs_the_world_is_said_once(paceline, tmp_path):
+    done = paceline(*TINY, "--global-batch", 5, ranks=2)
+    assert done.code == 2
+    assert "--global-batch" in done.message
+    assert "2 ranks" in done.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_no_gpu_is_code_3(paceline, tmp_path, ranks):
+    done = paceline(*TINY, "--device", "cuda", ranks=ranks, env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.code == 3
+    assert "--device" in done.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_in_a_place_that_cannot_be_written(paceline, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = paceline(*TINY, "--output", "file/out.h5")
+    assert done.code == 2
+    assert "--output" in done.message
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_output_needs_its_ending(paceline):
+    done = paceline(*TINY, "--output", "out.txt")
+    assert done.code == 2
+    assert ".h5" in done.message
+
+
+def test_dump_in_a_folder_that_is_not_there(paceline, tmp_path):
+    done = paceline(*TINY, "--dump", "nowhere/dump.h5")
+    assert done.code == 2
+    assert "--dump" in done.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dump_of_a_sweep(paceline):
+    done = paceline(*TINY, "--mode", "forward,train-step", "--dump", "dump.h5")
+    assert done.code == 2
+    assert "--dump" in done.message
+
+
+TOKENS = np.zeros((4, 9), np.int32)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "says"),
+    [
+        ({"tokens": TOKENS + 10000}, "10000"),
+        ({"tokens": TOKENS - 1}, "-1"),
+        ({"tokens": TOKENS, "targets": TOKENS + 10000}, "10000"),
+        ({"tokens": TOKENS[:, :8]}, "[4, 9]"),
+        ({"tokens": TOKENS[:3]}, "[4, 9]"),
+        ({"tokens": TOKENS[0]}, "integers"),
+        ({"tokens": TOKENS.astype(np.float32)}, "integers"),
+        ({"tokens": TOKENS, "targets": TOKENS[:2]}, "different"),
+        ({"words": TOKENS}, "tokens"),
+    ],
+)
+def test_bad_tokens(paceline, tmp_path, datasets, says):
+    with h5py.File(tmp_path / "tokens.h5", "w") as f:
+        for name, value in datasets.items():
+            f[name] = value
+    done = paceline(*TINY, "--tokens", "tokens.h5")
+    assert done.code == 2, done.err
+    assert "--tokens" in done.message
+    assert says in done.message
+    assert [p.name for p in tmp_path.iterdir()] == ["tokens.h5"]
+
+
+def test_bad_flat_tokens(paceline, tmp_path):
+    np.full(4 * 8 + 1, 10000, np.uint16).tofile(tmp_path / "tokens.bin")
+    done = paceline(*TINY, "--tokens", "tokens.bin")
+    assert done.code == 2
+    assert "10000" in done.message
+    np.zeros(4 * 8, np.uint16).tofile(tmp_path / "tokens.bin")
+    done = paceline(*TINY, "--tokens", "tokens.bin")
+    assert done.code == 2
+    assert "33 are needed" in done.message
+    assert paceline(*TINY, "--tokens", "none.bin").code == 2
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "misshapen", "integer", "not HDF5"])
+def test_bad_weights(paceline, tmp_path, change):
+    assert paceline(*TINY, "--dump", "dump.h5", "--output", "first.h5").code == 0
+    name = "layers.1.attn.k_proj.weight"
+    with h5py.File(tmp_path / "dump.h5", "a") as f:
+        weights = f["weights"]
+        if change in ("missing", "misshapen", "integer"):
+            del weights[name]
+        if change == "misshapen":
+            weights[name] = np.zeros((64, 63), np.float32)
+        if change == "integer":
+            weights[name] = np.zeros((64, 64), np.int32)
+        if change == "extra":
+            name = "layers.2.ln1.weight"
+            weights[name] = np.zeros(64, np.float32)
+    if change == "not HDF5":
+        name = "dump.h5"
+        (tmp_path / "dump.h5").write_text("weights")
+    done = paceline(*TINY, "--load-weights", "dump.h5", "--output", "second.h5", ranks=2)
+    assert done.code == 2, done.err
+    assert "--load-weights" in done.message
+    assert name in done.message
+    assert not (tmp_path / "second.h5").exists()
+    assert not (tmp_path / "second.h5.cases").exists()

@@ -1,0 +1,120 @@
+#include "record/case_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "records.h"
+
+namespace paceline {
+namespace {
+
+std::vector<std::string> names(const std::vector<Column>& columns) {
+  std::vector<std::string> out;
+  for (const Column& column : columns) out.push_back(column.name);
+  return out;
+}
+
+Column integers(std::string name, std::vector<std::int64_t> data) {
+  return {std::move(name), "", std::move(data)};
+}
+Column reals(std::string name, std::vector<double> data) {
+  return {std::move(name), "", std::move(data)};
+}
+Column texts(std::string name, std::vector<std::string> data) {
+  return {std::move(name), "", std::move(data)};
+}
+
+TEST(SummaryRow, HasFactorsStatusStatisticsAndTheExperimentsColumns) {
+  CaseRecord record = make_record(128, {});
+  record.factors.set("deterministic", true);
+  record.factors.set("lr", 0.5);
+  record.samples = {{"step", {}, {{1, 5, 3}, {2, 4, 3}}}};
+  record.summary = {{"tokens_per_s", "1/s", std::vector<double>{10.5}}};
+  const std::vector<Column> row = summary_row(record);
+  EXPECT_EQ(names(row),
+            (std::vector<std::string>{"case", "size", "context", "deterministic", "lr", "status",
+                                      "reason", "step_median_s", "step_ci_low_s", "step_ci_high_s",
+                                      "step_mean_s", "step_std_s", "step_min_s", "step_max_s",
+                                      "step_p95_s", "slowest_rank", "tokens_per_s"}));
+  EXPECT_EQ(values<std::string>(row, "case").at(0), record.id);
+  EXPECT_EQ(values<std::string>(row, "size").at(0), "small");
+  EXPECT_EQ(values<std::int64_t>(row, "context").at(0), 128);
+  EXPECT_EQ(values<std::int64_t>(row, "deterministic").at(0), 1);
+  EXPECT_EQ(values<double>(row, "lr").at(0), 0.5);
+  EXPECT_EQ(values<std::string>(row, "status").at(0), "ok");
+  // Over ranks: 2, 5, 3.
+  EXPECT_EQ(values<double>(row, "step_median_s").at(0), 3);
+  EXPECT_EQ(values<double>(row, "step_max_s").at(0), 5);
+  EXPECT_EQ(values<double>(row, "step_min_s").at(0), 2);
+  EXPECT_DOUBLE_EQ(values<double>(row, "step_mean_s").at(0), 10.0 / 3);
+  EXPECT_TRUE(std::isnan(values<double>(row, "step_ci_low_s").at(0)));
+  EXPECT_EQ(find_column(row, "step_p95_s")->unit, "s");
+  EXPECT_EQ(find_column(row, "tokens_per_s")->unit, "1/s");
+}
+
+TEST(SummaryRow, TheHeadlineNamesTheSlowestRank) {
+  CaseRecord record = make_record(128, {});
+  record.samples = {{"forward", {}, {{9, 9}, {1, 1}}}, {"step", {}, {{1, 1}, {2, 2}}}};
+  EXPECT_EQ(values<std::int64_t>(summary_row(record), "slowest_rank").at(0), 1);
+}
+
+TEST(SummaryRow, WithoutSamplesHasNoStatistics) {
+  const std::vector<Column> row = summary_row(make_oom(128));
+  EXPECT_EQ(names(row), (std::vector<std::string>{"case", "size", "context", "status", "reason"}));
+  EXPECT_EQ(values<std::string>(row, "status").at(0), "oom");
+  EXPECT_EQ(values<std::string>(row, "reason").at(0), "2 GB asked for");
+}
+
+TEST(SummaryRow, ColumnsHoldOneValue) {
+  CaseRecord record = make_record(128, {1});
+  record.summary = {reals("rate", {1, 2})};
+  EXPECT_THROW((void)summary_row(record), InternalError);
+}
+
+TEST(Concatenate, RowsBelowEachOther) {
+  const auto all = concatenate({{integers("n", {1, 2}), texts("name", {"a", "b"})},
+                                {integers("n", {3}), texts("name", {"c"})}});
+  EXPECT_EQ(values<std::int64_t>(all, "n"), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(values<std::string>(all, "name"), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST(Concatenate, GapsAreNaNOrEmpty) {
+  const auto all = concatenate({{integers("n", {1}), texts("name", {"a"})},
+                                {texts("other", {"b"})},
+                                {reals("x", {0.5}), integers("n", {3})}});
+  ASSERT_EQ(values<double>(all, "n").size(), 3U);  // integers with gaps become doubles
+  EXPECT_EQ(values<double>(all, "n")[0], 1);
+  EXPECT_TRUE(std::isnan(values<double>(all, "n")[1]));
+  EXPECT_EQ(values<double>(all, "n")[2], 3);
+  EXPECT_EQ(values<std::string>(all, "name"), (std::vector<std::string>{"a", "", ""}));
+  EXPECT_EQ(values<std::string>(all, "other"), (std::vector<std::string>{"", "b", ""}));
+  EXPECT_TRUE(std::isnan(values<double>(all, "x")[0]));
+  EXPECT_EQ(values<double>(all, "x")[2], 0.5);
+}
+
+TEST(Concatenate, MixedTypesTakeTheWiderOne) {
+  const auto all = concatenate(
+      {{integers("a", {1}), integers("b", {25})}, {reals("a", {0.5}), texts("b", {"none"})}});
+  EXPECT_EQ(values<double>(all, "a"), (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(values<std::string>(all, "b"), (std::vector<std::string>{"25", "none"}));
+}
+
+TEST(Concatenate, NewColumnsFollowTheirNeighbours) {
+  const auto all = concatenate({{integers("size", {1}), integers("status", {1})},
+                                {integers("size", {1}), integers("bucket", {1}),
+                                 integers("status", {1}), integers("rate", {1})}});
+  EXPECT_EQ(names(all), (std::vector<std::string>{"size", "bucket", "status", "rate"}));
+}
+
+TEST(Concatenate, KeepsUnits) {
+  const auto all =
+      concatenate({{{"t", "s", std::vector<double>{1}}}, {{"b", "bytes", std::vector<double>{1}}}});
+  EXPECT_EQ(find_column(all, "t")->unit, "s");
+  EXPECT_EQ(find_column(all, "b")->unit, "bytes");
+  EXPECT_TRUE(concatenate({}).empty());
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,118 @@
+// What a run has reported as saved must survive kill -9 at any moment.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+#include <set>
+
+#include "core/error.h"
+#include "record/case_file.h"
+#include "record/result_file.h"
+#include "records.h"
+#include "temp_folder.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+CaseRecord numbered(std::int64_t n) {
+  return make_record(n, std::vector<double>(1000, static_cast<double>(n)));
+}
+
+// Writes cases, merges after every fourth and resumes, without end; says the number of each case
+// that it has saved.
+[[noreturn]] void write_without_end(const fs::path& path, std::int64_t first, int acknowledge) {
+  for (std::int64_t n = first;;) {
+    ResultFile results(path, ResultFile::Existing::resume);
+    for (int i = 0; i < 4; ++i, ++n) {
+      results.write(numbered(n), make_run());
+      (void)!write(acknowledge, &n, sizeof n);
+    }
+    results.merge({}, false);
+  }
+}
+
+// Kills such a writer some time after it has acknowledged `count` cases; returns all that it had.
+std::vector<std::int64_t> acknowledged_before_kill(const fs::path& path, std::int64_t first,
+                                                   std::size_t count, useconds_t after) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("pipe");
+  const pid_t child = fork();
+  if (child == 0) write_without_end(path, first, ends[1]);
+  close(ends[1]);
+  std::vector<std::int64_t> numbers;
+  const auto next = [&] {
+    std::int64_t n = 0;
+    if (read(ends[0], &n, sizeof n) != sizeof n) return false;
+    numbers.push_back(n);
+    return true;
+  };
+  while (numbers.size() < count && next()) {
+  }
+  usleep(after);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  while (next()) {
+  }
+  close(ends[0]);
+  return numbers;
+}
+
+void expect_whole(const hdf5::File& file, std::int64_t n) {
+  const CaseRecord record = numbered(n);
+  ASSERT_TRUE(file.has("cases/" + record.id)) << n;
+  const hdf5::Group group = file.group("cases/" + record.id);
+  EXPECT_EQ(group.dataset("samples/step").read<double>(), record.samples[0].measured[0]);
+}
+
+TEST(Crash, NothingAcknowledgedIsLost) {
+  std::mt19937 random(20261121);  // NOLINT: the same moments each time
+  std::uniform_int_distribution<std::size_t> count(0, 9);
+  std::uniform_int_distribution<useconds_t> moment(0, 20'000);
+  std::int64_t acknowledged = 0;
+  int left_folders = 0;
+  for (int round = 0; round < 20; ++round) {
+    const TempFolder temp;
+    const fs::path path = temp.path() / "F.h5";
+    const auto numbers = acknowledged_before_kill(path, 0, count(random), moment(random));
+    acknowledged += static_cast<std::int64_t>(numbers.size());
+
+    // At once, before anything repairs: in a case file of its own or in F.h5.
+    for (const std::int64_t n : numbers) {
+      const fs::path own = temp.path() / "F.h5.cases" / (numbered(n).id + ".h5");
+      expect_whole(open_result_file(fs::exists(own) ? own : path), n);
+    }
+    if (!case_files(path.string() + ".cases").empty()) {
+      ++left_folders;
+      merge_after_crash(path);
+    }
+    if (numbers.empty()) continue;
+    const hdf5::File merged = open_result_file(path);
+    for (const std::int64_t n : numbers) expect_whole(merged, n);
+    EXPECT_EQ(read_summary(path).front().name, "case");
+    EXPECT_EQ(merged.group("cases").names().size(), length_of(read_summary(path).front()));
+  }
+  EXPECT_GT(acknowledged, 50);
+  EXPECT_GT(left_folders, 5);  // so that there was something to repair
+}
+
+TEST(Crash, ARunGoesOnWhereAKilledOneStopped) {
+  const TempFolder temp;
+  const fs::path path = temp.path() / "F.h5";
+  std::set<std::int64_t> all;
+  for (int round = 0; round < 5; ++round) {
+    const std::int64_t first = all.empty() ? 0 : *all.rbegin() + 1;
+    for (const std::int64_t n : acknowledged_before_kill(path, first, 6, 5'000)) all.insert(n);
+  }
+  ResultFile results(path, ResultFile::Existing::resume);
+  for (const std::int64_t n : all) EXPECT_TRUE(results.has(numbered(n).id, numbered(n).factors));
+  results.merge({}, true);
+  EXPECT_GE(open_result_file(path).group("cases").names().size(), all.size());
+}
+
+}  // namespace
+}  // namespace paceline

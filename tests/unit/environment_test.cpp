@@ -1,0 +1,89 @@
+#include "record/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <regex>
+
+#include "cpu/cpu_device.h"
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+std::map<std::string, std::string> environment() {
+  std::map<std::string, std::string> result;
+  ThreadWorld::run(1, [&](World& world) {
+    const CpuDevice device(1 << 20, 1);
+    const RunInfo run = describe_run(world, device, "", "");
+    result = {run.environment.begin(), run.environment.end()};
+  });
+  return result;
+}
+
+TEST(Environment, NamesVersionsAndMachine) {
+  const auto e = environment();
+  EXPECT_EQ(e.at("mpi"), "threads 1.0");
+  EXPECT_TRUE(std::regex_match(e.at("hdf5"), std::regex(R"(1\.\d+\.\d+)"))) << e.at("hdf5");
+  EXPECT_FALSE(e.at("blas").empty());
+  EXPECT_FALSE(e.at("compiler").empty());
+  EXPECT_EQ(e.at("kernel").substr(0, 6), "Linux ");
+  EXPECT_FALSE(e.at("os").empty());
+  EXPECT_FALSE(e.at("cpu").empty());
+}
+
+TEST(Environment, KeepsOnlyVariablesOfTheList) {
+  setenv("NCCL_TEST_A", "1", 1);
+  setenv("OMPI_MCA_test", "a=b", 1);
+  setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+  setenv("SLURM_JOB_TEST", "", 1);
+  setenv("SLURM_TOKEN", "secret", 1);
+  setenv("CUDA_VISIBLE_DEVICES_X", "secret", 1);
+  setenv("MY_NCCL_SECRET", "secret", 1);
+  const auto e = environment();
+  for (const char* name : {"NCCL_TEST_A", "OMPI_MCA_test", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_TEST",
+                           "SLURM_TOKEN", "CUDA_VISIBLE_DEVICES_X", "MY_NCCL_SECRET"}) {
+    unsetenv(name);
+  }
+  EXPECT_EQ(e.at("NCCL_TEST_A"), "1");
+  EXPECT_EQ(e.at("OMPI_MCA_test"), "a=b");
+  EXPECT_EQ(e.at("CUDA_VISIBLE_DEVICES"), "0,1");
+  EXPECT_EQ(e.at("SLURM_JOB_TEST"), "");
+  for (const auto& [name, value] : e) EXPECT_NE(value, "secret") << name;
+  EXPECT_EQ(e.count("PATH"), 0U);
+}
+
+TEST(Environment, RanksAreGatheredOnRankZero) {
+  ThreadWorld::run(3, [](World& world) {
+    const CpuDevice device(1'000'000, world.rank() + 1);
+    const RunInfo run = describe_run(world, device, "paceline model", "model");
+    EXPECT_EQ(run.command, "paceline model");
+    EXPECT_EQ(run.experiment, "model");
+    if (world.rank() != 0) {
+      EXPECT_TRUE(run.ranks.empty());
+      return;
+    }
+    ASSERT_EQ(run.ranks.size(), 3U);
+    for (int r = 0; r < 3; ++r) {
+      const RankInfo& rank = run.ranks[static_cast<std::size_t>(r)];
+      EXPECT_EQ(rank.rank, r);
+      EXPECT_EQ(rank.local_rank, r);
+      EXPECT_EQ(rank.host, "threads");
+      EXPECT_FALSE(rank.cpu.empty());
+      EXPECT_EQ(rank.device.kind, "cpu");
+      EXPECT_EQ(rank.device.memory_bytes, 1'000'000U);
+      EXPECT_EQ(rank.device.threads, r + 1);
+      EXPECT_EQ(rank.device.uuid, "");
+    }
+  });
+}
+
+TEST(UtcNow, IsIso8601) {
+  EXPECT_TRUE(std::regex_match(utc_now(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")))
+      << utc_now();
+}
+
+}  // namespace
+}  // namespace paceline

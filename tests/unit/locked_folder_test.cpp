@@ -1,0 +1,187 @@
+#include "record/locked_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <functional>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "temp_folder.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LockedFolderTest : public testing::Test {
+ protected:
+  [[nodiscard]] fs::path root() const { return temp_.path(); }
+  [[nodiscard]] fs::path folder() const { return root() / "runs" / "F.h5.cases"; }
+  static void touch(const fs::path& path) { std::ofstream(path) << "x"; }
+
+ private:
+  TempFolder temp_;
+};
+
+// A process that takes the lock, says so, and then does `work`.
+class Holder {
+ public:
+  Holder(const fs::path& folder, const std::function<void(LockedFolder&)>& work) {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("pipe");
+    child_ = fork();
+    if (child_ == 0) {
+      {
+        LockedFolder locked(folder);
+        (void)!write(ends[1], "x", 1);
+        work(locked);
+      }
+      _exit(0);
+    }
+    char c = 0;
+    (void)!read(ends[0], &c, 1);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  ~Holder() { end(SIGKILL); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  void end(int signal) {
+    if (child_ == 0) return;
+    kill(child_, signal);
+    waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+
+ private:
+  pid_t child_ = 0;
+};
+
+TEST_F(LockedFolderTest, MakesTheFolderAndItsParentsAndRemovesThem) {
+  {
+    const LockedFolder locked(folder());
+    EXPECT_TRUE(fs::exists(folder()));
+    EXPECT_TRUE(locked.files().empty());
+  }
+  EXPECT_FALSE(fs::exists(root() / "runs"));
+  EXPECT_TRUE(fs::exists(root()));
+}
+
+TEST_F(LockedFolderTest, KeepsWhatIsInUse) {
+  {
+    const LockedFolder locked(folder());
+    touch(folder() / "b.h5");
+    touch(folder() / "a.h5");
+    EXPECT_EQ(locked.files(), (std::vector<fs::path>{folder() / "a.h5", folder() / "b.h5"}));
+  }
+  EXPECT_TRUE(fs::exists(folder() / "a.h5"));
+  const LockedFolder again(folder());  // the lock file that was left keeps nobody out
+  EXPECT_EQ(again.files().size(), 2U);
+}
+
+TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWriting) {
+  fs::create_directories(folder());
+  touch(folder() / "a.h5.tmp");
+  touch(folder() / "a.h5");
+  const LockedFolder locked(folder());
+  EXPECT_FALSE(fs::exists(folder() / "a.h5.tmp"));
+  EXPECT_TRUE(fs::exists(folder() / "a.h5"));
+}
+
+TEST_F(LockedFolderTest, RemoveTakesEverything) {
+  LockedFolder locked(folder());
+  touch(folder() / "a.h5");
+  locked.remove();
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterSomePatience) {
+  const Holder holder(folder(), [](LockedFolder&) { pause(); });
+  const double began = host_seconds();
+  try {
+    const LockedFolder locked(folder(), 0.3);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()), "another run is writing to " + folder().string() +
+                                             "; wait for its end or name another --output");
+  }
+  EXPECT_GE(host_seconds() - began, 0.3);
+  EXPECT_LT(host_seconds() - began, 2);
+  EXPECT_TRUE(fs::exists(folder() / ".lock"));  // the other's
+}
+
+TEST_F(LockedFolderTest, AKilledRunLetsGo) {
+  Holder holder(folder(), [](LockedFolder&) { pause(); });
+  holder.end(SIGKILL);
+  const double began = host_seconds();
+  const LockedFolder locked(folder());
+  EXPECT_LT(host_seconds() - began, 1);
+}
+
+TEST_F(LockedFolderTest, WaitsForARunThatEnds) {
+  const Holder holder(folder(), [](LockedFolder&) { usleep(300'000); });
+  const double began = host_seconds();
+  const LockedFolder locked(folder());
+  EXPECT_GT(host_seconds() - began, 0.1);
+  EXPECT_LT(host_seconds() - began, 3);
+  EXPECT_TRUE(fs::exists(folder() / ".lock"));
+}
+
+TEST_F(LockedFolderTest, ALockOnARemovedFolderIsNone) {
+  // The holder removes the folder with its lock file while we wait: we must make a new one.
+  const Holder holder(folder(), [](LockedFolder& locked) {
+    usleep(300'000);
+    locked.remove();
+    pause();
+  });
+  const LockedFolder locked(folder());
+  EXPECT_TRUE(fs::exists(folder() / ".lock"));
+  EXPECT_THROW(LockedFolder(folder(), 0.2), UsageError);  // ours holds
+}
+
+TEST_F(LockedFolderTest, ManyAtOnceExcludeEachOther) {
+  // Each of 8 processes takes the lock twice and counts in a file, without a lock of its own.
+  const fs::path count = root() / "count";
+  std::ofstream(count) << 0;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    for (int k = 0; k < 2; ++k) {
+      LockedFolder locked(folder());
+      int n = 0;
+      std::ifstream(count) >> n;
+      usleep(1000);
+      std::ofstream(count) << n + 1;
+      if (k == 0) locked.remove();
+    }
+    _exit(0);
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  int n = 0;
+  std::ifstream(count) >> n;
+  EXPECT_EQ(n, 16);
+}
+
+TEST_F(LockedFolderTest, APlaceThatCannotBeWrittenIsNamed) {
+  touch(root() / "file");
+  const fs::path inside = root() / "file" / "F.h5.cases";
+  try {
+    const LockedFolder locked(inside);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "--output " + (root() / "file" / "F.h5").string() + ": cannot write to " +
+                  inside.string() +
+                  " (Not a directory); name a file in a folder that can be written");
+  }
+  EXPECT_THROW(LockedFolder("/proc/none/F.h5.cases"), UsageError);
+}
+
+}  // namespace
+}  // namespace paceline

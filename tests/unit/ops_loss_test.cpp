@@ -1,0 +1,140 @@
+#include <cmath>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/unit/ops_helpers.h"
+
+namespace paceline {
+namespace {
+
+class CrossEntropy : public OpsTest {
+ protected:
+  struct Expected {
+    double loss = 0;
+    std::vector<double> logsumexp;
+    std::vector<double> softmax;
+  };
+
+  static Expected expected(const Tensor& logits, const Tensor& targets) {
+    const auto n = static_cast<std::size_t>(logits.cols());
+    const std::vector<double> x = values(logits);
+    Expected e;
+    for (std::size_t r = 0; r < x.size() / n; ++r) {
+      double sum = 0;
+      for (std::size_t j = 0; j < n; ++j) sum += std::exp(x[r * n + j]);
+      for (std::size_t j = 0; j < n; ++j) e.softmax.push_back(std::exp(x[r * n + j]) / sum);
+      e.logsumexp.push_back(std::log(sum));
+      const auto target = static_cast<std::size_t>(targets.as<std::int32_t>()[r]);
+      e.loss -= std::log(e.softmax[r * n + target]);
+    }
+    e.loss /= static_cast<double>(logits.rows());
+    return e;
+  }
+
+  StepState state = StepState::create(device, 1, 1, Dtype::f64, false, 0.1);
+};
+
+TEST_F(CrossEntropy, forward) {
+  for (const Dtype d : floating_dtypes) {
+    for (const std::int64_t rows : odd_rows) {
+      for (const std::int64_t cols : odd_cols) {
+        SCOPED_TRACE(testing::Message() << name_of(d) << " " << rows << " " << cols);
+        const Dtype statistics = d == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+        const Array logits = random({rows, cols}, d, 3);
+        const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
+        const Array loss = poisoned({1}, statistics);
+        const Array logsumexp = poisoned({rows}, statistics);
+        ops->cross_entropy(loss, logsumexp, logits, targets);
+        const Expected e = expected(logits, targets);
+        expect_close(loss, {e.loss});
+        expect_close(logsumexp, e.logsumexp);
+      }
+    }
+  }
+}
+
+TEST_F(CrossEntropy, of_huge_logits) {
+  const Array logits = tensor({2, 2}, Dtype::f32, {10000, -10000, 10000, -10000});
+  const Array loss = poisoned({1}, Dtype::f32);
+  const Array logsumexp = poisoned({2}, Dtype::f32);
+  ops->cross_entropy(loss, logsumexp, logits, integers({2}, {0, 1}));
+  EXPECT_EQ(values(loss), std::vector<double>{10000});  // the mean of 0 and 20000
+  EXPECT_EQ(values(logsumexp), (std::vector<double>{10000, 10000}));
+}
+
+TEST_F(CrossEntropy, backward_by_finite_differences_in_place_and_scaled) {
+  for (const std::int64_t rows : odd_rows) {
+    for (const std::int64_t cols : odd_cols) {
+      SCOPED_TRACE(testing::Message() << rows << " " << cols);
+      const Array logits = random({rows, cols}, Dtype::f64);
+      const Array targets = random_integers({rows}, static_cast<std::int32_t>(cols));
+      const Array loss = poisoned({1}, Dtype::f64);
+      const Array logsumexp = poisoned({rows}, Dtype::f64);
+      const auto forward = [&] {
+        ops->cross_entropy(loss, logsumexp, logits, targets);
+        return values(loss)[0];
+      };
+      forward();
+      const Array dlogits = poisoned({rows, cols}, Dtype::f64);
+      state.set(device, StepScalar::loss_scale, 1);
+      ops->cross_entropy_backward(dlogits, logits, logsumexp, targets, state);
+      std::vector<double> want = values(dlogits);
+      state.set(device, StepScalar::loss_scale, 1024);
+      for (double& v : want) v *= 1024;
+      for (const Dtype d : floating_dtypes) {
+        const Array in_place = copy_of(logits, d);
+        ops->cross_entropy_backward(in_place, in_place, logsumexp, targets, state);
+        // exp(x) of a logit that was rounded to a half type
+        expect_close(in_place, want, 4, 1024.0 / static_cast<double>(rows));
+      }
+      expect_gradient(logits, dlogits, forward);
+    }
+  }
+}
+
+TEST_F(CrossEntropy, refuses_targets_outside_the_vocabulary) {
+  const Array logits = random({1, 5}, Dtype::f32);
+  const Array one = random({1}, Dtype::f32);
+  for (const std::int32_t target : {-1, 5}) {
+    EXPECT_THROW(ops->cross_entropy(one, one, logits, integers({1}, {target})), InternalError);
+  }
+}
+
+using SquaredError = OpsTest;
+
+TEST_F(SquaredError, forward_and_backward) {
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+    for (const std::int64_t rows : odd_rows) {
+      const Array y = random({rows, 131}, Dtype::f64);
+      const Array target = random({rows, 131}, Dtype::f64);
+      const Array loss = poisoned({1}, Dtype::f64);
+      double sum = 0;
+      for (std::size_t i = 0; i < values(y).size(); ++i) {
+        sum += std::pow(y.tensor().as<double>()[i] - target.tensor().as<double>()[i], 2);
+      }
+      const double count = reduction == Reduction::mean ? static_cast<double>(rows * 131) : 1;
+      const auto forward = [&] {
+        ops->squared_error(loss, y, target, reduction);
+        return values(loss)[0];
+      };
+      EXPECT_NEAR(forward(), sum / count, 1e-12 * sum);
+      const Array dy = poisoned({rows, 131}, Dtype::f64);
+      ops->squared_error_backward(dy, y, target, reduction);
+      // At x + h a sum of 1e4 squares keeps fewer digits of the difference.
+      expect_gradient(y, dy, forward, 1e-5);
+      for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
+        const Array low = poisoned({rows, 131}, d);
+        const Array low_y = copy_of(y, d);
+        const Array low_target = copy_of(target, d);
+        const Array wide = poisoned({rows, 131}, Dtype::f64);
+        ops->squared_error_backward(wide, copy_of(low_y, Dtype::f64),
+                                    copy_of(low_target, Dtype::f64), reduction);
+        ops->squared_error_backward(low, low_y, low_target, reduction);
+        expect_close(low, values(wide));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,79 @@
+// Results do not depend on the number of threads: the same bits with one and with more.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/ops_helpers.h"
+
+namespace paceline {
+namespace {
+
+class Threads : public OpsTest {
+ protected:
+  // All results of the operations that sum, with the OpenMP and BLAS threads of the last device
+  // that was made.
+  std::vector<std::vector<double>> results(Ops& o, Dtype d) {
+    constexpr std::int64_t rows = 129;
+    constexpr std::int64_t cols = 131;
+    const Shape shape = {rows, cols};
+    streams = 0;
+    const Array x = random(shape, d);
+    const Array dy = random(shape, d);
+    const Array w = random({cols}, Dtype::f32);
+    const Array y = random(shape, d);
+    const Array mean = random({rows}, Dtype::f32);
+    const Array rstd = random({rows}, Dtype::f32);
+    const Array dw = random({cols}, Dtype::f32);
+    const Array db = random({cols}, Dtype::f32);
+    const Array loss = random({1}, Dtype::f32);
+    const Array targets = random_integers({rows}, cols);
+    const Array table = random({200, cols}, Dtype::f32);
+    std::vector<std::vector<double>> all;
+    const auto keep = [&](std::initializer_list<Tensor> tensors) {
+      for (const Tensor& t : tensors) all.push_back(values(t));
+    };
+    o.rms_norm(y, rstd, x, w, 1e-5);
+    keep({y, rstd});
+    o.rms_norm_backward(y, {}, dw, dy, x, w, rstd, true);
+    keep({y, dw});
+    o.layer_norm(y, mean, rstd, x, w, db, 1e-5);
+    keep({y, mean, rstd});
+    o.layer_norm_backward(y, dw, db, dy, x, w, mean, rstd, false);
+    keep({y, dw, db});
+    o.softmax(y, x);
+    o.softmax_backward(dy, dy, y);
+    keep({y, dy});
+    o.cross_entropy(loss, rstd, x, targets);
+    keep({loss, rstd});
+    o.embedding_backward(table, x, targets, true);
+    keep({table});
+    o.weighted_sum_backward(y, dw, rstd, x, w);
+    keep({y, dw});
+    o.squared_error(loss, x, y, Reduction::sum);
+    keep({loss});
+
+    const AttentionShape s{2, 33, 4, 8};
+    Saved saved;
+    const Array qkv = random({2, 33, 3, 4, 8}, d);
+    keep({o.attention(saved, qkv, s)});
+    keep({o.attention_backward(saved, random({2, 33, 32}, d), s)});
+    return all;
+  }
+};
+
+TEST_F(Threads, change_no_bit) {
+  for (const auto* name : {"fp32", "bf16"}) {
+    std::vector<std::vector<std::vector<double>>> all;
+    for (const int count : {1, 2, 3}) {
+      CpuDevice other(memory, count);
+      all.push_back(results(*other.make_ops({.precision = precision_named(name)}),
+                            precision_named(name).compute));
+    }
+    EXPECT_EQ(all[0], all[1]) << name;
+    EXPECT_EQ(all[0], all[2]) << name;
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,135 @@
+#include "model/parameter_store.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/error.h"
+#include "cpu/cpu_device.h"
+#include "model/model_config.h"
+#include "model/transformer.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t memory = std::size_t{1} << 28;
+
+std::vector<ParameterEntry> two_entries() {
+  return {{.views = {{"a", {3, 5}}, {"b", {3, 5}}}, .shape = {6, 5}},
+          {.views = {{"c", {7}}}, .shape = {7}, .uses = 2}};
+}
+
+class ParameterStoreTest : public ::testing::Test {
+ protected:
+  CpuDevice device{memory, 1};
+};
+
+TEST_F(ParameterStoreTest, EntriesAreAlignedTo256BytesInEveryArray) {
+  ParameterStore store(device, precision_named("bf16"), two_entries());
+  store.allocate_gradients();
+  store.allocate_optimizer_state();
+  const AdamWRange r = store.range();
+  for (const Tensor& flat : {r.parameters, r.gradients, r.m, r.v, r.copy}) {
+    EXPECT_EQ(flat.shape, Shape({store.size()}));
+    for (const ParameterEntry& entry : store.entries()) {
+      const auto address =
+          reinterpret_cast<std::uintptr_t>(flat.slice(entry.offset, entry.shape).data);
+      EXPECT_EQ(address % 256, 0U);
+    }
+  }
+  EXPECT_EQ(r.copy.dtype, Dtype::bf16);
+  EXPECT_EQ(r.m.dtype, Dtype::f32);
+}
+
+TEST_F(ParameterStoreTest, PaddingAndAdamStateStartAtZero) {
+  ParameterStore store(device, precision_named("fp32"), two_entries());
+  store.allocate_optimizer_state();
+  const AdamWRange r = store.range();
+  for (const Tensor& flat : {r.parameters, r.m, r.v}) {
+    const auto* x = flat.as<float>();
+    for (std::int64_t i = 30; i < store.entries()[1].offset; ++i) EXPECT_EQ(x[i], 0);
+  }
+}
+
+TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {
+  const ParameterStore store(device, precision_named("fp32"), two_entries());
+  const ParameterEntry& fused = store.entries()[0];
+  const Tensor flat = store.range().parameters;
+  const Tensor a = store.slice(flat, fused, fused.views[0]);
+  const Tensor b = store.slice(flat, fused, fused.views[1]);
+  EXPECT_EQ(b.as<float>(), a.as<float>() + 15);
+  EXPECT_EQ(a.data, store.parameter(0).value.data);
+}
+
+TEST_F(ParameterStoreTest, ViewsMustFillTheirEntry) {
+  EXPECT_THROW(ParameterStore(device, precision_named("fp32"),
+                              {{.views = {{"a", {3, 5}}}, .shape = {6, 5}}}),
+               InternalError);
+}
+
+TEST_F(ParameterStoreTest, ATiedWeightIsReadyAfterItsLastUse) {
+  ParameterStore store(device, precision_named("fp32"), two_entries());
+  for (int step = 0; step < 2; ++step) {
+    store.begin_backward();
+    EXPECT_FALSE(store.parameter(0).accumulate);
+    EXPECT_TRUE(store.gradient_written(0));
+    EXPECT_FALSE(store.parameter(1).accumulate);  // the first use writes
+    EXPECT_FALSE(store.gradient_written(1));
+    EXPECT_TRUE(store.parameter(1).accumulate);  // the second adds
+    EXPECT_TRUE(store.gradient_written(1));
+  }
+}
+
+TEST_F(ParameterStoreTest, WithoutMixedPrecisionGemmsReadTheMasters) {
+  const ParameterStore store(device, precision_named("fp32"), two_entries());
+  EXPECT_EQ(store.parameter(0).compute.data, store.parameter(0).value.data);
+  EXPECT_TRUE(store.range().copy.empty());
+}
+
+TEST_F(ParameterStoreTest, TheLedgerKnowsWhatIsWhat) {
+  ParameterStore store(device, precision_named("bf16"), two_entries());
+  store.allocate_gradients();
+  store.allocate_optimizer_state();
+  const auto n = static_cast<std::size_t>(store.size());
+  EXPECT_EQ(device.ledger().bytes(MemoryKind::parameter), n * (4 + 2));
+  EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), n * 4);
+  EXPECT_EQ(device.ledger().bytes(MemoryKind::optimizer_state), n * 8);
+}
+
+TEST(ModelConfigTest, ParameterCountsOfTheCourse) {
+  const std::vector<std::pair<std::string, std::int64_t>> table = {{"small", 128'625'408},
+                                                                   {"medium", 423'183'360},
+                                                                   {"large", 969'411'840},
+                                                                   {"xl", 1'998'235'200},
+                                                                   {"2.7b", 3'406'809'600}};
+  for (const auto& [name, count] : table) EXPECT_EQ(model_named(name).parameters(), count) << name;
+  EXPECT_EQ(model_named("2.7b").head_dim(), 80);
+  EXPECT_THROW((void)model_named("huge"), UsageError);
+}
+
+TEST(ModelConfigTest, TheStoreHoldsEveryParameterOnce) {
+  const ModelConfig config = model_named("small");
+  std::int64_t count = 0;
+  std::size_t views = 0;
+  for (const ParameterEntry& entry : Transformer::entries(config)) {
+    count += entry.shape.numel();
+    views += entry.views.size();
+  }
+  EXPECT_EQ(count, config.parameters());
+  EXPECT_EQ(views, static_cast<std::size_t>(9 * config.layers + 3));
+}
+
+TEST(ModelConfigTest, BadDimensionsNameTheOption) {
+  ModelConfig config = model_named("tiny");
+  EXPECT_NO_THROW(check_model(config));
+  config.heads = 3;
+  EXPECT_THROW(check_model(config), UsageError);
+  config.heads = 64;  // head dimension 1 is odd
+  EXPECT_THROW(check_model(config), UsageError);
+  config = model_named("tiny");
+  config.layers = 0;
+  EXPECT_THROW(check_model(config), UsageError);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,481 @@
+#include "record/result_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/error.h"
+#include "record/case_file.h"
+#include "records.h"
+#include "temp_folder.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using Existing = ResultFile::Existing;
+
+class ResultFileTest : public testing::Test {
+ protected:
+  [[nodiscard]] fs::path root() const { return temp_.path(); }
+  [[nodiscard]] fs::path path() const { return root() / "F.h5"; }
+  [[nodiscard]] fs::path folder() const { return root() / "F.h5.cases"; }
+
+  // A finished F.h5 of these records.
+  void make_file(const std::vector<CaseRecord>& records, bool complete = true) const {
+    ResultFile file(path(), Existing::replace);
+    std::vector<std::string> ids;
+    for (const CaseRecord& record : records) {
+      file.write(record, make_run());
+      ids.push_back(record.id);
+    }
+    file.merge(ids, complete);
+  }
+  [[nodiscard]] std::vector<std::string> case_names() const {
+    return open_result_file(path()).group("cases").names();
+  }
+  [[nodiscard]] std::vector<std::int64_t> contexts() const {
+    return values<std::int64_t>(read_summary(path()), "context");
+  }
+
+ private:
+  TempFolder temp_;
+};
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(no UsageError)";
+}
+
+CaseRecord rich_record() {
+  CaseRecord record = make_record(128, {});
+  record.factors.set("lr", 0.001);
+  record.factors.set("deterministic", true);
+  record.samples = {{"forward", {{7, 8}, {9, 10}}, {{1, 2, 3}, {4, 5, 6}}},
+                    {"step", {{}, {}}, {{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}}};
+  record.tables = {{"memory",
+                    {{"mark", "", std::vector<std::string>{"after init"}},
+                     {"bytes", "bytes", std::vector<std::int64_t>{12}}}},
+                   {"memory/blocks", {{"scope", "", std::vector<std::string>{"a", "b"}}}}};
+  record.summary = {{"tokens_per_s", "1/s", std::vector<double>{10.5}}};
+  return record;
+}
+
+TEST_F(ResultFileTest, ACaseFileIsSchema1) {
+  setenv("SLURM_JOB_ID", "4711", 1);
+  setenv("SLURM_ARRAY_TASK_ID", "3", 1);
+  unsetenv("SLURM_RESTART_COUNT");
+  const CaseRecord record = rich_record();
+  ResultFile results(path(), Existing::refuse);
+  results.write(record, make_run(2));
+  unsetenv("SLURM_JOB_ID");
+  unsetenv("SLURM_ARRAY_TASK_ID");
+
+  const hdf5::File file = open_result_file(folder() / (record.id + ".h5"));
+  EXPECT_EQ(file.text_attribute("schema"), "paceline");
+  EXPECT_EQ(file.attribute("schema_version"), hdf5::Attribute(std::int64_t{1}));
+  EXPECT_EQ(file.text_attribute("software"), "paceline");
+  EXPECT_EQ(file.text_attribute("software_version"), software_version());
+  EXPECT_EQ(file.text_attribute("created").size(), 20U);
+  EXPECT_EQ(file.text_attribute("command"), "paceline model --size small");
+  EXPECT_EQ(file.text_attribute("experiment"), "model");
+  EXPECT_EQ(file.attribute("complete"), hdf5::Attribute(false));
+  EXPECT_EQ(file.group("environment").text_attribute("NCCL_DEBUG"), "INFO");
+  EXPECT_EQ(file.dataset("ranks/rank").read<std::int64_t>(), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(file.dataset("ranks/device").read_strings().at(1), "Some CPU");
+  EXPECT_TRUE(file.has("ranks/gpu_uuid"));
+  EXPECT_TRUE(file.has("ranks/pci_bus_id"));
+
+  const hdf5::Group c = file.group("cases/" + record.id);
+  EXPECT_EQ(c.attribute("size"), hdf5::Attribute("small"));
+  EXPECT_EQ(c.attribute("context"), hdf5::Attribute(std::int64_t{128}));
+  EXPECT_EQ(c.attribute("lr"), hdf5::Attribute(0.001));
+  EXPECT_EQ(c.attribute("deterministic"), hdf5::Attribute(true));
+  EXPECT_EQ(c.text_attribute("status"), "ok");
+  EXPECT_EQ(c.text_attribute("stop_reason"), "steps");
+  EXPECT_EQ(c.text_attribute("slurm_job_id"), "4711");
+  EXPECT_EQ(c.text_attribute("array_task"), "3");
+  EXPECT_FALSE(c.has_attribute("restart"));
+  EXPECT_EQ(c.dataset("samples/forward").dims(), (hdf5::Dims{2, 3}));
+  EXPECT_EQ(c.dataset("samples/forward").read<double>(), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(c.dataset("samples/forward").text_attribute("unit"), "s");
+  EXPECT_EQ(c.dataset("samples_warmup/forward").dims(), (hdf5::Dims{2, 2}));
+  EXPECT_EQ(c.dataset("samples_warmup/step").dims(), (hdf5::Dims{2, 0}));
+  EXPECT_EQ(c.group("samples").text_attribute("headline"), "step");
+  EXPECT_EQ(c.dataset("memory/bytes").text_attribute("unit"), "bytes");
+  EXPECT_EQ(c.dataset("memory/blocks/scope").read_strings(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(file.dataset("summary/step_median_s").read<double>(), std::vector<double>{0.5});
+  EXPECT_EQ(file.dataset("summary/tokens_per_s").text_attribute("unit"), "1/s");
+
+  const Case factors = read_factors(c);
+  EXPECT_EQ(factors.factors().size(), 4U);  // those of the record and nothing else
+  EXPECT_TRUE(results.has(record.id, record.factors));
+}
+
+TEST_F(ResultFileTest, MergeMakesOneFileAndRemovesTheFolder) {
+  ResultFile results(path(), Existing::refuse);
+  const std::vector<CaseRecord> records = {make_record(512, {3}), make_record(128, {1}),
+                                           make_oom(256)};
+  for (const CaseRecord& record : records) results.write(record, make_run());
+  EXPECT_FALSE(fs::exists(path()));
+  results.merge({records[1].id, records[2].id, records[0].id}, true);
+
+  EXPECT_FALSE(fs::exists(folder()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root()), {}), 1);
+  EXPECT_EQ(case_names(), (std::vector<std::string>{records[1].id, records[2].id, records[0].id}));
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256, 512}));
+  const auto summary = read_summary(path());
+  EXPECT_EQ(values<std::string>(summary, "status"), (std::vector<std::string>{"ok", "oom", "ok"}));
+  EXPECT_EQ(values<double>(summary, "step_median_s").at(0), 1);
+  EXPECT_TRUE(std::isnan(values<double>(summary, "step_median_s").at(1)));
+  EXPECT_EQ(values<double>(summary, "slowest_rank").at(2), 0);
+  EXPECT_EQ(find_column(summary, "step_median_s")->unit, "s");
+  const hdf5::File file = open_result_file(path());
+  EXPECT_EQ(file.attribute("complete"), hdf5::Attribute(true));
+  EXPECT_EQ(file.text_attribute("experiment"), "model");
+  EXPECT_EQ(file.group("environment").text_attribute("mpi"), "Open MPI 4.1.4");
+  EXPECT_EQ(file.group("cases/" + records[0].id).dataset("samples/step").read<double>(),
+            std::vector<double>{3});
+}
+
+TEST_F(ResultFileTest, CasesThatAreNotAskedForComeLastByName) {
+  ResultFile results(path(), Existing::refuse);
+  const CaseRecord a = make_record(1, {1});
+  const CaseRecord b = make_record(2, {1});
+  const CaseRecord c = make_record(3, {1});
+  for (const CaseRecord* record : {&c, &b, &a}) results.write(*record, make_run());
+  results.merge({c.id, "not-there"}, false);
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{3, 1, 2}));
+  EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
+}
+
+TEST_F(ResultFileTest, TheNewestCaseDescribesTheRun) {
+  ResultFile results(path(), Existing::refuse);
+  const CaseRecord a = make_record(1, {1});
+  const CaseRecord b = make_record(2, {1});
+  RunInfo run = make_run();
+  run.command = "older";
+  results.write(b, run);
+  usleep(20'000);  // file times have a grain
+  run.command = "newer";
+  results.write(a, run);
+  results.merge({a.id, b.id}, true);
+  EXPECT_EQ(open_result_file(path()).text_attribute("command"), "newer");
+}
+
+TEST_F(ResultFileTest, NothingToMergeLeavesNothing) {
+  {
+    ResultFile results(root() / "runs" / "deep" / "F.h5", Existing::refuse);
+    results.merge({"a"}, false);
+  }
+  EXPECT_TRUE(fs::is_empty(root()));
+  { const ResultFile results(path(), Existing::refuse); }
+  EXPECT_TRUE(fs::is_empty(root()));
+}
+
+TEST_F(ResultFileTest, RefusesAFileThatExists) {
+  make_file({make_record(128, {1})});
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::refuse); }),
+            "--output " + path().string() +
+                " exists: give --resume to keep its finished cases, --force to replace it, or name "
+                "another file");
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResultFileTest, RefusesFinishedCasesOfACrashedRun) {
+  {
+    ResultFile crashed(path(), Existing::refuse);
+    crashed.write(make_record(128, {1}), make_run());
+  }
+  const std::string message = message_of([&] { ResultFile(path(), Existing::refuse); });
+  EXPECT_NE(message.find("--resume"), std::string::npos) << message;
+  EXPECT_NE(message.find("--force"), std::string::npos) << message;
+  EXPECT_NE(message.find("paceline merge"), std::string::npos) << message;
+  EXPECT_EQ(case_files(folder()).size(), 1U);  // and harms nothing
+}
+
+TEST_F(ResultFileTest, ReplaceDropsWhatWasThere) {
+  make_file({make_record(128, {1})});
+  fs::create_directories(folder());
+  std::ofstream(folder() / "left.h5") << "x";
+  ResultFile results(path(), Existing::replace);
+  EXPECT_FALSE(fs::exists(path()));
+  EXPECT_TRUE(case_files(folder()).empty());
+  const CaseRecord record = make_record(256, {1});
+  results.write(record, make_run());
+  results.merge({record.id}, true);
+  EXPECT_EQ(contexts(), std::vector<std::int64_t>{256});
+}
+
+TEST_F(ResultFileTest, ResumeSplitsAndMergesWithoutLoss) {
+  const CaseRecord a = rich_record();
+  const CaseRecord b = make_oom(256);
+  make_file({a, b}, false);
+  const std::string created =
+      open_result_file(path()).group("cases/" + a.id).text_attribute("created");
+  {
+    ResultFile results(path(), Existing::resume);
+    EXPECT_TRUE(fs::exists(path()));  // until the merge replaces it
+    EXPECT_TRUE(results.has(a.id, a.factors));
+    EXPECT_TRUE(results.has(b.id, b.factors));
+    const CaseRecord c = make_record(512, {3, 4});
+    EXPECT_FALSE(results.has(c.id, c.factors));
+    results.write(c, make_run());
+    results.merge({a.id, b.id, c.id}, true);
+  }
+  const hdf5::File file = open_result_file(path());
+  EXPECT_EQ(file.group("cases").names().size(), 3U);
+  const hdf5::Group of_a = file.group("cases/" + a.id);
+  EXPECT_EQ(of_a.text_attribute("created"), created);
+  EXPECT_EQ(of_a.dataset("samples/forward").read<double>(),
+            (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(of_a.dataset("memory/blocks/scope").read_strings(),
+            (std::vector<std::string>{"a", "b"}));
+  const auto summary = read_summary(path());
+  EXPECT_EQ(values<std::int64_t>(summary, "context"), (std::vector<std::int64_t>{128, 256, 512}));
+  EXPECT_EQ(values<double>(summary, "tokens_per_s").at(0), 10.5);
+  EXPECT_TRUE(std::isnan(values<double>(summary, "tokens_per_s").at(1)));
+  EXPECT_EQ(values<double>(summary, "step_median_s").at(2), 3.5);
+  EXPECT_EQ(find_column(summary, "tokens_per_s")->unit, "1/s");
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResultFileTest, ResumeMatchesByEveryFactor) {
+  const CaseRecord record = rich_record();
+  make_file({record});
+  const ResultFile results(path(), Existing::resume);
+  EXPECT_TRUE(results.has(record.id, record.factors));
+  Case reordered;  // the order of factors does not matter
+  reordered.set("deterministic", true);
+  reordered.set("lr", 0.001);
+  reordered.set("context", std::int64_t{128});
+  reordered.set("size", std::string("small"));
+  EXPECT_TRUE(results.has(record.id, reordered));
+  Case other = record.factors;
+  other.set("lr", 0.002);
+  EXPECT_FALSE(results.has(record.id, other));
+  other = record.factors;
+  other.set("eps", 1e-8);
+  EXPECT_FALSE(results.has(record.id, other));
+  other = {};
+  other.set("size", std::string("small"));
+  EXPECT_FALSE(results.has(record.id, other));
+  EXPECT_FALSE(results.has("another", record.factors));
+}
+
+TEST_F(ResultFileTest, ResumeMeasuresAnewWhatCannotBeRead) {
+  const CaseRecord record = make_record(128, {1});
+  fs::create_directories(folder());
+  std::ofstream(folder() / (record.id + ".h5")) << "torn";
+  ResultFile results(path(), Existing::resume);
+  EXPECT_FALSE(results.has(record.id, record.factors));
+  results.write(record, make_run());
+  EXPECT_TRUE(results.has(record.id, record.factors));
+  results.merge({record.id}, true);
+  EXPECT_EQ(contexts().size(), 1U);
+}
+
+TEST_F(ResultFileTest, ResumeRefusesAFileThatIsNotOurs) {
+  std::ofstream(path()) << "no results";
+  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume); }).find("cannot read"),
+            std::string::npos);
+  {
+    hdf5::File other = hdf5::File::create(path());
+    other.close();
+  }
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+            path().string() + " is not a file of paceline's results");
+  {
+    hdf5::File newer = hdf5::File::create(path());
+    newer.set_attribute("schema", std::string("paceline"));
+    newer.set_attribute("schema_version", std::int64_t{2});
+    newer.close();
+  }
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+            path().string() + " is not of schema 1, which this version reads");
+  EXPECT_TRUE(fs::exists(path()));
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResultFileTest, NewerCasesWinOverThoseOfTheFile) {
+  const CaseRecord old_record = make_record(128, {1});
+  make_file({old_record, make_record(256, {1})});
+  {
+    ResultFile crashed(path(), Existing::resume);
+    crashed.write(make_record(128, {7}), make_run());
+  }
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256}));
+  EXPECT_EQ(values<double>(read_summary(path()), "step_median_s"), (std::vector<double>{7, 1}));
+}
+
+TEST_F(ResultFileTest, MergeAfterACrashKeepsWhatWasNotSplitYet) {
+  make_file({make_record(128, {1}), make_record(256, {2})});
+  // A resuming run that was killed when it had a new case and one of those of the file.
+  const CaseRecord fresh = make_record(512, {3});
+  {
+    ResultFile crashed(path(), Existing::resume);
+    crashed.write(fresh, make_run());
+  }
+  ASSERT_EQ(case_files(folder()).size(), 3U);
+  fs::remove(folder() / (make_record(256, {2}).id + ".h5"));
+  std::ofstream(folder() / "half.h5.tmp") << "x";
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256, 512}));
+  EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResultFileTest, MergeAfterACrashNeedsACase) {
+  EXPECT_EQ(message_of([&] { merge_after_crash(path()); }),
+            folder().string() + " holds no finished case: there is nothing to merge");
+  make_file({make_record(128, {1})});
+  EXPECT_EQ(
+      message_of([&] { merge_after_crash(path()); }),
+      folder().string() + " holds no finished case: there is nothing to merge, the file is whole");
+  EXPECT_FALSE(fs::exists(folder()));
+  EXPECT_THROW(merge_after_crash(root() / "F.txt"), UsageError);
+}
+
+TEST_F(ResultFileTest, TheNameMustEndInH5) {
+  EXPECT_EQ(message_of([&] { ResultFile(root() / "F.hdf", Existing::refuse); }),
+            "--output " + (root() / "F.hdf").string() + ": the name must end in .h5");
+  EXPECT_THROW(ResultFile(root() / ".h5", Existing::refuse), UsageError);
+  EXPECT_THROW(ResultFile("", Existing::refuse), UsageError);
+  fs::create_directories(root() / "dir.h5");
+  EXPECT_THROW(ResultFile(root() / "dir.h5", Existing::replace), UsageError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root()), {}), 1);
+}
+
+TEST_F(ResultFileTest, APlaceThatCannotBeWrittenIsNamedAndLeftAlone) {
+  std::ofstream(root() / "file") << "x";
+  const std::string message =
+      message_of([&] { ResultFile(root() / "file" / "deep" / "F.h5", Existing::refuse); });
+  EXPECT_NE(message.find("--output " + (root() / "file" / "deep" / "F.h5").string()),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(std::distance(fs::directory_iterator(root()), {}), 1);
+}
+
+TEST_F(ResultFileTest, AStoppedCaseIsNeverWritten) {
+  ResultFile results(path(), Existing::refuse);
+  CaseRecord record = make_record(128, {1});
+  record.status = Status::stopped;
+  EXPECT_THROW(results.write(record, make_run()), InternalError);
+}
+
+TEST_F(ResultFileTest, RaggedSamplesLeaveNoFile) {
+  ResultFile results(path(), Existing::refuse);
+  CaseRecord record = make_record(128, {1});
+  record.samples[0].measured = {{1, 2}, {1}};
+  EXPECT_THROW(results.write(record, make_run()), InternalError);
+  record.samples[0].measured = {{1}};
+  record.tables = {
+      {"memory", {{"a", "", std::vector<double>{1, 2}}, {"b", "", std::vector<double>{1}}}}};
+  EXPECT_THROW(results.write(record, make_run()), InternalError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1);  // the lock
+}
+
+// Runs `work` in a child whose files cannot grow beyond `bytes`, as on a full disk; true when it
+// threw StoppedError.
+bool stopped_on_full_disk(std::size_t bytes, const std::function<void()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      work();
+    } catch (const StoppedError&) {
+      _exit(1);
+    } catch (...) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+TEST_F(ResultFileTest, AFullDiskStopsTheRunAndLeavesNothingHalfWritten) {
+  const CaseRecord small = make_record(128, {1});
+  const CaseRecord large = make_record(256, std::vector<double>(100'000, 1.0));
+  EXPECT_TRUE(stopped_on_full_disk(200'000, [&] {
+    ResultFile results(path(), Existing::refuse);
+    results.write(small, make_run());
+    results.write(large, make_run());
+  }));
+  EXPECT_EQ(case_files(folder()).size(), 1U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 2);  // with the lock
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), std::vector<std::int64_t>{128});
+}
+
+TEST_F(ResultFileTest, AFullDiskAtTheMergeKeepsTheCases) {
+  const auto seconds = std::vector<double>(10'000, 1.0);
+  EXPECT_TRUE(stopped_on_full_disk(200'000, [&] {
+    ResultFile results(path(), Existing::refuse);
+    for (int i = 0; i < 3; ++i) results.write(make_record(i, seconds), make_run());
+    results.merge({}, true);
+  }));
+  EXPECT_FALSE(fs::exists(path()));
+  EXPECT_EQ(case_files(folder()).size(), 3U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 4);
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{0, 1, 2}));
+}
+
+TEST_F(ResultFileTest, ASecondRunWaitsForADyingOne) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ResultFile results(path(), Existing::refuse);
+    results.write(make_record(128, {1}), make_run());
+    pause();
+  }
+  while (case_files(folder()).empty()) usleep(1000);
+  const pid_t killer = fork();
+  if (killer == 0) {
+    usleep(300'000);
+    kill(child, SIGKILL);
+    _exit(0);
+  }
+  const ResultFile results(path(), Existing::resume);
+  EXPECT_EQ(case_files(folder()).size(), 1U);
+  waitpid(child, nullptr, 0);
+  waitpid(killer, nullptr, 0);
+}
+
+TEST_F(ResultFileTest, SummaryRefusesWhatIsNoResultFile) {
+  EXPECT_THROW((void)read_summary(path()), UsageError);
+  {
+    hdf5::File file = hdf5::File::create(path());
+    file.set_attribute("schema", std::string("paceline"));
+    file.set_attribute("schema_version", std::int64_t{1});
+    file.close();
+  }
+  EXPECT_THROW((void)read_summary(path()), UsageError);
+  {
+    hdf5::File file = hdf5::File::create(path());
+    file.set_attribute("schema", std::string("paceline"));
+    file.set_attribute("schema_version", std::int64_t{1});
+    const hdf5::Group summary = file.make_group("summary");
+    summary.write("a", std::vector<double>{1, 2});
+    summary.write("b", std::vector<double>{1});
+    file.close();
+  }
+  EXPECT_THROW((void)read_summary(path()), UsageError);
+}
+
+}  // namespace
+}  // namespace paceline

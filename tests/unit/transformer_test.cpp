@@ -1,0 +1,249 @@
+#include "model/transformer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "cpu/cpu_device.h"
+#include "model/batch.h"
+#include "model/optimizer.h"
+#include "model/weights_file.h"
+#include "parallel/no_sync.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t memory = std::size_t{1} << 30;
+
+// Notes the hooks in the order in which they are called.
+class Recorder final : public ParameterSync {
+ public:
+  void before_use(ParameterId p) override { used.push_back(p); }
+  void ready(ParameterId p) override { finished.push_back(p); }
+
+  std::vector<ParameterId> used;
+  std::vector<ParameterId> finished;
+};
+
+// A small model with everything a step needs.
+struct Trainer {
+  explicit Trainer(const std::string& precision, int threads = 1)
+      : device(memory, threads),
+        ops(device.make_ops({.precision = precision_named(precision)})),
+        model(device, config(), precision_named(precision)),
+        state(StepState::create(device, 2, 7, precision_named(precision).loss,
+                                precision_named(precision).loss_scaling, 1e-3)),
+        adamw(model.store(), AdamWConfig{}) {
+    initialise_weights(device, *ops, model.store(), 3);
+    const Batch batch = random_batch({.rows = 2, .context = 7, .vocab = 31}, 5);
+    device.to_device(state.tokens, batch.tokens.data());
+    device.to_device(state.targets, batch.targets.data());
+  }
+
+  static ModelConfig config() {
+    return {.vocab = 31, .context = 7, .d_model = 12, .d_ff = 20, .layers = 3, .heads = 2};
+  }
+  void forward(const ForwardOptions& options = {}) { model.forward(*ops, state, sync, options); }
+  void backward() {
+    model.store().allocate_gradients();
+    model.backward(*ops, state, sync);
+  }
+  template <class T>
+  std::vector<T> values(const Tensor& x) {
+    std::vector<T> host(static_cast<std::size_t>(x.numel()));
+    device.to_host(host.data(), x);
+    return host;
+  }
+  double loss() { return values<double>(state.loss)[0]; }
+
+  CpuDevice device;
+  std::unique_ptr<Ops> ops;
+  Transformer model;
+  StepState state;
+  AdamW adamw;
+  Recorder sync;
+};
+
+TEST(TransformerTest, GradientsBecomeReadyInTheStoresOrderEachOnce) {
+  Trainer t("fp32");
+  t.forward();
+  EXPECT_TRUE(t.sync.finished.empty());
+  t.backward();
+  std::vector<ParameterId> all(t.model.store().entries().size());
+  std::iota(all.begin(), all.end(), ParameterId{0});
+  EXPECT_EQ(t.sync.finished, all);
+  EXPECT_EQ(t.model.store().entries().front().views.front().name, "lm_head.weight");
+  EXPECT_EQ(t.model.store().entries().back().views.front().name, "token_embeddings.weight");
+}
+
+TEST(TransformerTest, ForwardAnnouncesEveryParameterBeforeItsUse) {
+  Trainer t("fp32");
+  t.forward();
+  std::vector<ParameterId> used = t.sync.used;
+  EXPECT_EQ(used.front(), t.model.store().entries().size() - 1);  // the embedding
+  std::sort(used.begin(), used.end());
+  std::vector<ParameterId> all(t.model.store().entries().size());
+  std::iota(all.begin(), all.end(), ParameterId{0});
+  EXPECT_EQ(used, all);
+}
+
+TEST(TransformerTest, EveryGradientEqualsFiniteDifferencesInFloat64) {
+  Trainer t("fp64");
+  t.forward();
+  t.backward();
+  const AdamWRange range = t.model.store().range();
+  const auto gradients = t.values<double>(range.gradients);
+  auto* parameters = range.parameters.as<double>();
+  for (const ParameterEntry& entry : t.model.store().entries()) {
+    for (const ParameterView& view : entry.views) {
+      const std::int64_t n = view.shape.numel();
+      for (const std::int64_t k : {std::int64_t{0}, n / 3, n - 1}) {
+        const auto i = static_cast<std::size_t>(entry.offset + view.offset + k);
+        constexpr double h = 1e-5;
+        const double kept = parameters[i];
+        parameters[i] = kept + h;
+        t.forward({.keep = false});
+        const double above = t.loss();
+        parameters[i] = kept - h;
+        t.forward({.keep = false});
+        const double below = t.loss();
+        parameters[i] = kept;
+        EXPECT_NEAR(gradients[i], (above - below) / (2 * h), 1e-8) << view.name << " " << k;
+      }
+    }
+  }
+}
+
+TEST(TransformerTest, RecomputationChangesNoBit) {
+  Trainer plain("fp32");
+  plain.forward();
+  plain.backward();
+  const auto want = plain.values<float>(plain.model.store().range().gradients);
+  for (const int every : {1, 2, 3, 5}) {
+    Trainer t("fp32");
+    t.forward({.recompute = every});
+    t.backward();
+    EXPECT_EQ(t.values<float>(t.model.store().range().gradients), want) << every;
+    EXPECT_EQ(t.sync.finished, plain.sync.finished);
+  }
+}
+
+TEST(TransformerTest, RecomputationKeepsLess) {
+  const auto kept = [](int every) {
+    Trainer t("fp32");
+    const std::size_t before = t.device.ledger().bytes(MemoryKind::activation);
+    t.forward({.recompute = every});
+    return t.device.ledger().bytes(MemoryKind::activation) - before;
+  };
+  EXPECT_LT(kept(1), kept(0) / 2);
+  EXPECT_LT(kept(3), kept(1));
+}
+
+TEST(TransformerTest, InferenceKeepsNothingAndComputesTheSame) {
+  Trainer t("fp64");
+  t.forward();
+  const double loss = t.loss();
+  EXPECT_GT(t.device.ledger().bytes(MemoryKind::activation), 0U);
+  t.forward({.keep = false});
+  EXPECT_EQ(t.loss(), loss);
+  EXPECT_EQ(t.device.ledger().bytes(MemoryKind::activation), 0U);
+}
+
+TEST(TransformerTest, BackwardReleasesEveryActivation) {
+  Trainer t("bf16");
+  t.forward();
+  t.backward();
+  EXPECT_EQ(t.device.ledger().bytes(MemoryKind::activation), 0U);
+}
+
+TEST(TransformerTest, SecondStepWritesGradientsAnew) {
+  Trainer t("fp32");
+  t.forward();
+  t.backward();
+  const auto first = t.values<float>(t.model.store().range().gradients);
+  t.forward();
+  t.backward();
+  EXPECT_EQ(t.values<float>(t.model.store().range().gradients), first);
+}
+
+TEST(TransformerTest, HeldStepChangesNothing) {
+  Trainer t("fp32");
+  t.state.set(t.device, StepScalar::hold, 1);
+  t.forward();
+  t.backward();
+  const auto before = t.values<float>(t.model.store().range().parameters);
+  t.adamw.step(*t.ops, t.state);
+  EXPECT_EQ(t.values<float>(t.model.store().range().parameters), before);
+  EXPECT_EQ(t.state.get(t.device, StepScalar::step), 0);
+  t.state.set(t.device, StepScalar::hold, 0);
+  t.adamw.step(*t.ops, t.state);
+  EXPECT_NE(t.values<float>(t.model.store().range().parameters), before);
+  EXPECT_EQ(t.state.get(t.device, StepScalar::step), 1);
+}
+
+TEST(TransformerTest, Fp16SkipsAStepThatOverflowsAndHalvesTheScale) {
+  Trainer t("fp16");
+  EXPECT_EQ(t.state.get(t.device, StepScalar::loss_scale), 65536);
+  t.state.set(t.device, StepScalar::loss_scale, 1e30);
+  t.forward();
+  t.backward();
+  const auto before = t.values<float>(t.model.store().range().parameters);
+  t.adamw.step(*t.ops, t.state);
+  EXPECT_EQ(t.values<float>(t.model.store().range().parameters), before);
+  EXPECT_EQ(t.state.get(t.device, StepScalar::loss_scale), 5e29);
+  t.state.set(t.device, StepScalar::loss_scale, 1024);
+  t.forward();
+  t.backward();
+  t.adamw.step(*t.ops, t.state);
+  EXPECT_NE(t.values<float>(t.model.store().range().parameters), before);
+}
+
+TEST(InitialisationTest, IsTheCoursesTruncatedNormal) {
+  Trainer t("fp32");
+  const ParameterStore& store = t.model.store();
+  for (const ParameterEntry& entry : store.entries()) {
+    for (const ParameterView& view : entry.views) {
+      const auto x = t.values<float>(store.slice(store.range().parameters, entry, view));
+      if (view.shape.rank() == 1) {
+        EXPECT_EQ(x, std::vector<float>(x.size(), 1.0F)) << view.name;
+        continue;
+      }
+      const bool embedding = view.name == "token_embeddings.weight";
+      const double sum = static_cast<double>(view.shape[0] + view.shape[1]);
+      const double std = embedding ? 1 : std::sqrt(2 / sum);
+      double squares = 0;
+      for (const float v : x) {
+        EXPECT_LE(std::abs(v), 3 * std * 1.000001);
+        squares += static_cast<double>(v) * v;
+      }
+      EXPECT_NEAR(std::sqrt(squares / static_cast<double>(x.size())), std, 0.2 * std) << view.name;
+    }
+  }
+}
+
+TEST(InitialisationTest, DoesNotDependOnThreadsOrPrecision) {
+  Trainer one("fp32", 1);
+  Trainer two("bf16", 2);
+  EXPECT_EQ(one.values<float>(one.model.store().range().parameters),
+            two.values<float>(two.model.store().range().parameters));
+}
+
+TEST(BatchTest, RowsDoNotDependOnTheSplitOverRanks) {
+  const Batch whole = random_batch({.rows = 6, .context = 5, .vocab = 100}, 1);
+  const Batch part = random_batch({.first_row = 4, .rows = 2, .context = 5, .vocab = 100}, 1);
+  EXPECT_TRUE(std::equal(part.tokens.begin(), part.tokens.end(), whole.tokens.begin() + 20));
+  EXPECT_TRUE(std::equal(part.targets.begin(), part.targets.end(), whole.targets.begin() + 20));
+  for (std::size_t i = 0; i + 1 < 5; ++i) EXPECT_EQ(whole.targets[i], whole.tokens[i + 1]);
+  EXPECT_NE(whole.tokens, random_batch({.rows = 6, .context = 5, .vocab = 100}, 2).tokens);
+  for (const std::int32_t token : whole.tokens) {
+    EXPECT_GE(token, 0);
+    EXPECT_LT(token, 100);
+  }
+}
+
+}  // namespace
+}  // namespace paceline

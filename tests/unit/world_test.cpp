@@ -1,0 +1,62 @@
+#include "core/world.h"
+
+#include <gtest/gtest.h>
+
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+Error error_of(World& world, const std::function<void()>& work) {
+  try {
+    collectively(world, work);
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ExitCode::done, ""};
+}
+
+TEST(CollectivelyTest, ReturnsWhenNoRankThrows) {
+  ThreadWorld::run(3,
+                   [](World& world) { EXPECT_EQ(error_of(world, [] {}).code(), ExitCode::done); });
+}
+
+TEST(CollectivelyTest, OneRanksErrorIsEveryRanksAndNamesIt) {
+  ThreadWorld::run(3, [](World& world) {
+    const Error error = error_of(world, [&] {
+      if (world.rank() == 2) throw EnvironmentError("no GPU");
+    });
+    EXPECT_EQ(error.code(), ExitCode::environment);
+    EXPECT_STREQ(error.what(), "no GPU (rank 2)");
+  });
+}
+
+TEST(CollectivelyTest, TheWorstErrorWins) {
+  ThreadWorld::run(4, [](World& world) {
+    const Error error = error_of(world, [&] {
+      if (world.rank() == 0) throw UsageError("small");
+      if (world.rank() == 3) throw StoppedError("large");
+    });
+    EXPECT_EQ(error.code(), ExitCode::stopped);
+    EXPECT_STREQ(error.what(), "large (rank 3)");
+  });
+}
+
+TEST(CollectivelyTest, WhatAllRanksSayIsSaidOnce) {
+  ThreadWorld::run(2, [](World& world) {
+    const Error error = error_of(world, [] { throw UsageError("--size: no"); });
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "--size: no");
+  });
+}
+
+TEST(StatusTest, NamesGoBothWays) {
+  for (const Status s :
+       {Status::ok, Status::skipped, Status::oom, Status::mismatch, Status::stopped}) {
+    EXPECT_EQ(status_named(name_of(s)), s);
+  }
+  EXPECT_THROW((void)status_named("fine"), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline
