@@ -15,6 +15,10 @@ endif
 
 .PHONY: all test unit-test python-test asan bench lint lint-format lint-python format demo deps \
   install clean FORCE
+# make V=1 shows whole commands.
+Q := $(if $(V),,@)
+say = @printf '  %-5s %s\n' $(1) $(2)
+
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -54,7 +58,8 @@ $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
 
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
 
 # The version that every file of results names: the commit, and whether the tree had changes.
 $(BUILD)/version.h: FORCE
@@ -68,24 +73,29 @@ $(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: $(
 $(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: INCLUDES += -I$(BUILD)
 
 $(BUILD)/paceline: $(BUILD)/obj/src/main.o $(LIB_OBJECTS)
-	$(CXX) -fopenmp -pthread $^ $(LIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $^ $(LIBS) -o $@
 
 $(BUILD)/unit_tests: $(UNIT_OBJECTS) $(LIB_OBJECTS)
-	$(CXX) -fopenmp -pthread $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
 $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
-	$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
 
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
-ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o)
 
 $(BUILD)/asan/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_ALL) -O1 -g1 $(ASAN) -MMD -MP -c $< -o $@
+	$(call say,ASAN,$<)
+	$(Q)$(CXX) $(CXXFLAGS_ALL) -O1 -g1 $(ASAN) -MMD -MP -c $< -o $@
 
 $(BUILD)/unit_tests_asan: $(ASAN_OBJECTS)
-	$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
 asan: $(BUILD)/unit_tests_asan
 	ASAN_OPTIONS=detect_leaks=0 $<
@@ -122,8 +132,10 @@ lint-python: $(PYTHON)
 $(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)
-	clang-tidy-16 --quiet $< -- $(filter-out -Wno-restrict,$(CXXFLAGS_ALL)) -I$(BUILD) \
-	  $(GTEST_CFLAGS) $(BENCHMARK_CFLAGS) && touch $@
+	$(call say,TIDY,$<)
+	$(Q)clang-tidy-16 --quiet $< -- $(filter-out -Wno-restrict,$(CXXFLAGS_ALL)) -I$(BUILD) \
+	  $(GTEST_CFLAGS) $(BENCHMARK_CFLAGS) 2> $@.log || { cat $@.log; exit 1; }
+	@touch $@
 
 format:
 	clang-format-16 -i $(ALL_SOURCES) $(HEADERS)

@@ -52,6 +52,12 @@ double bytes_of(const std::vector<Operand>& operands) {
   return sum;
 }
 
+double touched_bytes(const std::vector<Operand>& operands) {
+  double sum = 0;
+  for (const Operand& o : operands) sum += o.touched * bytes_of(o);
+  return sum;
+}
+
 double least_traffic(const std::vector<Operand>& operands) {
   double sum = 0;
   for (const Operand& o : operands) {

@@ -21,6 +21,8 @@ struct Operand {
 };
 
 [[nodiscard]] double bytes_of(const std::vector<Operand>& operands);
+// Of these, what the operation reads or writes: what a cache would have to hold.
+[[nodiscard]] double touched_bytes(const std::vector<Operand>& operands);
 
 // Each input is read once and each output written once: what any implementation must move.
 [[nodiscard]] double least_traffic(const std::vector<Operand>& operands);

@@ -72,16 +72,19 @@ void Suite::forget_inputs() {
   device_.trim();
 }
 
-// Half of the memory at most: the operation's workspace needs some.
+// As many as the rotation wants, while all fit into a bound and leave half of the memory to the
+// operation's workspace.
 std::int64_t Suite::sets_of(const Operation& operation) const {
-  const double one = bytes_of(operation.operands);
-  const double most = static_cast<double>(device_.info().memory_bytes) / 2;
-  const double wanted = std::ceil(static_cast<double>(rotation_bytes_) / one);
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(wanted, most / one)));
+  constexpr double bound = std::size_t{1} << 30;
+  const double wanted =
+      std::ceil(static_cast<double>(rotation_bytes_) / touched_bytes(operation.operands));
+  const double most = std::min(bound, static_cast<double>(device_.info().memory_bytes) / 2);
+  const double fitting = std::floor(most / bytes_of(operation.operands));
+  return static_cast<std::int64_t>(std::max(1.0, std::min(wanted, fitting)));
 }
 
-// A share can pass 1 by a little: a copy also reads what it overwrites, which an operation that
-// writes less, or in place, does not.
+// copy_share reaches 1.5 where a processor reads each line before it writes it: a copy then moves
+// three bytes for two that are counted, an operation in place two.
 void Suite::count(benchmark::State& state, const Operation& operation, double seconds) const {
   const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
   const double bytes = least_traffic(operation.operands) * runs_per_second;

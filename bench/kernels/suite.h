@@ -46,7 +46,8 @@ struct Dimensions {
 
 class Suite {
  public:
-  // rotation_bytes: what an operation's input sets come to, so that none is found in a cache.
+  // rotation_bytes: what an operation touches in all its input sets together, so that it finds
+  // none of them in a cache.
   Suite(Device& device, const Precision& precision, std::size_t rotation_bytes);
   Suite(const Suite&) = delete;
   Suite& operator=(const Suite&) = delete;

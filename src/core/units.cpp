@@ -93,7 +93,7 @@ std::int64_t parse_bytes(std::string_view text) {
 std::string number_text(double value, int digits) {
   if (std::isnan(value)) return "-";
   if (value == 0 || std::isinf(value)) return fmt::format("{}", value);
-  const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
+  std::string scientific = fmt::format("{:.{}e}", value, digits - 1);
   const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));  // after rounding
   if (exponent < -4 || exponent >= 15) return scientific;
   return fmt::format("{:.{}f}", value, std::max(0, digits - 1 - exponent));

@@ -114,9 +114,9 @@ double CpuDevice::gemm_ceiling(Dtype inputs) {
     const auto size = static_cast<double>(n);
     return 2 * size * size * size / seconds;
   };
-  const double small = best(1024, 0.2);
-  constexpr double fast = 100e9;  // FLOP/s: then three products of 1536 take less than 0.3 s
-  return small < fast ? small : std::max(small, best(1536, 0.3));
+  const double small = best(1024, 0.1);
+  constexpr double fast = 500e9;  // FLOP/s: many cores, which larger products fill better
+  return small < fast ? small : std::max(small, best(2048, 0.2));
 }
 
 double CpuDevice::copy_ceiling() {

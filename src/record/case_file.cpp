@@ -206,10 +206,7 @@ File extracted_case(const File& from, const std::vector<Column>& summary, const 
   File file = File::in_memory();
   copy_run(from, file);
   file.set_attribute("complete", false);
-  // What was recorded of the run is as old as the case, which may be older than the merged file.
-  const Group from_cases = from.group("cases");
-  file.set_attribute("created", from_cases.group(id).attribute("created"));
-  file.make_group("cases").copy_from(from_cases, id);
+  file.make_group("cases").copy_from(from.group("cases"), id);
   write_columns(file.make_group("summary"), row);
   return file;
 }

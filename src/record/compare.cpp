@@ -90,7 +90,7 @@ Measured read(const std::filesystem::path& path, bool any_machine) {
     const std::vector<Column> ranks = read_columns(file.group("ranks"));
     measured.devices = sorted(data_of<std::string>(ranks, "device"));
     measured.cpus = sorted(data_of<std::string>(ranks, "cpu"));
-    const auto& ids = data_of<std::string>(summary, "case");
+    const std::vector<std::string> ids = data_of<std::string>(summary, "case");
     for (std::size_t row = 0; row < ids.size(); ++row) {
       measured.results.push_back(
           read_result(file.group("cases/" + ids[row]), summary, row, any_machine));

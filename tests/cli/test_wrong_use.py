@@ -87,6 +87,16 @@ def test_no_gpu_is_code_3(paceline, tmp_path, ranks):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_tasks_of_srun_that_do_not_see_each_other_are_code_3(paceline):
+    """An MPI without Slurm's PMI makes every task of a step a world of one rank."""
+    alone = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+    done = paceline(*TINY, env=alone)
+    assert done.code == 3
+    assert "--mpi=pmix" in done.message
+    # Under mpirun in an allocation the same variables describe mpirun's own step.
+    assert paceline(*TINY, "--dry-run", env=alone, ranks=1).code == 0
+
+
 def test_output_in_a_place_that_cannot_be_written(paceline, tmp_path):
     (tmp_path / "file").write_text("in the way")
     done = paceline(*TINY, "--output", "file/out.h5")

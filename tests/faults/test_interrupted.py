@@ -11,7 +11,7 @@ from conftest import command
 from results import summary
 
 SWEEP = ("model", "--size", "tiny", "--context", "8,9,10,11,12,13,14,15,16,17", "--warmup", 1)
-ARGS = (*SWEEP, "--steps", 300, "--threads", 1, "--output", "out.h5")
+ARGS = (*SWEEP, "--steps", 100, "--threads", 1, "--output", "out.h5")
 
 
 def start(folder, ranks):
@@ -64,17 +64,24 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(paceline, tmp_pat
         assert f.attrs["complete"]
 
 
-def test_kill_9_loses_no_finished_case(paceline, tmp_path):
+@pytest.mark.parametrize("then", ["merge", "resume"])
+def test_kill_9_loses_no_finished_case(paceline, tmp_path, then):
     run = start(tmp_path, 0)
     wait_for_cases(tmp_path, 3)
     os.killpg(run.pid, signal.SIGKILL)
     run.communicate(timeout=30)
-    finished = {p.stem for p in (tmp_path / "out.h5.cases").glob("*.h5")}
+    finished = {}
+    for path in (tmp_path / "out.h5.cases").glob("*.h5"):
+        finished |= step_times(path)
     assert len(finished) >= 3
-    assert paceline("merge", "out.h5").code == 0
+    if then == "merge":
+        assert paceline("merge", "out.h5").code == 0
+        assert step_times(tmp_path / "out.h5") == finished
+    else:
+        assert paceline(*ARGS, "--resume", "--quiet").code == 0
+        assert finished.items() <= step_times(tmp_path / "out.h5").items()
     with h5py.File(tmp_path / "out.h5") as f:
-        assert set(f["cases"]) == finished
-        assert not f.attrs["complete"]
+        assert f.attrs["complete"] == (then == "resume")
 
 
 def test_a_killed_rank_ends_the_launch_at_once(tmp_path):

@@ -103,6 +103,11 @@ TEST_F(CompareTest, OverlappingIntervalsAreSameWithinTwoPercent) {
       compare(make_record(128, widely_around(1)), make_record(128, widely_around(1.03)));
   EXPECT_TRUE(says(open, "1 undecided\n")) << open.table;
   EXPECT_FALSE(open.regression);
+  // A median outside of the other's interval is not enough.
+  for (const double center : {0.95, 1.05}) {
+    const auto c = compare(make_record(128, widely_around(1)), make_record(128, around(center)));
+    EXPECT_TRUE(says(c, "1 undecided\n")) << c.table;
+  }
 }
 
 TEST_F(CompareTest, WithoutAnIntervalNothingIsDecided) {

@@ -116,6 +116,16 @@ TEST(ConsoleTable, TheLineOfConstantFactorsIsWrapped) {
   EXPECT_NE(table.find("factor_7 7,\nfactor_8 8"), std::string::npos) << table;
 }
 
+TEST(SplitFactors, ALineHasAHundredColumnsAtMost) {
+  const auto first_line = [](std::size_t length) {
+    const FactorTexts row = {{"a", std::string(length, 'x')}, {"b", "y"}, {"c", "z"}};
+    const std::string text = split_factors({row}).constant;
+    return text.find('\n');
+  };
+  EXPECT_EQ(first_line(92), 100U);  // "a xx...x, b y,"
+  EXPECT_EQ(first_line(93), 96U);   // "a xx...x,"
+}
+
 TEST(ConsoleTable, WithoutRowsIsEmpty) { EXPECT_EQ(console_table({}, record_factors, {}), ""); }
 
 TEST(ShortReason, LeavesTheDetailsToTheFile) {

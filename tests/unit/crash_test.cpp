@@ -19,8 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// 400 KB, so that some kills fall into the writing of a file.
 CaseRecord numbered(std::int64_t n) {
-  return make_record(n, std::vector<double>(1000, static_cast<double>(n)));
+  return make_record(n, std::vector<double>(50'000, static_cast<double>(n)));
 }
 
 // Writes cases, merges after every fourth and resumes, without end; says the number of each case

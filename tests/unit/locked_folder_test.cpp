@@ -181,6 +181,9 @@ TEST_F(LockedFolderTest, APlaceThatCannotBeWrittenIsNamed) {
                   " (Not a directory); name a file in a folder that can be written");
   }
   EXPECT_THROW(LockedFolder("/proc/none/F.h5.cases"), UsageError);
+  // Here the parent can be made and the folder cannot: the parent goes again.
+  EXPECT_THROW(LockedFolder(root() / "new" / std::string(300, 'x')), UsageError);
+  EXPECT_FALSE(fs::exists(root() / "new"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // All composites in a row, as a model calls them: mixed precision against float64, and memory that
 // is poisoned before it is handed out.
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,8 @@ TEST_F(MixedPrecision, follows_float64_within_its_roundings) {
     const Weights swiglu = weights({2 * width, width}, p, 0.25);
     const Weights linear = weights({width, width}, p, 0.25);
     const Weights wide_norm = widened(norm, false);
+    // Norms read the master weights.
+    if (p.mixed()) set(norm.compute, std::vector<double>(width, std::nan("")));
     const Weights wide_qkv = widened(qkv, true);
     const Weights wide_swiglu = widened(swiglu, true);
     const Weights wide_linear = widened(linear, true);
@@ -102,6 +105,21 @@ TEST_F(MixedPrecision, follows_float64_within_its_roundings) {
     compare(linear.gradient, wide_linear.gradient, 23);
     compare(state.loss, wide_state.loss, 24);
   }
+}
+
+TEST_F(MixedPrecision, gradients_of_another_dtype_are_cast_to_the_compute_dtype) {
+  const auto low = make_ops("bf16");
+  const Weights w = weights({8, 8}, low->precision());
+  const Array x = random({2, 3, 8}, Dtype::f32);
+  const Array dy = random({2, 3, 8}, Dtype::f32);
+  const auto backward = [&](const Array& gradient) {
+    Saved saved;
+    (void)low->linear(saved, x, w.parameter());
+    return low->linear_backward(saved, gradient, w.parameter());
+  };
+  const Array dx = backward(dy);
+  EXPECT_EQ(dx.dtype(), Dtype::bf16);
+  expect_close(dx, values(backward(copy_of(dy, Dtype::bf16))), 0);
 }
 
 class Memory : public Composites {
@@ -149,6 +167,19 @@ TEST_F(Memory, backward_needs_no_more_than_what_forward_kept) {
         return Array();
       },
       [&](Saved& s, const Array&) { return ops->head_backward(s, head); });
+}
+
+TEST_F(Memory, add_rms_norm_frees_its_inputs_before_it_normalises) {
+  const Shape shape = {1, 4, 256};
+  const Weights norm = weights({256});
+  Array x = f64(shape);
+  Array branch = f64(shape);
+  const std::size_t size = x.tensor().bytes();
+  const std::size_t before = device.ledger().bytes();
+  device.ledger().reset_peak();
+  Saved saved;
+  const auto kept = ops->add_rms_norm(saved, std::move(x), std::move(branch), norm.parameter());
+  EXPECT_EQ(device.ledger().peak(), before + size);
 }
 
 TEST_F(Memory, composites_do_not_read_what_they_allocate) {

@@ -109,7 +109,7 @@ TEST_F(SquaredError, forward_and_backward) {
       const Array target = random({rows, 131}, Dtype::f64);
       const Array loss = poisoned({1}, Dtype::f64);
       double sum = 0;
-      for (std::size_t i = 0; i < values(y).size(); ++i) {
+      for (std::int64_t i = 0; i < rows * 131; ++i) {
         sum += std::pow(y.tensor().as<double>()[i] - target.tensor().as<double>()[i], 2);
       }
       const double count = reduction == Reduction::mean ? static_cast<double>(rows * 131) : 1;

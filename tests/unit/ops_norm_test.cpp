@@ -21,6 +21,7 @@ class Norm : public OpsTest {
     const auto n = static_cast<std::size_t>(x.cols());
     const std::vector<double> xv = values(x);
     const std::vector<double> wv = values(w);
+    const std::vector<double> bv = b != nullptr ? values(*b) : std::vector<double>(n);
     Expected e;
     for (std::size_t r = 0; r < xv.size(); r += n) {
       double mean = 0;
@@ -33,7 +34,7 @@ class Norm : public OpsTest {
       }
       const double rstd = 1 / std::sqrt(variance + eps);
       for (std::size_t j = 0; j < n; ++j) {
-        e.y.push_back((xv[r + j] - mean) * rstd * wv[j] + (b != nullptr ? values(*b)[j] : 0));
+        e.y.push_back((xv[r + j] - mean) * rstd * wv[j] + bv[j]);
       }
       e.mean.push_back(mean);
       e.rstd.push_back(rstd);
