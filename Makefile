@@ -44,7 +44,9 @@ ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
 HEADERS := $(wildcard src/*/*.h mpi/*.h tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
-CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
+# Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.
+FP := -fno-math-errno -fno-trapping-math
+CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
 LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) -lm
 

@@ -12,6 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "paceline"
 
 
+if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
+    os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 @dataclass
 class Run:
     code: int

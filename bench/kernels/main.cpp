@@ -32,7 +32,7 @@ std::unique_ptr<Device> make_device(const BenchOptions& options) {
 
 // Four times what all last-level caches of the machine hold, at least 128 MiB, at most 1 GiB.
 std::size_t beyond_caches() {
-  constexpr std::size_t least = std::size_t{256} << 20;
+  constexpr std::size_t least = std::size_t{128} << 20;
   constexpr std::size_t most = std::size_t{1} << 30;
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
   std::size_t largest = 0;

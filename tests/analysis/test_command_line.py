@@ -8,9 +8,9 @@ from pathlib import Path
 
 import h5py
 import pytest
-from synthetic import case
 
 from analysis.__main__ import main
+from synthetic import case
 
 ROOT = Path(__file__).parents[2]
 STEP = {"step": [[0.1] * 6]}

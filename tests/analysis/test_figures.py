@@ -4,10 +4,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from synthetic import case
 
 from analysis import figures, layout, steps, warmup
 from analysis.results import read
+from synthetic import case
 
 PHASES = {"forward": 0.010, "backward": 0.020, "optimizer": 0.003, "step": 0.034}
 PNG = b"\x89PNG\r\n\x1a\n"

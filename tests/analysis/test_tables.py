@@ -4,11 +4,11 @@ import csv
 import io
 
 import pytest
-from synthetic import case
 
 from analysis import tables
 from analysis.results import read
 from analysis.words import figure
+from synthetic import case
 
 # Ten samples 10, 11, ..., 19 ms: median 14.5 ms; of n = 10 the interval's ranks are
 # floor((10 - 6.198) / 2) = 1 and ceil(1 + (10 + 6.198) / 2) = 10.

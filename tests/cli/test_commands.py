@@ -6,7 +6,8 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-from results import summary
+
+from result_files import summary
 
 TINY = ("model", "--size", "tiny", "--context", 8, "--threads", 1, "--warmup", 1, "--steps", 6)
 

@@ -7,16 +7,18 @@ import time
 
 import h5py
 import pytest
+
 from conftest import command
-from results import summary
+from result_files import summary
 
 SWEEP = ("model", "--size", "tiny", "--context", "8,9,10,11,12,13,14,15,16,17", "--warmup", 1)
-ARGS = (*SWEEP, "--steps", 100, "--threads", 1, "--output", "out.h5")
+ARGS = (*SWEEP, "--threads", 1, "--output", "out.h5", "--steps")
+STEPS = 100
 
 
-def start(folder, ranks):
+def start(folder, ranks, steps=STEPS):
     return subprocess.Popen(
-        command(ranks, *ARGS),
+        command(ranks, *ARGS, steps),
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -56,7 +58,7 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(paceline, tmp_pat
     assert not (tmp_path / "out.h5.cases").exists()
 
     kept = step_times(tmp_path / "out.h5")
-    assert paceline(*ARGS, "--resume", "--quiet", ranks=ranks).code == 0
+    assert paceline(*ARGS, STEPS, "--resume", "--quiet", ranks=ranks).code == 0
     times = step_times(tmp_path / "out.h5")
     assert sorted(times) == list(range(8, 18))
     assert all(times[context] == kept[context] for context in kept)
@@ -78,7 +80,7 @@ def test_kill_9_loses_no_finished_case(paceline, tmp_path, then):
         assert paceline("merge", "out.h5").code == 0
         assert step_times(tmp_path / "out.h5") == finished
     else:
-        assert paceline(*ARGS, "--resume", "--quiet").code == 0
+        assert paceline(*ARGS, STEPS, "--resume", "--quiet").code == 0
         assert finished.items() <= step_times(tmp_path / "out.h5").items()
     with h5py.File(tmp_path / "out.h5") as f:
         assert f.attrs["complete"] == (then == "resume")
@@ -98,9 +100,9 @@ def test_a_killed_rank_ends_the_launch_at_once(tmp_path):
 
 
 def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path):
-    run = start(tmp_path, 0)
+    run = start(tmp_path, 0, steps=5000)  # beyond the ten seconds that the second one waits
     wait_for_cases(tmp_path, 1)
-    second = paceline(*ARGS, "--resume")
+    second = paceline(*ARGS, STEPS, "--resume")
     assert second.code == 2
     assert "out.h5" in second.message
     os.killpg(run.pid, signal.SIGKILL)

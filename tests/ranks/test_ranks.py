@@ -3,7 +3,8 @@
 import h5py
 import numpy as np
 import pytest
-from results import summary
+
+from result_files import summary
 
 TINY = ("model", "--size", "tiny", "--context", 16, "--threads", 1, "--quiet", "--output", "out.h5")
 
