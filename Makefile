@@ -33,7 +33,8 @@ endif
 # Installs only where the probe finds something missing.
 $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@mkdir -p $(BUILD)
-	@tools/probe.sh > $@ 2> $(BUILD)/probe.log || { tools/deps.sh && tools/probe.sh > $@; }
+	@probe() { tools/probe.sh > $@ 2> $(BUILD)/probe.log; }; probe || { tools/deps.sh build && probe; } || \
+	  { cat $(BUILD)/probe.log; exit 1; }
 	@cat $(BUILD)/probe.log
 
 # ---- sources --------------------------------------------------------------------------------

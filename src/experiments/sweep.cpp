@@ -24,6 +24,17 @@ std::filesystem::path output_path(const Options& options) {
   return fmt::format("results/{}-{}.h5", options.experiment, time);
 }
 
+// One file holds one experiment.
+std::filesystem::path checked_output(const Options& options) {
+  std::filesystem::path path = output_path(options);
+  if (options.run.resume && std::filesystem::is_regular_file(path) &&
+      experiment_of(path) != options.experiment) {
+    throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
+                                 path.string(), experiment_of(path), options.experiment));
+  }
+  return path;
+}
+
 ResultFile::Existing existing(const RunOptions& run) {
   if (run.resume) return ResultFile::Existing::resume;
   return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
@@ -53,7 +64,7 @@ class Results {
       : experiment_(experiment),
         options_(options),
         run_(std::move(run)),
-        file_(output_path(options), existing(options.run)) {}
+        file_(checked_output(options), existing(options.run)) {}
 
   // True when a finished case of an earlier run serves.
   [[nodiscard]] bool keep(const std::string& id, const Case& c) {

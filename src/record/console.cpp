@@ -79,13 +79,19 @@ void add_column(TextTable& table, std::vector<Cell>& cells, const std::vector<Ro
   const auto finite = [](double number) { return std::isfinite(number); };
   if (std::none_of(numbers.begin(), numbers.end(), finite)) return;
   std::string unit;
+  bool counts = false;
   for (const Row& row : rows) {
-    if (const Column* column = find_column(row, shown.name)) unit = column->unit;
+    const Column* column = find_column(row, shown.name);
+    if (column == nullptr) continue;
+    unit = column->unit;
+    counts = std::holds_alternative<std::vector<std::int64_t>>(column->data);
   }
   const Scale scale = scale_for(numbers, unit);
+  const bool whole = counts && scale.divisor == 1;
   table.column(head_for(shown.head, unit, scale), TextTable::Align::right);
-  cells.emplace_back(
-      [scale, name = shown.name](const Row& row) { return scale.text(number_in(row, name)); });
+  cells.emplace_back([scale, whole, name = shown.name](const Row& row) {
+    return whole ? text_in(row, name) : scale.text(number_in(row, name));
+  });
 }
 
 }  // namespace

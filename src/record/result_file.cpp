@@ -206,6 +206,10 @@ void ResultFile::merge(const std::vector<std::string>& ids, bool complete) {
   merge_folder(path_, folder_, ids, complete);
 }
 
+std::string experiment_of(const fs::path& path) {
+  return open_result_file(path).text_attribute("experiment");
+}
+
 void merge_after_crash(const fs::path& path) {
   const fs::path checked_path = checked(path);
   if (case_files(folder_of(checked_path)).empty()) {

@@ -45,6 +45,9 @@ class ResultFile {
   LockedFolder folder_;
 };
 
+// The experiment that a result file is of. Throws UsageError like read_summary().
+[[nodiscard]] std::string experiment_of(const std::filesystem::path& path);
+
 // `paceline merge F.h5`: what merge() does, after a crash; complete is false. Takes the lock like
 // a run. An F.h5 that was being resumed keeps the cases that it had.
 // Throws UsageError when there is no F.h5.cases folder with a case in it.

@@ -140,6 +140,15 @@ def test_changed_factors_are_run_again_on_resume(paceline, tmp_path):
     assert sorted(summary(tmp_path / "out.h5")["seed"]) == [1, 2]
 
 
+def test_resume_of_another_experiment_s_file_is_refused(paceline, tmp_path):
+    paceline(*TINY, "--output", "out.h5", "--quiet", "--mode", "forward")
+    with h5py.File(tmp_path / "out.h5", "a") as f:
+        f.attrs["experiment"] = "ddp"
+    done = paceline(*TINY, "--output", "out.h5", "--resume")
+    assert done.code == 2
+    assert "'ddp'" in done.message
+
+
 def test_tokens_come_from_hdf5_or_a_flat_file_alike(paceline, tmp_path):
     flat = (np.arange(4 * 8 + 1) * 37 % 1000).astype(np.uint16)
     flat.tofile(tmp_path / "tokens.bin")

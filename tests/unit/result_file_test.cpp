@@ -10,10 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/error.h"
-#include "record/case_file.h"
-#include "records.h"
-#include "temp_folder.h"
+#include "result_files.h"
 
 namespace paceline {
 namespace {
@@ -21,55 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Existing = ResultFile::Existing;
 
-class ResultFileTest : public testing::Test {
- protected:
-  [[nodiscard]] fs::path root() const { return temp_.path(); }
-  [[nodiscard]] fs::path path() const { return root() / "F.h5"; }
-  [[nodiscard]] fs::path folder() const { return root() / "F.h5.cases"; }
-
-  // A finished F.h5 of these records.
-  void make_file(const std::vector<CaseRecord>& records, bool complete = true) const {
-    ResultFile file(path(), Existing::replace);
-    std::vector<std::string> ids;
-    for (const CaseRecord& record : records) {
-      file.write(record, make_run());
-      ids.push_back(record.id);
-    }
-    file.merge(ids, complete);
-  }
-  [[nodiscard]] std::vector<std::string> case_names() const {
-    return open_result_file(path()).group("cases").names();
-  }
-  [[nodiscard]] std::vector<std::int64_t> contexts() const {
-    return values<std::int64_t>(read_summary(path()), "context");
-  }
-
- private:
-  TempFolder temp_;
-};
-
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(no UsageError)";
-}
-
-CaseRecord rich_record() {
-  CaseRecord record = make_record(128, {});
-  record.factors.set("lr", 0.001);
-  record.factors.set("deterministic", true);
-  record.samples = {{"forward", {{7, 8}, {9, 10}}, {{1, 2, 3}, {4, 5, 6}}},
-                    {"step", {{}, {}}, {{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}}};
-  record.tables = {{"memory",
-                    {{"mark", "", std::vector<std::string>{"after init"}},
-                     {"bytes", "bytes", std::vector<std::int64_t>{12}}}},
-                   {"memory/blocks", {{"scope", "", std::vector<std::string>{"a", "b"}}}}};
-  record.summary = {{"tokens_per_s", "1/s", std::vector<double>{10.5}}};
-  return record;
-}
+class ResultFileTest : public ResultFiles {};
 
 TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   setenv("SLURM_JOB_ID", "4711", 1);
@@ -215,136 +164,6 @@ TEST_F(ResultFileTest, ReplaceDropsWhatWasThere) {
   results.write(record, make_run());
   results.merge({record.id}, true);
   EXPECT_EQ(contexts(), std::vector<std::int64_t>{256});
-}
-
-TEST_F(ResultFileTest, ResumeSplitsAndMergesWithoutLoss) {
-  const CaseRecord a = rich_record();
-  const CaseRecord b = make_oom(256);
-  make_file({a, b}, false);
-  const std::string created =
-      open_result_file(path()).group("cases/" + a.id).text_attribute("created");
-  {
-    ResultFile results(path(), Existing::resume);
-    EXPECT_TRUE(fs::exists(path()));  // until the merge replaces it
-    EXPECT_TRUE(results.has(a.id, a.factors));
-    EXPECT_TRUE(results.has(b.id, b.factors));
-    const CaseRecord c = make_record(512, {3, 4});
-    EXPECT_FALSE(results.has(c.id, c.factors));
-    results.write(c, make_run());
-    results.merge({a.id, b.id, c.id}, true);
-  }
-  const hdf5::File file = open_result_file(path());
-  EXPECT_EQ(file.group("cases").names().size(), 3U);
-  const hdf5::Group of_a = file.group("cases/" + a.id);
-  EXPECT_EQ(of_a.text_attribute("created"), created);
-  EXPECT_EQ(of_a.dataset("samples/forward").read<double>(),
-            (std::vector<double>{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(of_a.dataset("memory/blocks/scope").read_strings(),
-            (std::vector<std::string>{"a", "b"}));
-  const auto summary = read_summary(path());
-  EXPECT_EQ(values<std::int64_t>(summary, "context"), (std::vector<std::int64_t>{128, 256, 512}));
-  EXPECT_EQ(values<double>(summary, "tokens_per_s").at(0), 10.5);
-  EXPECT_TRUE(std::isnan(values<double>(summary, "tokens_per_s").at(1)));
-  EXPECT_EQ(values<double>(summary, "step_median_s").at(2), 3.5);
-  EXPECT_EQ(find_column(summary, "tokens_per_s")->unit, "1/s");
-  EXPECT_FALSE(fs::exists(folder()));
-}
-
-TEST_F(ResultFileTest, ResumeMatchesByEveryFactor) {
-  const CaseRecord record = rich_record();
-  make_file({record});
-  const ResultFile results(path(), Existing::resume);
-  EXPECT_TRUE(results.has(record.id, record.factors));
-  Case reordered;  // the order of factors does not matter
-  reordered.set("deterministic", true);
-  reordered.set("lr", 0.001);
-  reordered.set("context", std::int64_t{128});
-  reordered.set("size", std::string("small"));
-  EXPECT_TRUE(results.has(record.id, reordered));
-  Case other = record.factors;
-  other.set("lr", 0.002);
-  EXPECT_FALSE(results.has(record.id, other));
-  other = record.factors;
-  other.set("eps", 1e-8);
-  EXPECT_FALSE(results.has(record.id, other));
-  other = {};
-  other.set("size", std::string("small"));
-  EXPECT_FALSE(results.has(record.id, other));
-  EXPECT_FALSE(results.has("another", record.factors));
-}
-
-TEST_F(ResultFileTest, ResumeMeasuresAnewWhatCannotBeRead) {
-  const CaseRecord record = make_record(128, {1});
-  fs::create_directories(folder());
-  std::ofstream(folder() / (record.id + ".h5")) << "torn";
-  ResultFile results(path(), Existing::resume);
-  EXPECT_FALSE(results.has(record.id, record.factors));
-  results.write(record, make_run());
-  EXPECT_TRUE(results.has(record.id, record.factors));
-  results.merge({record.id}, true);
-  EXPECT_EQ(contexts().size(), 1U);
-}
-
-TEST_F(ResultFileTest, ResumeRefusesAFileThatIsNotOurs) {
-  std::ofstream(path()) << "no results";
-  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume); }).find("cannot read"),
-            std::string::npos);
-  {
-    hdf5::File other = hdf5::File::create(path());
-    other.close();
-  }
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
-            path().string() + " is not a file of paceline's results");
-  {
-    hdf5::File newer = hdf5::File::create(path());
-    newer.set_attribute("schema", std::string("paceline"));
-    newer.set_attribute("schema_version", std::int64_t{2});
-    newer.close();
-  }
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
-            path().string() + " is not of schema 1, which this version reads");
-  EXPECT_TRUE(fs::exists(path()));
-  EXPECT_FALSE(fs::exists(folder()));
-}
-
-TEST_F(ResultFileTest, NewerCasesWinOverThoseOfTheFile) {
-  const CaseRecord old_record = make_record(128, {1});
-  make_file({old_record, make_record(256, {1})});
-  {
-    ResultFile crashed(path(), Existing::resume);
-    crashed.write(make_record(128, {7}), make_run());
-  }
-  merge_after_crash(path());
-  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256}));
-  EXPECT_EQ(values<double>(read_summary(path()), "step_median_s"), (std::vector<double>{7, 1}));
-}
-
-TEST_F(ResultFileTest, MergeAfterACrashKeepsWhatWasNotSplitYet) {
-  make_file({make_record(128, {1}), make_record(256, {2})});
-  // A resuming run that was killed when it had a new case and one of those of the file.
-  const CaseRecord fresh = make_record(512, {3});
-  {
-    ResultFile crashed(path(), Existing::resume);
-    crashed.write(fresh, make_run());
-  }
-  ASSERT_EQ(case_files(folder()).size(), 3U);
-  fs::remove(folder() / (make_record(256, {2}).id + ".h5"));
-  std::ofstream(folder() / "half.h5.tmp") << "x";
-  merge_after_crash(path());
-  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256, 512}));
-  EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
-  EXPECT_FALSE(fs::exists(folder()));
-}
-
-TEST_F(ResultFileTest, MergeAfterACrashNeedsACase) {
-  EXPECT_EQ(message_of([&] { merge_after_crash(path()); }),
-            folder().string() + " holds no finished case: there is nothing to merge");
-  make_file({make_record(128, {1})});
-  EXPECT_EQ(
-      message_of([&] { merge_after_crash(path()); }),
-      folder().string() + " holds no finished case: there is nothing to merge, the file is whole");
-  EXPECT_FALSE(fs::exists(folder()));
-  EXPECT_THROW(merge_after_crash(root() / "F.txt"), UsageError);
 }
 
 TEST_F(ResultFileTest, TheNameMustEndInH5) {

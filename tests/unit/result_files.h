@@ -1,0 +1,71 @@
+#pragma once
+// What the tests of result files share.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "record/case_file.h"
+#include "record/result_file.h"
+#include "records.h"
+#include "temp_folder.h"
+
+namespace paceline {
+
+class ResultFiles : public testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path root() const { return temp_.path(); }
+  [[nodiscard]] std::filesystem::path path() const { return root() / "F.h5"; }
+  [[nodiscard]] std::filesystem::path folder() const { return root() / "F.h5.cases"; }
+
+  // A finished F.h5 of these records.
+  void make_file(const std::vector<CaseRecord>& records, bool complete = true) const {
+    ResultFile file(path(), ResultFile::Existing::replace);
+    std::vector<std::string> ids;
+    for (const CaseRecord& record : records) {
+      file.write(record, make_run());
+      ids.push_back(record.id);
+    }
+    file.merge(ids, complete);
+  }
+  [[nodiscard]] std::vector<std::string> case_names() const {
+    return open_result_file(path()).group("cases").names();
+  }
+  [[nodiscard]] std::vector<std::int64_t> contexts() const {
+    return values<std::int64_t>(read_summary(path()), "context");
+  }
+
+ private:
+  TempFolder temp_;
+};
+
+// What a UsageError says.
+inline std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(no UsageError)";
+}
+
+// Two ranks, two phases, tables and a column of its own.
+inline CaseRecord rich_record() {
+  CaseRecord record = make_record(128, {});
+  record.factors.set("lr", 0.001);
+  record.factors.set("deterministic", true);
+  record.samples = {{"forward", {{7, 8}, {9, 10}}, {{1, 2, 3}, {4, 5, 6}}},
+                    {"step", {{}, {}}, {{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}}};
+  record.tables = {{"memory",
+                    {{"mark", "", std::vector<std::string>{"after init"}},
+                     {"bytes", "bytes", std::vector<std::int64_t>{12}}}},
+                   {"memory/blocks", {{"scope", "", std::vector<std::string>{"a", "b"}}}}};
+  record.summary = {{"tokens_per_s", "1/s", std::vector<double>{10.5}}};
+  return record;
+}
+
+}  // namespace paceline

@@ -1,0 +1,149 @@
+// Existing results: a run that resumes them, and the merge after a crash.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "result_files.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using Existing = ResultFile::Existing;
+
+class ResumeTest : public ResultFiles {};
+
+TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
+  const CaseRecord a = rich_record();
+  const CaseRecord b = make_oom(256);
+  make_file({a, b}, false);
+  const std::string created =
+      open_result_file(path()).group("cases/" + a.id).text_attribute("created");
+  {
+    ResultFile results(path(), Existing::resume);
+    EXPECT_TRUE(fs::exists(path()));  // until the merge replaces it
+    EXPECT_TRUE(results.has(a.id, a.factors));
+    EXPECT_TRUE(results.has(b.id, b.factors));
+    const CaseRecord c = make_record(512, {3, 4});
+    EXPECT_FALSE(results.has(c.id, c.factors));
+    results.write(c, make_run());
+    results.merge({a.id, b.id, c.id}, true);
+  }
+  const hdf5::File file = open_result_file(path());
+  EXPECT_EQ(file.group("cases").names().size(), 3U);
+  const hdf5::Group of_a = file.group("cases/" + a.id);
+  EXPECT_EQ(of_a.text_attribute("created"), created);
+  EXPECT_EQ(of_a.dataset("samples/forward").read<double>(),
+            (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(of_a.dataset("memory/blocks/scope").read_strings(),
+            (std::vector<std::string>{"a", "b"}));
+  const auto summary = read_summary(path());
+  EXPECT_EQ(values<std::int64_t>(summary, "context"), (std::vector<std::int64_t>{128, 256, 512}));
+  EXPECT_EQ(values<double>(summary, "tokens_per_s").at(0), 10.5);
+  EXPECT_TRUE(std::isnan(values<double>(summary, "tokens_per_s").at(1)));
+  EXPECT_EQ(values<double>(summary, "step_median_s").at(2), 3.5);
+  EXPECT_EQ(find_column(summary, "tokens_per_s")->unit, "1/s");
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResumeTest, MatchesByEveryFactor) {
+  const CaseRecord record = rich_record();
+  make_file({record});
+  const ResultFile results(path(), Existing::resume);
+  EXPECT_TRUE(results.has(record.id, record.factors));
+  Case reordered;  // the order of factors does not matter
+  reordered.set("deterministic", true);
+  reordered.set("lr", 0.001);
+  reordered.set("context", std::int64_t{128});
+  reordered.set("size", std::string("small"));
+  EXPECT_TRUE(results.has(record.id, reordered));
+  Case other = record.factors;
+  other.set("lr", 0.002);
+  EXPECT_FALSE(results.has(record.id, other));
+  other = record.factors;
+  other.set("eps", 1e-8);
+  EXPECT_FALSE(results.has(record.id, other));
+  other = {};
+  other.set("size", std::string("small"));
+  EXPECT_FALSE(results.has(record.id, other));
+  EXPECT_FALSE(results.has("another", record.factors));
+}
+
+TEST_F(ResumeTest, MeasuresAnewWhatCannotBeRead) {
+  const CaseRecord record = make_record(128, {1});
+  fs::create_directories(folder());
+  std::ofstream(folder() / (record.id + ".h5")) << "torn";
+  ResultFile results(path(), Existing::resume);
+  EXPECT_FALSE(results.has(record.id, record.factors));
+  results.write(record, make_run());
+  EXPECT_TRUE(results.has(record.id, record.factors));
+  results.merge({record.id}, true);
+  EXPECT_EQ(contexts().size(), 1U);
+}
+
+TEST_F(ResumeTest, RefusesAFileThatIsNotOurs) {
+  std::ofstream(path()) << "no results";
+  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume); }).find("cannot read"),
+            std::string::npos);
+  {
+    hdf5::File other = hdf5::File::create(path());
+    other.close();
+  }
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+            path().string() + " is not a file of paceline's results");
+  {
+    hdf5::File newer = hdf5::File::create(path());
+    newer.set_attribute("schema", std::string("paceline"));
+    newer.set_attribute("schema_version", std::int64_t{2});
+    newer.close();
+  }
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+            path().string() + " is not of schema 1, which this version reads");
+  EXPECT_TRUE(fs::exists(path()));
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {
+  const CaseRecord old_record = make_record(128, {1});
+  make_file({old_record, make_record(256, {1})});
+  {
+    ResultFile crashed(path(), Existing::resume);
+    crashed.write(make_record(128, {7}), make_run());
+  }
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256}));
+  EXPECT_EQ(values<double>(read_summary(path()), "step_median_s"), (std::vector<double>{7, 1}));
+}
+
+TEST_F(ResumeTest, MergeAfterACrashKeepsWhatWasNotSplitYet) {
+  make_file({make_record(128, {1}), make_record(256, {2})});
+  // A resuming run that was killed when it had a new case and one of those of the file.
+  const CaseRecord fresh = make_record(512, {3});
+  {
+    ResultFile crashed(path(), Existing::resume);
+    crashed.write(fresh, make_run());
+  }
+  ASSERT_EQ(case_files(folder()).size(), 3U);
+  fs::remove(folder() / (make_record(256, {2}).id + ".h5"));
+  std::ofstream(folder() / "half.h5.tmp") << "x";
+  merge_after_crash(path());
+  EXPECT_EQ(contexts(), (std::vector<std::int64_t>{128, 256, 512}));
+  EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
+  EXPECT_FALSE(fs::exists(folder()));
+}
+
+TEST_F(ResumeTest, MergeAfterACrashNeedsACase) {
+  EXPECT_EQ(message_of([&] { merge_after_crash(path()); }),
+            folder().string() + " holds no finished case: there is nothing to merge");
+  make_file({make_record(128, {1})});
+  EXPECT_EQ(
+      message_of([&] { merge_after_crash(path()); }),
+      folder().string() + " holds no finished case: there is nothing to merge, the file is whole");
+  EXPECT_FALSE(fs::exists(folder()));
+  EXPECT_THROW(merge_after_crash(root() / "F.txt"), UsageError);
+}
+
+}  // namespace
+}  // namespace paceline
