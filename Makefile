@@ -39,23 +39,34 @@ $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 
 # ---- sources --------------------------------------------------------------------------------
 LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) $(wildcard mpi/*.cpp)
+# Without nvcc one stub stands in for the CUDA device.
+ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
+LIB_SOURCES += $(wildcard cuda/*.cpp)
+CUDA_SOURCES := $(wildcard cuda/*.cu)
+UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
+else
+LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
+endif
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
-HEADERS := $(wildcard src/*/*.h mpi/*.h tests/*/*.h bench/*/*.h)
+HEADERS := $(wildcard src/*/*.h mpi/*.h cuda/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.
 FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
-LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) -lm
+LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm
 
-LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o)
+CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
 UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o)
 
 $(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS)
+$(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
+$(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
 $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
 
@@ -63,6 +74,16 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
+
+# Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others.
+CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
+NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr -Xcompiler -Wall $(INCLUDES) \
+  $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
+
+$(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
 
 # The version that every file of results names: the commit, and whether the tree had changes.
 $(BUILD)/version.h: FORCE
@@ -89,7 +110,7 @@ $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o)
+ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS)
 
 $(BUILD)/asan/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
@@ -101,7 +122,7 @@ $(BUILD)/unit_tests_asan: $(ASAN_OBJECTS)
 	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
 asan: $(BUILD)/unit_tests_asan
-	ASAN_OPTIONS=detect_leaks=0 $<
+	$< --gtest_brief=1
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
@@ -112,10 +133,12 @@ test: unit-test python-test
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-python-test: $(BUILD)/paceline $(PYTHON)
+python-test: $(BUILD)/paceline $(PACKAGES)
 	$(PYTHON) -m pytest
 
-$(PYTHON): analysis/requirements.txt
+# .venv/bin/python3 is a link to the system's: the stamp says when its packages were installed.
+PACKAGES := .venv/requirements.installed
+$(PACKAGES): analysis/requirements.txt
 	@tools/deps.sh python
 	@touch $@
 
@@ -126,13 +149,14 @@ lint: lint-format lint-python $(TIDY)
 
 lint-format: tools/deps.sh
 	@tools/deps.sh lint
-	clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(HEADERS)
+	clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(CUDA_SOURCES) $(HEADERS)
 
-lint-python: $(PYTHON)
+lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
 $(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS)
+$(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)
@@ -141,14 +165,14 @@ $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/ver
 	@touch $@
 
 format:
-	clang-format-16 -i $(ALL_SOURCES) $(HEADERS)
+	clang-format-16 -i $(ALL_SOURCES) $(CUDA_SOURCES) $(HEADERS)
 	$(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
 
 # ---- what a newcomer runs -----------------------------------------------------------------------
 RANKS ?= 2
 DEMO := results/demo.h5
 
-demo: $(BUILD)/paceline $(PYTHON)
+demo: $(BUILD)/paceline $(PACKAGES)
 	mpirun --oversubscribe -np $(RANKS) $(BUILD)/paceline model --size small --context 128 \
 	  --mode train-step --warmup 1 --steps 6 --output $(DEMO) --force
 	$(PYTHON) -m analysis tables $(DEMO) --output results/demo.md

@@ -4,12 +4,16 @@
 
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
+#include "cuda/cuda_backend.h"
 #include "experiments/info.h"
 #include "experiments/launch.h"
 #include "experiments/model.h"
@@ -30,28 +34,52 @@ int report(const Error& error) {
   return static_cast<int>(error.code());
 }
 
-std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
-  if (run.device == "cuda") {
-    throw EnvironmentError("--device: this build has no CUDA device; use --device cpu");
+// Why the ranks cannot have a GPU each; nothing when they can. Collective.
+std::string gpu_trouble(World& world) {
+  const std::vector<std::string> gpus = world.gather(gpu_of_rank(world.local_rank()));
+  std::map<std::string, std::size_t> first_rank;
+  std::string trouble;
+  for (std::size_t rank = 0; rank < gpus.size() && trouble.empty(); ++rank) {
+    const auto [first, is_new] = first_rank.emplace(gpus[rank], rank);
+    if (gpus[rank].empty()) trouble = fmt::format("rank {} sees no CUDA GPU", rank);
+    if (!gpus[rank].empty() && !is_new) {
+      trouble = fmt::format("ranks {} and {} would share {}", first->second, rank, gpus[rank]);
+    }
   }
-  const int threads =
-      run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
+  return world.broadcast(trouble, 0);
+}
+
+std::unique_ptr<Device> make_cpu_device(const RunOptions& run, World& world, int threads) {
   constexpr double share = 0.9;
   const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
                                                   world.local_size());
-  const std::size_t limit =
-      run.memory_limit ? static_cast<std::size_t>(*run.memory_limit) : available;
-  return std::make_unique<CpuDevice>(limit, threads);
+  return std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads);
+}
+
+// Collective.
+std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
+  const std::string trouble = run.device == "cpu" ? "cpu asked for" : gpu_trouble(world);
+  if (run.device == "cuda" && !trouble.empty()) {
+    throw EnvironmentError("--device: " + trouble +
+                           "; start at most one rank per GPU, or use --device cpu");
+  }
+  const int threads =
+      run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
+  std::unique_ptr<Device> device;
+  collectively(world, [&] {
+    device = trouble.empty() ? make_cuda_device(world.local_rank(), run.memory_limit, threads)
+                             : make_cpu_device(run, world, threads);
+  });
+  return device;
 }
 
 ExitCode measure(const Options& options, World& world) {
-  std::unique_ptr<Device> device;
-  collectively(world, [&] { device = make_device(options.run, world); });
+  const std::unique_ptr<Device> device = make_device(options.run, world);
   if (options.experiment == "info") {
     print_info(world, *device, options.ceilings);
     return ExitCode::done;
   }
-  ModelExperiment experiment(options, world.size(), device->info());
+  ModelExperiment experiment(options, world, device->info());
   return run_sweep(experiment, world, *device, options);
 }
 
@@ -92,7 +120,8 @@ int main(int argc, char** argv) {
     const std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     const bool offline = options->experiment == "merge" || options->experiment == "compare";
-    return offline ? static_cast<int>(read_files(*options)) : run_ranks(*options, argc, argv);
+    if (!offline) return run_ranks(*options, argc, argv);
+    return speaks_for_launch() ? static_cast<int>(read_files(*options)) : 0;
   } catch (const Error& error) {
     // Before MPI starts every rank fails alike; one of them speaks.
     if (!speaks_for_launch()) return wait_for_speaker(error.code());

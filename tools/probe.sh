@@ -55,20 +55,18 @@ case "$(uname -m)" in
 esac
 
 NVCC=${NVCC:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
-if [ -n "$NVCC" ]; then
+cuda=$(dirname "$(dirname "${NVCC:-/}")")
+if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
+  # The architectures of the GPUs that are there, or those of Ampere and Hopper.
+  arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u |
+    sed 's/\.//; s/^90$/90a/' | tr '\n' ' ')
   emit NVCC "$NVCC"
-  say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*')"
+  emit CUDA_CFLAGS "-isystem $cuda/include"
+  emit CUDA_LIBS "-L$cuda/lib64 -Wl,-rpath,$cuda/lib64 -lcublasLt -lcudart_static -ldl -lrt"
+  emit CUDA_ARCH_FOUND "${arch:-80 90a}"
+  say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*'), for ${arch:-80 90a (no GPU here)}"
 else
   say nvcc "not found: the program is built without the CUDA device"
-fi
-nccl=$(dirname "$(dirname "${NVCC:-/}")")/include/nccl.h
-[ -f "$nccl" ] || nccl=/usr/include/nccl.h
-if [ -f "$nccl" ]; then
-  emit NCCL_HEADER "$nccl"
-  version() { sed -n "s/^#define NCCL_$1 \([0-9]*\)/\1/p" "$nccl"; }
-  say NCCL "$(version MAJOR).$(version MINOR).$(version PATCH)"
-else
-  say NCCL "not found: the program is built without the NCCL communicator"
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then

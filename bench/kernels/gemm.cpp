@@ -1,6 +1,7 @@
 // The matrix products of the linear layers: forward, the input's gradient (dx), the weight's (dw).
 
 #include <array>
+#include <string>
 
 #include "bench/kernels/suite.h"
 

@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "bench/kernels/bench_options.h"
 #include "bench/kernels/suite.h"

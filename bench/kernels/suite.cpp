@@ -14,7 +14,7 @@ Suite::Suite(Device& device, const Precision& precision, std::size_t rotation_by
     : device_(device),
       precision_(precision),
       rotation_bytes_(rotation_bytes),
-      ceilings_{.copy = device.copy_ceiling(), .gemm = device.gemm_ceiling(precision.compute)},
+      ceilings_{.copy = device.copy_ceiling(), .gemm = device.gemm_ceiling(precision)},
       ops_(device.make_ops({.precision = precision})),
       state_(StepState::create(device, 1, 1, precision.loss, precision.loss_scaling, 1e-3)) {
   ops_->begin_optimizer_step(state_, AdamWConfig{});
@@ -72,15 +72,16 @@ void Suite::forget_inputs() {
   device_.trim();
 }
 
-// As many as the rotation wants, while all fit into a bound and leave half of the memory to the
-// operation's workspace.
+// As many as the rotation wants, while they fit into a bound, leave half of the memory to the
+// operation's workspace, and are made in reasonable time.
 std::int64_t Suite::sets_of(const Operation& operation) const {
-  constexpr double bound = std::size_t{1} << 30;
+  constexpr double most_sets = 1024;
+  constexpr double most_bytes = std::size_t{1} << 30;
   const double wanted =
       std::ceil(static_cast<double>(rotation_bytes_) / touched_bytes(operation.operands));
-  const double most = std::min(bound, static_cast<double>(device_.info().memory_bytes) / 2);
-  const double fitting = std::floor(most / bytes_of(operation.operands));
-  return static_cast<std::int64_t>(std::max(1.0, std::min(wanted, fitting)));
+  const double bytes = std::min(most_bytes, static_cast<double>(device_.info().memory_bytes) / 2);
+  const double fitting = std::floor(bytes / bytes_of(operation.operands));
+  return static_cast<std::int64_t>(std::max(1.0, std::min({wanted, fitting, most_sets})));
 }
 
 // copy_share reaches 1.5 where a processor reads each line before it writes it: a copy then moves

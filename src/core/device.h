@@ -18,6 +18,7 @@ namespace paceline {
 
 class Ops;
 struct OpsConfig;
+struct Precision;
 
 // A point in a stream's work.
 class Event {
@@ -111,6 +112,9 @@ class Device {
   // throws InternalError where that is not enough; trim() ends that and gives back what is unused.
   virtual void freeze() = 0;
   virtual void trim() = 0;
+  // How often memory that was kept for reuse had to be given back to serve another request: then
+  // what was used so far need not fit all at once.
+  [[nodiscard]] virtual std::int64_t reclaims() const = 0;
   // Bytes taken from the system: in use and kept for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
 
@@ -130,14 +134,13 @@ class Device {
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
 
-  // Measured: the best of a few large GEMMs with inputs of this dtype, FLOP/s. Takes under a
+  // Measured: the best of a few large GEMMs as this precision does them, FLOP/s. Takes under a
   // second.
-  [[nodiscard]] virtual double gemm_ceiling(Dtype inputs) = 0;
+  [[nodiscard]] virtual double gemm_ceiling(const Precision& precision) = 0;
   // Measured: a copy within the device, bytes read and written per second.
   [[nodiscard]] virtual double copy_ceiling() = 0;
-  // The datasheet's dense figure for GEMMs with inputs of this dtype, FLOP/s; nothing where the
-  // vendor states none.
-  [[nodiscard]] virtual std::optional<double> datasheet_peak(Dtype inputs) const = 0;
+  // The vendor's dense figure for such GEMMs, FLOP/s; nothing where none is stated.
+  [[nodiscard]] virtual std::optional<double> datasheet_peak(const Precision& precision) const = 0;
 
   [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
   [[nodiscard]] virtual ScopeStack& scopes() { return scopes_; }

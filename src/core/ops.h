@@ -188,13 +188,13 @@ class Ops {
   // found_inf = any element of x is not finite ? 1 : found_inf
   virtual void check_finite(const StepState& state, const Tensor& x) = 0;
   // The scalars of the optimizer step at hand, once per step and before adamw(): unless the step
-  // is skipped (found_inf) or held, step += 1 and the bias corrections follow. gradient_scale =
+  // is skipped (found_inf), step += 1 and the bias corrections follow. gradient_scale =
   // 1 / loss_scale; then, with loss scaling, loss_scale halves after a skipped step and doubles
   // after 2000 good ones (torch.amp.GradScaler).
   virtual void begin_optimizer_step(const StepState& state, const AdamWConfig& config) = 0;
   // torch.optim.AdamW, with g = gradient gradient_scale: p *= 1 - lr wd; m = b1 m + (1 - b1) g;
   // v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing changes when the
-  // step is skipped or held.
+  // step is skipped.
   virtual void adamw(const AdamWRange& range, const StepState& state,
                      const AdamWConfig& config) = 0;
   // found_inf = 0, after the step's last adamw().

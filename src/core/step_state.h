@@ -18,7 +18,6 @@ enum class StepScalar : std::uint8_t {
   gradient_scale,    // what the optimizer multiplies gradients with: 1 / the loss scale they carry
   found_inf,         // 1: a gradient of this step is not finite, so the step is skipped
   good_steps,        // steps since the loss scale last changed
-  hold,              // 1: a rehearsal; the optimizer runs and changes nothing
   count,
 };
 
@@ -28,9 +27,12 @@ struct StepState {
   Array tokens;   // [B, T] int32
   Array targets;  // [B, T] int32
 
-  // Without loss scaling `loss_scale` starts at 1, with it at 65536 (torch.amp.GradScaler).
+  // Allocates; the scalars are as after reset(). Throws OutOfMemory.
   static StepState create(Device& device, std::int64_t batch, std::int64_t context,
                           Dtype loss_dtype, bool loss_scaling, double learning_rate);
+  // Before the first step. Without loss scaling `loss_scale` starts at 1, with it at 65536
+  // (torch.amp.GradScaler).
+  void reset(Device& device, bool loss_scaling, double rate) const;
   // Host access to one scalar; waits for the device.
   [[nodiscard]] double get(Device& device, StepScalar which) const;
   void set(Device& device, StepScalar which, double value) const;

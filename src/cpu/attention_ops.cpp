@@ -73,7 +73,7 @@ void CpuOps::softmax(const Tensor& y, const Tensor& x) {
         C* yr = ys.at(r * n);
         C highest = -std::numeric_limits<C>::infinity();
 #pragma omp simd reduction(max : highest)
-        for (std::int64_t j = 0; j < n; ++j) highest = std::max(highest, xr[j]);
+        for (std::int64_t j = 0; j < n; ++j) highest = xr[j] > highest ? xr[j] : highest;
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (std::int64_t j = 0; j < n; ++j) {

@@ -1,6 +1,7 @@
 #include "cpu/available.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -9,22 +10,71 @@
 
 namespace paceline {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 // The number in a file of one word; `unlimited` when there is none ("max").
-std::size_t number_in(const char* path) {
+std::size_t number_in(const fs::path& path) {
   std::ifstream in(path);
   std::size_t value = 0;
   return in >> value ? value : unlimited;
 }
 
-std::size_t left(const char* limit_path, const char* used_path) {
-  const std::size_t limit = number_in(limit_path);
-  const std::size_t used = number_in(used_path);
-  if (limit == unlimited || used == unlimited) return unlimited;
-  return limit - std::min(limit, used);
+// Of a group's file of "key number" lines.
+std::size_t number_of(const fs::path& path, const std::string& key) {
+  std::ifstream in(path);
+  std::string name;
+  std::size_t value = 0;
+  while (in >> name >> value) {
+    if (name == key) return value;
+  }
+  return 0;
+}
+
+struct Names {
+  const char* limit;
+  const char* used;
+  const char* reclaimable;  // in memory.stat: page cache, which the kernel gives up first
+};
+
+// What a control group and those above it leave.
+std::size_t group_leaves(fs::path group, const fs::path& root, const Names& names) {
+  std::size_t least = unlimited;
+  for (;; group = group.parent_path()) {
+    const std::size_t limit = number_in(group / names.limit);
+    const std::size_t used = number_in(group / names.used);
+    if (limit != unlimited && used != unlimited) {
+      const std::size_t cache = number_of(group / "memory.stat", names.reclaimable);
+      least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));
+    }
+    if (group == root || !group.has_relative_path()) return least;
+  }
+}
+
+// /proc/self/cgroup: lines "hierarchy:controllers:path"; version 2 has hierarchy 0 without
+// controllers, version 1 one line per controller.
+std::size_t groups_leave() {
+  std::ifstream in("/proc/self/cgroup");
+  std::size_t least = unlimited;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t controllers = line.find(':') + 1;
+    const std::size_t path = line.find(':', controllers) + 1;
+    const std::string name = line.substr(controllers, path - 1 - controllers);
+    const bool version2 = name.empty();
+    if (!version2 && name != "memory") continue;
+    const fs::path root = version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const fs::path group = root / fs::path(line.substr(path)).relative_path();
+    least = std::min(
+        least,
+        version2 ? group_leaves(group, root, {"memory.max", "memory.current", "inactive_file"})
+                 : group_leaves(
+                       group, root,
+                       {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));
+  }
+  return least;
 }
 
 std::size_t meminfo_available() {
@@ -41,10 +91,7 @@ std::size_t meminfo_available() {
 }  // namespace
 
 std::size_t available_memory() {
-  const std::size_t least = std::min(
-      {meminfo_available(), left("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-       left("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes")});
+  const std::size_t least = std::min(meminfo_available(), groups_leave());
   if (least == unlimited) {
     throw EnvironmentError("cannot tell how much memory is available; use --memory-limit");
   }

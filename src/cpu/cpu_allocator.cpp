@@ -49,7 +49,10 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
         "{} bytes were asked for in '{}' that the rehearsal did not reserve", bytes, scope));
   }
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
-  if (!fits()) free_kept();
+  if (!fits()) {
+    free_kept();
+    ++reclaims_;
+  }
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
   if (block == nullptr) throw OutOfMemory(bytes, ledger_.bytes(), limit_, scope);
   reserved_ += bytes;
@@ -68,6 +71,11 @@ void CpuAllocator::free_kept() {
     reserved_ -= bytes * blocks.size();
     blocks.clear();
   }
+}
+
+std::int64_t CpuAllocator::reclaims() const {
+  const std::lock_guard lock(mutex_);
+  return reclaims_;
 }
 
 void CpuAllocator::freeze() {

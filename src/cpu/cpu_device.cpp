@@ -96,13 +96,13 @@ std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CpuOps>(*this, config);
 }
 
-double CpuDevice::gemm_ceiling(Dtype inputs) {
+double CpuDevice::gemm_ceiling(const Precision& precision) {
   // A device of its own: the measurement is not this one's memory, and works when frozen.
   CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
-  const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision_named("fp32")});
+  const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
   const auto best = [&](std::int64_t n, double budget) {
     const auto matrix = [&] {
-      Array x = device.allocate({n, n}, inputs, MemoryKind::workspace);
+      Array x = device.allocate({n, n}, precision.compute, MemoryKind::workspace);
       ops->fill(x, 0.5);
       return x;
     };
@@ -140,6 +140,8 @@ double CpuDevice::copy_ceiling() {
   return 2 * static_cast<double>(bytes) / seconds;
 }
 
-std::optional<double> CpuDevice::datasheet_peak(Dtype /*inputs*/) const { return std::nullopt; }
+std::optional<double> CpuDevice::datasheet_peak(const Precision& /*precision*/) const {
+  return std::nullopt;
+}
 
 }  // namespace paceline

@@ -24,6 +24,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   void freeze() override { allocator_.freeze(); }
   void trim() override { allocator_.trim(); }
+  [[nodiscard]] std::int64_t reclaims() const override { return allocator_.reclaims(); }
   [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
 
   [[nodiscard]] Stream& compute_stream() override { return compute_; }
@@ -40,9 +41,9 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
 
   // Conversion to float and back included for half types.
-  [[nodiscard]] double gemm_ceiling(Dtype inputs) override;
+  [[nodiscard]] double gemm_ceiling(const Precision& precision) override;
   [[nodiscard]] double copy_ceiling() override;
-  [[nodiscard]] std::optional<double> datasheet_peak(Dtype inputs) const override;
+  [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
 
  private:
   const std::size_t memory_limit_;

@@ -128,8 +128,10 @@ void batched_gemm(const Matrix& c, const Matrix& a, const Matrix& b, double alph
     gemm<C>(c, start(c, i), a, start(a, i), b, start(b, i), alpha, beta);
   };
   if (count > 1 && count >= omp_get_max_threads() && SingleThreadedBlas::effective()) {
+    const int threads =
+        omp_get_max_threads();  // OpenBLAS's OpenMP build changes it under the guard
     const SingleThreadedBlas guard;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (std::int64_t i = 0; i < count; ++i) one(i);
   } else {
     for (std::int64_t i = 0; i < count; ++i) one(i);

@@ -33,7 +33,7 @@ void CpuOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Te
         const C* x = xs.read(r * n, n);
         C highest = -std::numeric_limits<C>::infinity();
 #pragma omp simd reduction(max : highest)
-        for (std::int64_t j = 0; j < n; ++j) highest = std::max(highest, x[j]);
+        for (std::int64_t j = 0; j < n; ++j) highest = x[j] > highest ? x[j] : highest;
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (std::int64_t j = 0; j < n; ++j) sum += vector_exp(x[j] - highest);

@@ -44,7 +44,6 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
   double& loss_scale = scalar(state, StepScalar::loss_scale);
   double& good_steps = scalar(state, StepScalar::good_steps);
   scalar(state, StepScalar::gradient_scale) = 1 / loss_scale;
-  if (scalar(state, StepScalar::hold) != 0) return;
   const bool skipped = scalar(state, StepScalar::found_inf) != 0;
   if (!skipped) {
     const double step = scalar(state, StepScalar::step) += 1;
@@ -61,7 +60,7 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
 }
 
 void CpuOps::adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) {
-  if (scalar(state, StepScalar::found_inf) != 0 || scalar(state, StepScalar::hold) != 0) return;
+  if (scalar(state, StepScalar::found_inf) != 0) return;
   constexpr std::int64_t piece = 2048;
   const std::int64_t n = range.parameters.numel();
   const double rate = scalar(state, StepScalar::learning_rate);

@@ -45,6 +45,9 @@ class Experiment {
   // Collective. The record is whole on rank 0; its status is agreed on every rank. Throws
   // StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(const Case& c, RunContext& context) = 0;
+  // On rank 0, once the last case's record is on the disk: what goes into a file of its own. Throws
+  // StoppedError when that cannot be written.
+  virtual void after_saved() {}
   // The summary's columns that the console table shows beside the phases.
   [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
   // Lines below the console table: the formulas of its figures.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/precision.h"
 #include "core/units.h"
 #include "experiments/gather.h"
 #include "record/environment.h"
@@ -13,8 +14,8 @@ void print_info(World& world, Device& device, bool ceilings) {
   std::vector<double> measured;
   if (ceilings) {
     world.barrier();  // all ranks measure at the same time, as they will run
-    for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
-      measured.push_back(device.gemm_ceiling(d));
+    for (const char* name : {"fp32", "bf16", "fp16"}) {
+      measured.push_back(device.gemm_ceiling(precision_named(name)));
     }
     measured.push_back(device.copy_ceiling());
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <new>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -43,8 +44,9 @@ std::vector<Value> values_of(const auto& list) {
 
 }  // namespace
 
-ModelExperiment::ModelExperiment(const Options& options, int ranks, const DeviceInfo& device)
-    : options_(options), ranks_(ranks), device_(device) {}
+ModelExperiment::ModelExperiment(const Options& options, const World& world,
+                                 const DeviceInfo& device)
+    : options_(options), rank_(world.rank()), ranks_(world.size()), device_(device) {}
 
 std::vector<std::string> ModelExperiment::naming_factors() const {
   return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
@@ -77,6 +79,7 @@ std::vector<Case> ModelExperiment::cases() const {
   grid.axis("recompute", values_of(recompute));
   std::vector<Case> cases = grid.cases();
   for (Case& c : cases) {
+    if (c.text("mode") == "inference") c.set("recompute", std::string("none"));  // nothing to keep
     const bool custom = c.text("size") == "custom";
     const ModelConfig config = custom ? m.custom : model_named(c.text("size"));
     c.set("d_model", config.d_model);
@@ -102,7 +105,7 @@ std::vector<Case> ModelExperiment::cases() const {
     c.set("until_ci", run.sampler.until_ci);
     c.set("max_steps", std::int64_t{run.sampler.max_steps});
   }
-  return cases;
+  return without_repeats(std::move(cases));
 }
 
 StepShape ModelExperiment::shape_of(const Case& c) const {
@@ -115,12 +118,14 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
           .precision = precision_named(c.text("precision")),
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
-          .recompute = recompute_value(c.text("recompute"))};
+          .recompute = recompute_value(c.text("recompute")),
+          .widens_gemms = c.text("device") == "cpu"};
 }
 
-Batch ModelExperiment::batch_of(const Case& c, int rank) const {
+// This rank's rows of the global batch.
+Batch ModelExperiment::batch_of(const Case& c) const {
   const std::int64_t rows = c.integer("batch_size");
-  const BatchShape shape{.first_row = rank * rows,
+  const BatchShape shape{.first_row = rank_ * rows,
                          .rows = rows,
                          .context = c.integer("context"),
                          .vocab = c.integer("vocab")};
@@ -146,12 +151,15 @@ void ModelExperiment::validate(const Case& c) const {
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }
-  if (!options_.model.tokens.empty()) (void)batch_of(c, ranks_ - 1);
+  if (!options_.model.tokens.empty()) (void)batch_of(c);
   if (!options_.model.dump.empty()) {
     if (cases().size() > 1) {
       throw UsageError("--dump: holds one case; this sweep has " + std::to_string(cases().size()));
     }
-    Dump::check_writable(options_.model.dump);
+    if (options_.model.dump == options_.run.output) {
+      throw UsageError("--dump: is the --output too; name another file");
+    }
+    if (rank_ == 0) Dump::check_writable(options_.model.dump, options_.run.force);
   }
 }
 
@@ -159,18 +167,25 @@ CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
   CaseRecord record;
   record.factors = c;
   Outcome outcome;
-  const Dtype inputs = shape_of(c).precision.compute;
-  outcome.gemm_ceiling = gemm_ceiling(context.device, inputs);
+  const Precision& precision = precision_named(c.text("precision"));
+  outcome.gemm_ceiling = gemm_ceiling(context, precision);
   outcome.datasheet_peak =
-      context.device.datasheet_peak(inputs).value_or(std::numeric_limits<double>::quiet_NaN());
+      context.device.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
   std::unique_ptr<TrainingStep> step;
   std::string refusal;
-  try {
-    step = set_up(c, context, outcome);
-  } catch (const OutOfMemory& error) {
+  const auto refuse = [&](const std::string& why) {
     record.status = Status::oom;
-    refusal = error.what();
-  }
+    refusal = why;
+  };
+  collectively(context.world, [&] {
+    try {
+      step = set_up(c, context, outcome);
+    } catch (const OutOfMemory& error) {
+      refuse(error.what());
+    } catch (const std::bad_alloc&) {
+      refuse("the host's own memory does not suffice");
+    }
+  });
   record.status = context.world.agree(record.status);
   if (record.status == Status::oom) {
     record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
@@ -186,41 +201,36 @@ CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
 
 // The model in memory and one rehearsed step. Throws OutOfMemory.
 std::unique_ptr<TrainingStep> ModelExperiment::set_up(const Case& c, RunContext& context,
-                                                      Outcome& outcome) const {
+                                                      Outcome& outcome) {
   context.progress.update("set-up", 0);
   const double began = host_seconds();
-  context.device.ledger().reset_peak();
   const StepShape shape = shape_of(c);
   const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
   auto step = std::make_unique<TrainingStep>(context.device, shape, ops, options_.model,
-                                             batch_of(c, context.world.rank()),
                                              static_cast<std::uint64_t>(c.integer("seed")));
-  if (!options_.model.dump.empty() && context.world.rank() == 0) {
-    outcome.dump.emplace(context.device, shape.model, shape.batch);
+  step->load(batch_of(c));
+  step->reset();
+  if (!options_.model.dump.empty() && rank_ == 0) {
+    dump_.emplace(context.device, shape.model, shape.batch);
   }
   outcome.setup_seconds = host_seconds() - began;
   context.progress.update("rehearsal", 0);
-  outcome.rehearsal = step->rehearse();
+  NoSync alone;
+  outcome.rehearsal = step->rehearse(alone);
   return step;
 }
 
-void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& outcome) const {
+void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& outcome) {
   NoSync alone;
-  std::optional<Dump>& dump = outcome.dump;
   bool first = true;
   const SamplerHooks hooks{
       .repetition =
           [&] {
-            if (first) {
-              context.device.ledger().reset_peak();
-              step.mark_memory("steady");
-              if (dump) step.capture_logits(dump->logits());
-            }
+            if (first) step.mark_memory("steady");
+            if (first && dump_) step.capture_logits(dump_->logits());
             PhaseSeconds seconds = step.run(alone);
-            if (first && dump) {
-              dump->take_first_step(step.state(), step.model().store());
-              step.capture_logits({});
-            }
+            if (first && dump_) dump_->take_first_step(step.state(), step.model().store());
+            step.capture_logits({});
             first = false;
             return seconds;
           },
@@ -237,16 +247,22 @@ void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& o
   outcome.marks = step.marks();
   outcome.largest = context.device.ledger().largest(16);
   outcome.peak_bytes = context.device.ledger().peak();
-  if (dump) {
-    dump->take_weights(step.model().store());
-    dump->write(options_.model.dump);
-  }
+  if (dump_) dump_->take_weights(step.model().store());
 }
 
-double ModelExperiment::gemm_ceiling(Device& device, Dtype inputs) {
-  const auto it = ceilings_.find(inputs);
+void ModelExperiment::after_saved() {
+  if (!dump_) return;
+  dump_->write(options_.model.dump);
+  dump_.reset();
+}
+
+// All ranks measure at the same time, as they will run; the slowest counts.
+double ModelExperiment::gemm_ceiling(RunContext& context, const Precision& precision) {
+  const auto it = ceilings_.find(precision.name);
   if (it != ceilings_.end()) return it->second;
-  return ceilings_[inputs] = device.gemm_ceiling(inputs);
+  context.world.barrier();
+  const double mine = context.device.gemm_ceiling(precision);
+  return ceilings_[precision.name] = -context.world.max(-mine);
 }
 
 }  // namespace paceline

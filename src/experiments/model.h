@@ -13,8 +13,7 @@ namespace paceline {
 
 class ModelExperiment final : public Experiment {
  public:
-  // `ranks`: of the world; `device`: what it runs on.
-  ModelExperiment(const Options& options, int ranks, const DeviceInfo& device);
+  ModelExperiment(const Options& options, const World& world, const DeviceInfo& device);
 
   [[nodiscard]] std::string name() const override { return "model"; }
   [[nodiscard]] std::vector<Case> cases() const override;
@@ -22,6 +21,7 @@ class ModelExperiment final : public Experiment {
   [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
   [[nodiscard]] CaseRecord run(const Case& c, RunContext& context) override;
+  void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
 
@@ -30,7 +30,6 @@ class ModelExperiment final : public Experiment {
   struct Outcome {
     double gemm_ceiling = 0;    // FLOP/s
     double datasheet_peak = 0;  // FLOP/s; NaN where none is stated
-    std::optional<Dump> dump;   // rank 0's, with --dump
     double setup_seconds = 0;
     PhaseSeconds rehearsal;
     Samples samples;
@@ -41,11 +40,11 @@ class ModelExperiment final : public Experiment {
   };
 
   [[nodiscard]] StepShape shape_of(const Case& c) const;
-  [[nodiscard]] Batch batch_of(const Case& c, int rank) const;
+  [[nodiscard]] Batch batch_of(const Case& c) const;
   [[nodiscard]] std::unique_ptr<TrainingStep> set_up(const Case& c, RunContext& context,
-                                                     Outcome& outcome) const;
-  void sample(TrainingStep& step, RunContext& context, Outcome& outcome) const;
-  [[nodiscard]] double gemm_ceiling(Device& device, Dtype inputs);
+                                                     Outcome& outcome);
+  void sample(TrainingStep& step, RunContext& context, Outcome& outcome);
+  [[nodiscard]] double gemm_ceiling(RunContext& context, const Precision& precision);
 
   // Collective; model_record.cpp.
   void add_outcome(CaseRecord& record, const Outcome& outcome, World& world) const;
@@ -53,9 +52,11 @@ class ModelExperiment final : public Experiment {
   void add_rates(CaseRecord& record, const Outcome& outcome) const;
 
   const Options& options_;
+  int rank_;
   int ranks_;
   DeviceInfo device_;
-  std::map<Dtype, double> ceilings_;  // measured once per dtype
+  std::optional<Dump> dump_;                     // rank 0's, with --dump
+  std::map<std::string_view, double> ceilings_;  // by precision, measured once
 };
 
 }  // namespace paceline

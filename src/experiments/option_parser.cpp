@@ -52,6 +52,26 @@ const std::string& one_of(const std::string& text, const Texts& allowed, const T
   throw UsageError(fmt::format("'{}' is unknown; choose {}", text, fmt::join(allowed, ", ")));
 }
 
+// "a,b" -> a, b; of every text.
+Texts split(const Texts& texts) {
+  Texts parts;
+  for (const std::string& text : texts) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      if (end == begin) throw UsageError("has an empty value");
+      parts.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return parts;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.find_last_of(" .+") == text.size() - 1) text.pop_back();
+  return text;
+}
+
 const std::string& single(const Texts& texts) {
   if (texts.size() != 1) throw UsageError("takes one value");
   return texts.front();
@@ -69,6 +89,7 @@ struct OptionParser::Impl {
   CLI::App app;
   std::map<std::string, Entry> entries;
   std::map<std::string, Texts> presets;
+  std::map<std::string, std::string> excludes;
   std::string preset;
   bool has_config = false;
 };
@@ -82,11 +103,16 @@ OptionParser::OptionParser(const std::string& experiment, const std::string& usa
 OptionParser::~OptionParser() = default;
 
 void OptionParser::custom(const std::string& name, const std::string& help,
-                          std::function<void(const Texts&)> convert) {
+                          const std::function<void(const Texts&)>& convert) {
+  whole(name, help, [convert](const Texts& t) { convert(split(t)); });
+}
+
+void OptionParser::whole(const std::string& name, const std::string& help,
+                         std::function<void(const Texts&)> convert) {
   Impl::Entry& entry = impl_->entries[name];
   entry.convert = std::move(convert);
   entry.option = impl_->app.add_option(name, entry.raw, help);
-  entry.option->delimiter(',')->allow_extra_args(false)->type_name("");
+  entry.option->allow_extra_args(false)->type_name("");
 }
 
 void OptionParser::integer(const std::string& name, std::int64_t& target, std::int64_t least,
@@ -130,7 +156,7 @@ void OptionParser::choices(const std::string& name, Texts& target, const Texts& 
 }
 
 void OptionParser::text(const std::string& name, std::string& target, const std::string& help) {
-  custom(name, help, [&target](const Texts& t) {
+  whole(name, help, [&target](const Texts& t) {
     if (single(t).empty()) throw UsageError("needs a value");
     target = t.front();
   });
@@ -153,12 +179,20 @@ void OptionParser::config_file() {
   impl_->app.allow_config_extras(CLI::config_extras_mode::error);
 }
 
-void OptionParser::presets(const std::map<std::string, Texts>& presets) {
+void OptionParser::presets(const std::map<std::string, Texts>& presets,
+                           const std::map<std::string, std::string>& excludes) {
   impl_->presets = presets;
+  impl_->excludes = excludes;
   Texts names;
   for (const auto& [name, values] : presets) names.push_back(name);
   choice("--preset", impl_->preset, names,
-         "a named sweep; options given beside it replace its values");
+         fmt::format("{}: a named sweep; options given beside it replace its values",
+                     fmt::join(names, ", ")));
+}
+
+bool OptionParser::excluded(const std::string& name) const {
+  return std::any_of(impl_->excludes.begin(), impl_->excludes.end(),
+                     [&](const auto& pair) { return pair.second == name && given(pair.first); });
 }
 
 bool OptionParser::given(const std::string& name) const {
@@ -188,11 +222,11 @@ void OptionParser::parse_once(const Texts& arguments) {
     throw UsageError(fmt::format("--config: {}", error.what()));
   } catch (const CLI::ConfigError& error) {
     throw UsageError(
-        fmt::format("--config: {}; see paceline {} --help", error.what(), experiment_));
+        fmt::format("--config: {}: its lines are name = value, by the names of paceline "
+                    "{} --help",
+                    one_line(error.what()), experiment_));
   } catch (const CLI::ParseError& error) {
-    std::string what = error.what();
-    std::replace(what.begin(), what.end(), '\n', ' ');
-    throw UsageError(what);
+    throw UsageError(one_line(error.what()));
   }
 }
 
@@ -205,7 +239,9 @@ bool OptionParser::parse(const Texts& arguments) {
       Texts all;
       const Texts& values = impl_->presets.at(impl_->preset);
       for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
-        if (!given(values[i])) all.insert(all.end(), {values[i], values[i + 1]});
+        if (!given(values[i]) && !excluded(values[i])) {
+          all.insert(all.end(), {values[i], values[i + 1]});
+        }
       }
       all.insert(all.end(), arguments.begin(), arguments.end());
       parse_once(all);

@@ -39,13 +39,15 @@ class OptionParser {
   void flag(const std::string& name, bool& target, const std::string& help);
   // Anything else: `convert` gets the values as written and throws UsageError without the name.
   void custom(const std::string& name, const std::string& help,
-              std::function<void(const std::vector<std::string>&)> convert);
+              const std::function<void(const std::vector<std::string>&)>& convert);
   void files(std::vector<std::string>& target, std::size_t count, const std::string& help);
 
   // --config F.toml
   void config_file();
   // --preset NAME: option values that apply where neither the command line nor the file says.
-  void presets(const std::map<std::string, std::vector<std::string>>& presets);
+  // `excludes`: an option that, when given, takes the place of another of the preset.
+  void presets(const std::map<std::string, std::vector<std::string>>& presets,
+               const std::map<std::string, std::string>& excludes);
   // Options of the contract that no part of the program serves yet: refused as such.
   void not_built(std::vector<std::string> names) { not_built_ = std::move(names); }
 
@@ -57,6 +59,10 @@ class OptionParser {
  private:
   struct Impl;
 
+  // `convert` gets the values with their commas.
+  void whole(const std::string& name, const std::string& help,
+             std::function<void(const std::vector<std::string>&)> convert);
+  [[nodiscard]] bool excluded(const std::string& name) const;
   void parse_once(const std::vector<std::string>& arguments);
   [[nodiscard]] std::string unknown_option(const std::string& name) const;
 

@@ -65,7 +65,7 @@ void add_run_options(OptionParser& p, RunOptions& run) {
   p.custom("--memory-limit", "the device refuses more: an oom row [CPU: 0.9 x available / ranks]",
            [&run](const std::vector<std::string>& values) {
              if (values.size() != 1) throw UsageError("takes one value");
-             run.memory_limit = parse_bytes(values.front());
+             run.memory_limit = static_cast<std::size_t>(parse_bytes(values.front()));
              if (*run.memory_limit < 1) throw UsageError("must be at least one byte");
            });
   p.integer("--seed", run.seed, 0, std::int64_t{1} << 62U, "of weights and tokens [0]");
@@ -208,7 +208,7 @@ bool parse_model(Options& o, const std::vector<std::string>& arguments, std::str
   add_run_options(p, o.run);
   add_model_options(p, o.model);
   p.config_file();
-  p.presets(model_presets());
+  p.presets(model_presets(), {{"--global-batch", "--batch-size"}, {"--d-model", "--size"}});
   p.not_built({"--timeout", "--fp32-attention", "--memory-timeline", "--profile"});
   help = p.help();
   if (!p.parse(arguments)) return false;

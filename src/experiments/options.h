@@ -24,7 +24,7 @@ struct RunOptions {
   bool quiet = false;
   bool json = false;
   SamplerConfig sampler;
-  std::optional<std::int64_t> memory_limit;  // bytes
+  std::optional<std::size_t> memory_limit;  // bytes
   std::int64_t seed = 0;
   bool deterministic = false;
 };

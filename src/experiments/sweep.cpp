@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/units.h"
+#include "experiments/stop_signal.h"
 #include "measure/statistics.h"
 #include "record/console.h"
 #include "record/environment.h"
@@ -68,25 +69,20 @@ class Results {
 
   // True when a finished case of an earlier run serves.
   [[nodiscard]] bool keep(const std::string& id, const Case& c) {
-    const bool there = file_.has(id, c);
-    if (there) ++saved_;
-    return there;
+    if (!file_.has(id, c)) return false;
+    show(file_.row(id));
+    return true;
   }
 
   void add(const CaseRecord& record) {
     file_.write(record, run_);
-    ++saved_;
-    rows_.push_back(summary_row(record));
-    if (options_.run.json) {
-      fmt::print("{}\n", json_line(rows_.back()));
-      std::fflush(stdout);
-    }
+    show(summary_row(record));
   }
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
-    if (saved_ == 0) return {};
+    if (rows_.empty()) return {};
     file_.merge(ids, complete);
-    if (!options_.run.json && !rows_.empty()) {
+    if (!options_.run.json) {
       fmt::print("\n{}{}",
                  console_table(rows_, experiment_.naming_factors(), experiment_.shown_columns()),
                  experiment_.notes());
@@ -97,11 +93,16 @@ class Results {
   }
 
  private:
+  void show(std::vector<Column> row) {
+    if (options_.run.json) fmt::print("{}\n", json_line(row));
+    std::fflush(stdout);
+    rows_.push_back(std::move(row));
+  }
+
   const Experiment& experiment_;
   const Options& options_;
   RunInfo run_;
   ResultFile file_;
-  std::size_t saved_ = 0;
   std::vector<std::vector<Column>> rows_;
 };
 
@@ -116,6 +117,10 @@ void print_plan(const Experiment& experiment, const std::vector<Case>& cases) {
     fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
                bytes_text(p.memory_bytes), case_name(experiment, c));
   }
+}
+
+bool stop_asked(World& world) {
+  return world.agree(StopSignal::requested() ? Status::stopped : Status::ok) == Status::stopped;
 }
 
 }  // namespace
@@ -145,6 +150,10 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
     const bool kept = root && results->keep(ids[i], cases[i]);
     if (!world.broadcast(kept ? "kept" : "", 0).empty()) continue;
+    if (stop_asked(world)) {
+      stopped.emplace("stopped by a signal");
+      break;
+    }
     progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
     try {
       CaseRecord record = experiment.run(cases[i], context);
@@ -153,7 +162,9 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
       if (record.status == Status::mismatch) worst = ExitCode::mismatch;
       if (root) progress.end_case(headline(record));
       collectively(world, [&] {
-        if (root) results->add(record);
+        if (!root) return;
+        results->add(record);
+        experiment.after_saved();
       });
     } catch (const Error& error) {
       if (error.code() != ExitCode::stopped) throw;

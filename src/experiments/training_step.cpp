@@ -2,7 +2,6 @@
 
 #include "core/clock.h"
 #include "model/weights_file.h"
-#include "parallel/no_sync.h"
 
 namespace paceline {
 
@@ -38,22 +37,30 @@ PhaseSeconds PhaseTimer::finish() {
 }
 
 TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-                           const ModelOptions& options, const Batch& batch, std::uint64_t seed)
+                           const ModelOptions& options, std::uint64_t seed)
     : device_(device),
       shape_(shape),
-      timing_(options.timing),
+      options_(options),
+      seed_(seed),
       ops_(device.make_ops(ops)),
       model_(device, shape.model, shape.precision),
       state_(StepState::create(device, shape.batch, shape.model.context, shape.precision.loss,
                                shape.precision.loss_scaling, options.learning_rate)),
-      optimizer_(model_.store(), options.adamw) {
-  if (options.load_weights.empty()) {
-    initialise_weights(device, *ops_, model_.store(), seed);
+      optimizer_(std::make_unique<AdamW>(model_.store(), options.adamw)) {}
+
+void TrainingStep::load(const Batch& batch) const {
+  device_.to_device(state_.tokens, batch.tokens.data());
+  device_.to_device(state_.targets, batch.targets.data());
+}
+
+void TrainingStep::reset() {
+  if (options_.load_weights.empty()) {
+    initialise_weights(device_, *ops_, model_.store(), seed_);
   } else {
-    load_weights(device, *ops_, model_.store(), options.load_weights);
+    load_weights(device_, *ops_, model_.store(), options_.load_weights);
   }
-  device.to_device(state_.tokens, batch.tokens.data());
-  device.to_device(state_.targets, batch.targets.data());
+  model_.store().reset_optimizer_state();
+  state_.reset(device_, shape_.precision.loss_scaling, options_.learning_rate);
 }
 
 std::vector<std::string> TrainingStep::phases() const {
@@ -68,8 +75,8 @@ std::vector<std::string> TrainingStep::phases() const {
 
 PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   const bool backward = shape_.mode >= Mode::forward_backward;
-  PhaseTimer timer(device_, timing_);
-  mark("before step");
+  PhaseTimer timer(device_, options_.timing);
+  mark("after init");
   timer.begin();
   sync.begin_step();
   {
@@ -90,7 +97,7 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   }
   if (shape_.mode == Mode::train_step) {
     const Scope scope(device_.scopes(), "optimizer");
-    optimizer_.step(*ops_, state_);
+    optimizer_->step(*ops_, state_);
     timer.end_phase();
   }
   PhaseSeconds seconds = timer.finish();
@@ -99,13 +106,26 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   return seconds;
 }
 
-PhaseSeconds TrainingStep::rehearse() {
-  NoSync alone;
-  state_.set(device_, StepScalar::hold, 1);
+PhaseSeconds TrainingStep::rehearse(ParameterSync& sync) {
   mark_memory("first");
-  PhaseSeconds seconds = run(alone);
-  state_.set(device_, StepScalar::hold, 0);
+  std::int64_t before = device_.reclaims();
+  PhaseSeconds seconds = run(sync);
+  // The optimizer's state may have taken the place of activations: then only a second step shows
+  // whether all fits at once.
+  if (device_.reclaims() != before) {
+    before = device_.reclaims();
+    (void)run(sync);
+    if (device_.reclaims() != before) {
+      throw OutOfMemory(0, device_.ledger().peak(), device_.info().memory_bytes, "a steady step");
+    }
+  }
+  reset();
   return seconds;
+}
+
+void TrainingStep::mark_memory(const std::string& step) {
+  device_.ledger().reset_peak();
+  marking_ = step;
 }
 
 void TrainingStep::mark(const std::string& name) {

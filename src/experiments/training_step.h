@@ -48,22 +48,27 @@ struct MemoryMark {
 
 class TrainingStep {
  public:
-  // Allocates and draws the weights (or loads them when `weights` is a path). Throws OutOfMemory.
+  // Allocates parameters and step state. Throws OutOfMemory.
   TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-               const ModelOptions& options, const Batch& batch, std::uint64_t seed);
+               const ModelOptions& options, std::uint64_t seed);
 
   [[nodiscard]] std::vector<std::string> phases() const;  // the last is "step"
   [[nodiscard]] Transformer& model() { return model_; }
   [[nodiscard]] const StepState& state() const { return state_; }
 
+  void load(const Batch& batch) const;
+  // As before the first step: weights drawn (or loaded), optimizer state 0.
+  void reset();
   // One repetition. Throws OutOfMemory before the device is frozen.
   [[nodiscard]] PhaseSeconds run(ParameterSync& sync);
-  // The first step, without effect on weights and optimizer state; everything gets allocated.
-  [[nodiscard]] PhaseSeconds rehearse();
+  // The first step from cold, after which everything is allocated; then reset(). Throws OutOfMemory
+  // when what a step needs does not fit all at once.
+  [[nodiscard]] PhaseSeconds rehearse(ParameterSync& sync);
 
   // The next runs copy their logits there, [B, T, V] float32; an empty tensor ends that.
   void capture_logits(const Tensor& logits) { logits_ = logits; }
-  void mark_memory(const std::string& step) { marking_ = step; }
+  // The next run notes what the ledger says, under this name, from the peak of here on.
+  void mark_memory(const std::string& step);
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
   [[nodiscard]] double loss();
 
@@ -72,11 +77,12 @@ class TrainingStep {
 
   Device& device_;
   StepShape shape_;
-  Timing timing_;
+  ModelOptions options_;
+  std::uint64_t seed_;
   std::unique_ptr<Ops> ops_;
   Transformer model_;
   StepState state_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   Tensor logits_;
   std::string marking_;
   std::vector<MemoryMark> marks_;

@@ -129,8 +129,12 @@ std::vector<Case> Grid::cases() const {
     }
     product = std::move(wider);
   }
+  return without_repeats(std::move(product));
+}
+
+std::vector<Case> without_repeats(std::vector<Case> cases) {
   std::vector<Case> unique;
-  for (Case& c : product) {
+  for (Case& c : cases) {
     if (std::find(unique.begin(), unique.end(), c) == unique.end()) unique.push_back(std::move(c));
   }
   return unique;

@@ -42,6 +42,9 @@ class Case {
   std::vector<std::pair<std::string, Value>> factors_;
 };
 
+// The cases in order, equal ones once: points of a sweep may fold into one.
+[[nodiscard]] std::vector<Case> without_repeats(std::vector<Case> cases);
+
 class Grid {
  public:
   // An axis of one value or more; later axes vary faster.

@@ -42,14 +42,28 @@ double head_activations(const Dims& d, const Precision& p) {
          bytes_of(p.compute) * d.R * d.D + bytes_of(p.logits) * d.R * d.V;
 }
 
-// The most that one block's forward holds when nothing is kept.
-double inference_activations(const Dims& d, const Precision& p) {
-  const double c = bytes_of(p.compute);
-  const double residual = bytes_of(p.residual) * d.R * d.D;
-  const double attention = residual + c * (4 * d.R * d.D + d.B * d.H * d.T * d.T);
-  const double ffn = residual + c * d.R * 3 * d.F;
-  const double head = residual + c * d.R * d.D + bytes_of(p.logits) * d.R * d.V;
-  return std::max({attention, ffn, head});
+// float32 copies of the operands [m, k], [k, n] and of a result [m, n] in a half type.
+double widened(const StepShape& s, double m, double k, double n) {
+  return s.widens_gemms && s.precision.mixed() ? 4 * (m * k + k * n + m * n) : 0;
+}
+
+// The most that a block's forward holds when nothing is kept: in attention or in the FFN.
+double block_forward(const StepShape& s, const Dims& d) {
+  const double c = bytes_of(s.precision.compute);
+  const double residual = bytes_of(s.precision.residual) * d.R * d.D;
+  const double scores = d.B * d.H * d.T * d.T;
+  const double head_dim = d.D / d.H;
+  const double attention =
+      residual + c * (4 * d.R * d.D + scores) + d.B * d.H * widened(s, d.T, d.T, head_dim);
+  const double ffn = residual + c * d.R * 3 * d.F + widened(s, d.R, d.D, 2 * d.F);
+  return std::max(attention, ffn);
+}
+
+double inference_activations(const StepShape& s, const Dims& d) {
+  const double c = bytes_of(s.precision.compute);
+  const double head =
+      c * d.R * d.D + bytes_of(s.precision.logits) * d.R * d.V + widened(s, d.R, d.D, d.V);
+  return std::max(block_forward(s, d), head);
 }
 
 bool has_backward(Mode mode) { return mode == Mode::forward_backward || mode == Mode::train_step; }
@@ -76,23 +90,35 @@ MemoryForm memory_form(const StepShape& shape) {
   if (has_backward(shape.mode)) m.gradients = n * bytes_of(p.gradients);
   if (shape.mode == Mode::train_step) m.optimizer = 2 * n * bytes_of(p.parameters);
   if (shape.mode == Mode::inference) {
-    m.activations = inference_activations(d, p);
+    m.activations = inference_activations(shape, d);
     return m;
   }
   const double block = block_activations(d, p);
-  const double input = 2 * bytes_of(p.residual) * d.R * d.D;
+  const double head = head_activations(d, p);
+  const double c = bytes_of(p.compute);
+  const double residual = bytes_of(p.residual) * d.R * d.D;
+  // With recomputation a group of blocks keeps what comes into it: the residual stream and the last
+  // sublayer's output, which the first group does not have.
   const double every = shape.recompute;
-  const double blocks = shape.recompute > 0 ? std::ceil(d.L / every) * input : d.L * block;
-  m.activations = blocks + head_activations(d, p);
+  const double groups = shape.recompute > 0 ? std::ceil(d.L / every) : 0;
+  const double inputs = groups * (residual + c * d.R * d.D) - (groups > 0 ? c * d.R * d.D : 0);
+  const double kept = shape.recompute > 0 ? inputs : d.L * block;
+  m.activations = kept + head;
+  // In the head's forward, or in the last block's.
+  const double in_forward =
+      shape.recompute > 0 ? block_forward(shape, d) : widened(shape, d.R, d.D, 2 * d.F);
+  const double forward = std::max(widened(shape, d.R, d.D, d.V), in_forward - head);
+  m.transient = forward;
   if (has_backward(shape.mode)) {
-    // The last block's backward begins when the head's activations are gone: the gradients of the
-    // residual stream and of the FFN's inner width, and with recompute the group that is kept
-    // again.
-    const double c = bytes_of(p.compute);
-    const double group = shape.recompute > 0 ? std::min(every, d.L) * block : 0;
-    const double in_block =
-        group + bytes_of(p.residual) * d.R * d.D + c * d.R * ((p.mixed() ? d.D : 0) + 3 * d.F);
-    m.transient = std::max(bytes_of(p.compute) * d.R * d.D, in_block - head_activations(d, p));
+    const double head_backward = c * d.R * d.D + widened(shape, d.R, d.V, d.D);
+    // The last block's backward: the head's activations are gone, its own (with recomputation, its
+    // group's, in place of the group's input) are there, and the gradients of the residual stream
+    // and of what w2 reads; that of w1 | w3's output takes its place.
+    const double group =
+        shape.recompute > 0 ? std::min(every, d.L) * block - residual - c * d.R * d.D : 0;
+    const double in_block = group + residual + c * d.R * ((p.mixed() ? d.D : 0) + d.F) +
+                            widened(shape, d.R, 2 * d.F, d.D);
+    m.transient = std::max({forward, head_backward, in_block - head});
   }
   return m;
 }

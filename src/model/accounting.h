@@ -13,7 +13,8 @@ struct StepShape {
   Precision precision;
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
-  int recompute = 0;  // 0 none, n: every n blocks
+  int recompute = 0;          // 0 none, n: every n blocks
+  bool widens_gemms = false;  // the device multiplies half types as float32 copies (the CPU)
 };
 
 // Matrix-product FLOPs of one rank's step: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D (the
@@ -28,7 +29,7 @@ struct MemoryForm {
   double gradients = 0;    // of parameters; 0 in modes without backward
   double optimizer = 0;    // Adam's m and v; 0 but in train-step
   double activations = 0;  // what forward keeps for backward (inference: the most alive at once)
-  double transient = 0;    // the most that backward holds beside what is still kept
+  double transient = 0;    // what the peak holds beyond that
   [[nodiscard]] double peak() const {
     return parameters + gradients + optimizer + activations + transient;
   }

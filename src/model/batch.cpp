@@ -18,20 +18,11 @@ constexpr std::uint64_t token_stream = 1ULL << 40U;  // weights use the low numb
   throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
 }
 
-void append(std::vector<std::int32_t>& out, const std::vector<std::int64_t>& from,
-            std::int64_t first, std::int64_t count) {
-  for (std::int64_t i = first; i < first + count; ++i) {
-    out.push_back(static_cast<std::int32_t>(from[static_cast<std::size_t>(i)]));
+std::int32_t checked_id(const std::filesystem::path& file, std::int64_t id, std::int64_t vocab) {
+  if (id < 0 || id >= vocab) {
+    fail(file, fmt::format("holds token {}; --vocab {} allows 0 to {}", id, vocab, vocab - 1));
   }
-}
-
-void check_ids(const std::filesystem::path& file, const std::vector<std::int32_t>& ids,
-               std::int64_t vocab) {
-  for (const std::int32_t id : ids) {
-    if (id < 0 || id >= vocab) {
-      fail(file, fmt::format("holds token {}; --vocab {} allows 0 to {}", id, vocab, vocab - 1));
-    }
-  }
+  return static_cast<std::int32_t>(id);
 }
 
 struct Matrix2 {
@@ -69,8 +60,12 @@ Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
   Batch batch;
   for (std::int64_t row = shape.first_row; row < rows; ++row) {
     const std::int64_t first = row * tokens.cols;
-    append(batch.tokens, tokens.values, first, shape.context);
-    append(batch.targets, targets.values, first + (has_targets ? 0 : 1), shape.context);
+    for (std::int64_t t = first; t < first + shape.context; ++t) {
+      const auto i = static_cast<std::size_t>(t);
+      const std::size_t next = has_targets ? i : i + 1;
+      batch.tokens.push_back(checked_id(file, tokens.values[i], shape.vocab));
+      batch.targets.push_back(checked_id(file, targets.values[next], shape.vocab));
+    }
   }
   return batch;
 }
@@ -89,6 +84,7 @@ Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
   in.read(reinterpret_cast<char*>(raw.data()),
           count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
   if (!in) fail(file, "cannot be read");
+  for (const std::uint16_t id : raw) (void)checked_id(file, id, shape.vocab);
   return {{raw.begin(), raw.end() - 1}, {raw.begin() + 1, raw.end()}};
 }
 
@@ -112,15 +108,11 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
 
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
   if (!std::filesystem::is_regular_file(file)) fail(file, "is not a file that can be read");
-  Batch batch;
   try {
-    batch = hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
+    return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
   } catch (const Hdf5Error& error) {
     fail(file, std::string("cannot be read: ") + error.what());
   }
-  check_ids(file, batch.tokens, shape.vocab);
-  check_ids(file, batch.targets, shape.vocab);
-  return batch;
 }
 
 }  // namespace paceline

@@ -56,6 +56,12 @@ void ParameterStore::allocate_optimizer_state() {
   v_ = allocate_zeroed(MemoryKind::optimizer_state, "adam v");
 }
 
+void ParameterStore::reset_optimizer_state() const {
+  for (const Array* state : {&m_, &v_}) {
+    if (!state->empty()) device_.zero(*state);
+  }
+}
+
 AdamWRange ParameterStore::range() const {
   return {.parameters = values_, .gradients = gradients_, .m = m_, .v = v_, .copy = copy_};
 }

@@ -44,6 +44,8 @@ class ParameterStore {
   // starts at 0. Throws OutOfMemory.
   void allocate_gradients();
   void allocate_optimizer_state();
+  // Adam's state as before the first step; nothing where it is not allocated.
+  void reset_optimizer_state() const;
 
   // Flat arrays [size()]; empty where not allocated.
   [[nodiscard]] AdamWRange range() const;

@@ -136,7 +136,13 @@ Dump::Dump(Device& device, const ModelConfig& config, std::int64_t batch)
       logits_(device.allocate({batch, config.context, config.vocab}, Dtype::f32,
                               MemoryKind::workspace)) {}
 
-void Dump::check_writable(const std::filesystem::path& file) {
+void Dump::check_writable(const std::filesystem::path& file, bool replace) {
+  if (std::filesystem::is_directory(file)) {
+    throw UsageError("--dump: " + file.string() + " is a folder; name a file");
+  }
+  if (std::filesystem::exists(file) && !replace) {
+    throw UsageError("--dump: " + file.string() + " exists; --force replaces it");
+  }
   const std::filesystem::path folder =
       file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
@@ -147,9 +153,12 @@ void Dump::check_writable(const std::filesystem::path& file) {
 void Dump::take_first_step(const StepState& state, const ParameterStore& store) {
   first_logits_ = download(device_, logits_);
   loss_ = download(device_, state.loss).front();
-  has_first_ = true;
-  if (const Tensor gradients = store.range().gradients; !gradients.empty()) {
-    gradients_ = take(store, gradients);
+  const Tensor gradients = store.range().gradients;
+  if (gradients.empty()) return;
+  gradients_ = take(store, gradients);
+  const auto unscale = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
+  for (Named& gradient : gradients_) {
+    for (float& g : gradient.values) g *= unscale;
   }
 }
 
@@ -172,11 +181,10 @@ void Dump::write(const std::filesystem::path& file) const {
     return d;
   };
   try {
-    hdf5::File h5 = hdf5::File::create(file);
-    if (has_first_) {
-      h5.write<float>("logits", first_logits_, dims(logits_.shape()));
-      h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
-    }
+    const std::filesystem::path temporary = file.string() + ".tmp";
+    hdf5::File h5 = hdf5::File::create(temporary);
+    h5.write<float>("logits", first_logits_, dims(logits_.shape()));
+    h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
     for (const auto& [name, tensors] :
          {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
       if (tensors->empty()) continue;
@@ -184,7 +192,8 @@ void Dump::write(const std::filesystem::path& file) const {
       for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims(t.shape));
     }
     h5.close();
-  } catch (const Hdf5Error& error) {
+    std::filesystem::rename(temporary, file);
+  } catch (const std::runtime_error& error) {  // HDF5's or the file system's
     throw StoppedError(
         fmt::format("--dump: {} cannot be written: {}", file.string(), error.what()));
   }

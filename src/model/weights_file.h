@@ -27,14 +27,14 @@ class Dump {
  public:
   Dump(Device& device, const ModelConfig& config, std::int64_t batch);
 
-  // Throws UsageError (--dump) unless a file can be made there.
-  static void check_writable(const std::filesystem::path& file);
+  // Throws UsageError (--dump) unless a file can be made there; one that exists only if `replace`.
+  static void check_writable(const std::filesystem::path& file, bool replace);
 
   [[nodiscard]] const Array& logits() const { return logits_; }  // [B, T, V] float32 on the device
   void take_first_step(const StepState& state, const ParameterStore& store);
   void take_weights(const ParameterStore& store);
-  // `logits`, `loss`, `gradients/NAME`, `weights/NAME`; what was not taken is left out. Throws
-  // StoppedError when it cannot be written.
+  // `logits`, `loss`, `gradients/NAME` (without the loss scale that they were computed with; left
+  // out in modes without backward), `weights/NAME`. Throws StoppedError when it cannot be written.
   void write(const std::filesystem::path& file) const;
 
  private:
@@ -49,7 +49,6 @@ class Dump {
   Array logits_;
   std::vector<float> first_logits_;
   double loss_ = 0;
-  bool has_first_ = false;
   std::vector<Named> gradients_;
   std::vector<Named> weights_;
 };

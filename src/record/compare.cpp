@@ -23,7 +23,7 @@ namespace {
 constexpr std::array<std::string_view, 6> effort = {"seed",     "warmup",    "steps",
                                                     "until_ci", "max_steps", "timeout"};
 // Factors that follow from the machine where the user gives no value.
-constexpr std::array<std::string_view, 2> of_machine = {"device", "threads"};
+constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
 
 constexpr double same_within = 0.02;  // of the medians
 

@@ -187,12 +187,19 @@ bool ResultFile::has(const std::string& id, const Case& factors) const {
   if (!fs::exists(path)) return false;
   try {
     const hdf5::File file = open_result_file(path);
-    return by_name(read_factors(file.group("cases").group(id))) == by_name(factors);
+    const hdf5::Group group = file.group("cases").group(id);
+    const std::string status = group.text_attribute("status");
+    return (status == "ok" || status == "skipped") &&
+           by_name(read_factors(group)) == by_name(factors);
   } catch (const Hdf5Error&) {
     return false;
   } catch (const UsageError&) {
     return false;  // not readable: it is measured anew
   }
+}
+
+std::vector<Column> ResultFile::row(const std::string& id) const {
+  return read_summary(case_path(id));
 }
 
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {

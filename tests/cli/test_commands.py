@@ -64,13 +64,20 @@ def test_summary_columns_are_complete_and_equally_long(paceline, tmp_path):
 
 
 def test_measured_memory_is_the_predicted(paceline, tmp_path):
-    paceline(
-        *("model", "--size", "tiny", "--context", 64, "--threads", 1, "--warmup", 0),
-        *("--steps", 1, "--mode", "forward,train-step", "--recompute", "none,block"),
-        *("--output", "o.h5"),
-    )
-    columns = summary(tmp_path / "o.h5")
-    np.testing.assert_allclose(columns["peak_bytes"], columns["predicted_peak_bytes"], rtol=0.02)
+    """A vocabulary so small that the blocks decide, and the course's, where the head does."""
+    for vocab in (128, 10000):
+        done = paceline(
+            *("model", "--d-model", 128, "--d-ff", 384, "--layers", 4, "--heads", 4),
+            *("--vocab", vocab, "--context", 64, "--threads", 1, "--warmup", 0, "--steps", 1),
+            *("--mode", "inference,forward,train-step", "--recompute", "none,block,2"),
+            *("--precision", "fp32,bf16", "--output", "o.h5", "--force"),
+        )
+        assert done.code == 0, done.err
+        columns = summary(tmp_path / "o.h5")
+        assert len(columns["mode"]) == 14  # inference has nothing to recompute
+        np.testing.assert_allclose(
+            columns["peak_bytes"], columns["predicted_peak_bytes"], rtol=0.03
+        )
 
 
 def test_dry_run_prints_every_case_and_runs_nothing(paceline, tmp_path):
@@ -85,6 +92,9 @@ def test_dry_run_prints_every_case_and_runs_nothing(paceline, tmp_path):
 def test_options_beside_a_preset_replace_its_values(paceline):
     done = paceline("model", "--preset", "sizes", "--size", "tiny", "--dry-run")
     assert done.out.startswith("4 cases")
+    done = paceline("model", "--preset", "warmup", "--global-batch", 8, "--dry-run")
+    assert done.out.startswith("5 cases"), done.err
+    assert " 128 8 fp32" in done.out
 
 
 @pytest.mark.parametrize(("preset", "cases"), [("sizes", 20), ("warmup", 5), ("precision", 10)])
@@ -131,6 +141,18 @@ def test_an_output_that_exists_is_refused_kept_or_replaced(paceline, tmp_path):
 
     assert paceline(*args, "--mode", "forward", "--force").code == 0
     assert summary(tmp_path / "out.h5")["mode"] == ["forward"]
+
+
+def test_resume_tries_again_what_did_not_fit_and_shows_what_it_kept(paceline, tmp_path):
+    args = (*TINY, "--output", "out.h5", "--mode", "forward,train-step")
+    assert paceline(*args, "--memory-limit", "15MB").code == 0
+    assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
+    again = paceline(*args, "--resume", "--json")
+    assert summary(tmp_path / "out.h5")["status"] == ["ok", "ok"]
+    assert [json.loads(line)["mode"] for line in again.out.splitlines()] == [
+        "forward",
+        "train-step",
+    ]
 
 
 def test_changed_factors_are_run_again_on_resume(paceline, tmp_path):

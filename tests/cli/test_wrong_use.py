@@ -1,10 +1,14 @@
 """Bad input: the documented exit code, one line that names the option and what would be right."""
 
+import os
+import subprocess
 import time
 
 import h5py
 import numpy as np
 import pytest
+
+from conftest import PROGRAM
 
 TINY = ("model", "--size", "tiny", "--context", 8, "--warmup", 0, "--steps", 1, "--quiet")
 
@@ -29,6 +33,7 @@ WRONG = [
     (("model", "--context", "-3"), "--context", "1 to"),
     (("model", "--context", "99999999999999999999"), "--context", "1 to"),
     (("model", "--context", "12.5"), "--context", "whole number"),
+    (("model", "--context", "128,"), "--context", "empty"),
     (("model", "--steps", "0"), "--steps", "1 to"),
     (("model", "--steps", "3", "--steps", "4"), "--steps", "one value"),
     (("model", "--lr", "nan"), "--lr", "number"),
@@ -63,12 +68,25 @@ def test_wrong_use_is_code_2_and_one_line(paceline, tmp_path, args, names, says)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_rank_exits_with_the_code_within_a_second(paceline):
+@pytest.mark.parametrize(
+    ("args", "code"), [(("--size", "smal"), 2), (("--device", "cuda"), 3)], ids=["2", "3"]
+)
+def test_every_rank_exits_with_the_code(tmp_path, args, code):
+    """Each rank's own code, which mpirun does not tell: a shell around it writes it down."""
+    write_code = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
+    ranks = ["mpirun", "--oversubscribe", "-np", "3", "sh", "-c", write_code, "sh"]
     start = time.monotonic()
-    done = paceline("model", "--size", "smal", ranks=3)
-    assert time.monotonic() - start < 2  # mpirun's own start and end included
-    assert done.code == 2
-    assert "smal" in done.message
+    subprocess.run(
+        [*ranks, str(PROGRAM), "model", *args],
+        cwd=tmp_path,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert time.monotonic() - start < 5
+    codes = {p.name: int(p.read_text()) for p in tmp_path.glob("code.*")}
+    assert codes == {f"code.{rank}": code for rank in range(3)}
 
 
 def test_wrong_use_that_needs_the_world_is_said_once(paceline, tmp_path):
@@ -118,6 +136,17 @@ def test_dump_in_a_folder_that_is_not_there(paceline, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_dump_never_destroys_what_is_there(paceline, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "kept.h5").write_text("mine")
+    for name, says in (("folder", "folder"), ("kept.h5", "--force"), ("out.h5", "--output")):
+        done = paceline(*TINY, "--output", "out.h5", "--dump", name, ranks=2)
+        assert done.code == 2, done.err
+        assert "--dump" in done.message
+        assert says in done.message
+    assert (tmp_path / "kept.h5").read_text() == "mine"
+
+
 def test_dump_of_a_sweep(paceline):
     done = paceline(*TINY, "--mode", "forward,train-step", "--dump", "dump.h5")
     assert done.code == 2
@@ -150,6 +179,17 @@ def test_bad_tokens(paceline, tmp_path, datasets, says):
     assert "--tokens" in done.message
     assert says in done.message
     assert [p.name for p in tmp_path.iterdir()] == ["tokens.h5"]
+
+
+@pytest.mark.parametrize("row", [0, 7])
+def test_a_bad_token_of_one_rank_ends_all(paceline, tmp_path, row):
+    tokens = np.zeros((8, 9), np.int64)
+    tokens[row, 3] = 2**32 + 5  # 5 in 32 bits
+    with h5py.File(tmp_path / "tokens.h5", "w") as f:
+        f["tokens"] = tokens
+    done = paceline(*TINY, "--tokens", "tokens.h5", ranks=2)
+    assert done.code == 2, done.err
+    assert str(2**32 + 5) in done.message
 
 
 def test_bad_flat_tokens(paceline, tmp_path):

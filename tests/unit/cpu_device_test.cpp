@@ -28,7 +28,7 @@ TEST(CpuDevice, says_what_it_is) {
   EXPECT_FALSE(info.name.empty());
   EXPECT_EQ(info.memory_bytes, megabyte);
   EXPECT_EQ(info.threads, 2);
-  EXPECT_FALSE(device.datasheet_peak(Dtype::f32).has_value());
+  EXPECT_FALSE(device.datasheet_peak(precision_named("fp32")).has_value());
 }
 
 TEST(CpuDevice, aligns_blocks_and_counts_them_by_kind_and_scope) {
@@ -270,8 +270,8 @@ TEST(CpuDevice, a_graph_runs_its_work_at_every_launch) {
 TEST(CpuDevice, measures_its_ceilings_without_using_its_own_memory) {
   CpuDevice device(0, 2);
   device.freeze();
-  for (const Dtype d : {Dtype::f32, Dtype::bf16}) {
-    const double flops = device.gemm_ceiling(d);
+  for (const char* name : {"fp32", "bf16"}) {
+    const double flops = device.gemm_ceiling(precision_named(name));
     EXPECT_GT(flops, 1e8);
     EXPECT_LT(flops, 1e15);
   }

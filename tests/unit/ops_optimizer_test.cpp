@@ -109,24 +109,21 @@ TEST_F(Optimizer, adamw_divides_the_loss_scale_out_of_the_gradients) {
   EXPECT_EQ(values(a.copy), values(copy_of(a.p, Dtype::f16)));
 }
 
-TEST_F(Optimizer, a_held_or_skipped_step_changes_nothing) {
+TEST_F(Optimizer, a_skipped_step_changes_nothing) {
   const AdamWConfig config;
-  for (const StepScalar reason : {StepScalar::hold, StepScalar::found_inf}) {
-    const StepState state = new_state(false);
-    const Arrays a = make(129, Dtype::f32, Dtype::f16);
-    const std::vector<double> p = values(a.p);
-    state.set(device, reason, 1);
-    ops->begin_optimizer_step(state, config);
-    ops->adamw(a.range(), state, config);
-    EXPECT_EQ(values(a.p), p);
-    EXPECT_EQ(values(a.m), std::vector<double>(129));
-    EXPECT_EQ(values(a.v), std::vector<double>(129));
-    EXPECT_TRUE(std::isnan(values(a.copy)[0]));
-    EXPECT_EQ(get(state, StepScalar::step), 0);
-    ops->end_optimizer_step(state);
-    EXPECT_EQ(get(state, StepScalar::found_inf), 0);
-    EXPECT_EQ(get(state, StepScalar::hold), reason == StepScalar::hold ? 1 : 0);
-  }
+  const StepState state = new_state(false);
+  const Arrays a = make(129, Dtype::f32, Dtype::f16);
+  const std::vector<double> p = values(a.p);
+  state.set(device, StepScalar::found_inf, 1);
+  ops->begin_optimizer_step(state, config);
+  ops->adamw(a.range(), state, config);
+  EXPECT_EQ(values(a.p), p);
+  EXPECT_EQ(values(a.m), std::vector<double>(129));
+  EXPECT_EQ(values(a.v), std::vector<double>(129));
+  EXPECT_TRUE(std::isnan(values(a.copy)[0]));
+  EXPECT_EQ(get(state, StepScalar::step), 0);
+  ops->end_optimizer_step(state);
+  EXPECT_EQ(get(state, StepScalar::found_inf), 0);
 }
 
 TEST_F(Optimizer, bias_corrections_are_exact) {
@@ -167,19 +164,6 @@ TEST_F(Optimizer, the_loss_scale_doubles_after_2000_good_steps_and_halves_after_
   EXPECT_EQ(get(state, StepScalar::step), 2001);
   step(true);
   EXPECT_EQ(get(state, StepScalar::loss_scale), 32768);
-}
-
-TEST_F(Optimizer, a_held_step_leaves_the_loss_scale) {
-  const auto mixed = make_ops("fp16");
-  const StepState state = new_state(true);
-  state.set(device, StepScalar::hold, 1);
-  for (const double found_inf : {0.0, 1.0}) {
-    state.set(device, StepScalar::found_inf, found_inf);
-    mixed->begin_optimizer_step(state, {});
-    EXPECT_EQ(get(state, StepScalar::loss_scale), 65536);
-    EXPECT_EQ(get(state, StepScalar::good_steps), 0);
-    EXPECT_EQ(get(state, StepScalar::gradient_scale), 1.0 / 65536);
-  }
 }
 
 TEST_F(Optimizer, check_finite_finds_one_bad_element_and_keeps_an_earlier_finding) {

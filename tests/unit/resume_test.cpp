@@ -25,7 +25,7 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
     ResultFile results(path(), Existing::resume);
     EXPECT_TRUE(fs::exists(path()));  // until the merge replaces it
     EXPECT_TRUE(results.has(a.id, a.factors));
-    EXPECT_TRUE(results.has(b.id, b.factors));
+    EXPECT_FALSE(results.has(b.id, b.factors));  // out of memory: worth another try
     const CaseRecord c = make_record(512, {3, 4});
     EXPECT_FALSE(results.has(c.id, c.factors));
     results.write(c, make_run());

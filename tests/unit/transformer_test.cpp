@@ -170,21 +170,6 @@ TEST(TransformerTest, SecondStepWritesGradientsAnew) {
   EXPECT_EQ(t.values<float>(t.model.store().range().gradients), first);
 }
 
-TEST(TransformerTest, HeldStepChangesNothing) {
-  Trainer t("fp32");
-  t.state.set(t.device, StepScalar::hold, 1);
-  t.forward();
-  t.backward();
-  const auto before = t.values<float>(t.model.store().range().parameters);
-  t.adamw.step(*t.ops, t.state);
-  EXPECT_EQ(t.values<float>(t.model.store().range().parameters), before);
-  EXPECT_EQ(t.state.get(t.device, StepScalar::step), 0);
-  t.state.set(t.device, StepScalar::hold, 0);
-  t.adamw.step(*t.ops, t.state);
-  EXPECT_NE(t.values<float>(t.model.store().range().parameters), before);
-  EXPECT_EQ(t.state.get(t.device, StepScalar::step), 1);
-}
-
 TEST(TransformerTest, Fp16SkipsAStepThatOverflowsAndHalvesTheScale) {
   Trainer t("fp16");
   EXPECT_EQ(t.state.get(t.device, StepScalar::loss_scale), 65536);
