@@ -127,6 +127,12 @@ asan: $(BUILD)/unit_tests_asan
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # ---- tests ------------------------------------------------------------------------------------
+# .venv/bin/python3 is a link to the system's: the stamp says when its packages were installed.
+PACKAGES := .venv/requirements.installed
+$(PACKAGES): analysis/requirements.txt
+	@tools/deps.sh python
+	@touch $@
+
 # Unit tests, then everything that starts the program (alone and under mpirun) and the analysis.
 test: unit-test python-test
 
@@ -135,12 +141,6 @@ unit-test: $(BUILD)/unit_tests
 
 python-test: $(BUILD)/paceline $(PACKAGES)
 	$(PYTHON) -m pytest
-
-# .venv/bin/python3 is a link to the system's: the stamp says when its packages were installed.
-PACKAGES := .venv/requirements.installed
-$(PACKAGES): analysis/requirements.txt
-	@tools/deps.sh python
-	@touch $@
 
 # ---- lint: warnings are errors ------------------------------------------------------------------
 TIDY := $(ALL_SOURCES:%.cpp=$(BUILD)/tidy/%.ok)
