@@ -1,6 +1,7 @@
 """How tests start the program: as users do, alone or under mpirun, and read what it leaves."""
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ def command(ranks: int, *args: object) -> list[str]:
     if ranks == 0:
         return words
     return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
+
+
+def has_gpu() -> bool:
+    return shutil.which("nvidia-smi") is not None and not subprocess.call(
+        ["nvidia-smi", "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ std::string gpu_of_rank(int /*local_rank*/) { return ""; }
 std::unique_ptr<Device> make_cuda_device(int /*local_rank*/,
                                          std::optional<std::size_t> /*memory_limit*/,
                                          int /*threads*/) {
-  throw EnvironmentError("--device: this build has no CUDA device; use --device cpu, or build where "
-                         "nvcc is");
+  throw EnvironmentError(
+      "--device: this build has no CUDA device; use --device cpu, or build where "
+      "nvcc is");
 }
 
 }  // namespace paceline

@@ -9,7 +9,8 @@ import pytest
 
 from result_files import summary
 
-TINY = ("model", "--size", "tiny", "--context", 8, "--threads", 1, "--warmup", 1, "--steps", 6)
+CPU = ("--device", "cpu", "--threads", 1)
+TINY = ("model", "--size", "tiny", "--context", 8, *CPU, "--warmup", 1, "--steps", 6)
 
 
 def test_table_progress_and_path(paceline, tmp_path):
@@ -68,7 +69,7 @@ def test_measured_memory_is_the_predicted(paceline, tmp_path):
     for vocab in (128, 10000):
         done = paceline(
             *("model", "--d-model", 128, "--d-ff", 384, "--layers", 4, "--heads", 4),
-            *("--vocab", vocab, "--context", 64, "--threads", 1, "--warmup", 0, "--steps", 1),
+            *("--vocab", vocab, "--context", 64, *CPU, "--warmup", 0, "--steps", 1),
             *("--mode", "inference,forward,train-step", "--recompute", "none,block,2"),
             *("--precision", "fp32,bf16", "--output", "o.h5", "--force"),
         )
@@ -218,7 +219,7 @@ def test_compare(paceline, two_runs):
 
 
 def test_info(paceline):
-    done = paceline("info", ranks=2)
+    done = paceline("info", "--device", "cpu", ranks=2)
     assert done.code == 0
     assert "Open MPI" in done.out
     assert "HDF5" in done.out or "hdf5" in done.out

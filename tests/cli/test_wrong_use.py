@@ -10,13 +10,14 @@ import pytest
 
 from conftest import PROGRAM
 
-TINY = ("model", "--size", "tiny", "--context", 8, "--warmup", 0, "--steps", 1, "--quiet")
+ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
+TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
 
 WRONG = [
     (("model", "--sizes", "tiny"), "--sizes", "--help"),
     (("model", "--size", "smal"), "--size", "tiny, small, medium"),
     (("model", "--precision", "int8"), "--precision", "fp32"),
-    (("model", "--precision", "tf32", "--size", "tiny"), "--precision", "GPU"),
+    (("model", "--precision", "tf32", "--device", "cpu"), "--precision", "GPU"),
     (("model", "--attention", "flash"), "--attention", "not built yet"),
     (("model", "--exec", "compiled"), "--exec", "not built yet"),
     (
@@ -99,7 +100,8 @@ def test_wrong_use_that_needs_the_world_is_said_once(paceline, tmp_path):
 
 @pytest.mark.parametrize("ranks", [0, 2])
 def test_no_gpu_is_code_3(paceline, tmp_path, ranks):
-    done = paceline(*TINY, "--device", "cuda", ranks=ranks, env={"CUDA_VISIBLE_DEVICES": ""})
+    args = ("model", "--size", "tiny", "--device", "cuda", *ONCE)
+    done = paceline(*args, ranks=ranks, env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.code == 3
     assert "--device" in done.message
     assert list(tmp_path.iterdir()) == []

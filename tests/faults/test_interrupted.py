@@ -12,7 +12,7 @@ from conftest import command
 from result_files import summary
 
 SWEEP = ("model", "--size", "tiny", "--context", "8,9,10,11,12,13,14,15,16,17", "--warmup", 1)
-ARGS = (*SWEEP, "--threads", 1, "--output", "out.h5", "--steps")
+ARGS = (*SWEEP, "--device", "cpu", "--threads", 1, "--output", "out.h5", "--steps")
 STEPS = 100
 
 

@@ -4,6 +4,8 @@ import h5py
 import numpy as np
 import pytest
 
+from conftest import has_gpu
+
 MODELS = ["tiny", "odd", "head80"]
 
 
@@ -24,8 +26,11 @@ def relative_l2(got, want):
     return np.linalg.norm(got.astype(np.float64) - want) / scale
 
 
-@pytest.fixture
-def run_golden(paceline, golden, tmp_path):
+@pytest.fixture(params=["cpu", "cuda"])
+def run_golden(request, paceline, golden, tmp_path):
+    if request.param == "cuda" and not has_gpu():
+        pytest.skip("no CUDA GPU here")
+
     def run(model, *args, warmup=0):
         case = golden[model]
         with h5py.File(tmp_path / "input.h5", "w") as f:
@@ -38,7 +43,7 @@ def run_golden(paceline, golden, tmp_path):
             *("--load-weights", "input.h5", "--tokens", "input.h5"),
             *("--d-model", a["d_model"], "--d-ff", a["d_ff"], "--layers", a["layers"]),
             *("--heads", a["heads"], "--vocab", a["vocab"], "--context", a["context"]),
-            *("--batch-size", a["batch"], "--threads", 1, *args),
+            *("--batch-size", a["batch"], "--threads", 1, "--device", request.param, *args),
             *("--warmup", warmup, "--steps", 3 - warmup),
         )
         assert done.code == 0, done.err

@@ -6,7 +6,8 @@ import pytest
 
 from result_files import summary
 
-TINY = ("model", "--size", "tiny", "--context", 16, "--threads", 1, "--quiet", "--output", "out.h5")
+CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
+TINY = ("model", "--size", "tiny", "--context", 16, *CPU)
 
 
 def dumped(path):
@@ -86,8 +87,8 @@ def test_until_ci_stops_all_ranks_together(paceline, tmp_path):
 def test_one_rank_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(paceline, tmp_path):
     """With this limit context 512 does not fit, context 16 does."""
     done = paceline(
-        *("model", "--size", "tiny", "--context", "512,16", "--threads", 1, "--quiet"),
-        *("--memory-limit", "40MB", "--steps", 6, "--warmup", 0, "--output", "out.h5"),
+        *("model", "--size", "tiny", "--context", "512,16", *CPU),
+        *("--memory-limit", "40MB", "--steps", 6, "--warmup", 0),
         ranks=2,
     )
     assert done.code == 0, done.err

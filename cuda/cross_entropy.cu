@@ -1,0 +1,109 @@
+// Cross-entropy: logsumexp[r] = max + log(sum of exp(logits[r] - max)), loss = mean over r of
+// logsumexp[r] - logits[r, targets[r]]. Backward: dlogits = (exp(logits - logsumexp) -
+// onehot(targets)) loss_scale / R.
+
+#include "cuda/check.h"
+#include "cuda/cuda_eager_ops.h"
+#include "cuda/online_softmax.cuh"
+#include "cuda/partial_sums.h"
+#include "cuda/rows.cuh"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kept = 4;
+constexpr int forward_threads = 512;
+constexpr int backward_threads = 256;
+
+// Into how few slices of at most `most` threads a row's packs can be cut, each thread keeping
+// `kept` of them.
+std::int64_t slices_of(std::int64_t packs, int most) {
+  return (packs + kept * most - 1) / (kept * most);
+}
+
+// A block per row.
+template <class T, int N>
+__global__ void __launch_bounds__(forward_threads)
+    cross_entropy_kernel(float* row_losses, float* logsumexp, const T* logits,
+                         const std::int32_t* targets, int cols) {
+  const std::int64_t row = blockIdx.x;
+  const T* x = logits + row * cols;
+  const MaxAndSum m = max_and_sum<T, N>(x, cols / N);
+  if (threadIdx.x == 0) {
+    const float log_sum = m.highest + logf(m.sum);
+    logsumexp[row] = log_sum;
+    row_losses[row] = log_sum - to_float(x[targets[row]]);
+  }
+}
+
+// Block b takes the packs of slice b % slices of row b / slices. dlogits may be logits: a thread
+// reads what it writes, and nothing else.
+template <class T, class D, int N>
+__global__ void __launch_bounds__(backward_threads)
+    cross_entropy_backward_kernel(D* dlogits, const T* logits, const float* logsumexp,
+                                  const std::int32_t* targets, const double* loss_scale, float rows,
+                                  int cols, int slices) {
+  const std::int64_t row = blockIdx.x / slices;
+  const int slice = static_cast<int>(blockIdx.x % slices) * kept * static_cast<int>(blockDim.x);
+  const std::int64_t offset = row * cols + slice * N;
+  const int packs = cols / N - slice;
+  const RowPacks<T, N, kept> xs(logits + offset, packs);
+  const float shift = logsumexp[row];
+  const int target = targets[row] - slice * N;
+  const float factor = static_cast<float>(*loss_scale) / rows;
+  for_each_kept<kept>(packs, [&](int k, int i) {
+    const Pack<T, N> a = xs.get(k, i);
+    Pack<D, N> out;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const float p = expf(a[j] - shift);
+      out.set(j, (i * N + j == target ? p - 1 : p) * factor);
+    }
+    out.store(dlogits + offset + i * N);
+  });
+}
+
+}  // namespace
+
+void CudaEagerOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
+                                 const Tensor& targets) {
+  const std::int64_t cols = logits.cols();
+  const std::int64_t rows = logits.rows();
+  float* row_losses = scratch(rows);
+  dispatch_cuda(logits.dtype, [&]<class T>() {
+    dispatch_width<T, T>(cols, {logits.data}, [&]<int N>() {
+      // As few turns of the loop as full blocks would take, all of them full.
+      const std::int64_t turns = slices_of(cols / N, forward_threads);
+      const int threads = block_for((cols / N + turns - 1) / turns, kept, forward_threads);
+      cross_entropy_kernel<T, N><<<static_cast<unsigned>(rows), threads, 0, stream()>>>(
+          row_losses, logsumexp.as<float>(), static_cast<const T*>(logits.data),
+          targets.as<std::int32_t>(), static_cast<int>(cols));
+    });
+  });
+  CUDA_CHECK(cudaGetLastError());
+  sum_values(loss, row_losses, rows, 1.0F / static_cast<float>(rows), stream());
+}
+
+void CudaEagerOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
+                                          const Tensor& logsumexp, const Tensor& targets,
+                                          const StepState& state) {
+  const std::int64_t cols = logits.cols();
+  const std::int64_t rows = logits.rows();
+  const double* loss_scale =
+      state.scalars.tensor().as<double>() + static_cast<int>(StepScalar::loss_scale);
+  dispatch_cuda_pair(logits.dtype, dlogits.dtype, [&]<class T, class D>() {
+    dispatch_width<T, D>(cols, {dlogits.data, logits.data}, [&]<int N>() {
+      const std::int64_t slices = slices_of(cols / N, backward_threads);
+      const int threads = block_for((cols / N + slices - 1) / slices, kept, backward_threads);
+      cross_entropy_backward_kernel<T, D, N>
+          <<<static_cast<unsigned>(rows * slices), threads, 0, stream()>>>(
+              static_cast<D*>(dlogits.data), static_cast<const T*>(logits.data),
+              logsumexp.as<float>(), targets.as<std::int32_t>(), loss_scale,
+              static_cast<float>(rows), static_cast<int>(cols), static_cast<int>(slices));
+    });
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace paceline

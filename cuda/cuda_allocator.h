@@ -1,0 +1,68 @@
+#pragma once
+// Segments of cudaMalloc, cut into blocks that are reused in the compute stream's order.
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/memory_ledger.h"
+
+namespace paceline {
+
+class CudaAllocator {
+ public:
+  explicit CudaAllocator(std::size_t limit) : limit_(limit) {}
+  ~CudaAllocator();
+  CudaAllocator(const CudaAllocator&) = delete;
+  CudaAllocator& operator=(const CudaAllocator&) = delete;
+
+  // Best fit among free blocks of the same class, small (below 1 MiB, from segments of 2 MiB) or
+  // large (segments of 20 MiB, or of the request where that is larger). Throws OutOfMemory, or
+  // InternalError when frozen and no free block is large enough.
+  [[nodiscard]] std::shared_ptr<void> allocate(std::size_t bytes, MemoryKind kind,
+                                               const std::string& scope, MemoryLedger& ledger);
+  void freeze() { frozen_ = true; }
+  // Unfreezes and gives segments without a block in use back to the driver.
+  void trim();
+  [[nodiscard]] std::size_t reserved_bytes() const { return reserved_; }
+  // How often unused segments were given back because a request did not fit otherwise.
+  [[nodiscard]] std::int64_t reclaims() const { return reclaims_; }
+  [[nodiscard]] std::size_t limit() const { return limit_; }
+
+ private:
+  struct Block {
+    std::byte* address;
+    std::size_t bytes;
+    bool free;
+    bool small;
+  };
+  using Blocks = std::list<Block>;  // of one segment, in address order
+  struct BySize {
+    bool operator()(const Blocks::iterator& a, const Blocks::iterator& b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+    }
+  };
+  using FreeBlocks = std::set<Blocks::iterator, BySize>;
+
+  Blocks::iterator find(std::size_t bytes, bool small, const std::string& scope,
+                        const MemoryLedger& ledger);
+  void add_segment(std::size_t bytes, bool small);
+  void split(Blocks::iterator block, std::size_t bytes);
+  void release(Blocks::iterator block);
+  void give_back_unused();
+  [[nodiscard]] FreeBlocks& free_blocks(bool small) { return small ? small_free_ : large_free_; }
+  [[nodiscard]] Blocks& segment_of(const Block& block);
+
+  std::size_t limit_;
+  std::size_t reserved_ = 0;
+  std::int64_t reclaims_ = 0;
+  bool frozen_ = false;
+  std::map<std::byte*, Blocks> segments_;  // by address
+  FreeBlocks small_free_;
+  FreeBlocks large_free_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,194 @@
+#include "cuda/cuda_device.h"
+
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/random.h"
+#include "cuda/check.h"
+#include "cuda/cuda_eager_ops.h"
+
+namespace paceline {
+
+namespace {
+
+// Every scope is an NVTX range too, which profilers show.
+class NvtxScopes final : public ScopeStack {
+ public:
+  std::size_t push(std::string_view name) override {
+    nvtxRangePushA(std::string(name).c_str());
+    return ScopeStack::push(name);
+  }
+  void pop(std::size_t before) override {
+    ScopeStack::pop(before);
+    nvtxRangePop();
+  }
+};
+
+int selected(int ordinal) {
+  CUDA_CHECK(cudaSetDevice(ordinal));
+  return ordinal;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+// The shortest of `count` runs on the stream, after some to warm up; seconds.
+template <class F>
+double shortest(CudaStream& stream, int count, F&& run) {
+  for (int i = 0; i < 3; ++i) run();
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < count; ++i) {
+    const EventPtr begin = stream.record();
+    run();
+    const EventPtr end = stream.record();
+    end->synchronize();
+    best = std::min(best, end->seconds_since(*begin));
+  }
+  return best;
+}
+
+// Normal numbers: a GEMM of zeros runs faster than one of data.
+Array random_matrix(CudaDevice& device, Ops& ops, std::int64_t n, Dtype dtype) {
+  constexpr std::int64_t drawn = std::int64_t{1} << 20U;  // repeated; n * n is a multiple
+  const Array floats = device.allocate({n, n}, Dtype::f32, MemoryKind::workspace);
+  std::vector<float> values(drawn);
+  Random(0, 0).fill_normal(values);
+  for (std::int64_t i = 0; i < n * n; i += drawn) {
+    device.to_device(floats.tensor().slice(i, {drawn}), values.data());
+  }
+  if (dtype == Dtype::f32) return floats;
+  Array low = device.allocate({n, n}, dtype, MemoryKind::workspace);
+  ops.cast(low, floats);
+  return low;
+}
+
+}  // namespace
+
+std::string uuid_of_gpu(int ordinal) {
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal));
+  return uuid_text(properties.uuid);
+}
+
+CudaDevice::CudaDevice(int ordinal, std::size_t memory_limit, int threads)
+    : ordinal_(selected(ordinal)),
+      threads_(threads),
+      scopes_(std::make_unique<NvtxScopes>()),
+      allocator_(memory_limit) {
+  CUDA_CHECK(cudaGetDeviceProperties(&properties_, ordinal));
+}
+
+DeviceInfo CudaDevice::info() const {
+  std::array<char, 16> bus{};
+  CUDA_CHECK(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_));
+  return {.kind = "cuda",
+          .name = properties_.name,
+          .uuid = uuid_text(properties_.uuid),
+          .pci_bus_id = bus.data(),
+          .memory_bytes = std::min(allocator_.limit(), properties_.totalGlobalMem),
+          .threads = threads_};
+}
+
+Array CudaDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
+  const Tensor tensor{nullptr, shape, dtype};
+  std::shared_ptr<void> owner =
+      allocator_.allocate(tensor.bytes(), kind, scopes_->path(), ledger());
+  return {Tensor{owner.get(), shape, dtype}, owner};
+}
+
+void CudaDevice::trim() {
+  synchronize();
+  allocator_.trim();
+}
+
+void CudaDevice::synchronize() {
+  compute_.synchronize();
+  communication_.synchronize();
+}
+
+std::unique_ptr<Graph> CudaDevice::capture(std::function<void()> work) {
+  return std::make_unique<CudaGraph>(compute_.get(), work);
+}
+
+void CudaDevice::to_device(const Tensor& device, const void* host) {
+  CUDA_CHECK(
+      cudaMemcpyAsync(device.data, host, device.bytes(), cudaMemcpyHostToDevice, compute_.get()));
+  compute_.synchronize();
+}
+
+void CudaDevice::to_host(void* host, const Tensor& device) {
+  CUDA_CHECK(
+      cudaMemcpyAsync(host, device.data, device.bytes(), cudaMemcpyDeviceToHost, compute_.get()));
+  compute_.synchronize();
+}
+
+void CudaDevice::zero(const Tensor& device) {
+  CUDA_CHECK(cudaMemsetAsync(device.data, 0, device.bytes(), compute_.get()));
+}
+
+std::unique_ptr<Ops> CudaDevice::make_ops(const OpsConfig& config) {
+  return std::make_unique<CudaEagerOps>(*this, config);
+}
+
+double CudaDevice::gemm_ceiling(const Precision& precision) {
+  constexpr std::int64_t n = 8192;
+  // A device of its own: the measurement is not this one's memory, and works when frozen.
+  CudaDevice device(ordinal_, std::numeric_limits<std::size_t>::max(), threads_);
+  const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
+  const Array a = random_matrix(device, *ops, n, precision.compute);
+  const Array b = random_matrix(device, *ops, n, precision.compute);
+  const Array c = device.allocate({n, n}, precision.compute, MemoryKind::workspace);
+  const Matrix product(c);
+  const Matrix left(a);
+  const Matrix right(b);
+  const double seconds =
+      shortest(device.compute_stream(), 10, [&] { ops->matmul(product, left, right.transpose()); });
+  return 2.0 * n * n * n / seconds;
+}
+
+double CudaDevice::copy_ceiling() {
+  constexpr std::int64_t bytes = std::int64_t{2} << 30U;  // far beyond the L2 cache
+  CudaDevice device(ordinal_, std::numeric_limits<std::size_t>::max(), threads_);
+  const Array from = device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
+  const Array to = device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
+  device.zero(from);
+  const double seconds = shortest(device.compute_stream(), 10, [&] {
+    CUDA_CHECK(cudaMemcpyAsync(to.tensor().data, from.tensor().data, bytes,
+                               cudaMemcpyDeviceToDevice, device.compute_stream().get()));
+  });
+  return 2.0 * bytes / seconds;
+}
+
+std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) const {
+  struct Datasheet {
+    std::string_view name;    // the beginning of the vendor's name of the board
+    double half, tf32, fp32;  // dense TFLOP/s
+  };
+  // NVIDIA's datasheets of the SXM parts.
+  constexpr std::array<Datasheet, 4> sheets = {{{"NVIDIA H200", 989.4, 494.7, 66.9},
+                                                {"NVIDIA H100 80GB HBM3", 989.4, 494.7, 66.9},
+                                                {"NVIDIA A100-SXM4", 312, 156, 19.5},
+                                                {"NVIDIA B200", 2250, 1125, 75}}};
+  constexpr double tera = 1e12;
+  for (const Datasheet& sheet : sheets) {
+    if (!std::string_view(properties_.name).starts_with(sheet.name)) continue;
+    if (precision.compute != Dtype::f32) return sheet.half * tera;
+    return (precision.name == "tf32" ? sheet.tf32 : sheet.fp32) * tera;
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline

@@ -1,0 +1,64 @@
+#pragma once
+// CudaDevice: one GPU, with a compute and a communication stream and our own segments of memory.
+// One thread calls it; it outlives its arrays, ops, events and graphs.
+
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/device.h"
+#include "cuda/cuda_allocator.h"
+#include "cuda/cuda_stream.h"
+
+namespace paceline {
+
+class CudaDevice final : public Device {
+ public:
+  // ordinal: of cudaSetDevice; memory_limit: bytes that allocate() may reserve in all; threads: of
+  // the host's side, for the record
+  CudaDevice(int ordinal, std::size_t memory_limit, int threads);
+
+  [[nodiscard]] DeviceInfo info() const override;
+
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
+  void freeze() override { allocator_.freeze(); }
+  void trim() override;
+  [[nodiscard]] std::int64_t reclaims() const override { return allocator_.reclaims(); }
+  [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
+
+  [[nodiscard]] CudaStream& compute_stream() override { return compute_; }
+  [[nodiscard]] CudaStream& communication_stream() override { return communication_; }
+  void synchronize() override;
+
+  [[nodiscard]] std::unique_ptr<Graph> capture(std::function<void()> work) override;
+
+  void to_device(const Tensor& device, const void* host) override;
+  void to_host(void* host, const Tensor& device) override;
+  void zero(const Tensor& device) override;
+
+  [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
+
+  [[nodiscard]] double gemm_ceiling(const Precision& precision) override;
+  [[nodiscard]] double copy_ceiling() override;
+  [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
+
+  [[nodiscard]] ScopeStack& scopes() override { return *scopes_; }
+  [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
+
+ private:
+  int ordinal_;
+  int threads_;
+  cudaDeviceProp properties_{};
+  std::unique_ptr<ScopeStack> scopes_;  // NVTX ranges
+  CudaAllocator allocator_;
+  CudaStream compute_;
+  CudaStream communication_;
+};
+
+// "GPU-<uuid>", as nvidia-smi writes it.
+[[nodiscard]] std::string uuid_of_gpu(int ordinal);
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+#pragma once
+// CudaEagerOps: one kernel per primitive, as eager PyTorch does, on the device's compute stream.
+// float32, bfloat16 and float16; arithmetic and reductions in float32. Nothing here waits for the
+// GPU or allocates outside of the device's allocator, so that a step can be captured into a graph.
+
+#include <memory>
+
+#include "core/ops.h"
+#include "cuda/cuda_device.h"
+
+namespace paceline {
+
+class CudaMatmul;
+
+class CudaEagerOps : public Ops {
+ public:
+  CudaEagerOps(CudaDevice& device, const OpsConfig& config);
+  ~CudaEagerOps() override;
+
+  void cast(const Tensor& to, const Tensor& from) override;
+  void fill(const Tensor& x, double value) override;
+  void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
+  void scale(const Tensor& x, double factor) override;
+
+  void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+              double beta) override;
+
+  void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) override;
+  void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
+                          bool accumulate) override;
+
+  void rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x, const Tensor& w,
+                double eps) override;
+  void rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw, const Tensor& dy,
+                         const Tensor& x, const Tensor& w, const Tensor& rstd,
+                         bool accumulate_dw) override;
+
+  void rope(const Tensor& qkv, const Tensor& table, bool inverse) override;
+  void swiglu(const Tensor& z, const Tensor& gate_up) override;
+  void swiglu_backward(const Tensor& d_gate_up, const Tensor& dz, const Tensor& gate_up) override;
+
+  void causal_mask(const Tensor& scores) override;
+  void softmax(const Tensor& y, const Tensor& x) override;
+  void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+
+  void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
+                     const Tensor& targets) override;
+  void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits, const Tensor& logsumexp,
+                              const Tensor& targets, const StepState& state) override;
+
+  void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) override;
+  void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
+                             const Tensor& w) override;
+
+  void add_bias(const Tensor& y, const Tensor& bias) override;
+  void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) override;
+  void relu(const Tensor& y, const Tensor& x) override;
+  void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+  void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
+                  const Tensor& w, const Tensor& b, double eps) override;
+  void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db, const Tensor& dy,
+                           const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& rstd,
+                           bool accumulate) override;
+  void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
+                     Reduction reduction) override;
+  void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
+                              Reduction reduction) override;
+  void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
+
+  void check_finite(const StepState& state, const Tensor& x) override;
+  void begin_optimizer_step(const StepState& state, const AdamWConfig& config) override;
+  void adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) override;
+  void end_optimizer_step(const StepState& state) override;
+
+ protected:
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  // Scratch that a kernel writes and the next one reads; grows during the rehearsal, then stays.
+  // The memory is valid until the next call of scratch().
+  [[nodiscard]] float* scratch(std::int64_t floats);
+
+ private:
+  cudaStream_t stream_;
+  int multiprocessors_;
+  Array matmul_workspace_;
+  std::unique_ptr<CudaMatmul> matmul_;
+  Array scratch_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,97 @@
+// What comes before and after AdamW in a step: the search for gradients that are not finite, the
+// scalars of the step, the loss scale.
+
+#include <algorithm>
+
+#include "cuda/check.h"
+#include "cuda/cuda_eager_ops.h"
+#include "cuda/step_scalars.cuh"
+#include "cuda/vector.cuh"
+
+namespace paceline {
+
+namespace {
+
+constexpr int threads = 256;
+constexpr int packs = 4;  // of a thread, requested together
+template <class T>
+constexpr int piece = pack_size<T> * packs * threads;
+
+// found_inf = 1 if x [n] has an element that is not finite: such a one times 0 is NaN, which stays.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    check_finite_kernel(double* scalars, const T* x, std::int64_t n, bool aligned) {
+  constexpr int width = pack_size<T>;
+  float poison = 0;
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * piece<T>; first < n;
+       first += static_cast<std::int64_t>(gridDim.x) * piece<T>) {
+    if (aligned && first + piece<T> <= n) {
+      Pack<T, width> pack[packs];
+#pragma unroll
+      for (int k = 0; k < packs; ++k) {
+        const int offset = (k * threads + static_cast<int>(threadIdx.x)) * width;
+        pack[k] = Pack<T, width>::load(x + first + offset);
+      }
+#pragma unroll
+      for (int k = 0; k < packs; ++k) {
+#pragma unroll
+        for (int j = 0; j < width; ++j) poison = fmaf(pack[k][j], 0, poison);
+      }
+    } else {
+      for (std::int64_t i = first + threadIdx.x; i < first + piece<T> && i < n; i += threads) {
+        poison = fmaf(to_float(x[i]), 0, poison);
+      }
+    }
+  }
+  if (isnan(poison)) at(scalars, StepScalar::found_inf) = 1;
+}
+
+// One thread: the arithmetic of CpuOps::begin_optimizer_step.
+__global__ void begin_step_kernel(double* scalars, double beta1, double beta2, bool loss_scaling) {
+  constexpr double growth_interval = 2000;  // torch.amp.GradScaler's, as are the factors 2 and 1/2
+  double& loss_scale = at(scalars, StepScalar::loss_scale);
+  double& good_steps = at(scalars, StepScalar::good_steps);
+  at(scalars, StepScalar::gradient_scale) = 1 / loss_scale;
+  const bool skipped = at(scalars, StepScalar::found_inf) != 0;
+  if (!skipped) {
+    const double step = at(scalars, StepScalar::step) += 1;
+    at(scalars, StepScalar::bias_correction1) = 1 - pow(beta1, step);
+    at(scalars, StepScalar::bias_correction2) = 1 - pow(beta2, step);
+  }
+  if (!loss_scaling) return;
+  good_steps = skipped ? 0 : good_steps + 1;
+  if (skipped) loss_scale /= 2;
+  if (good_steps == growth_interval) {
+    loss_scale *= 2;
+    good_steps = 0;
+  }
+}
+
+__global__ void end_step_kernel(double* scalars) { at(scalars, StepScalar::found_inf) = 0; }
+
+}  // namespace
+
+void CudaEagerOps::check_finite(const StepState& state, const Tensor& x) {
+  const std::int64_t n = x.numel();
+  if (n == 0) return;
+  dispatch_cuda(x.dtype, [&]<class T>() {
+    const std::int64_t blocks =
+        std::min<std::int64_t>((n + piece<T> - 1) / piece<T>, 8 * multiprocessors());
+    check_finite_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream()>>>(
+        scalars_of(state), static_cast<const T*>(x.data), n, is_aligned(x.data, 16));
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void CudaEagerOps::begin_optimizer_step(const StepState& state, const AdamWConfig& config) {
+  begin_step_kernel<<<1, 1, 0, stream()>>>(scalars_of(state), config.beta1, config.beta2,
+                                           precision().loss_scaling);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void CudaEagerOps::end_optimizer_step(const StepState& state) {
+  end_step_kernel<<<1, 1, 0, stream()>>>(scalars_of(state));
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace paceline

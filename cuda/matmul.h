@@ -1,0 +1,51 @@
+#pragma once
+// Matrix products through cuBLASLt. Descriptors, layouts and the algorithm are made once per shape,
+// dtype and transposition and kept.
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/ops.h"
+
+namespace paceline {
+
+class CudaMatmul {
+ public:
+  // workspace: device memory that cuBLASLt may use; must outlive this.
+  CudaMatmul(cudaStream_t stream, const Precision& precision, Tensor workspace);
+  ~CudaMatmul();
+  CudaMatmul(const CudaMatmul&) = delete;
+  CudaMatmul& operator=(const CudaMatmul&) = delete;
+
+  // Ops::matmul. A second batch dimension costs one call per index of it.
+  void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta);
+
+ private:
+  // What distinguishes one plan from another: the operands' shapes, strides, dtypes.
+  using Operand = std::tuple<Dtype, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
+  using Key = std::tuple<Operand, Operand, Operand, std::int64_t, bool>;
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t a = nullptr;
+    cublasLtMatrixLayout_t b = nullptr;
+    cublasLtMatrixLayout_t c = nullptr;
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+
+  [[nodiscard]] const Plan& plan(const Matrix& c, const Matrix& a, const Matrix& b, int inner,
+                                 bool reads_c);
+  [[nodiscard]] Plan make_plan(const Matrix& c, const Matrix& a, const Matrix& b, int inner,
+                               bool reads_c) const;
+
+  cublasLtHandle_t handle_ = nullptr;
+  cudaStream_t stream_;
+  cublasComputeType_t float_compute_;  // of float32 inputs: true float32, or TF32
+  Tensor workspace_;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace paceline

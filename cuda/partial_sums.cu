@@ -1,0 +1,62 @@
+// out[j] (+)= sum over g of partial[g, j], and out = factor * sum of values.
+
+#include "cuda/check.h"
+#include "cuda/partial_sums.h"
+#include "cuda/reduce.cuh"
+#include "cuda/vector.cuh"
+
+namespace paceline {
+
+namespace {
+
+// A block sums 32 columns: warp y adds the groups y, y + 32, ..., then the sums of column y.
+template <class T>
+__global__ void __launch_bounds__(1024)
+    sum_partials_kernel(T* out, bool accumulate, const float* partial, int groups,
+                        std::int64_t stride, std::int64_t cols) {
+  __shared__ float sums[32][33];
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * 32;
+  float sum = 0;
+  if (first + threadIdx.x < cols) {
+#pragma unroll 8
+    for (int g = static_cast<int>(threadIdx.y); g < groups; g += 32) {
+      sum += partial[g * stride + first + threadIdx.x];
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  const float total = warp_reduce(sums[threadIdx.x][threadIdx.y], Sum{});
+  const std::int64_t j = first + threadIdx.y;
+  if (threadIdx.x == 0 && j < cols) {
+    out[j] = from_float<T>(accumulate ? to_float(out[j]) + total : total);
+  }
+}
+
+__global__ void __launch_bounds__(1024)
+    sum_values_kernel(float* out, const float* values, std::int64_t count, float factor) {
+  float sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += values[i];
+  sum = block_reduce(sum, Sum{});
+  if (threadIdx.x == 0) out[0] = sum * factor;
+}
+
+}  // namespace
+
+void sum_partials(const Tensor& out, bool accumulate, const float* partial, int groups,
+                  std::int64_t stride, cudaStream_t stream) {
+  const std::int64_t cols = out.numel();
+  dispatch_cuda(out.dtype, [&]<class T>() {
+    sum_partials_kernel<<<static_cast<unsigned>((cols + 31) / 32), dim3(32, 32), 0, stream>>>(
+        static_cast<T*>(out.data), accumulate, partial, groups, stride, cols);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void sum_values(const Tensor& out, const float* values, std::int64_t count, float factor,
+                cudaStream_t stream) {
+  sum_values_kernel<<<1, 1024, 0, stream>>>(out.as<float>(), values, count, factor);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace paceline

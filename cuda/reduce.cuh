@@ -1,0 +1,38 @@
+#pragma once
+// Sums and maxima over a warp and over a block, the same on every thread of it.
+
+namespace paceline {
+
+struct Sum {
+  static constexpr float identity = 0;
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Max {
+  static constexpr float identity = -INFINITY;
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+template <class Op>
+__device__ inline float warp_reduce(float x, Op op) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    x = op(x, __shfl_xor_sync(0xffffffffU, x, offset));
+  }
+  return x;
+}
+
+// For blocks of a multiple of 32 threads, up to 1024; every thread calls it.
+template <class Op>
+__device__ inline float block_reduce(float x, Op op) {
+  __shared__ float warps[32];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  x = warp_reduce(x, op);
+  __syncthreads();  // the last call's values have been read
+  if (lane == 0) warps[warp] = x;
+  __syncthreads();
+  const int count = static_cast<int>(blockDim.x) / 32;
+  return warp_reduce(lane < count ? warps[lane] : Op::identity, op);
+}
+
+}  // namespace paceline

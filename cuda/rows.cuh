@@ -1,0 +1,152 @@
+#pragma once
+// What kernels over the rows of a matrix share. A row belongs to a team: the threads of a block
+// with one threadIdx.y. Its k-th pack of thread t is the row's pack t + k blockDim.x; the first
+// Kept of them stay in registers, those of longer rows are read again where they are needed.
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+
+#include "core/tensor.h"
+#include "cuda/reduce.cuh"
+#include "cuda/vector.cuh"
+
+namespace paceline {
+
+// Calls f.template operator()<A, B>() with the device's types of two floating dtypes. The two half
+// types do not mix: no precision does that.
+template <class F>
+void dispatch_cuda_pair(Dtype a, Dtype b, F&& f) {
+  dispatch_cuda(a, [&]<class A>() {
+    dispatch_cuda(b, [&]<class B>() {
+      if constexpr (std::same_as<A, B> || std::same_as<A, float> || std::same_as<B, float>) {
+        f.template operator()<A, B>();
+      } else {
+        throw InternalError("bfloat16 and float16 in one operation");
+      }
+    });
+  });
+}
+
+// Calls f.template operator()<N>() with pack_size<A, B> elements per access where rows of `cols`
+// elements and all pointers allow, else with 1.
+template <class A, class B, class F>
+void dispatch_width(std::int64_t cols, std::initializer_list<const void*> pointers, F&& f) {
+  constexpr int n = pack_size<A, B>;
+  const bool aligned =
+      std::all_of(pointers.begin(), pointers.end(), [](auto p) { return is_aligned(p, 16); });
+  if (aligned && cols % n == 0) {
+    f.template operator()<n>();
+  } else {
+    f.template operator()<1>();
+  }
+}
+
+struct Teams {
+  unsigned grid;  // blocks
+  dim3 block;     // threads of a team, teams of a block
+};
+
+// Threads of a block that keeps a row of `packs` in registers, if `most` threads can.
+inline int block_for(std::int64_t packs, int kept, int most) {
+  const std::int64_t wanted = (packs + kept - 1) / kept;
+  return static_cast<int>(std::min<std::int64_t>((wanted + 31) / 32 * 32, most));
+}
+
+// A team of such a size that it keeps a row of `packs` in registers, if `most` threads can. Short
+// rows get a part of a warp each, so that no lane idles.
+inline Teams teams_for(std::int64_t rows, std::int64_t packs, int kept, int most) {
+  const auto wanted = static_cast<std::uint64_t>((packs + kept - 1) / kept);
+  if (wanted > 32) {
+    return {static_cast<unsigned>(rows), dim3(static_cast<unsigned>(block_for(packs, kept, most)))};
+  }
+  const auto lanes = static_cast<unsigned>(std::max<std::uint64_t>(std::bit_ceil(wanted), 8));
+  const unsigned teams = 128 / lanes;
+  return {static_cast<unsigned>((rows + teams - 1) / teams), dim3(lanes, teams)};
+}
+
+// This team's row, which may be one past the last: then it has no packs, but takes part in
+// reductions, which are the whole warp's.
+__device__ inline std::int64_t team_row() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+}
+
+// The same on every thread of the team; every thread of the block calls it.
+template <class Op>
+__device__ inline float team_reduce(float x, Op op) {
+  if (blockDim.x > 32) return block_reduce(x, op);
+  for (int offset = static_cast<int>(blockDim.x) / 2; offset > 0; offset /= 2) {
+    x = op(x, __shfl_xor_sync(0xffffffffU, x, offset));
+  }
+  return x;
+}
+
+// Calls f(k, i) for those of this thread's packs that are kept: the row's i-th as its k-th. k is a
+// constant after inlining, so that what it indexes stays in registers.
+template <int Kept, class F>
+__device__ inline void for_each_kept(int packs, F f) {
+#pragma unroll
+  for (int k = 0; k < Kept; ++k) {
+    const int i = static_cast<int>(threadIdx.x) + k * static_cast<int>(blockDim.x);
+    if (i < packs) f(k, i);
+  }
+}
+
+// The same for all of this thread's packs; those that are not kept have k = Kept.
+template <int Kept, class F>
+__device__ inline void for_each_pack(int packs, F f) {
+  for_each_kept<Kept>(packs, f);
+  const int team = static_cast<int>(blockDim.x);
+  for (int i = static_cast<int>(threadIdx.x) + Kept * team; i < packs; i += team) f(Kept, i);
+}
+
+// The thread's packs of a row, all requested at once.
+template <class T, int N, int Kept>
+class RowPacks {
+ public:
+  __device__ RowPacks(const T* row, int packs) : row_(row) {
+    for_each_kept<Kept>(packs, [&](int k, int i) { kept_[k] = Pack<T, N>::load(row + i * N); });
+  }
+  // k and i of for_each_pack.
+  __device__ Pack<T, N> get(int k, int i) const {
+    return k < Kept ? kept_[k] : Pack<T, N>::load(row_ + i * N);
+  }
+
+ private:
+  const T* row_;
+  Pack<T, N> kept_[Kept];
+};
+
+// Sums over the rows that a block sees of what its threads add at their packs of columns; written
+// to sums [cols], where also the packs live that are not kept.
+template <int N, int Kept>
+class ColumnSums {
+ public:
+  __device__ ColumnSums(float* sums, int packs) : sums_(sums), packs_(packs) {
+    for_each_pack<Kept>(packs, [&](int k, int i) {
+      if (k == Kept) Pack<float, N>{}.store(sums_ + i * N);
+    });
+  }
+  __device__ void add(int k, int i, const Pack<float, N>& term) {
+    if (k < Kept) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) kept_[k].element[j] += term[j];
+    } else {
+      auto sum = Pack<float, N>::load(sums_ + i * N);
+#pragma unroll
+      for (int j = 0; j < N; ++j) sum.element[j] += term[j];
+      sum.store(sums_ + i * N);
+    }
+  }
+  __device__ void finish() const {
+    for_each_kept<Kept>(packs_, [&](int k, int i) { kept_[k].store(sums_ + i * N); });
+  }
+
+ private:
+  float* sums_;
+  int packs_;
+  Pack<float, N> kept_[Kept] = {};
+};
+
+}  // namespace paceline

@@ -1,0 +1,133 @@
+// Softmax over the last dimension: y = exp(x - max) / sum of exp(x - max). Backward: dx = y (dy -
+// sum(dy y)). y may be x and dx may be dy: a thread writes only what no other thread reads.
+
+#include "cuda/check.h"
+#include "cuda/cuda_eager_ops.h"
+#include "cuda/online_softmax.cuh"
+#include "cuda/rows.cuh"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kept = 4;
+constexpr int most_threads = 512;  // so that 128 registers hold what is kept
+constexpr int long_threads = 1024;
+
+// Rows that a team keeps in registers: read once, one exp() per element.
+template <class X, class Y, int N>
+__global__ void __launch_bounds__(most_threads)
+    softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols) {
+  const std::int64_t row = team_row();
+  const int packs = row < rows ? cols / N : 0;
+  const RowPacks<X, N, kept> xs(x + row * cols, packs);
+  float highest = -INFINITY;
+  for_each_kept<kept>(packs, [&](int k, int i) {
+    const Pack<X, N> a = xs.get(k, i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) highest = fmaxf(highest, a[j]);
+  });
+  highest = team_reduce(highest, Max{});
+  Pack<float, N> power[kept];
+  float sum = 0;
+  for_each_kept<kept>(packs, [&](int k, int i) {
+    const Pack<X, N> a = xs.get(k, i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      power[k].element[j] = expf(a[j] - highest);
+      sum += power[k][j];
+    }
+  });
+  const float factor = 1.0F / team_reduce(sum, Sum{});
+  for_each_kept<kept>(packs, [&](int k, int i) {
+    Pack<Y, N> out;
+#pragma unroll
+    for (int j = 0; j < N; ++j) out.set(j, power[k][j] * factor);
+    out.store(y + row * cols + i * N);
+  });
+}
+
+// Longer rows: a block each, read twice.
+template <class X, class Y, int N>
+__global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const X* x, int cols) {
+  const std::int64_t offset = static_cast<std::int64_t>(blockIdx.x) * cols;
+  const int packs = cols / N;
+  const MaxAndSum m = max_and_sum<X, N>(x + offset, packs);
+  const float factor = 1.0F / m.sum;
+  for (int first = 0; first < packs; first += kept * static_cast<int>(blockDim.x)) {
+    const int some = packs - first;
+    const RowPacks<X, N, kept> xs(x + offset + first * N, some);
+    for_each_kept<kept>(some, [&](int k, int i) {
+      const Pack<X, N> a = xs.get(k, i);
+      Pack<Y, N> out;
+#pragma unroll
+      for (int j = 0; j < N; ++j) out.set(j, expf(a[j] - m.highest) * factor);
+      out.store(y + offset + (first + i) * N);
+    });
+  }
+}
+
+template <class G, class Y, int N>
+__global__ void __launch_bounds__(most_threads)
+    softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols) {
+  const std::int64_t row = team_row();
+  const int packs = row < rows ? cols / N : 0;
+  const RowPacks<G, N, kept> dys(dy + row * cols, packs);
+  const RowPacks<Y, N, kept> ys(y + row * cols, packs);
+  float sum = 0;
+  for_each_pack<kept>(packs, [&](int k, int i) {
+    const Pack<G, N> g = dys.get(k, i);
+    const Pack<Y, N> p = ys.get(k, i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) sum += g[j] * p[j];
+  });
+  const float total = team_reduce(sum, Sum{});
+  for_each_pack<kept>(packs, [&](int k, int i) {
+    const Pack<G, N> g = dys.get(k, i);
+    const Pack<Y, N> p = ys.get(k, i);
+    Pack<G, N> out;
+#pragma unroll
+    for (int j = 0; j < N; ++j) out.set(j, p[j] * (g[j] - total));
+    out.store(dx + row * cols + i * N);
+  });
+}
+
+}  // namespace
+
+void CudaEagerOps::softmax(const Tensor& y, const Tensor& x) {
+  const std::int64_t cols = x.cols();
+  const std::int64_t rows = x.rows();
+  dispatch_cuda_pair(x.dtype, y.dtype, [&]<class X, class Y>() {
+    dispatch_width<X, Y>(cols, {y.data, x.data}, [&]<int N>() {
+      auto* const to = static_cast<Y*>(y.data);
+      const auto* const from = static_cast<const X*>(x.data);
+      if (cols / N <= kept * most_threads) {
+        const Teams teams = teams_for(rows, cols / N, kept, most_threads);
+        softmax_kernel<X, Y, N>
+            <<<teams.grid, teams.block, 0, stream()>>>(to, from, rows, static_cast<int>(cols));
+      } else {
+        softmax_long_kernel<X, Y, N><<<static_cast<unsigned>(rows), long_threads, 0, stream()>>>(
+            to, from, static_cast<int>(cols));
+      }
+    });
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void CudaEagerOps::softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
+  if (dx.dtype != dy.dtype) {
+    throw InternalError("softmax_backward: dy and dx have different dtypes");
+  }
+  const std::int64_t cols = y.cols();
+  dispatch_cuda_pair(dy.dtype, y.dtype, [&]<class G, class Y>() {
+    dispatch_width<G, Y>(cols, {dx.data, dy.data, y.data}, [&]<int N>() {
+      const Teams teams = teams_for(y.rows(), cols / N, kept, most_threads);
+      softmax_backward_kernel<G, Y, N><<<teams.grid, teams.block, 0, stream()>>>(
+          static_cast<G*>(dx.data), static_cast<const G*>(dy.data), static_cast<const Y*>(y.data),
+          y.rows(), static_cast<int>(cols));
+    });
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace paceline

@@ -1,0 +1,14 @@
+#pragma once
+// How kernels and their launchers reach the scalars of a step.
+
+#include "core/step_state.h"
+
+namespace paceline {
+
+inline double* scalars_of(const StepState& state) { return state.scalars.tensor().as<double>(); }
+
+__device__ inline double& at(double* scalars, StepScalar which) {
+  return scalars[static_cast<int>(which)];
+}
+
+}  // namespace paceline

@@ -1,0 +1,66 @@
+#pragma once
+// 128-bit accesses: what every memory-bound kernel here moves its data with.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace paceline {
+
+// Calls f.template operator()<T>() with the device's type of a floating dtype.
+template <class F>
+decltype(auto) dispatch_cuda(Dtype d, F&& f) {
+  switch (d) {
+    case Dtype::f32: return f.template operator()<float>();
+    case Dtype::bf16: return f.template operator()<__nv_bfloat16>();
+    case Dtype::f16: return f.template operator()<__half>();
+    default: throw_not_floating(d);
+  }
+}
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float to_float(__half x) { return __half2float(x); }
+
+template <class T>
+__device__ inline T from_float(float x);
+template <>
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+template <>
+__device__ inline __half from_float<__half>(float x) {
+  return __float2half_rn(x);
+}
+
+// N neighbouring elements, moved in accesses of at most 16 bytes. The address must be a multiple
+// of the smaller of 16 bytes and N elements.
+template <class T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
+  T element[N];
+
+  static __device__ Pack load(const T* from) { return *reinterpret_cast<const Pack*>(from); }
+  __device__ void store(T* to) const { *reinterpret_cast<Pack*>(to) = *this; }
+
+  __device__ float operator[](int i) const { return to_float(element[i]); }
+  __device__ void set(int i, float x) { element[i] = from_float<T>(x); }
+};
+
+// Elements per thread such that the wider of two types moves 16 bytes at a time.
+template <class A, class B = A>
+inline constexpr int pack_size =
+    16 / static_cast<int>(sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B));
+
+inline bool is_aligned(const void* p, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
+}
+
+}  // namespace paceline

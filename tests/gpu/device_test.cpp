@@ -1,0 +1,117 @@
+// CudaDevice: memory, streams, graphs.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "core/error.h"
+#include "core/ops.h"
+#include "cuda/cuda_backend.h"
+
+namespace paceline {
+namespace {
+
+constexpr auto kind = MemoryKind::activation;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    device = make_cuda_device(0, std::size_t{64} << 20U, 1);
+  }
+  float first(const Tensor& x) const {
+    std::vector<float> host(static_cast<std::size_t>(x.numel()));
+    device->to_host(host.data(), x);
+    return host.front();
+  }
+
+  std::unique_ptr<Device> device;
+};
+
+TEST_F(CudaDeviceTest, BlocksAreAlignedCountedAndReused) {
+  const void* address = nullptr;
+  {
+    const Array a = device->allocate({100}, Dtype::f32, kind);
+    const Array b = device->allocate({1000}, Dtype::f32, kind);
+    address = a.tensor().data;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b.tensor().data) % 256, 0U);
+    EXPECT_EQ(device->ledger().bytes(kind), 512U + 4096U);
+  }
+  EXPECT_EQ(device->ledger().bytes(), 0U);
+  const Array again = device->allocate({100}, Dtype::f32, kind);
+  EXPECT_EQ(again.tensor().data, address);
+}
+
+TEST_F(CudaDeviceTest, PastTheLimitIsOutOfMemory) {
+  const Array most = device->allocate({std::int64_t{15} << 20U}, Dtype::f32, kind);
+  EXPECT_THROW((void)device->allocate({std::int64_t{2} << 20U}, Dtype::f32, kind), OutOfMemory);
+}
+
+TEST_F(CudaDeviceTest, UnusedSegmentsMakeRoom) {
+  { const Array gone = device->allocate({std::int64_t{10} << 20U}, Dtype::f32, kind); }
+  EXPECT_EQ(device->reclaims(), 0);
+  const Array larger = device->allocate({std::int64_t{12} << 20U}, Dtype::f32, kind);
+  EXPECT_EQ(device->reclaims(), 1);
+}
+
+TEST_F(CudaDeviceTest, FrozenServesOnlyWhatWasReserved) {
+  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, kind); }
+  device->freeze();
+  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, kind); }
+  EXPECT_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, kind), InternalError);
+  device->trim();
+  EXPECT_EQ(device->reserved_bytes(), 0U);
+  EXPECT_NO_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, kind));
+}
+
+TEST_F(CudaDeviceTest, StreamsWaitForEvents) {
+  const auto ops = device->make_ops({.precision = precision_named("fp32")});
+  const Array x = device->allocate({1 << 20U}, Dtype::f32, kind);
+  for (int i = 1; i <= 50; ++i) ops->fill(x, i);
+  const EventPtr filled = device->compute_stream().record();
+  bool ran = false;
+  device->communication_stream().wait(filled);
+  device->communication_stream().enqueue([&] { ran = true; });
+  const EventPtr told = device->communication_stream().record();
+  device->communication_stream().synchronize();
+  EXPECT_TRUE(ran);
+  EXPECT_GE(told->seconds_since(*filled), 0);
+  EXPECT_EQ(first(x), 50);
+}
+
+TEST_F(CudaDeviceTest, HostFunctionsErrorsComeOutAtSynchronize) {
+  device->communication_stream().enqueue([] { throw std::runtime_error("lost"); });
+  EXPECT_THROW(device->communication_stream().synchronize(), std::runtime_error);
+  EXPECT_NO_THROW(device->communication_stream().synchronize());
+}
+
+TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
+  const auto ops = device->make_ops({.precision = precision_named("fp32")});
+  const Array x = device->allocate({1024}, Dtype::f32, kind);
+  ops->fill(x, 1);
+  device->freeze();
+  const std::unique_ptr<Graph> graph = device->capture([&] {
+    ops->scale(x, 3);
+    ops->add(x, x, x);
+  });
+  EXPECT_EQ(first(x), 1);  // capture runs nothing
+  graph->launch();
+  EXPECT_EQ(first(x), 6);
+  graph->launch();
+  EXPECT_EQ(first(x), 36);
+}
+
+TEST_F(CudaDeviceTest, NamesItself) {
+  const DeviceInfo info = device->info();
+  EXPECT_EQ(info.kind, "cuda");
+  EXPECT_EQ(info.uuid, gpu_of_rank(0));
+  EXPECT_EQ(info.uuid.substr(0, 4), "GPU-");
+  EXPECT_EQ(info.uuid.size(), 40U);
+  EXPECT_EQ(info.memory_bytes, std::size_t{64} << 20U);
+}
+
+}  // namespace
+}  // namespace paceline
