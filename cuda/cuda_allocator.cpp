@@ -59,22 +59,19 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
   }
   const std::size_t segment =
       small ? small_segment : std::max(large_segment, rounded(bytes, segment_multiple));
-  if (reserved_ + segment > limit_) {
-    give_back_unused();
-    ++reclaims_;
-  }
+  if (reserved_ + segment > limit_) give_back_unused();
   if (reserved_ + segment > limit_) throw OutOfMemory(bytes, ledger.bytes(), limit_, scope);
   void* address = nullptr;
   if (cudaMalloc(&address, segment) != cudaSuccess) {
     cudaGetLastError();  // the driver says no: not an error of ours
     give_back_unused();
-    ++reclaims_;
     if (cudaMalloc(&address, segment) != cudaSuccess) {
       cudaGetLastError();
       throw OutOfMemory(bytes, ledger.bytes(), std::min(limit_, reserved_), scope);
     }
   }
   reserved_ += segment;
+  settled_ = false;
   Blocks& blocks = segments_[static_cast<std::byte*>(address)];
   blocks.push_back({static_cast<std::byte*>(address), segment, true, small});
   return *free_blocks(small).insert(blocks.begin()).first;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "core/memory_ledger.h"
 
@@ -28,8 +29,9 @@ class CudaAllocator {
   // Unfreezes and gives segments without a block in use back to the driver.
   void trim();
   [[nodiscard]] std::size_t reserved_bytes() const { return reserved_; }
-  // How often unused segments were given back because a request did not fit otherwise.
-  [[nodiscard]] std::int64_t reclaims() const { return reclaims_; }
+  // Whether segments neither came nor went since the last call: then, with the same blocks in use,
+  // the same requests are cut from the same places.
+  [[nodiscard]] bool settled() { return std::exchange(settled_, true); }
   [[nodiscard]] std::size_t limit() const { return limit_; }
 
  private:
@@ -58,7 +60,7 @@ class CudaAllocator {
 
   std::size_t limit_;
   std::size_t reserved_ = 0;
-  std::int64_t reclaims_ = 0;
+  bool settled_ = true;
   bool frozen_ = false;
   std::map<std::byte*, Blocks> segments_;  // by address
   FreeBlocks small_free_;

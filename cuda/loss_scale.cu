@@ -14,18 +14,18 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int packs = 4;  // of a thread, requested together
-template <class T>
-constexpr int piece = pack_size<T> * packs * threads;
+constexpr int block_bytes = packs * threads * 16;
 
 // found_inf = 1 if x [n] has an element that is not finite: such a one times 0 is NaN, which stays.
 template <class T>
 __global__ void __launch_bounds__(threads)
     check_finite_kernel(double* scalars, const T* x, std::int64_t n, bool aligned) {
   constexpr int width = pack_size<T>;
+  constexpr int piece = block_bytes / sizeof(T);
   float poison = 0;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * piece<T>; first < n;
-       first += static_cast<std::int64_t>(gridDim.x) * piece<T>) {
-    if (aligned && first + piece<T> <= n) {
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * piece; first < n;
+       first += static_cast<std::int64_t>(gridDim.x) * piece) {
+    if (aligned && first + piece <= n) {
       Pack<T, width> pack[packs];
 #pragma unroll
       for (int k = 0; k < packs; ++k) {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(threads)
         for (int j = 0; j < width; ++j) poison = fmaf(pack[k][j], 0, poison);
       }
     } else {
-      for (std::int64_t i = first + threadIdx.x; i < first + piece<T> && i < n; i += threads) {
+      for (std::int64_t i = first + threadIdx.x; i < first + piece && i < n; i += threads) {
         poison = fmaf(to_float(x[i]), 0, poison);
       }
     }
@@ -75,8 +75,9 @@ void CudaEagerOps::check_finite(const StepState& state, const Tensor& x) {
   const std::int64_t n = x.numel();
   if (n == 0) return;
   dispatch_cuda(x.dtype, [&]<class T>() {
+    constexpr int piece = block_bytes / sizeof(T);
     const std::int64_t blocks =
-        std::min<std::int64_t>((n + piece<T> - 1) / piece<T>, 8 * multiprocessors());
+        std::min<std::int64_t>((n + piece - 1) / piece, 8 * multiprocessors());
     check_finite_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream()>>>(
         scalars_of(state), static_cast<const T*>(x.data), n, is_aligned(x.data, 16));
   });

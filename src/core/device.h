@@ -112,9 +112,10 @@ class Device {
   // throws InternalError where that is not enough; trim() ends that and gives back what is unused.
   virtual void freeze() = 0;
   virtual void trim() = 0;
-  // How often memory that was kept for reuse had to be given back to serve another request: then
-  // what was used so far need not fit all at once.
-  [[nodiscard]] virtual std::int64_t reclaims() const = 0;
+  // Called after a step: true when another like it will find all its memory reserved. False after
+  // one that had to reserve in pieces, or to give back what was kept for reuse: then one more may
+  // tell.
+  [[nodiscard]] virtual bool settled() = 0;
   // Bytes taken from the system: in use and kept for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
 

@@ -17,10 +17,10 @@ Tensor scalar(const Array& scalars, StepScalar which) {
 StepState StepState::create(Device& device, std::int64_t batch, std::int64_t context,
                             Dtype loss_dtype, bool loss_scaling, double learning_rate) {
   const auto kind = MemoryKind::workspace;
-  const StepState s{.scalars = device.allocate({count}, Dtype::f64, kind),
-                    .loss = device.allocate({1}, loss_dtype, kind),
-                    .tokens = device.allocate({batch, context}, Dtype::i32, kind),
-                    .targets = device.allocate({batch, context}, Dtype::i32, kind)};
+  StepState s{.scalars = device.allocate({count}, Dtype::f64, kind),
+              .loss = device.allocate({1}, loss_dtype, kind),
+              .tokens = device.allocate({batch, context}, Dtype::i32, kind),
+              .targets = device.allocate({batch, context}, Dtype::i32, kind)};
   s.reset(device, loss_scaling, learning_rate);
   return s;
 }

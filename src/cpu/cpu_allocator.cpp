@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "core/device.h"
 #include "core/error.h"
@@ -51,7 +52,7 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
   if (!fits()) {
     free_kept();
-    ++reclaims_;
+    settled_ = false;
   }
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
   if (block == nullptr) throw OutOfMemory(bytes, ledger_.bytes(), limit_, scope);
@@ -73,9 +74,9 @@ void CpuAllocator::free_kept() {
   }
 }
 
-std::int64_t CpuAllocator::reclaims() const {
+bool CpuAllocator::settled() {
   const std::lock_guard lock(mutex_);
-  return reclaims_;
+  return std::exchange(settled_, true);
 }
 
 void CpuAllocator::freeze() {

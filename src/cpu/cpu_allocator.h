@@ -30,8 +30,9 @@ class CpuAllocator {
   void freeze();
   void trim();  // frees what is kept, and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
-  // How often kept blocks were freed because a request passed the limit.
-  [[nodiscard]] std::int64_t reclaims() const;
+  // Whether no kept block had to be freed since the last call: blocks are reused whole, so then
+  // every size that was asked for is there.
+  [[nodiscard]] bool settled();
 
  private:
   [[nodiscard]] void* take_kept(std::size_t bytes);
@@ -44,7 +45,7 @@ class CpuAllocator {
   mutable std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> kept_;  // by rounded size
   std::size_t reserved_ = 0;                                  // bytes in use and kept
-  std::int64_t reclaims_ = 0;
+  bool settled_ = true;
   bool frozen_ = false;
 };
 

@@ -24,7 +24,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   void freeze() override { allocator_.freeze(); }
   void trim() override { allocator_.trim(); }
-  [[nodiscard]] std::int64_t reclaims() const override { return allocator_.reclaims(); }
+  [[nodiscard]] bool settled() override { return allocator_.settled(); }
   [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
 
   [[nodiscard]] Stream& compute_stream() override { return compute_; }

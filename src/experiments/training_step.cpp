@@ -107,17 +107,17 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
 }
 
 PhaseSeconds TrainingStep::rehearse(ParameterSync& sync) {
+  // The first step allocates as it goes: the optimizer's state may take the place of activations,
+  // and blocks may be cut from segments otherwise than when all is there. Then only a further step
+  // shows whether everything fits at once.
+  constexpr int most = 5;
   mark_memory("first");
-  std::int64_t before = device_.reclaims();
   PhaseSeconds seconds = run(sync);
-  // The optimizer's state may have taken the place of activations: then only a second step shows
-  // whether all fits at once.
-  if (device_.reclaims() != before) {
-    before = device_.reclaims();
-    (void)run(sync);
-    if (device_.reclaims() != before) {
+  for (int further = 1; !device_.settled(); ++further) {
+    if (further == most) {
       throw OutOfMemory(0, device_.ledger().peak(), device_.info().memory_bytes, "a steady step");
     }
+    (void)run(sync);
   }
   reset();
   return seconds;

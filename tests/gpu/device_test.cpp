@@ -52,9 +52,19 @@ TEST_F(CudaDeviceTest, PastTheLimitIsOutOfMemory) {
 
 TEST_F(CudaDeviceTest, UnusedSegmentsMakeRoom) {
   { const Array gone = device->allocate({std::int64_t{10} << 20U}, Dtype::f32, kind); }
-  EXPECT_EQ(device->reclaims(), 0);
   const Array larger = device->allocate({std::int64_t{12} << 20U}, Dtype::f32, kind);
-  EXPECT_EQ(device->reclaims(), 1);
+  EXPECT_EQ(device->reserved_bytes(), std::size_t{48} << 20U);
+}
+
+TEST_F(CudaDeviceTest, SettlesWhenNoSegmentComesOrGoes) {
+  const auto step = [&] {
+    const Array a = device->allocate({std::int64_t{6} << 20U}, Dtype::f32, kind);
+    const Array b = device->allocate({1000}, Dtype::f32, kind);
+  };
+  step();
+  EXPECT_FALSE(device->settled());
+  step();
+  EXPECT_TRUE(device->settled());
 }
 
 TEST_F(CudaDeviceTest, FrozenServesOnlyWhatWasReserved) {
