@@ -63,7 +63,7 @@ double shortest(CudaStream& stream, int count, F&& run) {
 // Normal numbers: a GEMM of zeros runs faster than one of data.
 Array random_matrix(CudaDevice& device, Ops& ops, std::int64_t n, Dtype dtype) {
   constexpr std::int64_t drawn = std::int64_t{1} << 20U;  // repeated; n * n is a multiple
-  const Array floats = device.allocate({n, n}, Dtype::f32, MemoryKind::workspace);
+  Array floats = device.allocate({n, n}, Dtype::f32, MemoryKind::workspace);
   std::vector<float> values(drawn);
   Random(0, 0).fill_normal(values);
   for (std::int64_t i = 0; i < n * n; i += drawn) {
