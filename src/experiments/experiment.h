@@ -17,7 +17,6 @@ namespace paceline {
 struct RunContext {
   World& world;
   Device& device;
-  const RunOptions& options;
   Progress& progress;  // rank 0's; silent elsewhere
 };
 

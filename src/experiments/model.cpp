@@ -188,6 +188,7 @@ CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
   });
   record.status = context.world.agree(record.status);
   if (record.status == Status::oom) {
+    dump_.reset();  // there is no step to write down
     record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
                                 first_text(context.world, refusal));
     record.summary = {number("predicted_peak_bytes", "bytes", predict(c).memory_bytes)};

@@ -144,7 +144,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
   std::vector<std::string> ids;
   for (const Case& c : cases) ids.push_back(c.id(experiment.naming_factors()));
   Progress progress(root && !options.run.quiet, static_cast<int>(cases.size()), stderr);
-  RunContext context{world, device, options.run, progress};
+  RunContext context{world, device, progress};
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {

@@ -206,6 +206,13 @@ def two_runs(paceline, tmp_path):
                 column[:] = column[:] * 2
 
 
+def test_a_dump_of_what_does_not_fit_is_not_made(paceline, tmp_path):
+    done = paceline(*TINY, "--memory-limit", "15MB", "--dump", "d.h5", "--output", "o.h5")
+    assert done.code == 0, done.err
+    assert summary(tmp_path / "o.h5")["status"] == ["oom"]
+    assert not (tmp_path / "d.h5").exists()
+
+
 def test_compare(paceline, two_runs):
     slower = paceline("compare", "a.h5", "b.h5")
     assert slower.code == 1
