@@ -86,9 +86,10 @@ $(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
 
 # The version that every file of results names: the commit, and whether the tree had changes.
+# VERSION= says it where the sources come without their history.
 $(BUILD)/version.h: FORCE
 	@mkdir -p $(BUILD)
-	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
+	@v=$(or $(VERSION),$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)); \
 	  printf '#pragma once\n#define PACELINE_VERSION "%s"\n#define PACELINE_COMPILER "%s"\n' \
 	  "$$v" "$$($(CXX) --version | head -n 1)" > $@.new; \
 	  cmp -s $@.new $@ && rm $@.new || mv $@.new $@

@@ -1,7 +1,9 @@
 // scores[..., i, j] = -infinity where j > i; nothing else is touched.
 
-#include "cuda/check.h"
+#include <algorithm>
+
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
 namespace paceline {
@@ -10,39 +12,42 @@ namespace {
 
 constexpr int warps = 8;
 
-// scores [N, T, T]; a warp takes a row and starts at the pack of its first masked element.
+// scores [N, T, T]; a matrix has `groups` blocks. A warp takes a row and starts at the sector of
+// its first masked element, which it writes whole: a part of a sector would have to be read first.
 template <class T, int N>
 __global__ void __launch_bounds__(32 * warps)
-    causal_mask_kernel(T* scores, std::int64_t rows, int context) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.y;
-  if (row >= rows) return;
-  const int visible = static_cast<int>(row % context) + 1;
-  T* x = scores + row * context;
-  Pack<T, N> masked;
+    causal_mask_kernel(T* scores, int context, unsigned groups) {
+  wait_for_stream();
+  constexpr int sector = std::max(N, static_cast<int>(32 / sizeof(T)) / N * N);  // elements
+  const std::int64_t matrix = blockIdx.x / groups;
+  const int row = static_cast<int>(blockIdx.x % groups * warps + threadIdx.y);
+  if (row >= context) return;
+  const int visible = row + 1;
+  T* x = scores + (matrix * context + row) * context;
+  for (int i = visible / sector * sector + static_cast<int>(threadIdx.x) * N; i < context;
+       i += 32 * N) {
+    Pack<T, N> pack{};
+    if (i < visible) pack = Pack<T, N>::load(x + i);
 #pragma unroll
-  for (int j = 0; j < N; ++j) masked.set(j, -INFINITY);
-  for (int i = (visible / N + static_cast<int>(threadIdx.x)) * N; i < context; i += 32 * N) {
-    if (i >= visible) {
-      masked.store(x + i);
-    } else {
-      for (int j = visible; j < i + N; ++j) x[j] = masked.element[0];
+    for (int j = 0; j < N; ++j) {
+      if (i + j >= visible) pack.set(j, -INFINITY);
     }
+    pack.store(x + i);
   }
 }
 
 }  // namespace
 
 void CudaEagerOps::causal_mask(const Tensor& scores) {
-  const std::int64_t context = scores.cols();
-  const std::int64_t rows = scores.rows();
+  const auto context = static_cast<int>(scores.cols());
+  const auto matrices = static_cast<unsigned>(scores.rows() / context);
+  const auto groups = static_cast<unsigned>((context + warps - 1) / warps);
   dispatch_cuda(scores.dtype, [&]<class T>() {
     dispatch_width<T, T>(context, {scores.data}, [&]<int N>() {
-      causal_mask_kernel<T, N>
-          <<<static_cast<unsigned>((rows + warps - 1) / warps), dim3(32, warps), 0, stream()>>>(
-              static_cast<T*>(scores.data), rows, static_cast<int>(context));
+      launch({matrices * groups, dim3(32, warps), stream()}, causal_mask_kernel<T, N>,
+             static_cast<T*>(scores.data), context, groups);
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

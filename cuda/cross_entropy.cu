@@ -2,8 +2,9 @@
 // logsumexp[r] - logits[r, targets[r]]. Backward: dlogits = (exp(logits - logsumexp) -
 // onehot(targets)) loss_scale / R.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/exponential.cuh"
+#include "cuda/launch.cuh"
 #include "cuda/online_softmax.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/rows.cuh"
@@ -27,6 +28,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(forward_threads)
     cross_entropy_kernel(float* row_losses, float* logsumexp, const T* logits,
                          const std::int32_t* targets, int cols) {
+  wait_for_stream();
   const std::int64_t row = blockIdx.x;
   const T* x = logits + row * cols;
   const MaxAndSum m = max_and_sum<T, N>(x, cols / N);
@@ -44,6 +46,7 @@ __global__ void __launch_bounds__(backward_threads)
     cross_entropy_backward_kernel(D* dlogits, const T* logits, const float* logsumexp,
                                   const std::int32_t* targets, const double* loss_scale, float rows,
                                   int cols, int slices) {
+  wait_for_stream();
   const std::int64_t row = blockIdx.x / slices;
   const int slice = static_cast<int>(blockIdx.x % slices) * kept * static_cast<int>(blockDim.x);
   const std::int64_t offset = row * cols + slice * N;
@@ -57,7 +60,7 @@ __global__ void __launch_bounds__(backward_threads)
     Pack<D, N> out;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float p = expf(a[j] - shift);
+      const float p = fast_exp(a[j] - shift);
       out.set(j, (i * N + j == target ? p - 1 : p) * factor);
     }
     out.store(dlogits + offset + i * N);
@@ -76,12 +79,11 @@ void CudaEagerOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, co
       // As few turns of the loop as full blocks would take, all of them full.
       const std::int64_t turns = slices_of(cols / N, forward_threads);
       const int threads = block_for((cols / N + turns - 1) / turns, kept, forward_threads);
-      cross_entropy_kernel<T, N><<<static_cast<unsigned>(rows), threads, 0, stream()>>>(
-          row_losses, logsumexp.as<float>(), static_cast<const T*>(logits.data),
-          targets.as<std::int32_t>(), static_cast<int>(cols));
+      launch({static_cast<unsigned>(rows), threads, stream()}, cross_entropy_kernel<T, N>,
+             row_losses, logsumexp.as<float>(), static_cast<const T*>(logits.data),
+             targets.as<std::int32_t>(), static_cast<int>(cols));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
   sum_values(loss, row_losses, rows, 1.0F / static_cast<float>(rows), stream());
 }
 
@@ -96,14 +98,13 @@ void CudaEagerOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& l
     dispatch_width<T, D>(cols, {dlogits.data, logits.data}, [&]<int N>() {
       const std::int64_t slices = slices_of(cols / N, backward_threads);
       const int threads = block_for((cols / N + slices - 1) / slices, kept, backward_threads);
-      cross_entropy_backward_kernel<T, D, N>
-          <<<static_cast<unsigned>(rows * slices), threads, 0, stream()>>>(
-              static_cast<D*>(dlogits.data), static_cast<const T*>(logits.data),
-              logsumexp.as<float>(), targets.as<std::int32_t>(), loss_scale,
-              static_cast<float>(rows), static_cast<int>(cols), static_cast<int>(slices));
+      launch({static_cast<unsigned>(rows * slices), threads, stream()},
+             cross_entropy_backward_kernel<T, D, N>, static_cast<D*>(dlogits.data),
+             static_cast<const T*>(logits.data), logsumexp.as<float>(), targets.as<std::int32_t>(),
+             loss_scale, static_cast<float>(rows), static_cast<int>(cols),
+             static_cast<int>(slices));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

@@ -99,6 +99,7 @@ DeviceInfo CudaDevice::info() const {
           .uuid = uuid_text(properties_.uuid),
           .pci_bus_id = bus.data(),
           .memory_bytes = std::min(allocator_.limit(), properties_.totalGlobalMem),
+          .cache_bytes = static_cast<std::size_t>(properties_.l2CacheSize),
           .threads = threads_};
 }
 

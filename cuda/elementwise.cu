@@ -1,6 +1,7 @@
 // Operations on elements: cast, fill, add, scale, and those of the course's toy models.
 
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/map.cuh"
 #include "cuda/rows.cuh"
 
@@ -36,6 +37,7 @@ struct Descend {
 template <class T>
 __global__ void __launch_bounds__(map_threads)
     fill_kernel(T* x, std::int64_t n, bool aligned, T value) {
+  wait_for_stream();
   constexpr int width = pack_size<T>;
   constexpr int per_block = 4 * map_threads * width;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * per_block;
@@ -58,15 +60,15 @@ void launch_fill(cudaStream_t stream, const Tensor& x, T value) {
   constexpr std::int64_t per_block = 4 * map_threads * pack_size<T>;
   const std::int64_t n = x.numel();
   if (n == 0) return;
-  fill_kernel<<<static_cast<unsigned>((n + per_block - 1) / per_block), map_threads, 0, stream>>>(
-      static_cast<T*>(x.data), n, is_aligned(x.data, 16), value);
-  CUDA_CHECK(cudaGetLastError());
+  launch({static_cast<unsigned>((n + per_block - 1) / per_block), map_threads, stream},
+         fill_kernel<T>, static_cast<T*>(x.data), n, is_aligned(x.data, 16), value);
 }
 
 // blockIdx.x takes packs of columns, whose bias stays in registers; blockIdx.y every gridDim.y-th
 // row.
 template <class Y, class B, int N>
 __global__ void add_bias_kernel(Y* y, const B* bias, std::int64_t rows, std::int64_t cols) {
+  wait_for_stream();
   const std::int64_t j = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   if (j >= cols) return;
   const auto b = Pack<B, N>::load(bias + j);
@@ -117,12 +119,11 @@ void CudaEagerOps::add_bias(const Tensor& y, const Tensor& bias) {
         const std::int64_t across = (cols / N + map_threads - 1) / map_threads;
         const std::int64_t down = (8 * multiprocessors() + across - 1) / across;
         const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(std::min(rows, down)));
-        add_bias_kernel<Y, B, N><<<grid, map_threads, 0, stream()>>>(
-            static_cast<Y*>(y.data), static_cast<const B*>(bias.data), rows, cols);
+        launch({grid, map_threads, stream()}, add_bias_kernel<Y, B, N>, static_cast<Y*>(y.data),
+               static_cast<const B*>(bias.data), rows, cols);
       });
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 // loss = factor sum((y - target)^2) => dy = 2 factor (y - target)

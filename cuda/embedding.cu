@@ -3,100 +3,100 @@
 // Tokens cannot be refused here without waiting for the GPU. One outside of the vocabulary gives a
 // row of NaN, which no loss hides, and no gradient.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
-#include "cuda/row_grid.cuh"
+#include "cuda/launch.cuh"
 #include "cuda/rows.cuh"
 
 namespace paceline {
 
 namespace {
 
-// y [R, D], tokens [R], table [V, D]; packs = D / N
+constexpr int kept = 4;
+
+// y [R, D], tokens [R], table [V, D]; packs = D / N. A team copies a row.
 template <class Y, class W, int N>
-__global__ void __launch_bounds__(256)
-    embedding_kernel(Y* y, const std::int32_t* tokens, const W* table, std::int64_t vocabulary,
-                     int packs) {
-  const int pack = pack_of_row();
-  if (pack >= packs) return;
+__global__ void __launch_bounds__(512)
+    embedding_kernel(Y* y, const std::int32_t* tokens, const W* table, std::int64_t rows,
+                     std::int64_t vocabulary, int packs) {
+  wait_for_stream();
+  const std::int64_t row = team_row();
+  if (row >= rows) return;
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
-  const std::int32_t token = tokens[blockIdx.x];
+  const std::int32_t token = tokens[row];
   const bool known = token >= 0 && token < vocabulary;
-  const auto x = Pack<W, N>::load(table + (known ? token : 0) * width + pack * N);
-  Pack<Y, N> out;
+  const RowPacks<W, N, kept> xs(table + (known ? token : 0) * width, packs);
+  for_each_pack<kept>(packs, [&](int k, int i) {
+    const Pack<W, N> x = xs.get(k, i);
+    Pack<Y, N> out;
 #pragma unroll
-  for (int j = 0; j < N; ++j) out.set(j, known ? x[j] : NAN);
-  out.store(y + blockIdx.x * width + pack * N);
+    for (int j = 0; j < N; ++j) out.set(j, known ? x[j] : NAN);
+    out.store(y + row * width + i * N);
+  });
 }
 
-constexpr int threads = 256;
-constexpr int chunk = 1024;  // positions that a block looks through at a time: 32 warp ballots
+constexpr int threads = 128;
+constexpr int backward_kept = 5;
+constexpr int tokens_each = 32;  // that a thread looks at together
+constexpr int chunk = threads * tokens_each;
 
-// Writes the positions first ... first + chunk - 1 that hold `token` to `list`, in order, and
-// returns how many there are, the same on every thread.
-__device__ int find(int (&list)[chunk], const std::int32_t* tokens, std::int64_t first,
-                    std::int64_t positions, int token) {
-  __shared__ unsigned found[chunk / 32];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  bool match[chunk / threads];
-#pragma unroll
-  for (int k = 0; k < chunk / threads; ++k) {
-    const std::int64_t at = first + k * threads + threadIdx.x;
-    match[k] = at < positions && tokens[at] == token;
-  }
-  __syncthreads();  // the last chunk's list has been read
-#pragma unroll
-  for (int k = 0; k < chunk / threads; ++k) {
-    const unsigned ballot = __ballot_sync(0xffffffffU, match[k]);
-    if (lane == 0) found[(k * threads + static_cast<int>(threadIdx.x)) / 32] = ballot;
-  }
-  __syncthreads();
-  const auto count =
-      static_cast<int>(__reduce_add_sync(0xffffffffU, static_cast<unsigned>(__popc(found[lane]))));
-  if (count == 0) return 0;
-#pragma unroll
-  for (int k = 0; k < chunk / threads; ++k) {
-    if (!match[k]) continue;
-    const int at = k * threads + static_cast<int>(threadIdx.x);
-    int before = __popc(found[at / 32] & ((1U << lane) - 1));
-    for (int word = 0; word < at / 32; ++word) before += __popc(found[word]);
-    list[before] = at;
-  }
-  __syncthreads();
-  return count;
+// The t-th of this thread's tokens in a chunk: fours of neighbours, the threads' fours side by
+// side.
+__device__ int token_of(int t) {
+  return (t / 4 * threads + static_cast<int>(threadIdx.x)) * 4 + t % 4;
 }
 
-// dtable [V, D], dy [R, D]; packs = D / N. Block v sums token v's rows in the order of their
-// positions and writes its row of dtable once: the result is the same in every run, and without
-// accumulate there is no pass of zeros before it, so that atomic adds would be slower. Its price is
-// that every block looks through the tokens (V R comparisons, of ids that stay in the L1 cache).
+// Bit t of the result: the t-th of this thread's tokens in the chunk of `count` is `wanted`.
+__device__ unsigned matches(const std::int32_t* tokens, std::int64_t count, bool aligned,
+                            int wanted) {
+  unsigned bits = 0;
+  if (aligned && count >= chunk) {
+#pragma unroll
+    for (int t = 0; t < tokens_each; t += 4) {
+      const auto four = *reinterpret_cast<const int4*>(tokens + token_of(t));
+      bits |= static_cast<unsigned>(four.x == wanted) << t |
+              static_cast<unsigned>(four.y == wanted) << (t + 1) |
+              static_cast<unsigned>(four.z == wanted) << (t + 2) |
+              static_cast<unsigned>(four.w == wanted) << (t + 3);
+    }
+  } else {
+    for (int t = 0; t < tokens_each; ++t) {
+      if (token_of(t) < count) bits |= static_cast<unsigned>(tokens[token_of(t)] == wanted) << t;
+    }
+  }
+  return bits;
+}
+
+// dtable [V, D], dy [R, D]; packs = D / N. A block sums for one row of dtable over its token's
+// positions, always in the same order, and writes it once: the result is the same in every run, and
+// without accumulate there is no pass of zeros before it, so that atomic adds would be slower. Its
+// price is that every block looks through the tokens (V R comparisons, of ids in the L1 cache).
 template <class G, int N>
 __global__ void __launch_bounds__(threads)
     embedding_backward_kernel(float* dtable, const G* dy, const std::int32_t* tokens,
-                              std::int64_t positions, int packs, bool accumulate) {
-  __shared__ int list[chunk];
+                              std::int64_t positions, bool aligned, int packs, bool accumulate) {
+  wait_for_stream();
+  __shared__ int count;
+  __shared__ int list[chunk];  // the token's places in the chunk
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
-  float* row = dtable + blockIdx.x * width;
-  bool add = accumulate;
+  ColumnSums<N, backward_kept> sums(dtable + blockIdx.x * width, packs, accumulate);
   for (std::int64_t first = 0; first < positions; first += chunk) {
-    const int count = find(list, tokens, first, positions, static_cast<int>(blockIdx.x));
-    if (count == 0) continue;
-    for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
-      auto sum = add ? Pack<float, N>::load(row + i * N) : Pack<float, N>{};
-#pragma unroll 4
-      for (int m = 0; m < count; ++m) {
-        const auto g = Pack<G, N>::load(dy + (first + list[m]) * width + i * N);
-#pragma unroll
-        for (int j = 0; j < N; ++j) sum.element[j] += g[j];
-      }
-      sum.store(row + i * N);
+    const unsigned mine =
+        matches(tokens + first, positions - first, aligned, static_cast<int>(blockIdx.x));
+    if (__syncthreads_or(static_cast<int>(mine)) == 0) continue;
+    int at = block_sum_before<threads>(__popc(mine));
+    for (unsigned bits = mine; bits != 0; bits &= bits - 1) {
+      list[at++] = token_of(__ffs(static_cast<int>(bits)) - 1);
     }
-    add = true;
+    if (threadIdx.x == threads - 1) count = at;
+    __syncthreads();
+    for (int m = 0; m < count; ++m) {
+      const G* row = dy + (first + list[m]) * width;
+      for_each_pack<backward_kept>(
+          packs, [&](int k, int i) { sums.add(k, i, widened(Pack<G, N>::load(row + i * N))); });
+    }
+    __syncthreads();
   }
-  if (add) return;
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += threads) {
-    Pack<float, N>{}.store(row + i * N);
-  }
+  sums.finish();
 }
 
 }  // namespace
@@ -106,14 +106,14 @@ void CudaEagerOps::embedding(const Tensor& y, const Tensor& tokens, const Tensor
   dispatch_cuda(y.dtype, [&]<class Y>() {
     dispatch_cuda(table.dtype, [&]<class W>() {
       dispatch_width<Y, W>(width, {y.data, table.data}, [&]<int N>() {
-        const RowGrid grid = row_grid(tokens.numel(), width / N);
-        embedding_kernel<Y, W, N><<<grid.blocks, grid.threads, 0, stream()>>>(
-            static_cast<Y*>(y.data), tokens.as<std::int32_t>(), static_cast<const W*>(table.data),
-            table.rows(), static_cast<int>(width / N));
+        const Teams teams = teams_for(tokens.numel(), width / N, kept, 512);
+        launch({teams.grid, teams.block, stream()}, embedding_kernel<Y, W, N>,
+               static_cast<Y*>(y.data), tokens.as<std::int32_t>(),
+               static_cast<const W*>(table.data), tokens.numel(), table.rows(),
+               static_cast<int>(width / N));
       });
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
@@ -121,13 +121,12 @@ void CudaEagerOps::embedding_backward(const Tensor& dtable, const Tensor& dy, co
   const std::int64_t width = dtable.cols();
   dispatch_cuda(dy.dtype, [&]<class G>() {
     dispatch_width<float, G>(width, {dtable.data, dy.data}, [&]<int N>() {
-      embedding_backward_kernel<G, N>
-          <<<static_cast<unsigned>(dtable.rows()), threads, 0, stream()>>>(
-              dtable.as<float>(), static_cast<const G*>(dy.data), tokens.as<std::int32_t>(),
-              tokens.numel(), static_cast<int>(width / N), accumulate);
+      launch({static_cast<unsigned>(dtable.rows()), threads, stream()},
+             embedding_backward_kernel<G, N>, dtable.as<float>(), static_cast<const G*>(dy.data),
+             tokens.as<std::int32_t>(), tokens.numel(), is_aligned(tokens.data, 16),
+             static_cast<int>(width / N), accumulate);
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

@@ -2,8 +2,8 @@
 // y = (x - mean) rstd w + b. Backward, with xh = (x - mean) rstd and g = dy w: dx = rstd (g -
 // mean(g) - xh mean(g xh)), dw (+)= sum over rows of dy xh, db (+)= sum over rows of dy.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/rows.cuh"
 
@@ -23,6 +23,7 @@ template <class X, class Y, int N>
 __global__ void __launch_bounds__(forward_threads)
     layer_norm_kernel(Y* y, float* mean, float* rstd, const X* x, const float* w, const float* b,
                       std::int64_t rows, int cols, float eps) {
+  wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
   const RowPacks<X, N, forward_kept> xs(x + row * cols, packs);
@@ -61,6 +62,7 @@ template <class X, class G, int N>
 __global__ void __launch_bounds__(backward_threads, blocks_each)
     layer_norm_backward_kernel(X* dx, float* partial, const G* dy, const X* x, const float* w,
                                const float* mean, const float* rstd, std::int64_t rows, int cols) {
+  wait_for_stream();
   const int packs = cols / N;
   float* const sums = partial + static_cast<std::int64_t>(blockIdx.x) * 2 * cols;
   ColumnSums<N, backward_kept<N>> dw(sums, packs);
@@ -116,13 +118,12 @@ void CudaEagerOps::layer_norm(const Tensor& y, const Tensor& mean, const Tensor&
   dispatch_cuda_pair(x.dtype, y.dtype, [&]<class X, class Y>() {
     dispatch_width<X, Y>(cols, {y.data, x.data, w.data, b.data}, [&]<int N>() {
       const Teams teams = teams_for(x.rows(), cols / N, forward_kept, forward_threads);
-      layer_norm_kernel<X, Y, N><<<teams.grid, teams.block, 0, stream()>>>(
-          static_cast<Y*>(y.data), mean.as<float>(), rstd.as<float>(),
-          static_cast<const X*>(x.data), w.as<float>(), b.as<float>(), x.rows(),
-          static_cast<int>(cols), static_cast<float>(eps));
+      launch({teams.grid, teams.block, stream()}, layer_norm_kernel<X, Y, N>,
+             static_cast<Y*>(y.data), mean.as<float>(), rstd.as<float>(),
+             static_cast<const X*>(x.data), w.as<float>(), b.as<float>(), x.rows(),
+             static_cast<int>(cols), static_cast<float>(eps));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
@@ -138,13 +139,12 @@ void CudaEagerOps::layer_norm_backward(const Tensor& dx, const Tensor& dw, const
   dispatch_cuda_pair(x.dtype, dy.dtype, [&]<class X, class G>() {
     dispatch_width<X, G>(cols, {dx.data, dy.data, x.data, w.data, partial}, [&]<int N>() {
       const int threads = block_for(cols / N, backward_kept<N>, backward_threads);
-      layer_norm_backward_kernel<X, G, N><<<blocks, threads, 0, stream()>>>(
-          static_cast<X*>(dx.data), partial, static_cast<const G*>(dy.data),
-          static_cast<const X*>(x.data), w.as<float>(), mean.as<float>(), rstd.as<float>(),
-          x.rows(), static_cast<int>(cols));
+      launch({blocks, threads, stream()}, layer_norm_backward_kernel<X, G, N>,
+             static_cast<X*>(dx.data), partial, static_cast<const G*>(dy.data),
+             static_cast<const X*>(x.data), w.as<float>(), mean.as<float>(), rstd.as<float>(),
+             x.rows(), static_cast<int>(cols));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
   sum_partials(dw, accumulate, partial, blocks, 2 * cols, stream());
   sum_partials(db, accumulate, partial + cols, blocks, 2 * cols, stream());
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/step_scalars.cuh"
 #include "cuda/vector.cuh"
 
@@ -20,6 +20,7 @@ constexpr int block_bytes = packs * threads * 16;
 template <class T>
 __global__ void __launch_bounds__(threads)
     check_finite_kernel(double* scalars, const T* x, std::int64_t n, bool aligned) {
+  wait_for_stream();
   constexpr int width = pack_size<T>;
   constexpr int piece = block_bytes / sizeof(T);
   float poison = 0;
@@ -48,6 +49,7 @@ __global__ void __launch_bounds__(threads)
 
 // One thread: the arithmetic of CpuOps::begin_optimizer_step.
 __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, bool loss_scaling) {
+  wait_for_stream();
   constexpr double growth_interval = 2000;  // torch.amp.GradScaler's, as are the factors 2 and 1/2
   double& loss_scale = at(scalars, StepScalar::loss_scale);
   double& good_steps = at(scalars, StepScalar::good_steps);
@@ -67,7 +69,10 @@ __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, b
   }
 }
 
-__global__ void end_step_kernel(double* scalars) { at(scalars, StepScalar::found_inf) = 0; }
+__global__ void end_step_kernel(double* scalars) {
+  wait_for_stream();
+  at(scalars, StepScalar::found_inf) = 0;
+}
 
 }  // namespace
 
@@ -78,21 +83,18 @@ void CudaEagerOps::check_finite(const StepState& state, const Tensor& x) {
     constexpr int piece = block_bytes / sizeof(T);
     const std::int64_t blocks =
         std::min<std::int64_t>((n + piece - 1) / piece, 8 * multiprocessors());
-    check_finite_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream()>>>(
-        scalars_of(state), static_cast<const T*>(x.data), n, is_aligned(x.data, 16));
+    launch({static_cast<unsigned>(blocks), threads, stream()}, check_finite_kernel<T>,
+           scalars_of(state), static_cast<const T*>(x.data), n, is_aligned(x.data, 16));
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::begin_optimizer_step(const StepState& state, const AdamWConfig& config) {
-  begin_step_kernel<<<1, 1, 0, stream()>>>(scalars_of(state), config.beta1, config.beta2,
-                                           precision().loss_scaling);
-  CUDA_CHECK(cudaGetLastError());
+  launch({1, 1, stream()}, begin_step_kernel, scalars_of(state), config.beta1, config.beta2,
+         precision().loss_scaling);
 }
 
 void CudaEagerOps::end_optimizer_step(const StepState& state) {
-  end_step_kernel<<<1, 1, 0, stream()>>>(scalars_of(state));
-  CUDA_CHECK(cudaGetLastError());
+  launch({1, 1, stream()}, end_step_kernel, scalars_of(state));
 }
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/tensor.h"
-#include "cuda/check.h"
+#include "cuda/launch.cuh"
 #include "cuda/vector.cuh"
 
 namespace paceline {
@@ -25,6 +25,7 @@ __device__ inline Pack<Y, N> map_pack(F f, const Pack<X, N>&... x) {
 template <int N, class F, class Y, class... X>
 __global__ void __launch_bounds__(map_threads)
     map_kernel(std::int64_t n, bool aligned, F f, Y* y, const X*... x) {
+  wait_for_stream();
   constexpr int stride = map_threads * N;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (2 * stride);
   const std::int64_t end = first + 2 * stride;
@@ -49,8 +50,7 @@ void launch_map(cudaStream_t stream, std::int64_t n, F f, Y* y, const X*... x) {
   const bool aligned =
       is_aligned(y, alignof(Pack<Y, width>)) && (... && is_aligned(x, alignof(Pack<X, width>)));
   const auto blocks = static_cast<unsigned>((n + per_block - 1) / per_block);
-  map_kernel<width><<<blocks, map_threads, 0, stream>>>(n, aligned, f, y, x...);
-  CUDA_CHECK(cudaGetLastError());
+  launch({blocks, map_threads, stream}, map_kernel<width, F, Y, X...>, n, aligned, f, y, x...);
 }
 
 template <class F>

@@ -2,6 +2,7 @@
 // The maximum of a row and the sum of exp(x - maximum) in one read of it (Milakov and Gimelshein,
 // arXiv:1805.02867, algorithm 3).
 
+#include "cuda/exponential.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/vector.cuh"
 
@@ -35,18 +36,18 @@ __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
     }
     // While all is -infinity: exp(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
     const float shift = top == -INFINITY ? 0 : top;
-    mine.sum *= expf(mine.highest - shift);
+    mine.sum *= fast_exp(mine.highest - shift);
     mine.highest = top;
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if (first + k * team < packs) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) mine.sum += expf(x[k][j] - shift);
+        for (int j = 0; j < N; ++j) mine.sum += fast_exp(x[k][j] - shift);
       }
     }
   }
   const float highest = block_reduce(mine.highest, Max{});
-  return {highest, block_reduce(mine.sum * expf(mine.highest - highest), Sum{})};
+  return {highest, block_reduce(mine.sum * fast_exp(mine.highest - highest), Sum{})};
 }
 
 }  // namespace paceline

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <type_traits>
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/step_scalars.cuh"
 #include "cuda/vector.cuh"
 
@@ -16,10 +17,8 @@ namespace paceline {
 
 namespace {
 
-constexpr int threads = 256;
-constexpr int blocks_per_multiprocessor = 3;  // as many as the registers allow
-constexpr int packs = 2;                      // of a thread, requested together
-constexpr int piece = packs * threads * 4;
+constexpr int threads = 128;
+constexpr int width = 4;  // elements of a thread
 
 struct AdamWStep {
   float gradient_scale, decay, step_size, root, eps, beta1, beta2, rest1, rest2;
@@ -48,16 +47,29 @@ __device__ AdamWStep step_of(double* scalars, const AdamWConfig& c) {
           static_cast<float>(1 - c.beta2)};
 }
 
-// Four elements that no later kernel finds in a cache, and that need not push out what it does.
+// Up to four elements that no later kernel finds in a cache, and that need not push out what it
+// does. `whole`: all four, at an address that allows one access.
 template <class T>
 struct Streamed {
   using Bits = std::conditional_t<sizeof(T) == 4, uint4, uint2>;
-  static __device__ Pack<T, 4> load(const T* from) {
-    const Bits bits = __ldcs(reinterpret_cast<const Bits*>(from));
-    return reinterpret_cast<const Pack<T, 4>&>(bits);
+  static __device__ Pack<T, width> load(const T* from, int count, bool whole) {
+    if (whole) return std::bit_cast<Pack<T, width>>(__ldcs(reinterpret_cast<const Bits*>(from)));
+    Pack<T, width> x{};
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      if (j < count) x.element[j] = from[j];
+    }
+    return x;
   }
-  static __device__ void store(T* to, const Pack<T, 4>& x) {
-    __stcs(reinterpret_cast<Bits*>(to), reinterpret_cast<const Bits&>(x));
+  static __device__ void store(T* to, const Pack<T, width>& x, int count, bool whole) {
+    if (whole) {
+      __stcs(reinterpret_cast<Bits*>(to), std::bit_cast<Bits>(x));
+      return;
+    }
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      if (j < count) to[j] = x.element[j];
+    }
   }
 };
 
@@ -70,57 +82,39 @@ struct AdamWArrays {
   Copy* copy;  // or null
 };
 
-// The blocks are as many as run at once, so that each works out the step's scalars only once.
+// Small blocks in a grid that covers all elements: seven streams of memory reach the rate of a
+// copy only when new loads start as others end, not in the waves of a grid-stride loop. A block's
+// one thread works out the step's scalars while the loads are under way.
 template <class T, class Copy>
-__global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
+__global__ void __launch_bounds__(threads)
     adamw_kernel(AdamWArrays<T, Copy> a, std::int64_t n, bool aligned, double* scalars,
                  AdamWConfig config) {
+  wait_for_stream();
   if (at(scalars, StepScalar::found_inf) != 0) return;
-  __shared__ AdamWStep shared;
-  if (threadIdx.x == 0) shared = step_of(scalars, config);
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) * width;
+  const auto count = static_cast<int>(min(std::int64_t{width}, n - i));
+  const bool whole = aligned && count == width;
+  auto p = Streamed<T>::load(a.p + i, count, whole);
+  const auto g = Streamed<T>::load(a.g + i, count, whole);
+  auto m = Streamed<T>::load(a.m + i, count, whole);
+  auto v = Streamed<T>::load(a.v + i, count, whole);
+  __shared__ AdamWStep step;
+  if (threadIdx.x == 0) step = step_of(scalars, config);
   __syncthreads();
-  const AdamWStep step = shared;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * piece; first < n;
-       first += static_cast<std::int64_t>(gridDim.x) * piece) {
-    if (aligned && first + piece <= n) {
-      Pack<T, 4> p[packs], g[packs], m[packs], v[packs];
+  Pack<Copy, width> copy;
 #pragma unroll
-      for (int k = 0; k < packs; ++k) {
-        const std::int64_t i = first + (k * threads + static_cast<int>(threadIdx.x)) * 4;
-        p[k] = Streamed<T>::load(a.p + i);
-        g[k] = Streamed<T>::load(a.g + i);
-        m[k] = Streamed<T>::load(a.m + i);
-        v[k] = Streamed<T>::load(a.v + i);
-      }
-#pragma unroll
-      for (int k = 0; k < packs; ++k) {
-        const std::int64_t i = first + (k * threads + static_cast<int>(threadIdx.x)) * 4;
-        Pack<Copy, 4> copy;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          float pj = p[k][j], mj = m[k][j], vj = v[k][j];
-          step.update(pj, g[k][j], mj, vj);
-          p[k].set(j, pj);
-          m[k].set(j, mj);
-          v[k].set(j, vj);
-          copy.set(j, pj);
-        }
-        Streamed<T>::store(a.p + i, p[k]);
-        Streamed<T>::store(a.m + i, m[k]);
-        Streamed<T>::store(a.v + i, v[k]);
-        if (a.copy != nullptr) copy.store(a.copy + i);
-      }
-    } else {
-      for (std::int64_t i = first + threadIdx.x; i < first + piece && i < n; i += threads) {
-        float p = to_float(a.p[i]), m = to_float(a.m[i]), v = to_float(a.v[i]);
-        step.update(p, to_float(a.g[i]), m, v);
-        a.p[i] = from_float<T>(p);
-        a.m[i] = from_float<T>(m);
-        a.v[i] = from_float<T>(v);
-        if (a.copy != nullptr) a.copy[i] = from_float<Copy>(p);
-      }
-    }
+  for (int j = 0; j < width; ++j) {
+    float pj = p[j], mj = m[j], vj = v[j];
+    step.update(pj, g[j], mj, vj);
+    p.set(j, pj);
+    m.set(j, mj);
+    v.set(j, vj);
+    copy.set(j, pj);
   }
+  Streamed<T>::store(a.p + i, p, count, whole);
+  Streamed<T>::store(a.m + i, m, count, whole);
+  Streamed<T>::store(a.v + i, v, count, whole);
+  if (a.copy != nullptr) Streamed<Copy>::store(a.copy + i, copy, count, whole);
 }
 
 }  // namespace
@@ -133,27 +127,27 @@ void CudaEagerOps::adamw(const AdamWRange& range, const StepState& state,
   }
   const std::int64_t n = p.numel();
   if (n == 0) return;
-  const auto launch = [&]<class T, class Copy>() {
+  const auto update = [&]<class T, class Copy>() {
     const bool aligned = std::ranges::all_of(std::array{p.data, g.data, m.data, v.data},
                                              [](void* x) { return is_aligned(x, 16); }) &&
-                         is_aligned(copy.data, alignof(Pack<Copy, 4>));
-    const std::int64_t blocks = std::min<std::int64_t>(
-        (n + piece - 1) / piece, blocks_per_multiprocessor * multiprocessors());
-    adamw_kernel<T, Copy><<<static_cast<unsigned>(blocks), threads, 0, stream()>>>(
-        {static_cast<T*>(p.data), static_cast<const T*>(g.data), static_cast<T*>(m.data),
-         static_cast<T*>(v.data), static_cast<Copy*>(copy.data)},
-        n, aligned, scalars_of(state), config);
+                         is_aligned(copy.data, alignof(Pack<Copy, width>));
+    constexpr std::int64_t piece = threads * width;
+    launch({static_cast<unsigned>((n + piece - 1) / piece), threads, stream()},
+           adamw_kernel<T, Copy>,
+           AdamWArrays<T, Copy>{static_cast<T*>(p.data), static_cast<const T*>(g.data),
+                                static_cast<T*>(m.data), static_cast<T*>(v.data),
+                                static_cast<Copy*>(copy.data)},
+           n, aligned, scalars_of(state), config);
   };
   dispatch_cuda(p.dtype, [&]<class T>() {
     dispatch_cuda(copy.empty() ? p.dtype : copy.dtype, [&]<class Copy>() {
       if constexpr (std::same_as<T, float> || std::same_as<T, Copy>) {
-        launch.template operator()<T, Copy>();
+        update.template operator()<T, Copy>();
       } else {
         throw InternalError("adamw: a copy of half-precision parameters in another dtype");
       }
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

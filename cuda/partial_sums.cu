@@ -1,6 +1,6 @@
 // out[j] (+)= sum over g of partial[g, j], and out = factor * sum of values.
 
-#include "cuda/check.h"
+#include "cuda/launch.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/reduce.cuh"
 #include "cuda/vector.cuh"
@@ -14,6 +14,7 @@ template <class T>
 __global__ void __launch_bounds__(1024)
     sum_partials_kernel(T* out, bool accumulate, const float* partial, int groups,
                         std::int64_t stride, std::int64_t cols) {
+  wait_for_stream();
   __shared__ float sums[32][33];
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * 32;
   float sum = 0;
@@ -34,6 +35,7 @@ __global__ void __launch_bounds__(1024)
 
 __global__ void __launch_bounds__(1024)
     sum_values_kernel(float* out, const float* values, std::int64_t count, float factor) {
+  wait_for_stream();
   float sum = 0;
 #pragma unroll 4
   for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += values[i];
@@ -47,16 +49,14 @@ void sum_partials(const Tensor& out, bool accumulate, const float* partial, int 
                   std::int64_t stride, cudaStream_t stream) {
   const std::int64_t cols = out.numel();
   dispatch_cuda(out.dtype, [&]<class T>() {
-    sum_partials_kernel<<<static_cast<unsigned>((cols + 31) / 32), dim3(32, 32), 0, stream>>>(
-        static_cast<T*>(out.data), accumulate, partial, groups, stride, cols);
+    launch({static_cast<unsigned>((cols + 31) / 32), dim3(32, 32), stream}, sum_partials_kernel<T>,
+           static_cast<T*>(out.data), accumulate, partial, groups, stride, cols);
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void sum_values(const Tensor& out, const float* values, std::int64_t count, float factor,
                 cudaStream_t stream) {
-  sum_values_kernel<<<1, 1024, 0, stream>>>(out.as<float>(), values, count, factor);
-  CUDA_CHECK(cudaGetLastError());
+  launch({1, 1024, stream}, sum_values_kernel, out.as<float>(), values, count, factor);
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #pragma once
-// Sums and maxima over a warp and over a block, the same on every thread of it.
+// Sums and maxima over a warp and over a block, the same on every thread of it; prefix sums.
 
 namespace paceline {
 
@@ -33,6 +33,25 @@ __device__ inline float block_reduce(float x, Op op) {
   __syncthreads();
   const int count = static_cast<int>(blockDim.x) / 32;
   return warp_reduce(lane < count ? warps[lane] : Op::identity, op);
+}
+
+// The sum of x over the threads before this one, for blocks of `Threads`; every thread calls it.
+template <int Threads>
+__device__ inline int block_sum_before(int x) {
+  __shared__ int warps[Threads / 32];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  int sum = x;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const int other = __shfl_up_sync(0xffffffffU, sum, offset);
+    if (lane >= offset) sum += other;
+  }
+  __syncthreads();  // the last call's values have been read
+  if (lane == 31) warps[warp] = sum;
+  __syncthreads();
+  for (int w = 0; w < warp; ++w) sum += warps[w];
+  return sum - x;
 }
 
 }  // namespace paceline

@@ -2,8 +2,8 @@
 // y[r] = sum over j of x[r, j] w[j]; its backward: dx[r, j] = dy[r] w[j], dw[j] = sum over r of
 // dy[r] x[r, j]; squared_error: sum or mean of (y - target)^2.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/rows.cuh"
 
@@ -44,6 +44,7 @@ struct AnyVector {
 template <class X, class W, int N>
 __global__ void __launch_bounds__(row_threads)
     weighted_sum_kernel(AnyVector y, const X* x, const W* w, std::int64_t rows, int cols) {
+  wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
   const RowPacks<X, N, kept> xs(x + row * cols, packs);
@@ -67,11 +68,7 @@ struct BiasTerm {
   int cols;
 
   __device__ Pack<float, N> operator()(std::int64_t row, int column) const {
-    const auto g = Pack<X, N>::load(dy + row * cols + column);
-    Pack<float, N> term;
-#pragma unroll
-    for (int j = 0; j < N; ++j) term.element[j] = g[j];
-    return term;
+    return widened(Pack<X, N>::load(dy + row * cols + column));
   }
 };
 
@@ -106,6 +103,7 @@ struct WeightTerm {
 template <class Term>
 __global__ void __launch_bounds__(column_lanes* row_lanes)
     column_sums_kernel(float* partial, Term term, std::int64_t rows, int cols) {
+  wait_for_stream();
   constexpr int n = Term::width;
   __shared__ Pack<float, n> sums[row_lanes][column_lanes];
   const int column = static_cast<int>(blockIdx.x * column_lanes + threadIdx.x) * n;
@@ -134,6 +132,7 @@ __global__ void __launch_bounds__(column_lanes* row_lanes)
 template <class Y, class T, int N>
 __global__ void __launch_bounds__(flat_threads)
     squared_error_kernel(float* partial, const Y* y, const T* target, std::int64_t packs) {
+  wait_for_stream();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * flat_threads;
   float sum = 0;
 #pragma unroll 4
@@ -165,10 +164,9 @@ void CudaEagerOps::bias_backward(const Tensor& dbias, const Tensor& dy, bool acc
     dispatch_width<T, T>(cols, {dy.data}, [&]<int N>() {
       const dim3 grid = column_grid(dy.rows(), cols / N, multiprocessors());
       float* partial = scratch(grid.y * cols);  // [groups, cols]
-      const BiasTerm<T, N> term{static_cast<const T*>(dy.data), static_cast<int>(cols)};
-      column_sums_kernel<<<grid, dim3(column_lanes, row_lanes), 0, stream()>>>(
-          partial, term, dy.rows(), static_cast<int>(cols));
-      CUDA_CHECK(cudaGetLastError());
+      BiasTerm<T, N> term{static_cast<const T*>(dy.data), static_cast<int>(cols)};
+      launch({grid, dim3(column_lanes, row_lanes), stream()}, column_sums_kernel<decltype(term)>,
+             partial, term, dy.rows(), static_cast<int>(cols));
       sum_partials(dbias, accumulate, partial, static_cast<int>(grid.y), cols, stream());
     });
   });
@@ -179,12 +177,11 @@ void CudaEagerOps::weighted_sum(const Tensor& y, const Tensor& x, const Tensor& 
   dispatch_cuda_pair(x.dtype, w.dtype, [&]<class X, class W>() {
     dispatch_width<X, W>(cols, {x.data, w.data}, [&]<int N>() {
       const Teams teams = teams_for(x.rows(), cols / N, kept, row_threads);
-      weighted_sum_kernel<X, W, N><<<teams.grid, teams.block, 0, stream()>>>(
-          AnyVector(y), static_cast<const X*>(x.data), static_cast<const W*>(w.data), x.rows(),
-          static_cast<int>(cols));
+      launch({teams.grid, teams.block, stream()}, weighted_sum_kernel<X, W, N>, AnyVector(y),
+             static_cast<const X*>(x.data), static_cast<const W*>(w.data), x.rows(),
+             static_cast<int>(cols));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy,
@@ -197,12 +194,11 @@ void CudaEagerOps::weighted_sum_backward(const Tensor& dx, const Tensor& dw, con
     dispatch_width<X, W>(cols, {dx.data, x.data, w.data}, [&]<int N>() {
       const dim3 grid = column_grid(x.rows(), cols / N, multiprocessors());
       float* partial = scratch(grid.y * cols);  // [groups, cols]
-      const WeightTerm<X, W, N> term{static_cast<X*>(dx.data), AnyVector(dy),
-                                     static_cast<const X*>(x.data), static_cast<const W*>(w.data),
-                                     static_cast<int>(cols)};
-      column_sums_kernel<<<grid, dim3(column_lanes, row_lanes), 0, stream()>>>(
-          partial, term, x.rows(), static_cast<int>(cols));
-      CUDA_CHECK(cudaGetLastError());
+      WeightTerm<X, W, N> term{static_cast<X*>(dx.data), AnyVector(dy),
+                               static_cast<const X*>(x.data), static_cast<const W*>(w.data),
+                               static_cast<int>(cols)};
+      launch({grid, dim3(column_lanes, row_lanes), stream()}, column_sums_kernel<decltype(term)>,
+             partial, term, x.rows(), static_cast<int>(cols));
       sum_partials(dw, false, partial, static_cast<int>(grid.y), cols, stream());
     });
   });
@@ -217,11 +213,10 @@ void CudaEagerOps::squared_error(const Tensor& loss, const Tensor& y, const Tens
   float* partial = scratch(blocks);
   dispatch_cuda_pair(y.dtype, target.dtype, [&]<class Y, class T>() {
     dispatch_width<Y, T>(n, {y.data, target.data}, [&]<int N>() {
-      squared_error_kernel<Y, T, N><<<static_cast<unsigned>(blocks), flat_threads, 0, stream()>>>(
-          partial, static_cast<const Y*>(y.data), static_cast<const T*>(target.data), n / N);
+      launch({static_cast<unsigned>(blocks), flat_threads, stream()}, squared_error_kernel<Y, T, N>,
+             partial, static_cast<const Y*>(y.data), static_cast<const T*>(target.data), n / N);
     });
   });
-  CUDA_CHECK(cudaGetLastError());
   sum_values(loss, partial, blocks, factor, stream());
 }
 

@@ -2,8 +2,8 @@
 // y = x rstd w. Backward, with xh = x rstd and g = dy w: dx = dx_in + rstd (g - xh mean(g xh)),
 // dw (+)= sum over rows of dy xh.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/rows.cuh"
 
@@ -23,6 +23,7 @@ template <class X, class Y, int N>
 __global__ void __launch_bounds__(forward_threads)
     rms_norm_kernel(Y* y, float* rstd, const X* x, const float* w, std::int64_t rows, int cols,
                     float eps) {
+  wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
   const RowPacks<X, N, forward_kept> xs(x + row * cols, packs);
@@ -59,6 +60,7 @@ template <class X, class G, int N>
 __global__ void __launch_bounds__(backward_threads, blocks_each)
     rms_norm_backward_kernel(X* dx, const X* dx_in, float* partial, const G* dy, const X* x,
                              const float* w, const float* rstd, std::int64_t rows, int cols) {
+  wait_for_stream();
   const int packs = cols / N;
   const RowPacks<float, N, backward_kept<N>> ws(w, packs);
   ColumnSums<N, backward_kept<N>> dw(partial + static_cast<std::int64_t>(blockIdx.x) * cols, packs);
@@ -115,12 +117,11 @@ void CudaEagerOps::rms_norm(const Tensor& y, const Tensor& rstd, const Tensor& x
   dispatch_cuda_pair(x.dtype, y.dtype, [&]<class X, class Y>() {
     dispatch_width<X, Y>(cols, {y.data, x.data, w.data}, [&]<int N>() {
       const Teams teams = teams_for(x.rows(), cols / N, forward_kept, forward_threads);
-      rms_norm_kernel<X, Y, N><<<teams.grid, teams.block, 0, stream()>>>(
-          static_cast<Y*>(y.data), rstd.as<float>(), static_cast<const X*>(x.data), w.as<float>(),
-          x.rows(), static_cast<int>(cols), static_cast<float>(eps));
+      launch({teams.grid, teams.block, stream()}, rms_norm_kernel<X, Y, N>, static_cast<Y*>(y.data),
+             rstd.as<float>(), static_cast<const X*>(x.data), w.as<float>(), x.rows(),
+             static_cast<int>(cols), static_cast<float>(eps));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw,
@@ -138,13 +139,12 @@ void CudaEagerOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, cons
     dispatch_width<X, G>(
         cols, {dx.data, dx_in.data, dy.data, x.data, w.data, partial}, [&]<int N>() {
           const int threads = block_for(cols / N, backward_kept<N>, backward_threads);
-          rms_norm_backward_kernel<X, G, N><<<blocks, threads, 0, stream()>>>(
-              static_cast<X*>(dx.data), static_cast<const X*>(dx_in.data), partial,
-              static_cast<const G*>(dy.data), static_cast<const X*>(x.data), w.as<float>(),
-              rstd.as<float>(), x.rows(), static_cast<int>(cols));
+          launch({blocks, threads, stream()}, rms_norm_backward_kernel<X, G, N>,
+                 static_cast<X*>(dx.data), static_cast<const X*>(dx_in.data), partial,
+                 static_cast<const G*>(dy.data), static_cast<const X*>(x.data), w.as<float>(),
+                 rstd.as<float>(), x.rows(), static_cast<int>(cols));
         });
   });
-  CUDA_CHECK(cudaGetLastError());
   sum_partials(dw, accumulate_dw, partial, blocks, cols, stream());
 }
 

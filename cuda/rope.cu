@@ -1,8 +1,8 @@
 // Rotary positions (Su et al., arXiv:2104.09864, eq. 34): (x0, x1) = (c x0 - s x1, s x0 + c x1)
 // for neighbouring pairs, in place; the inverse turns by -s.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/row_grid.cuh"
 #include "cuda/rows.cuh"
 
@@ -42,6 +42,7 @@ __device__ void rotate_and_store(T* to, const float (&x)[N], const float (&angle
 template <class T, int N, int A>
 __global__ void __launch_bounds__(256)
     rope_kernel(T* qkv, const float* table, int context, int packs, int head_dim, float direction) {
+  wait_for_stream();
   const int pack = pack_of_row();
   if (pack >= packs) return;
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
@@ -69,12 +70,11 @@ void CudaEagerOps::rope(const Tensor& qkv, const Tensor& table, bool inverse) {
     dispatch_width<T, T>(head_dim, {qkv.data, table.data}, [&]<int A>() {
       constexpr int n = A == 1 ? 2 : A;
       const RowGrid grid = row_grid(qkv.shape[0] * qkv.shape[1], width / n);
-      rope_kernel<T, n, A><<<grid.blocks, grid.threads, 0, stream()>>>(
-          static_cast<T*>(qkv.data), table.as<float>(), static_cast<int>(qkv.shape[1]),
-          static_cast<int>(width / n), static_cast<int>(head_dim), direction);
+      launch({grid.blocks, grid.threads, stream()}, rope_kernel<T, n, A>, static_cast<T*>(qkv.data),
+             table.as<float>(), static_cast<int>(qkv.shape[1]), static_cast<int>(width / n),
+             static_cast<int>(head_dim), direction);
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

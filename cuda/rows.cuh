@@ -118,14 +118,16 @@ class RowPacks {
   Pack<T, N> kept_[Kept];
 };
 
-// Sums over the rows that a block sees of what its threads add at their packs of columns; written
-// to sums [cols], where also the packs live that are not kept.
+// Sums over the rows that a team sees of what its threads add at their packs of columns; written to
+// sums [cols], or with accumulate added to it. The packs that are not kept live there all along.
 template <int N, int Kept>
 class ColumnSums {
  public:
-  __device__ ColumnSums(float* sums, int packs) : sums_(sums), packs_(packs) {
+  __device__ ColumnSums(float* sums, int packs, bool accumulate = false)
+      : sums_(sums), packs_(packs) {
     for_each_pack<Kept>(packs, [&](int k, int i) {
-      if (k == Kept) Pack<float, N>{}.store(sums_ + i * N);
+      if (accumulate && k < Kept) kept_[k] = Pack<float, N>::load(sums_ + i * N);
+      if (!accumulate && k == Kept) Pack<float, N>{}.store(sums_ + i * N);
     });
   }
   __device__ void add(int k, int i, const Pack<float, N>& term) {

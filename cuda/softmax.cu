@@ -1,8 +1,9 @@
 // Softmax over the last dimension: y = exp(x - max) / sum of exp(x - max). Backward: dx = y (dy -
 // sum(dy y)). y may be x and dx may be dy: a thread writes only what no other thread reads.
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/exponential.cuh"
+#include "cuda/launch.cuh"
 #include "cuda/online_softmax.cuh"
 #include "cuda/rows.cuh"
 
@@ -18,6 +19,7 @@ constexpr int long_threads = 1024;
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(most_threads)
     softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols) {
+  wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
   const RowPacks<X, N, kept> xs(x + row * cols, packs);
@@ -34,7 +36,7 @@ __global__ void __launch_bounds__(most_threads)
     const Pack<X, N> a = xs.get(k, i);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      power[k].element[j] = expf(a[j] - highest);
+      power[k].element[j] = fast_exp(a[j] - highest);
       sum += power[k][j];
     }
   });
@@ -50,6 +52,7 @@ __global__ void __launch_bounds__(most_threads)
 // Longer rows: a block each, read twice.
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const X* x, int cols) {
+  wait_for_stream();
   const std::int64_t offset = static_cast<std::int64_t>(blockIdx.x) * cols;
   const int packs = cols / N;
   const MaxAndSum m = max_and_sum<X, N>(x + offset, packs);
@@ -61,7 +64,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const 
       const Pack<X, N> a = xs.get(k, i);
       Pack<Y, N> out;
 #pragma unroll
-      for (int j = 0; j < N; ++j) out.set(j, expf(a[j] - m.highest) * factor);
+      for (int j = 0; j < N; ++j) out.set(j, fast_exp(a[j] - m.highest) * factor);
       out.store(y + offset + (first + i) * N);
     });
   }
@@ -70,6 +73,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const 
 template <class G, class Y, int N>
 __global__ void __launch_bounds__(most_threads)
     softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols) {
+  wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
   const RowPacks<G, N, kept> dys(dy + row * cols, packs);
@@ -103,15 +107,14 @@ void CudaEagerOps::softmax(const Tensor& y, const Tensor& x) {
       const auto* const from = static_cast<const X*>(x.data);
       if (cols / N <= kept * most_threads) {
         const Teams teams = teams_for(rows, cols / N, kept, most_threads);
-        softmax_kernel<X, Y, N>
-            <<<teams.grid, teams.block, 0, stream()>>>(to, from, rows, static_cast<int>(cols));
+        launch({teams.grid, teams.block, stream()}, softmax_kernel<X, Y, N>, to, from, rows,
+               static_cast<int>(cols));
       } else {
-        softmax_long_kernel<X, Y, N><<<static_cast<unsigned>(rows), long_threads, 0, stream()>>>(
-            to, from, static_cast<int>(cols));
+        launch({static_cast<unsigned>(rows), long_threads, stream()}, softmax_long_kernel<X, Y, N>,
+               to, from, static_cast<int>(cols));
       }
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
@@ -122,12 +125,11 @@ void CudaEagerOps::softmax_backward(const Tensor& dx, const Tensor& dy, const Te
   dispatch_cuda_pair(dy.dtype, y.dtype, [&]<class G, class Y>() {
     dispatch_width<G, Y>(cols, {dx.data, dy.data, y.data}, [&]<int N>() {
       const Teams teams = teams_for(y.rows(), cols / N, kept, most_threads);
-      softmax_backward_kernel<G, Y, N><<<teams.grid, teams.block, 0, stream()>>>(
-          static_cast<G*>(dx.data), static_cast<const G*>(dy.data), static_cast<const Y*>(y.data),
-          y.rows(), static_cast<int>(cols));
+      launch({teams.grid, teams.block, stream()}, softmax_backward_kernel<G, Y, N>,
+             static_cast<G*>(dx.data), static_cast<const G*>(dy.data),
+             static_cast<const Y*>(y.data), y.rows(), static_cast<int>(cols));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

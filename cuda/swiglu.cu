@@ -1,8 +1,8 @@
 // SwiGLU (Shazeer, arXiv:2002.05202, eq. 6): z = silu(a) b, silu(a) = a sigmoid(a).
 // Backward, with s = sigmoid(a): da = dz b s (1 + a (1 - s)), db = dz silu(a).
 
-#include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/launch.cuh"
 #include "cuda/row_grid.cuh"
 #include "cuda/rows.cuh"
 
@@ -17,6 +17,7 @@ __device__ float sigmoid(float a) { return __fdividef(1.0F, 1.0F + expf(-a)); }
 // z [R, F], gate_up [R, 2 F] = a | b; packs = F / N
 template <class Z, class G, int N>
 __global__ void __launch_bounds__(256) swiglu_kernel(Z* z, const G* gate_up, int packs) {
+  wait_for_stream();
   const int pack = pack_of_row();
   if (pack >= packs) return;
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
@@ -33,6 +34,7 @@ __global__ void __launch_bounds__(256) swiglu_kernel(Z* z, const G* gate_up, int
 template <class D, class G, int N>
 __global__ void __launch_bounds__(256)
     swiglu_backward_kernel(G* d_gate_up, const D* dz, const G* gate_up, int packs) {
+  wait_for_stream();
   const int pack = pack_of_row();
   if (pack >= packs) return;
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
@@ -59,12 +61,10 @@ void CudaEagerOps::swiglu(const Tensor& z, const Tensor& gate_up) {
   dispatch_cuda_pair(z.dtype, gate_up.dtype, [&]<class Z, class G>() {
     dispatch_width<Z, G>(width, {z.data, gate_up.data}, [&]<int N>() {
       const RowGrid grid = row_grid(z.rows(), width / N);
-      swiglu_kernel<Z, G, N><<<grid.blocks, grid.threads, 0, stream()>>>(
-          static_cast<Z*>(z.data), static_cast<const G*>(gate_up.data),
-          static_cast<int>(width / N));
+      launch({grid.blocks, grid.threads, stream()}, swiglu_kernel<Z, G, N>, static_cast<Z*>(z.data),
+             static_cast<const G*>(gate_up.data), static_cast<int>(width / N));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 void CudaEagerOps::swiglu_backward(const Tensor& d_gate_up, const Tensor& dz,
@@ -76,12 +76,11 @@ void CudaEagerOps::swiglu_backward(const Tensor& d_gate_up, const Tensor& dz,
   dispatch_cuda_pair(dz.dtype, gate_up.dtype, [&]<class D, class G>() {
     dispatch_width<D, G>(width, {d_gate_up.data, dz.data, gate_up.data}, [&]<int N>() {
       const RowGrid grid = row_grid(dz.rows(), width / N);
-      swiglu_backward_kernel<D, G, N><<<grid.blocks, grid.threads, 0, stream()>>>(
-          static_cast<G*>(d_gate_up.data), static_cast<const D*>(dz.data),
-          static_cast<const G*>(gate_up.data), static_cast<int>(width / N));
+      launch({grid.blocks, grid.threads, stream()}, swiglu_backward_kernel<D, G, N>,
+             static_cast<G*>(d_gate_up.data), static_cast<const D*>(dz.data),
+             static_cast<const G*>(gate_up.data), static_cast<int>(width / N));
     });
   });
-  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace paceline

@@ -54,6 +54,14 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   __device__ void set(int i, float x) { element[i] = from_float<T>(x); }
 };
 
+template <class T, int N>
+__device__ inline Pack<float, N> widened(const Pack<T, N>& x) {
+  Pack<float, N> wide;
+#pragma unroll
+  for (int j = 0; j < N; ++j) wide.element[j] = x[j];
+  return wide;
+}
+
 // Elements per thread such that the wider of two types moves 16 bytes at a time.
 template <class A, class B = A>
 inline constexpr int pack_size =

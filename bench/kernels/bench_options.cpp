@@ -25,7 +25,8 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
 
   CLI::App app("Every operation of a device at the models' shapes, beside what the device can do.",
                "bench_kernels");
-  app.add_option("--device", o.device, "cpu")->check(CLI::IsMember({"cpu"}));
+  app.add_option("--device", o.device, "cpu (default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", o.threads, "default: every usable core")->check(CLI::Range(1, 1024));
   app.add_option("--size", o.sizes, "one or several, with commas between; default small")
       ->check(CLI::IsMember(model_names()))
@@ -34,7 +35,7 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
   app.add_option("--batch-size", o.batch, "default 4")->check(CLI::Range(1, 1 << 16));
   app.add_option("--context", o.context, "default 128")->check(CLI::Range(1, 1 << 16));
   app.add_option("--precision", o.precision, "default fp32")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
   try {
     app.parse(ours);
   } catch (const CLI::CallForHelp&) {
@@ -46,6 +47,9 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
     std::string what = error.what();
     std::replace(what.begin(), what.end(), '\n', ' ');
     throw UsageError(what);
+  }
+  if (o.device == "cpu" && o.precision == "tf32") {
+    throw UsageError("--precision tf32 needs --device cuda");
   }
   return o;
 }

@@ -20,6 +20,7 @@
 #include "core/units.h"
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
+#include "cuda/cuda_backend.h"
 #include "model/model_config.h"
 
 using namespace paceline;
@@ -28,24 +29,18 @@ namespace {
 
 // The one place that names a device; options.device has been checked.
 std::unique_ptr<Device> make_device(const BenchOptions& options) {
+  const int threads = options.threads > 0 ? options.threads : omp_get_num_procs();
+  if (options.device == "cuda") return make_cuda_device(0, std::nullopt, threads);
   constexpr double share = 0.9;
   const auto memory = static_cast<std::size_t>(share * static_cast<double>(available_memory()));
-  return std::make_unique<CpuDevice>(memory,
-                                     options.threads > 0 ? options.threads : omp_get_num_procs());
+  return std::make_unique<CpuDevice>(memory, threads);
 }
 
-// Four times what all last-level caches of the machine hold, at least 128 MiB, at most 1 GiB.
-std::size_t beyond_caches() {
+// Four times what the last-level caches hold, at least 128 MiB, at most 1 GiB.
+std::size_t beyond_caches(const Device& device) {
   constexpr std::size_t least = std::size_t{128} << 20;
   constexpr std::size_t most = std::size_t{1} << 30;
-  const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  std::size_t largest = 0;
-  for (const auto& cache : cpu.caches) {
-    const int instances = std::max(1, cpu.num_cpus / std::max(1, cache.num_sharing));
-    largest = std::max(largest,
-                       static_cast<std::size_t>(cache.size) * static_cast<std::size_t>(instances));
-  }
-  return std::clamp(4 * largest, least, most);
+  return std::clamp(4 * device.info().cache_bytes, least, most);
 }
 
 Dimensions dimensions(const std::string& size, const BenchOptions& options) {
@@ -95,7 +90,7 @@ void describe(const BenchOptions& options, const Device& device, const Ceilings&
 ExitCode run(BenchOptions& options) {
   start_google_benchmark(options.google_benchmark);
   const std::unique_ptr<Device> device = make_device(options);
-  Suite suite(*device, precision_named(options.precision), beyond_caches());
+  Suite suite(*device, precision_named(options.precision), beyond_caches(*device));
   describe(options, *device, suite.ceilings());
   for (const std::string& size : options.sizes) {
     const Dimensions m = dimensions(size, options);

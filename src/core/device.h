@@ -94,6 +94,7 @@ struct DeviceInfo {
   std::string uuid;  // empty on the CPU
   std::string pci_bus_id;
   std::size_t memory_bytes = 0;  // what allocate() may hand out in all
+  std::size_t cache_bytes = 0;   // of the last level: what "cold" must go beyond
   int threads = 0;               // CPU threads of this rank
 };
 

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string>
+#include <system_error>
 
 #include "core/error.h"
 
@@ -96,6 +98,30 @@ std::size_t available_memory() {
     throw EnvironmentError("cannot tell how much memory is available; use --memory-limit");
   }
   return least;
+}
+
+// Each cache is listed once per CPU that shares it: /sys/devices/system/cpu/cpuN/cache/indexM.
+std::size_t last_level_cache() {
+  struct Level {
+    int level = 0;
+    std::map<std::string, std::size_t> bytes;  // by the CPUs that share one
+  } last;
+  std::error_code none;
+  for (const auto& cpu : fs::directory_iterator("/sys/devices/system/cpu", none)) {
+    for (const auto& cache : fs::directory_iterator(cpu.path() / "cache", none)) {
+      int level = 0;
+      std::size_t kib = 0;
+      std::string cpus;
+      std::ifstream(cache.path() / "level") >> level;
+      std::ifstream(cache.path() / "size") >> kib;
+      std::ifstream(cache.path() / "shared_cpu_list") >> cpus;
+      if (level > last.level) last = {.level = level, .bytes = {}};
+      if (level == last.level) last.bytes[cpus] = kib * 1024;
+    }
+  }
+  std::size_t sum = 0;
+  for (const auto& [cpus, bytes] : last.bytes) sum += bytes;
+  return sum;
 }
 
 }  // namespace paceline

@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/ops.h"
+#include "cpu/available.h"
 #include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
 
@@ -68,6 +69,7 @@ DeviceInfo CpuDevice::info() const {
           .uuid = "",
           .pci_bus_id = "",
           .memory_bytes = memory_limit_,
+          .cache_bytes = last_level_cache(),
           .threads = threads_};
 }
 

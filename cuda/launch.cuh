@@ -1,0 +1,53 @@
+#pragma once
+// How every kernel here is started: in the order of its stream, but with its launch prepared while
+// the work before it still runs (programmatic dependent launch, which Hopper brought). That hides
+// the 1.5 us which otherwise pass between two kernels of a stream.
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "cuda/check.h"
+
+namespace paceline {
+
+// The first statement of every kernel: what was enqueued before it is finished and visible.
+__device__ inline void wait_for_stream() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+struct Grid {
+  dim3 blocks;
+  dim3 threads;  // of a block
+  cudaStream_t stream;
+};
+
+// Older GPUs refuse the attribute.
+inline bool launches_early() {
+  static const bool early = [] {
+    int device = 0;
+    int major = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    return major >= 9;
+  }();
+  return early;
+}
+
+template <class... Parameters, class... Arguments>
+void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.stream = grid.stream;
+  config.attrs = &attribute;
+  config.numAttrs = launches_early() ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace paceline
