@@ -77,7 +77,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 
 # Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
-NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr -Xcompiler -Wall $(INCLUDES) \
+NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr -Xcompiler -Wall,-fopenmp $(INCLUDES) \
   $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
 
 $(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk

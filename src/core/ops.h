@@ -19,6 +19,7 @@
 #include "core/device.h"
 #include "core/parameter.h"
 #include "core/precision.h"
+#include "core/random.h"
 #include "core/step_state.h"
 
 namespace paceline {
@@ -110,6 +111,9 @@ class Ops {
   // ---- primitives -------------------------------------------------------------------------
   virtual void cast(const Tensor& to, const Tensor& from) = 0;  // to = from, rounded to nearest
   virtual void fill(const Tensor& x, double value) = 0;         // int32 too
+  // x[i] = normal(element i of the random stream), rounded to float first
+  virtual void fill_normal(const Tensor& x, const Random& random,
+                           const TruncatedNormal& normal) = 0;
   virtual void add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;  // y = a + b; may alias
   virtual void scale(const Tensor& x, double factor) = 0;                   // x *= factor
 

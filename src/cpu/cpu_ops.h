@@ -13,6 +13,7 @@ class CpuOps final : public Ops {
   // elementwise.cpp
   void cast(const Tensor& to, const Tensor& from) override;
   void fill(const Tensor& x, double value) override;
+  void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) override;
   void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void scale(const Tensor& x, double factor) override;
   void swiglu(const Tensor& z, const Tensor& gate_up) override;

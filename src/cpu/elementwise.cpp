@@ -22,6 +22,13 @@ void CpuOps::fill(const Tensor& x, double value) {
       {x.dtype}, [&]<class C>() { map<C, 0>(x, {}, [c = static_cast<C>(value)] { return c; }); });
 }
 
+void CpuOps::fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) {
+  dispatch_floating(x.dtype, [&]<class T>() {
+    random.for_each(0, static_cast<std::uint64_t>(x.numel()),
+                    [&](std::uint64_t i, double u) { x.as<T>()[i] = static_cast<T>(normal(u)); });
+  });
+}
+
 void CpuOps::add(const Tensor& y, const Tensor& a, const Tensor& b) {
   with_compute_type({y.dtype, a.dtype, b.dtype}, [&]<class C>() {
     map<C, 2>(y, {a, b}, [](C u, C v) { return u + v; });

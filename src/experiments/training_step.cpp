@@ -55,7 +55,7 @@ void TrainingStep::load(const Batch& batch) const {
 
 void TrainingStep::reset() {
   if (options_.load_weights.empty()) {
-    initialise_weights(device_, *ops_, model_.store(), seed_);
+    initialise_weights(*ops_, model_.store(), seed_);
   } else {
     load_weights(device_, *ops_, model_.store(), options_.load_weights);
   }

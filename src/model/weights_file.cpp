@@ -37,17 +37,16 @@ std::vector<float> download(Device& device, const Tensor& from) {
   return values;
 }
 
-void draw(std::vector<float>& values, const ParameterView& view, std::uint64_t seed,
-          std::uint64_t stream) {
+void draw(Ops& ops, const Tensor& x, const ParameterView& view, const Random& random) {
   constexpr double cut = 3;  // standard deviations
   if (view.shape.rank() == 1) {
-    std::fill(values.begin(), values.end(), 1.0F);
+    ops.fill(x, 1);
     return;
   }
   const bool embedding = view.name == "token_embeddings.weight";
   const double std =
       embedding ? 1 : std::sqrt(2.0 / static_cast<double>(view.shape[0] + view.shape[1]));
-  Random(seed, stream).fill_truncated_normal(values, std, cut * std);
+  ops.fill_normal(x, random, TruncatedNormal(std, cut * std));
 }
 
 template <class F>
@@ -96,13 +95,11 @@ void check_tensors(const std::filesystem::path& path, const hdf5::Group& group,
 
 }  // namespace
 
-void initialise_weights(Device& device, Ops& ops, ParameterStore& store, std::uint64_t seed) {
+void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
   const Tensor flat = store.range().parameters;
   std::uint64_t stream = 0;
   for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
-    std::vector<float> values(static_cast<std::size_t>(view.shape.numel()));
-    draw(values, view, seed, stream++);
-    upload(device, store.slice(flat, entry, view), values);
+    draw(ops, store.slice(flat, entry, view), view, Random(seed, stream++));
   });
   store.refresh_copy(ops);
 }

@@ -13,8 +13,9 @@
 namespace paceline {
 
 // Random weights as the course's reference draws them: truncated normal, std sqrt(2 / (in + out))
-// cut at 3 std; embedding std 1 cut at 3; norms 1. The same on every device and rank.
-void initialise_weights(Device& device, Ops& ops, ParameterStore& store, std::uint64_t seed);
+// cut at 3 std; embedding std 1 cut at 3; norms 1. The same on every rank;
+// a GPU's differ from the CPU's by a rounding at most.
+void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed);
 
 // Throws UsageError (--load-weights) unless the file has exactly the model's tensors, at the root
 // or under weights/, in its shapes and a floating dtype. Reads no data.

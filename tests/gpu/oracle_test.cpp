@@ -176,6 +176,9 @@ TEST_P(Oracle, Elementwise) {
           [](Ops& o, const StepState&, const Tensors& t) { o.cast(t[0], t[1]); });
     check("fill", {out(low, {n})},
           [](Ops& o, const StepState&, const Tensors& t) { o.fill(t[0], 1.5); });
+    check("fill normal", {out(low, {n})}, [](Ops& o, const StepState&, const Tensors& t) {
+      o.fill_normal(t[0], Random(3, 1), TruncatedNormal(0.5, 1.5));
+    });
     check("add", {out(full, {n}), in(full, {n}), in(low, {n})},
           [](Ops& o, const StepState&, const Tensors& t) { o.add(t[0], t[1], t[2]); });
     check("add in place", {inout(low, {n}), in(low, {n})},

@@ -40,7 +40,7 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
     reset();
   }
   void reset() {
-    initialise_weights(*device, *ops, model->store(), 5);
+    initialise_weights(*ops, model->store(), 5);
     model->store().reset_optimizer_state();
     state.reset(*device, ops->precision().loss_scaling, 1e-3);
   }

@@ -64,6 +64,20 @@ TEST_F(Elementwise, fill) {
       (std::vector<std::int32_t>{7, 7, 7}));
 }
 
+TEST_F(Elementwise, fill_normal_rounds_the_streams_elements) {
+  const Random random(3, 1);
+  const TruncatedNormal normal(0.5, 1.5);
+  const Array narrow = poisoned({1001}, Dtype::bf16);
+  const Array wide = poisoned({1001}, Dtype::f64);
+  ops->fill_normal(narrow, random, normal);
+  ops->fill_normal(wide, random, normal);
+  for (std::size_t i = 0; i < 1001; ++i) {
+    const float want = normal(random.uniform4(i / 4)[i % 4]);
+    EXPECT_EQ(values(wide)[i], want);
+    EXPECT_NEAR(values(narrow)[i], want, std::abs(want) / 256);
+  }
+}
+
 TEST_F(Elementwise, add_of_mixed_dtypes_and_in_place) {
   for (const Dtype da : floating_dtypes) {
     for (const Dtype db : floating_dtypes) {

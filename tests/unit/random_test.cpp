@@ -83,10 +83,17 @@ TEST(Random, NormalsMoments) {
   EXPECT_NEAR(moments(wide).variance, 25, 0.4);
 }
 
-TEST(Random, TruncatedNormalStaysWithinItsBounds) {
+std::vector<float> truncated_normal(double std, double cut) {
   std::vector<float> values(200'000);
+  const TruncatedNormal normal(std, cut);
+  Random(1, 0).for_each(0, values.size(),
+                        [&](std::uint64_t i, double u) { values[i] = normal(u); });
+  return values;
+}
+
+TEST(Random, TruncatedNormalStaysWithinItsBounds) {
   constexpr double std = 0.02;
-  Random(1, 0).fill_truncated_normal(values, std, 3 * std);
+  const std::vector<float> values = truncated_normal(std, 3 * std);
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   EXPECT_GE(*low, static_cast<float>(-3 * std));
   EXPECT_LE(*high, static_cast<float>(3 * std));
@@ -95,8 +102,7 @@ TEST(Random, TruncatedNormalStaysWithinItsBounds) {
 }
 
 TEST(Random, TruncatedNormalsMoments) {
-  std::vector<float> values(200'000);
-  Random(1, 0).fill_truncated_normal(values, 1, 1);
+  const std::vector<float> values = truncated_normal(1, 1);
   // Cut at +-a: variance 1 - 2 a phi(a) / (2 Phi(a) - 1).
   const double phi = std::exp(-0.5) / std::sqrt(2 * M_PI);
   const double variance = 1 - 2 * phi / std::erf(1 / std::sqrt(2.0));

@@ -38,7 +38,7 @@ struct Trainer {
         state(StepState::create(device, 2, 7, precision_named(precision).loss,
                                 precision_named(precision).loss_scaling, 1e-3)),
         adamw(model.store(), AdamWConfig{}) {
-    initialise_weights(device, *ops, model.store(), 3);
+    initialise_weights(*ops, model.store(), 3);
     const Batch batch = random_batch({.rows = 2, .context = 7, .vocab = 31}, 5);
     device.to_device(state.tokens, batch.tokens.data());
     device.to_device(state.targets, batch.targets.data());
