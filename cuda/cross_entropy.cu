@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(forward_threads)
   const T* x = logits + row * cols;
   const MaxAndSum m = max_and_sum<T, N>(x, cols / N);
   if (threadIdx.x == 0) {
-    const float log_sum = m.highest + logf(m.sum);
+    constexpr float ln2 = 0.6931471805599453F;
+    const float log_sum = ln2 * (m.highest + log2f(m.sum));
     logsumexp[row] = log_sum;
     row_losses[row] = log_sum - to_float(x[targets[row]]);
   }

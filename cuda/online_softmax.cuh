@@ -1,6 +1,6 @@
 #pragma once
 // The maximum of a row and the sum of exp(x - maximum) in one read of it (Milakov and Gimelshein,
-// arXiv:1805.02867, algorithm 3).
+// arXiv:1805.02867, algorithm 3), in powers of two: exp(x) = 2^(x log2e).
 
 #include "cuda/exponential.cuh"
 #include "cuda/reduce.cuh"
@@ -9,45 +9,43 @@
 namespace paceline {
 
 struct MaxAndSum {
-  float highest = -INFINITY;
-  float sum = 0;  // of exp(x - highest)
+  float highest = -INFINITY;  // log2e times the maximum, rounded
+  float sum = 0;              // of 2^(x log2e - highest)
 };
 
 // Of row [packs N]; the same on every thread of the block. Where all of the row is -infinity the
 // sum is NaN, as its softmax is.
 template <class T, int N>
 __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
-  constexpr int batch = 4;  // packs in flight; the sum so far is rescaled once per batch
+  constexpr int batch = N == 8 ? 2 : 4;  // packs in flight; the sum is rescaled once per batch
   const int team = static_cast<int>(blockDim.x);
   MaxAndSum mine;
   for (int first = static_cast<int>(threadIdx.x); first < packs; first += batch * team) {
     Pack<T, N> x[batch];
-    float top = mine.highest;
+    float top = -INFINITY;
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if (first + k * team < packs) x[k] = Pack<T, N>::load(row + (first + k * team) * N);
     }
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
-      if (first + k * team < packs) {
-#pragma unroll
-        for (int j = 0; j < N; ++j) top = fmaxf(top, x[k][j]);
-      }
+      if (first + k * team < packs) top = fmaxf(top, highest_of(x[k]));
     }
-    // While all is -infinity: exp(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
+    top = fmaxf(mine.highest, top * log2e);
+    // While all is -infinity: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
     const float shift = top == -INFINITY ? 0 : top;
-    mine.sum *= fast_exp(mine.highest - shift);
+    mine.sum *= fast_exp2(mine.highest - shift);
     mine.highest = top;
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if (first + k * team < packs) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) mine.sum += fast_exp(x[k][j] - shift);
+        for (int j = 0; j < N; ++j) mine.sum += fast_exp2(fmaf(x[k][j], log2e, -shift));
       }
     }
   }
   const float highest = block_reduce(mine.highest, Max{});
-  return {highest, block_reduce(mine.sum * fast_exp(mine.highest - highest), Sum{})};
+  return {highest, block_reduce(mine.sum * fast_exp2(mine.highest - highest), Sum{})};
 }
 
 }  // namespace paceline

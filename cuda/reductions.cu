@@ -11,10 +11,13 @@ namespace paceline {
 
 namespace {
 
-constexpr int kept = 4;
+constexpr int kept = 2;
 constexpr int row_threads = 1024;
-constexpr int column_lanes = 32;  // of a block of column sums: packs of columns,
-constexpr int row_lanes = 8;      // and rows at a time
+// Of column sums: a thread keeps up to 8 columns; 320 threads hold rows of 2560.
+template <int N>
+constexpr int column_kept = N == 8 ? 1 : 2;
+constexpr int column_threads = 320;
+constexpr int blocks_each = 3;
 constexpr int flat_threads = 256;
 
 // A short vector of a dtype known at run time: too few bytes to be worth a kernel per dtype.
@@ -59,73 +62,48 @@ __global__ void __launch_bounds__(row_threads)
   if (threadIdx.x == 0 && packs > 0) y.set(row, sum);
 }
 
-// What a column sum adds for one pack of row r: dy itself, or dy[r] x, writing dx on the way.
-template <class X, int N>
-struct BiasTerm {
-  static constexpr int width = N;
-  static constexpr int unroll = 4;
-  const X* dy;
-  int cols;
-
-  __device__ Pack<float, N> operator()(std::int64_t row, int column) const {
-    return widened(Pack<X, N>::load(dy + row * cols + column));
-  }
-};
-
-template <class X, class W, int N>
-struct WeightTerm {
-  static constexpr int width = N;
-  static constexpr int unroll = 1;  // loads wait for the stores to dx, which may be x
-  X* dx;
-  AnyVector dy;
-  const X* x;
-  const W* w;
-  int cols;
-
-  __device__ Pack<float, N> operator()(std::int64_t row, int column) const {
-    const auto a = Pack<X, N>::load(x + row * cols + column);
-    const auto weight = Pack<W, N>::load(w + column);
-    const float g = dy.get(row);
-    Pack<float, N> term;
-    Pack<X, N> out;
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      term.element[j] = g * a[j];
-      out.set(j, g * weight[j]);
-    }
-    out.store(dx + row * cols + column);
-    return term;
-  }
-};
-
-// partial[group] = sum over the rows of a group of term(row, .): those that are blockIdx.y
-// row_lanes + threadIdx.y modulo gridDim.y row_lanes.
-template <class Term>
-__global__ void __launch_bounds__(column_lanes* row_lanes)
-    column_sums_kernel(float* partial, Term term, std::int64_t rows, int cols) {
+// partial[b] = sum over the rows of block b of dy
+template <class G, int N>
+__global__ void __launch_bounds__(column_threads, blocks_each)
+    bias_backward_kernel(float* partial, const G* dy, std::int64_t rows, int cols) {
   wait_for_stream();
-  constexpr int n = Term::width;
-  __shared__ Pack<float, n> sums[row_lanes][column_lanes];
-  const int column = static_cast<int>(blockIdx.x * column_lanes + threadIdx.x) * n;
-  Pack<float, n> sum{};
-  if (column < cols) {
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * row_lanes;
-#pragma unroll Term::unroll
-    for (std::int64_t r = blockIdx.y * row_lanes + threadIdx.y; r < rows; r += step) {
-      const Pack<float, n> some = term(r, column);
+  const int packs = cols / N;
+  ColumnSums<N, column_kept<N>> sums(partial + static_cast<std::int64_t>(blockIdx.x) * cols, packs);
+  for_each_row_ahead<N, column_kept<N>>(dy, rows, cols, [&](std::int64_t, const auto& g) {
+    for_each_pack<column_kept<N>>(packs,
+                                  [&](int k, int i) { sums.add(k, i, widened(g.get(k, i))); });
+  });
+  sums.finish();
+}
+
+// The same of dy[r] x, writing dx, which may be x.
+template <class X, class W, int N>
+__global__ void __launch_bounds__(column_threads, blocks_each)
+    weighted_sum_backward_kernel(X* dx, float* partial, AnyVector dy, const X* x, const W* w,
+                                 std::int64_t rows, int cols) {
+  wait_for_stream();
+  const int packs = cols / N;
+  const RowPacks<W, N, column_kept<N>> ws(w, packs);
+  ColumnSums<N, column_kept<N>> dw(partial + static_cast<std::int64_t>(blockIdx.x) * cols, packs);
+  float next_g = dy.get(blockIdx.x);
+  for_each_row_ahead<N, column_kept<N>>(x, rows, cols, [&](std::int64_t row, const auto& xs) {
+    const float g = next_g;
+    if (row + gridDim.x < rows) next_g = dy.get(row + gridDim.x);
+    for_each_pack<column_kept<N>>(packs, [&](int k, int i) {
+      const Pack<X, N> a = xs.get(k, i);
+      const Pack<W, N> weight = ws.get(k, i);
+      Pack<float, N> term;
+      Pack<X, N> out;
 #pragma unroll
-      for (int j = 0; j < n; ++j) sum.element[j] += some[j];
-    }
-  }
-  sums[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y > 0 || column >= cols) return;
-#pragma unroll
-  for (int y = 1; y < row_lanes; ++y) {
-#pragma unroll
-    for (int j = 0; j < n; ++j) sum.element[j] += sums[y][threadIdx.x][j];
-  }
-  sum.store(partial + static_cast<std::int64_t>(blockIdx.y) * cols + column);
+      for (int j = 0; j < N; ++j) {
+        term.element[j] = g * a[j];
+        out.set(j, g * weight[j]);
+      }
+      dw.add(k, i, term);
+      out.store(dx + row * cols + i * N);
+    });
+  });
+  dw.finish();
 }
 
 // partial[b] = sum over the elements of block b of (y - target)^2
@@ -147,29 +125,26 @@ __global__ void __launch_bounds__(flat_threads)
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// Blocks of column sums: enough to fill the multiprocessors, with 4 rows per thread or more.
-dim3 column_grid(std::int64_t rows, std::int64_t packs, int multiprocessors) {
-  constexpr int blocks_each = 2048 / (column_lanes * row_lanes);
-  const std::int64_t across = (packs + column_lanes - 1) / column_lanes;
-  const std::int64_t fill = (std::int64_t{blocks_each} * multiprocessors + across - 1) / across;
-  const std::int64_t useful = (rows + 4 * row_lanes - 1) / (4 * row_lanes);
-  return {static_cast<unsigned>(across), static_cast<unsigned>(std::min(fill, useful))};
+int column_blocks(std::int64_t rows, int multiprocessors) {
+  return static_cast<int>(
+      std::min<std::int64_t>(rows, std::int64_t{blocks_each} * multiprocessors));
 }
 
 }  // namespace
 
 void CudaEagerOps::bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) {
   const std::int64_t cols = dy.cols();
+  const auto blocks = column_blocks(dy.rows(), multiprocessors());
+  float* partial = scratch(blocks * cols);  // [blocks, cols]
   dispatch_cuda(dy.dtype, [&]<class T>() {
-    dispatch_width<T, T>(cols, {dy.data}, [&]<int N>() {
-      const dim3 grid = column_grid(dy.rows(), cols / N, multiprocessors());
-      float* partial = scratch(grid.y * cols);  // [groups, cols]
-      BiasTerm<T, N> term{static_cast<const T*>(dy.data), static_cast<int>(cols)};
-      launch({grid, dim3(column_lanes, row_lanes), stream()}, column_sums_kernel<decltype(term)>,
-             partial, term, dy.rows(), static_cast<int>(cols));
-      sum_partials(dbias, accumulate, partial, static_cast<int>(grid.y), cols, stream());
+    dispatch_width<T, float>(cols, {dy.data}, [&]<int N>() {
+      const int threads = block_for(cols / N, column_kept<N>, column_threads);
+      launch({static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream()},
+             bias_backward_kernel<T, N>, partial, static_cast<const T*>(dy.data), dy.rows(),
+             static_cast<int>(cols));
     });
   });
+  sum_partials(dbias, accumulate, partial, blocks, cols, stream());
 }
 
 void CudaEagerOps::weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) {
@@ -190,18 +165,18 @@ void CudaEagerOps::weighted_sum_backward(const Tensor& dx, const Tensor& dw, con
     throw InternalError("weighted_sum_backward: x and dx have different dtypes");
   }
   const std::int64_t cols = x.cols();
+  const auto blocks = column_blocks(x.rows(), multiprocessors());
+  float* partial = scratch(blocks * cols);  // [blocks, cols]
   dispatch_cuda_pair(x.dtype, w.dtype, [&]<class X, class W>() {
     dispatch_width<X, W>(cols, {dx.data, x.data, w.data}, [&]<int N>() {
-      const dim3 grid = column_grid(x.rows(), cols / N, multiprocessors());
-      float* partial = scratch(grid.y * cols);  // [groups, cols]
-      WeightTerm<X, W, N> term{static_cast<X*>(dx.data), AnyVector(dy),
-                               static_cast<const X*>(x.data), static_cast<const W*>(w.data),
-                               static_cast<int>(cols)};
-      launch({grid, dim3(column_lanes, row_lanes), stream()}, column_sums_kernel<decltype(term)>,
-             partial, term, x.rows(), static_cast<int>(cols));
-      sum_partials(dw, false, partial, static_cast<int>(grid.y), cols, stream());
+      const int threads = block_for(cols / N, column_kept<N>, column_threads);
+      launch({static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream()},
+             weighted_sum_backward_kernel<X, W, N>, static_cast<X*>(dx.data), partial,
+             AnyVector(dy), static_cast<const X*>(x.data), static_cast<const W*>(w.data), x.rows(),
+             static_cast<int>(cols));
     });
   });
+  sum_partials(dw, false, partial, blocks, cols, stream());
 }
 
 void CudaEagerOps::squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,

@@ -118,6 +118,21 @@ class RowPacks {
   Pack<T, N> kept_[Kept];
 };
 
+// Calls f(row, packs) for rows blockIdx.x, blockIdx.x + gridDim.x, ... of x; the next row is
+// requested before the present one is handed over, and may not be written before it is.
+template <int N, int Kept, class X, class F>
+__device__ inline void for_each_row_ahead(const X* x, std::int64_t rows, int cols, F f) {
+  const auto request = [&](std::int64_t row) {
+    return RowPacks<X, N, Kept>(x + row * cols, row < rows ? cols / N : 0);
+  };
+  RowPacks<X, N, Kept> now = request(blockIdx.x);
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const RowPacks<X, N, Kept> next = request(row + gridDim.x);
+    f(row, now);
+    now = next;
+  }
+}
+
 // Sums over the rows that a team sees of what its threads add at their packs of columns; written to
 // sums [cols], or with accumulate added to it. The packs that are not kept live there all along.
 template <int N, int Kept>

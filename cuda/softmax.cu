@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const 
       const Pack<X, N> a = xs.get(k, i);
       Pack<Y, N> out;
 #pragma unroll
-      for (int j = 0; j < N; ++j) out.set(j, fast_exp(a[j] - m.highest) * factor);
+      for (int j = 0; j < N; ++j) out.set(j, fast_exp2(fmaf(a[j], log2e, -m.highest)) * factor);
       out.store(y + offset + (first + i) * N);
     });
   }

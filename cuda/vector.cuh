@@ -4,7 +4,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/dtype.h"
 #include "core/error.h"
@@ -60,6 +62,27 @@ __device__ inline Pack<float, N> widened(const Pack<T, N>& x) {
 #pragma unroll
   for (int j = 0; j < N; ++j) wide.element[j] = x[j];
   return wide;
+}
+
+__device__ inline float2 to_float2(__nv_bfloat162 x) { return __bfloat1622float2(x); }
+__device__ inline float2 to_float2(__half2 x) { return __half22float2(x); }
+
+// Half types are compared two at a time.
+template <class T, int N>
+__device__ inline float highest_of(const Pack<T, N>& x) {
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    using Pair = std::conditional_t<std::same_as<T, __half>, __half2, __nv_bfloat162>;
+    Pair top(x.element[0], x.element[1]);
+#pragma unroll
+    for (int j = 2; j < N; j += 2) top = __hmax2(top, Pair(x.element[j], x.element[j + 1]));
+    const float2 both = to_float2(top);
+    return fmaxf(both.x, both.y);
+  } else {
+    float top = x[0];
+#pragma unroll
+    for (int j = 1; j < N; ++j) top = fmaxf(top, x[j]);
+    return top;
+  }
 }
 
 // Elements per thread such that the wider of two types moves 16 bytes at a time.
