@@ -48,8 +48,9 @@ else
 LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
 endif
+RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
-ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
+ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES)
 HEADERS := $(wildcard src/*/*.h mpi/*.h cuda/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
@@ -105,6 +106,13 @@ $(BUILD)/unit_tests: $(UNIT_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
+# Programs of their own, which pytest starts under mpirun.
+RANK_TESTS := $(RANK_SOURCES:tests/ranks/%.cpp=$(BUILD)/%)
+
+$(RANK_TESTS): $(BUILD)/%: $(BUILD)/obj/tests/ranks/%.o $(LIB_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $^ $(GTEST_LIBS) $(LIBS) -o $@
+
 $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
@@ -140,7 +148,7 @@ test: unit-test python-test
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-python-test: $(BUILD)/paceline $(PACKAGES)
+python-test: $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
 
 # ---- lint: warnings are errors ------------------------------------------------------------------

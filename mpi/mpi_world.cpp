@@ -3,13 +3,17 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
 #include "mpi/check.h"
+#include "mpi/watchdog.h"
 
 namespace paceline {
 
@@ -38,10 +42,34 @@ void check_launcher(int size) {
                          "Slurm's PMI");
 }
 
+// From MPI_Init to MPI_Finalize.
+class MpiLibrary {
+ public:
+  MpiLibrary(int* argc, char*** argv) {
+    int provided = 0;
+    MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+    if (provided >= MPI_THREAD_MULTIPLE) return;
+    MPI_Finalize();
+    throw EnvironmentError("this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
+  }
+  ~MpiLibrary() { MPI_Finalize(); }
+  MpiLibrary(const MpiLibrary&) = delete;
+  MpiLibrary& operator=(const MpiLibrary&) = delete;
+};
+
+// What all worlds of a launch share; it ends with the last of them.
+struct Launch {
+  Launch(int* argc, char*** argv, double timeout_seconds)
+      : library(argc, argv), watchdog(timeout_seconds) {}
+  MpiLibrary library;
+  Watchdog watchdog;
+};
+
 class MpiWorld final : public World {
  public:
-  MpiWorld(int* argc, char*** argv);
-  ~MpiWorld() override;
+  // Owns `control`, whose ranks it is the world of; collective over them.
+  MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control);
+  ~MpiWorld() override { MPI_Comm_free(&control_); }
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
@@ -58,9 +86,13 @@ class MpiWorld final : public World {
   [[nodiscard]] double max(double mine) override;
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override;
   [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
+  void wait_idle() override;
+  [[nodiscard]] std::unique_ptr<World> first_ranks(int n) override;
+  [[nodiscard]] Watch& watch() override { return launch_->watchdog; }
   [[noreturn]] void abort(ExitCode code) override;
 
  private:
+  std::shared_ptr<Launch> launch_;
   // A communicator of its own, so that control never meets data.
   MPI_Comm control_ = MPI_COMM_NULL;
   int rank_ = 0;
@@ -70,10 +102,9 @@ class MpiWorld final : public World {
   int usable_cores_ = 1;
 };
 
-MpiWorld::MpiWorld(int* argc, char*** argv) {
-  int provided = 0;
-  MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
-  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control_));
+MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
+    : launch_(std::move(launch)), control_(control) {
+  const Watched watched(watch(), "finding the ranks of each node");
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
   MPI_CHECK(MPI_Comm_size(control_, &size_));
@@ -83,22 +114,6 @@ MpiWorld::MpiWorld(int* argc, char*** argv) {
   MPI_CHECK(MPI_Comm_size(node, &local_size_));
   usable_cores_ = count_usable_cores(node);
   MPI_CHECK(MPI_Comm_free(&node));
-  try {
-    if (provided < MPI_THREAD_MULTIPLE) {
-      throw EnvironmentError(
-          "this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
-    }
-    check_launcher(size_);
-  } catch (...) {
-    MPI_Comm_free(&control_);
-    MPI_Finalize();
-    throw;
-  }
-}
-
-MpiWorld::~MpiWorld() {
-  MPI_Comm_free(&control_);
-  MPI_Finalize();
 }
 
 std::string MpiWorld::host() const {
@@ -117,20 +132,26 @@ std::string MpiWorld::library() const {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
-void MpiWorld::barrier() { MPI_CHECK(MPI_Barrier(control_)); }
+void MpiWorld::barrier() {
+  const Watched watched(watch(), "a barrier");
+  MPI_CHECK(MPI_Barrier(control_));
+}
 
 Status MpiWorld::agree(Status mine) {
+  const Watched watched(watch(), "the ranks' agreement");
   int worst = static_cast<int>(mine);
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
   return static_cast<Status>(worst);
 }
 
 double MpiWorld::max(double mine) {
+  const Watched watched(watch(), "a maximum over ranks");
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
   return mine;
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) {
+  const Watched watched(watch(), "gathering results");
   const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
   const auto length = static_cast<int>(mine.size());
   std::vector<int> lengths(n);
@@ -154,11 +175,36 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) {
 }
 
 std::string MpiWorld::broadcast(const std::string& mine, int root) {
+  const Watched watched(watch(), "a broadcast of results");
   int length = static_cast<int>(mine.size());
   MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
   std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
   MPI_CHECK(MPI_Bcast(all.data(), length, MPI_BYTE, root, control_));
   return all;
+}
+
+// A barrier of MPI would poll without a pause. Not watched: it may take as long as a case takes.
+void MpiWorld::wait_idle() {
+  using std::chrono::microseconds;
+  const Watched idle(watch(), Watchdog::idle);
+  MPI_Request all = MPI_REQUEST_NULL;
+  MPI_CHECK(MPI_Ibarrier(control_, &all));
+  int done = 0;
+  MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
+  for (microseconds pause(50); done == 0; pause = std::min(2 * pause, microseconds(2000))) {
+    std::this_thread::sleep_for(pause);
+    MPI_CHECK(MPI_Test(&all, &done, MPI_STATUS_IGNORE));
+  }
+}
+
+std::unique_ptr<World> MpiWorld::first_ranks(int n) {
+  MPI_Comm first = MPI_COMM_NULL;
+  {
+    const Watched watched(watch(), "making a world of fewer ranks");
+    MPI_CHECK(MPI_Comm_split(control_, rank_ < n ? 0 : MPI_UNDEFINED, rank_, &first));
+  }
+  if (first == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiWorld>(launch_, first);
 }
 
 void MpiWorld::abort(ExitCode code) {
@@ -168,8 +214,13 @@ void MpiWorld::abort(ExitCode code) {
 
 }  // namespace
 
-std::unique_ptr<World> make_mpi_world(int* argc, char*** argv) {
-  return std::make_unique<MpiWorld>(argc, argv);
+std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_seconds) {
+  auto launch = std::make_shared<Launch>(argc, argv, timeout_seconds);
+  MPI_Comm control = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
+  auto world = std::make_unique<MpiWorld>(std::move(launch), control);
+  check_launcher(world->size());
+  return world;
 }
 
 }  // namespace paceline

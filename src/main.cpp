@@ -14,12 +14,14 @@
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
 #include "cuda/cuda_backend.h"
+#include "experiments/collectives.h"
 #include "experiments/info.h"
 #include "experiments/launch.h"
 #include "experiments/model.h"
 #include "experiments/options.h"
 #include "experiments/stop_signal.h"
 #include "experiments/sweep.h"
+#include "mpi/host_communicator.h"
 #include "mpi/mpi_world.h"
 #include "record/compare.h"
 #include "record/result_file.h"
@@ -73,7 +75,25 @@ std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
   return device;
 }
 
+// Host memory through MPI. Collective.
+ExitCode measure_collectives(const Options& options, World& world) {
+  if (options.run.device == "cuda") {
+    throw EnvironmentError("--device: cuda needs the nccl backend, which is not built yet");
+  }
+  const int threads = options.run.threads > 0
+                          ? options.run.threads
+                          : std::max(1, world.usable_cores() / world.local_size());
+  std::unique_ptr<Device> device;
+  collectively(world, [&] { device = make_cpu_device(options.run, world, threads); });
+  const std::unique_ptr<Communicator> communicator = make_host_communicator(world, *device);
+  CollectivesExperiment experiment(
+      options, world,
+      {{.name = "mpi", .device = device.get(), .communicator = communicator.get()}});
+  return run_sweep(experiment, world, *device, options);
+}
+
 ExitCode measure(const Options& options, World& world) {
+  if (options.experiment == "collectives") return measure_collectives(options, world);
   const std::unique_ptr<Device> device = make_device(options.run, world);
   if (options.experiment == "info") {
     print_info(world, *device, options.ceilings);
@@ -96,7 +116,7 @@ ExitCode read_files(const Options& options) {
 // Every rank comes here with the same Error, except for what no rank could foresee: that ends the
 // others at once, since they may wait for this one.
 int run_ranks(const Options& options, int argc, char** argv) {
-  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv);
+  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv, options.run.timeout);
   const StopSignal stop;
   const auto end_all = [&](const Error& error) {
     report(Error(error.code(), fmt::format("rank {}: {}", world->rank(), error.what())));

@@ -12,7 +12,12 @@
 
 namespace paceline {
 
+// avg divides the sum by the number of ranks; of integers it drops the remainder.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
+
+[[nodiscard]] std::string_view name_of(ReduceOp op);
+// Throws InternalError for an unknown name.
+[[nodiscard]] ReduceOp reduce_op_named(std::string_view name);
 
 class Communicator {
  public:
@@ -24,9 +29,13 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::string_view backend() const = 0;  // "mpi" or "nccl"
+  // Collective: a communicator of ranks 0 ... n - 1, on the same stream; null on the others.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 
   // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for
-  // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one.
+  // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one
+  // (of which the rest is undefined after reduce_scatter). All ranks choose in place alike. recv of
+  // a reduce counts on the root alone; both tensors of send_recv have the same size.
   virtual EventPtr all_reduce(Tensor recv, Tensor send, ReduceOp op) = 0;      // [k] <- [k]
   virtual EventPtr reduce_scatter(Tensor recv, Tensor send, ReduceOp op) = 0;  // [k] <- [n k]
   virtual EventPtr all_gather(Tensor recv, Tensor send) = 0;                   // [n k] <- [k]

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,32 @@ enum class Status : std::uint8_t { ok, skipped, oom, mismatch, stopped };
 [[nodiscard]] std::string_view name_of(Status status);
 // Throws InternalError for an unknown name.
 [[nodiscard]] Status status_named(std::string_view name);
+
+// Ends the run when something that all ranks must reach takes too long.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+
+  // This thread waits for other ranks from begin() to end(); what: "all_reduce of 1 MB", as the
+  // message names it. Cheap: no lock that another rank could hold, no system call.
+  virtual void begin(std::string_view what) = 0;
+  virtual void end() = 0;
+};
+
+// From construction to destruction.
+class Watched {
+ public:
+  Watched(Watch& watch, std::string_view what) : watch_(watch) { watch_.begin(what); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { watch_.end(); }
+
+ private:
+  Watch& watch_;
+};
 
 class World {
  public:
@@ -42,6 +69,14 @@ class World {
   [[nodiscard]] virtual std::vector<std::string> gather(const std::string& mine) = 0;
   // Every rank gets rank `root`'s bytes.
   [[nodiscard]] virtual std::string broadcast(const std::string& mine, int root) = 0;
+
+  // Collective: waits for all ranks without keeping a core busy, for as long as it takes: ranks
+  // that have nothing to do in a case wait here for the others.
+  virtual void wait_idle() = 0;
+  // Collective: a world of ranks 0 ... n - 1; null on the others.
+  [[nodiscard]] virtual std::unique_ptr<World> first_ranks(int n) = 0;
+
+  [[nodiscard]] virtual Watch& watch() = 0;
 
   // Ends every rank at once: for what cannot be agreed on any more. Not collective.
   [[noreturn]] virtual void abort(ExitCode code) = 0;

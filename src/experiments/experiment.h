@@ -49,6 +49,11 @@ class Experiment {
   virtual void after_saved() {}
   // The summary's columns that the console table shows beside the phases.
   [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
+  // Tables of the whole sweep, from its summary rows, on rank 0 at its end; shown below the rest.
+  [[nodiscard]] virtual std::vector<Table> closing_tables(
+      const std::vector<std::vector<Column>>& /*rows*/) const {
+    return {};
+  }
   // Lines below the console table: the formulas of its figures.
   [[nodiscard]] virtual std::string notes() const = 0;
 };

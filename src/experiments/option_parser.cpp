@@ -91,6 +91,7 @@ struct OptionParser::Impl {
   std::map<std::string, Texts> presets;
   std::map<std::string, std::string> excludes;
   std::string preset;
+  std::set<std::string> from_preset;
   bool has_config = false;
 };
 
@@ -195,6 +196,10 @@ bool OptionParser::excluded(const std::string& name) const {
                      [&](const auto& pair) { return pair.second == name && given(pair.first); });
 }
 
+bool OptionParser::by_name(const std::string& name) const {
+  return given(name) && impl_->from_preset.count(name) == 0;
+}
+
 bool OptionParser::given(const std::string& name) const {
   return impl_->entries.at(name).option->count() > 0;
 }
@@ -241,6 +246,7 @@ bool OptionParser::parse(const Texts& arguments) {
       for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
         if (!given(values[i]) && !excluded(values[i])) {
           all.insert(all.end(), {values[i], values[i + 1]});
+          impl_->from_preset.insert(values[i]);
         }
       }
       all.insert(all.end(), arguments.begin(), arguments.end());

@@ -52,6 +52,8 @@ class OptionParser {
   void not_built(std::vector<std::string> names) { not_built_ = std::move(names); }
 
   [[nodiscard]] bool given(const std::string& name) const;
+  // Given, and not by the preset.
+  [[nodiscard]] bool by_name(const std::string& name) const;
   [[nodiscard]] std::string help() const;
   // False when --help was among the arguments (not printed). Throws UsageError.
   [[nodiscard]] bool parse(const std::vector<std::string>& arguments);

@@ -10,13 +10,13 @@
 #include "core/units.h"
 #include "experiments/launch.h"
 #include "experiments/option_parser.h"
+#include "experiments/run_options.h"
 #include "record/environment.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr int most_steps = 1'000'000;
 constexpr std::int64_t most_batch = 1 << 20;
 constexpr std::int64_t most_context = 1 << 24;
 
@@ -26,6 +26,7 @@ constexpr std::string_view overview =
 usage: paceline EXPERIMENT [options]        mpirun -np N paceline EXPERIMENT [options]
 
   model      end-to-end steps of a Transformer: forward, backward, AdamW
+  collectives  all_reduce and others over ranks, sizes and dtypes
   info       ranks, devices and library versions; --ceilings measures what they can do
   merge      rebuilds a result file from its finished cases after a crash
   compare    case by case, is B faster or slower than A?
@@ -42,35 +43,6 @@ std::string quoted(const std::string& word) {
   std::string q = "'";
   for (const char c : word) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return q + "'";
-}
-
-void add_run_options(OptionParser& p, RunOptions& run) {
-  p.choice("--device", run.device, {"auto", "cpu", "cuda"},
-           "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own [auto]");
-  p.integer("--threads", run.threads, 1, 4096,
-            "CPU threads per rank [usable cores / ranks on the node]");
-  p.text("--output", run.output, "the result file, F.h5 [results/<experiment>-<time>.h5]");
-  p.flag("--resume", run.resume, "keep the finished cases of an output that exists");
-  p.flag("--force", run.force, "replace an output that exists");
-  p.flag("--dry-run", run.dry_run,
-         "print every case with predicted FLOPs, bytes and memory; run nothing");
-  p.flag("--quiet", run.quiet, "no progress");
-  p.flag("--json", run.json, "one line of JSON per case on standard output, and no table");
-  p.integer("--warmup", run.sampler.warmup, 0, most_steps, "repetitions before measuring [5]");
-  p.integer("--steps", run.sampler.steps, 1, most_steps, "repetitions measured [10]");
-  p.real("--until-ci", run.sampler.until_ci, 0.001, 100,
-         "go on until the 95% interval's half width is at most this many percent of the median");
-  p.integer("--max-steps", run.sampler.max_steps, 1, most_steps,
-            "with --until-ci: the most repetitions measured [10 x steps]");
-  p.custom("--memory-limit", "the device refuses more: an oom row [CPU: 0.9 x available / ranks]",
-           [&run](const std::vector<std::string>& values) {
-             if (values.size() != 1) throw UsageError("takes one value");
-             run.memory_limit = static_cast<std::size_t>(parse_bytes(values.front()));
-             if (*run.memory_limit < 1) throw UsageError("must be at least one byte");
-           });
-  p.integer("--seed", run.seed, 0, std::int64_t{1} << 62U, "of weights and tokens [0]");
-  p.flag("--deterministic", run.deterministic,
-         "the same bits from run to run (the CPU device always is)");
 }
 
 void add_model_options(OptionParser& p, ModelOptions& m) {
@@ -175,15 +147,7 @@ const std::map<std::string, std::vector<std::string>>& model_presets() {
 
 void check_together(const OptionParser& p, const Options& o) {
   const ModelOptions& m = o.model;
-  if (o.run.resume && o.run.force) {
-    throw UsageError("--resume: cannot stand beside --force; keep finished cases or replace them");
-  }
-  if (o.run.sampler.max_steps > 0 && o.run.sampler.until_ci == 0) {
-    throw UsageError("--max-steps: goes with --until-ci; use --steps for a fixed number");
-  }
-  if (o.run.sampler.max_steps > 0 && o.run.sampler.max_steps < o.run.sampler.steps) {
-    throw UsageError("--max-steps: is below --steps");
-  }
+  check_run_options(o.run);
   if (p.given("--global-batch") && p.given("--batch-size")) {
     throw UsageError("--global-batch: replaces --batch-size; give one of them");
   }
@@ -206,10 +170,13 @@ bool parse_model(Options& o, const std::vector<std::string>& arguments, std::str
                  "Times steps of a Transformer with random weights on every rank: forward, "
                  "backward, optimizer.");
   add_run_options(p, o.run);
+  p.integer("--seed", o.run.seed, 0, std::int64_t{1} << 62U, "of weights and tokens [0]");
+  p.flag("--deterministic", o.run.deterministic,
+         "the same bits from run to run (the CPU device always is)");
   add_model_options(p, o.model);
   p.config_file();
   p.presets(model_presets(), {{"--global-batch", "--batch-size"}, {"--d-model", "--size"}});
-  p.not_built({"--timeout", "--fp32-attention", "--memory-timeline", "--profile"});
+  p.not_built({"--fp32-attention", "--memory-timeline", "--profile"});
   help = p.help();
   if (!p.parse(arguments)) return false;
   if (p.given("--d-model")) o.model.sizes = {"custom"};
@@ -222,6 +189,7 @@ bool parse_info(Options& o, const std::vector<std::string>& arguments, std::stri
   p.choice("--device", o.run.device, {"auto", "cpu", "cuda"}, "auto, cpu or cuda [auto]");
   p.integer("--threads", o.run.threads, 1, 4096,
             "CPU threads per rank [usable cores / ranks on the node]");
+  add_timeout(p, o.run);
   p.flag("--ceilings", o.ceilings, "measure them: GEMM per precision, copy bandwidth");
   help = p.help();
   return p.parse(arguments);
@@ -255,16 +223,17 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   using Parse = bool (*)(Options&, const std::vector<std::string>&, std::string&);
   const std::map<std::string, Parse> experiments = {{"model", parse_model},
+                                                    {"collectives", parse_collectives},
                                                     {"info", parse_info},
                                                     {"merge", parse_files},
                                                     {"compare", parse_files}};
   const auto it = experiments.find(o.experiment);
   if (it == experiments.end()) {
-    for (const char* later : {"attention", "collectives", "ddp", "zero", "precision", "plan"}) {
+    for (const char* later : {"attention", "ddp", "zero", "precision", "plan"}) {
       if (o.experiment == later) throw UsageError("'" + o.experiment + "' is not built yet");
     }
     throw UsageError("'" + o.experiment +
-                     "' is no experiment; choose model, info, merge or compare");
+                     "' is no experiment; choose model, collectives, info, merge or compare");
   }
   std::string help;
   if (!it->second(o, {arguments.begin() + 1, arguments.end()}, help)) {

@@ -25,6 +25,7 @@ struct RunOptions {
   bool json = false;
   SamplerConfig sampler;
   std::optional<std::size_t> memory_limit;  // bytes
+  double timeout = 120;                     // seconds that ranks wait for each other
   std::int64_t seed = 0;
   bool deterministic = false;
 };
@@ -52,11 +53,28 @@ struct ModelOptions {
   std::string dump;
 };
 
+// Options of `collectives`; lists are axes.
+struct CollectiveOptions {
+  std::vector<std::string> backends;  // empty: those the machine has
+  bool backends_given = false;        // by name: one that is missing is an error, not a skipped row
+  std::vector<std::string> ops = {"all_reduce"};
+  std::vector<std::int64_t> bytes = {1'000'000, 10'000'000, 100'000'000, 1'000'000'000};
+  std::vector<std::string> dtypes = {"float32"};
+  std::vector<std::string> redops = {"sum"};
+  std::vector<std::string> in_place = {"no"};
+  std::vector<std::int64_t> ranks;  // empty: the world
+  bool ranks_given = false;
+  std::vector<std::string> cadences = {"barrier"};
+  std::vector<std::string> caches = {"warm"};
+  bool fit = false;
+};
+
 struct Options {
-  std::string experiment;  // "model", "info", "merge", "compare"
+  std::string experiment;  // "model", "collectives", "info", "merge", "compare"
   std::string command;     // the whole command line, quoted for a shell
   RunOptions run;
   ModelOptions model;
+  CollectiveOptions collectives;
   bool ceilings = false;           // info
   std::vector<std::string> files;  // merge, compare
   bool any_machine = false;        // compare

@@ -81,11 +81,15 @@ class Results {
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
-    file_.merge(ids, complete);
+    const std::vector<Table> closing = experiment_.closing_tables(rows_);
+    file_.merge(ids, complete, closing);
     if (!options_.run.json) {
       fmt::print("\n{}{}",
                  console_table(rows_, experiment_.naming_factors(), experiment_.shown_columns()),
                  experiment_.notes());
+      for (const Table& table : closing) {
+        fmt::print("\n{}:\n{}", table.path, columns_text(table.columns));
+      }
     }
     if (!options_.run.json) fmt::print("{}\n", file_.path().string());
     std::fflush(stdout);

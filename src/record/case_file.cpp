@@ -166,7 +166,8 @@ File case_file(const CaseRecord& record, const RunInfo& run) {
   return file;
 }
 
-File merged_file(const std::vector<std::filesystem::path>& files, bool complete) {
+File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
+                 const std::vector<Table>& tables) {
   File merged = File::in_memory();
   const Group cases = merged.make_group("cases");
   std::vector<std::vector<Column>> summaries;
@@ -186,6 +187,7 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete)
   }
   if (newest == nullptr) throw InternalError("there is no file to merge");
   write_columns(merged.make_group("summary"), concatenate(summaries));
+  for (const Table& table : tables) write_columns(merged.make_group(table.path), table.columns);
   copy_run(open_result_file(*newest), merged);
   merged.set_attribute("complete", complete);
   return merged;

@@ -16,9 +16,9 @@ namespace paceline {
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
 // The cases of all `files`, in order, and their summaries; what describes the run comes from the
-// file that was made last.
-[[nodiscard]] hdf5::File merged_file(const std::vector<std::filesystem::path>& files,
-                                     bool complete);
+// file that was made last. `tables` are of the whole sweep: /fit.
+[[nodiscard]] hdf5::File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
+                                     const std::vector<Table>& tables);
 
 // One case of a merged file, whose summary the caller has read, as a file of its own.
 [[nodiscard]] hdf5::File extracted_case(const hdf5::File& from, const std::vector<Column>& summary,

@@ -145,4 +145,26 @@ std::string json_line(const std::vector<Column>& row) {
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+std::string columns_text(const std::vector<Column>& columns) {
+  TextTable table;
+  std::vector<std::vector<std::string>> rows(columns.empty() ? 0 : length_of(columns.front()));
+  for (const Column& column : columns) {
+    std::visit(
+        [&]<class T>(const std::vector<T>& data) {
+          if constexpr (std::is_same_v<T, double>) {
+            const Scale scale = scale_for(data, column.unit);
+            table.column(head_for(column.name, column.unit, scale), TextTable::Align::right);
+            for (std::size_t i = 0; i < data.size(); ++i) rows[i].push_back(scale.text(data[i]));
+          } else {
+            constexpr bool text = std::is_same_v<T, std::string>;
+            table.column(column.name, text ? TextTable::Align::left : TextTable::Align::right);
+            for (std::size_t i = 0; i < data.size(); ++i) rows[i].push_back(to_text(data[i]));
+          }
+        },
+        column.data);
+  }
+  for (std::vector<std::string>& row : rows) table.row(std::move(row));
+  return table.str();
+}
+
 }  // namespace paceline

@@ -22,6 +22,9 @@ struct ShownColumn {
                                         const std::vector<std::string>& factor_names,
                                         const std::vector<ShownColumn>& columns);
 
+// Columns of equal length as an aligned table, numbers in units that suit them.
+[[nodiscard]] std::string columns_text(const std::vector<Column>& columns);
+
 // "oom: about 140 MB are needed": the status and its reason up to the details, which the file has.
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 

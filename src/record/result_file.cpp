@@ -103,10 +103,10 @@ std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std
 }
 
 void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<std::string>& ids,
-                  bool complete) {
+                  bool complete, const std::vector<Table>& tables = {}) {
   const std::vector<fs::path> files = ordered(folder.files(), ids);
   if (!files.empty()) {
-    write_whole(path, folder.path() / "merged.tmp", merged_file(files, complete));
+    write_whole(path, folder.path() / "merged.tmp", merged_file(files, complete, tables));
     flush_folder(path.parent_path());  // before the cases go
   }
   folder.remove();
@@ -209,8 +209,9 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   write_case(case_path(record.id), case_file(record, run));
 }
 
-void ResultFile::merge(const std::vector<std::string>& ids, bool complete) {
-  merge_folder(path_, folder_, ids, complete);
+void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
+                       const std::vector<Table>& tables) {
+  merge_folder(path_, folder_, ids, complete, tables);
 }
 
 std::string experiment_of(const fs::path& path) {

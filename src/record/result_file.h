@@ -36,8 +36,9 @@ class ResultFile {
   void write(const CaseRecord& record, const RunInfo& run);
   // Writes F.h5 from all case files, in the order of `ids` and then by name; removes the folder.
   // Without a case there will be no F.h5. Throws StoppedError when it cannot be written, and keeps
-  // the case files then. The last call: the lock is gone after it.
-  void merge(const std::vector<std::string>& ids, bool complete);
+  // the case files then. The last call: the lock is gone after it. `tables`: of the whole sweep.
+  void merge(const std::vector<std::string>& ids, bool complete,
+             const std::vector<Table>& tables = {});
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -118,12 +118,19 @@ Scale scale_for(std::vector<double> values, std::string_view unit) {
     const Prefix& prefix = unit == "s" ? fitting(times, middle) : fitting(sizes, middle);
     return {prefix.divisor, std::string(prefix.name)};
   }
+  if (unit == "bytes/s") {
+    const Prefix& prefix = fitting(sizes, middle);
+    return {prefix.divisor, fmt::format("{}/s", prefix.name)};
+  }
   const Prefix& prefix = fitting(prefixes, middle);
   return {prefix.divisor, fmt::format("{}{}", prefix.name, unit)};
 }
 
 std::string head_for(std::string_view name, std::string_view unit, const Scale& scale) {
-  const std::string suffix = fmt::format("_{}", unit);
+  std::string suffix = fmt::format("_{}", unit);
+  if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
+    suffix.replace(per, 1, "_per_");
+  }
   if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
   return scale.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, scale.unit);
 }

@@ -42,7 +42,7 @@ struct Scale {
 };
 
 // A scale that suits the middle one of the values. Unit "s" becomes s, ms, us or ns; "bytes" B, KB,
-// ...; another keeps its name, from a million on with a prefix.
+// ...; "bytes/s" likewise; another keeps its name, from a million on with a prefix.
 [[nodiscard]] Scale scale_for(std::vector<double> values, std::string_view unit);
 // "peak_bytes", with its unit scaled -> "peak [MB]".
 [[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,

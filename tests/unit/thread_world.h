@@ -5,7 +5,9 @@
 #include <barrier>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -54,9 +56,21 @@ class ThreadWorld final : public World {
   [[nodiscard]] std::string broadcast(const std::string& mine, int root) override {
     return share(mine)[static_cast<std::size_t>(root)];
   }
+  void wait_idle() override { barrier(); }
+  [[nodiscard]] std::unique_ptr<World> first_ranks(int n) override {
+    if (n != size()) throw InternalError("all ranks or none, in tests");
+    return std::unique_ptr<World>(new ThreadWorld(shared_, rank_));
+  }
+  [[nodiscard]] Watch& watch() override { return watch_; }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
  private:
+  class NoWatch final : public Watch {
+   public:
+    void begin(std::string_view /*what*/) override {}
+    void end() override {}
+  };
+
   struct Shared {
     explicit Shared(int ranks)
         : barrier(ranks),
@@ -79,6 +93,7 @@ class ThreadWorld final : public World {
 
   Shared& shared_;
   int rank_;
+  NoWatch watch_;
 };
 
 }  // namespace paceline

@@ -1,0 +1,204 @@
+#include "mpi/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "mpi/check.h"
+
+namespace paceline {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto look_every = 50ms;
+constexpr auto answers_take = 2s;
+// A rank that timed out leaves the word to a lower one: long enough for that one's answers and for
+// the launcher to end all, short enough to speak itself should that one have died.
+constexpr auto lower_rank_speaks_within = 7s;
+
+constexpr int question_tag = 1;
+constexpr int answer_tag = 2;
+
+// "rank 3", "ranks 1, 3"
+std::string list(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 8;
+  const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), most));
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s",
+                     fmt::join(ranks.begin(), end, ", "),
+                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
+}
+
+}  // namespace
+
+thread_local Waits::Slot* Waits::innermost = nullptr;
+
+void Waits::begin(std::string_view what) {
+  auto* const slot = std::find_if(slots_.begin(), slots_.end(), [](Slot& s) {
+    return !s.taken.exchange(true, std::memory_order_acquire);
+  });
+  if (slot == slots_.end()) throw InternalError("too many threads wait for other ranks");
+  // Who reads any of what follows then reads the number 0, or a later one.
+  std::atomic_thread_fence(std::memory_order_release);
+  const std::size_t length = std::min(what.size(), text_size - 1);
+  for (std::size_t i = 0; i < length; ++i) {
+    slot->what.at(i).store(what[i], std::memory_order_relaxed);
+  }
+  slot->what.at(length).store('\0', std::memory_order_relaxed);
+  slot->since.store(Clock::now(), std::memory_order_relaxed);
+  slot->number.store(1 + begun_.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
+  slot->outer = innermost;
+  innermost = slot;
+}
+
+void Waits::end() {
+  Slot* const slot = innermost;
+  innermost = slot->outer;
+  slot->number.store(0, std::memory_order_relaxed);
+  slot->taken.store(false, std::memory_order_release);
+}
+
+std::vector<Waits::Wait> Waits::standing() const {
+  std::vector<Wait> waits;
+  for (const Slot& slot : slots_) {
+    Wait wait{slot.number.load(std::memory_order_acquire), {}, {}};
+    if (wait.number == 0) continue;
+    wait.since = slot.since.load(std::memory_order_relaxed);
+    for (const std::atomic<char>& letter : slot.what) {
+      const char c = letter.load(std::memory_order_relaxed);
+      if (c == '\0') break;
+      wait.what += c;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.number.load(std::memory_order_relaxed) == wait.number) waits.push_back(wait);
+  }
+  return waits;
+}
+
+Watchdog::Watchdog(double timeout_seconds) : timeout_(timeout_seconds) {
+  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
+  MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
+  MPI_CHECK(MPI_Comm_size(comm_, &size_));
+  questions_.resize(static_cast<std::size_t>(size_));
+  answers_.resize(static_cast<std::size_t>(size_));
+  if (size_ > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+Watchdog::~Watchdog() {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  for (std::vector<Mail>* mails : {&questions_, &answers_}) {
+    for (Mail& mail : *mails) {
+      if (mail.request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&mail.request);
+      MPI_Request_free(&mail.request);
+    }
+  }
+  MPI_Comm_free(&comm_);
+}
+
+void Watchdog::run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;  // by the stop alone
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    receive();
+    look();
+    wake.wait_for(lock, stop, look_every, [] { return false; });
+  }
+}
+
+void Watchdog::look() {
+  const Clock::time_point now = Clock::now();
+  const std::vector<Waits::Wait> waits = waits_.standing();
+  const bool still_stands = asked_ && std::any_of(waits.begin(), waits.end(), [this](auto& wait) {
+                              return wait.number == asked_->number;
+                            });
+  if (still_stands) {
+    if (now > asked_at_ + answers_take && now > lower_rank_asked_at_ + lower_rank_speaks_within) {
+      end_launch();
+    }
+    return;
+  }
+  asked_.reset();
+  for (const Waits::Wait& wait : waits) {
+    const bool late = wait.what != idle && now - wait.since > timeout_;
+    if (late && (!asked_ || wait.since < asked_->since)) asked_ = wait;
+  }
+  if (asked_) ask();
+}
+
+void Watchdog::ask() {
+  asked_at_ = Clock::now();
+  places_.assign(static_cast<std::size_t>(size_), Place::unknown);
+  places_[static_cast<std::size_t>(rank_)] = Place::there;
+  Message question{asked_->number, {}, {}};
+  std::copy(asked_->what.begin(), asked_->what.end(), question.what.begin());
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) send(questions_, rank, question_tag, question);
+  }
+}
+
+void Watchdog::receive() {
+  int arrived = 0;
+  MPI_Status status;
+  while (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &arrived, &status) == MPI_SUCCESS &&
+         arrived != 0) {
+    const int from = status.MPI_SOURCE;
+    Message message{};
+    MPI_Recv(&message, sizeof message, MPI_BYTE, from, status.MPI_TAG, comm_, MPI_STATUS_IGNORE);
+    if (status.MPI_TAG == question_tag) {
+      if (from < rank_) lower_rank_asked_at_ = Clock::now();
+      message.place = place_in(message.what.data());
+      send(answers_, from, answer_tag, message);
+    } else if (asked_ && message.number == asked_->number) {
+      places_[static_cast<std::size_t>(from)] = message.place;
+    }
+  }
+}
+
+Watchdog::Place Watchdog::place_in(std::string_view operation) const {
+  Place place = Place::elsewhere;
+  for (const Waits::Wait& wait : waits_.standing()) {
+    if (wait.what == operation) return Place::there;
+    if (wait.what == idle) place = Place::idle;
+  }
+  return place;
+}
+
+// An error of MPI here means a rank that is gone: it will not answer.
+void Watchdog::send(std::vector<Mail>& mails, int to, int tag, const Message& message) {
+  Mail& mail = mails[static_cast<std::size_t>(to)];
+  int sent = 0;
+  if (MPI_Test(&mail.request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent == 0) return;
+  mail.message = message;
+  MPI_Isend(&mail.message, sizeof message, MPI_BYTE, to, tag, comm_, &mail.request);
+}
+
+void Watchdog::end_launch() const {
+  std::vector<int> missing;
+  std::vector<int> silent;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Place place = places_[static_cast<std::size_t>(rank)];
+    if (place == Place::unknown) silent.push_back(rank);
+    if (place == Place::unknown || place == Place::elsewhere) missing.push_back(rank);
+  }
+  fmt::print(stderr,
+             "paceline: rank {}: {} did not finish in {:g} s; {}{}; raise --timeout if it "
+             "only needs longer\n",
+             rank_, asked_->what, timeout_.count(),
+             missing.empty() ? "every rank arrived" : list(missing) + " did not arrive",
+             silent.empty() ? "" : " (no answer from " + list(silent) + ")");
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
+  std::abort();
+}
+
+}  // namespace paceline

@@ -1,0 +1,154 @@
+// From what the ranks measured to the case's record; the fit over a whole sweep.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "experiments/collectives.h"
+#include "experiments/gather.h"
+#include "measure/fit.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+namespace {
+
+std::int64_t integer_in(const std::vector<Column>& row, std::string_view name) {
+  return std::get<std::vector<std::int64_t>>(find_column(row, name)->data).front();
+}
+double real_in(const std::vector<Column>& row, std::string_view name) {
+  return std::get<std::vector<double>>(find_column(row, name)->data).front();
+}
+const std::string& text_in(const std::vector<Column>& row, std::string_view name) {
+  return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
+}
+
+}  // namespace
+
+void CollectivesExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, World& world,
+                                        double link_ceiling) const {
+  const Samples& samples = outcome.samples;
+  record.stop_reason = samples.stop_reason;
+  for (std::size_t p = 0; p < samples.phases.size(); ++p) {
+    record.samples.push_back({.phase = samples.phases[p],
+                              .warmup = gather_doubles(world, samples.warmup[p]),
+                              .measured = gather_doubles(world, samples.measured[p])});
+  }
+  std::vector<double> found;
+  for (const CollectiveCheck& c : outcome.checks) {
+    found.push_back(static_cast<double>(c.wrong));
+    found.push_back(c.largest_error);
+    found.push_back(static_cast<double>(c.checksum >> 32U));
+    found.push_back(static_cast<double>(c.checksum & 0xffffffffU));
+  }
+  const auto all = gather_doubles(world, found);
+  if (world.rank() != 0) return;
+
+  const Case& c = record.factors;
+  const Collective& op = collective_named(c.text("op"));
+  Column rank{"rank", "", std::vector<std::int64_t>{}};
+  Column when{"when", "", std::vector<std::string>{}};
+  Column wrong{"wrong", "", std::vector<std::int64_t>{}};
+  Column error{"largest_error", "", std::vector<double>{}};
+  double all_wrong = 0;
+  double largest = 0;
+  bool differ = false;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    for (std::size_t i = 0; i < outcome.checks.size(); ++i) {
+      const double* values = all[r].data() + 4 * i;
+      const double* first = all[0].data() + 4 * i;
+      std::get<0>(rank.data).push_back(static_cast<std::int64_t>(r));
+      std::get<2>(when.data).emplace_back(i == 0 ? "before" : "after");
+      std::get<0>(wrong.data).push_back(static_cast<std::int64_t>(values[0]));
+      std::get<1>(error.data).push_back(values[1]);
+      all_wrong += values[0];
+      largest = std::max(largest, values[1]);
+      differ = differ || (op.same_everywhere && (values[2] != first[2] || values[3] != first[3]));
+    }
+  }
+  record.tables.push_back({"check", {rank, when, wrong, error}});
+  if (all_wrong > 0) {
+    record.status = Status::mismatch;
+    record.reason =
+        fmt::format("{:.0f} elements are wrong, the largest error is {:g}", all_wrong, largest);
+  } else if (differ) {
+    record.status = Status::mismatch;
+    record.reason = "the ranks' results differ in their bits";
+  }
+
+  const auto n = static_cast<double>(c.integer("ranks"));
+  const auto bytes = static_cast<double>(message_bytes(c));
+  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
+  const double algbw = bytes / seconds;
+  const double busbw = algbw * op.bus_factor(n);
+  record.summary.push_back(number("message_bytes", "bytes", bytes));
+  record.summary.push_back(number("algbw_bytes_per_s", "bytes/s", algbw));
+  record.summary.push_back(number("busbw_bytes_per_s", "bytes/s", busbw));
+  record.summary.push_back(
+      {"busbw_factor", "", std::vector<std::string>{std::string(op.bus_formula)}});
+  record.summary.push_back(number("link_ceiling_bytes_per_s", "bytes/s", link_ceiling));
+  record.summary.push_back(number("link_share", "", busbw / link_ceiling));
+  record.summary.push_back(number("wrong_elements", "", all_wrong));
+  record.summary.push_back(number("largest_error", "", largest));
+}
+
+std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
+  return {{"algbw_bytes_per_s", "algbw"},
+          {"busbw_bytes_per_s", "busbw"},
+          {"link_share", "link share"},
+          {"slowest_rank", "slowest"},
+          {"wrong_elements", "wrong"}};
+}
+
+std::string CollectivesExperiment::notes() const {
+  return "times: median over repetitions of the slowest rank. algbw: bytes / time; busbw: algbw "
+         "times 2 (n - 1) / n\n(all_reduce), (n - 1) / n (reduce_scatter, all_gather, all_to_all), "
+         "1 (others). link share: busbw over what\nevery rank sends to the next while all do, "
+         "at its best of 1, 8 and 67 MB\n";
+}
+
+// latency + bytes / bandwidth per backend, op, dtype, reduction, placement, ranks, cadence, cache.
+std::vector<Table> CollectivesExperiment::closing_tables(
+    const std::vector<std::vector<Column>>& rows) const {
+  if (!options_.collectives.fit) return {};
+  constexpr std::array<const char*, 7> texts = {"backend",  "op",      "dtype", "redop",
+                                                "in_place", "cadence", "cache"};
+  std::map<std::pair<std::vector<std::string>, std::int64_t>, std::vector<TimedSize>> sweeps;
+  for (const auto& row : rows) {
+    if (text_in(row, "status") != "ok") continue;
+    std::vector<std::string> key;
+    for (const char* name : texts) key.push_back(text_in(row, name));
+    sweeps[{key, integer_in(row, "ranks")}].push_back(
+        {.bytes = real_in(row, "message_bytes"), .seconds = real_in(row, "time_median_s")});
+  }
+  if (sweeps.empty()) return {};
+  Table table{"fit", {}};
+  std::array<std::vector<std::string>, texts.size()> keys;
+  std::vector<std::int64_t> ranks;
+  std::vector<std::int64_t> sizes;
+  std::vector<double> latency;
+  std::vector<double> bandwidth;
+  std::vector<double> worst;
+  for (const auto& [key, points] : sweeps) {
+    const LatencyBandwidth fit = fit_latency_bandwidth(points);
+    for (std::size_t i = 0; i < texts.size(); ++i) keys.at(i).push_back(key.first[i]);
+    ranks.push_back(key.second);
+    sizes.push_back(static_cast<std::int64_t>(points.size()));
+    latency.push_back(fit.latency);
+    bandwidth.push_back(fit.bandwidth);
+    worst.push_back(fit.worst_error);
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    table.columns.push_back({texts.at(i), "", keys.at(i)});
+  }
+  table.columns.push_back({"ranks", "", ranks});
+  table.columns.push_back({"sizes", "", sizes});
+  table.columns.push_back({"latency_s", "s", latency});
+  table.columns.push_back({"bandwidth_bytes_per_s", "bytes/s", bandwidth});
+  table.columns.push_back({"worst_relative_error", "", worst});
+  return {table};
+}
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+#pragma once
+// What ranks put into a collective and what must come out of it, in double.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "core/communicator.h"
+#include "core/dtype.h"
+
+namespace paceline {
+
+// Integers that every type holds exactly, as it does all sums, products and means over 6 ranks.
+inline double input(ReduceOp op, Dtype dtype, int n, int rank, std::int64_t i) {
+  const auto small = static_cast<double>((7 * rank + 3 * i) % 11 - 5);
+  constexpr std::array<double, 4> factors = {1, 2, -1, -2};
+  if (op == ReduceOp::prod) {
+    return factors.at(static_cast<std::size_t>((rank + i) % 4)) * (i % n == rank ? 3 : 1);
+  }
+  return op == ReduceOp::avg && dtype != Dtype::i32 ? n * small : small;
+}
+
+inline double reduced(ReduceOp op, Dtype dtype, int n, std::int64_t i) {
+  double result = input(op, dtype, n, 0, i);
+  for (int rank = 1; rank < n; ++rank) {
+    const double x = input(op, dtype, n, rank, i);
+    switch (op) {
+      case ReduceOp::prod: result *= x; break;
+      case ReduceOp::min: result = std::min(result, x); break;
+      case ReduceOp::max: result = std::max(result, x); break;
+      default: result += x;
+    }
+  }
+  return op == ReduceOp::avg ? std::trunc(result / n) : result;
+}
+
+// For collectives that only move: neither ranks nor parts look alike, and every type holds it.
+inline double moved(int rank, std::int64_t i) {
+  return static_cast<double>((37 * rank + 11 * i) % 251 - 125);
+}
+
+}  // namespace paceline

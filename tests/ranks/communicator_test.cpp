@@ -1,0 +1,389 @@
+// The host communicator under mpirun: every collective x element type x reduction x size x in place
+// or not x root, on communicators of the first 1 ... n ranks, against values computed in double.
+// Every rank runs the same tests; rank 0 reports all, the others what failed.
+
+#include "core/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "cpu/cpu_device.h"
+#include "mpi/host_communicator.h"
+#include "mpi/mpi_world.h"
+#include "tests/ranks/collective_values.h"
+#include "tests/ranks/guarded_buffer.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::array all_types = {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::i32};
+constexpr std::array all_ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                                ReduceOp::avg};
+constexpr std::array<std::int64_t, 4> sizes = {0, 1, 3, 1025};
+constexpr std::int64_t large = (1 << 20) + 1;
+
+void wait_for(const EventPtr& event) {
+  event->synchronize();
+  shared.device->communication_stream().synchronize();  // rethrows
+}
+
+// Whether the event has been reached, without waiting: only then it has a time.
+bool reached(const EventPtr& event) {
+  try {
+    (void)event->seconds_since(*event);
+    return true;
+  } catch (const InternalError&) {
+    return false;
+  }
+}
+
+// Every collective at one size, type and place.
+struct Case {
+  Communicator& c;
+  Dtype dtype;
+  std::int64_t k;
+  bool in_place;
+  int n = c.size();
+  int rank = c.rank();
+
+  [[nodiscard]] std::string str() const {
+    return std::string(name_of(dtype)) + ", " + std::to_string(k) + " elements, rank " +
+           std::to_string(rank) + " of " + std::to_string(n) + (in_place ? ", in place" : "");
+  }
+  [[nodiscard]] Formula mine(ReduceOp op) const {
+    return [this, op](std::int64_t i) { return input(op, dtype, n, rank, i); };
+  }
+  [[nodiscard]] Formula result(ReduceOp op, std::int64_t first = 0) const {
+    return [this, op, first](std::int64_t i) { return reduced(op, dtype, n, first + i); };
+  }
+  [[nodiscard]] Formula moved_by(int from, std::int64_t first = 0) const {
+    return [from, first](std::int64_t i) { return moved(from, first + i); };
+  }
+
+  void all_reduce(ReduceOp op) const;
+  void reduce_scatter(ReduceOp op) const;
+  void reduce(ReduceOp op, int root) const;
+  void all_gather() const;
+  void broadcast(int root) const;
+  void all_to_all() const;
+  void send_recv(int distance) const;
+
+  void reductions(ReduceOp op) const {
+    SCOPED_TRACE(str() + ", " + std::string(name_of(op)));
+    all_reduce(op);
+    reduce_scatter(op);
+    reduce(op, 0);
+    reduce(op, n - 1);
+  }
+  void moves() const {
+    SCOPED_TRACE(str());
+    all_gather();
+    all_to_all();
+    for (const int distance : {0, 1, n - 1}) send_recv(distance % n);
+    for (const int root : {0, n - 1}) broadcast(root);
+  }
+};
+
+void Case::all_reduce(ReduceOp op) const {
+  const Buffer send(dtype, k);
+  const Buffer other(dtype, k);
+  const Tensor recv = in_place ? send : other;
+  fill(send, mine(op));
+  wait_for(c.all_reduce(recv, send, op));
+  expect("all_reduce", recv, result(op));
+  if (!in_place) expect("all_reduce's input", send, mine(op));
+}
+
+void Case::reduce_scatter(ReduceOp op) const {
+  const Buffer send(dtype, n * k);
+  const Buffer other(dtype, k);
+  const Tensor recv = in_place ? send.part(rank, k) : other;
+  fill(send, mine(op));
+  wait_for(c.reduce_scatter(recv, send, op));
+  expect("reduce_scatter", recv, result(op, rank * k));
+  if (!in_place) expect("reduce_scatter's input", send, mine(op));
+}
+
+void Case::reduce(ReduceOp op, int root) const {
+  const Buffer send(dtype, k);
+  const Buffer other(dtype, k);
+  const Tensor recv = in_place ? send : other;
+  fill(send, mine(op));
+  // In every other element type the ranks without a result pass none.
+  const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
+  wait_for(c.reduce(none ? Tensor{} : recv, send, op, root));
+  if (rank == root) expect("reduce", recv, result(op));
+  if (!in_place || rank != root) expect("reduce's input", send, mine(op));
+  if (!in_place && rank != root) other.expect_untouched();
+}
+
+void Case::all_gather() const {
+  const Buffer recv(dtype, n * k);
+  const Buffer other(dtype, k);
+  const Tensor send = in_place ? recv.part(rank, k) : other;
+  fill(send, moved_by(rank));
+  wait_for(c.all_gather(recv, send));
+  for (int from = 0; from < n; ++from) expect("all_gather", recv.part(from, k), moved_by(from));
+  if (!in_place) expect("all_gather's input", send, moved_by(rank));
+}
+
+void Case::broadcast(int root) const {
+  const Buffer data(dtype, k);
+  if (rank == root) fill(data, moved_by(root));
+  wait_for(c.broadcast(data, root));
+  expect("broadcast", data, moved_by(root));
+}
+
+void Case::all_to_all() const {
+  const Buffer send(dtype, n * k);
+  const Buffer other(dtype, n * k);
+  const Buffer& recv = in_place ? send : other;
+  fill(send, moved_by(rank));
+  wait_for(c.all_to_all(recv, send));
+  for (int from = 0; from < n; ++from) {
+    expect("all_to_all", recv.part(from, k), moved_by(from, rank * k));
+  }
+  if (!in_place) expect("all_to_all's input", send, moved_by(rank));
+}
+
+void Case::send_recv(int distance) const {
+  const Buffer send(dtype, k);
+  const Buffer other(dtype, k);
+  const Tensor recv = in_place ? send : other;
+  const int source = (rank + n - distance) % n;
+  fill(send, moved_by(rank));
+  wait_for(c.send_recv(recv, source, send, (rank + distance) % n));
+  expect("send_recv", recv, moved_by(source));
+  if (!in_place) expect("send_recv's input", send, moved_by(rank));
+}
+
+class HostCommunicator : public ::testing::Test {
+ protected:
+  void SetUp() override { shared.failures = 0; }
+
+  Communicator& all = *shared.all;
+  World& world = *shared.world;
+  const int n = all.size();
+  const int rank = all.rank();
+};
+
+TEST_F(HostCommunicator, knows_its_ranks) {
+  EXPECT_EQ(all.backend(), "mpi");
+  EXPECT_EQ(rank, world.rank());
+  EXPECT_EQ(n, world.size());
+}
+
+TEST_F(HostCommunicator, computes_every_collective_among_the_first_ranks) {
+  for (int k = 1; k <= n; ++k) {
+    const std::unique_ptr<Communicator> part = all.first_ranks(k);
+    ASSERT_EQ(part != nullptr, rank < k);
+    if (!part) continue;
+    ASSERT_EQ(part->size(), k);
+    ASSERT_EQ(part->rank(), rank);
+    for (const Dtype dtype : all_types) {
+      for (const std::int64_t size : sizes) {
+        for (const bool in_place : {false, true}) {
+          const Case x{*part, dtype, size, in_place};
+          for (const ReduceOp op : all_ops) x.reductions(op);
+          x.moves();
+        }
+      }
+    }
+  }
+}
+
+TEST_F(HostCommunicator, computes_large_collectives_among_all_ranks) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const bool in_place : {false, true}) {
+      const Case x{all, dtype, large, in_place};
+      x.reductions(ReduceOp::sum);
+      if (dtype == Dtype::bf16) x.moves();
+    }
+  }
+}
+
+// One rank's value and another's, with zeros from the rest: a single rounding, whatever the order.
+TEST_F(HostCommunicator, rounds_half_types_to_nearest_even) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const double spaced_by_2 = dtype == Dtype::bf16 ? 256 : 2048;
+    const double high = dtype == Dtype::bf16 ? 3e38 : 60000;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    struct Sum {
+      double a, b, rounded;
+    };
+    const std::array<Sum, 6> sums = {{{spaced_by_2, 1.5, spaced_by_2 + 2},
+                                      {spaced_by_2, 1, spaced_by_2},
+                                      {spaced_by_2 + 2, 1, spaced_by_2 + 4},
+                                      {-spaced_by_2, -1.5, -spaced_by_2 - 2},
+                                      {high, high, std::numeric_limits<double>::infinity()},
+                                      {nan, 1, nan}}};
+    const auto sum = [&](std::int64_t i) { return sums.at(static_cast<std::size_t>(i) % 6); };
+    const Buffer x(dtype, 1025);
+    const Buffer y(dtype, 1025);
+    fill(x, [&](std::int64_t i) { return rank == 0 ? sum(i).a : rank == 1 ? sum(i).b : 0; });
+    if (n == 1) continue;
+    wait_for(all.all_reduce(y, x, ReduceOp::sum));
+    expect("all_reduce", y, [&](std::int64_t i) { return sum(i).rounded; });
+  }
+}
+
+TEST_F(HostCommunicator, divides_by_the_number_of_ranks) {
+  for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const Buffer x(dtype, 3);
+    const Buffer want(dtype, 3);
+    fill(x, [&](std::int64_t i) { return rank == n - 1 ? static_cast<double>(1 + i) : 0; });
+    fill(want, [&](std::int64_t i) { return static_cast<double>(1 + i) / n; });
+    wait_for(all.all_reduce(x, x, ReduceOp::avg));
+    const std::vector<double> rounded = values_of(want);
+    expect("avg", x, [&](std::int64_t i) { return rounded.at(static_cast<std::size_t>(i)); });
+  }
+}
+
+TEST_F(HostCommunicator, returns_before_the_others_come) {
+  const Buffer x(Dtype::f32, 1025);
+  fill(x, [&](std::int64_t) { return rank; });
+  EventPtr done;
+  if (rank == 0) {
+    done = all.all_reduce(x, x, ReduceOp::sum);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(reached(done), n == 1);
+  }
+  world.barrier();  // the others join only now
+  if (rank != 0) done = all.all_reduce(x, x, ReduceOp::sum);
+  wait_for(done);
+  EXPECT_TRUE(reached(done));
+  expect("all_reduce", x, [&](std::int64_t) { return n * (n - 1) / 2; });
+}
+
+TEST_F(HostCommunicator, works_in_the_order_of_calls) {
+  const Buffer x(Dtype::f64, 3);
+  const Buffer y(Dtype::f64, 3);
+  const Buffer wide(Dtype::f64, 3 * n);
+  fill(x, [&](std::int64_t) { return rank + 1; });
+  Stream& stream = shared.device->communication_stream();
+  std::vector<EventPtr> events;
+  events.push_back(all.broadcast(x, n - 1));              // n
+  events.push_back(all.all_reduce(y, x, ReduceOp::sum));  // n n
+  stream.enqueue([&] { fill(x, [](std::int64_t) { return 1; }); });
+  events.push_back(all.all_reduce(y, y, ReduceOp::avg));  // n n
+  events.push_back(all.all_reduce(x, x, ReduceOp::sum));  // n
+  events.push_back(all.all_gather(wide, y));              // n n
+  wait_for(events.back());
+  expect("all_reduce", x, [&](std::int64_t) { return n; });
+  expect("all_gather", wide, [&](std::int64_t) { return n * n; });
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    EXPECT_GE(events[i]->seconds_since(*events[i - 1]), 0);
+  }
+}
+
+TEST_F(HostCommunicator, refuses_what_does_not_fit) {
+  const Buffer k(Dtype::f32, 4);
+  const Buffer more(Dtype::f32, 4 * n + 1);
+  const Buffer half(Dtype::f16, 4);
+  const Tensor x = k;
+  const Tensor wide = more;
+  const auto sum = ReduceOp::sum;
+  EXPECT_THROW((void)all.all_reduce(half, x, sum), InternalError);
+  EXPECT_THROW((void)all.all_reduce(wide, x, sum), InternalError);
+  EXPECT_THROW((void)all.reduce(wide, x, sum, 0), InternalError);
+  EXPECT_THROW((void)all.reduce(x, x, sum, n), InternalError);
+  EXPECT_THROW((void)all.reduce_scatter(x, wide, sum), InternalError);
+  EXPECT_THROW((void)all.all_gather(wide, x), InternalError);
+  EXPECT_THROW((void)all.broadcast(x, -1), InternalError);
+  EXPECT_THROW((void)all.send_recv(wide, 0, x, 0), InternalError);
+  EXPECT_THROW((void)all.send_recv(x, n, x, 0), InternalError);
+  // Overlapping, and not as in place.
+  const Tensor inside = wide.slice(1, {4});
+  EXPECT_THROW((void)all.all_reduce(inside, wide.slice(0, {4}), sum), InternalError);
+  EXPECT_THROW((void)all.all_gather(wide.slice(0, {4 * n}), wide.slice(4 * rank + 1, {4})),
+               InternalError);
+  EXPECT_THROW((void)all.all_to_all(wide, x), InternalError);
+  const Tensor huge{.data = x.data, .shape = {std::int64_t{1} << 31U}, .dtype = Dtype::f32};
+  EXPECT_THROW((void)all.all_reduce(huge, huge, sum), UsageError);
+  EXPECT_THROW((void)all.broadcast(huge, 0), UsageError);
+  // Nothing of that was enqueued: it would fail, or meet the others' next call.
+  shared.device->communication_stream().synchronize();
+  Case{all, Dtype::f32, 3, false}.reductions(sum);
+}
+
+// The last rank sends more than rank 0 takes.
+TEST_F(HostCommunicator, hands_on_what_mpi_reports) {
+  const Buffer x(Dtype::f32, 100);
+  const Buffer y(Dtype::f32, 100);
+  Stream& stream = shared.device->communication_stream();
+  const bool too_short = n > 1 && rank == 0;
+  const std::int64_t k = n > 1 && rank == n - 1 ? 100 : 50;
+  const auto part = [&](const Buffer& b) { return b.part(0, k); };
+  fill(x, [](std::int64_t) { return 1; });
+  const EventPtr done = all.send_recv(part(y), (rank + n - 1) % n, part(x), (rank + 1) % n);
+  done->synchronize();
+  try {
+    stream.synchronize();
+    EXPECT_FALSE(too_short);
+  } catch (const Error& error) {
+    EXPECT_TRUE(too_short) << error.what();
+    EXPECT_EQ(error.code(), ExitCode::collective);
+  }
+  Case{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
+}
+
+TEST_F(HostCommunicator, ends_only_after_its_work) {
+  const Buffer x(Dtype::f32, 1025);
+  fill(x, [](std::int64_t) { return 1; });
+  EventPtr done;
+  {
+    const std::unique_ptr<Communicator> other = make_host_communicator(world, *shared.device);
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    done = other->all_reduce(x, x, ReduceOp::sum);
+  }
+  EXPECT_TRUE(reached(done));
+  expect("all_reduce", x, [&](std::int64_t) { return n; });
+}
+
+// What failed on a rank other than 0.
+class FailurePrinter final : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (result.failed()) std::cout << "rank " << shared.world->rank() << ": " << result << '\n';
+  }
+};
+
+int run_tests(World& world) {
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  if (world.rank() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailurePrinter);
+  }
+  CpuDevice device(std::size_t{1} << 31U, 1);
+  const std::unique_ptr<Communicator> all = make_host_communicator(world, device);
+  shared = {.world = &world, .device = &device, .all = all.get()};
+  return static_cast<int>(world.max(RUN_ALL_TESTS()));
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) {
+  using namespace paceline;
+  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  // A rank that leaves a test early would keep the others waiting.
+  GTEST_FLAG_SET(catch_exceptions, false);
+  try {
+    return run_tests(*world);
+  } catch (const std::exception& error) {
+    std::cout << "rank " << world->rank() << ": " << error.what() << std::endl;
+    world->abort(ExitCode::internal);
+  }
+}

@@ -1,0 +1,103 @@
+#pragma once
+// Tensors of tests under mpirun: filled by a formula, held against one, and guarded on both sides.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/device.h"
+#include "core/world.h"
+#include "cpu/convert.h"
+
+namespace paceline {
+
+struct Shared {
+  World* world = nullptr;
+  Device* device = nullptr;
+  Communicator* all = nullptr;
+  int failures = 0;  // of the running test
+};
+inline Shared shared;
+
+// One wrong place fails thousands of cases.
+inline void fail(const std::string& text) {
+  if (++shared.failures <= 8) ADD_FAILURE() << text;
+}
+
+using Formula = std::function<double(std::int64_t i)>;
+
+inline std::vector<double> values_of(const Tensor& x) {
+  std::vector<double> values(static_cast<std::size_t>(x.numel()));
+  if (x.dtype == Dtype::i32) {
+    std::copy_n(x.as<std::int32_t>(), x.numel(), values.begin());
+  } else {
+    load(values.data(), x, 0, x.numel());
+  }
+  return values;
+}
+
+inline void fill(const Tensor& x, const Formula& formula) {
+  std::vector<double> values(static_cast<std::size_t>(x.numel()));
+  std::int64_t i = 0;
+  for (double& v : values) v = formula(i++);
+  if (x.dtype == Dtype::i32) {
+    std::transform(values.begin(), values.end(), x.as<std::int32_t>(),
+                   [](double v) { return static_cast<std::int32_t>(v); });
+  } else {
+    store(x, 0, values.data(), x.numel());
+  }
+}
+
+inline void expect(const std::string& what, const Tensor& x, const Formula& want) {
+  std::int64_t i = -1;
+  for (const double got : values_of(x)) {
+    const double wanted = want(++i);
+    if (got == wanted || (std::isnan(got) && std::isnan(wanted))) continue;
+    fail(what + ": element " + std::to_string(i) + " is " + std::to_string(got) + ", not " +
+         std::to_string(wanted));
+    return;
+  }
+}
+
+// n poisoned elements between two guards that must stay as they are.
+class Buffer {
+ public:
+  Buffer(Dtype dtype, std::int64_t n)
+      : all_(shared.device->allocate({n + 2 * guard}, dtype, MemoryKind::workspace)),
+        inner_(all_.tensor().slice(guard, {n})) {
+    std::memset(all_.tensor().data, poison, all_.tensor().bytes());
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    const Tensor all = all_;
+    expect_poison(all.slice(0, {guard}), "before the tensor");
+    expect_poison(all.slice(all.numel() - guard, {guard}), "after the tensor");
+  }
+
+  operator const Tensor&() const { return inner_; }  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] Tensor part(int rank, std::int64_t k) const { return inner_.slice(rank * k, {k}); }
+  void expect_untouched() const { expect_poison(inner_, "in a tensor without a result"); }
+
+ private:
+  static constexpr std::int64_t guard = 4;
+  static constexpr unsigned char poison = 0xa5;
+
+  static void expect_poison(const Tensor& x, const std::string& where) {
+    const auto* bytes = static_cast<const unsigned char*>(x.data);
+    const auto is_poison = [](unsigned char b) { return b == poison; };
+    if (!std::all_of(bytes, bytes + x.bytes(), is_poison)) fail("written " + where);
+  }
+
+  Array all_;
+  Tensor inner_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,100 @@
+"""`collectives` under mpirun: every operation checked on every rank, and what its file says."""
+
+import h5py
+import numpy as np
+import pytest
+
+from result_files import summary
+
+RUN = ("collectives", "--device", "cpu", "--quiet", "--output", "out.h5", "--warmup", 1)
+OPS = "all_reduce,reduce_scatter,all_gather,broadcast,reduce,all_to_all,send_recv"
+EVERY = ("--op", OPS, "--redop", "sum,prod,min,max,avg", "--in-place", "no,yes")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks):
+    """Sizes of 0 and of odd element counts; sub-communicators of the same launch."""
+    counts = sorted({1, ranks})
+    done = paceline(
+        *(*RUN, "--steps", 1, "--bytes", "0,8,24,100008", *EVERY),
+        *("--dtype", "float32,bfloat16,int32", "--ranks", ",".join(map(str, counts))),
+        ranks=ranks,
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert set(table["status"]) == {"ok"}
+    assert set(table["wrong_elements"]) == {0}
+    # 3 reductions x 5 x 2 placements + all_gather x 2 + broadcast, all_to_all, send_recv once.
+    assert len(table["case"]) == len(counts) * 4 * 3 * (3 * 5 * 2 + 2 + 3)
+
+
+def test_half_and_double_precision_too(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--steps", 1, "--bytes", "8KB", *EVERY, "--dtype", "float16,float64"), ranks=3
+    )
+    assert done.code == 0, done.err
+    assert set(summary(tmp_path / "out.h5")["status"]) == {"ok"}
+
+
+def test_the_record(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--steps", 7, "--op", "all_reduce,all_gather", "--bytes", "1KB,1MB"),
+        *("--ranks", "2,3", "--fit", "--cadence", "barrier,back-to-back", "--cache", "warm,cold"),
+        ranks=3,
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert len(table["case"]) == 2 * 2 * 2 * 2 * 2
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row, name in enumerate(table["case"]):
+            case = f["cases"][name]
+            n = case.attrs["ranks"]
+            seconds = case["samples/time"][:]
+            assert seconds.shape == (n, 7)  # of the ranks that took part
+            assert case["samples/host"].shape == (n, 7)
+            bytes_ = table["message_bytes"][row]
+            assert bytes_ == table["bytes"][row] // (4 * n) * 4 * n
+            algbw = bytes_ / np.median(seconds.max(axis=0))
+            assert table["algbw_bytes_per_s"][row] == pytest.approx(algbw)
+            gather = case.attrs["op"] == "all_gather"
+            factor = (1 if gather else 2) * (n - 1) / n
+            assert table["busbw_bytes_per_s"][row] == pytest.approx(algbw * factor)
+            assert table["busbw_factor"][row] == ("(n - 1) / n" if gather else "2 (n - 1) / n")
+            assert table["link_ceiling_bytes_per_s"][row] > 0
+            assert list(case["check/wrong"][:]) == [0] * 2 * n
+        fit = f["fit"]
+        assert len(fit["latency_s"]) == 2 * 2 * 2 * 2
+        assert set(fit["sizes"][:]) == {2}
+        assert (fit["latency_s"][:] >= 0).all()
+        assert (fit["bandwidth_bytes_per_s"][:] > 0).all()
+    assert "fit:" in done.out
+
+
+def test_a_preset_s_missing_parts_are_skipped_rows(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--preset", "single-node", "--bytes", "1KB", "--steps", 1, "--json"), ranks=2
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    rows = dict(
+        zip(zip(table["backend"], table["ranks"], strict=True), table["status"], strict=True)
+    )
+    assert rows["mpi", 2] == "ok"
+    assert rows["mpi", 4] == rows["mpi", 6] == "skipped"
+    assert [rows["nccl", n] for n in (2, 4, 6)] == ["skipped"] * 3
+    reasons = dict(zip(table["ranks"], table["reason"], strict=True))
+    assert "this launch has 2" in reasons[6]
+
+
+def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline):
+    done = paceline(*RUN, "--backend", "nccl", "--bytes", "1KB")
+    assert done.code == 3
+    assert "--backend" in done.message
+
+
+def test_what_does_not_fit_is_a_row_on_every_rank(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--steps", 1, "--bytes", "1KB,200MB", "--memory-limit", "300MB"), ranks=2
+    )
+    assert done.code == 0, done.err
+    assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
