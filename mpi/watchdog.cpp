@@ -119,29 +119,27 @@ void Watchdog::run(const std::stop_token& stop) {
 void Watchdog::look() {
   const Clock::time_point now = Clock::now();
   const std::vector<Waits::Wait> waits = waits_.standing();
-  const bool still_stands = asked_ && std::any_of(waits.begin(), waits.end(), [this](auto& wait) {
-                              return wait.number == asked_->number;
-                            });
-  if (still_stands) {
+  const auto is_asked = [this](const Waits::Wait& wait) { return wait.number == asked_.number; };
+  if (std::any_of(waits.begin(), waits.end(), is_asked)) {
     if (now > asked_at_ + answers_take && now > lower_rank_asked_at_ + lower_rank_speaks_within) {
       end_launch();
     }
     return;
   }
-  asked_.reset();
+  asked_ = {};
   for (const Waits::Wait& wait : waits) {
     const bool late = wait.what != idle && now - wait.since > timeout_;
-    if (late && (!asked_ || wait.since < asked_->since)) asked_ = wait;
+    if (late && (asked_.number == 0 || wait.since < asked_.since)) asked_ = wait;
   }
-  if (asked_) ask();
+  if (asked_.number != 0) ask();
 }
 
 void Watchdog::ask() {
   asked_at_ = Clock::now();
   places_.assign(static_cast<std::size_t>(size_), Place::unknown);
   places_[static_cast<std::size_t>(rank_)] = Place::there;
-  Message question{asked_->number, {}, {}};
-  std::copy(asked_->what.begin(), asked_->what.end(), question.what.begin());
+  Message question{asked_.number, {}, {}};
+  std::copy(asked_.what.begin(), asked_.what.end(), question.what.begin());
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) send(questions_, rank, question_tag, question);
   }
@@ -159,7 +157,7 @@ void Watchdog::receive() {
       if (from < rank_) lower_rank_asked_at_ = Clock::now();
       message.place = place_in(message.what.data());
       send(answers_, from, answer_tag, message);
-    } else if (asked_ && message.number == asked_->number) {
+    } else if (message.number == asked_.number) {
       places_[static_cast<std::size_t>(from)] = message.place;
     }
   }
@@ -191,12 +189,14 @@ void Watchdog::end_launch() const {
     if (place == Place::unknown) silent.push_back(rank);
     if (place == Place::unknown || place == Place::elsewhere) missing.push_back(rank);
   }
+  std::string who = missing.empty() ? "every rank arrived" : list(missing) + " did not arrive";
+  if (!silent.empty()) {
+    who += silent == missing ? " and did not answer" : " (no answer from " + list(silent) + ")";
+  }
   fmt::print(stderr,
-             "paceline: rank {}: {} did not finish in {:g} s; {}{}; raise --timeout if it "
-             "only needs longer\n",
-             rank_, asked_->what, timeout_.count(),
-             missing.empty() ? "every rank arrived" : list(missing) + " did not arrive",
-             silent.empty() ? "" : " (no answer from " + list(silent) + ")");
+             "paceline: rank {}: {} did not finish in {:g} s; {}; raise --timeout if it only needs "
+             "longer\n",
+             rank_, asked_.what, timeout_.count(), who);
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
   std::abort();
 }

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,7 +30,7 @@ class Waits {
   static constexpr std::size_t text_size = 64;  // with the final zero; longer ones are cut
 
   struct Wait {
-    std::uint64_t number;  // no other wait of this rank has it
+    std::uint64_t number;  // from 1; no other wait of this rank has it
     Clock::time_point since;
     std::string what;
   };
@@ -105,7 +104,7 @@ class Watchdog final : public Watch {
   int size_ = 1;
   std::vector<Mail> questions_;  // by rank, as all that follow
   std::vector<Mail> answers_;
-  std::optional<Waits::Wait> asked_;  // the wait that timed out
+  Waits::Wait asked_{};  // the wait that timed out; number 0: none has
   Clock::time_point asked_at_;
   Clock::time_point lower_rank_asked_at_ = Clock::time_point::min();
   std::vector<Place> places_;

@@ -41,6 +41,7 @@ WRONG = [
     (("model", "--lr", "-1"), "--lr", "0 to"),
     (("model", "--memory-limit", "12 bananas"), "--memory-limit", "bananas"),
     (("model", "--memory-limit", "-1GB"), "--memory-limit", "GB"),
+    (("model", "--timeout", "0.5"), "--timeout", "1 to"),
     (("model", "--max-steps", "5"), "--max-steps", "--until-ci"),
     (("model", "--resume", "--force"), "--resume", "--force"),
     (("model", "--preset", "size"), "--preset", "sizes"),

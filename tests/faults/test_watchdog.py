@@ -1,0 +1,160 @@
+"""Ranks that stand still: the others end the launch, with one line that says who did not arrive."""
+
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import command
+from result_files import summary
+
+RANKS = 3
+TIMEOUT = 3
+ANSWERS_TAKE = 2
+AT_LATEST = TIMEOUT + 8  # with the answers, and the launcher's patience with a stopped rank
+ONE = ("model", "--size", "tiny", "--warmup", 1, "--device", "cpu", "--threads", 1, "--steps", 40)
+ONE = (*ONE, "--output", "out.h5", "--quiet", "--timeout", TIMEOUT, "--context")
+FINISHED = [8, 9, 10]
+LONG = 512  # this case outlasts a test
+
+
+def is_alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def rank_of(pid):
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return next(int(e.partition(b"=")[2]) for e in environment if b"OMPI_COMM_WORLD_RANK=" in e)
+
+
+def wait_until(what, seconds):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
+
+
+class Launch:
+    def __init__(self, folder, contexts):
+        self.run = subprocess.Popen(
+            command(RANKS, *ONE, ",".join(map(str, contexts))),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.pids = {}
+
+    def find_ranks(self):
+        children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children")
+        wait_until(lambda: len(children.read_text().split()) == RANKS, 20)
+        self.pids = {rank_of(int(pid)): int(pid) for pid in children.read_text().split()}
+
+    def signal(self, rank, which):
+        os.kill(self.pids[rank], which)
+
+    def end(self):
+        """The exit code, our line on stderr, and the seconds that it took."""
+        start = time.monotonic()
+        _, err = self.run.communicate(timeout=30)
+        lines = [line for line in err.splitlines() if line.startswith("paceline: ")]
+        assert len(lines) == 1, err
+        return self.run.returncode, lines[0], time.monotonic() - start
+
+    def kill(self):
+        for pid in (*self.pids.values(), self.run.pid):
+            if is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        self.run.communicate(timeout=30)
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """launch(contexts): a run whose ranks are found. None is left behind, whatever happens."""
+    launches = []
+
+    def start(contexts):
+        launches.append(Launch(tmp_path, contexts))
+        launches[-1].find_ranks()
+        return launches[-1]
+
+    yield start
+    for one in launches:
+        one.kill()
+
+
+@pytest.fixture
+def in_long_case(launch, tmp_path):
+    """A launch that has finished all cases but the long one, which is under way."""
+    run = launch([*FINISHED, LONG])
+    cases = tmp_path / "out.h5.cases"
+    wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED), 60)
+    time.sleep(1)
+    return run
+
+
+@pytest.mark.parametrize(("stopped", "speaks"), [(0, 1), (2, 0)])
+def test_a_stopped_rank_ends_the_launch_after_the_timeout(
+    paceline, tmp_path, in_long_case, stopped, speaks
+):
+    in_long_case.signal(stopped, signal.SIGSTOP)
+    code, line, seconds = in_long_case.end()
+    assert code == 5
+    assert TIMEOUT <= seconds < AT_LATEST
+    assert line.startswith(f"paceline: rank {speaks}: ")
+    assert re.search(r": (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line)
+    assert f"; rank {stopped} did not arrive and did not answer; " in line
+    assert "--timeout" in line
+    wait_until(lambda: not any(map(is_alive, in_long_case.pids.values())), 5)
+
+    times = {}
+    for path in (tmp_path / "out.h5.cases").glob("*.h5"):
+        columns = summary(path)
+        times |= dict(zip(columns["context"], columns["step_median_s"], strict=True))
+    assert sorted(times) == FINISHED
+    assert paceline("merge", "out.h5").code == 0
+    columns = summary(tmp_path / "out.h5")
+    assert dict(zip(columns["context"], columns["step_median_s"], strict=True)) == times
+
+
+def test_two_stopped_ranks_are_both_named(in_long_case):
+    for rank in (0, 1):
+        in_long_case.signal(rank, signal.SIGSTOP)
+    code, line, seconds = in_long_case.end()
+    assert code == 5
+    assert seconds < AT_LATEST
+    assert line.startswith("paceline: rank 2: ")
+    assert "; ranks 0, 1 did not arrive and did not answer; " in line
+
+
+def test_a_rank_that_comes_late_but_while_it_is_asked_for_ends_nothing(in_long_case):
+    in_long_case.signal(1, signal.SIGSTOP)
+    time.sleep(TIMEOUT + ANSWERS_TAKE * 0.6)
+    in_long_case.signal(1, signal.SIGCONT)
+    time.sleep(ANSWERS_TAKE * 1.5)
+    assert in_long_case.run.poll() is None
+    os.kill(in_long_case.run.pid, signal.SIGUSR1)
+    code, line, _ = in_long_case.end()
+    assert code == 6, line
+
+
+def test_a_rank_that_does_something_else_answers_but_did_not_arrive(tmp_path, launch):
+    """Rank 0 waits ten seconds for the output of another run, the other ranks for rank 0."""
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, line, seconds = launch([LONG]).end()
+    assert code == 5
+    assert seconds < AT_LATEST
+    assert "; rank 0 did not arrive; " in line
