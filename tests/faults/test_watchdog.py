@@ -32,8 +32,11 @@ def is_alive(pid):
 
 
 def rank_of(pid):
-    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return next(int(e.partition(b"=")[2]) for e in environment if b"OMPI_COMM_WORLD_RANK=" in e)
+    """Nothing for a process that is no rank, or not yet: mpirun has forked, but not started it."""
+    for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+        if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
+            return int(variable.partition(b"=")[2])
+    return None
 
 
 def wait_until(what, seconds):
@@ -55,10 +58,10 @@ class Launch:
         )
         self.pids = {}
 
-    def find_ranks(self):
-        children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children")
-        wait_until(lambda: len(children.read_text().split()) == RANKS, 20)
-        self.pids = {rank_of(int(pid)): int(pid) for pid in children.read_text().split()}
+    def found_all_ranks(self):
+        children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
+        self.pids = {rank_of(int(pid)): int(pid) for pid in children}
+        return set(self.pids) == set(range(RANKS))
 
     def signal(self, rank, which):
         os.kill(self.pids[rank], which)
@@ -85,7 +88,7 @@ def launch(tmp_path):
 
     def start(contexts):
         launches.append(Launch(tmp_path, contexts))
-        launches[-1].find_ranks()
+        wait_until(launches[-1].found_all_ranks, 20)
         return launches[-1]
 
     yield start
