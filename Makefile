@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench lint lint-format lint-python format demo deps \
+.PHONY: all test unit-test python-test asan bench bench-peers lint lint-format lint-python format demo deps \
   install clean FORCE
 # make V=1 shows whole commands.
 Q := $(if $(V),,@)
@@ -38,7 +38,9 @@ $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@cat $(BUILD)/probe.log
 
 # ---- sources --------------------------------------------------------------------------------
-LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) $(wildcard mpi/*.cpp)
+LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) \
+  $(filter-out mpi/nccl_communicator.cpp,$(wildcard mpi/*.cpp))
+LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
 ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
 LIB_SOURCES += $(wildcard cuda/*.cpp)
@@ -50,26 +52,28 @@ UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
 endif
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
-ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES)
-HEADERS := $(wildcard src/*/*.h mpi/*.h cuda/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
+PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
+ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES) $(PEER_SOURCES)
+HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.
 FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
-LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm
+LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -lm
 
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
 UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o)
 
-$(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS)
+$(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
 $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
+$(BUILD)/obj/bench/peers/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
@@ -116,6 +120,14 @@ $(RANK_TESTS): $(BUILD)/%: $(BUILD)/obj/tests/ranks/%.o $(LIB_OBJECTS)
 $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
+
+# Programs that call MPI and NCCL without paceline, for bench/peers/collective_ratios.py.
+PEERS := $(PEER_SOURCES:bench/peers/%.cpp=$(BUILD)/%)
+bench-peers: $(PEERS)
+
+$(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/statistics.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -164,7 +176,8 @@ lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-$(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS)
+$(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
+$(BUILD)/tidy/bench/peers/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)

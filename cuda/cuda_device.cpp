@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -43,6 +44,21 @@ std::string uuid_text(const cudaUUID_t& uuid) {
     text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
   }
   return text;
+}
+
+// "13.0" of 13000.
+std::string version_text(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
+
+std::vector<std::pair<std::string, std::string>> versions() {
+  int runtime = 0;
+  int newest = 0;
+  CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+  CUDA_CHECK(cudaDriverGetVersion(&newest));
+  std::string driver;
+  std::getline(std::ifstream("/sys/module/nvidia/version"), driver);
+  return {{"cuda", version_text(runtime)},
+          {"cuda_of_driver", version_text(newest)},
+          {"driver", driver.empty() ? "unknown" : driver}};
 }
 
 // The shortest of `count` runs on the stream, after some to warm up; seconds.
@@ -100,7 +116,8 @@ DeviceInfo CudaDevice::info() const {
           .pci_bus_id = bus.data(),
           .memory_bytes = std::min(allocator_.limit(), properties_.totalGlobalMem),
           .cache_bytes = static_cast<std::size_t>(properties_.l2CacheSize),
-          .threads = threads_};
+          .threads = threads_,
+          .versions = versions()};
 }
 
 Array CudaDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
@@ -120,8 +137,8 @@ void CudaDevice::synchronize() {
   communication_.synchronize();
 }
 
-std::unique_ptr<Graph> CudaDevice::capture(std::function<void()> work) {
-  return std::make_unique<CudaGraph>(compute_.get(), work);
+std::unique_ptr<Graph> CudaDevice::capture(Stream& stream, std::function<void()> work) {
+  return std::make_unique<CudaGraph>(dynamic_cast<CudaStream&>(stream).get(), work);
 }
 
 void CudaDevice::to_device(const Tensor& device, const void* host) {

@@ -33,7 +33,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] CudaStream& communication_stream() override { return communication_; }
   void synchronize() override;
 
-  [[nodiscard]] std::unique_ptr<Graph> capture(std::function<void()> work) override;
+  [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
 
   void to_device(const Tensor& device, const void* host) override;
   void to_host(void* host, const Tensor& device) override;

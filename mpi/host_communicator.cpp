@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -13,6 +12,7 @@
 #include "core/error.h"
 #include "core/units.h"
 #include "mpi/check.h"
+#include "mpi/collective_plan.h"
 #include "mpi/reduce_ops.h"
 
 namespace paceline {
@@ -36,20 +36,6 @@ class OwnedComm {
   MPI_Comm comm_;
 };
 
-// Which tensors of a collective hold a part for every rank.
-struct Form {
-  std::string_view name;
-  bool wide_recv = false;
-  bool wide_send = false;
-};
-constexpr Form all_reduce_form = {.name = "all_reduce"};
-constexpr Form reduce_scatter_form = {.name = "reduce_scatter", .wide_send = true};
-constexpr Form all_gather_form = {.name = "all_gather", .wide_recv = true};
-constexpr Form all_to_all_form = {.name = "all_to_all", .wide_recv = true, .wide_send = true};
-constexpr Form broadcast_form = {.name = "broadcast"};
-constexpr Form reduce_form = {.name = "reduce"};
-constexpr Form send_recv_form = {.name = "send_recv"};
-
 struct Plan {
   std::string what;  // "all_reduce of 1 MB"
   int count = 0;     // elements per part
@@ -57,27 +43,14 @@ struct Plan {
   bool in_place = false;
 };
 
-[[noreturn]] void throw_unfit(const Form& form, const Tensor& recv, const Tensor& send,
-                              std::string_view why) {
-  throw InternalError(fmt::format("{} of {} {} into {} {}: {}", form.name, name_of(send.dtype),
-                                  send.shape.str(), name_of(recv.dtype), recv.shape.str(), why));
-}
-
 // The whole tensor must stay within an int, not only a part of it: Open MPI multiplies counts as
 // ints inside.
-void check_count(const Form& form, const Tensor& x) {
+void check_count(const CollectiveForm& form, const Tensor& x) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (x.numel() <= most) return;
   throw UsageError(
       fmt::format("{} of {} elements: MPI takes at most {} in a call; use smaller ones", form.name,
                   x.numel(), most));
-}
-
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto* first = static_cast<const std::byte*>(a.data);
-  const auto* second = static_cast<const std::byte*>(b.data);
-  const std::less<> before;
-  return before(first, second + b.bytes()) && before(second, first + a.bytes());
 }
 
 class HostCommunicator final : public Communicator {
@@ -91,21 +64,21 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string_view backend() const override { return "mpi"; }
+  [[nodiscard]] Stream& stream() override { return stream_; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
-  EventPtr all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
-  EventPtr reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
-  EventPtr all_gather(Tensor recv, Tensor send) override;
-  EventPtr broadcast(Tensor data, int root) override;
-  EventPtr reduce(Tensor recv, Tensor send, ReduceOp op, int root) override;
-  EventPtr all_to_all(Tensor recv, Tensor send) override;
-  EventPtr send_recv(Tensor recv, int source, Tensor send, int destination) override;
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
+  void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
+  void all_gather(Tensor recv, Tensor send) override;
+  void broadcast(Tensor data, int root) override;
+  void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override;
+  void all_to_all(Tensor recv, Tensor send) override;
+  void send_recv(Tensor recv, int source, Tensor send, int destination) override;
 
  private:
-  [[nodiscard]] Plan plan(const Form& form, const Tensor& recv, const Tensor& send) const;
-  void check_rank(const Form& form, int rank) const;
+  [[nodiscard]] Plan plan(const CollectiveForm& form, const Tensor& recv, const Tensor& send) const;
   // `call` runs on the stream's thread, watched.
-  EventPtr enqueue(const Plan& plan, std::function<void()> call);
+  void enqueue(const Plan& plan, std::function<void()> call);
   void finish(ReduceOp op, const Tensor& result) const {
     if (op == ReduceOp::avg) divide(result, size_);
   }
@@ -133,46 +106,28 @@ std::unique_ptr<Communicator> HostCommunicator::first_ranks(int n) {
   return std::make_unique<HostCommunicator>(OwnedComm(part), watch_, stream_);
 }
 
-Plan HostCommunicator::plan(const Form& form, const Tensor& recv, const Tensor& send) const {
-  const std::int64_t recv_parts = form.wide_recv ? size_ : 1;
-  const std::int64_t send_parts = form.wide_send ? size_ : 1;
-  const std::int64_t count = recv.numel() / recv_parts;
-  if (recv.dtype != send.dtype) throw_unfit(form, recv, send, "the types differ");
-  if (recv.numel() != count * recv_parts || send.numel() != count * send_parts) {
-    throw_unfit(form, recv, send, fmt::format("the sizes do not fit {} ranks", size_));
-  }
+Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
+                            const Tensor& send) const {
+  const CollectivePlan checked = plan_collective(form, rank_, size_, recv, send);
   check_count(form, recv);
   check_count(form, send);
-  // This rank's slice of the wide tensor, where only one is wide.
-  const auto slice = [&](const Tensor& x, bool sliced) {
-    return x.slice(sliced ? rank_ * count : 0, {count});
-  };
-  const bool in_place = slice(recv, form.wide_recv && !form.wide_send).data ==
-                        slice(send, form.wide_send && !form.wide_recv).data;
-  if (!in_place && overlap(recv, send)) throw_unfit(form, recv, send, "they overlap");
   const auto bytes = static_cast<double>(std::max(recv.bytes(), send.bytes()));
   return {.what = fmt::format("{} of {}", form.name, bytes_text(bytes)),
-          .count = static_cast<int>(count),
+          .count = static_cast<int>(checked.count),
           .type = mpi_type(recv.dtype),
-          .in_place = in_place};
+          .in_place = checked.in_place};
 }
 
-void HostCommunicator::check_rank(const Form& form, int rank) const {
-  if (rank >= 0 && rank < size_) return;
-  throw InternalError(fmt::format("{}: there is no rank {} among {}", form.name, rank, size_));
-}
-
-EventPtr HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
+void HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
   stream_.enqueue([this, what = plan.what, call = std::move(call)] {
     const Watched watched(watch_, what);
     call();
   });
-  return stream_.record();
 }
 
-EventPtr HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
+void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   const Plan p = plan(all_reduce_form, recv, send);
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     MPI_CHECK(
         MPI_Allreduce(from, recv.data, p.count, p.type, ops_.of(op, recv.dtype), comm_.get()));
@@ -180,9 +135,9 @@ EventPtr HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   });
 }
 
-EventPtr HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
+void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   const Plan p = plan(reduce_scatter_form, recv, send);
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     // In place MPI leaves the result in the first part, not in this rank's.
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     void* to = p.in_place ? send.data : recv.data;
@@ -193,26 +148,25 @@ EventPtr HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op)
   });
 }
 
-EventPtr HostCommunicator::all_gather(Tensor recv, Tensor send) {
+void HostCommunicator::all_gather(Tensor recv, Tensor send) {
   const Plan p = plan(all_gather_form, recv, send);
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     MPI_CHECK(MPI_Allgather(from, p.count, p.type, recv.data, p.count, p.type, comm_.get()));
   });
 }
 
-EventPtr HostCommunicator::broadcast(Tensor data, int root) {
-  check_rank(broadcast_form, root);
+void HostCommunicator::broadcast(Tensor data, int root) {
+  check_rank(broadcast_form, root, size_);
   const Plan p = plan(broadcast_form, data, data);
-  return enqueue(
-      p, [=, this] { MPI_CHECK(MPI_Bcast(data.data, p.count, p.type, root, comm_.get())); });
+  enqueue(p, [=, this] { MPI_CHECK(MPI_Bcast(data.data, p.count, p.type, root, comm_.get())); });
 }
 
-EventPtr HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
-  check_rank(reduce_form, root);
+void HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
+  check_rank(reduce_form, root, size_);
   const bool has_result = rank_ == root;
   const Plan p = plan(reduce_form, !has_result && recv.empty() ? send : recv, send);
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     const void* from = p.in_place && has_result ? MPI_IN_PLACE : send.data;
     void* to = has_result ? recv.data : nullptr;
     MPI_CHECK(MPI_Reduce(from, to, p.count, p.type, ops_.of(op, send.dtype), root, comm_.get()));
@@ -220,20 +174,20 @@ EventPtr HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int roo
   });
 }
 
-EventPtr HostCommunicator::all_to_all(Tensor recv, Tensor send) {
+void HostCommunicator::all_to_all(Tensor recv, Tensor send) {
   const Plan p = plan(all_to_all_form, recv, send);
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
     MPI_CHECK(MPI_Alltoall(from, p.count, p.type, recv.data, p.count, p.type, comm_.get()));
   });
 }
 
-EventPtr HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
-  check_rank(send_recv_form, source);
-  check_rank(send_recv_form, destination);
+void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
+  check_rank(send_recv_form, source, size_);
+  check_rank(send_recv_form, destination, size_);
   const Plan p = plan(send_recv_form, recv, send);
   constexpr int tag = 0;
-  return enqueue(p, [=, this] {
+  enqueue(p, [=, this] {
     if (p.in_place) {
       MPI_CHECK(MPI_Sendrecv_replace(recv.data, p.count, p.type, destination, tag, source, tag,
                                      comm_.get(), MPI_STATUS_IGNORE));

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <mutex>
 
 #include "mpi/check.h"
@@ -18,9 +19,11 @@ using namespace std::chrono_literals;
 
 constexpr auto look_every = 50ms;
 constexpr auto answers_take = 2s;
+constexpr auto aborts_take = 1s;
 // A rank that timed out leaves the word to a lower one: long enough for that one's answers and for
 // the launcher to end all, short enough to speak itself should that one have died.
 constexpr auto lower_rank_speaks_within = 7s;
+constexpr auto lower_rank_aborts_within = 200ms;
 
 constexpr int question_tag = 1;
 constexpr int answer_tag = 2;
@@ -105,6 +108,22 @@ Watchdog::~Watchdog() {
   MPI_Comm_free(&comm_);
 }
 
+// A wait that the launch's end has cut short must look like one that goes on.
+void Watchdog::end() {
+  while (launch_ends_.load(std::memory_order_relaxed)) std::this_thread::sleep_for(1s);
+  waits_.end();
+}
+
+void Watchdog::guard(Guarded& guarded) {
+  const std::lock_guard lock(guarded_mutex_);
+  guarded_.push_back(&guarded);
+}
+
+void Watchdog::release(Guarded& guarded) {
+  const std::lock_guard lock(guarded_mutex_);
+  std::erase(guarded_, &guarded);
+}
+
 void Watchdog::run(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any wake;  // by the stop alone
@@ -112,6 +131,7 @@ void Watchdog::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     receive();
     look();
+    look_after_guarded();
     wake.wait_for(lock, stop, look_every, [] { return false; });
   }
 }
@@ -122,7 +142,7 @@ void Watchdog::look() {
   const auto is_asked = [this](const Waits::Wait& wait) { return wait.number == asked_.number; };
   if (std::any_of(waits.begin(), waits.end(), is_asked)) {
     if (now > asked_at_ + answers_take && now > lower_rank_asked_at_ + lower_rank_speaks_within) {
-      end_launch();
+      end_launch(line_of_timeout());
     }
     return;
   }
@@ -181,7 +201,20 @@ void Watchdog::send(std::vector<Mail>& mails, int to, int tag, const Message& me
   MPI_Isend(&mail.message, sizeof message, MPI_BYTE, to, tag, comm_, &mail.request);
 }
 
-void Watchdog::end_launch() const {
+void Watchdog::look_after_guarded() {
+  std::string failure;
+  {
+    const std::lock_guard lock(guarded_mutex_);
+    for (Guarded* guarded : guarded_) {
+      if (failure.empty()) failure = guarded->failure();
+    }
+  }
+  if (failure.empty()) return;
+  std::this_thread::sleep_for(rank_ * lower_rank_aborts_within);  // one line, if all ranks see it
+  end_launch(failure);
+}
+
+std::string Watchdog::line_of_timeout() const {
   std::vector<int> missing;
   std::vector<int> silent;
   for (int rank = 0; rank < size_; ++rank) {
@@ -193,10 +226,21 @@ void Watchdog::end_launch() const {
   if (!silent.empty()) {
     who += silent == missing ? " and did not answer" : " (no answer from " + list(silent) + ")";
   }
-  fmt::print(stderr,
-             "paceline: rank {}: {} did not finish in {:g} s; {}; raise --timeout if it only needs "
-             "longer\n",
-             rank_, asked_.what, timeout_.count(), who);
+  return fmt::format("{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
+                     asked_.what, timeout_.count(), who);
+}
+
+void Watchdog::end_launch(const std::string& line) {
+  fmt::print(stderr, "paceline: rank {}: {}\n", rank_, line);
+  launch_ends_ = true;
+  // In a thread of its own: an abort that hangs must not keep the launch from ending.
+  std::promise<void> aborted;
+  std::thread([&] {
+    const std::lock_guard lock(guarded_mutex_);
+    for (Guarded* guarded : guarded_) guarded->abort();
+    aborted.set_value();
+  }).detach();
+  aborted.get_future().wait_for(aborts_take);
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
   std::abort();
 }

@@ -7,6 +7,8 @@
 // threads answer, whatever those ranks do. If the wait still stands 2 s later, the lowest rank that
 // asked prints the line and aborts the launch. Ranks agree on an operation by its text: numbers
 // would differ between ranks once a communicator of fewer ranks has been used.
+//
+// The thread also polls what it guards, and ends the launch for what failed there by itself.
 
 #include <mpi.h>
 
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -70,7 +73,9 @@ class Watchdog final : public Watch {
   Watchdog& operator=(const Watchdog&) = delete;
 
   void begin(std::string_view what) override { waits_.begin(what); }
-  void end() override { waits_.end(); }
+  void end() override;
+  void guard(Guarded& guarded) override;
+  void release(Guarded& guarded) override;
 
  private:
   using Clock = Waits::Clock;
@@ -95,9 +100,14 @@ class Watchdog final : public Watch {
   void receive();
   [[nodiscard]] Place place_in(std::string_view operation) const;
   void send(std::vector<Mail>& mails, int to, int tag, const Message& message);
-  [[noreturn]] void end_launch() const;
+  void look_after_guarded();
+  [[nodiscard]] std::string line_of_timeout() const;
+  [[noreturn]] void end_launch(const std::string& line);
 
   Waits waits_;
+  std::atomic<bool> launch_ends_ = false;
+  std::mutex guarded_mutex_;
+  std::vector<Guarded*> guarded_;
   std::chrono::duration<double> timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;  // of the thread alone
   int rank_ = 0;

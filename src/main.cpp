@@ -4,16 +4,13 @@
 
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "cpu/available.h"
-#include "cpu/cpu_device.h"
-#include "cuda/cuda_backend.h"
+#include "devices.h"
 #include "experiments/collectives.h"
 #include "experiments/info.h"
 #include "experiments/launch.h"
@@ -21,9 +18,10 @@
 #include "experiments/options.h"
 #include "experiments/stop_signal.h"
 #include "experiments/sweep.h"
-#include "mpi/host_communicator.h"
 #include "mpi/mpi_world.h"
+#include "mpi/nccl_communicator.h"
 #include "record/compare.h"
+#include "record/environment.h"
 #include "record/result_file.h"
 
 using namespace paceline;
@@ -36,71 +34,31 @@ int report(const Error& error) {
   return static_cast<int>(error.code());
 }
 
-// Why the ranks cannot have a GPU each; nothing when they can. Collective.
-std::string gpu_trouble(World& world) {
-  const std::vector<std::string> gpus = world.gather(gpu_of_rank(world.local_rank()));
-  std::map<std::string, std::size_t> first_rank;
-  std::string trouble;
-  for (std::size_t rank = 0; rank < gpus.size() && trouble.empty(); ++rank) {
-    const auto [first, is_new] = first_rank.emplace(gpus[rank], rank);
-    if (gpus[rank].empty()) trouble = fmt::format("rank {} sees no CUDA GPU", rank);
-    if (!gpus[rank].empty() && !is_new) {
-      trouble = fmt::format("ranks {} and {} would share {}", first->second, rank, gpus[rank]);
-    }
-  }
-  return world.broadcast(trouble, 0);
-}
-
-std::unique_ptr<Device> make_cpu_device(const RunOptions& run, World& world, int threads) {
-  constexpr double share = 0.9;
-  const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
-                                                  world.local_size());
-  return std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads);
-}
-
 // Collective.
-std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
-  const std::string trouble = run.device == "cpu" ? "cpu asked for" : gpu_trouble(world);
-  if (run.device == "cuda" && !trouble.empty()) {
-    throw EnvironmentError("--device: " + trouble +
-                           "; start at most one rank per GPU, or use --device cpu");
-  }
-  const int threads =
-      run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
-  std::unique_ptr<Device> device;
-  collectively(world, [&] {
-    device = trouble.empty() ? make_cuda_device(world.local_rank(), run.memory_limit, threads)
-                             : make_cpu_device(run, world, threads);
-  });
-  return device;
+RunInfo describe(const Options& options, World& world, const DeviceInfo& device) {
+  RunInfo run = describe_run(world, device, options.command, options.experiment);
+  if (!nccl_version().empty()) run.environment.emplace_back("nccl", nccl_version());
+  return run;
 }
 
-// Host memory through MPI. Collective.
 ExitCode measure_collectives(const Options& options, World& world) {
-  if (options.run.device == "cuda") {
-    throw EnvironmentError("--device: cuda needs the nccl backend, which is not built yet");
-  }
-  const int threads = options.run.threads > 0
-                          ? options.run.threads
-                          : std::max(1, world.usable_cores() / world.local_size());
-  std::unique_ptr<Device> device;
-  collectively(world, [&] { device = make_cpu_device(options.run, world, threads); });
-  const std::unique_ptr<Communicator> communicator = make_host_communicator(world, *device);
-  CollectivesExperiment experiment(
-      options, world,
-      {{.name = "mpi", .device = device.get(), .communicator = communicator.get()}});
-  return run_sweep(experiment, world, *device, options);
+  std::vector<Backend> backends = make_backends(options.run, world);
+  const Backend& recorded = backends[1].device ? backends[1] : backends[0];
+  RunInfo run = describe(options, world, recorded.device->info());
+  CollectivesExperiment experiment(options, world, std::move(backends));
+  return run_sweep(experiment, world, std::move(run), options);
 }
 
 ExitCode measure(const Options& options, World& world) {
   if (options.experiment == "collectives") return measure_collectives(options, world);
   const std::unique_ptr<Device> device = make_device(options.run, world);
+  RunInfo run = describe(options, world, device->info());
   if (options.experiment == "info") {
-    print_info(world, *device, options.ceilings);
+    print_info(world, *device, run, options.ceilings);
     return ExitCode::done;
   }
-  ModelExperiment experiment(options, world, device->info());
-  return run_sweep(experiment, world, *device, options);
+  ModelExperiment experiment(options, world, *device);
+  return run_sweep(experiment, world, std::move(run), options);
 }
 
 ExitCode read_files(const Options& options) {

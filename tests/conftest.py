@@ -38,10 +38,11 @@ def command(ranks: int, *args: object) -> list[str]:
     return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
 
 
-def has_gpu() -> bool:
-    return shutil.which("nvidia-smi") is not None and not subprocess.call(
-        ["nvidia-smi", "-L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def gpu_count() -> int:
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    return listed.stdout.count("UUID") if listed.returncode == 0 else 0
 
 
 @pytest.fixture

@@ -65,6 +65,22 @@ if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
   emit CUDA_LIBS "-L$cuda/lib64 -Wl,-rpath,$cuda/lib64 -lcublasLt -lcudart_static -ldl -lrt"
   emit CUDA_ARCH_FOUND "${arch:-80 90a}"
   say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*'), for ${arch:-80 90a (no GPU here)}"
+
+  # The system's NCCL, that of NCCL_HOME, or one beside CUDA.
+  nccl_found=
+  for place in "" "${NCCL_HOME:-}" "$cuda"; do
+    flags=${place:+-isystem $place/include -L$place/lib -Wl,-rpath,$place/lib}
+    # shellcheck disable=SC2086
+    if printf '#include <nccl.h>\nint main() { int v; return ncclGetVersion(&v); }\n' |
+      "${CXX:-g++}" -x c++ -isystem "$cuda/include" - $flags -lnccl -o /dev/null 2>/dev/null; then
+      emit NCCL_CFLAGS "${place:+-isystem $place/include}"
+      emit NCCL_LIBS "${place:+-L$place/lib -Wl,-rpath,$place/lib} -lnccl"
+      say NCCL "found${place:+ in $place}"
+      nccl_found=yes
+      break
+    fi
+  done
+  [ -n "$nccl_found" ] || say NCCL "not found (libnccl-dev, or NCCL_HOME): collectives in host memory alone"
 else
   say nvcc "not found: the program is built without the CUDA device"
 fi

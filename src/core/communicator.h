@@ -1,7 +1,7 @@
 #pragma once
-// Communicator: collectives enqueued on a device's communication stream. A call returns at once
-// with the event of its end; send and receive tensors stay untouched until then. Implemented by
-// mpi/ for host memory (MPI) and GPU memory (NCCL).
+// Communicator: collectives enqueued on a device's communication stream. A call returns at once;
+// who wants to know of its end records an event there. Send and receive tensors stay untouched
+// until then. Implemented by mpi/ for host memory (MPI) and GPU memory (NCCL).
 
 #include <cstdint>
 #include <memory>
@@ -29,6 +29,7 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::string_view backend() const = 0;  // "mpi" or "nccl"
+  [[nodiscard]] virtual Stream& stream() = 0;                  // where the collectives run
   // Collective: a communicator of ranks 0 ... n - 1, on the same stream; null on the others.
   [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 
@@ -36,14 +37,14 @@ class Communicator {
   // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one
   // (of which the rest is undefined after reduce_scatter). All ranks choose in place alike. recv of
   // a reduce counts on the root alone; both tensors of send_recv have the same size.
-  virtual EventPtr all_reduce(Tensor recv, Tensor send, ReduceOp op) = 0;      // [k] <- [k]
-  virtual EventPtr reduce_scatter(Tensor recv, Tensor send, ReduceOp op) = 0;  // [k] <- [n k]
-  virtual EventPtr all_gather(Tensor recv, Tensor send) = 0;                   // [n k] <- [k]
-  virtual EventPtr broadcast(Tensor data, int root) = 0;                       // [k]
-  virtual EventPtr reduce(Tensor recv, Tensor send, ReduceOp op, int root) = 0;
-  virtual EventPtr all_to_all(Tensor recv, Tensor send) = 0;  // [n k] <- [n k]
+  virtual void all_reduce(Tensor recv, Tensor send, ReduceOp op) = 0;      // [k] <- [k]
+  virtual void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) = 0;  // [k] <- [n k]
+  virtual void all_gather(Tensor recv, Tensor send) = 0;                   // [n k] <- [k]
+  virtual void broadcast(Tensor data, int root) = 0;                       // [k]
+  virtual void reduce(Tensor recv, Tensor send, ReduceOp op, int root) = 0;
+  virtual void all_to_all(Tensor recv, Tensor send) = 0;  // [n k] <- [n k]
   // Sends to one rank while receiving from another.
-  virtual EventPtr send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
+  virtual void send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
 };
 
 }  // namespace paceline

@@ -96,6 +96,7 @@ struct DeviceInfo {
   std::size_t memory_bytes = 0;  // what allocate() may hand out in all
   std::size_t cache_bytes = 0;   // of the last level: what "cold" must go beyond
   int threads = 0;               // CPU threads of this rank
+  std::vector<std::pair<std::string, std::string>> versions;  // of libraries: {"cuda", "13.0"}
 };
 
 class Device {
@@ -124,9 +125,10 @@ class Device {
   [[nodiscard]] virtual Stream& communication_stream() = 0;
   virtual void synchronize() = 0;  // both streams
 
-  // Runs `work` without effect but to record what it enqueues on the compute stream and on
-  // streams that wait for it. The result can be launched any number of times.
-  [[nodiscard]] virtual std::unique_ptr<Graph> capture(std::function<void()> work) = 0;
+  // Runs `work` without effect but to record what it enqueues on `stream` and on streams that wait
+  // for it. The result can be launched any number of times, on that stream.
+  [[nodiscard]] virtual std::unique_ptr<Graph> capture(Stream& stream,
+                                                       std::function<void()> work) = 0;
 
   // Copies between a tensor on the device and host memory; the host may use the memory on return.
   virtual void to_device(const Tensor& device, const void* host) = 0;

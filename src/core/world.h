@@ -19,7 +19,21 @@ enum class Status : std::uint8_t { ok, skipped, oom, mismatch, stopped };
 // Throws InternalError for an unknown name.
 [[nodiscard]] Status status_named(std::string_view name);
 
-// Ends the run when something that all ranks must reach takes too long.
+// What the watch's own thread looks after: it asks every now and then.
+class Guarded {
+ public:
+  Guarded() = default;
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  virtual ~Guarded() = default;
+
+  // What went wrong by itself, which ends the run; empty while all is well.
+  [[nodiscard]] virtual std::string failure() = 0;
+  // The run ends: whoever waits in it need not any more. Nothing else is called after it.
+  virtual void abort() = 0;
+};
+
+// Ends the run when something that all ranks must reach takes too long, or fails by itself.
 class Watch {
  public:
   Watch() = default;
@@ -31,6 +45,10 @@ class Watch {
   // message names it. Cheap: no lock that another rank could hold, no system call.
   virtual void begin(std::string_view what) = 0;
   virtual void end() = 0;
+
+  // From guard() to release() `guarded` is looked after.
+  virtual void guard(Guarded& guarded) = 0;
+  virtual void release(Guarded& guarded) = 0;
 };
 
 // From construction to destruction.

@@ -80,7 +80,7 @@ Array CpuDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   return {tensor, std::move(block)};
 }
 
-std::unique_ptr<Graph> CpuDevice::capture(std::function<void()> work) {
+std::unique_ptr<Graph> CpuDevice::capture(Stream& /*stream*/, std::function<void()> work) {
   return std::make_unique<FunctionGraph>(std::move(work));
 }
 

@@ -32,7 +32,7 @@ class CpuDevice final : public Device {
   void synchronize() override { communication_.synchronize(); }
 
   // The graph calls `work` again at every launch; capture itself does not call it.
-  [[nodiscard]] std::unique_ptr<Graph> capture(std::function<void()> work) override;
+  [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
 
   void to_device(const Tensor& device, const void* host) override;
   void to_host(void* host, const Tensor& device) override;

@@ -57,7 +57,7 @@ struct Collective {
   bool recv_is_whole;
   std::string_view bus_formula;  // of the factor from algorithm to bus bandwidth
   double (*bus_factor)(double n);
-  EventPtr (*start)(Communicator& communicator, const CollectiveCall& call);
+  void (*start)(Communicator& communicator, const CollectiveCall& call);
   // Element i of rank's recv, of k elements per rank.
   double (*expected)(const Pattern& pattern, int rank, std::int64_t i, std::int64_t k);
   bool (*has_result)(int rank);  // this rank's recv is written

@@ -46,7 +46,8 @@ void add_collective_options(OptionParser& p, CollectiveOptions& o) {
             "barrier (one call between barriers), back-to-back (20 calls), graph (20 calls in a "
             "CUDA graph), a,b [barrier]");
   p.choices("--cache", o.caches, {"cold", "warm"},
-            "cold: buffers rotated past the last-level cache; warm, a,b [warm]");
+            "cold: the last-level cache is flushed before each repetition, in which every call has "
+            "buffers of its own; warm, a,b [warm]");
   p.flag("--fit", o.fit, "time = latency + bytes / bandwidth per sweep over --bytes");
 }
 
@@ -66,6 +67,15 @@ bool parse_collectives(Options& o, const std::vector<std::string>& arguments, st
   check_run_options(o.run);
   c.backends_given = p.by_name("--backend");
   c.ranks_given = p.by_name("--ranks");
+  const auto named = [&](const char* backend) {
+    return std::find(c.backends.begin(), c.backends.end(), backend) != c.backends.end();
+  };
+  if (c.backends_given && o.run.device == "cpu" && named("nccl")) {
+    throw UsageError("--backend: nccl moves GPU memory; leave out --device cpu");
+  }
+  if (c.backends_given && o.run.device == "cuda" && named("mpi")) {
+    throw UsageError("--backend: mpi moves host memory; leave out --device cuda");
+  }
   const bool reduces = std::any_of(c.ops.begin(), c.ops.end(), [](const std::string& op) {
     return collective_named(op).reduces;
   });

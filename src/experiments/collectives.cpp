@@ -16,8 +16,6 @@ namespace paceline {
 
 namespace {
 
-constexpr int launches_together = 20;  // of a back-to-back sample
-
 Dtype dtype_named(const std::string& name) {
   for (const Dtype d : {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16, Dtype::i32}) {
     if (name_of(d) == name) return d;
@@ -31,6 +29,12 @@ std::int64_t element_bytes(const Case& c) {
 
 ReduceOp reduction_of(const Case& c) {
   return collective_named(c.text("op")).reduces ? reduce_op_named(c.text("redop")) : ReduceOp::sum;
+}
+
+// Of one repetition.
+int launches_of(const Case& c) {
+  constexpr int together = 20;
+  return c.text("cadence") == "barrier" ? 1 : together;
 }
 
 std::vector<Value> values_of(const auto& list) {
@@ -47,14 +51,15 @@ double ring_bandwidth(const Backend& backend, World& world, Communicator& commun
   const CollectiveBuffers buffers(*backend.device, op, Dtype::f32, elements, world.rank(),
                                   world.size(), false);
   buffers.fill(Pattern(world.size(), false, ReduceOp::sum, 0));
-  Stream& stream = backend.device->communication_stream();
+  Stream& stream = communicator.stream();
   double shortest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repetitions; ++i) {
     world.barrier();
     const EventPtr begin = stream.record();
-    (void)op.start(communicator, buffers.call());
+    op.start(communicator, buffers.call());
     const EventPtr end = stream.record();
-    backend.device->synchronize();
+    const Watched watched(world.watch(), "measuring the links");
+    stream.synchronize();
     shortest = std::min(shortest, world.max(end->seconds_since(*begin)));
   }
   return static_cast<double>(sizeof(float)) * static_cast<double>(elements) / shortest;
@@ -71,6 +76,11 @@ std::int64_t CollectivesExperiment::message_bytes(const Case& c) {
   return bytes - bytes % (c.integer("ranks") * element_bytes(c));
 }
 
+// As the watch names it, and the host communicator too.
+std::string CollectivesExperiment::what(const Case& c) {
+  return fmt::format("{} of {}", c.text("op"), bytes_text(static_cast<double>(message_bytes(c))));
+}
+
 std::vector<std::string> CollectivesExperiment::naming_factors() const {
   return {"backend", "op", "bytes", "dtype", "redop", "in_place", "ranks", "cadence", "cache"};
 }
@@ -79,7 +89,9 @@ std::vector<Case> CollectivesExperiment::cases() const {
   const CollectiveOptions& o = options_.collectives;
   std::vector<std::string> backends = o.backends;
   if (backends.empty()) {
-    for (const Backend& b : backends_) backends.push_back(b.name);
+    for (const Backend& b : backends_) {
+      if (b.ranks > 0) backends.push_back(b.name);
+    }
   }
   std::vector<std::int64_t> ranks = o.ranks;
   if (ranks.empty()) ranks = {world_.size()};
@@ -94,6 +106,12 @@ std::vector<Case> CollectivesExperiment::cases() const {
   grid.axis("cache", values_of(o.caches));
   grid.axis("bytes", values_of(o.bytes));
   std::vector<Case> cases = grid.cases();
+  // Only nccl's calls can be captured; alone, mpi is told so by validate().
+  if (std::find(backends.begin(), backends.end(), "nccl") != backends.end()) {
+    std::erase_if(cases, [](const Case& c) {
+      return c.text("backend") == "mpi" && c.text("cadence") == "graph";
+    });
+  }
   for (Case& c : cases) {
     const Collective& op = collective_named(c.text("op"));
     if (!op.reduces) c.set("redop", std::string("none"));
@@ -108,20 +126,21 @@ std::vector<Case> CollectivesExperiment::cases() const {
   return without_repeats(std::move(cases));
 }
 
-const Backend* CollectivesExperiment::backend_named(const std::string& name) const {
-  const auto it = std::find_if(backends_.begin(), backends_.end(),
-                               [&](const Backend& b) { return b.name == name; });
-  return it == backends_.end() ? nullptr : &*it;
+const Backend& CollectivesExperiment::backend_of(const Case& c) const {
+  return *std::find_if(backends_.begin(), backends_.end(),
+                       [&](const Backend& b) { return b.name == c.text("backend"); });
 }
 
-// Of a preset's case that this launch cannot run; nothing for what was asked for by name.
+// Of a case that this launch cannot run; validate() has refused what was asked for by name.
 std::string CollectivesExperiment::reason_to_skip(const Case& c) const {
   const std::int64_t ranks = c.integer("ranks");
+  const Backend& backend = backend_of(c);
   if (ranks > world_.size()) {
     return fmt::format("needs {} ranks; this launch has {}", ranks, world_.size());
   }
-  if (backend_named(c.text("backend")) == nullptr) {
-    return fmt::format("no {} backend here", c.text("backend"));
+  if (ranks > backend.ranks) {
+    return fmt::format("needs {} ranks with {}; this launch has {}: {}", ranks, backend.name,
+                       backend.ranks, backend.lack);
   }
   return {};
 }
@@ -148,9 +167,8 @@ void CollectivesExperiment::validate(const Case& c) const {
                     "-np {}",
                     c.integer("ranks"), world_.size(), c.integer("ranks")));
   }
-  if (backend_named(c.text("backend")) == nullptr && o.backends_given) {
-    throw EnvironmentError(
-        fmt::format("--backend: {} needs a GPU per rank, and is not built yet", c.text("backend")));
+  if (const std::string reason = reason_to_skip(c); !reason.empty() && o.backends_given) {
+    throw EnvironmentError(fmt::format("--backend: {}", reason));
   }
   if (c.text("cadence") == "graph" && c.text("backend") == "mpi") {
     throw UsageError("--cadence: graph is nccl's; use barrier or back-to-back with mpi");
@@ -162,13 +180,13 @@ CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend&
   const auto [it, is_new] = members_.try_emplace(ranks);
   Members& members = it->second;
   if (is_new) members.world = world_.first_ranks(ranks);
-  if (members.communicators.count(backend.name) == 0) {
+  if (backend.communicator && members.communicators.count(backend.name) == 0) {
     members.communicators[backend.name] = backend.communicator->first_ranks(ranks);
   }
   return members;
 }
 
-CaseRecord CollectivesExperiment::run(const Case& c, RunContext& context) {
+CaseRecord CollectivesExperiment::run(const Case& c, Progress& progress) {
   CaseRecord record;
   record.factors = c;
   record.reason = reason_to_skip(c);
@@ -176,16 +194,17 @@ CaseRecord CollectivesExperiment::run(const Case& c, RunContext& context) {
     record.status = Status::skipped;
     return record;
   }
-  const Backend& backend = *backend_named(c.text("backend"));
+  const Backend& backend = backend_of(c);
   Members& members = members_of(backend, static_cast<int>(c.integer("ranks")));
   std::optional<StoppedError> stopped;
   if (members.world) {
     try {
-      record = measure(c, backend, members, context);
+      record = measure(c, backend, members, progress);
     } catch (const StoppedError& error) {
       stopped.emplace(error.what());
       record.status = Status::stopped;
     }
+    backend.device->trim();
   }
   world_.wait_idle();
   record.status = world_.agree(record.status);
@@ -196,26 +215,17 @@ CaseRecord CollectivesExperiment::run(const Case& c, RunContext& context) {
 }
 
 CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend, Members& members,
-                                          RunContext& context) {
+                                          Progress& progress) {
   World& world = *members.world;
   Communicator& communicator = *members.communicators.at(backend.name);
   CaseRecord record;
   record.factors = c;
   const double ceiling = link_ceiling(backend, members);
-  std::vector<CollectiveBuffers> sets;
+  Buffers buffers;
   std::string refusal;
   collectively(world, [&] {
-    const std::int64_t k = message_bytes(c) / element_bytes(c) / world.size();
-    const auto bytes = std::max<std::size_t>(1, static_cast<std::size_t>(c.integer("bytes")));
-    const std::size_t cache = std::max<std::size_t>(backend.device->info().cache_bytes, 32U << 20U);
-    const std::size_t count = c.text("cache") == "warm" ? 1 : 4 * cache / bytes + 2;
     try {
-      for (std::size_t i = 0; i < std::min<std::size_t>(count, 1024); ++i) {
-        CollectiveBuffers& set = sets.emplace_back(*backend.device, collective_named(c.text("op")),
-                                                   dtype_named(c.text("dtype")), k, world.rank(),
-                                                   world.size(), c.text("in_place") == "yes");
-        set.set_reduction(reduction_of(c));
-      }
+      buffers = make_buffers(c, backend, world);
     } catch (const OutOfMemory& error) {
       refusal = error.what();
     } catch (const std::bad_alloc&) {
@@ -229,44 +239,86 @@ CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend,
     return record;
   }
   Outcome outcome;
-  outcome.checks.push_back(check(backend, communicator, sets.front(), c, 1));
-  for (const CollectiveBuffers& set : sets) {
+  const CollectiveBuffers& checked = buffers.sets.front();
+  outcome.checks.push_back(check(world, communicator, checked, c, 1));
+  for (const CollectiveBuffers& set : buffers.sets) {
     set.fill(Pattern(world.size(), collective_named(c.text("op")).reduces, reduction_of(c), 2));
   }
-  sample(c, backend, members, sets, outcome, context.progress);
-  outcome.checks.push_back(check(backend, communicator, sets.front(), c, 3));
+  sample(c, backend, members, buffers, outcome, progress);
+  outcome.checks.push_back(check(world, communicator, checked, c, 3));
   add_outcome(record, outcome, world, ceiling);
   record.status = world.agree(record.status);
   return record;
 }
 
-CollectiveCheck CollectivesExperiment::check(const Backend& backend, Communicator& communicator,
+// Warm: one set of buffers. Cold: the cache is flushed before each repetition, within which every
+// call has a set of its own, or as many as go beyond the cache.
+CollectivesExperiment::Buffers CollectivesExperiment::make_buffers(const Case& c,
+                                                                   const Backend& backend,
+                                                                   const World& world) const {
+  const std::int64_t k = message_bytes(c) / element_bytes(c) / world.size();
+  const std::int64_t cache = std::max<std::int64_t>(
+      static_cast<std::int64_t>(backend.device->info().cache_bytes), 32 << 20);
+  const bool cold = c.text("cache") == "cold";
+  const std::int64_t beyond = 2 * cache / std::max<std::int64_t>(1, c.integer("bytes")) + 2;
+  const std::int64_t count = cold ? std::min<std::int64_t>(beyond, launches_of(c)) : 1;
+  Buffers buffers;
+  for (std::int64_t i = 0; i < count; ++i) {
+    buffers.sets.emplace_back(*backend.device, collective_named(c.text("op")),
+                              dtype_named(c.text("dtype")), k, world.rank(), world.size(),
+                              c.text("in_place") == "yes");
+    buffers.sets.back().set_reduction(reduction_of(c));
+  }
+  if (cold) {
+    buffers.flush = backend.device->allocate({2 * cache / 4}, Dtype::i32, MemoryKind::workspace);
+  }
+  return buffers;
+}
+
+CollectiveCheck CollectivesExperiment::check(World& world, Communicator& communicator,
                                              const CollectiveBuffers& buffers, const Case& c,
                                              std::int64_t salt) const {
   const Collective& op = collective_named(c.text("op"));
   const Pattern pattern(communicator.size(), op.reduces, reduction_of(c), salt);
   buffers.fill(pattern);
-  (void)op.start(communicator, buffers.call());
-  backend.device->synchronize();
+  {
+    const Watched watched(world.watch(), what(c));
+    op.start(communicator, buffers.call());
+    communicator.stream().synchronize();
+  }
   return buffers.check(pattern);
 }
 
 void CollectivesExperiment::sample(const Case& c, const Backend& backend, Members& members,
-                                   const std::vector<CollectiveBuffers>& sets, Outcome& outcome,
-                                   Progress& progress) {
+                                   const Buffers& buffers, Outcome& outcome, Progress& progress) {
   const Collective& op = collective_named(c.text("op"));
+  World& world = *members.world;
+  Device& device = *backend.device;
   Communicator& communicator = *members.communicators.at(backend.name);
-  Stream& stream = backend.device->communication_stream();
-  const bool barrier = c.text("cadence") == "barrier";
-  const int launches = barrier ? 1 : launches_together;
+  Stream& stream = communicator.stream();
+  const int launches = launches_of(c);
   std::size_t next = 0;
+  const auto calls = [&] {
+    for (int i = 0; i < launches; ++i) {
+      op.start(communicator, buffers.sets[next++ % buffers.sets.size()].call());
+    }
+  };
+  std::unique_ptr<Graph> graph;
+  if (c.text("cadence") == "graph") graph = device.capture(stream, calls);
   const SamplerHooks hooks{
       .repetition = [&]() -> PhaseSeconds {
-        if (barrier) members.world->barrier();
+        if (!buffers.flush.empty()) {
+          device.zero(buffers.flush);
+          device.synchronize();
+        }
+        if (c.text("cadence") == "barrier") world.barrier();
+        const Watched watched(world.watch(), what(c));
         const double began = host_seconds();
         const EventPtr begin = stream.record();
-        for (int i = 0; i < launches; ++i) {
-          (void)op.start(communicator, sets[next++ % sets.size()].call());
+        if (graph) {
+          graph->launch();
+        } else {
+          calls();
         }
         const EventPtr end = stream.record();
         end->synchronize();
@@ -281,7 +333,7 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
                             static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
                                 (total + options_.run.sampler.warmup));
           }};
-  outcome.samples = take_samples(*members.world, options_.run.sampler, {"host", "time"}, hooks);
+  outcome.samples = take_samples(world, options_.run.sampler, {"host", "time"}, hooks);
 }
 
 // Every rank sends to the next and receives from the one before: what one direction of a link

@@ -15,15 +15,18 @@
 
 namespace paceline {
 
-// Where buffers live and who moves them.
+// Where buffers live and who moves them: of the first `ranks` ranks; the others have neither.
 struct Backend {
   std::string name;  // "mpi", "nccl"
-  Device* device = nullptr;
-  Communicator* communicator = nullptr;  // of all ranks
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;  // of those ranks
+  int ranks = 0;
+  std::string lack;  // why they are not all ranks
 };
 
 class CollectivesExperiment final : public Experiment {
  public:
+  // backends: both, mpi and nccl.
   CollectivesExperiment(const Options& options, World& world, std::vector<Backend> backends);
 
   [[nodiscard]] std::string name() const override { return "collectives"; }
@@ -31,7 +34,7 @@ class CollectivesExperiment final : public Experiment {
   [[nodiscard]] std::vector<std::string> naming_factors() const override;
   [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
-  [[nodiscard]] CaseRecord run(const Case& c, RunContext& context) override;
+  [[nodiscard]] CaseRecord run(const Case& c, Progress& progress) override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
   [[nodiscard]] std::vector<Table> closing_tables(
@@ -44,6 +47,10 @@ class CollectivesExperiment final : public Experiment {
     std::map<std::string, std::unique_ptr<Communicator>> communicators;  // by backend
     std::map<std::string, double> link_ceilings;                         // bytes/s, by backend
   };
+  struct Buffers {
+    std::vector<CollectiveBuffers> sets;  // used in turn
+    Array flush;                          // of cold cases: written before each repetition
+  };
   // What one rank measured.
   struct Outcome {
     Samples samples;
@@ -52,17 +59,20 @@ class CollectivesExperiment final : public Experiment {
 
   // --bytes rounded down to a multiple of the ranks times the dtype.
   [[nodiscard]] static std::int64_t message_bytes(const Case& c);
-  [[nodiscard]] const Backend* backend_named(const std::string& name) const;
+  [[nodiscard]] static std::string what(const Case& c);
+  [[nodiscard]] const Backend& backend_of(const Case& c) const;
   [[nodiscard]] std::string reason_to_skip(const Case& c) const;
-  // Collective over all ranks.
+  // Collective over all ranks that the backend has.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
 
   // Collective over the members.
+  [[nodiscard]] Buffers make_buffers(const Case& c, const Backend& backend,
+                                     const World& world) const;
   [[nodiscard]] CaseRecord measure(const Case& c, const Backend& backend, Members& members,
-                                   RunContext& context);
-  void sample(const Case& c, const Backend& backend, Members& members,
-              const std::vector<CollectiveBuffers>& sets, Outcome& outcome, Progress& progress);
-  [[nodiscard]] CollectiveCheck check(const Backend& backend, Communicator& communicator,
+                                   Progress& progress);
+  void sample(const Case& c, const Backend& backend, Members& members, const Buffers& buffers,
+              Outcome& outcome, Progress& progress);
+  [[nodiscard]] CollectiveCheck check(World& world, Communicator& communicator,
                                       const CollectiveBuffers& buffers, const Case& c,
                                       std::int64_t salt) const;
   [[nodiscard]] double link_ceiling(const Backend& backend, Members& members);

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
-#include "core/world.h"
 #include "experiments/options.h"
 #include "measure/case.h"
 #include "measure/progress.h"
@@ -13,12 +11,6 @@
 #include "record/console.h"
 
 namespace paceline {
-
-struct RunContext {
-  World& world;
-  Device& device;
-  Progress& progress;  // rank 0's; silent elsewhere
-};
 
 struct Prediction {
   double flops = 0;         // of one rank and repetition
@@ -41,9 +33,9 @@ class Experiment {
   [[nodiscard]] virtual Prediction predict(const Case& c) const = 0;
   // Throws UsageError or EnvironmentError for what cannot run; before anything runs.
   virtual void validate(const Case& c) const = 0;
-  // Collective. The record is whole on rank 0; its status is agreed on every rank. Throws
-  // StoppedError on every rank after a stop signal.
-  [[nodiscard]] virtual CaseRecord run(const Case& c, RunContext& context) = 0;
+  // Collective. The record is whole on rank 0; its status is agreed on every rank. Progress is
+  // shown on rank 0 alone. Throws StoppedError on every rank after a stop signal.
+  [[nodiscard]] virtual CaseRecord run(const Case& c, Progress& progress) = 0;
   // On rank 0, once the last case's record is on the disk: what goes into a file of its own. Throws
   // StoppedError when that cannot be written.
   virtual void after_saved() {}

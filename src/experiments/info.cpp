@@ -5,12 +5,10 @@
 #include "core/precision.h"
 #include "core/units.h"
 #include "experiments/gather.h"
-#include "record/environment.h"
 
 namespace paceline {
 
-void print_info(World& world, Device& device, bool ceilings) {
-  const RunInfo run = describe_run(world, device, "", "info");
+void print_info(World& world, Device& device, const RunInfo& run, bool ceilings) {
   std::vector<double> measured;
   if (ceilings) {
     world.barrier();  // all ranks measure at the same time, as they will run

@@ -44,9 +44,8 @@ std::vector<Value> values_of(const auto& list) {
 
 }  // namespace
 
-ModelExperiment::ModelExperiment(const Options& options, const World& world,
-                                 const DeviceInfo& device)
-    : options_(options), rank_(world.rank()), ranks_(world.size()), device_(device) {}
+ModelExperiment::ModelExperiment(const Options& options, World& world, Device& device)
+    : options_(options), world_(world), device_(device) {}
 
 std::vector<std::string> ModelExperiment::naming_factors() const {
   return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
@@ -57,13 +56,13 @@ std::vector<Case> ModelExperiment::cases() const {
   const RunOptions& run = options_.run;
   std::vector<std::int64_t> batches = m.batch_sizes;
   if (m.global_batch > 0) {
-    if (m.global_batch % ranks_ != 0) {
+    if (m.global_batch % world_.size() != 0) {
       throw UsageError(
           fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a "
                       "multiple",
-                      m.global_batch, ranks_));
+                      m.global_batch, world_.size()));
     }
-    batches = {m.global_batch / ranks_};
+    batches = {m.global_batch / world_.size()};
   }
   std::vector<std::string> recompute;
   for (const std::int64_t every : m.recompute) recompute.push_back(recompute_text(every));
@@ -87,9 +86,9 @@ std::vector<Case> ModelExperiment::cases() const {
     c.set("layers", config.layers);
     c.set("heads", config.heads);
     c.set("vocab", m.vocab);
-    c.set("ranks", std::int64_t{ranks_});
-    c.set("device", device_.kind);
-    c.set("threads", std::int64_t{device_.threads});
+    c.set("ranks", std::int64_t{world_.size()});
+    c.set("device", device_.info().kind);
+    c.set("threads", std::int64_t{device_.info().threads});
     c.set("timing", std::string(m.timing == Timing::phases ? "phases" : "step"));
     c.set("learning_rate", m.learning_rate);
     c.set("beta1", m.adamw.beta1);
@@ -125,7 +124,7 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
 // This rank's rows of the global batch.
 Batch ModelExperiment::batch_of(const Case& c) const {
   const std::int64_t rows = c.integer("batch_size");
-  const BatchShape shape{.first_row = rank_ * rows,
+  const BatchShape shape{.first_row = world_.rank() * rows,
                          .rows = rows,
                          .context = c.integer("context"),
                          .vocab = c.integer("vocab")};
@@ -159,69 +158,70 @@ void ModelExperiment::validate(const Case& c) const {
     if (options_.model.dump == options_.run.output) {
       throw UsageError("--dump: is the --output too; name another file");
     }
-    if (rank_ == 0) Dump::check_writable(options_.model.dump, options_.run.force);
+    if (world_.rank() == 0) Dump::check_writable(options_.model.dump, options_.run.force);
   }
 }
 
-CaseRecord ModelExperiment::run(const Case& c, RunContext& context) {
+CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
+  device_.trim();  // what the case before has left
   CaseRecord record;
   record.factors = c;
   Outcome outcome;
   const Precision& precision = precision_named(c.text("precision"));
-  outcome.gemm_ceiling = gemm_ceiling(context, precision);
+  outcome.gemm_ceiling = gemm_ceiling(precision);
   outcome.datasheet_peak =
-      context.device.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
+      device_.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
   std::unique_ptr<TrainingStep> step;
   std::string refusal;
   const auto refuse = [&](const std::string& why) {
     record.status = Status::oom;
     refusal = why;
   };
-  collectively(context.world, [&] {
+  collectively(world_, [&] {
     try {
-      step = set_up(c, context, outcome);
+      step = set_up(c, progress, outcome);
     } catch (const OutOfMemory& error) {
       refuse(error.what());
     } catch (const std::bad_alloc&) {
       refuse("the host's own memory does not suffice");
     }
   });
-  record.status = context.world.agree(record.status);
+  record.status = world_.agree(record.status);
   if (record.status == Status::oom) {
     dump_.reset();  // there is no step to write down
     record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
-                                first_text(context.world, refusal));
+                                first_text(world_, refusal));
     record.summary = {number("predicted_peak_bytes", "bytes", predict(c).memory_bytes)};
     return record;
   }
-  context.device.freeze();
-  sample(*step, context, outcome);
-  add_outcome(record, outcome, context.world);
+  device_.freeze();
+  sample(*step, progress, outcome);
+  add_outcome(record, outcome);
   return record;
 }
 
 // The model in memory and one rehearsed step. Throws OutOfMemory.
-std::unique_ptr<TrainingStep> ModelExperiment::set_up(const Case& c, RunContext& context,
+std::unique_ptr<TrainingStep> ModelExperiment::set_up(const Case& c, Progress& progress,
                                                       Outcome& outcome) {
-  context.progress.update("set-up", 0);
+  progress.update("set-up", 0);
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
   const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
-  auto step = std::make_unique<TrainingStep>(context.device, shape, ops, options_.model,
+  auto step = std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
                                              static_cast<std::uint64_t>(c.integer("seed")));
   step->load(batch_of(c));
   step->reset();
-  if (!options_.model.dump.empty() && rank_ == 0) {
-    dump_.emplace(context.device, shape.model, shape.batch);
+  if (!options_.model.dump.empty() && world_.rank() == 0) {
+    dump_.emplace(device_, shape.model, shape.batch);
   }
   outcome.setup_seconds = host_seconds() - began;
-  context.progress.update("rehearsal", 0);
+  progress.update("rehearsal", 0);
   NoSync alone;
   outcome.rehearsal = step->rehearse(alone);
   return step;
 }
 
-void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& outcome) {
+void ModelExperiment::sample(TrainingStep& step, Progress& progress, Outcome& outcome) {
   NoSync alone;
   bool first = true;
   const SamplerHooks hooks{
@@ -238,16 +238,15 @@ void ModelExperiment::sample(TrainingStep& step, RunContext& context, Outcome& o
       .stop_requested = StopSignal::requested,
       .progress =
           [&](bool warmup, int done, int total) {
-            context.progress.update(
-                fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-                static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
-                    (total + options_.run.sampler.warmup));
+            progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+                            static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
+                                (total + options_.run.sampler.warmup));
           }};
-  outcome.samples = take_samples(context.world, options_.run.sampler, step.phases(), hooks);
+  outcome.samples = take_samples(world_, options_.run.sampler, step.phases(), hooks);
   outcome.loss = step.loss();
   outcome.marks = step.marks();
-  outcome.largest = context.device.ledger().largest(16);
-  outcome.peak_bytes = context.device.ledger().peak();
+  outcome.largest = device_.ledger().largest(16);
+  outcome.peak_bytes = device_.ledger().peak();
   if (dump_) dump_->take_weights(step.model().store());
 }
 
@@ -258,12 +257,12 @@ void ModelExperiment::after_saved() {
 }
 
 // All ranks measure at the same time, as they will run; the slowest counts.
-double ModelExperiment::gemm_ceiling(RunContext& context, const Precision& precision) {
+double ModelExperiment::gemm_ceiling(const Precision& precision) {
   const auto it = ceilings_.find(precision.name);
   if (it != ceilings_.end()) return it->second;
-  context.world.barrier();
-  const double mine = context.device.gemm_ceiling(precision);
-  return ceilings_[precision.name] = -context.world.max(-mine);
+  world_.barrier();
+  const double mine = device_.gemm_ceiling(precision);
+  return ceilings_[precision.name] = -world_.max(-mine);
 }
 
 }  // namespace paceline

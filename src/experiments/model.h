@@ -13,14 +13,14 @@ namespace paceline {
 
 class ModelExperiment final : public Experiment {
  public:
-  ModelExperiment(const Options& options, const World& world, const DeviceInfo& device);
+  ModelExperiment(const Options& options, World& world, Device& device);
 
   [[nodiscard]] std::string name() const override { return "model"; }
   [[nodiscard]] std::vector<Case> cases() const override;
   [[nodiscard]] std::vector<std::string> naming_factors() const override;
   [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
-  [[nodiscard]] CaseRecord run(const Case& c, RunContext& context) override;
+  [[nodiscard]] CaseRecord run(const Case& c, Progress& progress) override;
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
@@ -41,20 +41,19 @@ class ModelExperiment final : public Experiment {
 
   [[nodiscard]] StepShape shape_of(const Case& c) const;
   [[nodiscard]] Batch batch_of(const Case& c) const;
-  [[nodiscard]] std::unique_ptr<TrainingStep> set_up(const Case& c, RunContext& context,
+  [[nodiscard]] std::unique_ptr<TrainingStep> set_up(const Case& c, Progress& progress,
                                                      Outcome& outcome);
-  void sample(TrainingStep& step, RunContext& context, Outcome& outcome);
-  [[nodiscard]] double gemm_ceiling(RunContext& context, const Precision& precision);
+  void sample(TrainingStep& step, Progress& progress, Outcome& outcome);
+  [[nodiscard]] double gemm_ceiling(const Precision& precision);
 
   // Collective; model_record.cpp.
-  void add_outcome(CaseRecord& record, const Outcome& outcome, World& world) const;
-  void add_memory(CaseRecord& record, const Outcome& outcome, World& world) const;
+  void add_outcome(CaseRecord& record, const Outcome& outcome) const;
+  void add_memory(CaseRecord& record, const Outcome& outcome) const;
   void add_rates(CaseRecord& record, const Outcome& outcome) const;
 
   const Options& options_;
-  int rank_;
-  int ranks_;
-  DeviceInfo device_;
+  World& world_;
+  Device& device_;
   std::optional<Dump> dump_;                     // rank 0's, with --dump
   std::map<std::string_view, double> ceilings_;  // by precision, measured once
 };

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, World& world) const {
+void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome) const {
   const Samples& samples = outcome.samples;
   record.stop_reason = samples.stop_reason;
   for (std::size_t p = 0; p < samples.phases.size(); ++p) {
@@ -17,13 +17,13 @@ void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, Wo
     std::vector<double> warmup = {outcome.rehearsal[p]};
     warmup.insert(warmup.end(), samples.warmup[p].begin(), samples.warmup[p].end());
     record.samples.push_back({.phase = samples.phases[p],
-                              .warmup = gather_doubles(world, warmup),
-                              .measured = gather_doubles(world, samples.measured[p])});
+                              .warmup = gather_doubles(world_, warmup),
+                              .measured = gather_doubles(world_, samples.measured[p])});
   }
-  const auto setup = gather_doubles(world, {outcome.setup_seconds});
-  const auto losses = gather_doubles(world, {outcome.loss});
-  add_memory(record, outcome, world);
-  if (world.rank() != 0) return;
+  const auto setup = gather_doubles(world_, {outcome.setup_seconds});
+  const auto losses = gather_doubles(world_, {outcome.loss});
+  add_memory(record, outcome);
+  if (world_.rank() != 0) return;
 
   Column rank{"rank", "", std::vector<std::int64_t>{}};
   Column loss{"loss", "", std::vector<double>{}};
@@ -43,7 +43,7 @@ void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, Wo
   record.summary.push_back(number("loss", "", losses[0][0]));
 }
 
-void ModelExperiment::add_memory(CaseRecord& record, const Outcome& outcome, World& world) const {
+void ModelExperiment::add_memory(CaseRecord& record, const Outcome& outcome) const {
   // Every rank passes the same marks in the same order; their numbers differ.
   std::vector<double> mine = {static_cast<double>(outcome.peak_bytes)};
   for (const MemoryMark& m : outcome.marks) {
@@ -51,8 +51,8 @@ void ModelExperiment::add_memory(CaseRecord& record, const Outcome& outcome, Wor
     mine.push_back(static_cast<double>(m.peak_bytes));
     for (const std::size_t bytes : m.by_kind) mine.push_back(static_cast<double>(bytes));
   }
-  const auto all = gather_doubles(world, mine);
-  if (world.rank() != 0) return;
+  const auto all = gather_doubles(world_, mine);
+  if (world_.rank() != 0) return;
 
   std::vector<std::int64_t> rank;
   std::vector<std::string> step;

@@ -129,7 +129,7 @@ bool stop_asked(World& world) {
 
 }  // namespace
 
-ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const Options& options) {
+ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Options& options) {
   const bool root = world.rank() == 0;
   const std::vector<Case> cases = experiment.cases();
   collectively(world, [&] {
@@ -139,7 +139,6 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
     if (root) print_plan(experiment, cases);
     return ExitCode::done;
   }
-  RunInfo run = describe_run(world, device, options.command, experiment.name());
   std::unique_ptr<Results> results;  // rank 0's
   collectively(world, [&] {
     if (root) results = std::make_unique<Results>(experiment, options, std::move(run));
@@ -148,7 +147,6 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
   std::vector<std::string> ids;
   for (const Case& c : cases) ids.push_back(c.id(experiment.naming_factors()));
   Progress progress(root && !options.run.quiet, static_cast<int>(cases.size()), stderr);
-  RunContext context{world, device, progress};
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
@@ -160,9 +158,8 @@ ExitCode run_sweep(Experiment& experiment, World& world, Device& device, const O
     }
     progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
     try {
-      CaseRecord record = experiment.run(cases[i], context);
+      CaseRecord record = experiment.run(cases[i], progress);
       record.id = ids[i];
-      device.trim();
       if (record.status == Status::mismatch) worst = ExitCode::mismatch;
       if (root) progress.end_case(headline(record));
       collectively(world, [&] {

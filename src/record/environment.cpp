@@ -112,7 +112,7 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
-RunInfo describe_run(World& world, const Device& device, std::string command,
+RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                      std::string experiment) {
   RunInfo run{std::move(command), std::move(experiment), {}, {}};
   run.environment = {
@@ -121,9 +121,10 @@ RunInfo describe_run(World& world, const Device& device, std::string command,
       {"kernel", kernel()},     {"os", value_in("/etc/os-release", "PRETTY_NAME", '=')},
       {"cpu", cpu_model()},
   };
+  for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 
-  const RankInfo mine{world.rank(), world.host(), cpu_model(), world.local_rank(), device.info()};
+  const RankInfo mine{world.rank(), world.host(), cpu_model(), world.local_rank(), device};
   for (const std::string& text : world.gather(encoded(mine))) run.ranks.push_back(decoded(text));
   return run;
 }

@@ -32,8 +32,9 @@ struct RunInfo {
 [[nodiscard]] std::string utc_now();
 
 // Collective: what to record of this run; `ranks` is filled on rank 0 only. Of the process's
-// variables only NCCL_*, OMPI_MCA_*, CUDA_VISIBLE_DEVICES and SLURM_JOB_* are kept.
-[[nodiscard]] RunInfo describe_run(World& world, const Device& device, std::string command,
+// variables only NCCL_*, OMPI_MCA_*, CUDA_VISIBLE_DEVICES and SLURM_JOB_* are kept. device: of this
+// rank.
+[[nodiscard]] RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                                    std::string experiment);
 
 }  // namespace paceline

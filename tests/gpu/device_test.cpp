@@ -103,7 +103,7 @@ TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
   const Array x = device->allocate({1024}, Dtype::f32, kind);
   ops->fill(x, 1);
   device->freeze();
-  const std::unique_ptr<Graph> graph = device->capture([&] {
+  const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
     ops->scale(x, 3);
     ops->add(x, x, x);
   });

@@ -72,7 +72,7 @@ TEST_P(CudaStepTest, CapturedWholeItEqualsTheEagerStep) {
   const std::vector<float> eager = weights();
   reset();
   device->freeze();
-  const std::unique_ptr<Graph> graph = device->capture([&] { step(); });
+  const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] { step(); });
   for (int i = 0; i < 3; ++i) graph->launch();
   device->synchronize();
   EXPECT_EQ(weights(), eager);

@@ -1,5 +1,6 @@
-// The host communicator under mpirun: every collective x element type x reduction x size x in place
-// or not x root, on communicators of the first 1 ... n ranks, against values computed in double.
+// A communicator under mpirun: every collective x element type x reduction x size x in place or not
+// x root, on communicators of the first 1 ... n ranks, against values computed in double.
+//   communicator_test mpi|nccl [GoogleTest's options]
 // Every rank runs the same tests; rank 0 reports all, the others what failed.
 
 #include "core/communicator.h"
@@ -13,13 +14,15 @@
 #include <iostream>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
-#include "cpu/cpu_device.h"
+#include "devices.h"
 #include "mpi/host_communicator.h"
 #include "mpi/mpi_world.h"
+#include "mpi/nccl_communicator.h"
 #include "tests/ranks/collective_values.h"
 #include "tests/ranks/guarded_buffer.h"
 
@@ -32,10 +35,8 @@ constexpr std::array all_ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, Re
 constexpr std::array<std::int64_t, 4> sizes = {0, 1, 3, 1025};
 constexpr std::int64_t large = (1 << 20) + 1;
 
-void wait_for(const EventPtr& event) {
-  event->synchronize();
-  shared.device->communication_stream().synchronize();  // rethrows
-}
+// Until all collectives so far are done; rethrows.
+void wait() { shared.all->stream().synchronize(); }
 
 // Whether the event has been reached, without waiting: only then it has a time.
 bool reached(const EventPtr& event) {
@@ -99,7 +100,8 @@ void Case::all_reduce(ReduceOp op) const {
   const Buffer other(dtype, k);
   const Tensor recv = in_place ? send : other;
   fill(send, mine(op));
-  wait_for(c.all_reduce(recv, send, op));
+  c.all_reduce(recv, send, op);
+  wait();
   expect("all_reduce", recv, result(op));
   if (!in_place) expect("all_reduce's input", send, mine(op));
 }
@@ -109,7 +111,8 @@ void Case::reduce_scatter(ReduceOp op) const {
   const Buffer other(dtype, k);
   const Tensor recv = in_place ? send.part(rank, k) : other;
   fill(send, mine(op));
-  wait_for(c.reduce_scatter(recv, send, op));
+  c.reduce_scatter(recv, send, op);
+  wait();
   expect("reduce_scatter", recv, result(op, rank * k));
   if (!in_place) expect("reduce_scatter's input", send, mine(op));
 }
@@ -121,7 +124,8 @@ void Case::reduce(ReduceOp op, int root) const {
   fill(send, mine(op));
   // In every other element type the ranks without a result pass none.
   const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
-  wait_for(c.reduce(none ? Tensor{} : recv, send, op, root));
+  c.reduce(none ? Tensor{} : recv, send, op, root);
+  wait();
   if (rank == root) expect("reduce", recv, result(op));
   if (!in_place || rank != root) expect("reduce's input", send, mine(op));
   if (!in_place && rank != root) other.expect_untouched();
@@ -132,7 +136,8 @@ void Case::all_gather() const {
   const Buffer other(dtype, k);
   const Tensor send = in_place ? recv.part(rank, k) : other;
   fill(send, moved_by(rank));
-  wait_for(c.all_gather(recv, send));
+  c.all_gather(recv, send);
+  wait();
   for (int from = 0; from < n; ++from) expect("all_gather", recv.part(from, k), moved_by(from));
   if (!in_place) expect("all_gather's input", send, moved_by(rank));
 }
@@ -140,7 +145,8 @@ void Case::all_gather() const {
 void Case::broadcast(int root) const {
   const Buffer data(dtype, k);
   if (rank == root) fill(data, moved_by(root));
-  wait_for(c.broadcast(data, root));
+  c.broadcast(data, root);
+  wait();
   expect("broadcast", data, moved_by(root));
 }
 
@@ -149,7 +155,8 @@ void Case::all_to_all() const {
   const Buffer other(dtype, n * k);
   const Buffer& recv = in_place ? send : other;
   fill(send, moved_by(rank));
-  wait_for(c.all_to_all(recv, send));
+  c.all_to_all(recv, send);
+  wait();
   for (int from = 0; from < n; ++from) {
     expect("all_to_all", recv.part(from, k), moved_by(from, rank * k));
   }
@@ -162,12 +169,13 @@ void Case::send_recv(int distance) const {
   const Tensor recv = in_place ? send : other;
   const int source = (rank + n - distance) % n;
   fill(send, moved_by(rank));
-  wait_for(c.send_recv(recv, source, send, (rank + distance) % n));
+  c.send_recv(recv, source, send, (rank + distance) % n);
+  wait();
   expect("send_recv", recv, moved_by(source));
   if (!in_place) expect("send_recv's input", send, moved_by(rank));
 }
 
-class HostCommunicator : public ::testing::Test {
+class Collectives : public ::testing::Test {
  protected:
   void SetUp() override { shared.failures = 0; }
 
@@ -177,13 +185,19 @@ class HostCommunicator : public ::testing::Test {
   const int rank = all.rank();
 };
 
-TEST_F(HostCommunicator, knows_its_ranks) {
-  EXPECT_EQ(all.backend(), "mpi");
+class ThroughMpi : public Collectives {
+ protected:
+  void SetUp() override {
+    if (all.backend() != "mpi") GTEST_SKIP() << "of mpi alone";
+  }
+};
+
+TEST_F(Collectives, knows_its_ranks) {
   EXPECT_EQ(rank, world.rank());
   EXPECT_EQ(n, world.size());
 }
 
-TEST_F(HostCommunicator, computes_every_collective_among_the_first_ranks) {
+TEST_F(Collectives, computes_every_collective_among_the_first_ranks) {
   for (int k = 1; k <= n; ++k) {
     const std::unique_ptr<Communicator> part = all.first_ranks(k);
     ASSERT_EQ(part != nullptr, rank < k);
@@ -202,7 +216,7 @@ TEST_F(HostCommunicator, computes_every_collective_among_the_first_ranks) {
   }
 }
 
-TEST_F(HostCommunicator, computes_large_collectives_among_all_ranks) {
+TEST_F(Collectives, computes_large_collectives_among_all_ranks) {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     for (const bool in_place : {false, true}) {
       const Case x{all, dtype, large, in_place};
@@ -213,7 +227,7 @@ TEST_F(HostCommunicator, computes_large_collectives_among_all_ranks) {
 }
 
 // One rank's value and another's, with zeros from the rest: a single rounding, whatever the order.
-TEST_F(HostCommunicator, rounds_half_types_to_nearest_even) {
+TEST_F(Collectives, rounds_half_types_to_nearest_even) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
     SCOPED_TRACE(name_of(dtype));
     const double spaced_by_2 = dtype == Dtype::bf16 ? 256 : 2048;
@@ -233,102 +247,118 @@ TEST_F(HostCommunicator, rounds_half_types_to_nearest_even) {
     const Buffer y(dtype, 1025);
     fill(x, [&](std::int64_t i) { return rank == 0 ? sum(i).a : rank == 1 ? sum(i).b : 0; });
     if (n == 1) continue;
-    wait_for(all.all_reduce(y, x, ReduceOp::sum));
+    all.all_reduce(y, x, ReduceOp::sum);
+    wait();
     expect("all_reduce", y, [&](std::int64_t i) { return sum(i).rounded; });
   }
 }
 
-TEST_F(HostCommunicator, divides_by_the_number_of_ranks) {
+TEST_F(Collectives, divides_by_the_number_of_ranks) {
   for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16}) {
     SCOPED_TRACE(name_of(dtype));
     const Buffer x(dtype, 3);
     const Buffer want(dtype, 3);
     fill(x, [&](std::int64_t i) { return rank == n - 1 ? static_cast<double>(1 + i) : 0; });
     fill(want, [&](std::int64_t i) { return static_cast<double>(1 + i) / n; });
-    wait_for(all.all_reduce(x, x, ReduceOp::avg));
+    all.all_reduce(x, x, ReduceOp::avg);
+    wait();
     const std::vector<double> rounded = values_of(want);
     expect("avg", x, [&](std::int64_t i) { return rounded.at(static_cast<std::size_t>(i)); });
   }
 }
 
-TEST_F(HostCommunicator, returns_before_the_others_come) {
+TEST_F(Collectives, returns_before_the_others_come) {
   const Buffer x(Dtype::f32, 1025);
   fill(x, [&](std::int64_t) { return rank; });
   EventPtr done;
   if (rank == 0) {
-    done = all.all_reduce(x, x, ReduceOp::sum);
+    all.all_reduce(x, x, ReduceOp::sum);
+    done = all.stream().record();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_EQ(reached(done), n == 1);
   }
   world.barrier();  // the others join only now
-  if (rank != 0) done = all.all_reduce(x, x, ReduceOp::sum);
-  wait_for(done);
+  if (rank != 0) {
+    all.all_reduce(x, x, ReduceOp::sum);
+    done = all.stream().record();
+  }
+  done->synchronize();
+  wait();
   EXPECT_TRUE(reached(done));
   expect("all_reduce", x, [&](std::int64_t) { return n * (n - 1) / 2; });
 }
 
-TEST_F(HostCommunicator, works_in_the_order_of_calls) {
+TEST_F(Collectives, works_in_the_order_of_calls) {
   const Buffer x(Dtype::f64, 3);
   const Buffer y(Dtype::f64, 3);
   const Buffer wide(Dtype::f64, 3 * n);
   fill(x, [&](std::int64_t) { return rank + 1; });
-  Stream& stream = shared.device->communication_stream();
+  Stream& stream = all.stream();
   std::vector<EventPtr> events;
-  events.push_back(all.broadcast(x, n - 1));              // n
-  events.push_back(all.all_reduce(y, x, ReduceOp::sum));  // n n
-  stream.enqueue([&] { fill(x, [](std::int64_t) { return 1; }); });
-  events.push_back(all.all_reduce(y, y, ReduceOp::avg));  // n n
-  events.push_back(all.all_reduce(x, x, ReduceOp::sum));  // n
-  events.push_back(all.all_gather(wide, y));              // n n
-  wait_for(events.back());
-  expect("all_reduce", x, [&](std::int64_t) { return n; });
+  all.broadcast(x, n - 1);  // n
+  events.push_back(stream.record());
+  all.all_reduce(y, x, ReduceOp::sum);  // n n
+  events.push_back(stream.record());
+  all.all_reduce(y, y, ReduceOp::avg);  // n n
+  events.push_back(stream.record());
+  all.all_reduce(x, x, ReduceOp::sum);  // n n
+  events.push_back(stream.record());
+  all.all_gather(wide, y);  // n n
+  events.push_back(stream.record());
+  wait();
+  expect("all_reduce", x, [&](std::int64_t) { return n * n; });
   expect("all_gather", wide, [&](std::int64_t) { return n * n; });
   for (std::size_t i = 1; i < events.size(); ++i) {
     EXPECT_GE(events[i]->seconds_since(*events[i - 1]), 0);
   }
 }
 
-TEST_F(HostCommunicator, refuses_what_does_not_fit) {
+TEST_F(Collectives, refuses_what_does_not_fit) {
   const Buffer k(Dtype::f32, 4);
   const Buffer more(Dtype::f32, 4 * n + 1);
   const Buffer half(Dtype::f16, 4);
   const Tensor x = k;
   const Tensor wide = more;
   const auto sum = ReduceOp::sum;
-  EXPECT_THROW((void)all.all_reduce(half, x, sum), InternalError);
-  EXPECT_THROW((void)all.all_reduce(wide, x, sum), InternalError);
-  EXPECT_THROW((void)all.reduce(wide, x, sum, 0), InternalError);
-  EXPECT_THROW((void)all.reduce(x, x, sum, n), InternalError);
-  EXPECT_THROW((void)all.reduce_scatter(x, wide, sum), InternalError);
-  EXPECT_THROW((void)all.all_gather(wide, x), InternalError);
-  EXPECT_THROW((void)all.broadcast(x, -1), InternalError);
-  EXPECT_THROW((void)all.send_recv(wide, 0, x, 0), InternalError);
-  EXPECT_THROW((void)all.send_recv(x, n, x, 0), InternalError);
+  EXPECT_THROW(all.all_reduce(half, x, sum), InternalError);
+  EXPECT_THROW(all.all_reduce(wide, x, sum), InternalError);
+  EXPECT_THROW(all.reduce(wide, x, sum, 0), InternalError);
+  EXPECT_THROW(all.reduce(x, x, sum, n), InternalError);
+  EXPECT_THROW(all.reduce_scatter(x, wide, sum), InternalError);
+  EXPECT_THROW(all.all_gather(wide, x), InternalError);
+  EXPECT_THROW(all.broadcast(x, -1), InternalError);
+  EXPECT_THROW(all.send_recv(wide, 0, x, 0), InternalError);
+  EXPECT_THROW(all.send_recv(x, n, x, 0), InternalError);
   // Overlapping, and not as in place.
   const Tensor inside = wide.slice(1, {4});
-  EXPECT_THROW((void)all.all_reduce(inside, wide.slice(0, {4}), sum), InternalError);
-  EXPECT_THROW((void)all.all_gather(wide.slice(0, {4 * n}), wide.slice(4 * rank + 1, {4})),
+  EXPECT_THROW(all.all_reduce(inside, wide.slice(0, {4}), sum), InternalError);
+  EXPECT_THROW(all.all_gather(wide.slice(0, {4 * n}), wide.slice(4 * rank + 1, {4})),
                InternalError);
-  EXPECT_THROW((void)all.all_to_all(wide, x), InternalError);
-  const Tensor huge{.data = x.data, .shape = {std::int64_t{1} << 31U}, .dtype = Dtype::f32};
-  EXPECT_THROW((void)all.all_reduce(huge, huge, sum), UsageError);
-  EXPECT_THROW((void)all.broadcast(huge, 0), UsageError);
+  EXPECT_THROW(all.all_to_all(wide, x), InternalError);
   // Nothing of that was enqueued: it would fail, or meet the others' next call.
-  shared.device->communication_stream().synchronize();
+  wait();
   Case{all, Dtype::f32, 3, false}.reductions(sum);
 }
 
+TEST_F(ThroughMpi, refuses_more_elements_than_an_int_counts) {
+  const Buffer x(Dtype::f32, 4);
+  const Tensor huge{
+      .data = x.part(0, 4).data, .shape = {std::int64_t{1} << 31U}, .dtype = Dtype::f32};
+  EXPECT_THROW(all.all_reduce(huge, huge, ReduceOp::sum), UsageError);
+  EXPECT_THROW(all.broadcast(huge, 0), UsageError);
+}
+
 // The last rank sends more than rank 0 takes.
-TEST_F(HostCommunicator, hands_on_what_mpi_reports) {
+TEST_F(ThroughMpi, hands_on_what_mpi_reports) {
   const Buffer x(Dtype::f32, 100);
   const Buffer y(Dtype::f32, 100);
-  Stream& stream = shared.device->communication_stream();
+  Stream& stream = all.stream();
   const bool too_short = n > 1 && rank == 0;
   const std::int64_t k = n > 1 && rank == n - 1 ? 100 : 50;
   const auto part = [&](const Buffer& b) { return b.part(0, k); };
   fill(x, [](std::int64_t) { return 1; });
-  const EventPtr done = all.send_recv(part(y), (rank + n - 1) % n, part(x), (rank + 1) % n);
-  done->synchronize();
+  all.send_recv(part(y), (rank + n - 1) % n, part(x), (rank + 1) % n);
+  stream.record()->synchronize();
   try {
     stream.synchronize();
     EXPECT_FALSE(too_short);
@@ -339,14 +369,15 @@ TEST_F(HostCommunicator, hands_on_what_mpi_reports) {
   Case{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
 }
 
-TEST_F(HostCommunicator, ends_only_after_its_work) {
+TEST_F(Collectives, ends_only_after_its_work) {
   const Buffer x(Dtype::f32, 1025);
   fill(x, [](std::int64_t) { return 1; });
   EventPtr done;
   {
-    const std::unique_ptr<Communicator> other = make_host_communicator(world, *shared.device);
+    const std::unique_ptr<Communicator> other = shared.make_communicator();
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    done = other->all_reduce(x, x, ReduceOp::sum);
+    other->all_reduce(x, x, ReduceOp::sum);
+    done = other->stream().record();
   }
   EXPECT_TRUE(reached(done));
   expect("all_reduce", x, [&](std::int64_t) { return n; });
@@ -359,15 +390,24 @@ class FailurePrinter final : public ::testing::EmptyTestEventListener {
   }
 };
 
-int run_tests(World& world) {
+int run_tests(World& world, std::string_view backend) {
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (world.rank() != 0) {
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new FailurePrinter);
   }
-  CpuDevice device(std::size_t{1} << 31U, 1);
-  const std::unique_ptr<Communicator> all = make_host_communicator(world, device);
-  shared = {.world = &world, .device = &device, .all = all.get()};
+  const bool host = backend == "mpi";
+  const RunOptions run{
+      .device = host ? "cpu" : "cuda", .threads = 1, .memory_limit = std::size_t{1} << 31U};
+  const std::vector<Backend> backends = make_backends(run, world);
+  const Backend& used = backends[host ? 0 : 1];
+  shared = {.world = &world,
+            .device = used.device.get(),
+            .all = used.communicator.get(),
+            .make_communicator = [&] {
+              return host ? make_host_communicator(world, *used.device)
+                          : make_nccl_communicator(world, *used.device);
+            }};
   return static_cast<int>(world.max(RUN_ALL_TESTS()));
 }
 
@@ -381,7 +421,7 @@ int main(int argc, char** argv) {
   // A rank that leaves a test early would keep the others waiting.
   GTEST_FLAG_SET(catch_exceptions, false);
   try {
-    return run_tests(*world);
+    return run_tests(*world, argc > 1 ? argv[1] : "mpi");
   } catch (const std::exception& error) {
     std::cout << "rank " << world->rank() << ": " << error.what() << std::endl;
     world->abort(ExitCode::internal);

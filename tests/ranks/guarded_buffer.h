@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +22,8 @@ struct Shared {
   World* world = nullptr;
   Device* device = nullptr;
   Communicator* all = nullptr;
-  int failures = 0;  // of the running test
+  std::function<std::unique_ptr<Communicator>()> make_communicator;  // another; collective
+  int failures = 0;                                                  // of the running test
 };
 inline Shared shared;
 
@@ -33,12 +34,27 @@ inline void fail(const std::string& text) {
 
 using Formula = std::function<double(std::int64_t i)>;
 
+// The tensor's bytes on the host, and that memory as a tensor.
+struct HostCopy {
+  explicit HostCopy(const Tensor& x)
+      : bytes(x.bytes()), tensor{.data = bytes.data(), .shape = x.shape, .dtype = x.dtype} {}
+  std::vector<unsigned char> bytes;
+  Tensor tensor;
+};
+
+inline HostCopy copy_of(const Tensor& x) {
+  HostCopy host(x);
+  shared.device->to_host(host.bytes.data(), x);
+  return host;
+}
+
 inline std::vector<double> values_of(const Tensor& x) {
+  const HostCopy host = copy_of(x);
   std::vector<double> values(static_cast<std::size_t>(x.numel()));
   if (x.dtype == Dtype::i32) {
-    std::copy_n(x.as<std::int32_t>(), x.numel(), values.begin());
+    std::copy_n(host.tensor.as<std::int32_t>(), x.numel(), values.begin());
   } else {
-    load(values.data(), x, 0, x.numel());
+    load(values.data(), host.tensor, 0, x.numel());
   }
   return values;
 }
@@ -47,12 +63,14 @@ inline void fill(const Tensor& x, const Formula& formula) {
   std::vector<double> values(static_cast<std::size_t>(x.numel()));
   std::int64_t i = 0;
   for (double& v : values) v = formula(i++);
+  HostCopy host(x);
   if (x.dtype == Dtype::i32) {
-    std::transform(values.begin(), values.end(), x.as<std::int32_t>(),
+    std::transform(values.begin(), values.end(), host.tensor.as<std::int32_t>(),
                    [](double v) { return static_cast<std::int32_t>(v); });
   } else {
-    store(x, 0, values.data(), x.numel());
+    store(host.tensor, 0, values.data(), x.numel());
   }
+  shared.device->to_device(x, host.bytes.data());
 }
 
 inline void expect(const std::string& what, const Tensor& x, const Formula& want) {
@@ -72,7 +90,8 @@ class Buffer {
   Buffer(Dtype dtype, std::int64_t n)
       : all_(shared.device->allocate({n + 2 * guard}, dtype, MemoryKind::workspace)),
         inner_(all_.tensor().slice(guard, {n})) {
-    std::memset(all_.tensor().data, poison, all_.tensor().bytes());
+    const std::vector<unsigned char> bytes(all_.tensor().bytes(), poison);
+    shared.device->to_device(all_, bytes.data());
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -91,9 +110,9 @@ class Buffer {
   static constexpr unsigned char poison = 0xa5;
 
   static void expect_poison(const Tensor& x, const std::string& where) {
-    const auto* bytes = static_cast<const unsigned char*>(x.data);
+    const HostCopy host = copy_of(x);
     const auto is_poison = [](unsigned char b) { return b == poison; };
-    if (!std::all_of(bytes, bytes + x.bytes(), is_poison)) fail("written " + where);
+    if (!std::all_of(host.bytes.begin(), host.bytes.end(), is_poison)) fail("written " + where);
   }
 
   Array all_;

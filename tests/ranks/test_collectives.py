@@ -4,9 +4,21 @@ import h5py
 import numpy as np
 import pytest
 
+from conftest import gpu_count
 from result_files import summary
 
-RUN = ("collectives", "--device", "cpu", "--quiet", "--output", "out.h5", "--warmup", 1)
+RUN = (
+    "collectives",
+    "--device",
+    "cpu",
+    "--threads",
+    1,
+    "--quiet",
+    "--output",
+    "out.h5",
+    "--warmup",
+    1,
+)
 OPS = "all_reduce,reduce_scatter,all_gather,broadcast,reduce,all_to_all,send_recv"
 EVERY = ("--op", OPS, "--redop", "sum,prod,min,max,avg", "--in-place", "no,yes")
 
@@ -86,10 +98,48 @@ def test_a_preset_s_missing_parts_are_skipped_rows(paceline, tmp_path):
     assert "this launch has 2" in reasons[6]
 
 
-def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline):
+def test_gpu_memory_is_not_the_cpu_s(paceline):
     done = paceline(*RUN, "--backend", "nccl", "--bytes", "1KB")
+    assert done.code == 2
+    assert "--backend" in done.message
+    assert "--device cpu" in done.message
+
+
+@pytest.mark.skipif(gpu_count() > 0, reason="of machines without a GPU")
+def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline):
+    done = paceline("collectives", "--backend", "nccl", "--bytes", "1KB")
     assert done.code == 3
     assert "--backend" in done.message
+    assert "rank 0 sees no CUDA GPU" in done.message
+
+
+def test_graphs_are_nccl_s(paceline):
+    done = paceline(*RUN, "--cadence", "graph", "--bytes", "1KB")
+    assert done.code == 2
+    assert "--cadence" in done.message
+
+
+@pytest.mark.skipif(gpu_count() < 2, reason="fewer than two GPUs here")
+def test_both_backends_in_one_launch(paceline, tmp_path):
+    """Three ranks on two GPUs or more: NCCL has those with a GPU of their own."""
+    ranks = gpu_count() + 1
+    done = paceline(
+        *("collectives", "--quiet", "--output", "out.h5", "--warmup", 1, "--steps", 2),
+        *("--op", OPS, "--redop", "sum,avg", "--in-place", "no,yes", "--bytes", "24,100008"),
+        *("--dtype", "bfloat16", "--ranks", f"2,{ranks}", "--cadence", "barrier,graph"),
+        *("--cache", "warm,cold"),
+        ranks=ranks,
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    keys = list(zip(table["backend"], table["ranks"], table["status"], strict=True))
+    assert set(keys) == {("mpi", 2, "ok"), ("mpi", ranks, "ok"), ("nccl", 2, "ok")} | {
+        ("nccl", ranks, "skipped")
+    }
+    assert set(table["wrong_elements"]) <= {0}
+    assert "would share" in table["reason"][keys.index(("nccl", ranks, "skipped"))]
+    graphs = [b for b, c in zip(table["backend"], table["cadence"], strict=True) if c == "graph"]
+    assert set(graphs) == {"nccl"}
 
 
 def test_what_does_not_fit_is_a_row_on_every_rank(paceline, tmp_path):

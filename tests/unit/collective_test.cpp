@@ -144,37 +144,37 @@ class WrongCommunicator final : public Communicator {
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
     return std::make_unique<WrongCommunicator>(device_);
   }
-  EventPtr all_reduce(Tensor recv, Tensor send, ReduceOp /*op*/) override {
+  [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
+  void all_reduce(Tensor recv, Tensor send, ReduceOp /*op*/) override {
     std::memcpy(recv.data, send.data, recv.bytes());
     recv.as<float>()[3] += 5;
-    return device_.communication_stream().record();
   }
-  EventPtr reduce_scatter(Tensor, Tensor, ReduceOp) override { return none(); }
-  EventPtr all_gather(Tensor, Tensor) override { return none(); }
-  EventPtr broadcast(Tensor, int) override { return none(); }
-  EventPtr reduce(Tensor, Tensor, ReduceOp, int) override { return none(); }
-  EventPtr all_to_all(Tensor, Tensor) override { return none(); }
-  EventPtr send_recv(Tensor, int, Tensor, int) override { return none(); }
+  void reduce_scatter(Tensor, Tensor, ReduceOp) override {}
+  void all_gather(Tensor, Tensor) override {}
+  void broadcast(Tensor, int) override {}
+  void reduce(Tensor, Tensor, ReduceOp, int) override {}
+  void all_to_all(Tensor, Tensor) override {}
+  void send_recv(Tensor, int, Tensor, int) override {}
 
  private:
-  EventPtr none() { return device_.communication_stream().record(); }
   Device& device_;
 };
 
 TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
-  CpuDevice device(std::size_t{1} << 26, 1);
-  WrongCommunicator communicator(device);
   Options options;
   options.collectives.bytes = {4000};
   options.run.sampler = {.warmup = 0, .steps = 2};
   ThreadWorld::run(1, [&](World& world) {
-    CollectivesExperiment experiment(
-        options, world, {{.name = "mpi", .device = &device, .communicator = &communicator}});
+    std::vector<Backend> backends(1);
+    backends[0].name = "mpi";
+    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
+    backends[0].communicator = std::make_unique<WrongCommunicator>(*backends[0].device);
+    backends[0].ranks = 1;
+    CollectivesExperiment experiment(options, world, std::move(backends));
     const std::vector<Case> cases = experiment.cases();
     ASSERT_EQ(cases.size(), 1U);
     Progress progress(false, 1, stderr);
-    RunContext context{world, device, progress};
-    const CaseRecord record = experiment.run(cases.front(), context);
+    const CaseRecord record = experiment.run(cases.front(), progress);
     EXPECT_EQ(record.status, Status::mismatch);
     EXPECT_EQ(record.reason, "2 elements are wrong, the largest error is 5");
     EXPECT_EQ(record.samples.back().measured.front().size(), 2U);  // the times are kept

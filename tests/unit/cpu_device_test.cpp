@@ -260,7 +260,7 @@ TEST(CpuStreams, the_device_finishes_queued_work_when_it_goes) {
 TEST(CpuDevice, a_graph_runs_its_work_at_every_launch) {
   CpuDevice device(megabyte, 1);
   int runs = 0;
-  const std::unique_ptr<Graph> graph = device.capture([&] { ++runs; });
+  const std::unique_ptr<Graph> graph = device.capture(device.compute_stream(), [&] { ++runs; });
   EXPECT_EQ(runs, 0);
   graph->launch();
   graph->launch();

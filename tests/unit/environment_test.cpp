@@ -17,7 +17,7 @@ std::map<std::string, std::string> environment() {
   std::map<std::string, std::string> result;
   ThreadWorld::run(1, [&](World& world) {
     const CpuDevice device(1 << 20, 1);
-    const RunInfo run = describe_run(world, device, "", "");
+    const RunInfo run = describe_run(world, device.info(), "", "");
     result = {run.environment.begin(), run.environment.end()};
   });
   return result;
@@ -58,7 +58,7 @@ TEST(Environment, KeepsOnlyVariablesOfTheList) {
 TEST(Environment, RanksAreGatheredOnRankZero) {
   ThreadWorld::run(3, [](World& world) {
     const CpuDevice device(1'000'000, world.rank() + 1);
-    const RunInfo run = describe_run(world, device, "paceline model", "model");
+    const RunInfo run = describe_run(world, device.info(), "paceline model", "model");
     EXPECT_EQ(run.command, "paceline model");
     EXPECT_EQ(run.experiment, "model");
     if (world.rank() != 0) {

@@ -69,6 +69,8 @@ class ThreadWorld final : public World {
    public:
     void begin(std::string_view /*what*/) override {}
     void end() override {}
+    void guard(Guarded& /*guarded*/) override {}
+    void release(Guarded& /*guarded*/) override {}
   };
 
   struct Shared {

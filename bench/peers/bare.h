@@ -1,0 +1,37 @@
+#pragma once
+// What the bare programs share: samples, the maximum over ranks of each, one JSON line.
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+#include "measure/statistics.h"
+
+namespace paceline::bare {
+
+// sample() -> this rank's seconds of one repetition. Collective.
+template <class Sample>
+void measure(const char* software, std::size_t bytes, int steps, Sample sample) {
+  constexpr int warmup = 5;
+  for (int i = 0; i < warmup; ++i) (void)sample();
+  std::vector<double> seconds;
+  for (int i = 0; i < steps; ++i) seconds.push_back(sample());
+  MPI_Allreduce(MPI_IN_PLACE, seconds.data(), steps, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (rank != 0) return;
+  const Summary s = summarize(seconds);
+  fmt::print(
+      "{{\"software\": \"{}\", \"variant\": \"bare\", \"op\": \"all_reduce\", \"ranks\": {}, "
+      "\"bytes\": {}, \"steps\": {}, \"time_median_s\": {}, \"time_ci_low_s\": {}, "
+      "\"time_ci_high_s\": {}}}\n",
+      software, ranks, bytes, steps, s.median, s.ci_low, s.ci_high);
+  std::fflush(stdout);
+}
+
+}  // namespace paceline::bare

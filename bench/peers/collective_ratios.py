@@ -1,0 +1,96 @@
+"""all_reduce of paceline and of its peers on this machine, side by side.
+
+    python3 bench/peers/collective_ratios.py --backend nccl --ranks 2
+    python3 bench/peers/collective_ratios.py --backend mpi --ranks 4 --bytes 100000000
+
+paceline and the bare library call (`make bench-peers` builds it) take turns; a figure is the median
+of the turns' medians, its interval spans theirs. With mpi, PyTorch's gloo stands beside them; with
+nccl, 20 calls in a CUDA graph (--cadence graph).
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+GLOO = Path(__file__).with_name("gloo_all_reduce.py")
+SIZES = {"mpi": [100_000_000], "nccl": [1024, 1_000_000, 100_000_000, 1_000_000_000]}
+Row = dict[str, object]
+
+
+def rows_of(ranks: int, command: list[str]) -> list[Row]:
+    """The JSON lines that a program prints under mpirun; what it says on stderr passes through."""
+    command = ["mpirun", "--oversubscribe", "-np", str(ranks), *command]
+    print("$ " + " ".join(command), file=sys.stderr, flush=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def paceline(options: argparse.Namespace, cadences: str) -> list[Row]:
+    sizes = ",".join(f"{n}B" for n in options.bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["--backend", options.backend, "--bytes", sizes, "--cadence", cadences]
+        arguments += ["--steps", str(options.steps), "--quiet", "--json"]
+        program = [options.paceline, "collectives", "--output", f"{folder}/c.h5"]
+        rows = rows_of(options.ranks, [*program, *arguments])
+    return [{"software": "paceline", "variant": row["cadence"], **row} for row in rows]
+
+
+def peers(options: argparse.Namespace) -> list[Row]:
+    arguments = [str(options.steps), *map(str, options.bytes)]
+    return rows_of(options.ranks, [f"build/bare_{options.backend}", *arguments])
+
+
+def gloo(options: argparse.Namespace) -> list[Row]:
+    arguments = [str(options.steps), *map(str, options.bytes)]
+    return rows_of(options.ranks, [sys.executable, str(GLOO), *arguments])
+
+
+class Figure:
+    """One variant at one size over all turns, in microseconds."""
+
+    def __init__(self, rows: list[Row], variant: str, size: int) -> None:
+        turns = [row for row in rows if row["variant"] == variant and row["bytes"] == size]
+        self.median = 1e6 * statistics.median(row["time_median_s"] for row in turns)
+        self.low = 1e6 * min(row.get("time_ci_low_s", 0) for row in turns)
+        self.high = 1e6 * max(row.get("time_ci_high_s", 0) for row in turns)
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g}" + (f" ({self.low:.4g}..{self.high:.4g})" if self.high else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", choices=["mpi", "nccl"], required=True)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--bytes", type=int, nargs="+")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
+    parser.add_argument("--output", type=Path, help="every row as a JSON line")
+    options = parser.parse_args()
+    options.bytes = options.bytes or SIZES[options.backend]
+
+    on_gpu = options.backend == "nccl"
+    ours, other = ("back-to-back", "graph") if on_gpu else ("barrier", "gloo")
+    rows = [] if on_gpu else gloo(options)
+    for _ in range(options.turns):
+        rows += peers(options)
+        rows += paceline(options, f"{ours},graph" if on_gpu else ours)
+    if options.output:
+        options.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    print(f"all_reduce, float32, {options.ranks} ranks, us (interval of {options.turns} turns)")
+    print(f"| bytes | paceline, {ours} | bare | ratio | {other} | {ours} / {other} |")
+    print("|---|---|---|---|---|---|")
+    for size in options.bytes:
+        mine, bare, beside = (Figure(rows, name, size) for name in (ours, "bare", other))
+        ratios = [f"{mine.median / x.median:.3f}" for x in (bare, beside)]
+        print(f"| {size} | {mine} | {bare} | {ratios[0]} | {beside} | {ratios[1]} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+#pragma once
+// What every communicator checks of a call before it enqueues anything.
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace paceline {
+
+// Which tensors of a collective hold a part for every rank.
+struct CollectiveForm {
+  std::string_view name;
+  bool wide_recv = false;
+  bool wide_send = false;
+};
+inline constexpr CollectiveForm all_reduce_form = {.name = "all_reduce"};
+inline constexpr CollectiveForm reduce_scatter_form = {.name = "reduce_scatter", .wide_send = true};
+inline constexpr CollectiveForm all_gather_form = {.name = "all_gather", .wide_recv = true};
+inline constexpr CollectiveForm all_to_all_form = {
+    .name = "all_to_all", .wide_recv = true, .wide_send = true};
+inline constexpr CollectiveForm broadcast_form = {.name = "broadcast"};
+inline constexpr CollectiveForm reduce_form = {.name = "reduce"};
+inline constexpr CollectiveForm send_recv_form = {.name = "send_recv"};
+
+struct CollectivePlan {
+  std::int64_t count = 0;  // elements per part
+  bool in_place = false;
+};
+
+// Throws InternalError for tensors that do not fit `ranks` ranks or overlap other than in place.
+[[nodiscard]] CollectivePlan plan_collective(const CollectiveForm& form, int rank, int ranks,
+                                             const Tensor& recv, const Tensor& send);
+
+// Throws InternalError when there is no such rank.
+void check_rank(const CollectiveForm& form, int rank, int ranks);
+
+}  // namespace paceline

@@ -1,0 +1,220 @@
+#include "mpi/nccl_communicator.h"
+
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "cuda/check.h"
+#include "cuda/cuda_device.h"
+#include "mpi/collective_plan.h"
+
+namespace paceline {
+
+namespace {
+
+void throw_unless_nccl_success(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess) return;
+  throw Error(ExitCode::collective,
+              fmt::format("{} failed: {} ({}); NCCL_DEBUG=WARN says more", call,
+                          ncclGetErrorString(result), ncclGetLastError(nullptr)));
+}
+
+#define NCCL_CHECK(call) throw_unless_nccl_success((call), #call)
+
+ncclDataType_t nccl_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return ncclFloat64;
+    case Dtype::f32: return ncclFloat32;
+    case Dtype::bf16: return ncclBfloat16;
+    case Dtype::f16: return ncclFloat16;
+    case Dtype::i32: return ncclInt32;
+  }
+  throw InternalError("a dtype that NCCL does not know");
+}
+
+ncclRedOp_t nccl_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return ncclSum;
+    case ReduceOp::prod: return ncclProd;
+    case ReduceOp::min: return ncclMin;
+    case ReduceOp::max: return ncclMax;
+    case ReduceOp::avg: return ncclAvg;
+  }
+  throw InternalError("a reduction that NCCL does not know");
+}
+
+std::byte* part(const Tensor& x, int rank, std::int64_t count) {
+  return static_cast<std::byte*>(x.data) +
+         static_cast<std::size_t>(rank * count) * size_of(x.dtype);
+}
+
+class NcclCommunicator final : public Communicator, private Guarded {
+ public:
+  // Owns `comm`.
+  NcclCommunicator(ncclComm_t comm, Watch& watch, CudaDevice& device);
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+  ~NcclCommunicator() override;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] std::string_view backend() const override { return "nccl"; }
+  [[nodiscard]] Stream& stream() override { return stream_; }
+  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
+
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
+  void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
+  void all_gather(Tensor recv, Tensor send) override;
+  void broadcast(Tensor data, int root) override;
+  void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override;
+  void all_to_all(Tensor recv, Tensor send) override;
+  void send_recv(Tensor recv, int source, Tensor send, int destination) override;
+
+ private:
+  [[nodiscard]] CollectivePlan plan(const CollectiveForm& form, const Tensor& recv,
+                                    const Tensor& send) const {
+    return plan_collective(form, rank_, size_, recv, send);
+  }
+  // A copy of x, made on the stream.
+  [[nodiscard]] Tensor staged(const Tensor& x);
+
+  // From the watch's thread.
+  [[nodiscard]] std::string failure() override;
+  void abort() override { ncclCommAbort(comm_); }
+
+  ncclComm_t comm_;
+  Watch& watch_;
+  CudaDevice& device_;
+  CudaStream& stream_;
+  Array staging_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, CudaDevice& device)
+    : comm_(comm), watch_(watch), device_(device), stream_(device.communication_stream()) {
+  NCCL_CHECK(ncclCommUserRank(comm_, &rank_));
+  NCCL_CHECK(ncclCommCount(comm_, &size_));
+  watch_.guard(*this);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  cudaStreamSynchronize(stream_.get());
+  watch_.release(*this);
+  ncclCommDestroy(comm_);
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::first_ranks(int n) {
+  const Watched watched(watch_, "splitting the NCCL communicator");
+  ncclComm_t first = nullptr;
+  NCCL_CHECK(ncclCommSplit(comm_, rank_ < n ? 0 : NCCL_SPLIT_NOCOLOR, rank_, &first, nullptr));
+  if (first == nullptr) return nullptr;
+  return std::make_unique<NcclCommunicator>(first, watch_, device_);
+}
+
+void NcclCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
+  const std::int64_t count = plan(all_reduce_form, recv, send).count;
+  NCCL_CHECK(ncclAllReduce(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op), comm_,
+                           stream_.get()));
+}
+
+void NcclCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
+  const std::int64_t count = plan(reduce_scatter_form, recv, send).count;
+  NCCL_CHECK(ncclReduceScatter(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op),
+                               comm_, stream_.get()));
+}
+
+void NcclCommunicator::all_gather(Tensor recv, Tensor send) {
+  const std::int64_t count = plan(all_gather_form, recv, send).count;
+  NCCL_CHECK(
+      ncclAllGather(send.data, recv.data, count, nccl_type(recv.dtype), comm_, stream_.get()));
+}
+
+void NcclCommunicator::broadcast(Tensor data, int root) {
+  check_rank(broadcast_form, root, size_);
+  NCCL_CHECK(ncclBroadcast(data.data, data.data, data.numel(), nccl_type(data.dtype), root, comm_,
+                           stream_.get()));
+}
+
+void NcclCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
+  check_rank(reduce_form, root, size_);
+  const bool has_result = rank_ == root;
+  const Tensor& to = !has_result && recv.empty() ? send : recv;
+  const std::int64_t count = plan(reduce_form, to, send).count;
+  NCCL_CHECK(ncclReduce(send.data, has_result ? recv.data : nullptr, count, nccl_type(send.dtype),
+                        nccl_op(op), root, comm_, stream_.get()));
+}
+
+void NcclCommunicator::all_to_all(Tensor recv, Tensor send) {
+  const CollectivePlan p = plan(all_to_all_form, recv, send);
+  if (p.in_place) send = staged(send);
+  const ncclDataType_t type = nccl_type(recv.dtype);
+  NCCL_CHECK(ncclGroupStart());
+  for (int other = 0; other < size_; ++other) {
+    NCCL_CHECK(ncclSend(part(send, other, p.count), p.count, type, other, comm_, stream_.get()));
+    NCCL_CHECK(ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, stream_.get()));
+  }
+  NCCL_CHECK(ncclGroupEnd());
+}
+
+void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
+  check_rank(send_recv_form, source, size_);
+  check_rank(send_recv_form, destination, size_);
+  const CollectivePlan p = plan(send_recv_form, recv, send);
+  if (p.in_place) send = staged(send);
+  const ncclDataType_t type = nccl_type(recv.dtype);
+  NCCL_CHECK(ncclGroupStart());
+  NCCL_CHECK(ncclSend(send.data, p.count, type, destination, comm_, stream_.get()));
+  NCCL_CHECK(ncclRecv(recv.data, p.count, type, source, comm_, stream_.get()));
+  NCCL_CHECK(ncclGroupEnd());
+}
+
+Tensor NcclCommunicator::staged(const Tensor& x) {
+  const Tensor whole = staging_;
+  if (whole.bytes() < x.bytes() || whole.data == nullptr) {
+    stream_.synchronize();  // the old one may be in use
+    staging_ = device_.allocate(x.shape, x.dtype, MemoryKind::communication);
+  }
+  const Tensor copy{.data = staging_.tensor().data, .shape = x.shape, .dtype = x.dtype};
+  CUDA_CHECK(
+      cudaMemcpyAsync(copy.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, stream_.get()));
+  return copy;
+}
+
+std::string NcclCommunicator::failure() {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
+  if (asked != ncclSuccess) state = asked;
+  if (state == ncclSuccess || state == ncclInProgress) return "";
+  return fmt::format("NCCL reports: {} ({}); NCCL_DEBUG=WARN says more", ncclGetErrorString(state),
+                     ncclGetLastError(comm_));
+}
+
+}  // namespace
+
+std::string nccl_version() {
+  int code = 0;
+  if (ncclGetVersion(&code) != ncclSuccess) return "";
+  return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device) {
+  ncclUniqueId id{};
+  std::string bytes;
+  if (world.rank() == 0) {
+    NCCL_CHECK(ncclGetUniqueId(&id));
+    bytes.assign(id.internal, sizeof id.internal);
+  }
+  bytes = world.broadcast(bytes, 0);
+  bytes.copy(id.internal, sizeof id.internal);
+  const Watched watched(world.watch(), "making the NCCL communicator");
+  ncclComm_t comm = nullptr;
+  NCCL_CHECK(ncclCommInitRank(&comm, world.size(), id, world.rank()));
+  return std::make_unique<NcclCommunicator>(comm, world.watch(), dynamic_cast<CudaDevice&>(device));
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+#pragma once
+// What main() knows of NCCL; mpi/stub/ answers where the program is built without it.
+
+#include <memory>
+#include <string>
+
+#include "core/communicator.h"
+#include "core/device.h"
+#include "core/world.h"
+
+namespace paceline {
+
+// "2.28.9", of the library that is loaded; empty without NCCL.
+[[nodiscard]] std::string nccl_version();
+
+// Collectives in GPU memory through NCCL, one after the other on the device's communication stream.
+// The world's watch polls it for asynchronous errors and aborts it before it ends the launch; the
+// calls themselves are not watched: whoever waits for the stream is.
+//
+// Collective over `world`, whose ranks have a GPU each: `device`, made by make_cuda_device(). Both
+// outlive the communicator. Throws Error of ExitCode::collective for what NCCL reports.
+//
+// Every call throws InternalError, before it enqueues anything, for tensors that do not fit or
+// overlap other than in place. all_to_all and send_recv in place copy `send` first.
+[[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device);
+
+}  // namespace paceline

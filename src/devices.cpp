@@ -1,0 +1,114 @@
+#include "devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/error.h"
+#include "cpu/available.h"
+#include "cpu/cpu_device.h"
+#include "cuda/cuda_backend.h"
+#include "mpi/host_communicator.h"
+#include "mpi/nccl_communicator.h"
+
+namespace paceline {
+
+namespace {
+
+// How many of the first ranks can have a GPU each, and why the next one cannot.
+struct Gpus {
+  int ranks = 0;
+  std::string lack;
+};
+
+// Collective.
+Gpus find_gpus(World& world) {
+  const std::vector<std::string> uuids = world.gather(gpu_of_rank(world.local_rank()));
+  std::map<std::string, std::size_t> first_rank;
+  std::string lack;
+  std::size_t rank = 0;
+  for (; rank < uuids.size() && lack.empty(); ++rank) {
+    const auto [first, is_new] = first_rank.emplace(uuids[rank], rank);
+    if (uuids[rank].empty()) {
+      lack = fmt::format("rank {} sees no CUDA GPU", rank);
+    } else if (!is_new) {
+      lack = fmt::format("ranks {} and {} would share {}", first->second, rank, uuids[rank]);
+    }
+  }
+  lack = world.broadcast(lack, 0);
+  const std::size_t with_gpu = lack.empty() ? rank : rank - 1;
+  return {.ranks = std::stoi(world.broadcast(std::to_string(with_gpu), 0)), .lack = lack};
+}
+
+[[noreturn]] void refuse_cuda(const Gpus& gpus) {
+  throw EnvironmentError("--device: " + gpus.lack +
+                         "; start at most one rank per GPU, or use --device cpu");
+}
+
+int threads_of(const RunOptions& run, const World& world) {
+  return run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
+}
+
+std::unique_ptr<Device> make_cpu_device(const RunOptions& run, const World& world) {
+  constexpr double share = 0.9;
+  const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
+                                                  world.local_size());
+  return std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads_of(run, world));
+}
+
+std::unique_ptr<Device> make_gpu_device(const RunOptions& run, const World& world) {
+  return make_cuda_device(world.local_rank(), run.memory_limit, threads_of(run, world));
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
+  bool on_gpu = false;
+  if (run.device != "cpu") {
+    const Gpus gpus = find_gpus(world);
+    on_gpu = gpus.ranks == world.size();
+    if (run.device == "cuda" && !on_gpu) refuse_cuda(gpus);
+  }
+  std::unique_ptr<Device> device;
+  collectively(
+      world, [&] { device = on_gpu ? make_gpu_device(run, world) : make_cpu_device(run, world); });
+  return device;
+}
+
+std::vector<Backend> make_backends(const RunOptions& run, World& world) {
+  std::vector<Backend> backends(2);
+  Backend& mpi = backends[0];
+  mpi.name = "mpi";
+  if (run.device == "cuda") {
+    mpi.lack = "--device cuda leaves out host memory";
+  } else {
+    mpi.ranks = world.size();
+    collectively(world, [&] { mpi.device = make_cpu_device(run, world); });
+    mpi.communicator = make_host_communicator(world, *mpi.device);
+  }
+  Backend& nccl = backends[1];
+  nccl.name = "nccl";
+  if (run.device == "cpu") {
+    nccl.lack = "--device cpu leaves out GPUs";
+    return backends;
+  }
+  const Gpus gpus = find_gpus(world);
+  if (run.device == "cuda" && gpus.ranks < world.size()) refuse_cuda(gpus);
+  if (gpus.ranks > 0 && nccl_version().empty()) {
+    nccl.lack = "this build has no NCCL";
+    return backends;
+  }
+  nccl.ranks = gpus.ranks;
+  nccl.lack = gpus.lack;
+  if (gpus.ranks == 0) return backends;
+  const std::unique_ptr<World> with_gpu = world.first_ranks(gpus.ranks);
+  collectively(world, [&] {
+    if (with_gpu) nccl.device = make_gpu_device(run, world);
+  });
+  if (with_gpu) nccl.communicator = make_nccl_communicator(*with_gpu, *nccl.device);
+  return backends;
+}
+
+}  // namespace paceline

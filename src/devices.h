@@ -1,0 +1,23 @@
+#pragma once
+// Which devices and communicators this launch has.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/world.h"
+#include "experiments/collectives.h"
+#include "experiments/options.h"
+
+namespace paceline {
+
+// What --device names: of every rank the same kind. Collective. Throws EnvironmentError when cuda
+// is asked for and not every rank can have a GPU of its own.
+[[nodiscard]] std::unique_ptr<Device> make_device(const RunOptions& run, World& world);
+
+// Host memory through MPI and GPU memory through NCCL, as --device allows: NCCL's for as many of
+// the first ranks as can have a GPU each. Collective. Throws as make_device().
+[[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run, World& world);
+
+}  // namespace paceline
