@@ -43,13 +43,14 @@ std::vector<Value> values_of(const auto& list) {
   return v;
 }
 
-// Bytes per second that each rank sends of `elements` floats, the best of a few times. Collective.
-double ring_bandwidth(const Backend& backend, World& world, Communicator& communicator,
-                      std::int64_t elements) {
+// Bytes per second that a rank takes in from others when each gets a message of about so many
+// bytes, the best of a few times. Collective.
+double receive_rate(const Collective& op, const Backend& backend, World& world,
+                    Communicator& communicator, std::int64_t bytes) {
   constexpr int repetitions = 5;
-  const Collective& op = collective_named("send_recv");
-  const CollectiveBuffers buffers(*backend.device, op, Dtype::f32, elements, world.rank(),
-                                  world.size(), false);
+  const std::int64_t k = bytes / static_cast<std::int64_t>(sizeof(float)) / world.size();
+  const CollectiveBuffers buffers(*backend.device, op, Dtype::f32, k, world.rank(), world.size(),
+                                  !op.out_of_place);
   buffers.fill(Pattern(world.size(), false, ReduceOp::sum, 0));
   Stream& stream = communicator.stream();
   double shortest = std::numeric_limits<double>::infinity();
@@ -62,7 +63,7 @@ double ring_bandwidth(const Backend& backend, World& world, Communicator& commun
     stream.synchronize();
     shortest = std::min(shortest, world.max(end->seconds_since(*begin)));
   }
-  return static_cast<double>(sizeof(float)) * static_cast<double>(elements) / shortest;
+  return static_cast<double>(buffers.call().recv.bytes()) / shortest;
 }
 
 }  // namespace
@@ -336,8 +337,8 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
   outcome.samples = take_samples(world, options_.run.sampler, {"host", "time"}, hooks);
 }
 
-// Every rank sends to the next and receives from the one before: what one direction of a link
-// carries while all are busy, at the best of a few sizes and times.
+// The most that a rank takes in from others, at the best of a few sizes and times: from its
+// neighbour while every rank does, or in a broadcast.
 double CollectivesExperiment::link_ceiling(const Backend& backend, Members& members) {
   const auto it = members.link_ceilings.find(backend.name);
   if (it != members.link_ceilings.end()) return it->second;
@@ -346,8 +347,12 @@ double CollectivesExperiment::link_ceiling(const Backend& backend, Members& memb
   double best = std::numeric_limits<double>::quiet_NaN();
   if (world.size() > 1) {
     best = 0;
-    for (const std::int64_t elements : {1 << 18, 1 << 21, 1 << 24}) {
-      best = std::max(best, ring_bandwidth(backend, world, communicator, elements));
+    const bool gpu = backend.device->info().kind == "cuda";
+    for (const std::int64_t bytes : {gpu ? 1 << 28 : 1 << 20, gpu ? 1 << 27 : 1 << 23, 1 << 26}) {
+      for (const char* op : {"send_recv", "broadcast"}) {
+        best =
+            std::max(best, receive_rate(collective_named(op), backend, world, communicator, bytes));
+      }
     }
   }
   return members.link_ceilings[backend.name] = best;

@@ -105,8 +105,9 @@ std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
 std::string CollectivesExperiment::notes() const {
   return "times: median over repetitions of the slowest rank. algbw: bytes / time; busbw: algbw "
          "times 2 (n - 1) / n\n(all_reduce), (n - 1) / n (reduce_scatter, all_gather, all_to_all), "
-         "1 (others). link share: busbw over what\nevery rank sends to the next while all do, "
-         "at its best of 1, 8 and 67 MB\n";
+         "1 (others). link share: busbw over the\nmost that "
+         "a rank takes in from others: in a ring of send_recv or a broadcast, at the best of three "
+         "sizes\n";
 }
 
 // latency + bytes / bandwidth per backend, op, dtype, reduction, placement, ranks, cadence, cache.

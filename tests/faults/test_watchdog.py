@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from conftest import command
+from conftest import command, gpu_count
 from result_files import summary
 
 RANKS = 3
 TIMEOUT = 3
 ANSWERS_TAKE = 2
 AT_LATEST = TIMEOUT + 8  # with the answers, and the launcher's patience with a stopped rank
-ONE = ("model", "--size", "tiny", "--warmup", 1, "--device", "cpu", "--threads", 1, "--steps", 40)
-ONE = (*ONE, "--output", "out.h5", "--quiet", "--timeout", TIMEOUT, "--context")
+COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet", "--timeout", TIMEOUT)
+MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40, "--context")
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
 
@@ -47,9 +47,10 @@ def wait_until(what, seconds):
 
 
 class Launch:
-    def __init__(self, folder, contexts):
+    def __init__(self, folder, ranks, arguments):
+        self.ranks = ranks
         self.run = subprocess.Popen(
-            command(RANKS, *ONE, ",".join(map(str, contexts))),
+            command(ranks, *arguments),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,7 +62,7 @@ class Launch:
     def found_all_ranks(self):
         children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
         self.pids = {rank_of(int(pid)): int(pid) for pid in children}
-        return set(self.pids) == set(range(RANKS))
+        return set(self.pids) == set(range(self.ranks))
 
     def signal(self, rank, which):
         os.kill(self.pids[rank], which)
@@ -83,11 +84,11 @@ class Launch:
 
 @pytest.fixture
 def launch(tmp_path):
-    """launch(contexts): a run whose ranks are found. None is left behind, whatever happens."""
+    """launch(*arguments): a run whose ranks are found. None is left behind, whatever happens."""
     launches = []
 
-    def start(contexts):
-        launches.append(Launch(tmp_path, contexts))
+    def start(*arguments, ranks=RANKS):
+        launches.append(Launch(tmp_path, ranks, arguments))
         wait_until(launches[-1].found_all_ranks, 20)
         return launches[-1]
 
@@ -96,14 +97,36 @@ def launch(tmp_path):
         one.kill()
 
 
-@pytest.fixture
-def in_long_case(launch, tmp_path):
-    """A launch that has finished all cases but the long one, which is under way."""
-    run = launch([*FINISHED, LONG])
-    cases = tmp_path / "out.h5.cases"
+def wait_for_long_case(folder):
+    """All cases are finished but the long one, which is under way."""
+    cases = folder / "out.h5.cases"
     wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED), 60)
     time.sleep(1)
+
+
+@pytest.fixture
+def in_long_case(launch, tmp_path):
+    run = launch(*MODEL, ",".join(map(str, [*FINISHED, LONG])))
+    wait_for_long_case(tmp_path)
     return run
+
+
+@pytest.fixture(params=["mpi", "nccl"])
+def in_long_collective(request, launch, tmp_path):
+    """The long case is all_reduce after all_reduce of 100 MB."""
+    ranks = RANKS if request.param == "mpi" else 2
+    if request.param == "nccl" and gpu_count() < ranks:
+        pytest.skip(f"{gpu_count()} GPUs here")
+    sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
+    where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
+    run = launch("collectives", *COMMON, *where, "--steps", 2000, ranks=ranks)
+    wait_for_long_case(tmp_path)
+    return run
+
+
+def finished_bytes(paceline, folder):
+    assert paceline("merge", "out.h5").code == 0
+    return sorted(set(summary(folder / "out.h5")["bytes"]))
 
 
 @pytest.mark.parametrize(("stopped", "speaks"), [(0, 1), (2, 0)])
@@ -157,7 +180,30 @@ def test_a_rank_that_does_something_else_answers_but_did_not_arrive(tmp_path, la
     folder.mkdir()
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        code, line, seconds = launch([LONG]).end()
+        code, line, seconds = launch(*MODEL, LONG).end()
     assert code == 5
     assert seconds < AT_LATEST
     assert "; rank 0 did not arrive; " in line
+
+
+def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_long_collective):
+    in_long_collective.signal(1, signal.SIGSTOP)
+    code, line, seconds = in_long_collective.end()
+    assert code == 5
+    assert TIMEOUT <= seconds < AT_LATEST
+    assert line.startswith("paceline: rank 0: all_reduce of 100 MB did not finish in 3 s; ")
+    assert "; rank 1 did not arrive and did not answer; " in line
+    wait_until(lambda: not any(map(is_alive, in_long_collective.pids.values())), 5)
+    assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
+
+
+def test_a_rank_killed_in_a_collective_ends_the_launch_at_once(
+    paceline, tmp_path, in_long_collective
+):
+    in_long_collective.signal(1, signal.SIGKILL)
+    started = time.monotonic()
+    in_long_collective.run.communicate(timeout=30)
+    assert in_long_collective.run.returncode != 0
+    assert time.monotonic() - started < TIMEOUT
+    wait_until(lambda: not any(map(is_alive, in_long_collective.pids.values())), 5)
+    assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
