@@ -184,10 +184,10 @@ void Watchdog::receive() {
 }
 
 Watchdog::Place Watchdog::place_in(std::string_view operation) const {
-  Place place = Place::elsewhere;
+  Place place = Place::busy;
   for (const Waits::Wait& wait : waits_.standing()) {
     if (wait.what == operation) return Place::there;
-    if (wait.what == idle) place = Place::idle;
+    place = wait.what == idle ? Place::idle : Place::waiting;
   }
   return place;
 }
@@ -217,12 +217,16 @@ void Watchdog::look_after_guarded() {
 std::string Watchdog::line_of_timeout() const {
   std::vector<int> missing;
   std::vector<int> silent;
+  std::vector<int> waiting;
   for (int rank = 0; rank < size_; ++rank) {
     const Place place = places_[static_cast<std::size_t>(rank)];
     if (place == Place::unknown) silent.push_back(rank);
-    if (place == Place::unknown || place == Place::elsewhere) missing.push_back(rank);
+    if (place == Place::unknown || place == Place::busy) missing.push_back(rank);
+    if (place == Place::waiting) waiting.push_back(rank);
   }
-  std::string who = missing.empty() ? "every rank arrived" : list(missing) + " did not arrive";
+  std::string who = "every rank arrived";
+  if (!waiting.empty()) who = list(waiting) + " waited for others elsewhere";
+  if (!missing.empty()) who = list(missing) + " did not arrive";
   if (!silent.empty()) {
     who += silent == missing ? " and did not answer" : " (no answer from " + list(silent) + ")";
   }

@@ -80,8 +80,8 @@ class Watchdog final : public Watch {
  private:
   using Clock = Waits::Clock;
 
-  // Where a rank is, seen from an operation.
-  enum class Place : std::uint8_t { unknown, elsewhere, idle, there };
+  // Where a rank is, seen from an operation. One that waits for others elsewhere may be past it.
+  enum class Place : std::uint8_t { unknown, busy, waiting, idle, there };
 
   struct Message {
     std::uint64_t number;  // the asking rank's number of the wait; an answer repeats it
