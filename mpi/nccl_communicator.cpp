@@ -4,6 +4,7 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -203,6 +204,9 @@ std::string nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device) {
+  // Graphs run on the stream of all other calls: NCCL need not order them among each other, which
+  // costs an event per captured call.
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   ncclUniqueId id{};
   std::string bytes;
   if (world.rank() == 0) {

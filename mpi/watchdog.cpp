@@ -114,13 +114,18 @@ void Watchdog::end() {
   waits_.end();
 }
 
+void Watchdog::at(std::string_view work) {
+  const std::lock_guard lock(mutex_);
+  work_ = work;
+}
+
 void Watchdog::guard(Guarded& guarded) {
-  const std::lock_guard lock(guarded_mutex_);
+  const std::lock_guard lock(mutex_);
   guarded_.push_back(&guarded);
 }
 
 void Watchdog::release(Guarded& guarded) {
-  const std::lock_guard lock(guarded_mutex_);
+  const std::lock_guard lock(mutex_);
   std::erase(guarded_, &guarded);
 }
 
@@ -204,7 +209,7 @@ void Watchdog::send(std::vector<Mail>& mails, int to, int tag, const Message& me
 void Watchdog::look_after_guarded() {
   std::string failure;
   {
-    const std::lock_guard lock(guarded_mutex_);
+    const std::lock_guard lock(mutex_);
     for (Guarded* guarded : guarded_) {
       if (failure.empty()) failure = guarded->failure();
     }
@@ -214,7 +219,7 @@ void Watchdog::look_after_guarded() {
   end_launch(failure);
 }
 
-std::string Watchdog::line_of_timeout() const {
+std::string Watchdog::line_of_timeout() {
   std::vector<int> missing;
   std::vector<int> silent;
   std::vector<int> waiting;
@@ -230,8 +235,9 @@ std::string Watchdog::line_of_timeout() const {
   if (!silent.empty()) {
     who += silent == missing ? " and did not answer" : " (no answer from " + list(silent) + ")";
   }
-  return fmt::format("{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
-                     asked_.what, timeout_.count(), who);
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
+                     work_.empty() ? "" : work_ + ": ", asked_.what, timeout_.count(), who);
 }
 
 void Watchdog::end_launch(const std::string& line) {
@@ -240,7 +246,7 @@ void Watchdog::end_launch(const std::string& line) {
   // In a thread of its own: an abort that hangs must not keep the launch from ending.
   std::promise<void> aborted;
   std::thread([&] {
-    const std::lock_guard lock(guarded_mutex_);
+    const std::lock_guard lock(mutex_);
     for (Guarded* guarded : guarded_) guarded->abort();
     aborted.set_value();
   }).detach();

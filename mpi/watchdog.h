@@ -74,6 +74,7 @@ class Watchdog final : public Watch {
 
   void begin(std::string_view what) override { waits_.begin(what); }
   void end() override;
+  void at(std::string_view work) override;
   void guard(Guarded& guarded) override;
   void release(Guarded& guarded) override;
 
@@ -101,12 +102,13 @@ class Watchdog final : public Watch {
   [[nodiscard]] Place place_in(std::string_view operation) const;
   void send(std::vector<Mail>& mails, int to, int tag, const Message& message);
   void look_after_guarded();
-  [[nodiscard]] std::string line_of_timeout() const;
+  [[nodiscard]] std::string line_of_timeout();
   [[noreturn]] void end_launch(const std::string& line);
 
   Waits waits_;
   std::atomic<bool> launch_ends_ = false;
-  std::mutex guarded_mutex_;
+  std::mutex mutex_;  // of what follows
+  std::string work_;
   std::vector<Guarded*> guarded_;
   std::chrono::duration<double> timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;  // of the thread alone

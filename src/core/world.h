@@ -46,6 +46,9 @@ class Watch {
   virtual void begin(std::string_view what) = 0;
   virtual void end() = 0;
 
+  // What the ranks are at, for the message: "all_reduce 1MB"; empty: nothing in particular.
+  virtual void at(std::string_view work) = 0;
+
   // From guard() to release() `guarded` is looked after.
   virtual void guard(Guarded& guarded) = 0;
   virtual void release(Guarded& guarded) = 0;

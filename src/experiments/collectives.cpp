@@ -347,8 +347,8 @@ double CollectivesExperiment::link_ceiling(const Backend& backend, Members& memb
   double best = std::numeric_limits<double>::quiet_NaN();
   if (world.size() > 1) {
     best = 0;
-    const bool gpu = backend.device->info().kind == "cuda";
-    for (const std::int64_t bytes : {gpu ? 1 << 28 : 1 << 20, gpu ? 1 << 27 : 1 << 23, 1 << 26}) {
+    const int largest = backend.device->info().kind == "cuda" ? 30 : 26;
+    for (const std::int64_t bytes : {1 << largest, 1 << (largest - 3), 1 << (largest - 6)}) {
       for (const char* op : {"send_recv", "broadcast"}) {
         best =
             std::max(best, receive_rate(collective_named(op), backend, world, communicator, bytes));

@@ -157,6 +157,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Opti
       break;
     }
     progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
+    world.watch().at(case_name(experiment, cases[i]));
     try {
       CaseRecord record = experiment.run(cases[i], progress);
       record.id = ids[i];
@@ -172,6 +173,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Opti
       stopped.emplace(error.what());
     }
   }
+  world.watch().at("");
   std::string path;
   collectively(world, [&] {
     if (root) path = results->finish(ids, !stopped);

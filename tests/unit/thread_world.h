@@ -69,6 +69,7 @@ class ThreadWorld final : public World {
    public:
     void begin(std::string_view /*what*/) override {}
     void end() override {}
+    void at(std::string_view /*work*/) override {}
     void guard(Guarded& /*guarded*/) override {}
     void release(Guarded& /*guarded*/) override {}
   };
