@@ -55,7 +55,7 @@ void check_count(const CollectiveForm& form, const Tensor& x) {
 
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(OwnedComm comm, Watch& watch, Stream& stream);
+  HostCommunicator(OwnedComm comm, Watch& watch, Device& device);
   HostCommunicator(const HostCommunicator&) = delete;
   HostCommunicator& operator=(const HostCommunicator&) = delete;
   // Waits by an event: an error stays for whoever synchronises the stream next.
@@ -66,6 +66,13 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] std::string_view backend() const override { return "mpi"; }
   [[nodiscard]] Stream& stream() override { return stream_; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
+
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {
+    return device_.allocate(shape, dtype, MemoryKind::communication);
+  }
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& /*memory*/) override {
+    return nullptr;  // MPI has no such thing
+  }
 
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
   void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
@@ -86,13 +93,17 @@ class HostCommunicator final : public Communicator {
   const OwnedComm comm_;
   const ReduceOps ops_;
   Watch& watch_;
+  Device& device_;
   Stream& stream_;
   int rank_ = 0;
   int size_ = 1;
 };
 
-HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Stream& stream)
-    : comm_(std::move(comm)), watch_(watch), stream_(stream) {
+HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device)
+    : comm_(std::move(comm)),
+      watch_(watch),
+      device_(device),
+      stream_(device.communication_stream()) {
   MPI_CHECK(MPI_Comm_set_errhandler(comm_.get(), MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   MPI_CHECK(MPI_Comm_size(comm_.get(), &size_));
@@ -103,7 +114,7 @@ std::unique_ptr<Communicator> HostCommunicator::first_ranks(int n) {
   MPI_Comm part = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_split(comm_.get(), rank_ < n ? 0 : MPI_UNDEFINED, rank_, &part));
   if (part == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<HostCommunicator>(OwnedComm(part), watch_, stream_);
+  return std::make_unique<HostCommunicator>(OwnedComm(part), watch_, device_);
 }
 
 Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
@@ -203,8 +214,7 @@ void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
   MPI_Comm all = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &all));
-  auto made = std::make_unique<HostCommunicator>(OwnedComm(all), world.watch(),
-                                                 device.communication_stream());
+  auto made = std::make_unique<HostCommunicator>(OwnedComm(all), world.watch(), device);
   if (made->size() != world.size()) {
     throw InternalError("a host communicator is made of the world of all ranks");
   }

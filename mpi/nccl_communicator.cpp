@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -53,6 +54,12 @@ std::byte* part(const Tensor& x, int rank, std::int64_t count) {
          static_cast<std::size_t>(rank * count) * size_of(x.dtype);
 }
 
+// NCCL maps whole pages of 2 MiB.
+std::size_t window_bytes(const Tensor& x) {
+  constexpr std::size_t page = std::size_t{2} << 20U;
+  return std::max<std::size_t>(1, (x.bytes() + page - 1) / page) * page;
+}
+
 class NcclCommunicator final : public Communicator, private Guarded {
  public:
   // Owns `comm`.
@@ -66,6 +73,9 @@ class NcclCommunicator final : public Communicator, private Guarded {
   [[nodiscard]] std::string_view backend() const override { return "nccl"; }
   [[nodiscard]] Stream& stream() override { return stream_; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
+
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override;
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& memory) override;
 
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
   void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
@@ -115,6 +125,32 @@ std::unique_ptr<Communicator> NcclCommunicator::first_ranks(int n) {
   NCCL_CHECK(ncclCommSplit(comm_, rank_ < n ? 0 : NCCL_SPLIT_NOCOLOR, rank_, &first, nullptr));
   if (first == nullptr) return nullptr;
   return std::make_unique<NcclCommunicator>(first, watch_, device_);
+}
+
+Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype) {
+  MemoryLedger& ledger = device_.ledger();
+  const std::size_t bytes = window_bytes({.data = nullptr, .shape = shape, .dtype = dtype});
+  const std::size_t most = device_.info().memory_bytes;
+  const std::string scope = device_.scopes().path();
+  void* data = nullptr;
+  if (ledger.bytes() + bytes > most || ncclMemAlloc(&data, bytes) != ncclSuccess) {
+    cudaGetLastError();  // not an error of ours
+    throw OutOfMemory(bytes, ledger.bytes(), most, scope);
+  }
+  ledger.allocated(data, {.bytes = bytes, .kind = MemoryKind::communication, .scope = scope});
+  std::shared_ptr<void> owner(data, [&ledger](void* memory) {
+    ledger.released(memory);
+    ncclMemFree(memory);
+  });
+  return {Tensor{.data = data, .shape = shape, .dtype = dtype}, std::move(owner)};
+}
+
+std::shared_ptr<void> NcclCommunicator::register_memory(const Array& memory) {
+  const Watched watched(watch_, "registering memory with NCCL");
+  ncclWindow_t window = nullptr;
+  NCCL_CHECK(ncclCommWindowRegister(comm_, memory.tensor().data, window_bytes(memory), &window,
+                                    NCCL_WIN_COLL_SYMMETRIC));
+  return {window, [comm = comm_](ncclWindow_t w) { ncclCommWindowDeregister(comm, w); }};
 }
 
 void NcclCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {

@@ -71,7 +71,8 @@ if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
   for place in "" "${NCCL_HOME:-}" "$cuda"; do
     flags=${place:+-isystem $place/include -L$place/lib -Wl,-rpath,$place/lib}
     # shellcheck disable=SC2086
-    if printf '#include <nccl.h>\nint main() { int v; return ncclGetVersion(&v); }\n' |
+    # Of 2.27 or newer: it has windows.
+    if printf '#include <nccl.h>\nint main() { return ncclCommWindowDeregister(0, 0); }\n' |
       "${CXX:-g++}" -x c++ -isystem "$cuda/include" - $flags -lnccl -o /dev/null 2>/dev/null; then
       emit NCCL_CFLAGS "${place:+-isystem $place/include}"
       emit NCCL_LIBS "${place:+-L$place/lib -Wl,-rpath,$place/lib} -lnccl"
@@ -80,7 +81,7 @@ if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
       break
     fi
   done
-  [ -n "$nccl_found" ] || say NCCL "not found (libnccl-dev, or NCCL_HOME): collectives in host memory alone"
+  [ -n "$nccl_found" ] || say NCCL "2.27 or newer not found (libnccl-dev, or NCCL_HOME): collectives in host memory alone"
 else
   say nvcc "not found: the program is built without the CUDA device"
 fi

@@ -29,14 +29,17 @@ def rows_of(ranks: int, command: list[str]) -> list[Row]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def paceline(options: argparse.Namespace, cadences: str) -> list[Row]:
+def paceline(options: argparse.Namespace, axes: list[str]) -> list[Row]:
     sizes = ",".join(f"{n}B" for n in options.bytes)
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["--backend", options.backend, "--bytes", sizes, "--cadence", cadences]
+        arguments = ["--backend", options.backend, "--bytes", sizes, *axes]
         arguments += ["--steps", str(options.steps), "--quiet", "--json"]
         program = [options.paceline, "collectives", "--output", f"{folder}/c.h5"]
         rows = rows_of(options.ranks, [*program, *arguments])
-    return [{"software": "paceline", "variant": row["cadence"], **row} for row in rows]
+    for row in rows:
+        registered = ", registered" if row["registration"] == "symmetric" else ""
+        row |= {"software": "paceline", "variant": row["cadence"] + registered}
+    return rows
 
 
 def peers(options: argparse.Namespace) -> list[Row]:
@@ -74,22 +77,29 @@ def main() -> None:
     options = parser.parse_args()
     options.bytes = options.bytes or SIZES[options.backend]
 
-    on_gpu = options.backend == "nccl"
-    ours, other = ("back-to-back", "graph") if on_gpu else ("barrier", "gloo")
-    rows = [] if on_gpu else gloo(options)
+    if options.backend == "nccl":
+        rows = []
+        axes = ["--cadence", "back-to-back,graph", "--registration", "none,symmetric"]
+        ours = ["back-to-back", "graph", "back-to-back, registered", "graph, registered"]
+        others = ["bare"]
+    else:
+        rows = gloo(options)
+        axes = ["--cadence", "barrier"]
+        ours, others = ["barrier"], ["bare", "gloo"]
     for _ in range(options.turns):
         rows += peers(options)
-        rows += paceline(options, f"{ours},graph" if on_gpu else ours)
+        rows += paceline(options, axes)
     if options.output:
         options.output.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     print(f"all_reduce, float32, {options.ranks} ranks, us (interval of {options.turns} turns)")
-    print(f"| bytes | paceline, {ours} | bare | ratio | {other} | {ours} / {other} |")
-    print("|---|---|---|---|---|---|")
+    ratios = [f"{ours[0]} / {other}" for other in others]
+    print("| " + " | ".join(["bytes", *ours, *others, *ratios]) + " |")
+    print("|---" * (1 + len(ours) + 2 * len(others)) + "|")
     for size in options.bytes:
-        mine, bare, beside = (Figure(rows, name, size) for name in (ours, "bare", other))
-        ratios = [f"{mine.median / x.median:.3f}" for x in (bare, beside)]
-        print(f"| {size} | {mine} | {bare} | {ratios[0]} | {beside} | {ratios[1]} |")
+        figures = {name: Figure(rows, name, size) for name in (*ours, *others)}
+        ratios = [f"{figures[ours[0]].median / figures[other].median:.3f}" for other in others]
+        print("| " + " | ".join([str(size), *map(str, figures.values()), *ratios]) + " |")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,12 @@ class Communicator {
   // Collective: a communicator of ranks 0 ... n - 1, on the same stream; null on the others.
   [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 
+  // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
+  [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype) = 0;
+  // Collective, with memory of one size on every rank: until the result is released, collectives on
+  // tensors within it may reach the other ranks' directly.
+  [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Array& memory) = 0;
+
   // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for
   // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one
   // (of which the rest is undefined after reduce_scatter). All ranks choose in place alike. recv of

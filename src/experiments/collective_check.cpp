@@ -19,17 +19,22 @@ decltype(auto) dispatch_any(Dtype d, F&& f) {
   return dispatch_floating(d, f);
 }
 
-// Of what a result may differ from the exact one, in units of it.
-double tolerance(Dtype dtype, ReduceOp reduction) {
-  if (reduction != ReduceOp::avg) return 0;
+// Half a unit in the last place of 1.
+double roundoff(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return std::ldexp(1, -51);
-    case Dtype::f32: return std::ldexp(1, -22);
-    case Dtype::f16: return std::ldexp(1, -9);
-    case Dtype::bf16: return std::ldexp(1, -6);
+    case Dtype::f64: return std::ldexp(1, -53);
+    case Dtype::f32: return std::ldexp(1, -24);
+    case Dtype::f16: return std::ldexp(1, -11);
+    case Dtype::bf16: return std::ldexp(1, -8);
     case Dtype::i32: break;
   }
   return 0;
+}
+
+// Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank and
+// the sums are rounded.
+double tolerance(Dtype dtype, ReduceOp reduction, int ranks) {
+  return reduction == ReduceOp::avg ? (ranks + 2) * roundoff(dtype) : 0;
 }
 
 template <class T>
@@ -81,12 +86,11 @@ std::uint64_t mixed(std::uint64_t sum, std::uint64_t word) { return (sum ^ word)
 
 }  // namespace
 
-CollectiveBuffers::CollectiveBuffers(Device& device, const Collective& collective, Dtype dtype,
-                                     std::int64_t k, int rank, int ranks, bool in_place)
+CollectiveBuffers::CollectiveBuffers(Device& device, const Allocate& allocate,
+                                     const Collective& collective, Dtype dtype, std::int64_t k,
+                                     int rank, int ranks, bool in_place)
     : device_(device), collective_(collective), k_(k), rank_(rank) {
-  const auto buffer = [&](bool whole) {
-    return device.allocate({whole ? ranks * k : k}, dtype, MemoryKind::communication);
-  };
+  const auto buffer = [&](bool whole) { return allocate({whole ? ranks * k : k}, dtype); };
   const Shape slice{k};
   if (!in_place) {
     recv_ = buffer(collective.recv_is_whole);
@@ -98,6 +102,11 @@ CollectiveBuffers::CollectiveBuffers(Device& device, const Collective& collectiv
   const Tensor whole = recv_;
   call_ = {.recv = collective.recv_is_whole ? whole : whole.slice(rank * k, slice),
            .send = collective.send_is_whole ? whole : whole.slice(rank * k, slice)};
+}
+
+std::vector<Array> CollectiveBuffers::memory() const {
+  if (send_.tensor().data == nullptr) return {recv_};
+  return {recv_, send_};
 }
 
 void CollectiveBuffers::fill(const Pattern& pattern) const {
@@ -114,7 +123,7 @@ CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
   CollectiveCheck result;
   if (!collective_.has_result(rank_)) return result;
   const Tensor& x = call_.recv;
-  const double allowed = tolerance(x.dtype, call_.reduction);
+  const double allowed = tolerance(x.dtype, call_.reduction, pattern.ranks());
   const bool whole_numbers = x.dtype == Dtype::i32;
   dispatch_any(x.dtype, [&]<class T>() {
     std::vector<T> host;

@@ -3,6 +3,8 @@
 // reference buffer is kept.
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "core/device.h"
 #include "experiments/collective.h"
@@ -18,17 +20,21 @@ struct CollectiveCheck {
 // The buffers of one call: in place, recv lies within send or send within recv.
 class CollectiveBuffers {
  public:
-  // k: elements per rank; whole buffers have n k. Throws OutOfMemory.
-  CollectiveBuffers(Device& device, const Collective& collective, Dtype dtype, std::int64_t k,
-                    int rank, int ranks, bool in_place);
+  using Allocate = std::function<Array(const Shape& shape, Dtype dtype)>;
+
+  // k: elements per rank; whole buffers have n k. The memory is the device's. Throws OutOfMemory.
+  CollectiveBuffers(Device& device, const Allocate& allocate, const Collective& collective,
+                    Dtype dtype, std::int64_t k, int rank, int ranks, bool in_place);
 
   [[nodiscard]] const CollectiveCall& call() const { return call_; }
+  // One array, or two, of the same sizes on every rank.
+  [[nodiscard]] std::vector<Array> memory() const;
   void set_reduction(ReduceOp reduction) { call_.reduction = reduction; }
 
   // What this rank sends, and NaN (int32: the lowest number) wherever a result is to come.
   void fill(const Pattern& pattern) const;
-  // After the call has ended. Averages of floating numbers may be off by two units in the last
-  // place, everything else is exact.
+  // After the call has ended. Averages of floating numbers among n ranks may be off by (n + 2) / 2
+  // units in the last place, everything else is exact.
   [[nodiscard]] CollectiveCheck check(const Pattern& pattern) const;
 
  private:

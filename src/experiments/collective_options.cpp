@@ -16,10 +16,10 @@ namespace {
 const std::map<std::string, std::vector<std::string>>& collective_presets() {
   static const auto* const presets = new std::map<std::string, std::vector<std::string>>{
       {"single-node",
-       {"--backend", "mpi,nccl", "--op",      "all_reduce", "--bytes",    "1MB,10MB,100MB,1GB",
-        "--dtype",   "float32",  "--redop",   "sum",        "--in-place", "no",
-        "--ranks",   "2,4,6",    "--cadence", "barrier",    "--cache",    "warm",
-        "--warmup",  "5",        "--steps",   "10"}}};
+       {"--backend", "mpi,nccl", "--op",           "all_reduce", "--bytes",    "1MB,10MB,100MB,1GB",
+        "--dtype",   "float32",  "--redop",        "sum",        "--in-place", "no",
+        "--ranks",   "2,4,6",    "--registration", "none",       "--cadence",  "barrier",
+        "--cache",   "warm",     "--warmup",       "5",          "--steps",    "10"}}};
   return *presets;
 }
 
@@ -42,6 +42,9 @@ void add_collective_options(OptionParser& p, CollectiveOptions& o) {
             "sum prod min max avg, a,b [sum]");
   p.choices("--in-place", o.in_place, {"no", "yes"}, "no yes, a,b [no]");
   p.integers("--ranks", o.ranks, 1, 1 << 20, "the first so many ranks, a,b [all]");
+  p.choices("--registration", o.registrations, {"none", "symmetric"},
+            "none, or symmetric: buffers in windows that all ranks have registered with NCCL, a,b "
+            "[none]");
   p.choices("--cadence", o.cadences, {"barrier", "back-to-back", "graph"},
             "barrier (one call between barriers), back-to-back (20 calls), graph (20 calls in a "
             "CUDA graph), a,b [barrier]");

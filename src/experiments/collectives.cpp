@@ -43,14 +43,36 @@ std::vector<Value> values_of(const auto& list) {
   return v;
 }
 
+// Nothing for nccl, and for what mpi does.
+std::string refusal_of_mpi(const Case& c) {
+  if (c.text("backend") != "mpi") return "";
+  if (c.text("cadence") == "graph") {
+    return "--cadence: graph is nccl's; use barrier or back-to-back with mpi";
+  }
+  if (c.text("registration") != "none")
+    return "--registration: only nccl registers memory; use none";
+  return "";
+}
+
+CollectiveBuffers::Allocate of_device(Device& device) {
+  return [&device](const Shape& shape, Dtype dtype) {
+    return device.allocate(shape, dtype, MemoryKind::communication);
+  };
+}
+CollectiveBuffers::Allocate of_communicator(Communicator& communicator) {
+  return [&communicator](const Shape& shape, Dtype dtype) {
+    return communicator.allocate(shape, dtype);
+  };
+}
+
 // Bytes per second that a rank takes in from others when each gets a message of about so many
 // bytes, the best of a few times. Collective.
 double receive_rate(const Collective& op, const Backend& backend, World& world,
                     Communicator& communicator, std::int64_t bytes) {
   constexpr int repetitions = 5;
   const std::int64_t k = bytes / static_cast<std::int64_t>(sizeof(float)) / world.size();
-  const CollectiveBuffers buffers(*backend.device, op, Dtype::f32, k, world.rank(), world.size(),
-                                  !op.out_of_place);
+  const CollectiveBuffers buffers(*backend.device, of_device(*backend.device), op, Dtype::f32, k,
+                                  world.rank(), world.size(), !op.out_of_place);
   buffers.fill(Pattern(world.size(), false, ReduceOp::sum, 0));
   Stream& stream = communicator.stream();
   double shortest = std::numeric_limits<double>::infinity();
@@ -83,7 +105,8 @@ std::string CollectivesExperiment::what(const Case& c) {
 }
 
 std::vector<std::string> CollectivesExperiment::naming_factors() const {
-  return {"backend", "op", "bytes", "dtype", "redop", "in_place", "ranks", "cadence", "cache"};
+  return {"backend",  "op",    "bytes",        "dtype",   "redop",
+          "in_place", "ranks", "registration", "cadence", "cache"};
 }
 
 std::vector<Case> CollectivesExperiment::cases() const {
@@ -103,15 +126,14 @@ std::vector<Case> CollectivesExperiment::cases() const {
   grid.axis("dtype", values_of(o.dtypes));
   grid.axis("redop", values_of(o.redops));
   grid.axis("in_place", values_of(o.in_place));
+  grid.axis("registration", values_of(o.registrations));
   grid.axis("cadence", values_of(o.cadences));
   grid.axis("cache", values_of(o.caches));
   grid.axis("bytes", values_of(o.bytes));
   std::vector<Case> cases = grid.cases();
-  // Only nccl's calls can be captured; alone, mpi is told so by validate().
+  // mpi alone is told by validate() what is nccl's.
   if (std::find(backends.begin(), backends.end(), "nccl") != backends.end()) {
-    std::erase_if(cases, [](const Case& c) {
-      return c.text("backend") == "mpi" && c.text("cadence") == "graph";
-    });
+    std::erase_if(cases, [](const Case& c) { return !refusal_of_mpi(c).empty(); });
   }
   for (Case& c : cases) {
     const Collective& op = collective_named(c.text("op"));
@@ -171,9 +193,7 @@ void CollectivesExperiment::validate(const Case& c) const {
   if (const std::string reason = reason_to_skip(c); !reason.empty() && o.backends_given) {
     throw EnvironmentError(fmt::format("--backend: {}", reason));
   }
-  if (c.text("cadence") == "graph" && c.text("backend") == "mpi") {
-    throw UsageError("--cadence: graph is nccl's; use barrier or back-to-back with mpi");
-  }
+  if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
 }
 
 CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend& backend,
@@ -226,7 +246,7 @@ CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend,
   std::string refusal;
   collectively(world, [&] {
     try {
-      buffers = make_buffers(c, backend, world);
+      buffers = make_buffers(c, backend, communicator);
     } catch (const OutOfMemory& error) {
       refusal = error.what();
     } catch (const std::bad_alloc&) {
@@ -238,6 +258,14 @@ CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend,
     record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
                                 first_text(world, refusal));
     return record;
+  }
+  std::vector<std::shared_ptr<void>> registrations;
+  if (c.text("registration") == "symmetric") {
+    for (const CollectiveBuffers& set : buffers.sets) {
+      for (const Array& memory : set.memory()) {
+        registrations.push_back(communicator.register_memory(memory));
+      }
+    }
   }
   Outcome outcome;
   const CollectiveBuffers& checked = buffers.sets.front();
@@ -254,10 +282,11 @@ CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend,
 
 // Warm: one set of buffers. Cold: the cache is flushed before each repetition, within which every
 // call has a set of its own, or as many as go beyond the cache.
-CollectivesExperiment::Buffers CollectivesExperiment::make_buffers(const Case& c,
-                                                                   const Backend& backend,
-                                                                   const World& world) const {
-  const std::int64_t k = message_bytes(c) / element_bytes(c) / world.size();
+CollectivesExperiment::Buffers CollectivesExperiment::make_buffers(
+    const Case& c, const Backend& backend, Communicator& communicator) const {
+  const std::int64_t k = message_bytes(c) / element_bytes(c) / communicator.size();
+  const auto allocate =
+      c.text("registration") == "none" ? of_device(*backend.device) : of_communicator(communicator);
   const std::int64_t cache = std::max<std::int64_t>(
       static_cast<std::int64_t>(backend.device->info().cache_bytes), 32 << 20);
   const bool cold = c.text("cache") == "cold";
@@ -265,9 +294,9 @@ CollectivesExperiment::Buffers CollectivesExperiment::make_buffers(const Case& c
   const std::int64_t count = cold ? std::min<std::int64_t>(beyond, launches_of(c)) : 1;
   Buffers buffers;
   for (std::int64_t i = 0; i < count; ++i) {
-    buffers.sets.emplace_back(*backend.device, collective_named(c.text("op")),
-                              dtype_named(c.text("dtype")), k, world.rank(), world.size(),
-                              c.text("in_place") == "yes");
+    buffers.sets.emplace_back(*backend.device, allocate, collective_named(c.text("op")),
+                              dtype_named(c.text("dtype")), k, communicator.rank(),
+                              communicator.size(), c.text("in_place") == "yes");
     buffers.sets.back().set_reduction(reduction_of(c));
   }
   if (cold) {

@@ -67,7 +67,7 @@ class CollectivesExperiment final : public Experiment {
 
   // Collective over the members.
   [[nodiscard]] Buffers make_buffers(const Case& c, const Backend& backend,
-                                     const World& world) const;
+                                     Communicator& communicator) const;
   [[nodiscard]] CaseRecord measure(const Case& c, const Backend& backend, Members& members,
                                    Progress& progress);
   void sample(const Case& c, const Backend& backend, Members& members, const Buffers& buffers,

@@ -1,4 +1,4 @@
-// From what the ranks measured to the case's record; the fit over a whole sweep.
+// From what the ranks measured to the case's record.
 
 #include <fmt/format.h>
 
@@ -8,24 +8,9 @@
 
 #include "experiments/collectives.h"
 #include "experiments/gather.h"
-#include "measure/fit.h"
 #include "measure/statistics.h"
 
 namespace paceline {
-
-namespace {
-
-std::int64_t integer_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<std::int64_t>>(find_column(row, name)->data).front();
-}
-double real_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<double>>(find_column(row, name)->data).front();
-}
-const std::string& text_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
-}
-
-}  // namespace
 
 void CollectivesExperiment::add_outcome(CaseRecord& record, const Outcome& outcome, World& world,
                                         double link_ceiling) const {
@@ -108,48 +93,6 @@ std::string CollectivesExperiment::notes() const {
          "1 (others). link share: busbw over the\nmost that "
          "a rank takes in from others: in a ring of send_recv or a broadcast, at the best of three "
          "sizes\n";
-}
-
-// latency + bytes / bandwidth per backend, op, dtype, reduction, placement, ranks, cadence, cache.
-std::vector<Table> CollectivesExperiment::closing_tables(
-    const std::vector<std::vector<Column>>& rows) const {
-  if (!options_.collectives.fit) return {};
-  constexpr std::array<const char*, 7> texts = {"backend",  "op",      "dtype", "redop",
-                                                "in_place", "cadence", "cache"};
-  std::map<std::pair<std::vector<std::string>, std::int64_t>, std::vector<TimedSize>> sweeps;
-  for (const auto& row : rows) {
-    if (text_in(row, "status") != "ok") continue;
-    std::vector<std::string> key;
-    for (const char* name : texts) key.push_back(text_in(row, name));
-    sweeps[{key, integer_in(row, "ranks")}].push_back(
-        {.bytes = real_in(row, "message_bytes"), .seconds = real_in(row, "time_median_s")});
-  }
-  if (sweeps.empty()) return {};
-  Table table{"fit", {}};
-  std::array<std::vector<std::string>, texts.size()> keys;
-  std::vector<std::int64_t> ranks;
-  std::vector<std::int64_t> sizes;
-  std::vector<double> latency;
-  std::vector<double> bandwidth;
-  std::vector<double> worst;
-  for (const auto& [key, points] : sweeps) {
-    const LatencyBandwidth fit = fit_latency_bandwidth(points);
-    for (std::size_t i = 0; i < texts.size(); ++i) keys.at(i).push_back(key.first[i]);
-    ranks.push_back(key.second);
-    sizes.push_back(static_cast<std::int64_t>(points.size()));
-    latency.push_back(fit.latency);
-    bandwidth.push_back(fit.bandwidth);
-    worst.push_back(fit.worst_error);
-  }
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    table.columns.push_back({texts.at(i), "", keys.at(i)});
-  }
-  table.columns.push_back({"ranks", "", ranks});
-  table.columns.push_back({"sizes", "", sizes});
-  table.columns.push_back({"latency_s", "s", latency});
-  table.columns.push_back({"bandwidth_bytes_per_s", "bytes/s", bandwidth});
-  table.columns.push_back({"worst_relative_error", "", worst});
-  return {table};
 }
 
 }  // namespace paceline

@@ -64,6 +64,7 @@ struct CollectiveOptions {
   std::vector<std::string> in_place = {"no"};
   std::vector<std::int64_t> ranks;  // empty: the world
   bool ranks_given = false;
+  std::vector<std::string> registrations = {"none"};
   std::vector<std::string> cadences = {"barrier"};
   std::vector<std::string> caches = {"warm"};
   bool fit = false;

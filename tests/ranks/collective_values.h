@@ -11,6 +11,16 @@
 
 namespace paceline {
 
+// Half a unit in the last place of 1.
+inline double roundoff(Dtype dtype) {
+  return std::ldexp(1, dtype == Dtype::f64   ? -53
+                       : dtype == Dtype::f32 ? -24
+                       : dtype == Dtype::f16 ? -11
+                                             : -8);
+}
+
+inline constexpr double largest_input = 5;  // of sums; of means n times that
+
 // Integers that every type holds exactly, as it does all sums, products and means over 6 ranks.
 inline double input(ReduceOp op, Dtype dtype, int n, int rank, std::int64_t i) {
   const auto small = static_cast<double>((7 * rank + 3 * i) % 11 - 5);

@@ -73,11 +73,14 @@ inline void fill(const Tensor& x, const Formula& formula) {
   shared.device->to_device(x, host.bytes.data());
 }
 
-inline void expect(const std::string& what, const Tensor& x, const Formula& want) {
+// allowed: the largest error.
+inline void expect(const std::string& what, const Tensor& x, const Formula& want,
+                   double allowed = 0) {
   std::int64_t i = -1;
   for (const double got : values_of(x)) {
     const double wanted = want(++i);
-    if (got == wanted || (std::isnan(got) && std::isnan(wanted))) continue;
+    if (got == wanted || std::abs(got - wanted) <= allowed) continue;
+    if (std::isnan(got) && std::isnan(wanted)) continue;
     fail(what + ": element " + std::to_string(i) + " is " + std::to_string(got) + ", not " +
          std::to_string(wanted));
     return;

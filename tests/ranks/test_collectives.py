@@ -76,9 +76,13 @@ def test_the_record(paceline, tmp_path):
             assert list(case["check/wrong"][:]) == [0] * 2 * n
         fit = f["fit"]
         assert len(fit["latency_s"]) == 2 * 2 * 2 * 2
-        assert set(fit["sizes"][:]) == {2}
         assert (fit["latency_s"][:] >= 0).all()
         assert (fit["bandwidth_bytes_per_s"][:] > 0).all()
+        residuals = f["fit_residuals"]
+        assert len(residuals["time_s"]) == len(table["case"])
+        assert sorted(residuals["time_s"][:]) == sorted(table["time_median_s"])
+        error = residuals["fitted_s"][:] / residuals["time_s"][:] - 1
+        assert residuals["relative_error"][:] == pytest.approx(error)
     assert "fit:" in done.out
 
 
@@ -113,10 +117,11 @@ def test_a_missing_backend_asked_for_by_name_is_the_environment_s_fault(paceline
     assert "rank 0 sees no CUDA GPU" in done.message
 
 
-def test_graphs_are_nccl_s(paceline):
-    done = paceline(*RUN, "--cadence", "graph", "--bytes", "1KB")
+@pytest.mark.parametrize("option", [("--cadence", "graph"), ("--registration", "symmetric")])
+def test_what_is_nccl_s_alone_is_refused(paceline, option):
+    done = paceline(*RUN, *option, "--bytes", "1KB")
     assert done.code == 2
-    assert "--cadence" in done.message
+    assert option[0] in done.message
 
 
 @pytest.mark.skipif(gpu_count() < 2, reason="fewer than two GPUs here")
@@ -127,7 +132,7 @@ def test_both_backends_in_one_launch(paceline, tmp_path):
         *("collectives", "--quiet", "--output", "out.h5", "--warmup", 1, "--steps", 2),
         *("--op", OPS, "--redop", "sum,avg", "--in-place", "no,yes", "--bytes", "24,100008"),
         *("--dtype", "bfloat16", "--ranks", f"2,{ranks}", "--cadence", "barrier,graph"),
-        *("--cache", "warm,cold"),
+        *("--cache", "warm,cold", "--registration", "none,symmetric"),
         ranks=ranks,
     )
     assert done.code == 0, done.err

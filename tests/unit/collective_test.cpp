@@ -74,6 +74,12 @@ TEST(CollectivePattern, RanksSlicesAndChecksDiffer) {
   EXPECT_LT(same_salt, 100);
 }
 
+CollectiveBuffers::Allocate of(Device& device) {
+  return [&device](const Shape& shape, Dtype dtype) {
+    return device.allocate(shape, dtype, MemoryKind::communication);
+  };
+}
+
 // Writes what a right communicator would, on one rank of `ranks`.
 void answer(Device& device, const CollectiveBuffers& buffers, const Collective& op,
             const Pattern& pattern, int rank, std::int64_t k) {
@@ -94,7 +100,7 @@ TEST(CollectiveCheck, PassesTheRightResultAndCountsWrongElements) {
       if (in_place ? !op.in_place : !op.out_of_place) continue;
       SCOPED_TRACE(std::string(op.name) + (in_place ? " in place" : ""));
       CpuDevice device(std::size_t{1} << 26, 1);
-      const CollectiveBuffers buffers(device, op, Dtype::f32, k, rank, ranks, in_place);
+      const CollectiveBuffers buffers(device, of(device), op, Dtype::f32, k, rank, ranks, in_place);
       const Pattern pattern(ranks, op.reduces, ReduceOp::sum, 1);
       buffers.fill(pattern);
       const auto recv_size = buffers.call().recv.numel();
@@ -119,7 +125,7 @@ TEST(CollectiveCheck, AveragesMayBeOffByTwoUnitsInTheLastPlaceAndSumsByNone) {
   CpuDevice device(std::size_t{1} << 24, 1);
   const Collective& op = collective_named("all_reduce");
   for (const ReduceOp reduction : {ReduceOp::sum, ReduceOp::avg}) {
-    CollectiveBuffers buffers(device, op, Dtype::f32, 100, 0, 3, false);
+    CollectiveBuffers buffers(device, of(device), op, Dtype::f32, 100, 0, 3, false);
     buffers.set_reduction(reduction);
     const Pattern pattern(3, true, reduction, 1);
     buffers.fill(pattern);
@@ -145,6 +151,12 @@ class WrongCommunicator final : public Communicator {
     return std::make_unique<WrongCommunicator>(device_);
   }
   [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {
+    return device_.allocate(shape, dtype, MemoryKind::communication);
+  }
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& /*memory*/) override {
+    return nullptr;
+  }
   void all_reduce(Tensor recv, Tensor send, ReduceOp /*op*/) override {
     std::memcpy(recv.data, send.data, recv.bytes());
     recv.as<float>()[3] += 5;
