@@ -19,6 +19,8 @@ enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 // Throws InternalError for an unknown name.
 [[nodiscard]] ReduceOp reduce_op_named(std::string_view name);
 
+inline constexpr std::int64_t registered_part_bytes = 16;
+
 class Communicator {
  public:
   Communicator() = default;
@@ -36,7 +38,8 @@ class Communicator {
   // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
   [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype) = 0;
   // Collective, with memory of one size on every rank: until the result is released, collectives on
-  // tensors within it may reach the other ranks' directly.
+  // tensors within it may reach the other ranks' directly. What a rank contributes must then be a
+  // multiple of registered_part_bytes: NCCL 2.28 puts other parts of an all_gather in wrong places.
   [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Array& memory) = 0;
 
   // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for

@@ -96,7 +96,9 @@ CollectivesExperiment::CollectivesExperiment(const Options& options, World& worl
 
 std::int64_t CollectivesExperiment::message_bytes(const Case& c) {
   const std::int64_t bytes = c.integer("bytes");
-  return bytes - bytes % (c.integer("ranks") * element_bytes(c));
+  const bool registered = c.text("registration") == "symmetric";
+  const std::int64_t unit = registered ? registered_part_bytes : element_bytes(c);
+  return bytes - bytes % (c.integer("ranks") * unit);
 }
 
 // As the watch names it, and the host communicator too.

@@ -57,7 +57,8 @@ class CollectivesExperiment final : public Experiment {
     std::vector<CollectiveCheck> checks;  // before and after the measurement
   };
 
-  // --bytes rounded down to a multiple of the ranks times the dtype.
+  // --bytes rounded down to a multiple of the ranks times the dtype, or times 16 bytes where the
+  // buffers are registered.
   [[nodiscard]] static std::int64_t message_bytes(const Case& c);
   [[nodiscard]] static std::string what(const Case& c);
   [[nodiscard]] const Backend& backend_of(const Case& c) const;

@@ -392,7 +392,7 @@ TEST_F(Collectives, ends_only_after_its_work) {
 
 // Through MPI nothing is registered, and the memory is the device's.
 TEST_F(Collectives, reduces_registered_memory_and_counts_it) {
-  constexpr std::int64_t k = 1025;
+  constexpr std::int64_t k = 257 * registered_part_bytes / sizeof(float);
   const std::size_t before = shared.device->ledger().bytes();
   {
     const Array x = all.allocate({k}, Dtype::f32);
