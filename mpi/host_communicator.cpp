@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/units.h"
@@ -37,11 +39,34 @@ class OwnedComm {
 };
 
 struct Plan {
-  std::string what;  // "all_reduce of 1 MB"
-  int count = 0;     // elements per part
+  std::string what;        // "all_reduce of 1 MB"
+  std::int64_t count = 0;  // elements per part
   MPI_Datatype type = MPI_DATATYPE_NULL;
   bool in_place = false;
 };
+
+constexpr int tag = 0;
+
+// Messages go in pieces that stay in the cache from one rank's sum to the next's: for 100 MB among
+// 4 ranks a third of the time of one call.
+constexpr std::size_t piece_bytes = std::size_t{1} << 20U;
+
+struct Piece {
+  std::int64_t first;
+  int count;  // elements
+  [[nodiscard]] Tensor of(const Tensor& x) const {
+    return x.reshape({x.numel()}).slice(first, {count});
+  }
+};
+
+std::vector<Piece> pieces_of(const Tensor& x) {
+  const auto most = static_cast<std::int64_t>(piece_bytes / size_of(x.dtype));
+  std::vector<Piece> pieces;
+  for (std::int64_t first = 0; first < x.numel(); first += most) {
+    pieces.push_back({first, static_cast<int>(std::min(most, x.numel() - first))});
+  }
+  return pieces;
+}
 
 // The whole tensor must stay within an int, not only a part of it: Open MPI multiplies counts as
 // ints inside.
@@ -120,11 +145,9 @@ std::unique_ptr<Communicator> HostCommunicator::first_ranks(int n) {
 Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
                             const Tensor& send) const {
   const CollectivePlan checked = plan_collective(form, rank_, size_, recv, send);
-  check_count(form, recv);
-  check_count(form, send);
   const auto bytes = static_cast<double>(std::max(recv.bytes(), send.bytes()));
   return {.what = fmt::format("{} of {}", form.name, bytes_text(bytes)),
-          .count = static_cast<int>(checked.count),
+          .count = checked.count,
           .type = mpi_type(recv.dtype),
           .in_place = checked.in_place};
 }
@@ -139,38 +162,56 @@ void HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
 void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   const Plan p = plan(all_reduce_form, recv, send);
   enqueue(p, [=, this] {
-    const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    MPI_CHECK(
-        MPI_Allreduce(from, recv.data, p.count, p.type, ops_.of(op, recv.dtype), comm_.get()));
-    finish(op, recv);
+    for (const Piece& piece : pieces_of(recv)) {
+      const Tensor to = piece.of(recv);
+      MPI_CHECK(MPI_Allreduce(p.in_place ? MPI_IN_PLACE : piece.of(send).data, to.data, piece.count,
+                              p.type, ops_.of(op, recv.dtype), comm_.get()));
+      finish(op, to);
+    }
   });
 }
 
+// Each rank's part goes to it from one rank after the other: Open MPI 4.1 would reduce everything
+// on rank 0.
 void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   const Plan p = plan(reduce_scatter_form, recv, send);
   enqueue(p, [=, this] {
-    // In place MPI leaves the result in the first part, not in this rank's.
-    const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    void* to = p.in_place ? send.data : recv.data;
-    MPI_CHECK(
-        MPI_Reduce_scatter_block(from, to, p.count, p.type, ops_.of(op, recv.dtype), comm_.get()));
-    if (to != recv.data) std::memcpy(recv.data, to, recv.bytes());
+    const auto part = [&](int rank) { return send.slice(rank * p.count, {p.count}); };
+    if (!p.in_place) std::memcpy(recv.data, part(rank_).data, recv.bytes());
+    std::vector<std::byte> received(std::min(recv.bytes(), piece_bytes));
+    for (int distance = 1; distance < size_; ++distance) {
+      const int to = (rank_ + distance) % size_;
+      const int from = (rank_ + size_ - distance) % size_;
+      for (const Piece& piece : pieces_of(recv)) {
+        MPI_CHECK(MPI_Sendrecv(piece.of(part(to)).data, piece.count, p.type, to, tag,
+                               received.data(), piece.count, p.type, from, tag, comm_.get(),
+                               MPI_STATUS_IGNORE));
+        MPI_CHECK(MPI_Reduce_local(received.data(), piece.of(recv).data, piece.count, p.type,
+                                   ops_.of(op, recv.dtype)));
+      }
+    }
     finish(op, recv);
   });
 }
 
 void HostCommunicator::all_gather(Tensor recv, Tensor send) {
   const Plan p = plan(all_gather_form, recv, send);
+  check_count(all_gather_form, recv);
   enqueue(p, [=, this] {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    MPI_CHECK(MPI_Allgather(from, p.count, p.type, recv.data, p.count, p.type, comm_.get()));
+    const auto count = static_cast<int>(p.count);
+    MPI_CHECK(MPI_Allgather(from, count, p.type, recv.data, count, p.type, comm_.get()));
   });
 }
 
 void HostCommunicator::broadcast(Tensor data, int root) {
   check_rank(broadcast_form, root, size_);
   const Plan p = plan(broadcast_form, data, data);
-  enqueue(p, [=, this] { MPI_CHECK(MPI_Bcast(data.data, p.count, p.type, root, comm_.get())); });
+  enqueue(p, [=, this] {
+    for (const Piece& piece : pieces_of(data)) {
+      MPI_CHECK(MPI_Bcast(piece.of(data).data, piece.count, p.type, root, comm_.get()));
+    }
+  });
 }
 
 void HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
@@ -178,18 +219,23 @@ void HostCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
   const bool has_result = rank_ == root;
   const Plan p = plan(reduce_form, !has_result && recv.empty() ? send : recv, send);
   enqueue(p, [=, this] {
-    const void* from = p.in_place && has_result ? MPI_IN_PLACE : send.data;
-    void* to = has_result ? recv.data : nullptr;
-    MPI_CHECK(MPI_Reduce(from, to, p.count, p.type, ops_.of(op, send.dtype), root, comm_.get()));
-    if (has_result) finish(op, recv);
+    for (const Piece& piece : pieces_of(send)) {
+      const void* from = p.in_place && has_result ? MPI_IN_PLACE : piece.of(send).data;
+      void* to = has_result ? piece.of(recv).data : nullptr;
+      MPI_CHECK(
+          MPI_Reduce(from, to, piece.count, p.type, ops_.of(op, send.dtype), root, comm_.get()));
+      if (has_result) finish(op, piece.of(recv));
+    }
   });
 }
 
 void HostCommunicator::all_to_all(Tensor recv, Tensor send) {
   const Plan p = plan(all_to_all_form, recv, send);
+  check_count(all_to_all_form, recv);
   enqueue(p, [=, this] {
     const void* from = p.in_place ? MPI_IN_PLACE : send.data;
-    MPI_CHECK(MPI_Alltoall(from, p.count, p.type, recv.data, p.count, p.type, comm_.get()));
+    const auto count = static_cast<int>(p.count);
+    MPI_CHECK(MPI_Alltoall(from, count, p.type, recv.data, count, p.type, comm_.get()));
   });
 }
 
@@ -197,14 +243,15 @@ void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   check_rank(send_recv_form, source, size_);
   check_rank(send_recv_form, destination, size_);
   const Plan p = plan(send_recv_form, recv, send);
-  constexpr int tag = 0;
+  check_count(send_recv_form, recv);
   enqueue(p, [=, this] {
+    const auto count = static_cast<int>(p.count);
     if (p.in_place) {
-      MPI_CHECK(MPI_Sendrecv_replace(recv.data, p.count, p.type, destination, tag, source, tag,
+      MPI_CHECK(MPI_Sendrecv_replace(recv.data, count, p.type, destination, tag, source, tag,
                                      comm_.get(), MPI_STATUS_IGNORE));
       return;
     }
-    MPI_CHECK(MPI_Sendrecv(send.data, p.count, p.type, destination, tag, recv.data, p.count, p.type,
+    MPI_CHECK(MPI_Sendrecv(send.data, count, p.type, destination, tag, recv.data, count, p.type,
                            source, tag, comm_.get(), MPI_STATUS_IGNORE));
   });
 }

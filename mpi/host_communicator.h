@@ -14,10 +14,10 @@ namespace paceline {
 //
 // Collective. `world` is the world of all ranks; it and the device outlive the communicator.
 //
-// Every call throws before it enqueues anything: UsageError for a tensor of more than INT_MAX
-// elements, InternalError for tensors that do not fit or overlap other than in place. After a
-// reduce_scatter in place the rest of `send` is undefined. The other ranks of a reduce may leave
-// `recv` empty. Both tensors of a send_recv have one size.
+// Every call throws before it enqueues anything: UsageError where an all_gather, all_to_all or
+// send_recv has a tensor of more than INT_MAX elements, InternalError for tensors that do not fit
+// or overlap other than in place. After a reduce_scatter in place the rest of `send` is undefined.
+// The other ranks of a reduce may leave `recv` empty. Both tensors of a send_recv have one size.
 [[nodiscard]] std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device);
 
 }  // namespace paceline

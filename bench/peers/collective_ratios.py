@@ -4,7 +4,8 @@
     python3 bench/peers/collective_ratios.py --backend mpi --ranks 4 --bytes 100000000
 
 paceline and the bare library call (`make bench-peers` builds it) take turns; a figure is the median
-of the turns' medians, its interval spans theirs. With mpi, PyTorch's gloo stands beside them; with
+of the turns' medians, its interval spans theirs. With mpi, PyTorch's gloo stands beside them where
+PyTorch is; with
 nccl, 20 calls in a CUDA graph (--cadence graph).
 """
 
@@ -14,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 GLOO = Path(__file__).with_name("gloo_all_reduce.py")
@@ -83,9 +85,9 @@ def main() -> None:
         ours = ["back-to-back", "graph", "back-to-back, registered", "graph, registered"]
         others = ["bare"]
     else:
-        rows = gloo(options)
+        rows = gloo(options) if find_spec("torch") else []
         axes = ["--cadence", "barrier"]
-        ours, others = ["barrier"], ["bare", "gloo"]
+        ours, others = ["barrier"], ["bare", "gloo"] if rows else ["bare"]
     for _ in range(options.turns):
         rows += peers(options)
         rows += paceline(options, axes)
