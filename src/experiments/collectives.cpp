@@ -164,8 +164,8 @@ std::string CollectivesExperiment::reason_to_skip(const Case& c) const {
     return fmt::format("needs {} ranks; this launch has {}", ranks, world_.size());
   }
   if (ranks > backend.ranks) {
-    return fmt::format("needs {} ranks with {}; this launch has {}: {}", ranks, backend.name,
-                       backend.ranks, backend.lack);
+    return fmt::format("{}; {} can have {} of the {} ranks", backend.lack, backend.name,
+                       backend.ranks, ranks);
   }
   return {};
 }

@@ -64,10 +64,14 @@ std::string blas_version() {
 }
 
 bool may_be_kept(std::string_view variable) {
-  constexpr std::array<std::string_view, 3> prefixes = {"NCCL_", "OMPI_MCA_", "SLURM_JOB_"};
+  constexpr std::array<std::string_view, 3> kept = {"NCCL_", "OMPI_MCA_", "SLURM_JOB_"};
+  // How mpirun's daemons find each other: nothing that a user set.
+  constexpr std::array<std::string_view, 3> internal = {"OMPI_MCA_orte_", "OMPI_MCA_ess",
+                                                        "OMPI_MCA_initial_wdir"};
+  const auto begins_with = [&](std::string_view prefix) { return variable.starts_with(prefix); };
   return variable == "CUDA_VISIBLE_DEVICES" ||
-         std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return variable.starts_with(prefix); });
+         (std::any_of(kept.begin(), kept.end(), begins_with) &&
+          std::none_of(internal.begin(), internal.end(), begins_with));
 }
 
 std::vector<std::pair<std::string, std::string>> kept_variables() {

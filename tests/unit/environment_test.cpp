@@ -42,9 +42,11 @@ TEST(Environment, KeepsOnlyVariablesOfTheList) {
   setenv("SLURM_TOKEN", "secret", 1);
   setenv("CUDA_VISIBLE_DEVICES_X", "secret", 1);
   setenv("MY_NCCL_SECRET", "secret", 1);
+  setenv("OMPI_MCA_orte_hnp_uri", "secret", 1);
   const auto e = environment();
-  for (const char* name : {"NCCL_TEST_A", "OMPI_MCA_test", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_TEST",
-                           "SLURM_TOKEN", "CUDA_VISIBLE_DEVICES_X", "MY_NCCL_SECRET"}) {
+  for (const char* name :
+       {"NCCL_TEST_A", "OMPI_MCA_test", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_TEST", "SLURM_TOKEN",
+        "CUDA_VISIBLE_DEVICES_X", "MY_NCCL_SECRET", "OMPI_MCA_orte_hnp_uri"}) {
     unsetenv(name);
   }
   EXPECT_EQ(e.at("NCCL_TEST_A"), "1");
