@@ -1,7 +1,6 @@
 // A communicator under mpirun: every collective x element type x reduction x size x in place or not
 // x root, on communicators of the first 1 ... n ranks, against values computed in double.
 //   communicator_test mpi|nccl [GoogleTest's options]
-// Every rank runs the same tests; rank 0 reports all, the others what failed.
 
 #include "core/communicator.h"
 
@@ -12,18 +11,12 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <iostream>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
-#include "devices.h"
-#include "mpi/host_communicator.h"
-#include "mpi/mpi_world.h"
-#include "mpi/nccl_communicator.h"
 #include "tests/ranks/collective_values.h"
 #include "tests/ranks/guarded_buffer.h"
 
@@ -411,47 +404,7 @@ TEST_F(Collectives, reduces_registered_memory_and_counts_it) {
   EXPECT_THROW((void)all.allocate({std::int64_t{1} << 33}, Dtype::f32), OutOfMemory);
 }
 
-// What failed on a rank other than 0.
-class FailurePrinter final : public ::testing::EmptyTestEventListener {
-  void OnTestPartResult(const ::testing::TestPartResult& result) override {
-    if (result.failed()) std::cout << "rank " << shared.world->rank() << ": " << result << '\n';
-  }
-};
-
-int run_tests(World& world, std::string_view backend) {
-  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
-  if (world.rank() != 0) {
-    delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new FailurePrinter);
-  }
-  const bool host = backend == "mpi";
-  const RunOptions run{
-      .device = host ? "cpu" : "cuda", .threads = 1, .memory_limit = std::size_t{1} << 31U};
-  const std::vector<Backend> backends = make_backends(run, world);
-  const Backend& used = backends[host ? 0 : 1];
-  shared = {.world = &world,
-            .device = used.device.get(),
-            .all = used.communicator.get(),
-            .make_communicator = [&] {
-              return host ? make_host_communicator(world, *used.device)
-                          : make_nccl_communicator(world, *used.device);
-            }};
-  return static_cast<int>(world.max(RUN_ALL_TESTS()));
-}
-
 }  // namespace
 }  // namespace paceline
 
-int main(int argc, char** argv) {
-  using namespace paceline;
-  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv);
-  ::testing::InitGoogleTest(&argc, argv);
-  // A rank that leaves a test early would keep the others waiting.
-  GTEST_FLAG_SET(catch_exceptions, false);
-  try {
-    return run_tests(*world, argc > 1 ? argv[1] : "mpi");
-  } catch (const std::exception& error) {
-    std::cout << "rank " << world->rank() << ": " << error.what() << std::endl;
-    world->abort(ExitCode::internal);
-  }
-}
+int main(int argc, char** argv) { return paceline::run_rank_tests(argc, argv); }

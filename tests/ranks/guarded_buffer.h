@@ -7,25 +7,14 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/communicator.h"
 #include "core/device.h"
-#include "core/world.h"
 #include "cpu/convert.h"
+#include "tests/ranks/rank_test.h"
 
 namespace paceline {
-
-struct Shared {
-  World* world = nullptr;
-  Device* device = nullptr;
-  Communicator* all = nullptr;
-  std::function<std::unique_ptr<Communicator>()> make_communicator;  // another; collective
-  int failures = 0;                                                  // of the running test
-};
-inline Shared shared;
 
 // One wrong place fails thousands of cases.
 inline void fail(const std::string& text) {

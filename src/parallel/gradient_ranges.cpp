@@ -1,0 +1,89 @@
+#include "parallel/gradient_ranges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> names = {"none", "naive", "flat", "overlap", "bucketed"};
+
+std::vector<GradientRange> one_per_parameter(const std::vector<ParameterEntry>& entries) {
+  std::vector<GradientRange> ranges;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    for (const ParameterView& view : entries[id].views) {
+      ranges.push_back({.first = id,
+                        .last = id,
+                        .offset = entries[id].offset + view.offset,
+                        .length = view.shape.numel(),
+                        .name = view.name});
+    }
+  }
+  return ranges;
+}
+
+// Entries first ... last and the padding between them.
+GradientRange range_of(const std::vector<ParameterEntry>& entries, ParameterId first,
+                       ParameterId last) {
+  const std::int64_t offset = entries[first].offset;
+  const std::int64_t end = entries[last].offset + entries[last].shape.numel();
+  const std::string& name = entries[first].views.front().name;
+  return {.first = first,
+          .last = last,
+          .offset = offset,
+          .length = end - offset,
+          .name = last == first ? name : fmt::format("{} + {}", name, last - first)};
+}
+
+std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries,
+                                   std::int64_t most_elements) {
+  std::vector<GradientRange> ranges;
+  ParameterId first = 0;
+  std::int64_t filled = 0;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    const std::int64_t length = entries[id].shape.numel();
+    const bool is_last = id + 1 == entries.size();
+    if (id > first && (is_last || filled + length > most_elements)) {
+      ranges.push_back(range_of(entries, first, id - 1));
+      first = id;
+      filled = 0;
+    }
+    filled += length;
+  }
+  ranges.push_back(range_of(entries, first, entries.size() - 1));
+  return ranges;
+}
+
+}  // namespace
+
+std::string_view name_of(SyncStrategy strategy) {
+  return names.at(static_cast<std::size_t>(strategy));
+}
+
+SyncStrategy sync_strategy_named(std::string_view name) {
+  const auto* const it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) throw InternalError(fmt::format("'{}' is no strategy", name));
+  return static_cast<SyncStrategy>(it - names.begin());
+}
+
+std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& entries,
+                                           SyncStrategy strategy, double bucket_bytes,
+                                           std::size_t element_bytes) {
+  if (entries.empty()) return {};
+  switch (strategy) {
+    case SyncStrategy::none: return {};
+    case SyncStrategy::naive:
+    case SyncStrategy::overlap: return one_per_parameter(entries);
+    case SyncStrategy::flat: return {range_of(entries, 0, entries.size() - 1)};
+    case SyncStrategy::bucketed: break;
+  }
+  const double most = bucket_bytes / static_cast<double>(element_bytes);
+  return buckets(entries, static_cast<std::int64_t>(std::min(most, 0x1p62)));
+}
+
+}  // namespace paceline

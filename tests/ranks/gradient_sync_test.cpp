@@ -1,0 +1,192 @@
+// Data parallelism under mpirun, as the course tests it: ranks start from different seeds, take
+// over rank 0's parameters, and train five steps of SGD on their rows of a batch; after each the
+// parameters are those of a single process that trained on all of it. Every strategy, bucket size
+// and toy model.
+//   gradient_sync_test mpi|nccl [GoogleTest's options]
+
+#include "parallel/gradient_sync.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/precision.h"
+#include "parallel/no_sync.h"
+#include "tests/ranks/rank_test.h"
+#include "tests/ranks/toy_models.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t in = 10;
+constexpr std::int64_t out = 5;
+constexpr int steps = 5;
+constexpr double learning_rate = 0.1;
+
+std::vector<float> floats_of(const Tensor& x) {
+  std::vector<float> values(static_cast<std::size_t>(x.numel()));
+  shared.device->to_host(values.data(), x);
+  return values;
+}
+
+std::vector<float> parameters_of(const ParameterStore& store) {
+  return floats_of(store.range().parameters);
+}
+
+// torch.allclose with its defaults.
+bool close(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+    return std::abs(x - y) <= 1e-8 + 1e-5 * std::abs(y);
+  });
+}
+
+bool same_on_all_ranks(const std::vector<float>& values) {
+  World& world = *shared.world;
+  const std::string bytes(reinterpret_cast<const char*>(values.data()),
+                          values.size() * sizeof(float));
+  const bool differs = world.broadcast(bytes, 0) != bytes;
+  return world.max(differs ? 1 : 0) == 0;
+}
+
+struct Rows {
+  Array x;  // [R, 10]
+  Array y;  // [R, 5]
+};
+
+// Rows order[first] ... order[first + count - 1] of the batch.
+Rows rows_of(const std::vector<int>& order, std::int64_t first, std::int64_t count) {
+  Device& device = *shared.device;
+  const auto gather = [&](std::int64_t width, std::uint64_t stream) {
+    std::vector<float> all(order.size() * static_cast<std::size_t>(width));
+    Random(7, stream).fill_normal(all);
+    std::vector<float> mine;
+    for (std::int64_t r = first; r < first + count; ++r) {
+      const auto row = all.begin() + order[static_cast<std::size_t>(r)] * width;
+      mine.insert(mine.end(), row, row + width);
+    }
+    Array x = device.allocate({count, width}, Dtype::f32, MemoryKind::activation);
+    device.to_device(x, mine.data());
+    return x;
+  };
+  return {gather(in, 0), gather(out, 1)};
+}
+
+class DataParallel : public ::testing::Test {
+ protected:
+  Device& device = *shared.device;
+  World& world = *shared.world;
+  const int n = world.size();
+  std::unique_ptr<Ops> ops =
+      device.make_ops({.precision = precision_named("fp32"), .deterministic = true});
+
+  void train(const ToyDesign& design, const SyncConfig& config) const;
+};
+
+void DataParallel::train(const ToyDesign& design, const SyncConfig& config) const {
+  ToyModel model(device, *ops, design);
+  model.draw(static_cast<std::uint64_t>(world.rank()));
+  const std::vector<float> own = parameters_of(model.trainable());
+  const std::vector<float> own_frozen = parameters_of(model.frozen());
+  for (ParameterStore* store : {&model.trainable(), &model.frozen()}) {
+    if (!store->entries().empty()) broadcast_parameters(*store, *ops, *shared.all);
+  }
+  const std::vector<float> start = parameters_of(model.trainable());
+  const std::vector<float> frozen = parameters_of(model.frozen());
+  EXPECT_EQ(start == own, world.rank() == 0);
+  EXPECT_EQ(frozen == own_frozen, world.rank() == 0 || frozen.empty());
+  EXPECT_TRUE(same_on_all_ranks(start));
+  EXPECT_TRUE(same_on_all_ranks(frozen));
+
+  ToyModel single(device, *ops, design);
+  single.draw(0);
+  ASSERT_EQ(parameters_of(single.trainable()), start);
+
+  GradientSync sync(model.trainable(), *ops, *shared.all, config);
+  NoSync alone;
+  const std::int64_t share = 20 / n;  // of the course's 20 rows, so many for each rank
+  std::vector<int> order(20);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 shuffler(42);
+  for (int step = 0; step < steps; ++step) {
+    std::shuffle(order.begin(), order.end(), shuffler);
+    const Rows all = rows_of(order, 0, share * n);
+    single.forward_backward(all.x, all.y, alone);
+    single.sgd(learning_rate);
+    ASSERT_FALSE(close(parameters_of(model.trainable()), parameters_of(single.trainable())));
+
+    const Rows mine = rows_of(order, world.rank() * share, share);
+    model.forward_backward(mine.x, mine.y, sync);
+    device.synchronize();
+    model.sgd(learning_rate);
+    const std::vector<float> now = parameters_of(model.trainable());
+    ASSERT_TRUE(close(now, parameters_of(single.trainable()))) << "step " << step;
+    ASSERT_TRUE(same_on_all_ranks(now));
+    ASSERT_EQ(parameters_of(model.frozen()), frozen);
+    ASSERT_EQ(sync.exchanges().size(), sync.ranges().size());
+  }
+}
+
+TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
+  for (const ToyDesign& design : {toy_model(), toy_model_with_tied_weights()}) {
+    for (const auto strategy : {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap}) {
+      SCOPED_TRACE(std::string(design.name) + ", " + std::string(name_of(strategy)));
+      train(design, {.strategy = strategy});
+    }
+    for (const double megabytes : {0.0001, 0.0016, 0.01, 1.0, 10.0, 100.0, 1000.0}) {
+      SCOPED_TRACE(std::string(design.name) + ", buckets of " + std::to_string(megabytes));
+      train(design, {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e6 * megabytes});
+    }
+  }
+}
+
+// Half the bytes: close to the single process as bfloat16's 8 bits are.
+TEST_F(DataParallel, sends_half_types) {
+  const ToyDesign design = toy_model();
+  ToyModel model(device, *ops, design);
+  ToyModel exact(device, *ops, design);
+  model.draw(0);
+  exact.draw(0);
+  std::vector<int> order(20);
+  std::iota(order.begin(), order.end(), 0);
+  const Rows mine = rows_of(order, world.rank() * 3, 3);
+  GradientSync half(model.trainable(), *ops, *shared.all,
+                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3, .half = true});
+  GradientSync full(exact.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::flat});
+  model.forward_backward(mine.x, mine.y, half);
+  exact.forward_backward(mine.x, mine.y, full);
+  device.synchronize();
+  const std::vector<float> rough = floats_of(model.trainable().range().gradients);
+  const std::vector<float> fine = floats_of(exact.trainable().range().gradients);
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < fine.size(); ++i) {
+    error += std::pow(rough[i] - fine[i], 2);
+    norm += std::pow(fine[i], 2);
+  }
+  EXPECT_LT(std::sqrt(error / norm), 0x1p-7);
+  EXPECT_GT(error, 0);
+  EXPECT_TRUE(same_on_all_ranks(rough));
+  EXPECT_EQ(half.exchanges().front().bytes * 2,
+            sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
+}
+
+// Of a backward whose ready() came too seldom.
+TEST_F(DataParallel, a_gradient_that_never_comes_is_an_error) {
+  ToyModel model(device, *ops, toy_model());
+  GradientSync sync(model.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::overlap});
+  sync.begin_step();
+  sync.ready(0);
+  EXPECT_THROW(sync.finish(), InternalError);
+  device.synchronize();
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) { return paceline::run_rank_tests(argc, argv); }

@@ -1,0 +1,74 @@
+#pragma once
+// A program of GoogleTests under mpirun: every rank runs the same tests; rank 0 reports all, the
+// others what failed. The first argument is the backend, mpi or nccl.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "core/world.h"
+#include "devices.h"
+#include "mpi/host_communicator.h"
+#include "mpi/mpi_world.h"
+#include "mpi/nccl_communicator.h"
+
+namespace paceline {
+
+struct Shared {
+  World* world = nullptr;
+  Device* device = nullptr;
+  Communicator* all = nullptr;
+  std::function<std::unique_ptr<Communicator>()> make_communicator;  // another; collective
+  int failures = 0;                                                  // of the running test
+};
+inline Shared shared;
+
+class FailurePrinter final : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (result.failed()) std::cout << "rank " << shared.world->rank() << ": " << result << '\n';
+  }
+};
+
+inline int run_with(World& world, std::string_view backend) {
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  if (world.rank() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailurePrinter);
+  }
+  const bool host = backend == "mpi";
+  const RunOptions run{
+      .device = host ? "cpu" : "cuda", .threads = 1, .memory_limit = std::size_t{1} << 31U};
+  const std::vector<Backend> backends = make_backends(run, world);
+  const Backend& used = backends[host ? 0 : 1];
+  shared = {.world = &world,
+            .device = used.device.get(),
+            .all = used.communicator.get(),
+            .make_communicator = [&] {
+              return host ? make_host_communicator(world, *used.device)
+                          : make_nccl_communicator(world, *used.device);
+            }};
+  return static_cast<int>(world.max(RUN_ALL_TESTS()));
+}
+
+inline int run_rank_tests(int argc, char** argv) {
+  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  // A rank that leaves a test early would keep the others waiting.
+  GTEST_FLAG_SET(catch_exceptions, false);
+  try {
+    return run_with(*world, argc > 1 ? argv[1] : "mpi");
+  } catch (const std::exception& error) {
+    std::cout << "rank " << world->rank() << ": " << error.what() << std::endl;
+    world->abort(ExitCode::internal);
+  }
+  return static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+"""Collectives and data parallelism through MPI and through NCCL: GoogleTests under mpirun."""
+
+import subprocess
+
+import pytest
+
+from conftest import ROOT, gpu_count
+
+
+def run_tests(program, ranks, backend, folder):
+    if backend == "nccl" and gpu_count() < ranks:
+        pytest.skip(f"{gpu_count()} GPUs here")
+    launch = ["mpirun", "--oversubscribe", "-np", str(ranks)]
+    done = subprocess.run(
+        [*launch, str(ROOT / "build" / program), backend, "--gtest_brief=1"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("backend", ["mpi", "nccl"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+def test_collectives_give_the_values_of_their_formulas(tmp_path, ranks, backend):
+    run_tests("communicator_test", ranks, backend, tmp_path)
+
+
+@pytest.mark.parametrize("backend", ["mpi", "nccl"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_data_parallel_training_equals_a_single_process(tmp_path, ranks, backend):
+    run_tests("gradient_sync_test", ranks, backend, tmp_path)

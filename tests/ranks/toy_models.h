@@ -1,0 +1,123 @@
+#pragma once
+// The course's toy models (its tests' common.py), by hand over Ops, so that data parallelism can be
+// held against a single process: ToyModel with a frozen bias and a fixed parameter, and
+// ToyModelWithTiedWeights, whose second and fourth layers share a weight.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/device.h"
+#include "core/ops.h"
+#include "core/parameter_sync.h"
+#include "core/random.h"
+#include "model/parameter_store.h"
+
+namespace paceline {
+
+struct ToyLayer {
+  ParameterId weight;  // [out, in], of the trainable store
+  bool has_bias = false;
+};
+
+struct ToyDesign {
+  const char* name;
+  std::vector<ParameterEntry> trainable;  // in the order in which backward finishes gradients
+  std::vector<ParameterEntry> frozen;
+  std::vector<ToyLayer> layers;  // relu between them
+};
+
+inline ParameterEntry toy_entry(const char* name, const Shape& shape, int uses = 1) {
+  return {.views = {{name, shape}}, .shape = shape, .uses = uses};
+}
+
+inline ToyDesign toy_model() {
+  return {.name = "ToyModel",
+          .trainable = {toy_entry("fc3.weight", {5, 50}), toy_entry("fc2.fc.weight", {50, 10}),
+                        toy_entry("fc1.weight", {10, 10})},
+          .frozen = {toy_entry("fc2.bias", {50}), toy_entry("no_grad_fixed_param", {2, 2})},
+          .layers = {{2}, {1, true}, {0}}};
+}
+
+inline ToyDesign toy_model_with_tied_weights() {
+  return {.name = "ToyModelWithTiedWeights",
+          .trainable = {toy_entry("fc5.weight", {5, 50}), toy_entry("fc3.weight", {10, 50}),
+                        toy_entry("fc2.weight = fc4.weight", {50, 10}, 2),
+                        toy_entry("fc1.weight", {10, 10})},
+          .frozen = {},
+          .layers = {{3}, {2}, {1}, {2}, {0}}};
+}
+
+class ToyModel {
+ public:
+  ToyModel(Device& device, Ops& ops, const ToyDesign& design)
+      : device_(device),
+        ops_(ops),
+        layers_(design.layers),
+        trainable_(device, ops.precision(), design.trainable),
+        frozen_(device, ops.precision(), design.frozen) {
+    trainable_.allocate_gradients();
+  }
+
+  [[nodiscard]] ParameterStore& trainable() { return trainable_; }
+  [[nodiscard]] ParameterStore& frozen() { return frozen_; }
+
+  void draw(std::uint64_t seed) {
+    constexpr double deviation = 0.3;
+    std::uint64_t stream = 0;
+    for (ParameterStore* store : {&trainable_, &frozen_}) {
+      for (const ParameterEntry& entry : store->entries()) {
+        std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
+        Random(seed, stream++).fill_normal(values);
+        for (float& v : values) v *= deviation;
+        device_.to_device(store->slice(store->range().parameters, entry, entry.views[0]),
+                          values.data());
+      }
+    }
+  }
+
+  // Gradients of the mean squared error.  x [R, 10], y [R, 5]
+  void forward_backward(const Tensor& x, const Tensor& y, ParameterSync& sync) {
+    sync.begin_step();
+    trainable_.begin_backward();
+    std::vector<Array> inputs;  // of each layer but the first, [R, in]
+    const auto input = [&](std::size_t i) { return i == 0 ? x : inputs[i - 1].tensor(); };
+    Array out;
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const Tensor w = trainable_.parameter(layers_[i].weight).value;
+      out = device_.allocate({x.shape[0], w.shape[0]}, Dtype::f32, MemoryKind::activation);
+      ops_.matmul(Matrix(out), Matrix(input(i)), Matrix(w).transpose());
+      if (layers_[i].has_bias) ops_.add_bias(out, frozen_.parameter(0).value);
+      if (i + 1 < layers_.size()) ops_.relu(out, out);
+      inputs.push_back(out);
+    }
+    Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
+    ops_.squared_error_backward(d, out, y, Reduction::mean);
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      const ParameterId id = layers_[i].weight;
+      const Parameter p = trainable_.parameter(id);
+      ops_.matmul(Matrix(p.gradient), Matrix(d).transpose(), Matrix(input(i)), 1,
+                  p.accumulate ? 1 : 0);
+      if (trainable_.gradient_written(id)) sync.ready(id);
+      if (i == 0) break;
+      Array below = device_.allocate(input(i).shape, Dtype::f32, MemoryKind::activation);
+      ops_.matmul(Matrix(below), Matrix(d), Matrix(p.value));
+      ops_.relu_backward(below, below, input(i));
+      d = below;
+    }
+    sync.finish();
+  }
+
+  void sgd(double learning_rate) {
+    ops_.sgd(trainable_.range().parameters, trainable_.range().gradients, learning_rate);
+  }
+
+ private:
+  Device& device_;
+  Ops& ops_;
+  std::vector<ToyLayer> layers_;
+  ParameterStore trainable_;
+  ParameterStore frozen_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,91 @@
+#include "parallel/gradient_ranges.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "cpu/cpu_device.h"
+#include "model/transformer.h"
+
+namespace paceline {
+namespace {
+
+// Entries of these many elements, as a store lays them out: every 128 elements.
+std::vector<ParameterEntry> entries_of(const std::vector<std::int64_t>& lengths) {
+  std::vector<ParameterEntry> entries;
+  for (const std::int64_t n : lengths) {
+    const std::string name = "p" + std::to_string(entries.size());
+    entries.push_back({.views = {{name, {n}}}, .shape = {n}});
+  }
+  CpuDevice device(1 << 24, 1);
+  return ParameterStore(device, precision_named("fp32"), entries).entries();
+}
+
+std::vector<GradientRange> buckets(const std::vector<std::int64_t>& lengths, double bytes) {
+  return gradient_ranges(entries_of(lengths), SyncStrategy::bucketed, bytes, sizeof(float));
+}
+
+std::vector<std::pair<ParameterId, ParameterId>> ends(const std::vector<GradientRange>& ranges) {
+  std::vector<std::pair<ParameterId, ParameterId>> result;
+  for (const GradientRange& r : ranges) result.emplace_back(r.first, r.last);
+  return result;
+}
+
+using Ends = std::vector<std::pair<ParameterId, ParameterId>>;
+
+TEST(GradientRanges, BucketsHoldAtMostTheCap) {
+  EXPECT_EQ(ends(buckets({100, 100, 100, 100, 10}, 800)), (Ends{{0, 1}, {2, 3}, {4, 4}}));
+  EXPECT_EQ(ends(buckets({100, 100, 100, 100, 10}, 799)),
+            (Ends{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}));
+  EXPECT_EQ(ends(buckets({100, 100, 100, 100, 10}, 1200)), (Ends{{0, 2}, {3, 3}, {4, 4}}));
+}
+
+TEST(GradientRanges, WhatIsLargerThanTheCapHasABucketOfItsOwn) {
+  EXPECT_EQ(ends(buckets({10, 500, 10, 10, 10}, 80)), (Ends{{0, 0}, {1, 1}, {2, 3}, {4, 4}}));
+  EXPECT_EQ(ends(buckets({500, 500, 500}, 0)), (Ends{{0, 0}, {1, 1}, {2, 2}}));
+}
+
+TEST(GradientRanges, TheLastEntryWaitsForNoOther) {
+  EXPECT_EQ(ends(buckets({10, 10, 10}, 1e12)), (Ends{{0, 1}, {2, 2}}));
+  EXPECT_EQ(ends(buckets({10}, 1e12)), (Ends{{0, 0}}));
+}
+
+// The course's ToyModel: fc3 1000 B, fc2 2000 B, fc1 400 B; 0.0016 MB gives three buckets.
+TEST(GradientRanges, OfTheCoursesToyModel) {
+  EXPECT_EQ(buckets({250, 500, 100}, 1600).size(), 3U);
+  EXPECT_EQ(buckets({250, 500, 100}, 1e4).size(), 2U);
+}
+
+TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
+  const ModelConfig config = model_named("tiny");
+  CpuDevice device(1 << 28, 1);
+  Transformer model(device, config, precision_named("fp32"));
+  const auto& entries = model.store().entries();
+  for (const auto strategy :
+       {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap, SyncStrategy::bucketed}) {
+    std::int64_t end = 0;
+    std::int64_t elements = 0;
+    for (const GradientRange& r : gradient_ranges(entries, strategy, 30e3, sizeof(float))) {
+      EXPECT_GE(r.offset, end);
+      EXPECT_LT(r.offset - end, 128);  // what lies between is padding
+      end = r.offset + r.length;
+      elements += r.length;
+      EXPECT_FALSE(r.name.empty());
+    }
+    EXPECT_GT(end, model.store().size() - 128);
+    EXPECT_LE(elements, model.store().size());
+  }
+  // q, k and v are parameters of their own, though one entry holds them.
+  const auto each = gradient_ranges(entries, SyncStrategy::naive, 0, sizeof(float));
+  EXPECT_EQ(each.size(), static_cast<std::size_t>(3 + 9 * config.layers));
+  EXPECT_EQ(each.front().name, "lm_head.weight");
+  EXPECT_TRUE(gradient_ranges(entries, SyncStrategy::none, 0, sizeof(float)).empty());
+}
+
+TEST(GradientRanges, StrategiesHaveNames) {
+  EXPECT_EQ(sync_strategy_named("bucketed"), SyncStrategy::bucketed);
+  EXPECT_EQ(name_of(SyncStrategy::overlap), "overlap");
+  EXPECT_THROW((void)sync_strategy_named("ring"), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline
