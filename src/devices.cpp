@@ -77,6 +77,11 @@ std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
   return device;
 }
 
+std::unique_ptr<Communicator> make_communicator(World& world, Device& device) {
+  if (device.info().kind == "cuda") return make_nccl_communicator(world, device);
+  return make_host_communicator(world, device);
+}
+
 std::vector<Backend> make_backends(const RunOptions& run, World& world) {
   std::vector<Backend> backends(2);
   Backend& mpi = backends[0];
@@ -86,7 +91,7 @@ std::vector<Backend> make_backends(const RunOptions& run, World& world) {
   } else {
     mpi.ranks = world.size();
     collectively(world, [&] { mpi.device = make_cpu_device(run, world); });
-    mpi.communicator = make_host_communicator(world, *mpi.device);
+    mpi.communicator = make_communicator(world, *mpi.device);
   }
   Backend& nccl = backends[1];
   nccl.name = "nccl";
@@ -107,7 +112,7 @@ std::vector<Backend> make_backends(const RunOptions& run, World& world) {
   collectively(world, [&] {
     if (with_gpu) nccl.device = make_gpu_device(run, world);
   });
-  if (with_gpu) nccl.communicator = make_nccl_communicator(*with_gpu, *nccl.device);
+  if (with_gpu) nccl.communicator = make_communicator(*with_gpu, *nccl.device);
   return backends;
 }
 

@@ -16,6 +16,9 @@ namespace paceline {
 // is asked for and not every rank can have a GPU of its own.
 [[nodiscard]] std::unique_ptr<Device> make_device(const RunOptions& run, World& world);
 
+// Of all ranks: MPI for the CPU's memory, NCCL for GPUs'. Collective.
+[[nodiscard]] std::unique_ptr<Communicator> make_communicator(World& world, Device& device);
+
 // Host memory through MPI and GPU memory through NCCL, as --device allows: NCCL's for as many of
 // the first ranks as can have a GPU each. Collective. Throws as make_device().
 [[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run, World& world);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "devices.h"
 #include "experiments/collectives.h"
+#include "experiments/ddp.h"
 #include "experiments/info.h"
 #include "experiments/launch.h"
 #include "experiments/model.h"
@@ -56,6 +57,11 @@ ExitCode measure(const Options& options, World& world) {
   if (options.experiment == "info") {
     print_info(world, *device, run, options.ceilings);
     return ExitCode::done;
+  }
+  if (options.experiment == "ddp") {
+    const std::unique_ptr<Communicator> all = make_communicator(world, *device);
+    DdpExperiment experiment(options, world, *device, *all);
+    return run_sweep(experiment, world, std::move(run), options);
   }
   ModelExperiment experiment(options, world, *device);
   return run_sweep(experiment, world, std::move(run), options);

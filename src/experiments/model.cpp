@@ -42,6 +42,29 @@ std::vector<Value> values_of(const auto& list) {
   return v;
 }
 
+// Collectives are skipped; the phases are those of a step that has them.
+class Rehearsal final : public ParameterSync {
+ public:
+  explicit Rehearsal(bool communicates) : communicates_(communicates) {}
+  [[nodiscard]] bool communicates() const override { return communicates_; }
+
+ private:
+  bool communicates_;
+};
+
+// communication_total, the collectives' own time, comes before the whole step's.
+void add_total(PhaseSeconds& seconds, const std::vector<Exchange>& exchanges) {
+  double total = 0;
+  for (const Exchange& e : exchanges) total += e.end->seconds_since(*e.begin);
+  seconds.insert(seconds.end() - 1, total);
+}
+
+std::vector<std::string> phases_of(const TrainingStep& step, const ParameterSync& sync) {
+  std::vector<std::string> phases = step.phases(sync);
+  if (sync.communicates()) phases.insert(phases.end() - 1, "communication_total");
+  return phases;
+}
+
 }  // namespace
 
 ModelExperiment::ModelExperiment(const Options& options, World& world, Device& device)
@@ -121,10 +144,8 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
           .widens_gemms = c.text("device") == "cpu"};
 }
 
-// This rank's rows of the global batch.
-Batch ModelExperiment::batch_of(const Case& c) const {
-  const std::int64_t rows = c.integer("batch_size");
-  const BatchShape shape{.first_row = world_.rank() * rows,
+Batch ModelExperiment::batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const {
+  const BatchShape shape{.first_row = first_row,
                          .rows = rows,
                          .context = c.integer("context"),
                          .vocab = c.integer("vocab")};
@@ -150,7 +171,8 @@ void ModelExperiment::validate(const Case& c) const {
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }
-  if (!options_.model.tokens.empty()) (void)batch_of(c);
+  const std::int64_t rows = c.integer("batch_size");
+  if (!options_.model.tokens.empty()) (void)batch_of(c, world_.rank() * rows, rows);
   if (!options_.model.dump.empty()) {
     if (cases().size() > 1) {
       throw UsageError("--dump: holds one case; this sweep has " + std::to_string(cases().size()));
@@ -171,15 +193,17 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
   outcome.gemm_ceiling = gemm_ceiling(precision);
   outcome.datasheet_peak =
       device_.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
-  std::unique_ptr<TrainingStep> step;
+  Training training;
   std::string refusal;
   const auto refuse = [&](const std::string& why) {
     record.status = Status::oom;
     refusal = why;
   };
+  verify(record, progress);
+  if (record.status != Status::ok) return record;
   collectively(world_, [&] {
     try {
-      step = set_up(c, progress, outcome);
+      training = set_up(c, progress, outcome);
     } catch (const OutOfMemory& error) {
       refuse(error.what());
     } catch (const std::bad_alloc&) {
@@ -195,41 +219,52 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
     return record;
   }
   device_.freeze();
-  sample(*step, progress, outcome);
+  if (training.exchange) {
+    broadcast_parameters(training.step->model().store(), training.step->ops(),
+                         training.exchange->communicator());
+  }
+  sample(training, progress, outcome);
   add_outcome(record, outcome);
   return record;
 }
 
 // The model in memory and one rehearsed step. Throws OutOfMemory.
-std::unique_ptr<TrainingStep> ModelExperiment::set_up(const Case& c, Progress& progress,
-                                                      Outcome& outcome) {
+ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progress,
+                                                  Outcome& outcome) {
   progress.update("set-up", 0);
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
   const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
   auto step = std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
                                              static_cast<std::uint64_t>(c.integer("seed")));
-  step->load(batch_of(c));
+  const std::int64_t rows = c.integer("batch_size");
+  step->load(batch_of(c, world_.rank() * rows, rows));
   step->reset();
+  std::unique_ptr<GradientSync> exchange = make_exchange(c, *step);
   if (!options_.model.dump.empty() && world_.rank() == 0) {
     dump_.emplace(device_, shape.model, shape.batch);
   }
   outcome.setup_seconds = host_seconds() - began;
   progress.update("rehearsal", 0);
-  NoSync alone;
+  Rehearsal alone(exchange != nullptr);
   outcome.rehearsal = step->rehearse(alone);
-  return step;
+  if (exchange) add_total(outcome.rehearsal, {});
+  return {std::move(step), std::move(exchange)};
 }
 
-void ModelExperiment::sample(TrainingStep& step, Progress& progress, Outcome& outcome) {
+void ModelExperiment::sample(Training& training, Progress& progress, Outcome& outcome) {
+  TrainingStep& step = *training.step;
   NoSync alone;
+  ParameterSync& sync = training.exchange ? *training.exchange : static_cast<ParameterSync&>(alone);
   bool first = true;
   const SamplerHooks hooks{
       .repetition =
           [&] {
             if (first) step.mark_memory("steady");
             if (first && dump_) step.capture_logits(dump_->logits());
-            PhaseSeconds seconds = step.run(alone);
+            const Watched watched(world_.watch(), "a step");
+            PhaseSeconds seconds = step.run(sync);
+            if (training.exchange) add_total(seconds, training.exchange->exchanges());
             if (first && dump_) dump_->take_first_step(step.state(), step.model().store());
             step.capture_logits({});
             first = false;
@@ -242,7 +277,8 @@ void ModelExperiment::sample(TrainingStep& step, Progress& progress, Outcome& ou
                             static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
                                 (total + options_.run.sampler.warmup));
           }};
-  outcome.samples = take_samples(world_, options_.run.sampler, step.phases(), hooks);
+  outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
+  outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();
   outcome.marks = step.marks();
   outcome.largest = device_.ledger().largest(16);

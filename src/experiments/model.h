@@ -1,5 +1,6 @@
 #pragma once
-// `paceline model`: end-to-end timing of a Transformer's step. Every rank runs its own replica.
+// `paceline model`: end-to-end timing of a Transformer's step. Every rank runs its own replica;
+// `ddp` derives from it and exchanges gradients.
 
 #include <map>
 #include <memory>
@@ -8,10 +9,11 @@
 #include "experiments/experiment.h"
 #include "experiments/training_step.h"
 #include "model/weights_file.h"
+#include "parallel/gradient_sync.h"
 
 namespace paceline {
 
-class ModelExperiment final : public Experiment {
+class ModelExperiment : public Experiment {
  public:
   ModelExperiment(const Options& options, World& world, Device& device);
 
@@ -25,7 +27,36 @@ class ModelExperiment final : public Experiment {
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
 
+ protected:
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] World& world() const { return world_; }
+  [[nodiscard]] Device& device() const { return device_; }
+  [[nodiscard]] StepShape shape_of(const Case& c) const;
+  // `rows` rows of the global batch, from this one on.
+  [[nodiscard]] Batch batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const;
+
+  // Who averages the step's gradients over ranks; null: nobody. Throws OutOfMemory.
+  [[nodiscard]] virtual std::unique_ptr<GradientSync> make_exchange(const Case& /*c*/,
+                                                                    TrainingStep& /*step*/) {
+    return nullptr;
+  }
+  // Collective, before a case is measured, with nothing in memory: what it finds goes into the
+  // record; a status other than ok ends the case.
+  virtual void verify(CaseRecord& /*record*/, Progress& /*progress*/) {}
+
  private:
+  struct Training {
+    std::unique_ptr<TrainingStep> step;
+    std::unique_ptr<GradientSync> exchange;  // or null
+  };
+  // One interval of a step on a stream; seconds from the step's begin.
+  struct Interval {
+    std::string stream;
+    std::string name;
+    double begin;
+    double end;
+    std::size_t bytes;  // that were sent
+  };
   // What one rank measured.
   struct Outcome {
     double gemm_ceiling = 0;    // FLOP/s
@@ -37,18 +68,18 @@ class ModelExperiment final : public Experiment {
     std::vector<MemoryBlock> largest;
     std::size_t peak_bytes = 0;
     double loss = 0;
+    std::vector<Interval> timeline;  // of the last step; only with an exchange
   };
 
-  [[nodiscard]] StepShape shape_of(const Case& c) const;
-  [[nodiscard]] Batch batch_of(const Case& c) const;
-  [[nodiscard]] std::unique_ptr<TrainingStep> set_up(const Case& c, Progress& progress,
-                                                     Outcome& outcome);
-  void sample(TrainingStep& step, Progress& progress, Outcome& outcome);
+  [[nodiscard]] Training set_up(const Case& c, Progress& progress, Outcome& outcome);
+  void sample(Training& training, Progress& progress, Outcome& outcome);
+  [[nodiscard]] static std::vector<Interval> timeline_of(const Training& training);
   [[nodiscard]] double gemm_ceiling(const Precision& precision);
 
   // Collective; model_record.cpp.
   void add_outcome(CaseRecord& record, const Outcome& outcome) const;
   void add_memory(CaseRecord& record, const Outcome& outcome) const;
+  void add_communication(CaseRecord& record, const Outcome& outcome) const;
   void add_rates(CaseRecord& record, const Outcome& outcome) const;
 
   const Options& options_;

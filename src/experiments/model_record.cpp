@@ -23,6 +23,7 @@ void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome) co
   const auto setup = gather_doubles(world_, {outcome.setup_seconds});
   const auto losses = gather_doubles(world_, {outcome.loss});
   add_memory(record, outcome);
+  if (!outcome.timeline.empty()) add_communication(record, outcome);
   if (world_.rank() != 0) return;
 
   Column rank{"rank", "", std::vector<std::int64_t>{}};

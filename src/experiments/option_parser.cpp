@@ -143,6 +143,23 @@ void OptionParser::real(const std::string& name, double& target, double least, d
          [&target, least, most](const Texts& t) { target = to_real(single(t), least, most); });
 }
 
+void OptionParser::reals(const std::string& name, std::vector<double>& target, double least,
+                         double most, const std::string& help) {
+  custom(name, help, [&target, least, most](const Texts& t) {
+    target.clear();
+    for (const std::string& s : t) target.push_back(to_real(s, least, most));
+  });
+}
+
+void OptionParser::optional_integer(const std::string& name, int& target, int bare, int least,
+                                    int most, const std::string& help) {
+  whole(name, help, [&target, bare, least, most](const Texts& t) {
+    const bool without_value = t.empty() || t.front().empty() || t.front() == "true";
+    target = without_value ? bare : static_cast<int>(to_integer(single(t), least, most));
+  });
+  impl_->entries[name].option->expected(0, 1);
+}
+
 void OptionParser::choice(const std::string& name, std::string& target, const Texts& allowed,
                           const std::string& help) {
   custom(name, help, [&target, allowed](const Texts& t) { target = one_of(single(t), allowed); });

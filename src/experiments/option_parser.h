@@ -30,11 +30,16 @@ class OptionParser {
                 std::int64_t most, const std::string& help);
   void real(const std::string& name, double& target, double least, double most,
             const std::string& help);
+  void reals(const std::string& name, std::vector<double>& target, double least, double most,
+             const std::string& help);
   void choice(const std::string& name, std::string& target, const std::vector<std::string>& allowed,
               const std::string& help);
   void choices(const std::string& name, std::vector<std::string>& target,
                const std::vector<std::string>& allowed, const std::string& help,
                const std::vector<std::string>& later = {});
+  // `bare` where it is given without a value.
+  void optional_integer(const std::string& name, int& target, int bare, int least, int most,
+                        const std::string& help);
   void text(const std::string& name, std::string& target, const std::string& help);
   void flag(const std::string& name, bool& target, const std::string& help);
   // Anything else: `convert` gets the values as written and throws UsageError without the name.

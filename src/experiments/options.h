@@ -53,6 +53,15 @@ struct ModelOptions {
   std::string dump;
 };
 
+// Options of `ddp` beside the model's; lists are axes.
+struct DdpOptions {
+  std::vector<std::string> syncs = {"bucketed"};
+  std::vector<double> bucket_mb = {25};
+  std::vector<std::string> comm_dtypes = {"fp32"};
+  int verify = 0;       // steps of SGD, and of AdamW, that are held against a single process
+  std::string predict;  // a file with /fit
+};
+
 // Options of `collectives`; lists are axes.
 struct CollectiveOptions {
   std::vector<std::string> backends;  // empty: those the machine has
@@ -71,10 +80,11 @@ struct CollectiveOptions {
 };
 
 struct Options {
-  std::string experiment;  // "model", "collectives", "info", "merge", "compare"
+  std::string experiment;  // "model", "ddp", "collectives", "info", "merge", "compare"
   std::string command;     // the whole command line, quoted for a shell
   RunOptions run;
   ModelOptions model;
+  DdpOptions ddp;
   CollectiveOptions collectives;
   bool ceilings = false;           // info
   std::vector<std::string> files;  // merge, compare

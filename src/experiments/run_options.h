@@ -2,6 +2,7 @@
 // What the options of several experiments share, and the parts of parse_options() with files of
 // their own.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,19 @@ void add_timeout(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot stand together.
 void check_run_options(const RunOptions& run);
 
+// Of every experiment that trains a model.
+void add_model_options(OptionParser& p, Options& o);
+// Takes over what depends on several options. Throws UsageError for what cannot stand together.
+void finish_model_options(const OptionParser& p, Options& o);
+// An option that, when given, takes the place of another of a preset.
+[[nodiscard]] std::map<std::string, std::string> preset_exclusions();
+[[nodiscard]] std::vector<std::string> model_options_not_built();
+
 // False when --help was asked for. Throws UsageError.
+[[nodiscard]] bool parse_model(Options& o, const std::vector<std::string>& arguments,
+                               std::string& help);
+[[nodiscard]] bool parse_ddp(Options& o, const std::vector<std::string>& arguments,
+                             std::string& help);
 [[nodiscard]] bool parse_collectives(Options& o, const std::vector<std::string>& arguments,
                                      std::string& help);
 

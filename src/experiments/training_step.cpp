@@ -14,11 +14,9 @@ void PhaseTimer::begin() {
 }
 
 void PhaseTimer::mark() {
-  if (timing_ == Timing::step) {
-    events_.push_back(device_.compute_stream().record());
-    return;
-  }
-  device_.synchronize();
+  events_.push_back(device_.compute_stream().record());
+  if (timing_ == Timing::step) return;
+  device_.compute_stream().synchronize();
   host_.push_back(host_seconds());
 }
 
@@ -28,9 +26,9 @@ PhaseSeconds PhaseTimer::finish() {
   device_.synchronize();
   const double total = host_seconds() - began_;
   PhaseSeconds seconds;
-  for (std::size_t i = 1; i < host_.size(); ++i) seconds.push_back(host_[i] - host_[i - 1]);
   for (std::size_t i = 1; i < events_.size(); ++i) {
-    seconds.push_back(events_[i]->seconds_since(*events_[i - 1]));
+    seconds.push_back(timing_ == Timing::step ? events_[i]->seconds_since(*events_[i - 1])
+                                              : host_[i] - host_[i - 1]);
   }
   seconds.push_back(total);
   return seconds;
@@ -46,7 +44,8 @@ TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConf
       model_(device, shape.model, shape.precision),
       state_(StepState::create(device, shape.batch, shape.model.context, shape.precision.loss,
                                shape.precision.loss_scaling, options.learning_rate)),
-      optimizer_(std::make_unique<AdamW>(model_.store(), options.adamw)) {}
+      optimizer_(std::make_unique<AdamW>(model_.store(), options.adamw)),
+      timer_(device, options.timing) {}
 
 void TrainingStep::load(const Batch& batch) const {
   device_.to_device(state_.tokens, batch.tokens.data());
@@ -63,21 +62,21 @@ void TrainingStep::reset() {
   state_.reset(device_, shape_.precision.loss_scaling, options_.learning_rate);
 }
 
-std::vector<std::string> TrainingStep::phases() const {
-  switch (shape_.mode) {
-    case Mode::inference:
-    case Mode::forward: return {"forward", "step"};
-    case Mode::forward_backward: return {"forward", "backward", "step"};
-    case Mode::train_step: break;
+std::vector<std::string> TrainingStep::phases(const ParameterSync& sync) const {
+  std::vector<std::string> phases = {"forward"};
+  if (shape_.mode >= Mode::forward_backward) {
+    phases.emplace_back("backward");
+    if (sync.communicates()) phases.emplace_back("communication_exposed");
   }
-  return {"forward", "backward", "optimizer", "step"};
+  if (shape_.mode == Mode::train_step) phases.emplace_back("optimizer");
+  phases.emplace_back("step");
+  return phases;
 }
 
 PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   const bool backward = shape_.mode >= Mode::forward_backward;
-  PhaseTimer timer(device_, options_.timing);
   mark("after init");
-  timer.begin();
+  timer_.begin();
   sync.begin_step();
   {
     const Scope scope(device_.scopes(), "forward");
@@ -85,22 +84,23 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
         *ops_, state_, sync,
         {.keep = shape_.mode != Mode::inference, .recompute = shape_.recompute, .logits = logits_});
   }
-  timer.end_phase();
+  timer_.end_phase();
   mark("before backward");
   if (backward) {
     const Scope scope(device_.scopes(), "backward");
     model_.store().allocate_gradients();
     model_.backward(*ops_, state_, sync);
+    timer_.end_phase();
     sync.finish();
-    timer.end_phase();
+    if (sync.communicates()) timer_.end_phase();
     mark("before optimizer");
   }
   if (shape_.mode == Mode::train_step) {
     const Scope scope(device_.scopes(), "optimizer");
     optimizer_->step(*ops_, state_);
-    timer.end_phase();
+    timer_.end_phase();
   }
-  PhaseSeconds seconds = timer.finish();
+  PhaseSeconds seconds = timer_.finish();
   mark("after step");
   marking_.clear();
   return seconds;

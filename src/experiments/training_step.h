@@ -26,14 +26,16 @@ class PhaseTimer {
   void end_phase();
   // Waits for the device; seconds of each phase, then of the whole by the host's clock.
   [[nodiscard]] PhaseSeconds finish();
+  // On the compute stream: the begin, and each phase's end.
+  [[nodiscard]] const std::vector<EventPtr>& events() const { return events_; }
 
  private:
   void mark();
 
   Device& device_;
   Timing timing_;
-  std::vector<double> host_;      // Timing::phases: the host's clock after synchronising
-  std::vector<EventPtr> events_;  // Timing::step
+  std::vector<double> host_;  // Timing::phases: the host's clock after synchronising
+  std::vector<EventPtr> events_;
   double began_ = 0;
 };
 
@@ -52,11 +54,18 @@ class TrainingStep {
   TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
                const ModelOptions& options, std::uint64_t seed);
 
-  [[nodiscard]] std::vector<std::string> phases() const;  // the last is "step"
+  // Of run(sync); the last is "step". communication_exposed: from backward's end until the averages
+  // of the gradients are there.
+  [[nodiscard]] std::vector<std::string> phases(const ParameterSync& sync) const;
   [[nodiscard]] Transformer& model() { return model_; }
   [[nodiscard]] const StepState& state() const { return state_; }
+  [[nodiscard]] Ops& ops() { return *ops_; }
+  // Of the last run.
+  [[nodiscard]] const PhaseTimer& timer() const { return timer_; }
 
   void load(const Batch& batch) const;
+  // Instead of AdamW.
+  void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
   // As before the first step: weights drawn (or loaded), optimizer state 0.
   void reset();
   // One repetition. Throws OutOfMemory before the device is frozen.
@@ -83,6 +92,7 @@ class TrainingStep {
   Transformer model_;
   StepState state_;
   std::unique_ptr<Optimizer> optimizer_;
+  PhaseTimer timer_;
   Tensor logits_;
   std::string marking_;
   std::vector<MemoryMark> marks_;

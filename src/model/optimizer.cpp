@@ -11,4 +11,10 @@ void AdamW::step(Ops& ops, const StepState& state) {
   ops.end_optimizer_step(state);
 }
 
+void Sgd::step(Ops& ops, const StepState& /*state*/) {
+  const AdamWRange range = store_.range();
+  ops.sgd(range.parameters, range.gradients, learning_rate_);
+  store_.refresh_copy(ops);
+}
+
 }  // namespace paceline

@@ -30,4 +30,15 @@ class AdamW final : public Optimizer {
   AdamWConfig config_;
 };
 
+// torch.optim.SGD without momentum, over the whole store: p -= learning_rate g.
+class Sgd final : public Optimizer {
+ public:
+  Sgd(ParameterStore& store, double learning_rate) : store_(store), learning_rate_(learning_rate) {}
+  void step(Ops& ops, const StepState& state) override;
+
+ private:
+  ParameterStore& store_;
+  double learning_rate_;
+};
+
 }  // namespace paceline

@@ -40,7 +40,9 @@ class GradientSync final : public ParameterSync {
   void ready(ParameterId parameter) override;
   // The compute stream waits until the averages are there.
   void finish() override;
+  [[nodiscard]] bool communicates() const override { return true; }
 
+  [[nodiscard]] Communicator& communicator() const { return communicator_; }
   [[nodiscard]] const std::vector<GradientRange>& ranges() const { return ranges_; }
   // Of the step at hand, in the order of sending.
   [[nodiscard]] const std::vector<Exchange>& exchanges() const { return exchanges_; }

@@ -15,9 +15,7 @@
 #include "core/error.h"
 #include "core/world.h"
 #include "devices.h"
-#include "mpi/host_communicator.h"
 #include "mpi/mpi_world.h"
-#include "mpi/nccl_communicator.h"
 
 namespace paceline {
 
@@ -50,10 +48,7 @@ inline int run_with(World& world, std::string_view backend) {
   shared = {.world = &world,
             .device = used.device.get(),
             .all = used.communicator.get(),
-            .make_communicator = [&] {
-              return host ? make_host_communicator(world, *used.device)
-                          : make_nccl_communicator(world, *used.device);
-            }};
+            .make_communicator = [&] { return make_communicator(world, *used.device); }};
   return static_cast<int>(world.max(RUN_ALL_TESTS()));
 }
 

@@ -1,0 +1,89 @@
+#include "experiments/ddp.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+SyncConfig config_of(const Case& c) {
+  constexpr double mega = 1e6;
+  return {.strategy = sync_strategy_named(c.text("sync")),
+          .bucket_bytes = mega * c.real("bucket_mb"),
+          .half = c.text("comm_dtype") == "bf16"};
+}
+
+}  // namespace
+
+DdpExperiment::DdpExperiment(const Options& options, World& world, Device& device,
+                             Communicator& communicator)
+    : ModelExperiment(options, world, device), communicator_(communicator) {}
+
+std::vector<std::string> DdpExperiment::naming_factors() const {
+  std::vector<std::string> factors = ModelExperiment::naming_factors();
+  factors.insert(factors.end(), {"sync", "bucket_mb", "comm_dtype"});
+  return factors;
+}
+
+std::vector<Case> DdpExperiment::cases() const {
+  const DdpOptions& d = options().ddp;
+  std::vector<Case> cases;
+  for (const Case& model : ModelExperiment::cases()) {
+    for (const std::string& sync : d.syncs) {
+      for (const double bucket : d.bucket_mb) {
+        for (const std::string& dtype : d.comm_dtypes) {
+          Case c = model;
+          c.set("sync", sync);
+          c.set("bucket_mb", sync == "bucketed" ? bucket : 0.0);
+          c.set("comm_dtype", sync == "none" ? std::string("none") : dtype);
+          c.set("verify", std::int64_t{sync == "none" ? 0 : d.verify});
+          cases.push_back(std::move(c));
+        }
+      }
+    }
+  }
+  return without_repeats(std::move(cases));
+}
+
+Prediction DdpExperiment::predict(const Case& c) const {
+  Prediction p = ModelExperiment::predict(c);
+  const double parameters = memory_form(shape_of(c)).gradients / sizeof(float);
+  if (c.text("comm_dtype") == "bf16") p.memory_bytes += 2 * parameters;
+  return p;
+}
+
+void DdpExperiment::validate(const Case& c) const {
+  ModelExperiment::validate(c);
+  if (c.text("comm_dtype") == "bf16" && c.text("precision") == "fp16") {
+    throw UsageError("--comm-dtype: bf16 cannot stand beside --precision fp16; use fp32");
+  }
+  check_prediction(c);
+}
+
+std::unique_ptr<GradientSync> DdpExperiment::make_exchange(const Case& c, TrainingStep& step) {
+  const SyncConfig config = config_of(c);
+  if (config.strategy == SyncStrategy::none) return nullptr;
+  return std::make_unique<GradientSync>(step.model().store(), step.ops(), communicator_, config);
+}
+
+std::vector<ShownColumn> DdpExperiment::shown_columns() const {
+  return {{"communication_calls", "calls"},
+          {"communication_bytes", "sent"},
+          {"communication_share", "share"},
+          {"exposed_share", "exposed"},
+          {"tokens_per_s", "rate"},
+          {"mfu_measured", "MFU"},
+          {"peak_bytes", "peak"}};
+}
+
+std::string DdpExperiment::notes() const {
+  return "times: median over repetitions of the slowest rank. communication_total: the "
+         "all_reduces' "
+         "own time; _exposed: from\nbackward's end until the last of them; share, exposed: of the "
+         "step. Gradients are averaged in the all_reduce.\nMFU: model FLOPs over the best GEMM "
+         "measured here\n";
+}
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+#pragma once
+// `paceline ddp`: data-parallel training. Every rank runs its rows of the global batch; gradients
+// are averaged over ranks, by strategies that differ in what they send together and when.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "experiments/model.h"
+
+namespace paceline {
+
+class DdpExperiment final : public ModelExperiment {
+ public:
+  // communicator: of all ranks, on the device.
+  DdpExperiment(const Options& options, World& world, Device& device, Communicator& communicator);
+
+  [[nodiscard]] std::string name() const override { return "ddp"; }
+  [[nodiscard]] std::vector<Case> cases() const override;
+  [[nodiscard]] std::vector<std::string> naming_factors() const override;
+  [[nodiscard]] Prediction predict(const Case& c) const override;
+  void validate(const Case& c) const override;
+  [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
+  [[nodiscard]] std::string notes() const override;
+  // --predict: the bucket equation beside the measured sweep.
+  [[nodiscard]] std::vector<Table> closing_tables(
+      const std::vector<std::vector<Column>>& rows) const override;
+
+ private:
+  [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,
+                                                            TrainingStep& step) override;
+  // --verify: every weight equals training on the whole batch in a single process.
+  void verify(CaseRecord& record, Progress& progress) override;
+  // Throws UsageError when the file of --predict says nothing of the case's all_reduce.
+  void check_prediction(const Case& c) const;
+  [[nodiscard]] Status with_memory(const std::function<void()>& work);
+
+  Communicator& communicator_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,106 @@
+// The command line of `ddp`.
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "experiments/run_options.h"
+
+namespace paceline {
+
+namespace {
+
+using Values = std::vector<std::string>;
+
+// Every preset pins every factor.
+const std::map<std::string, Values>& ddp_presets() {
+  static const auto* const presets = [] {
+    const Values base = {"--size",         "xl",
+                         "--vocab",        "10000",
+                         "--context",      "128",
+                         "--global-batch", "4",
+                         "--precision",    "fp32",
+                         "--attention",    "naive",
+                         "--exec",         "eager",
+                         "--mode",         "train-step",
+                         "--recompute",    "none",
+                         "--timing",       "step",
+                         "--lr",           "0.001",
+                         "--beta1",        "0.9",
+                         "--beta2",        "0.999",
+                         "--eps",          "1e-8",
+                         "--weight-decay", "0.01",
+                         "--warmup",       "5",
+                         "--steps",        "10",
+                         "--seed",         "0",
+                         "--sync",         "none,naive,flat,overlap,bucketed",
+                         "--bucket-mb",    "1,10,100,1000",
+                         "--comm-dtype",   "fp32"};
+    const auto with = [&base](const std::map<std::string, std::string>& changes) {
+      Values v = base;
+      for (const auto& [name, value] : changes) *(std::find(v.begin(), v.end(), name) + 1) = value;
+      return v;
+    };
+    return new std::map<std::string, Values>{
+        {"course", base},
+        {"context", with({{"--context", "512,1024"},
+                          {"--sync", "naive,flat,overlap,bucketed"},
+                          {"--bucket-mb", "256"}})},
+        {"long", with({{"--context", "32"}, {"--global-batch", "32"}, {"--steps", "50"}})}};
+  }();
+  return *presets;
+}
+
+}  // namespace
+
+bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::string& help) {
+  OptionParser p("ddp",
+                 "Times data-parallel training: every rank its own rows, gradients averaged over "
+                 "ranks.");
+  DdpOptions& d = o.ddp;
+  o.model.timing = Timing::step;
+  add_run_options(p, o.run);
+  add_model_options(p, o);
+  p.choices("--sync", d.syncs, {"none", "naive", "flat", "overlap", "bucketed"},
+            "none; naive: an all_reduce per parameter after backward; flat: one of all gradients; "
+            "overlap: each parameter's as its gradient is ready; bucketed, a,b [bucketed]");
+  p.reals("--bucket-mb", d.bucket_mb, 0, 1e9,
+          "a bucket holds at most so many MB of gradients, a,b [25]");
+  p.choices("--comm-dtype", d.comm_dtypes, {"fp32", "bf16"},
+            "what gradients are sent as: fp32 bf16, a,b [fp32]");
+  p.optional_integer("--verify", d.verify, 5, 1, 1000,
+                     "so many steps of SGD, then of AdamW, must equal a single process's on the "
+                     "whole batch (fp32) [bare: 5]");
+  p.text("--predict", d.predict,
+         "a file of collectives --fit: the bucket equation beside what is measured");
+  p.config_file();
+  std::map<std::string, std::string> exclusions = preset_exclusions();
+  exclusions["--batch-size"] = "--global-batch";
+  p.presets(ddp_presets(), exclusions);
+  p.not_built(model_options_not_built());
+  help = p.help();
+  if (!p.parse(arguments)) return false;
+  finish_model_options(p, o);
+  const auto has = [](const Values& values, const char* value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  if (p.by_name("--bucket-mb") && !has(d.syncs, "bucketed")) {
+    throw UsageError("--bucket-mb: goes with --sync bucketed");
+  }
+  for (const std::string& mode : o.model.modes) {
+    if (mode != "train-step" && mode != "forward-backward") {
+      throw UsageError("--mode: " + mode + " has no gradients; use train-step or forward-backward");
+    }
+  }
+  if (d.verify > 0) {
+    if (o.model.precisions != Values{"fp32"} || d.comm_dtypes != Values{"fp32"}) {
+      throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
+    }
+    if (o.model.modes != Values{"train-step"}) {
+      throw UsageError("--verify: trains; leave out --mode");
+    }
+  }
+  return true;
+}
+
+}  // namespace paceline

@@ -1,0 +1,115 @@
+// --predict: the course's bucket equation, from a file of fitted collectives, beside the sweep.
+//
+// With n buckets of s bytes of gradients in all, latency o per call and bandwidth w, and as much
+// time to compute a bucket's gradients as to send them, what is exposed is
+//   overhead(n) = n o + s / (n w), least at buckets of sqrt(s o w) bytes.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "experiments/ddp.h"
+#include "record/hdf5.h"
+
+namespace paceline {
+
+namespace {
+
+struct Link {
+  double latency = std::numeric_limits<double>::quiet_NaN();    // s
+  double bandwidth = std::numeric_limits<double>::quiet_NaN();  // bytes/s, of the whole message
+};
+
+// The all_reduce of this backend, dtype and number of ranks; back-to-back where there are several.
+Link read_fit(const std::string& path, std::string_view backend, std::string_view dtype,
+              std::int64_t ranks) {
+  Link link;
+  bool back_to_back = false;
+  try {
+    const hdf5::File file = hdf5::File::open(path);
+    const auto texts = [&](const char* name) {
+      return file.dataset(std::string("fit/") + name).read_strings();
+    };
+    const auto reals = [&](const char* name) {
+      return file.dataset(std::string("fit/") + name).read<double>();
+    };
+    const auto backends = texts("backend");
+    const auto ops = texts("op");
+    const auto dtypes = texts("dtype");
+    const auto cadences = texts("cadence");
+    const auto counts = file.dataset("fit/ranks").read<std::int64_t>();
+    const auto latency = reals("latency_s");
+    const auto bandwidth = reals("bandwidth_bytes_per_s");
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const bool fits = ops[i] == "all_reduce" && backends[i] == backend && dtypes[i] == dtype &&
+                        counts[i] == ranks;
+      if (!fits || back_to_back) continue;
+      back_to_back = cadences[i] == "back-to-back";
+      link = {.latency = latency[i], .bandwidth = bandwidth[i]};
+    }
+  } catch (const Hdf5Error& error) {
+    throw UsageError(fmt::format("--predict: {} holds no fit ({}); make it with collectives --fit",
+                                 path, error.what()));
+  }
+  if (std::isnan(link.latency)) {
+    throw UsageError(
+        fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
+                    "collectives --fit",
+                    path, backend, dtype, ranks));
+  }
+  return link;
+}
+
+}  // namespace
+
+void DdpExperiment::check_prediction(const Case& c) const {
+  if (options().ddp.predict.empty() || c.text("sync") == "none") return;
+  const bool half = c.text("comm_dtype") == "bf16";
+  (void)read_fit(options().ddp.predict, communicator_.backend(), half ? "bfloat16" : "float32",
+                 world().size());
+}
+
+std::vector<Table> DdpExperiment::closing_tables(
+    const std::vector<std::vector<Column>>& rows) const {
+  if (options().ddp.predict.empty()) return {};
+  Table table{"predict", {}};
+  std::vector<std::string> cases;
+  std::vector<double> buckets;
+  std::vector<double> calls;
+  std::vector<double> predicted;
+  std::vector<double> measured;
+  std::vector<double> best;
+  for (const auto& row : rows) {
+    const auto text = [&](std::string_view name) {
+      return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
+    };
+    const auto real = [&](std::string_view name) {
+      return std::get<std::vector<double>>(find_column(row, name)->data).front();
+    };
+    if (text("status") != "ok" || text("sync") != "bucketed") continue;
+    const bool half = text("comm_dtype") == "bf16";
+    const Link link = read_fit(options().ddp.predict, communicator_.backend(),
+                               half ? "bfloat16" : "float32", world().size());
+    const double n = real("communication_calls");
+    const double s = real("communication_bytes");
+    constexpr double mega = 1e6;
+    cases.push_back(text("case"));
+    buckets.push_back(real("bucket_mb"));
+    calls.push_back(n);
+    predicted.push_back(n * link.latency + s / (n * link.bandwidth));
+    measured.push_back(real("communication_exposed_median_s"));
+    best.push_back(std::sqrt(s * link.latency * link.bandwidth) / mega);
+  }
+  if (cases.empty()) return {};
+  table.columns = {{"case", "", cases},
+                   {"bucket_mb", "", buckets},
+                   {"buckets", "", calls},
+                   {"predicted_overhead_s", "s", predicted},
+                   {"measured_exposed_s", "s", measured},
+                   {"predicted_best_bucket_mb", "", best}};
+  return {table};
+}
+
+}  // namespace paceline
