@@ -120,6 +120,7 @@ class HostCommunicator final : public Communicator {
   Watch& watch_;
   Device& device_;
   Stream& stream_;
+  std::vector<std::byte> received_ = std::vector<std::byte>(piece_bytes);  // the stream's thread's
   int rank_ = 0;
   int size_ = 1;
 };
@@ -136,6 +137,7 @@ HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device)
 
 std::unique_ptr<Communicator> HostCommunicator::first_ranks(int n) {
   stream_.synchronize();  // MPI wants one order of the collectives of a communicator
+  const Watched watched(watch_, "splitting the host communicator");
   MPI_Comm part = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_split(comm_.get(), rank_ < n ? 0 : MPI_UNDEFINED, rank_, &part));
   if (part == MPI_COMM_NULL) return nullptr;
@@ -178,15 +180,14 @@ void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   enqueue(p, [=, this] {
     const auto part = [&](int rank) { return send.slice(rank * p.count, {p.count}); };
     if (!p.in_place) std::memcpy(recv.data, part(rank_).data, recv.bytes());
-    std::vector<std::byte> received(std::min(recv.bytes(), piece_bytes));
     for (int distance = 1; distance < size_; ++distance) {
       const int to = (rank_ + distance) % size_;
       const int from = (rank_ + size_ - distance) % size_;
       for (const Piece& piece : pieces_of(recv)) {
         MPI_CHECK(MPI_Sendrecv(piece.of(part(to)).data, piece.count, p.type, to, tag,
-                               received.data(), piece.count, p.type, from, tag, comm_.get(),
+                               received_.data(), piece.count, p.type, from, tag, comm_.get(),
                                MPI_STATUS_IGNORE));
-        MPI_CHECK(MPI_Reduce_local(received.data(), piece.of(recv).data, piece.count, p.type,
+        MPI_CHECK(MPI_Reduce_local(received_.data(), piece.of(recv).data, piece.count, p.type,
                                    ops_.of(op, recv.dtype)));
       }
     }
@@ -260,7 +261,10 @@ void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
 
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
   MPI_Comm all = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &all));
+  {
+    const Watched watched(world.watch(), "making the host communicator");
+    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &all));
+  }
   auto made = std::make_unique<HostCommunicator>(OwnedComm(all), world.watch(), device);
   if (made->size() != world.size()) {
     throw InternalError("a host communicator is made of the world of all ranks");

@@ -217,7 +217,10 @@ void MpiWorld::abort(ExitCode code) {
 std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_seconds) {
   auto launch = std::make_shared<Launch>(argc, argv, timeout_seconds);
   MPI_Comm control = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
+  {
+    const Watched watched(launch->watchdog, "making the world");
+    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
+  }
   auto world = std::make_unique<MpiWorld>(std::move(launch), control);
   check_launcher(world->size());
   return world;

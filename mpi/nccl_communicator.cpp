@@ -4,9 +4,12 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -88,16 +91,25 @@ class NcclCommunicator final : public Communicator, private Guarded {
  private:
   [[nodiscard]] CollectivePlan plan(const CollectiveForm& form, const Tensor& recv,
                                     const Tensor& send) const {
+    wait_if_aborted();
     return plan_collective(form, rank_, size_, recv, send);
+  }
+  // The launch is ending: nothing may touch the communicator any more.
+  void wait_if_aborted() const {
+    while (aborted_) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   // A copy of x, made on the stream.
   [[nodiscard]] Tensor staged(const Tensor& x);
 
   // From the watch's thread.
   [[nodiscard]] std::string failure() override;
-  void abort() override { ncclCommAbort(comm_); }
+  void abort() override {
+    aborted_ = true;
+    ncclCommAbort(comm_);
+  }
 
   ncclComm_t comm_;
+  std::atomic<bool> aborted_ = false;
   Watch& watch_;
   CudaDevice& device_;
   CudaStream& stream_;
@@ -116,6 +128,7 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, CudaDevice& de
 NcclCommunicator::~NcclCommunicator() {
   cudaStreamSynchronize(stream_.get());
   watch_.release(*this);
+  wait_if_aborted();
   ncclCommDestroy(comm_);
 }
 
@@ -150,6 +163,9 @@ std::shared_ptr<void> NcclCommunicator::register_memory(const Array& memory) {
   ncclWindow_t window = nullptr;
   NCCL_CHECK(ncclCommWindowRegister(comm_, memory.tensor().data, window_bytes(memory), &window,
                                     NCCL_WIN_COLL_SYMMETRIC));
+  if (window == nullptr) {
+    throw EnvironmentError("--registration: NCCL makes no symmetric windows here; use none");
+  }
   return {window, [comm = comm_](ncclWindow_t w) { ncclCommWindowDeregister(comm, w); }};
 }
 
@@ -173,7 +189,8 @@ void NcclCommunicator::all_gather(Tensor recv, Tensor send) {
 
 void NcclCommunicator::broadcast(Tensor data, int root) {
   check_rank(broadcast_form, root, size_);
-  NCCL_CHECK(ncclBroadcast(data.data, data.data, data.numel(), nccl_type(data.dtype), root, comm_,
+  const std::int64_t count = plan(broadcast_form, data, data).count;
+  NCCL_CHECK(ncclBroadcast(data.data, data.data, count, nccl_type(data.dtype), root, comm_,
                            stream_.get()));
 }
 
@@ -240,8 +257,8 @@ std::string nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device) {
-  // Graphs run on the stream of all other calls: NCCL need not order them among each other, which
-  // costs an event per captured call.
+  // NCCL then orders no graph with calls outside it, which costs an event per captured call:
+  // whoever launches a graph waits for it before the next call.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   ncclUniqueId id{};
   std::string bytes;

@@ -215,7 +215,8 @@ void Watchdog::look_after_guarded() {
     }
   }
   if (failure.empty()) return;
-  std::this_thread::sleep_for(rank_ * lower_rank_aborts_within);  // one line, if all ranks see it
+  // One line, if all ranks see it.
+  std::this_thread::sleep_for(std::min(rank_, 10) * lower_rank_aborts_within);
   end_launch(failure);
 }
 

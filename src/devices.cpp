@@ -82,29 +82,31 @@ std::unique_ptr<Communicator> make_communicator(World& world, Device& device) {
   return make_host_communicator(world, device);
 }
 
-std::vector<Backend> make_backends(const RunOptions& run, World& world) {
+std::vector<Backend> make_backends(const RunOptions& run, const std::vector<std::string>& wanted,
+                                   World& world) {
+  const auto left_out = [&](const std::string& name) -> std::string {
+    const bool named = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    if (!wanted.empty() && !named) return "--backend leaves it out";
+    if (run.device == "cuda" && name == "mpi") return "--device cuda leaves out host memory";
+    if (run.device == "cpu" && name == "nccl") return "--device cpu leaves out GPUs";
+    return "";
+  };
   std::vector<Backend> backends(2);
   Backend& mpi = backends[0];
+  Backend& nccl = backends[1];
   mpi.name = "mpi";
-  if (run.device == "cuda") {
-    mpi.lack = "--device cuda leaves out host memory";
-  } else {
+  mpi.lack = left_out("mpi");
+  nccl.name = "nccl";
+  nccl.lack = left_out("nccl");
+  if (mpi.lack.empty()) {
     mpi.ranks = world.size();
     collectively(world, [&] { mpi.device = make_cpu_device(run, world); });
     mpi.communicator = make_communicator(world, *mpi.device);
   }
-  Backend& nccl = backends[1];
-  nccl.name = "nccl";
-  if (run.device == "cpu") {
-    nccl.lack = "--device cpu leaves out GPUs";
-    return backends;
-  }
-  const Gpus gpus = find_gpus(world);
+  if (!nccl.lack.empty()) return backends;
+  Gpus gpus = find_gpus(world);
+  if (nccl_version().empty()) gpus = {.ranks = 0, .lack = "this build has no NCCL"};
   if (run.device == "cuda" && gpus.ranks < world.size()) refuse_cuda(gpus);
-  if (gpus.ranks > 0 && nccl_version().empty()) {
-    nccl.lack = "this build has no NCCL";
-    return backends;
-  }
   nccl.ranks = gpus.ranks;
   nccl.lack = gpus.lack;
   if (gpus.ranks == 0) return backends;

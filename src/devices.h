@@ -19,8 +19,11 @@ namespace paceline {
 // Of all ranks: MPI for the CPU's memory, NCCL for GPUs'. Collective.
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(World& world, Device& device);
 
-// Host memory through MPI and GPU memory through NCCL, as --device allows: NCCL's for as many of
-// the first ranks as can have a GPU each. Collective. Throws as make_device().
-[[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run, World& world);
+// mpi (host memory) and nccl (GPU memory), as --device allows and where `wanted` names them or is
+// empty: nccl for as many of the first ranks as can have a GPU each. Collective. Throws as
+// make_device().
+[[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run,
+                                                 const std::vector<std::string>& wanted,
+                                                 World& world);
 
 }  // namespace paceline

@@ -43,9 +43,9 @@ RunInfo describe(const Options& options, World& world, const DeviceInfo& device)
 }
 
 ExitCode measure_collectives(const Options& options, World& world) {
-  std::vector<Backend> backends = make_backends(options.run, world);
+  std::vector<Backend> backends = make_backends(options.run, options.collectives.backends, world);
   const Backend& recorded = backends[1].device ? backends[1] : backends[0];
-  RunInfo run = describe(options, world, recorded.device->info());
+  RunInfo run = describe(options, world, recorded.device ? recorded.device->info() : DeviceInfo());
   CollectivesExperiment experiment(options, world, std::move(backends));
   return run_sweep(experiment, world, std::move(run), options);
 }

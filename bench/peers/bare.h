@@ -4,13 +4,19 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "measure/statistics.h"
 
 namespace paceline::bare {
+
+inline std::string json(double value) {
+  return std::isnan(value) ? "null" : fmt::format("{}", value);
+}
 
 // sample() -> this rank's seconds of one repetition. Collective.
 template <class Sample>
@@ -30,7 +36,7 @@ void measure(const char* software, std::size_t bytes, int steps, Sample sample) 
       "{{\"software\": \"{}\", \"variant\": \"bare\", \"op\": \"all_reduce\", \"ranks\": {}, "
       "\"bytes\": {}, \"steps\": {}, \"time_median_s\": {}, \"time_ci_low_s\": {}, "
       "\"time_ci_high_s\": {}}}\n",
-      software, ranks, bytes, steps, s.median, s.ci_low, s.ci_high);
+      software, ranks, bytes, steps, s.median, json(s.ci_low), json(s.ci_high));
   std::fflush(stdout);
 }
 

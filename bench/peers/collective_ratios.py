@@ -59,8 +59,8 @@ class Figure:
     def __init__(self, rows: list[Row], variant: str, size: int) -> None:
         turns = [row for row in rows if row["variant"] == variant and row["bytes"] == size]
         self.median = 1e6 * statistics.median(row["time_median_s"] for row in turns)
-        self.low = 1e6 * min(row.get("time_ci_low_s", 0) for row in turns)
-        self.high = 1e6 * max(row.get("time_ci_high_s", 0) for row in turns)
+        self.low = 1e6 * min(row.get("time_ci_low_s") or 0 for row in turns)
+        self.high = 1e6 * max(row.get("time_ci_high_s") or 0 for row in turns)
 
     def __str__(self) -> str:
         return f"{self.median:.4g}" + (f" ({self.low:.4g}..{self.high:.4g})" if self.high else "")

@@ -2,6 +2,7 @@
 // The collectives that are measured: one small struct each. Sizes are nccl-tests': the whole buffer
 // of all_gather, reduce_scatter and all_to_all, what a rank holds of the others.
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -26,6 +27,10 @@ class Pattern {
   Pattern(int ranks, bool reduces, ReduceOp reduction, std::int64_t salt);
 
   [[nodiscard]] int ranks() const { return ranks_; }
+  // How many ranks at most contribute to an element other than what changes nothing.
+  [[nodiscard]] double terms() const {
+    return std::ceil(static_cast<double>(ranks_) / static_cast<double>(stride_));
+  }
   [[nodiscard]] double sent(int rank, std::int64_t i) const;
   // What every rank sends repeats after so many elements.
   [[nodiscard]] std::int64_t cycle() const;

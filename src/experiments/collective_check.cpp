@@ -31,10 +31,10 @@ double roundoff(Dtype dtype) {
   return 0;
 }
 
-// Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank and
-// the sums are rounded.
-double tolerance(Dtype dtype, ReduceOp reduction, int ranks) {
-  return reduction == ReduceOp::avg ? (ranks + 2) * roundoff(dtype) : 0;
+// Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank
+// that contributes and their sums are rounded.
+double tolerance(Dtype dtype, ReduceOp reduction, const Pattern& pattern) {
+  return reduction == ReduceOp::avg ? (pattern.terms() + 2) * roundoff(dtype) : 0;
 }
 
 template <class T>
@@ -123,7 +123,7 @@ CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
   CollectiveCheck result;
   if (!collective_.has_result(rank_)) return result;
   const Tensor& x = call_.recv;
-  const double allowed = tolerance(x.dtype, call_.reduction, pattern.ranks());
+  const double allowed = tolerance(x.dtype, call_.reduction, pattern);
   const bool whole_numbers = x.dtype == Dtype::i32;
   dispatch_any(x.dtype, [&]<class T>() {
     std::vector<T> host;

@@ -33,8 +33,8 @@ class CollectiveBuffers {
 
   // What this rank sends, and NaN (int32: the lowest number) wherever a result is to come.
   void fill(const Pattern& pattern) const;
-  // After the call has ended. Averages of floating numbers among n ranks may be off by (n + 2) / 2
-  // units in the last place, everything else is exact.
+  // After the call has ended. Averages of n floating numbers may be off by (n + 2) / 2 units in the
+  // last place, everything else is exact.
   [[nodiscard]] CollectiveCheck check(const Pattern& pattern) const;
 
  private:

@@ -41,7 +41,8 @@ void add_collective_options(OptionParser& p, CollectiveOptions& o) {
   p.choices("--redop", o.redops, {"sum", "prod", "min", "max", "avg"},
             "sum prod min max avg, a,b [sum]");
   p.choices("--in-place", o.in_place, {"no", "yes"}, "no yes, a,b [no]");
-  p.integers("--ranks", o.ranks, 1, 1 << 20, "the first so many ranks, a,b [all]");
+  p.integers("--ranks", o.ranks, 1, 1 << 20,
+             "number of ranks: the first N of the launch, a,b [all]");
   p.choices("--registration", o.registrations, {"none", "symmetric"},
             "none, or symmetric: buffers in windows that all ranks have registered with NCCL, a,b "
             "[none]");
@@ -68,6 +69,15 @@ bool parse_collectives(Options& o, const std::vector<std::string>& arguments, st
   help = p.help();
   if (!p.parse(arguments)) return false;
   check_run_options(o.run);
+  for (const std::string& place : c.in_place) {
+    const bool possible = std::any_of(c.ops.begin(), c.ops.end(), [&](const std::string& op) {
+      const Collective& x = collective_named(op);
+      return place == "yes" ? x.in_place : x.out_of_place;
+    });
+    if (p.by_name("--in-place") && !possible) {
+      throw UsageError("--in-place: " + c.ops.front() + " has no '" + place + "'; leave it out");
+    }
+  }
   c.backends_given = p.by_name("--backend");
   c.ranks_given = p.by_name("--ranks");
   const auto named = [&](const char* backend) {

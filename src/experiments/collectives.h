@@ -54,13 +54,18 @@ class CollectivesExperiment final : public Experiment {
   // What one rank measured.
   struct Outcome {
     Samples samples;
-    std::vector<CollectiveCheck> checks;  // before and after the measurement
+    std::vector<std::pair<std::string, CollectiveCheck>> checks;  // before, timed, after
   };
 
   // --bytes rounded down to a multiple of the ranks times the dtype, or times 16 bytes where the
   // buffers are registered.
   [[nodiscard]] static std::int64_t message_bytes(const Case& c);
+  [[nodiscard]] static std::int64_t element_bytes(const Case& c);
   [[nodiscard]] static std::string what(const Case& c);
+  [[nodiscard]] std::int64_t cache_bytes(const Case& c) const;
+  [[nodiscard]] std::int64_t buffer_sets(const Case& c) const;
+  [[nodiscard]] std::int64_t flush_bytes(const Case& c) const;
+  static void check_count(const Case& c);
   [[nodiscard]] const Backend& backend_of(const Case& c) const;
   [[nodiscard]] std::string reason_to_skip(const Case& c) const;
   // Collective over all ranks that the backend has.

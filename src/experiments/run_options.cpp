@@ -18,8 +18,10 @@ void add_timeout(OptionParser& p, RunOptions& run) {
 }
 
 void add_run_options(OptionParser& p, RunOptions& run) {
-  p.choice("--device", run.device, {"auto", "cpu", "cuda"},
-           "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own [auto]");
+  p.choice(
+      "--device", run.device, {"auto", "cpu", "cuda"},
+      "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own (collectives: both "
+      "memories) [auto]");
   p.integer("--threads", run.threads, 1, 4096,
             "CPU threads per rank [usable cores / ranks on the node]");
   p.text("--output", run.output, "the result file, F.h5 [results/<experiment>-<time>.h5]");

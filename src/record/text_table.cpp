@@ -26,7 +26,7 @@ constexpr std::array<Prefix, 5> prefixes = {
     {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}}};
 
 double middle_of(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !std::isfinite(v); });
+  std::erase_if(values, [](double v) { return !std::isfinite(v) || v == 0; });
   for (double& v : values) v = std::abs(v);
   if (values.empty()) return 1;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +44,7 @@ inline int run_with(World& world, std::string_view backend) {
   const bool host = backend == "mpi";
   const RunOptions run{
       .device = host ? "cpu" : "cuda", .threads = 1, .memory_limit = std::size_t{1} << 31U};
-  const std::vector<Backend> backends = make_backends(run, world);
+  const std::vector<Backend> backends = make_backends(run, {std::string(backend)}, world);
   const Backend& used = backends[host ? 0 : 1];
   shared = {.world = &world,
             .device = used.device.get(),

@@ -188,7 +188,7 @@ TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
     Progress progress(false, 1, stderr);
     const CaseRecord record = experiment.run(cases.front(), progress);
     EXPECT_EQ(record.status, Status::mismatch);
-    EXPECT_EQ(record.reason, "2 elements are wrong, the largest error is 5");
+    EXPECT_EQ(record.reason, "wrong elements: 1, the largest error is 5");
     EXPECT_EQ(record.samples.back().measured.front().size(), 2U);  // the times are kept
   });
 }
