@@ -90,6 +90,7 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string_view backend() const override { return "mpi"; }
   [[nodiscard]] Stream& stream() override { return stream_; }
+  [[nodiscard]] bool is_watched() const override { return true; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {

@@ -75,6 +75,7 @@ class NcclCommunicator final : public Communicator, private Guarded {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string_view backend() const override { return "nccl"; }
   [[nodiscard]] Stream& stream() override { return stream_; }
+  [[nodiscard]] bool is_watched() const override { return false; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override;

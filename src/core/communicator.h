@@ -32,6 +32,9 @@ class Communicator {
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::string_view backend() const = 0;  // "mpi" or "nccl"
   [[nodiscard]] virtual Stream& stream() = 0;                  // where the collectives run
+  // Whether the watch knows by itself that a collective waits for other ranks. Else who waits for
+  // the stream is to be Watched.
+  [[nodiscard]] virtual bool is_watched() const = 0;
   // Collective: a communicator of ranks 0 ... n - 1, on the same stream; null on the others.
   [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 

@@ -47,11 +47,11 @@ double receive_rate(const Collective& op, Device& device, World& world, Communic
                     std::int64_t bytes) {
   constexpr int repetitions = 5;
   const std::int64_t k = bytes / static_cast<std::int64_t>(sizeof(float)) / world.size();
-  std::optional<CollectiveBuffers> buffers;
+  std::unique_ptr<CollectiveBuffers> buffers;
   collectively(world, [&] {
     try {
-      buffers.emplace(device, of_device(device), op, Dtype::f32, k, world.rank(), world.size(),
-                      !op.out_of_place);
+      buffers = std::make_unique<CollectiveBuffers>(device, of_device(device), op, Dtype::f32, k,
+                                                    world.rank(), world.size(), !op.out_of_place);
     } catch (const OutOfMemory&) {
     } catch (const std::bad_alloc&) {
     }
@@ -91,7 +91,7 @@ std::int64_t CollectivesExperiment::message_bytes(const Case& c) {
   return bytes - bytes % (c.integer("ranks") * unit);
 }
 
-// As the watch names a repetition; the host communicator names a single call likewise.
+// As the watch names a repetition.
 std::string CollectivesExperiment::what(const Case& c) {
   const std::string call =
       fmt::format("{} of {}", c.text("op"), bytes_text(static_cast<double>(message_bytes(c))));
@@ -196,7 +196,8 @@ CollectiveCheck CollectivesExperiment::check(World& world, Communicator& communi
   const Pattern pattern(communicator.size(), op.reduces, reduction_of(c), salt);
   buffers.fill(pattern);
   {
-    const Watched watched(world.watch(), what(c));
+    std::optional<Watched> watched;
+    if (!communicator.is_watched()) watched.emplace(world.watch(), what(c));
     op.start(communicator, buffers.call());
     communicator.stream().synchronize();
   }
@@ -232,7 +233,8 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
           device.synchronize();
         }
         if (c.text("cadence") == "barrier") world.barrier();
-        const Watched watched(world.watch(), what(c));
+        std::optional<Watched> watched;
+        if (!communicator.is_watched()) watched.emplace(world.watch(), what(c));
         const double began = host_seconds();
         std::atomic<bool> enqueued = false;
         if (in_host_memory) {

@@ -45,11 +45,8 @@ class Trainer {
 
   [[nodiscard]] TrainingStep& step() { return step_; }
 
-  [[nodiscard]] Weights train(int steps, ParameterSync& sync, Watch& watch) {
-    for (int k = 0; k < steps; ++k) {
-      const Watched watched(watch, "a step of --verify");
-      (void)step_.run(sync);
-    }
+  [[nodiscard]] Weights train(int steps, ParameterSync& sync) {
+    for (int k = 0; k < steps; ++k) (void)step_.run(sync);
     const ParameterStore& store = step_.model().store();
     Weights weights;
     for (const ParameterEntry& entry : store.entries()) {
@@ -124,16 +121,18 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
     device().trim();
     Weights parallel;
     {
-      std::optional<Trainer> trainer;
+      std::unique_ptr<Trainer> trainer;
       std::unique_ptr<GradientSync> exchange;
       record.status = with_memory([&] {
         const Batch batch = batch_of(c, world().rank() * mine.batch, mine.batch);
-        trainer.emplace(device(), mine, options(), batch, sgd);
+        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, sgd);
         exchange = make_exchange(c, trainer->step());
       });
       if (record.status == Status::ok) {
         broadcast_parameters(trainer->step().model().store(), trainer->step().ops(), communicator_);
-        parallel = trainer->train(steps, *exchange, world().watch());
+        std::optional<Watched> watched;
+        if (!communicator_.is_watched()) watched.emplace(world().watch(), "training of --verify");
+        parallel = trainer->train(steps, *exchange);
       }
     }
     device().trim();
@@ -143,7 +142,7 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
         if (!root) return;
         NoSync alone;
         Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), sgd);
-        single = trainer.train(steps, alone, world().watch());
+        single = trainer.train(steps, alone);
       });
     }
     if (record.status != Status::ok) {
@@ -185,12 +184,17 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
 // Runs `work`, which allocates, on every rank; oom when any lacked memory.
 Status DdpExperiment::with_memory(const std::function<void()>& work) {
   Status status = Status::ok;
+  std::optional<Error> failed;
+  try {
+    work();
+  } catch (const OutOfMemory&) {
+    status = Status::oom;
+  } catch (const Error& error) {
+    failed.emplace(error);
+  }
+  world().wait_idle();  // one rank may have much to do
   collectively(world(), [&] {
-    try {
-      work();
-    } catch (const OutOfMemory&) {
-      status = Status::oom;
-    }
+    if (failed) throw *failed;
   });
   return world().agree(status);
 }

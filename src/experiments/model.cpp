@@ -262,8 +262,12 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
           [&] {
             if (first) step.mark_memory("steady");
             if (first && dump_) step.capture_logits(dump_->logits());
-            const Watched watched(world_.watch(), "a step");
+            std::optional<Watched> watched;
+            if (training.exchange && !training.exchange->communicator().is_watched()) {
+              watched.emplace(world_.watch(), "a step");
+            }
             PhaseSeconds seconds = step.run(sync);
+            watched.reset();
             if (training.exchange) add_total(seconds, training.exchange->exchanges());
             if (first && dump_) dump_->take_first_step(step.state(), step.model().store());
             step.capture_logits({});

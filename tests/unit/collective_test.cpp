@@ -151,6 +151,7 @@ class WrongCommunicator final : public Communicator {
     return std::make_unique<WrongCommunicator>(device_);
   }
   [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
+  [[nodiscard]] bool is_watched() const override { return true; }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {
     return device_.allocate(shape, dtype, MemoryKind::communication);
   }
