@@ -396,7 +396,8 @@ TEST_F(Collectives, reduces_registered_memory_and_counts_it) {
     all.all_reduce(x, x, ReduceOp::sum);
     all.all_gather(y, x);
     wait();
-    const auto sum = [&](std::int64_t i) { return static_cast<double>(n * (n - 1) / 2 + n * i); };
+    const std::int64_t of_ranks = n * (n - 1) / 2;
+    const auto sum = [&](std::int64_t i) { return static_cast<double>(of_ranks + n * i); };
     expect("all_reduce", x, sum);
     expect("all_gather", y, [&](std::int64_t i) { return sum(i % k); });
   }
