@@ -79,11 +79,18 @@ std::vector<ShownColumn> DdpExperiment::shown_columns() const {
 }
 
 std::string DdpExperiment::notes() const {
+  const std::string predict =
+      options().ddp.predict.empty()
+          ? ""
+          : "predict: with n buckets of s bytes in all, latency o, bandwidth w: overhead n o + s / "
+            "(n "
+            "w), least for buckets of\nsqrt(s o w) bytes; measured best: of the fastest step\n";
   return "times: median over repetitions of the slowest rank. communication_total: the "
          "all_reduces' "
          "own time; _exposed: from\nbackward's end until the last of them; share, exposed: of the "
          "step. Gradients are averaged in the all_reduce.\nMFU: model FLOPs over the best GEMM "
-         "measured here\n";
+         "measured here\n" +
+         predict;
 }
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "core/error.h"
 #include "experiments/ddp.h"
@@ -74,13 +75,14 @@ void DdpExperiment::check_prediction(const Case& c) const {
 std::vector<Table> DdpExperiment::closing_tables(
     const std::vector<std::vector<Column>>& rows) const {
   if (options().ddp.predict.empty()) return {};
-  Table table{"predict", {}};
-  std::vector<std::string> cases;
-  std::vector<double> buckets;
-  std::vector<double> calls;
-  std::vector<double> predicted;
-  std::vector<double> measured;
-  std::vector<double> best;
+  constexpr double mega = 1e6;
+  struct Point {
+    std::string name;
+    std::string sweep;  // what the buckets of one sweep have in common
+    double bucket_mb, calls, predicted, exposed, step, best;
+  };
+  std::vector<Point> points;
+  std::map<std::string, const Point*> fastest;  // by sweep
   for (const auto& row : rows) {
     const auto text = [&](std::string_view name) {
       return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
@@ -94,21 +96,38 @@ std::vector<Table> DdpExperiment::closing_tables(
                                half ? "bfloat16" : "float32", world().size());
     const double n = real("communication_calls");
     const double s = real("communication_bytes");
-    constexpr double mega = 1e6;
-    cases.push_back(text("case"));
-    buckets.push_back(real("bucket_mb"));
-    calls.push_back(n);
-    predicted.push_back(n * link.latency + s / (n * link.bandwidth));
-    measured.push_back(real("communication_exposed_median_s"));
-    best.push_back(std::sqrt(s * link.latency * link.bandwidth) / mega);
+    std::string name = text("case");
+    std::string sweep = name.substr(0, name.find("-bucketed-")) + text("comm_dtype");
+    points.push_back({.name = std::move(name),
+                      .sweep = std::move(sweep),
+                      .bucket_mb = real("bucket_mb"),
+                      .calls = n,
+                      .predicted = n * link.latency + s / (n * link.bandwidth),
+                      .exposed = real("communication_exposed_median_s"),
+                      .step = real("step_median_s"),
+                      .best = std::sqrt(s * link.latency * link.bandwidth) / mega});
   }
-  if (cases.empty()) return {};
-  table.columns = {{"case", "", cases},
-                   {"bucket_mb", "", buckets},
-                   {"buckets", "", calls},
-                   {"predicted_overhead_s", "s", predicted},
-                   {"measured_exposed_s", "s", measured},
-                   {"predicted_best_bucket_mb", "", best}};
+  if (points.empty()) return {};
+  for (const Point& p : points) {
+    const Point*& best = fastest[p.sweep];
+    if (best == nullptr || p.step < best->step) best = &p;
+  }
+  std::vector<std::string> names;
+  for (const Point& p : points) names.push_back(p.name);
+  Table table{"predict", {{"case", "", names}}};
+  const auto column = [&](const char* name, const char* unit, const auto& value) {
+    std::vector<double> values;
+    for (const Point& p : points) values.push_back(value(p));
+    table.columns.push_back({name, unit, values});
+  };
+  column("bucket_mb", "", [](const Point& p) { return p.bucket_mb; });
+  column("buckets", "", [](const Point& p) { return p.calls; });
+  column("predicted_overhead_s", "s", [](const Point& p) { return p.predicted; });
+  column("measured_exposed_s", "s", [](const Point& p) { return p.exposed; });
+  column("measured_step_s", "s", [](const Point& p) { return p.step; });
+  column("predicted_best_bucket_mb", "", [](const Point& p) { return p.best; });
+  column("measured_best_bucket_mb", "",
+         [&](const Point& p) { return fastest[p.sweep]->bucket_mb; });
   return {table};
 }
 
