@@ -84,8 +84,15 @@ bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::strin
   const auto has = [](const Values& values, const char* value) {
     return std::find(values.begin(), values.end(), value) != values.end();
   };
-  if (p.by_name("--bucket-mb") && !has(d.syncs, "bucketed")) {
-    throw UsageError("--bucket-mb: goes with --sync bucketed");
+  for (const char* of_buckets : {"--bucket-mb", "--predict"}) {
+    if (p.by_name(of_buckets) && !has(d.syncs, "bucketed")) {
+      throw UsageError(std::string(of_buckets) + ": goes with --sync bucketed");
+    }
+  }
+  for (const char* of_exchanges : {"--comm-dtype", "--verify"}) {
+    if (p.by_name(of_exchanges) && d.syncs == Values{"none"}) {
+      throw UsageError(std::string(of_exchanges) + ": --sync none exchanges nothing; leave it out");
+    }
   }
   for (const std::string& mode : o.model.modes) {
     if (mode != "train-step" && mode != "forward-backward") {

@@ -66,7 +66,7 @@ Link read_fit(const std::string& path, std::string_view backend, std::string_vie
 }  // namespace
 
 void DdpExperiment::check_prediction(const Case& c) const {
-  if (options().ddp.predict.empty() || c.text("sync") == "none") return;
+  if (options().ddp.predict.empty() || c.text("sync") != "bucketed") return;
   const bool half = c.text("comm_dtype") == "bf16";
   (void)read_fit(options().ddp.predict, communicator_.backend(), half ? "bfloat16" : "float32",
                  world().size());

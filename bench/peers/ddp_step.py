@@ -1,0 +1,246 @@
+"""The same data-parallel training step in PyTorch: what paceline's `ddp` is compared with.
+
+    mpirun -np 2 python3 bench/peers/ddp_step.py --size small --precision fp32 --variants ddp naive
+
+One JSON line per variant from rank 0, with paceline's column names. Model and precision are those
+of train_step.py; AdamW is fused. Variants: naive (an all_reduce per parameter after backward); flat
+(one, of a flattened copy of all gradients); overlap (a hook starts each parameter's as soon as its
+gradient is there); ddp (DistributedDataParallel as it comes: buckets of 25 MB); ddp-view
+(gradient_as_bucket_view: no copies between gradients and buckets); ddp-compile (torch.compile of
+that, which cuts the graph where buckets end). Gradients become the average over ranks in all.
+
+A sample is one step after a barrier, by the host's clock, the device synchronised before and after;
+its time is the maximum over ranks. communication_exposed_median_s is what naive and flat spend
+after backward until the averages are there, by events on the compute stream.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+from train_step import SIZES, Attention, Transformer, rope
+
+VARIANTS = ("naive", "flat", "overlap", "ddp", "ddp-view", "ddp-compile")
+
+
+class FusedAttention(Attention):
+    """The same attention through PyTorch's own kernel, which does not keep the T x T matrix."""
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, keep: Tensor) -> Tensor:
+        batch, context, width = x.shape
+        q, k, v = (
+            linear(x).view(batch, context, self.heads, -1).transpose(1, 2)
+            for linear in (self.q, self.k, self.v)
+        )
+        # The rotation is in fp32, which autocast leaves alone; the kernel wants one type.
+        q, k = rope(q, cos, sin).to(v.dtype), rope(k, cos, sin).to(v.dtype)
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(mixed.transpose(1, 2).reshape(batch, context, width))
+
+
+class Clock:
+    """Marks on the compute stream; on the CPU, whose work is done when a call returns, the host's.
+
+    A step's marks are read after the device was synchronised."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.cuda = device.type == "cuda"
+
+    def mark(self) -> torch.cuda.Event | float:
+        if not self.cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, begin: torch.cuda.Event | float, end: torch.cuda.Event | float) -> float:
+        return begin.elapsed_time(end) / 1e3 if self.cuda else end - begin
+
+    def synchronize(self) -> None:
+        if self.cuda:
+            torch.cuda.synchronize()
+
+
+class Trainer:
+    """One rank's replica with its optimizer and rows; `step` is what is timed."""
+
+    def __init__(self, options: argparse.Namespace, variant: str, device: torch.device) -> None:
+        self.variant = variant
+        self.device = device
+        self.low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
+        self.clock = Clock(device)
+        self.marks: list[torch.cuda.Event | float] = []
+        self.pending: list[dist.Work] = []
+        torch.manual_seed(0)  # every rank has the same weights
+        with device:
+            model = Transformer(options.size, options.vocab, options.context)
+            if options.attention == "sdpa":
+                width, _, _, heads = SIZES[options.size]
+                for block in model.blocks:
+                    block.attention = FusedAttention(width, heads)
+        torch.manual_seed(1 + dist.get_rank())
+        rows = torch.randint(options.vocab, (options.batch_size, options.context + 1)).to(device)
+        self.tokens, self.targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+        # Backward finishes the last parameters' gradients first.
+        self.parameters = list(model.parameters())[::-1]
+        cuda = device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(self.parameters, fused=cuda)
+        # The library averages where it can, as paceline lets it; gloo only sums.
+        self.average = dist.ReduceOp.AVG if cuda else dist.ReduceOp.SUM
+        self.divisor = 1 if cuda else dist.get_world_size()
+        self.forward = self.wrapped(model)
+        if variant == "overlap":
+            for parameter in self.parameters:
+                parameter.register_post_accumulate_grad_hook(self.send)
+
+    def wrapped(self, model: nn.Module) -> Callable[[Tensor], Tensor]:
+        if not self.variant.startswith("ddp"):
+            return model
+        ddp = DistributedDataParallel(
+            model,
+            device_ids=[self.device] if self.device.type == "cuda" else None,
+            broadcast_buffers=False,  # they are constants
+            gradient_as_bucket_view=self.variant != "ddp",
+        )
+        return torch.compile(ddp) if self.variant == "ddp-compile" else ddp
+
+    def send(self, parameter: Tensor) -> None:
+        self.pending.append(dist.all_reduce(parameter.grad, self.average, async_op=True))
+
+    def exchange(self) -> None:
+        """Gradients become averages; nothing where DistributedDataParallel has done it."""
+        if self.variant.startswith("ddp"):
+            return
+        gradients = [parameter.grad for parameter in self.parameters]
+        if self.variant == "flat":
+            flat = torch.cat([gradient.flatten() for gradient in gradients])
+            dist.all_reduce(flat, self.average)
+            parts = flat.split([gradient.numel() for gradient in gradients])
+            shaped = [p.view_as(g) for p, g in zip(parts, gradients, strict=True)]
+            torch._foreach_copy_(gradients, shaped)
+        elif self.variant == "naive":
+            for gradient in gradients:
+                dist.all_reduce(gradient, self.average)
+        while self.pending:
+            self.pending.pop().wait()
+        if self.divisor > 1:
+            torch._foreach_div_(gradients, self.divisor)
+
+    def step(self) -> None:
+        with torch.autocast(self.device.type, self.low, enabled=self.low is not None):
+            logits = self.forward(self.tokens)
+        loss = functional.cross_entropy(logits.float().flatten(0, 1), self.targets.flatten())
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.marks = [self.clock.mark()]
+        self.exchange()
+        self.marks.append(self.clock.mark())
+        self.optimizer.step()
+
+    def sample(self) -> tuple[float, float]:
+        """Seconds of a step and of what followed backward before the optimizer."""
+        self.clock.synchronize()
+        dist.barrier()
+        self.clock.synchronize()
+        began = time.perf_counter()
+        self.step()
+        self.clock.synchronize()
+        return time.perf_counter() - began, self.clock.seconds(*self.marks)
+
+
+def max_over_ranks(numbers: list[list[float]], device: torch.device) -> list[list[float]]:
+    x = torch.tensor(numbers, dtype=torch.float64, device=device)
+    dist.all_reduce(x, dist.ReduceOp.MAX)
+    return x.tolist()
+
+
+def measure(options: argparse.Namespace, variant: str, device: torch.device) -> dict[str, object]:
+    began = time.perf_counter()
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    trainer = Trainer(options, variant, device)
+    for _ in range(options.warmup):
+        trainer.step()
+    trainer.clock.synchronize()
+    setup = time.perf_counter() - began
+    samples = max_over_ranks([trainer.sample() for _ in range(options.steps)], device)
+    steps, exposed = (sorted(column) for column in zip(*samples, strict=True))
+    peak = torch.cuda.max_memory_allocated() if cuda else 0
+    [[setup, peak]] = max_over_ranks([[setup, peak]], device)
+    return {
+        "mode": "train-step",
+        "status": "ok",
+        "step_median_s": statistics.median(steps),
+        "step_min_s": steps[0],
+        "step_max_s": steps[-1],
+        "communication_exposed_median_s": (
+            statistics.median(exposed) if variant in ("naive", "flat") else None
+        ),
+        "setup_s": setup,
+        "peak_bytes": int(peak) if cuda else None,
+    }
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16"], default="fp32")
+    parser.add_argument("--attention", choices=["naive", "sdpa"], default="naive")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    for name, value in (("context", 128), ("batch-size", 4), ("vocab", 10000)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    names = ("RANK", "SIZE", "LOCAL_RANK")
+    rank, ranks, local = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in names)
+    cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
+    device = torch.device("cuda", local) if cuda else torch.device("cpu")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29512")
+    if cuda:
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    dist.init_process_group(
+        "nccl" if cuda else "gloo",
+        rank=rank,
+        world_size=ranks,
+        device_id=device if cuda else None,
+    )
+    factors = {name: getattr(options, name) for name in ("size", "context", "batch_size")}
+    factors |= {"precision": options.precision, "attention": options.attention, "ranks": ranks}
+    for variant in options.variants:
+        row = {"software": f"PyTorch {torch.__version__}", "variant": variant} | factors
+        try:
+            row |= measure(options, variant, device)
+        except torch.cuda.OutOfMemoryError as error:
+            # Every rank has the same model and as many rows: none stays behind in a collective.
+            row |= {"status": "oom", "reason": str(error).splitlines()[0]}
+        torch._dynamo.reset()
+        gc.collect()  # hooks and what they belong to refer to each other
+        if cuda:
+            torch.cuda.empty_cache()
+        if rank == 0:
+            print(json.dumps(row), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,373 @@
+"""`ddp` under mpirun: it trains as one process would, and its file says what was sent and when."""
+
+import h5py
+import numpy as np
+import pytest
+
+from result_files import summary
+
+LAYERS, WIDTH, INNER = 2, 64, 192  # of size tiny
+FLOATS_APART = 128  # parameters begin at multiples of so many elements
+CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
+TINY = ("ddp", "--size", "tiny", *CPU)
+
+
+def entries(vocab):
+    """(parameters that are one allocation, elements of each), in the order of backward."""
+    square, inner = WIDTH * WIDTH, WIDTH * INNER
+    yield ["lm_head"], vocab * WIDTH
+    yield ["ln_final"], WIDTH
+    for i in reversed(range(LAYERS)):
+        yield [f"layers.{i}.ffn.w2"], inner
+        yield [f"layers.{i}.ffn.w1", f"layers.{i}.ffn.w3"], inner
+        yield [f"layers.{i}.ln2"], WIDTH
+        yield [f"layers.{i}.attn.output_proj"], square
+        yield [f"layers.{i}.attn.{x}_proj" for x in "qkv"], square
+        yield [f"layers.{i}.ln1"], WIDTH
+    yield ["token_embeddings"], vocab * WIDTH
+
+
+def elements_sent(vocab, sync, most_elements):
+    """Of every all_reduce, in order: the rule of gradient_ranges.h on the tensors above."""
+    if sync in ("naive", "overlap"):
+        return [size for names, size in entries(vocab) for _ in names]
+    sizes = [len(names) * size for names, size in entries(vocab)]
+    if sync == "flat":
+        groups = [sizes]
+    else:
+        groups = [[]]
+        for size in sizes[:-1]:
+            if groups[-1] and sum(groups[-1]) + size > most_elements:
+                groups.append([])
+            groups[-1].append(size)
+        groups.append(sizes[-1:])  # of the gradient that backward finishes last
+    padded = [[-(-size // FLOATS_APART) * FLOATS_APART for size in group] for group in groups]
+    return [sum(p[:-1]) + group[-1] for p, group in zip(padded, groups, strict=True)]
+
+
+def rows(path):
+    """The summary's rows as dictionaries."""
+    columns = summary(path)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def dumped(path):
+    """{"weights": {name: values}, "gradients": ...} of a file of --dump."""
+    with h5py.File(path) as f:
+        return {part: {n: x[:] for n, x in f[part].items()} for part in ("weights", "gradients")}
+
+
+def relative_l2(got, want):
+    return np.linalg.norm(got.astype(np.float64) - want) / np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_path, ranks):
+    done = paceline(
+        *(*TINY, "--verify", "--vocab", 128, "--context", 16, "--batch-size", 2),
+        *("--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb", "0.0001,0.01,1,1000"),
+        *("--warmup", 0, "--steps", 1),
+        ranks=ranks,
+    )
+    assert done.code == 0, done.err
+    table = rows(tmp_path / "out.h5")
+    assert [row["status"] for row in table] == ["ok"] * (1 + 3 + 4)
+    assert [row["verify"] for row in table] == [0] + [5] * 7
+    names = {f"{name}.weight" for together, _ in entries(128) for name in together}
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row in table:
+            case = f["cases"][row["case"]]
+            if row["sync"] == "none":
+                assert "check" not in case
+                continue
+            tensors = list(case["check/tensor"].asstr())
+            assert len(tensors) == len(names)
+            assert set(tensors) == names
+            sgd, adamw = case["check/sgd_error"][:], case["check/adamw_distance"][:]
+            assert len(sgd) == len(adamw) == len(names)
+            assert row["verify_sgd_error"] == max(sgd) <= 1
+            assert row["verify_adamw_distance"] == max(adamw) <= 1e-5
+            # Sums over ranks round otherwise than sums over the whole batch.
+            assert (max(sgd) > 0) == (max(adamw) > 0) == (ranks > 1)
+
+
+@pytest.mark.parametrize("sync", ["naive", "bucketed"])
+def test_gradients_and_weights_are_those_of_the_whole_batch(paceline, tmp_path, sync):
+    """--verify's claim, seen from outside: `model` on one rank has the rows of both."""
+    args = ("--context", 16, "--vocab", 128, "--warmup", 1, "--steps", 2, "--dump", "dump.h5")
+    model = ("model", "--size", "tiny", *CPU)
+    assert paceline(*model, *args, "--batch-size", 4).code == 0
+    whole = dumped(tmp_path / "dump.h5")
+    assert paceline(*model, *args, "--batch-size", 2).code == 0
+    part = dumped(tmp_path / "dump.h5")
+    done = paceline(*TINY, *args, "--global-batch", 4, "--sync", sync, ranks=2)
+    assert done.code == 0, done.err
+    together = dumped(tmp_path / "dump.h5")
+    assert len(together["weights"]) == len(together["gradients"]) == 21
+    for name, want in whole["gradients"].items():
+        assert relative_l2(together["gradients"][name], want) < 1e-5, name
+        assert relative_l2(part["gradients"][name], want) > 1e-2, name
+    for name, want in whole["weights"].items():
+        assert relative_l2(together["weights"][name], want) < 1e-5, name
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_the_record(paceline, tmp_path, dtype):
+    """Context 256: backward lasts long enough for another thread to begin beside it."""
+    ranks, steps = 2, 6
+    done = paceline(
+        *(*TINY, "--vocab", 2000, "--context", 256, "--batch-size", 2, "--comm-dtype", dtype),
+        *("--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb", "0.0001,0.1,0.3,1000"),
+        *("--warmup", 1, "--steps", steps),
+        ranks=ranks,
+    )
+    assert done.code == 0, done.err
+    none, *table = rows(tmp_path / "out.h5")
+    assert (none["sync"], len(table)) == ("none", 3 + 4)
+    with h5py.File(tmp_path / "out.h5") as f:
+        alone = f["cases"][none["case"]]
+        assert set(alone["samples"]) == {"forward", "backward", "optimizer", "step"}
+        assert "timeline" not in alone
+        for row in table:
+            check_record(row, f["cases"][row["case"]], dtype, (ranks, steps))
+
+
+def check_record(row, case, dtype, shape):
+    width = 2 if dtype == "bf16" else 4
+    sent = elements_sent(2000, row["sync"], 1e6 * row["bucket_mb"] // width)
+    assert row["communication_calls"] == len(sent)
+    assert row["communication_bytes"] == width * sum(sent)
+
+    phases = ["forward", "backward", "communication_exposed", "optimizer"]
+    samples = {phase: values[:] for phase, values in case["samples"].items()}
+    assert set(samples) == {*phases, "communication_total", "step"}
+    for values in samples.values():
+        assert values.shape == shape
+        assert (values > 0).all()
+    assert (sum(samples[phase] for phase in phases) <= samples["step"] * 1.001).all()
+    # The rehearsal, then the warm-up step.
+    assert case["samples_warmup/communication_total"].shape == (shape[0], 2)
+
+    median = {phase: np.median(values.max(axis=0)) for phase, values in samples.items()}
+    assert row["communication_total_median_s"] == pytest.approx(median["communication_total"])
+    share = median["communication_total"] / median["step"]
+    assert row["communication_share"] == pytest.approx(share)
+    exposed = median["communication_exposed"] / median["step"]
+    assert row["exposed_share"] == pytest.approx(exposed)
+
+    timeline = {name: column[:] for name, column in case["timeline"].items()}
+    assert sorted(set(timeline["rank"])) == list(range(shape[0]))
+    for rank in range(shape[0]):
+        mine = timeline["rank"] == rank
+        last_step = {phase: values[rank, -1] for phase, values in samples.items()}
+        check_timeline({n: x[mine] for n, x in timeline.items()}, row, last_step)
+        assert list(timeline["sent"][mine][len(phases) :]) == [width * n for n in sent]
+
+
+def check_timeline(timeline, row, seconds):
+    """One rank's intervals, and the phases of the step that they show."""
+    begin, end = timeline["begin"], timeline["end"]
+    stream = timeline["stream"].astype(str)
+    scope = timeline["scope"].astype(str)
+    assert set(stream) == {"compute", "communication"}
+    assert (begin < end).all()
+    compute, communication = stream == "compute", stream == "communication"
+
+    phases = ["forward", "backward", "communication_exposed", "optimizer"]
+    assert list(scope[compute]) == phases
+    assert begin[0] == 0
+    assert (begin[compute][1:] == end[compute][:-1]).all()
+    durations = [seconds[phase] for phase in phases]
+    assert end[compute] - begin[compute] == pytest.approx(durations, abs=1e-9)
+    assert (timeline["sent"][compute] == 0).all()
+
+    assert all(name.startswith("all_reduce ") for name in scope[communication])
+    assert scope[communication][0].startswith("all_reduce lm_head.weight")
+    assert (begin[communication][1:] >= end[communication][:-1]).all()
+    total = (end - begin)[communication].sum()
+    assert total == pytest.approx(seconds["communication_total"], abs=1e-9)
+    _, backward_end, exposed_end, _ = end[compute]
+    assert exposed_end >= end[communication][-1]
+    if row["sync"] in ("naive", "flat"):
+        assert begin[communication][0] >= backward_end
+    elif row["bucket_mb"] <= 0.1:  # larger first buckets are full only when backward is almost over
+        assert begin[communication][0] < backward_end
+
+
+def test_bf16_sends_half_the_bytes(paceline, tmp_path):
+    args = ("--context", 16, "--vocab", 128, "--sync", "naive,flat,overlap,bucketed")
+    done = paceline(*TINY, *args, "--comm-dtype", "fp32,bf16", "--warmup", 0, "--steps", 1, ranks=2)
+    assert done.code == 0, done.err
+    sent = {
+        (row["sync"], row["comm_dtype"]): row["communication_bytes"]
+        for row in rows(tmp_path / "out.h5")
+    }
+    assert len(sent) == 4 * 2
+    for sync in ("naive", "flat", "overlap", "bucketed"):
+        assert sent[sync, "fp32"] == 2 * sent[sync, "bf16"] > 0
+
+
+def test_axes_that_do_not_apply_fold(paceline):
+    """--bucket-mb multiplies bucketed alone, --comm-dtype all but none."""
+    done = paceline(
+        *("ddp", "--size", "tiny", "--device", "cpu", "--dry-run"),
+        *("--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb", "1,2.5,40"),
+        *("--comm-dtype", "fp32,bf16"),
+    )
+    assert done.code == 0, done.err
+    cases = [tuple(line.split()[-3:]) for line in done.out.splitlines() if " tiny " in line]
+    assert len(cases) == len(set(cases))
+    assert set(cases) == {("none", "0", "none")} | {
+        (sync, bucket, dtype)
+        for dtype in ("fp32", "bf16")
+        for sync, bucket in [
+            *((sync, "0") for sync in ("naive", "flat", "overlap")),
+            *(("bucketed", bucket) for bucket in ("1", "2.5", "40")),
+        ]
+    }
+
+
+def test_none_is_model_bit_for_bit(paceline, tmp_path):
+    args = ("--context", 16, "--vocab", 128, "--warmup", 1, "--steps", 2, "--dump", "dump.h5")
+    assert paceline("model", "--size", "tiny", *CPU, *args, ranks=2).code == 0
+    model = dumped(tmp_path / "dump.h5")
+    (tmp_path / "dump.h5").unlink()
+    assert paceline(*TINY, *args, "--sync", "none", ranks=2).code == 0
+    none = dumped(tmp_path / "dump.h5")
+    for part, values in model.items():
+        assert values.keys() == none[part].keys()
+        assert len(values) == 21
+        for name, want in values.items():
+            np.testing.assert_array_equal(none[part][name], want, err_msg=name)
+
+
+def test_global_batch_is_split(paceline, tmp_path):
+    args = (*TINY, "--context", 16, "--vocab", 128, "--warmup", 0, "--steps", 1)
+    assert paceline(*args, "--global-batch", 6, ranks=3).code == 0
+    assert summary(tmp_path / "out.h5")["batch_size"] == [2]
+    done = paceline(*args, "--global-batch", 7, ranks=3)
+    assert done.code == 2
+    assert "--global-batch" in done.message
+
+
+@pytest.fixture
+def fitted(paceline, tmp_path):
+    """A file of collectives --fit, each of whose fits has figures of its own, and these."""
+    done = paceline(
+        *("collectives", *CPU, "--op", "all_gather,all_reduce", "--bytes", "1KB,10KB,100KB"),
+        *("--dtype", "float32,bfloat16", "--cadence", "barrier,back-to-back", "--fit"),
+        *("--ranks", "1,2", "--warmup", 0, "--steps", 1),
+        ranks=2,
+    )
+    assert done.code == 0, done.err
+    path = (tmp_path / "out.h5").rename(tmp_path / "fit.h5")
+    with h5py.File(path, "r+") as f:
+        fit = f["fit"]
+        fit["cadence"][:] = fit["cadence"][:][::-1]  # what is to be found does not come first
+        place = np.arange(len(fit["op"]))
+        fit["latency_s"][:] = 1e-5 * (1 + place)
+        fit["bandwidth_bytes_per_s"][:] = 1e9 * (2 + place)
+        columns = [fit[name].asstr()[:] for name in ("op", "dtype", "cadence")]
+        keys = zip(*columns, fit["ranks"][:], strict=True)
+        links = zip(fit["latency_s"][:], fit["bandwidth_bytes_per_s"][:], strict=True)
+        figures = dict(zip(keys, links, strict=True))
+    assert len(figures) == 2 * 2 * 2 * 2
+    return path, figures
+
+
+def test_prediction_beside_the_sweep(paceline, tmp_path, fitted):
+    """Of bucketed alone, from the back-to-back all_reduce of the dtype and of 2 ranks."""
+    path, fits = fitted
+    done = paceline(
+        *(*TINY, "--context", 16, "--vocab", 128, "--warmup", 0, "--steps", 3),
+        *("--sync", "naive,bucketed", "--bucket-mb", "0.01,1", "--comm-dtype", "fp32,bf16"),
+        *("--predict", path),
+        ranks=2,
+    )
+    assert done.code == 0, done.err
+    table = [row for row in rows(tmp_path / "out.h5") if row["sync"] == "bucketed"]
+    assert len(table) == 4
+    with h5py.File(tmp_path / "out.h5") as f:
+        predict = {name: column[:] for name, column in f["predict"].items()}
+        assert list(predict["case"].astype(str)) == [row["case"] for row in table]
+    for i, row in enumerate(table):
+        dtype = {"fp32": "float32", "bf16": "bfloat16"}[row["comm_dtype"]]
+        latency, bandwidth = fits["all_reduce", dtype, "back-to-back", 2]
+        n, s = row["communication_calls"], row["communication_bytes"]
+        assert predict["bucket_mb"][i] == row["bucket_mb"]
+        assert predict["buckets"][i] == n
+        overhead = n * latency + s / (n * bandwidth)
+        assert predict["predicted_overhead_s"][i] == pytest.approx(overhead)
+        best = np.sqrt(s * latency * bandwidth) / 1e6
+        assert predict["predicted_best_bucket_mb"][i] == pytest.approx(best)
+        assert predict["measured_exposed_s"][i] == row["communication_exposed_median_s"] > 0
+    assert "predict:" in done.out
+
+
+def test_resumed_cases_are_predicted_too(paceline, tmp_path, fitted):
+    path, _ = fitted
+    args = (*TINY, "--context", 16, "--vocab", 128, "--warmup", 0, "--steps", 1)
+    assert paceline(*args, "--bucket-mb", "0.01", ranks=2).code == 0
+    args = tuple(arg for arg in args if arg != "--force")
+    done = paceline(*args, "--resume", "--bucket-mb", "0.01,1", "--predict", path, ranks=2)
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert list(f["predict/bucket_mb"][:]) == [0.01, 1]
+
+
+def test_a_prediction_needs_its_fit(paceline, tmp_path, fitted):
+    path, _ = fitted
+    args = (*TINY, "--context", 16, "--vocab", 128, "--steps", 1, "--predict")
+
+    def refused(path, ranks):
+        done = paceline(*args, path, ranks=ranks)
+        assert done.code == 2
+        assert f"--predict: {path}" in done.message
+        assert "collectives --fit" in done.message
+        assert not (tmp_path / "out.h5").exists()
+        return done.message
+
+    assert "has no fit of all_reduce, mpi, float32, 3 ranks" in refused(path, 3)
+    with h5py.File(path, "r+") as f:
+        del f["fit"]
+    assert "holds no fit" in refused(path, 2)
+    assert "holds no fit" in refused(tmp_path / "missing.h5", 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--bucket-mb", "1", "--sync", "flat"),
+        ("--bucket-mb", "-1"),
+        ("--mode", "forward"),
+        ("--mode", "inference"),
+        ("--verify", "--precision", "bf16"),
+        ("--verify", "--comm-dtype", "bf16"),
+        ("--verify", "--mode", "forward-backward"),
+        ("--verify", "0"),
+        ("--sync", "ring"),
+        ("--comm-dtype", "fp16"),
+        ("--comm-dtype", "bf16", "--precision", "fp16"),
+        ("--global-batch", "4", "--batch-size", "2"),
+        ("--predict", ""),
+        ("--predict", "fit.h5", "--sync", "flat"),
+        ("--verify", "--sync", "none"),
+        ("--comm-dtype", "bf16", "--sync", "none"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_use(paceline, options):
+    done = paceline(*TINY, *options)
+    assert done.code == 2
+    assert options[0] in done.message
+
+
+def test_ranks_wait_for_the_single_process_of_verify(paceline, tmp_path):
+    """It takes longer than a collective may: other ranks have nothing to do meanwhile."""
+    done = paceline(
+        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 150, "--timeout", 2),
+        *("--warmup", 0, "--steps", 1),
+        ranks=2,
+    )
+    assert done.code == 0, done.err
+    assert summary(tmp_path / "out.h5")["status"] == ["ok"]
