@@ -7,12 +7,12 @@
 namespace paceline {
 
 std::vector<std::vector<double>> gather_doubles(World& world, const std::vector<double>& mine) {
-  std::string bytes(mine.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  const auto* first = reinterpret_cast<const char*>(mine.data());
+  const std::string bytes(first, first + mine.size() * sizeof(double));
   std::vector<std::vector<double>> all;
   for (const std::string& part : world.gather(bytes)) {
     std::vector<double>& values = all.emplace_back(part.size() / sizeof(double));
-    std::memcpy(values.data(), part.data(), part.size());
+    if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
   }
   return all;
 }
