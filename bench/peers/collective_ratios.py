@@ -11,23 +11,15 @@ PyTorch is; with nccl, 20 calls in a CUDA graph, and both on registered buffers.
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from json_rows import Row, rows_of
+
 GLOO = Path(__file__).with_name("gloo_all_reduce.py")
 SIZES = {"mpi": [100_000_000], "nccl": [1024, 1_000_000, 100_000_000, 1_000_000_000]}
-Row = dict[str, object]
-
-
-def rows_of(ranks: int, command: list[str]) -> list[Row]:
-    """The JSON lines that a program prints under mpirun; what it says on stderr passes through."""
-    command = ["mpirun", "--oversubscribe", "-np", str(ranks), *command]
-    print("$ " + " ".join(command), file=sys.stderr, flush=True)
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def paceline(options: argparse.Namespace, axes: list[str]) -> list[Row]:
@@ -36,7 +28,7 @@ def paceline(options: argparse.Namespace, axes: list[str]) -> list[Row]:
         arguments = ["--backend", options.backend, "--bytes", sizes, *axes]
         arguments += ["--steps", str(options.steps), "--quiet", "--json"]
         program = [options.paceline, "collectives", "--output", f"{folder}/c.h5"]
-        rows = rows_of(options.ranks, [*program, *arguments])
+        rows = rows_of([*program, *arguments], options.ranks)
     for row in rows:
         registered = ", registered" if row["registration"] == "symmetric" else ""
         row |= {"software": "paceline", "variant": row["cadence"] + registered}
@@ -45,12 +37,12 @@ def paceline(options: argparse.Namespace, axes: list[str]) -> list[Row]:
 
 def peers(options: argparse.Namespace) -> list[Row]:
     arguments = [str(options.steps), *map(str, options.bytes)]
-    return rows_of(options.ranks, [f"build/bare_{options.backend}", *arguments])
+    return rows_of([f"build/bare_{options.backend}", *arguments], options.ranks)
 
 
 def gloo(options: argparse.Namespace) -> list[Row]:
     arguments = [str(options.steps), *map(str, options.bytes)]
-    return rows_of(options.ranks, [sys.executable, str(GLOO), *arguments])
+    return rows_of([sys.executable, str(GLOO), *arguments], options.ranks)
 
 
 class Figure:

@@ -10,24 +10,15 @@ fastest variant's time, that of bucketed, its default, and that of its fastest s
 import argparse
 import json
 import math
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from ddp_step import VARIANTS
+from json_rows import Row, rows_of
 
 PEER = Path(__file__).with_name("ddp_step.py")
 SYNCS = ("naive", "flat", "overlap", "bucketed")
-Row = dict[str, object]
-
-
-def rows_of(ranks: int, command: list[str]) -> list[Row]:
-    """The JSON lines that a program prints under mpirun; what it says on stderr passes through."""
-    command = ["mpirun", "--oversubscribe", "-np", str(ranks), *command]
-    print("$ " + " ".join(command), file=sys.stderr, flush=True)
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def step_seconds(row: Row) -> float:
@@ -42,7 +33,7 @@ def paceline(options: argparse.Namespace, arguments: list[str]) -> list[Row]:
         program += ["--threads", "1"]  # as the peers'
     with tempfile.TemporaryDirectory() as folder:
         output = ["--output", f"{folder}/ddp.h5", "--quiet", "--json"]
-        rows = rows_of(options.ranks, [*program, *arguments, *output])
+        rows = rows_of([*program, *arguments, *output], options.ranks)
     return [{"software": "paceline", "variant": f"paceline {row['sync']}", **row} for row in rows]
 
 
@@ -55,7 +46,7 @@ def measure(options: argparse.Namespace, case: str) -> list[Row]:
         arguments += [f"--{name}", str(getattr(options, name))]
     peer = [sys.executable, str(PEER), "--attention", "naive", "--variants", *options.variants]
     before = paceline(options, arguments)
-    peers = rows_of(options.ranks, [*peer, *arguments])
+    peers = rows_of([*peer, *arguments], options.ranks)
     after = paceline(options, arguments)
     return [*(max(pair, key=step_seconds) for pair in zip(before, after, strict=True)), *peers]
 

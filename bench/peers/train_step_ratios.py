@@ -8,22 +8,14 @@ last columns are its time over the captured eager step's and over the fastest va
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from json_rows import Row, rows_of
 from train_step import VARIANTS
 
 PEER = Path(__file__).with_name("train_step.py")
-Row = dict[str, object]
-
-
-def rows_of(command: list[str]) -> list[Row]:
-    """The JSON lines that a program prints; what it says on stderr passes through."""
-    print("$ " + " ".join(command), file=sys.stderr, flush=True)
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def paceline(options: argparse.Namespace, arguments: list[str]) -> Row:

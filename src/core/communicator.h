@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/device.h"
 #include "core/tensor.h"
+#include "core/world.h"
 
 namespace paceline {
 
@@ -58,5 +60,12 @@ class Communicator {
   // Sends to one rank while receiving from another.
   virtual void send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
 };
+
+// For as long as the host waits for collectives that the watch does not know of by itself.
+[[nodiscard]] inline std::optional<Watched> watched_calls(const Communicator& communicator,
+                                                          Watch& watch, std::string_view what) {
+  if (communicator.is_watched()) return std::nullopt;
+  return std::optional<Watched>(std::in_place, watch, what);
+}
 
 }  // namespace paceline

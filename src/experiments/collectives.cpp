@@ -3,24 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <new>
-
-#include "core/clock.h"
-#include "core/units.h"
-#include "experiments/gather.h"
-#include "experiments/stop_signal.h"
 
 namespace paceline {
 
 namespace {
-
-std::vector<Value> values_of(const auto& list) {
-  std::vector<Value> v;
-  for (const auto& x : list) v.emplace_back(x);
-  return v;
-}
 
 // Nothing for nccl, and for what mpi does.
 std::string refusal_of_mpi(const Case& c) {
@@ -55,16 +42,16 @@ std::vector<Case> CollectivesExperiment::cases() const {
   std::vector<std::int64_t> ranks = o.ranks;
   if (ranks.empty()) ranks = {world_.size()};
   Grid grid;
-  grid.axis("backend", values_of(backends));
-  grid.axis("op", values_of(o.ops));
-  grid.axis("ranks", values_of(ranks));
-  grid.axis("dtype", values_of(o.dtypes));
-  grid.axis("redop", values_of(o.redops));
-  grid.axis("in_place", values_of(o.in_place));
-  grid.axis("registration", values_of(o.registrations));
-  grid.axis("cadence", values_of(o.cadences));
-  grid.axis("cache", values_of(o.caches));
-  grid.axis("bytes", values_of(o.bytes));
+  grid.axis("backend", backends);
+  grid.axis("op", o.ops);
+  grid.axis("ranks", ranks);
+  grid.axis("dtype", o.dtypes);
+  grid.axis("redop", o.redops);
+  grid.axis("in_place", o.in_place);
+  grid.axis("registration", o.registrations);
+  grid.axis("cadence", o.cadences);
+  grid.axis("cache", o.caches);
+  grid.axis("bytes", o.bytes);
   std::vector<Case> cases = grid.cases();
   // mpi alone is told by validate() what is nccl's.
   if (std::find(backends.begin(), backends.end(), "nccl") != backends.end()) {

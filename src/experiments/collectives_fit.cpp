@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,16 +11,6 @@
 namespace paceline {
 
 namespace {
-
-std::int64_t integer_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<std::int64_t>>(find_column(row, name)->data).front();
-}
-double real_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<double>>(find_column(row, name)->data).front();
-}
-const std::string& text_in(const std::vector<Column>& row, std::string_view name) {
-  return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
-}
 
 // What one sweep has in common, in the order of key_names, and its number of ranks.
 using Key = std::pair<std::vector<std::string>, std::int64_t>;
@@ -36,11 +25,12 @@ const std::vector<std::string>& key_names() {
 Sweeps sweeps_in(const std::vector<std::vector<Column>>& rows) {
   Sweeps sweeps;
   for (const auto& row : rows) {
-    if (text_in(row, "status") != "ok") continue;
+    if (value_in<std::string>(row, "status") != "ok") continue;
     std::vector<std::string> key;
-    for (const std::string& name : key_names()) key.push_back(text_in(row, name));
-    sweeps[{key, integer_in(row, "ranks")}].push_back(
-        {.bytes = real_in(row, "message_bytes"), .seconds = real_in(row, "time_median_s")});
+    for (const std::string& name : key_names()) key.push_back(value_in<std::string>(row, name));
+    sweeps[{key, value_in<std::int64_t>(row, "ranks")}].push_back(
+        {.bytes = value_in<double>(row, "message_bytes"),
+         .seconds = value_in<double>(row, "time_median_s")});
   }
   return sweeps;
 }

@@ -196,8 +196,7 @@ CollectiveCheck CollectivesExperiment::check(World& world, Communicator& communi
   const Pattern pattern(communicator.size(), op.reduces, reduction_of(c), salt);
   buffers.fill(pattern);
   {
-    std::optional<Watched> watched;
-    if (!communicator.is_watched()) watched.emplace(world.watch(), what(c));
+    const auto watched = watched_calls(communicator, world.watch(), what(c));
     op.start(communicator, buffers.call());
     communicator.stream().synchronize();
   }
@@ -226,43 +225,37 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
     const Watched watched(world.watch(), "capturing " + what(c));
     graph = device.capture(stream, calls);
   }
-  const SamplerHooks hooks{
-      .repetition = [&]() -> PhaseSeconds {
-        if (!buffers.flush.empty()) {
-          device.zero(buffers.flush);
-          device.synchronize();
-        }
-        if (c.text("cadence") == "barrier") world.barrier();
-        std::optional<Watched> watched;
-        if (!communicator.is_watched()) watched.emplace(world.watch(), what(c));
-        const double began = host_seconds();
-        std::atomic<bool> enqueued = false;
-        if (in_host_memory) {
-          stream.enqueue([&] {
-            while (!enqueued) std::this_thread::yield();
-            world.barrier();
-          });
-        }
-        const EventPtr begin = stream.record();
-        if (graph) {
-          graph->launch();
-        } else {
-          calls();
-        }
-        const EventPtr end = stream.record();
-        enqueued = true;
-        end->synchronize();
-        const double host = host_seconds() - began;
-        stream.synchronize();  // rethrows what went wrong there
-        return {host / launches, end->seconds_since(*begin) / launches};
-      },
-      .stop_requested = StopSignal::requested,
-      .progress =
-          [&](bool warmup, int done, int total) {
-            progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-                            static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
-                                (total + options_.run.sampler.warmup));
-          }};
+  const SamplerHooks hooks{.repetition = [&]() -> PhaseSeconds {
+                             if (!buffers.flush.empty()) {
+                               device.zero(buffers.flush);
+                               device.synchronize();
+                             }
+                             if (c.text("cadence") == "barrier") world.barrier();
+                             const auto watched =
+                                 watched_calls(communicator, world.watch(), what(c));
+                             const double began = host_seconds();
+                             std::atomic<bool> enqueued = false;
+                             if (in_host_memory) {
+                               stream.enqueue([&] {
+                                 while (!enqueued) std::this_thread::yield();
+                                 world.barrier();
+                               });
+                             }
+                             const EventPtr begin = stream.record();
+                             if (graph) {
+                               graph->launch();
+                             } else {
+                               calls();
+                             }
+                             const EventPtr end = stream.record();
+                             enqueued = true;
+                             end->synchronize();
+                             const double host = host_seconds() - began;
+                             stream.synchronize();  // rethrows what went wrong there
+                             return {host / launches, end->seconds_since(*begin) / launches};
+                           },
+                           .stop_requested = StopSignal::requested,
+                           .progress = shown_on(progress, options_.run.sampler.warmup)};
   outcome.samples = take_samples(world, options_.run.sampler, {"host", "time"}, hooks);
 }
 

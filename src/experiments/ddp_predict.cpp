@@ -84,12 +84,8 @@ std::vector<Table> DdpExperiment::closing_tables(
   std::vector<Point> points;
   std::map<std::string, const Point*> fastest;  // by sweep
   for (const auto& row : rows) {
-    const auto text = [&](std::string_view name) {
-      return std::get<std::vector<std::string>>(find_column(row, name)->data).front();
-    };
-    const auto real = [&](std::string_view name) {
-      return std::get<std::vector<double>>(find_column(row, name)->data).front();
-    };
+    const auto text = [&](std::string_view name) { return value_in<std::string>(row, name); };
+    const auto real = [&](std::string_view name) { return value_in<double>(row, name); };
     if (text("status") != "ok" || text("sync") != "bucketed") continue;
     const bool half = text("comm_dtype") == "bf16";
     const Link link = read_fit(options().ddp.predict, communicator_.backend(),

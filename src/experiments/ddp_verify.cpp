@@ -130,8 +130,7 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       });
       if (record.status == Status::ok) {
         broadcast_parameters(trainer->step().model().store(), trainer->step().ops(), communicator_);
-        std::optional<Watched> watched;
-        if (!communicator_.is_watched()) watched.emplace(world().watch(), "training of --verify");
+        const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
         parallel = trainer->train(steps, *exchange);
       }
     }

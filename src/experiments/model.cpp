@@ -36,12 +36,6 @@ int recompute_value(const std::string& text) {
   return text == "block" ? 1 : std::stoi(text);
 }
 
-std::vector<Value> values_of(const auto& list) {
-  std::vector<Value> v;
-  for (const auto& x : list) v.emplace_back(x);
-  return v;
-}
-
 // Collectives are skipped; the phases are those of a step that has them.
 class Rehearsal final : public ParameterSync {
  public:
@@ -91,14 +85,14 @@ std::vector<Case> ModelExperiment::cases() const {
   for (const std::int64_t every : m.recompute) recompute.push_back(recompute_text(every));
 
   Grid grid;
-  grid.axis("size", values_of(m.sizes));
-  grid.axis("context", values_of(m.contexts));
-  grid.axis("batch_size", values_of(batches));
-  grid.axis("precision", values_of(m.precisions));
-  grid.axis("attention", values_of(m.attentions));
-  grid.axis("exec", values_of(m.executions));
-  grid.axis("mode", values_of(m.modes));
-  grid.axis("recompute", values_of(recompute));
+  grid.axis("size", m.sizes);
+  grid.axis("context", m.contexts);
+  grid.axis("batch_size", batches);
+  grid.axis("precision", m.precisions);
+  grid.axis("attention", m.attentions);
+  grid.axis("exec", m.executions);
+  grid.axis("mode", m.modes);
+  grid.axis("recompute", recompute);
   std::vector<Case> cases = grid.cases();
   for (Case& c : cases) {
     if (c.text("mode") == "inference") c.set("recompute", std::string("none"));  // nothing to keep
@@ -275,12 +269,7 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
             return seconds;
           },
       .stop_requested = StopSignal::requested,
-      .progress =
-          [&](bool warmup, int done, int total) {
-            progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-                            static_cast<double>(done + (warmup ? 0 : options_.run.sampler.warmup)) /
-                                (total + options_.run.sampler.warmup));
-          }};
+      .progress = shown_on(progress, options_.run.sampler.warmup)};
   outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
   outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();

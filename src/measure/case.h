@@ -49,6 +49,10 @@ class Grid {
  public:
   // An axis of one value or more; later axes vary faster.
   void axis(std::string_view name, std::vector<Value> values);
+  template <class T>
+  void axis(std::string_view name, const std::vector<T>& values) {
+    axis(name, std::vector<Value>(values.begin(), values.end()));
+  }
   // The product of all axes, in order, equal cases once.
   [[nodiscard]] std::vector<Case> cases() const;
 

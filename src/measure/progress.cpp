@@ -78,6 +78,15 @@ void Progress::rewrite(const std::string& line) {
   std::fflush(out_);
 }
 
+std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
+                                                               int warmup_steps) {
+  return [&progress, warmup_steps](bool warmup, int done, int total) {
+    progress.update(
+        fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+        static_cast<double>(done + (warmup ? 0 : warmup_steps)) / (total + warmup_steps));
+  };
+}
+
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
   constexpr std::int64_t minute = 60;

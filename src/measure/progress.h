@@ -3,6 +3,7 @@
 // otherwise a line when a case ends.
 
 #include <cstdio>
+#include <functional>
 #include <string>
 
 namespace paceline {
@@ -36,6 +37,10 @@ class Progress {
   double case_began_;
   double last_shown_ = 0;
 };
+
+// For SamplerHooks::progress: "warm-up 2/5", then "step 3/10". `progress` outlives it.
+[[nodiscard]] std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
+                                                                             int warmup_steps);
 
 // 75 -> "1 m 15 s"; 3725 -> "1 h 2 m"; 4.2 -> "4 s".
 [[nodiscard]] std::string duration_text(double seconds);

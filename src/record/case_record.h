@@ -57,6 +57,11 @@ struct CaseRecord {
 [[nodiscard]] std::size_t length_of(const Column& column);
 // The column of that name, or null.
 [[nodiscard]] const Column* find_column(const std::vector<Column>& columns, std::string_view name);
+// The value of a column of one row; the column must be there and of that type.
+template <class T>
+[[nodiscard]] const T& value_in(const std::vector<Column>& row, std::string_view name) {
+  return std::get<std::vector<T>>(find_column(row, name)->data).front();
+}
 // A single value as a column.
 [[nodiscard]] Column column_of(std::string name, const Value& value, std::string unit = "");
 
