@@ -44,7 +44,8 @@ def measure(options: argparse.Namespace, case: str) -> list[Row]:
         arguments += [name, value]
     for name in ("warmup", "steps"):
         arguments += [f"--{name}", str(getattr(options, name))]
-    peer = [sys.executable, str(PEER), "--attention", "naive", "--variants", *options.variants]
+    peer = [sys.executable, str(PEER), "--attention", options.peer_attention]
+    peer += ["--variants", *options.variants]
     before = paceline(options, arguments)
     peers = rows_of([*peer, *arguments], options.ranks)
     after = paceline(options, arguments)
@@ -68,6 +69,7 @@ def main() -> None:
     for name, value in (("ranks", 2), ("warmup", 5), ("steps", 10)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--bucket-mb", type=float, default=25, help="paceline's; the peers' is 25")
+    parser.add_argument("--peer-attention", choices=["naive", "sdpa"], default="naive")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
     parser.add_argument("--output", type=Path, help="every row as a JSON line")
