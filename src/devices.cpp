@@ -1,6 +1,7 @@
 #include "devices.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <map>
@@ -59,7 +60,9 @@ std::unique_ptr<Device> make_cpu_device(const RunOptions& run, const World& worl
 }
 
 std::unique_ptr<Device> make_gpu_device(const RunOptions& run, const World& world) {
-  return make_cuda_device(world.local_rank(), run.memory_limit, threads_of(run, world));
+  const int threads = threads_of(run, world);
+  omp_set_num_threads(threads);  // what fills and checks a GPU's buffers
+  return make_cuda_device(world.local_rank(), run.memory_limit, threads);
 }
 
 }  // namespace
