@@ -60,14 +60,14 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
   const std::size_t segment =
       small ? small_segment : std::max(large_segment, rounded(bytes, segment_multiple));
   if (reserved_ + segment > limit_) give_back_unused();
-  if (reserved_ + segment > limit_) throw OutOfMemory(bytes, ledger.bytes(), limit_, scope);
+  if (reserved_ + segment > limit_) throw OutOfMemory(bytes, ledger, limit_, scope);
   void* address = nullptr;
   if (cudaMalloc(&address, segment) != cudaSuccess) {
     cudaGetLastError();  // the driver says no: not an error of ours
     give_back_unused();
     if (cudaMalloc(&address, segment) != cudaSuccess) {
       cudaGetLastError();
-      throw OutOfMemory(bytes, ledger.bytes(), std::min(limit_, reserved_), scope);
+      throw OutOfMemory(bytes, ledger, std::min(limit_, reserved_), scope);
     }
   }
   reserved_ += segment;

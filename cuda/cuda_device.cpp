@@ -137,6 +137,13 @@ void CudaDevice::synchronize() {
   communication_.synchronize();
 }
 
+std::size_t CudaDevice::driver_bytes() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return total - free;
+}
+
 std::unique_ptr<Graph> CudaDevice::capture(Stream& stream, std::function<void()> work) {
   return std::make_unique<CudaGraph>(dynamic_cast<CudaStream&>(stream).get(), work);
 }

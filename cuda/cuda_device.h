@@ -28,6 +28,7 @@ class CudaDevice final : public Device {
   void trim() override;
   [[nodiscard]] bool settled() override { return allocator_.settled(); }
   [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
+  [[nodiscard]] std::size_t driver_bytes() const override;
 
   [[nodiscard]] CudaStream& compute_stream() override { return compute_; }
   [[nodiscard]] CudaStream& communication_stream() override { return communication_; }

@@ -149,7 +149,7 @@ Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype) {
   void* data = nullptr;
   if (ledger.bytes() + bytes > most || ncclMemAlloc(&data, bytes) != ncclSuccess) {
     cudaGetLastError();  // not an error of ours
-    throw OutOfMemory(bytes, ledger.bytes(), most, scope);
+    throw OutOfMemory(bytes, ledger, most, scope);
   }
   ledger.allocated(data, {.bytes = bytes, .kind = MemoryKind::communication, .scope = scope});
   std::shared_ptr<void> owner(data, [&ledger](void* memory) {

@@ -58,7 +58,7 @@ void Suite::prepare(const Operation& operation) {
   const double needed = bytes_of(operation.operands);
   const std::size_t most = device_.info().memory_bytes;
   if (needed > static_cast<double>(most)) {
-    throw OutOfMemory(static_cast<std::size_t>(needed), 0, most, operation.name);
+    throw OutOfMemory(static_cast<std::size_t>(needed), device_.ledger(), most, operation.name);
   }
   inputs_.emplace(device_, operation.operands, sets_of(operation));
   operation.run(*ops_, (*inputs_)[0]);  // wakes threads and reserves the workspace

@@ -80,10 +80,11 @@ class Array {
 // Thrown by Device::allocate: not the end of a run but an `oom` row.
 class OutOfMemory : public std::runtime_error {
  public:
-  OutOfMemory(std::size_t asked, std::size_t used, std::size_t most, std::string where);
+  // What the ledger counts at that moment, in all and per kind, is in what().
+  OutOfMemory(std::size_t asked, const MemoryLedger& ledger, std::size_t most, std::string where);
 
   std::size_t requested;  // bytes
-  std::size_t in_use;     // bytes that the ledger counted at that moment
+  std::size_t in_use;     // bytes that the ledger counted
   std::size_t limit;      // bytes that the device may hand out
   std::string scope;
 };
@@ -120,6 +121,9 @@ class Device {
   [[nodiscard]] virtual bool settled() = 0;
   // Bytes taken from the system: in use and kept for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
+  // Bytes in use by the system's own count: of a GPU's memory (the CUDA context, libraries and
+  // other processes included), or of host memory resident in this process.
+  [[nodiscard]] virtual std::size_t driver_bytes() const = 0;
 
   [[nodiscard]] virtual Stream& compute_stream() = 0;
   [[nodiscard]] virtual Stream& communication_stream() = 0;

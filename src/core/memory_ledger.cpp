@@ -1,6 +1,7 @@
 #include "core/memory_ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -8,8 +9,40 @@
 namespace paceline {
 
 namespace {
+
 constexpr std::size_t kept_largest = 32;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "forward/block 12/ffn" -> "forward/block */ffn"
+std::string without_numbers(const std::string& scope) {
+  std::string text;
+  for (const char c : scope) {
+    if (!is_digit(c)) {
+      text += c;
+    } else if (text.empty() || text.back() != '*') {
+      text += '*';
+    }
+  }
+  return text;
 }
+
+// Whether without_numbers(scope) is the pattern.
+bool matches(std::string_view pattern, std::string_view scope) {
+  std::size_t at = 0;
+  for (const char p : pattern) {
+    const std::size_t begin = at;
+    if (p == '*') {
+      while (at < scope.size() && is_digit(scope[at])) ++at;
+    } else if (at < scope.size() && scope[at] == p) {
+      ++at;
+    }
+    if (at == begin) return false;
+  }
+  return at == scope.size();
+}
+
+}  // namespace
 
 std::string_view name_of(MemoryKind kind) {
   switch (kind) {
@@ -29,6 +62,8 @@ void MemoryLedger::allocated(const void* address, MemoryBlock block) {
   now_by_kind_[k] += block.bytes;
   peak_ = std::max(peak_, now_);
   peak_by_kind_[k] = std::max(peak_by_kind_[k], now_by_kind_[k]);
+  phase_peak_ = std::max(phase_peak_, now_);
+  phase_peak_by_kind_[k] = std::max(phase_peak_by_kind_[k], now_by_kind_[k]);
   remember_largest(block);
   record(address, block, +1);
   if (!blocks_.emplace(address, std::move(block)).second) {
@@ -52,12 +87,25 @@ void MemoryLedger::reset_peak() {
   for (const auto& [address, block] : blocks_) remember_largest(block);
 }
 
-void MemoryLedger::remember_largest(const MemoryBlock& block) {
+void MemoryLedger::begin_phase(std::string name) {
+  phase_ = std::move(name);
+  phase_peak_ = now_;
+  phase_peak_by_kind_ = now_by_kind_;
+}
+
+std::vector<MemoryBlock> MemoryLedger::blocks() const {
+  std::vector<MemoryBlock> blocks;
+  for (const auto& [address, block] : blocks_) blocks.push_back(block);
+  return blocks;
+}
+
+void MemoryLedger::remember_largest(const MemoryBlock& in_use) {
+  if (largest_.size() == kept_largest && in_use.bytes <= largest_.back().bytes) return;
   const auto same = [&](const MemoryBlock& b) {
-    return b.bytes == block.bytes && b.kind == block.kind && b.scope == block.scope;
+    return b.bytes == in_use.bytes && b.kind == in_use.kind && matches(b.scope, in_use.scope);
   };
-  if (largest_.size() == kept_largest && block.bytes <= largest_.back().bytes) return;
   if (std::any_of(largest_.begin(), largest_.end(), same)) return;
+  const MemoryBlock block{in_use.bytes, in_use.kind, without_numbers(in_use.scope)};
   const auto larger = [](const MemoryBlock& a, const MemoryBlock& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.scope < b.scope;
   };
@@ -75,7 +123,10 @@ void MemoryLedger::start_recording() {
   recording_ = true;
   began_ = host_seconds();
   for (const auto& [address, block] : blocks_) record(address, block, +1);
-  for (MemoryEvent& e : events_) e.seconds = 0;
+  for (MemoryEvent& e : events_) {
+    e.seconds = 0;
+    e.phase.clear();
+  }
 }
 
 std::vector<MemoryEvent> MemoryLedger::stop_recording() {
@@ -86,7 +137,7 @@ std::vector<MemoryEvent> MemoryLedger::stop_recording() {
 void MemoryLedger::record(const void* address, const MemoryBlock& block, int sign) {
   if (!recording_) return;
   events_.push_back({host_seconds() - began_, sign * static_cast<std::ptrdiff_t>(block.bytes),
-                     block.kind, block.scope, reinterpret_cast<std::size_t>(address)});
+                     block.kind, block.scope, reinterpret_cast<std::size_t>(address), phase_});
 }
 
 }  // namespace paceline

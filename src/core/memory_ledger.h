@@ -36,6 +36,7 @@ struct MemoryEvent {
   MemoryKind kind = MemoryKind::workspace;
   std::string scope;
   std::size_t address = 0;
+  std::string phase;  // empty: in use when recording began
 };
 
 class MemoryLedger {
@@ -51,8 +52,17 @@ class MemoryLedger {
   // Peaks, and the largest blocks, count from what is in use now.
   void reset_peak();
 
+  // A part of the work begins, by which events are told apart: phase_peak() counts from now.
+  void begin_phase(std::string name);
+  [[nodiscard]] std::size_t phase_peak() const { return phase_peak_; }
+  [[nodiscard]] std::size_t phase_peak(MemoryKind kind) const {
+    return phase_peak_by_kind_[index(kind)];
+  }
+
+  // Those in use, in no order.
+  [[nodiscard]] std::vector<MemoryBlock> blocks() const;
   // The largest `count` blocks in use at any time since reset_peak(), largest first; blocks of
-  // equal size, kind and scope count once.
+  // equal size and kind whose scopes differ in numbers only ("block 3") count once, as "block *".
   [[nodiscard]] std::vector<MemoryBlock> largest(std::size_t count) const;
 
   // Keeps every event from now on; the blocks in use come first, at time 0.
@@ -62,13 +72,16 @@ class MemoryLedger {
  private:
   static std::size_t index(MemoryKind kind) { return static_cast<std::size_t>(kind); }
   void record(const void* address, const MemoryBlock& block, int sign);
-  void remember_largest(const MemoryBlock& block);
+  void remember_largest(const MemoryBlock& in_use);
 
   std::unordered_map<const void*, MemoryBlock> blocks_;
   std::size_t now_ = 0;
   std::size_t peak_ = 0;
   std::array<std::size_t, memory_kinds> now_by_kind_{};
   std::array<std::size_t, memory_kinds> peak_by_kind_{};
+  std::string phase_;
+  std::size_t phase_peak_ = 0;
+  std::array<std::size_t, memory_kinds> phase_peak_by_kind_{};
   std::vector<MemoryBlock> largest_;
   bool recording_ = false;
   double began_ = 0;

@@ -248,6 +248,7 @@ void Ops::head(Saved& saved, Array x, Array branch, const Head& head) {
   Array normed = Ops::add_rms_norm(norm_saved, std::move(x), std::move(branch), head.norm).normed;
   std::vector<Array> norm_kept = norm_saved.take();
   const std::int64_t vocabulary = head.linear.compute.rows();
+  const Scope scope(device_.scopes(), "logits");
   Array logits = activation(with_last(normed.shape(), vocabulary), precision().logits);
   matmul(Matrix(logits), Matrix(normed), Matrix(head.linear.compute).transpose());
   Array logsumexp = activation({logits.tensor().rows()}, precision().statistics);

@@ -55,7 +55,7 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
     settled_ = false;
   }
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
-  if (block == nullptr) throw OutOfMemory(bytes, ledger_.bytes(), limit_, scope);
+  if (block == nullptr) throw OutOfMemory(bytes, ledger_, limit_, scope);
   reserved_ += bytes;
   return block;
 }

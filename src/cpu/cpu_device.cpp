@@ -1,6 +1,7 @@
 #include "cpu/cpu_device.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -78,6 +79,13 @@ Array CpuDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   std::shared_ptr<void> block = allocator_.allocate(tensor.bytes(), kind, scopes().path());
   tensor.data = block.get();
   return {tensor, std::move(block)};
+}
+
+std::size_t CpuDevice::driver_bytes() const {
+  std::size_t total = 0;     // pages
+  std::size_t resident = 0;  // pages
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::unique_ptr<Graph> CpuDevice::capture(Stream& /*stream*/, std::function<void()> work) {

@@ -26,6 +26,7 @@ class CpuDevice final : public Device {
   void trim() override { allocator_.trim(); }
   [[nodiscard]] bool settled() override { return allocator_.settled(); }
   [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
+  [[nodiscard]] std::size_t driver_bytes() const override;
 
   [[nodiscard]] Stream& compute_stream() override { return compute_; }
   [[nodiscard]] Stream& communication_stream() override { return communication_; }

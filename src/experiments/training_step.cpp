@@ -77,6 +77,7 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
   const bool backward = shape_.mode >= Mode::forward_backward;
   mark("after init");
   timer_.begin();
+  device_.ledger().begin_phase("forward");
   sync.begin_step();
   {
     const Scope scope(device_.scopes(), "forward");
@@ -85,23 +86,25 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
         {.keep = shape_.mode != Mode::inference, .recompute = shape_.recompute, .logits = logits_});
   }
   timer_.end_phase();
-  mark("before backward");
+  mark("before backward", "forward");
   if (backward) {
+    device_.ledger().begin_phase("backward");
     const Scope scope(device_.scopes(), "backward");
     model_.store().allocate_gradients();
     model_.backward(*ops_, state_, sync);
     timer_.end_phase();
     sync.finish();
     if (sync.communicates()) timer_.end_phase();
-    mark("before optimizer");
+    mark("before optimizer", "backward");
   }
   if (shape_.mode == Mode::train_step) {
+    device_.ledger().begin_phase("optimizer");
     const Scope scope(device_.scopes(), "optimizer");
     optimizer_->step(*ops_, state_);
     timer_.end_phase();
   }
   PhaseSeconds seconds = timer_.finish();
-  mark("after step");
+  mark("after step", shape_.mode == Mode::train_step ? "optimizer" : "");
   marking_.clear();
   return seconds;
 }
@@ -111,11 +114,13 @@ PhaseSeconds TrainingStep::rehearse(ParameterSync& sync) {
   // and blocks may be cut from segments otherwise than when all is there. Then only a further step
   // shows whether everything fits at once.
   constexpr int most = 5;
+  const MemoryLedger& ledger = device_.ledger();
   mark_memory("first");
   PhaseSeconds seconds = run(sync);
   for (int further = 1; !device_.settled(); ++further) {
     if (further == most) {
-      throw OutOfMemory(0, device_.ledger().peak(), device_.info().memory_bytes, "a steady step");
+      throw OutOfMemory(ledger.peak() - ledger.bytes(), ledger, device_.info().memory_bytes,
+                        "a steady step");
     }
     (void)run(sync);
   }
@@ -128,15 +133,22 @@ void TrainingStep::mark_memory(const std::string& step) {
   marking_ = step;
 }
 
-void TrainingStep::mark(const std::string& name) {
+void TrainingStep::mark(const std::string& name, const std::string& phase) {
   if (marking_.empty()) return;
   const MemoryLedger& ledger = device_.ledger();
-  MemoryMark m{
-      .step = marking_, .mark = name, .bytes = ledger.bytes(), .peak_bytes = ledger.peak()};
+  MemoryMark m{.step = marking_,
+               .mark = name,
+               .bytes = ledger.bytes(),
+               .peak_bytes = ledger.peak(),
+               .phase = phase,
+               .phase_peak_bytes = ledger.phase_peak()};
   for (std::size_t k = 0; k < memory_kinds; ++k) {
-    m.by_kind.at(k) = ledger.bytes(static_cast<MemoryKind>(k));
+    const auto kind = static_cast<MemoryKind>(k);
+    m.by_kind.at(k) = ledger.bytes(kind);
+    m.phase_peak_by_kind.at(k) = ledger.phase_peak(kind);
   }
   marks_.push_back(std::move(m));
+  if (marking_ == "first" && name == "before backward") kept_ = ledger.blocks();
 }
 
 double TrainingStep::loss() {

@@ -46,6 +46,9 @@ struct MemoryMark {
   std::size_t bytes = 0;
   std::size_t peak_bytes = 0;  // so far in this step
   std::array<std::size_t, memory_kinds> by_kind{};
+  std::string phase;  // that ends here: "forward", "backward", "optimizer"; or none
+  std::size_t phase_peak_bytes = 0;
+  std::array<std::size_t, memory_kinds> phase_peak_by_kind{};
 };
 
 class TrainingStep {
@@ -79,10 +82,12 @@ class TrainingStep {
   // The next run notes what the ledger says, under this name, from the peak of here on.
   void mark_memory(const std::string& step);
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
+  // In use before the rehearsal's backward: what forward has kept for it, among others.
+  [[nodiscard]] const std::vector<MemoryBlock>& kept() const { return kept_; }
   [[nodiscard]] double loss();
 
  private:
-  void mark(const std::string& name);
+  void mark(const std::string& name, const std::string& phase = "");
 
   Device& device_;
   StepShape shape_;
@@ -96,6 +101,7 @@ class TrainingStep {
   Tensor logits_;
   std::string marking_;
   std::vector<MemoryMark> marks_;
+  std::vector<MemoryBlock> kept_;
 };
 
 }  // namespace paceline

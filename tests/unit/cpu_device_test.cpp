@@ -41,7 +41,7 @@ TEST(CpuDevice, aligns_blocks_and_counts_them_by_kind_and_scope) {
     for (const Array& a : {x, y, nothing}) EXPECT_EQ(address(a) % 256, 0U);
     EXPECT_EQ(device.ledger().bytes(MemoryKind::parameter), 256U);
     EXPECT_EQ(device.ledger().bytes(activation), 2048U + 256U);
-    EXPECT_EQ(device.ledger().largest(1).at(0).scope, "block 3");
+    EXPECT_EQ(device.ledger().largest(1).at(0).scope, "block *");
   }
   EXPECT_EQ(device.ledger().bytes(), 0U);
   EXPECT_EQ(device.reserved_bytes(), 256U + 2048U + 256U);
@@ -88,6 +88,8 @@ TEST(CpuDevice, throws_out_of_memory_beyond_the_limit) {
     EXPECT_EQ(e.in_use, 4096U);
     EXPECT_EQ(e.limit, 4096U);
     EXPECT_EQ(e.scope, "step");
+    EXPECT_STREQ(e.what(),
+                 "'step' asked for 256 B with 4.10 KB of 4.10 KB in use (activation 4.10 KB)");
   }
   EXPECT_EQ(device.ledger().bytes(), 4096U);
   EXPECT_EQ(device.reserved_bytes(), 4096U);

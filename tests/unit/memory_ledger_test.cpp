@@ -62,12 +62,39 @@ TEST_F(MemoryLedgerTest, LargestBlocksLargestFirst) {
   EXPECT_EQ(ledger.largest(10).size(), 3U);
 }
 
-TEST_F(MemoryLedgerTest, EqualBlocksCountOnce) {
-  take(0, 30, MemoryKind::activation, "block 0");
-  take(1, 30, MemoryKind::activation, "block 0");
-  take(2, 30, MemoryKind::activation, "block 1");
-  take(3, 30, MemoryKind::gradient, "block 0");
-  EXPECT_EQ(ledger.largest(10).size(), 3U);
+TEST_F(MemoryLedgerTest, BlocksAlikeInEveryLayerCountOnce) {
+  take(0, 30, MemoryKind::activation, "block 0/ffn");
+  take(1, 30, MemoryKind::activation, "block 12/ffn");
+  take(2, 30, MemoryKind::activation, "block 12/ffn 2");
+  take(3, 30, MemoryKind::activation, "block /ffn");
+  take(4, 30, MemoryKind::gradient, "block 0/ffn");
+  const auto largest = ledger.largest(10);
+  ASSERT_EQ(largest.size(), 4U);
+  EXPECT_EQ(largest[0].scope, "block */ffn");
+}
+
+TEST_F(MemoryLedgerTest, PeaksWithinAPhase) {
+  take(0, 100, MemoryKind::parameter);
+  take(1, 50, MemoryKind::activation);
+  ledger.begin_phase("backward");
+  EXPECT_EQ(ledger.phase_peak(), 150U);
+  give(1);
+  take(2, 30, MemoryKind::gradient);
+  EXPECT_EQ(ledger.phase_peak(), 150U);
+  EXPECT_EQ(ledger.phase_peak(MemoryKind::activation), 50U);
+  EXPECT_EQ(ledger.phase_peak(MemoryKind::gradient), 30U);
+  ledger.begin_phase("optimizer");
+  EXPECT_EQ(ledger.phase_peak(), 130U);
+  EXPECT_EQ(ledger.phase_peak(MemoryKind::activation), 0U);
+  EXPECT_EQ(ledger.peak(), 150U);
+}
+
+TEST_F(MemoryLedgerTest, ListsWhatIsInUse) {
+  take(0, 10, MemoryKind::parameter, "here");
+  take(1, 20, MemoryKind::activation, "gone");
+  give(1);
+  ASSERT_EQ(ledger.blocks().size(), 1U);
+  EXPECT_EQ(ledger.blocks()[0].scope, "here");
 }
 
 TEST_F(MemoryLedgerTest, LargestCountFromReset) {
@@ -89,9 +116,11 @@ TEST_F(MemoryLedgerTest, KeepsTheLargestOfMany) {
 }
 
 TEST_F(MemoryLedgerTest, RecordsEventsWhileAsked) {
+  ledger.begin_phase("forward");
   take(0, 10, MemoryKind::parameter, "before");
   ledger.start_recording();
   take(1, 20, MemoryKind::activation, "during");
+  ledger.begin_phase("backward");
   give(1);
   const auto events = ledger.stop_recording();
   take(2, 30, MemoryKind::activation, "after");
@@ -99,6 +128,9 @@ TEST_F(MemoryLedgerTest, RecordsEventsWhileAsked) {
   EXPECT_EQ(events[0].seconds, 0);
   EXPECT_EQ(events[0].bytes, 10);
   EXPECT_EQ(events[0].scope, "before");
+  EXPECT_EQ(events[0].phase, "");
+  EXPECT_EQ(events[1].phase, "forward");
+  EXPECT_EQ(events[2].phase, "backward");
   EXPECT_EQ(events[1].bytes, 20);
   EXPECT_EQ(events[1].kind, MemoryKind::activation);
   EXPECT_EQ(events[2].bytes, -20);

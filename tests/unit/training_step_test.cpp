@@ -117,5 +117,27 @@ TEST(TrainingStepTest, MarksStandInTheOrderOfTheStep) {
   EXPECT_EQ(kind(3, MemoryKind::activation), 0U);
 }
 
+TEST(TrainingStepTest, EveryPhaseHasItsPeaks) {
+  Fixture f(plenty, shape("fp32"));
+  (void)f.step.rehearse(f.sync);
+  f.step.mark_memory("steady");
+  (void)f.step.run(f.sync);
+  const std::vector<std::string> phases = {"", "forward", "backward", "optimizer"};
+  std::size_t most = 0;
+  for (std::size_t i = 4; i < 8; ++i) {
+    const MemoryMark& mark = f.step.marks().at(i);
+    EXPECT_EQ(mark.phase, phases[i - 4]);
+    if (mark.phase.empty()) continue;
+    EXPECT_GE(mark.phase_peak_bytes, mark.bytes);
+    for (std::size_t k = 0; k < memory_kinds; ++k) {
+      EXPECT_GE(mark.phase_peak_by_kind.at(k), mark.by_kind.at(k));
+    }
+    most = std::max(most, mark.phase_peak_bytes);
+  }
+  EXPECT_EQ(most, f.step.marks().back().peak_bytes);
+  const auto activations = static_cast<std::size_t>(MemoryKind::activation);
+  EXPECT_EQ(f.step.marks().back().phase_peak_by_kind.at(activations), 0U);
+}
+
 }  // namespace
 }  // namespace paceline
