@@ -248,9 +248,12 @@ void Ops::head(Saved& saved, Array x, Array branch, const Head& head) {
   Array normed = Ops::add_rms_norm(norm_saved, std::move(x), std::move(branch), head.norm).normed;
   std::vector<Array> norm_kept = norm_saved.take();
   const std::int64_t vocabulary = head.linear.compute.rows();
-  const Scope scope(device_.scopes(), "logits");
-  Array logits = activation(with_last(normed.shape(), vocabulary), precision().logits);
-  matmul(Matrix(logits), Matrix(normed), Matrix(head.linear.compute).transpose());
+  Array logits;
+  {
+    const Scope scope(device_.scopes(), "logits");
+    logits = activation(with_last(normed.shape(), vocabulary), precision().logits);
+    matmul(Matrix(logits), Matrix(normed), Matrix(head.linear.compute).transpose());
+  }
   Array logsumexp = activation({logits.tensor().rows()}, precision().statistics);
   cross_entropy(head.state.loss, logsumexp, logits, head.state.targets);
   if (!head.logits.empty()) cast(head.logits, logits);

@@ -16,6 +16,7 @@ Tensor scalar(const Array& scalars, StepScalar which) {
 
 StepState StepState::create(Device& device, std::int64_t batch, std::int64_t context,
                             Dtype loss_dtype, bool loss_scaling, double learning_rate) {
+  const Scope scope(device.scopes(), "step state");
   const auto kind = MemoryKind::workspace;
   StepState s{.scalars = device.allocate({count}, Dtype::f64, kind),
               .loss = device.allocate({1}, loss_dtype, kind),

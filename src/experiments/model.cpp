@@ -120,6 +120,7 @@ std::vector<Case> ModelExperiment::cases() const {
     c.set("steps", std::int64_t{run.sampler.steps});
     c.set("until_ci", run.sampler.until_ci);
     c.set("max_steps", std::int64_t{run.sampler.max_steps});
+    if (m.memory_timeline) c.set("memory_timeline", true);
   }
   return without_repeats(std::move(cases));
 }
@@ -156,6 +157,10 @@ Prediction ModelExperiment::predict(const Case& c) const {
           .memory_bytes = memory_form(shape).peak()};
 }
 
+std::vector<MemoryLine> ModelExperiment::memory_lines(const Case& c) const {
+  return paceline::memory_lines(shape_of(c), predict(c).memory_bytes);
+}
+
 void ModelExperiment::validate(const Case& c) const {
   const StepShape shape = shape_of(c);
   check_model(shape.model);
@@ -187,6 +192,7 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
   outcome.gemm_ceiling = gemm_ceiling(precision);
   outcome.datasheet_peak =
       device_.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
+  outcome.memory.counts.push_back(count_memory(device_, "before the case"));
   Training training;
   std::string refusal;
   const auto refuse = [&](const std::string& why) {
@@ -213,6 +219,7 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
     return record;
   }
   device_.freeze();
+  outcome.memory.counts.push_back(count_memory(device_, "after set-up"));
   if (training.exchange) {
     broadcast_parameters(training.step->model().store(), training.step->ops(),
                          training.exchange->communicator());
@@ -273,10 +280,19 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
   outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
   outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();
-  outcome.marks = step.marks();
-  outcome.largest = device_.ledger().largest(16);
-  outcome.peak_bytes = device_.ledger().peak();
+  MemoryLedger& ledger = device_.ledger();
+  outcome.memory.marks = step.marks();
+  outcome.memory.kept = step.kept();
+  outcome.memory.largest = ledger.largest(16);
+  outcome.memory.peak_bytes = ledger.peak();
+  outcome.memory.counts.push_back(count_memory(device_, "at the end"));
+  outcome.parameters = parameters_table(step.model().store(), ledger.blocks());
   if (dump_) dump_->take_weights(step.model().store());
+  if (options_.model.memory_timeline) {
+    ledger.start_recording();
+    (void)hooks.repetition();
+    outcome.memory.timeline = ledger.stop_recording();
+  }
 }
 
 void ModelExperiment::after_saved() {

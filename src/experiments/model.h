@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "experiments/experiment.h"
+#include "experiments/memory_record.h"
 #include "experiments/training_step.h"
 #include "model/weights_file.h"
 #include "parallel/gradient_sync.h"
@@ -40,6 +41,8 @@ class ModelExperiment : public Experiment {
                                                                     TrainingStep& /*step*/) {
     return nullptr;
   }
+  // What its memory should be, measured on rank 0.
+  [[nodiscard]] virtual std::vector<MemoryLine> memory_lines(const Case& c) const;
   // Collective, before a case is measured, with nothing in memory: what it finds goes into the
   // record; a status other than ok ends the case.
   virtual void verify(CaseRecord& /*record*/, Progress& /*progress*/) {}
@@ -64,9 +67,8 @@ class ModelExperiment : public Experiment {
     double setup_seconds = 0;
     PhaseSeconds rehearsal;
     Samples samples;
-    std::vector<MemoryMark> marks;
-    std::vector<MemoryBlock> largest;
-    std::size_t peak_bytes = 0;
+    MemoryOutcome memory;
+    Table parameters;  // where they lie in memory
     double loss = 0;
     std::vector<Interval> timeline;  // of the last step; only with an exchange
   };
@@ -78,7 +80,8 @@ class ModelExperiment : public Experiment {
 
   // Collective; model_record.cpp.
   void add_outcome(CaseRecord& record, const Outcome& outcome) const;
-  void add_memory(CaseRecord& record, const Outcome& outcome) const;
+  void add_memory(CaseRecord& record, const Outcome& outcome) const;  // memory_record.cpp
+  void add_marks(CaseRecord& record, const MemoryOutcome& memory) const;
   void add_communication(CaseRecord& record, const Outcome& outcome) const;
   void add_rates(CaseRecord& record, const Outcome& outcome) const;
 

@@ -17,33 +17,58 @@ constexpr std::int64_t most_context = 1 << 24;
 
 const std::map<std::string, std::vector<std::string>>& model_presets() {
   static const auto* const presets = [] {
-    const std::vector<std::string> base = {"--size",         "small,medium,large,xl,2.7b",
-                                           "--vocab",        "10000",
-                                           "--context",      "128",
-                                           "--batch-size",   "4",
-                                           "--precision",    "fp32",
-                                           "--attention",    "naive",
-                                           "--exec",         "eager",
-                                           "--mode",         "train-step",
-                                           "--recompute",    "none",
-                                           "--timing",       "phases",
-                                           "--lr",           "0.001",
-                                           "--beta1",        "0.9",
-                                           "--beta2",        "0.999",
-                                           "--eps",          "1e-8",
-                                           "--weight-decay", "0.01",
-                                           "--warmup",       "5",
-                                           "--steps",        "10",
-                                           "--seed",         "0"};
-    const auto with = [&base](const std::string& name, const std::string& value) {
+    const std::vector<std::string> base = {"--size",
+                                           "small,medium,large,xl,2.7b",
+                                           "--vocab",
+                                           "10000",
+                                           "--context",
+                                           "128",
+                                           "--batch-size",
+                                           "4",
+                                           "--precision",
+                                           "fp32",
+                                           "--attention",
+                                           "naive",
+                                           "--exec",
+                                           "eager",
+                                           "--mode",
+                                           "train-step",
+                                           "--recompute",
+                                           "none",
+                                           "--timing",
+                                           "phases",
+                                           "--memory-timeline",
+                                           "no",
+                                           "--lr",
+                                           "0.001",
+                                           "--beta1",
+                                           "0.9",
+                                           "--beta2",
+                                           "0.999",
+                                           "--eps",
+                                           "1e-8",
+                                           "--weight-decay",
+                                           "0.01",
+                                           "--warmup",
+                                           "5",
+                                           "--steps",
+                                           "10",
+                                           "--seed",
+                                           "0"};
+    const auto with = [&base](const std::map<std::string, std::string>& changes) {
       std::vector<std::string> v = base;
-      *(std::find(v.begin(), v.end(), name) + 1) = value;
+      for (const auto& [name, value] : changes) *(std::find(v.begin(), v.end(), name) + 1) = value;
       return v;
     };
     return new std::map<std::string, std::vector<std::string>>{
-        {"sizes", with("--context", "128,256,512,1024")},
+        {"sizes", with({{"--context", "128,256,512,1024"}})},
         {"warmup", base},
-        {"precision", with("--precision", "fp32,bf16")}};
+        {"precision", with({{"--precision", "fp32,bf16"}})},
+        {"memory", with({{"--size", "2.7b"},
+                         {"--context", "128,256,512"},
+                         {"--mode", "inference,forward,train-step"},
+                         {"--precision", "fp32,bf16"},
+                         {"--memory-timeline", "yes"}})}};
   }();
   return *presets;
 }
@@ -119,6 +144,8 @@ void add_model_options(OptionParser& p, Options& o) {
          "HDF5 with tokens (and targets) [B, T], or a flat file of uint16 [random]");
   p.text("--dump", m.dump,
          "HDF5 that gets logits, loss and gradients of the first step and the last weights");
+  p.flag("--memory-timeline", m.memory_timeline,
+         "record every allocation and release of one step more, after the measured ones");
 }
 
 void finish_model_options(const OptionParser& p, Options& o) {
@@ -146,9 +173,7 @@ std::map<std::string, std::string> preset_exclusions() {
   return {{"--global-batch", "--batch-size"}, {"--d-model", "--size"}};
 }
 
-std::vector<std::string> model_options_not_built() {
-  return {"--fp32-attention", "--memory-timeline", "--profile"};
-}
+std::vector<std::string> model_options_not_built() { return {"--fp32-attention", "--profile"}; }
 
 bool parse_model(Options& o, const std::vector<std::string>& arguments, std::string& help) {
   OptionParser p("model",

@@ -1,7 +1,6 @@
 // From what the ranks measured to the case's record.
 
 #include <algorithm>
-#include <array>
 
 #include "experiments/gather.h"
 #include "experiments/model.h"
@@ -42,64 +41,6 @@ void ModelExperiment::add_outcome(CaseRecord& record, const Outcome& outcome) co
       number("rehearsal_s", "s", max_over_ranks(record.samples.back().warmup).front()));
   add_rates(record, outcome);
   record.summary.push_back(number("loss", "", losses[0][0]));
-}
-
-void ModelExperiment::add_memory(CaseRecord& record, const Outcome& outcome) const {
-  // Every rank passes the same marks in the same order; their numbers differ.
-  std::vector<double> mine = {static_cast<double>(outcome.peak_bytes)};
-  for (const MemoryMark& m : outcome.marks) {
-    mine.push_back(static_cast<double>(m.bytes));
-    mine.push_back(static_cast<double>(m.peak_bytes));
-    for (const std::size_t bytes : m.by_kind) mine.push_back(static_cast<double>(bytes));
-  }
-  const auto all = gather_doubles(world_, mine);
-  if (world_.rank() != 0) return;
-
-  std::vector<std::int64_t> rank;
-  std::vector<std::string> step;
-  std::vector<std::string> mark;
-  constexpr std::size_t numbers = 2 + memory_kinds;
-  std::array<std::vector<std::int64_t>, numbers> columns;
-  double peak = 0;
-  double before_backward = 0;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    peak = std::max(peak, all[r][0]);
-    for (std::size_t i = 0; i < outcome.marks.size(); ++i) {
-      const MemoryMark& m = outcome.marks[i];
-      rank.push_back(static_cast<std::int64_t>(r));
-      step.push_back(m.step);
-      mark.push_back(m.mark);
-      for (std::size_t n = 0; n < numbers; ++n) {
-        columns.at(n).push_back(static_cast<std::int64_t>(all[r][1 + i * numbers + n]));
-      }
-      if (m.step == "steady" && m.mark == "before backward") {
-        before_backward = std::max(before_backward, all[r][1 + i * numbers]);
-      }
-    }
-  }
-  Table marks{"memory", {{"rank", "", rank}, {"step", "", step}, {"mark", "", mark}}};
-  marks.columns.push_back({"active", "bytes", columns[0]});
-  marks.columns.push_back({"peak", "bytes", columns[1]});
-  for (std::size_t k = 0; k < memory_kinds; ++k) {
-    marks.columns.push_back(
-        {std::string(name_of(static_cast<MemoryKind>(k))), "bytes", columns.at(2 + k)});
-  }
-  record.tables.push_back(std::move(marks));
-
-  std::vector<std::int64_t> bytes;
-  std::vector<std::string> kind;
-  std::vector<std::string> scope;
-  for (const MemoryBlock& block : outcome.largest) {
-    bytes.push_back(static_cast<std::int64_t>(block.bytes));
-    kind.emplace_back(name_of(block.kind));
-    scope.push_back(block.scope);
-  }
-  record.tables.push_back(
-      {"memory/blocks", {{"bytes", "bytes", bytes}, {"kind", "", kind}, {"scope", "", scope}}});
-  record.summary.push_back(number("memory_before_backward_bytes", "bytes", before_backward));
-  record.summary.push_back(number("peak_bytes", "bytes", peak));
-  record.summary.push_back(
-      number("predicted_peak_bytes", "bytes", predict(record.factors).memory_bytes));
 }
 
 void ModelExperiment::add_rates(CaseRecord& record, const Outcome& outcome) const {

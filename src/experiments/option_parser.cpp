@@ -181,7 +181,7 @@ void OptionParser::text(const std::string& name, std::string& target, const std:
 }
 
 void OptionParser::flag(const std::string& name, bool& target, const std::string& help) {
-  impl_->app.add_flag(name, target, help);
+  impl_->entries[name] = {impl_->app.add_flag(name, target, help), {}, [](const Texts&) {}};
 }
 
 void OptionParser::files(Texts& target, std::size_t count, const std::string& help) {
@@ -262,7 +262,7 @@ bool OptionParser::parse(const Texts& arguments) {
       const Texts& values = impl_->presets.at(impl_->preset);
       for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
         if (!given(values[i]) && !excluded(values[i])) {
-          all.insert(all.end(), {values[i], values[i + 1]});
+          all.push_back(values[i] + "=" + values[i + 1]);
           impl_->from_preset.insert(values[i]);
         }
       }

@@ -51,6 +51,7 @@ struct ModelOptions {
   std::string load_weights;
   std::string tokens;
   std::string dump;
+  bool memory_timeline = false;
 };
 
 // Options of `ddp` beside the model's; lists are axes.

@@ -1,5 +1,7 @@
 #include "model/accounting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -47,26 +49,38 @@ double widened(const StepShape& s, double m, double k, double n) {
   return s.widens_gemms && s.precision.mixed() ? 4 * (m * k + k * n + m * n) : 0;
 }
 
-// The most that a block's forward holds when nothing is kept: in attention or in the FFN.
-double block_forward(const StepShape& s, const Dims& d) {
-  const double c = bytes_of(s.precision.compute);
-  const double residual = bytes_of(s.precision.residual) * d.R * d.D;
-  const double scores = d.B * d.H * d.T * d.T;
-  const double head_dim = d.D / d.H;
-  const double attention =
-      residual + c * (4 * d.R * d.D + scores) + d.B * d.H * widened(s, d.T, d.T, head_dim);
-  const double ffn = residual + c * d.R * 3 * d.F + widened(s, d.R, d.D, 2 * d.F);
-  return std::max(attention, ffn);
-}
-
-double inference_activations(const StepShape& s, const Dims& d) {
-  const double c = bytes_of(s.precision.compute);
-  const double head =
-      c * d.R * d.D + bytes_of(s.precision.logits) * d.R * d.V + widened(s, d.R, d.D, d.V);
-  return std::max(block_forward(s, d), head);
-}
+// The most that each part of forward holds when nothing is kept.
+struct ForwardForm {
+  ForwardForm(const StepShape& s, const Dims& d) {
+    const double c = bytes_of(s.precision.compute);
+    const double residual = bytes_of(s.precision.residual) * d.R * d.D;
+    const double scores = d.B * d.H * d.T * d.T;
+    attention =
+        residual + c * (4 * d.R * d.D + scores) + d.B * d.H * widened(s, d.T, d.T, d.D / d.H);
+    const double product = std::max(widened(s, d.R, d.D, 2 * d.F), c * d.R * d.F);
+    feed_forward = residual + c * d.R * (d.D + 2 * d.F) + product;
+    const double logsumexp = bytes_of(s.precision.statistics) * d.R;
+    head = head_activations(d, s.precision) - logsumexp +
+           std::max(widened(s, d.R, d.D, d.V), logsumexp);
+  }
+  [[nodiscard]] double block() const { return std::max(attention, feed_forward); }
+  double attention, feed_forward, head;
+};
 
 bool has_backward(Mode mode) { return mode == Mode::forward_backward || mode == Mode::train_step; }
+
+// What forward keeps, in blocks or, with recomputation, the inputs of groups of them.
+std::string kept_formula(const StepShape& s) {
+  const Dims d(s);
+  const double head = head_activations(d, s.precision);
+  if (s.recompute == 0) {
+    return fmt::format("{} x {} + {}", d.L, block_activations(d, s.precision), head);
+  }
+  const double c = bytes_of(s.precision.compute);
+  const double groups = std::ceil(d.L / s.recompute);
+  return fmt::format("{0} x {1} x {2} x {3} + {4} x {1} x {2} x {5} + {6}", groups, d.R, d.D,
+                     bytes_of(s.precision.residual), groups - 1, c, head);
+}
 
 }  // namespace
 
@@ -90,7 +104,8 @@ MemoryForm memory_form(const StepShape& shape) {
   if (has_backward(shape.mode)) m.gradients = n * bytes_of(p.gradients);
   if (shape.mode == Mode::train_step) m.optimizer = 2 * n * bytes_of(p.parameters);
   if (shape.mode == Mode::inference) {
-    m.activations = inference_activations(shape, d);
+    const ForwardForm forward(shape, d);
+    m.activations = std::max(forward.block(), forward.head);
     return m;
   }
   const double block = block_activations(d, p);
@@ -106,21 +121,102 @@ MemoryForm memory_form(const StepShape& shape) {
   m.activations = kept + head;
   // In the head's forward, or in the last block's.
   const double in_forward =
-      shape.recompute > 0 ? block_forward(shape, d) : widened(shape, d.R, d.D, 2 * d.F);
+      shape.recompute > 0 ? ForwardForm(shape, d).block() : widened(shape, d.R, d.D, 2 * d.F);
   const double forward = std::max(widened(shape, d.R, d.D, d.V), in_forward - head);
   m.transient = forward;
   if (has_backward(shape.mode)) {
-    const double head_backward = c * d.R * d.D + widened(shape, d.R, d.V, d.D);
+    // A gradient takes the place of what it is the gradient of.
+    const double head_backward = widened(shape, d.R, d.V, d.D);
     // The last block's backward: the head's activations are gone, its own (with recomputation, its
-    // group's, in place of the group's input) are there, and the gradients of the residual stream
-    // and of what w2 reads; that of w1 | w3's output takes its place.
-    const double group =
-        shape.recompute > 0 ? std::min(every, d.L) * block - residual - c * d.R * d.D : 0;
-    const double in_block = group + residual + c * d.R * ((p.mixed() ? d.D : 0) + d.F) +
-                            widened(shape, d.R, 2 * d.F, d.D);
+    // group's, in place of the group's input) are there, and the gradient of the residual stream;
+    // with it the recomputed output, or what the gradients of w2 or, when its input is gone, of
+    // w1 | w3 need.
+    const double output = c * d.R * d.D;
+    const double input = residual + output;
+    const double last = d.L - (groups - 1) * every;  // blocks of the last group
+    const double group = shape.recompute > 0 ? std::max(last * block - input,
+                                                        groups > 1 ? every * block - 2 * input : 0)
+                                             : 0;
+    const double w2 = (p.mixed() ? output : 0) + widened(shape, d.R, d.F, d.D);
+    const double w13 = widened(shape, d.R, 2 * d.F, d.D) - c * d.R * d.F;
+    const double in_block =
+        group + residual + std::max({shape.recompute > 0 ? output : 0, w2, w13});
     m.transient = std::max({forward, head_backward, in_block - head});
   }
   return m;
+}
+
+std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
+  const Dims d(shape);
+  const Precision& p = shape.precision;
+  const MemoryForm m = memory_form(shape);
+  const auto n = shape.model.parameters();
+  const double c = bytes_of(p.compute);
+  const double residual = bytes_of(p.residual);
+  const double statistics = bytes_of(p.statistics);
+  const double logits = bytes_of(p.logits);
+  std::vector<MemoryLine> lines;
+  const auto state = [&](const char* what, const std::string& formula, double bytes,
+                         MemoryKind kind) {
+    if (bytes > 0)
+      lines.push_back({.what = what, .formula = formula, .bytes = bytes, .kind = kind});
+  };
+  state("parameters",
+        p.mixed() ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), c)
+                  : fmt::format("{} x {}", n, bytes_of(p.parameters)),
+        m.parameters, MemoryKind::parameter);
+  state("gradients", fmt::format("{} x {}", n, bytes_of(p.gradients)), m.gradients,
+        MemoryKind::gradient);
+  state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)), m.optimizer,
+        MemoryKind::optimizer_state);
+  const auto part = [&](const char* what, const std::string& formula, double bytes,
+                        const char* scope) {
+    lines.push_back({.what = what,
+                     .formula = formula,
+                     .bytes = bytes,
+                     .measure = MemoryMeasure::scope,
+                     .scope = scope});
+  };
+  const std::string rows = fmt::format("{} x {}", d.B, d.T);
+  if (shape.mode == Mode::inference) {
+    const ForwardForm forward(shape, d);
+    lines.push_back({.what = "activations, at most",
+                     .formula = fmt::format("max(attention {}, feed-forward {}, head {})",
+                                            forward.attention, forward.feed_forward, forward.head),
+                     .bytes = m.activations,
+                     .measure = MemoryMeasure::added_by_forward});
+  } else {
+    if (shape.recompute == 0) {
+      part("residual stream", fmt::format("{} x {} x {}", rows, d.D, residual),
+           d.R * d.D * residual, "forward/embedding");
+    }
+    if (shape.recompute == 0 && d.L > 1) {
+      part("a block",
+           fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + 3 x {4}) x {5} + {6} x {7} "
+                       "x {8}^2 x {5}",
+                       rows, d.D, residual, statistics, d.F, c, d.B, d.H, d.T),
+           block_activations(d, p), "forward/block 1/");
+      part("its attention probabilities", fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, c),
+           d.B * d.H * d.T * d.T * c,
+           "forward/block 1/attention/scaled dot product attention/computing attention scores");
+    }
+    part("the head",
+         fmt::format("{0} x ({1} x ({2} + {3}) + 2 x {4} + {5} x {6})", rows, d.D, residual, c,
+                     statistics, d.V, logits),
+         head_activations(d, p), "forward/head");
+    part("its logits", fmt::format("{} x {} x {}", rows, d.V, logits), d.R * d.V * logits,
+         "forward/head/logits");
+    lines.push_back({.what = "activations before backward",
+                     .formula = kept_formula(shape),
+                     .bytes = m.activations});
+  }
+  lines.push_back(
+      {.what = "peak",
+       .formula = fmt::format("the above + {:.0f} beyond them",
+                              peak - m.parameters - m.gradients - m.optimizer - m.activations),
+       .bytes = peak,
+       .measure = MemoryMeasure::peak});
+  return lines;
 }
 
 double step_bytes(const StepShape& shape) {

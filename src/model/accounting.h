@@ -1,6 +1,10 @@
 #pragma once
 // The closed forms: FLOPs, bytes and memory of a step, on paper. R = B T rows per rank.
 
+#include <string>
+#include <vector>
+
+#include "core/memory_ledger.h"
 #include "core/ops.h"
 #include "model/model_config.h"
 
@@ -38,6 +42,27 @@ struct MemoryForm {
 // T x T probabilities, the heads, w1 | w3 and their product; then the head's residual, norm and
 // logits.
 [[nodiscard]] MemoryForm memory_form(const StepShape& shape);
+
+// How a line of closed form is measured, in bytes in use when forward has ended.
+enum class MemoryMeasure : std::uint8_t {
+  kind,              // all of a kind, in a steady step
+  scope,             // those of a kind whose scope begins so, in the first step
+  added_by_forward,  // the most that forward adds to what is there
+  peak,              // the most of all kinds in a steady step
+};
+
+// One formula, with its numbers in it.
+struct MemoryLine {
+  std::string what;
+  std::string formula;
+  double bytes = 0;
+  MemoryMeasure measure = MemoryMeasure::kind;
+  MemoryKind kind = MemoryKind::activation;
+  std::string scope;  // "forward/head"
+};
+// The parts of memory_form(); of a block and of the head where they are kept. peak: bytes, of the
+// whole.
+[[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak);
 
 // The least bytes that a step moves to and from memory: every weight read in forward and twice in
 // backward, gradients written and read, activations written and read, Adam's state read and

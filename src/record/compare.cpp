@@ -19,9 +19,9 @@ namespace paceline {
 
 namespace {
 
-// Factors that say how often was measured, not what.
-constexpr std::array<std::string_view, 6> effort = {"seed",     "warmup",    "steps",
-                                                    "until_ci", "max_steps", "timeout"};
+// Factors that say how often was measured, or what else was recorded.
+constexpr std::array<std::string_view, 7> effort = {
+    "seed", "warmup", "steps", "until_ci", "max_steps", "timeout", "memory_timeline"};
 // Factors that follow from the machine where the user gives no value.
 constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
 

@@ -1,0 +1,195 @@
+"""What a case says of memory: by kind and phase, beside the closed forms, as a timeline."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+CPU = ("--device", "cpu", "--threads", 1, "--warmup", 1, "--steps", 1)
+TINY = ("model", "--size", "tiny", "--context", 8, *CPU)
+KINDS = (
+    "parameter", "gradient", "optimizer_state", "activation", "communication", "workspace",
+)  # fmt: skip
+
+
+def table(group, path):
+    columns = {
+        name: dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:]
+        for name, dataset in group[path].items()
+        if isinstance(dataset, h5py.Dataset)
+    }
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture
+def run(paceline, tmp_path):
+    """run(*args, ranks=0): the cases of a file made so."""
+
+    def cases(*args, ranks=0):
+        done = paceline(*args, "--output", "o.h5", "--force", "--quiet", ranks=ranks)
+        assert done.code == 0, done.err
+        return list(h5py.File(tmp_path / "o.h5")["cases"].values())
+
+    return cases
+
+
+@pytest.mark.parametrize(
+    ("layers", "vocab", "context"), [(4, 128, 64), (3, 10000, 64), (2, 1000, 128)]
+)
+def test_every_closed_form_is_within_two_percent(run, layers, vocab, context):
+    cases = run(
+        *("model", "--d-model", 128, "--d-ff", 384, "--layers", layers, "--heads", 4),
+        *("--vocab", vocab, "--context", context, *CPU, "--recompute", "none,block,2"),
+        *("--mode", "inference,forward,train-step", "--precision", "fp32,bf16,fp16"),
+    )
+    assert len(cases) == 21
+    for case in cases:
+        forms = table(case, "memory/closed_form").set_index("what")
+        np.testing.assert_allclose(forms["measured"], forms["predicted"], rtol=0.02, err_msg=case)
+        np.testing.assert_allclose(forms["ratio"], forms["measured"] / forms["predicted"], 1e-5)
+        assert forms.loc["parameters", "measured"] > 0
+        # What is a sum or product of plain numbers gives what is predicted.
+        for what, row in forms.drop(["peak", "activations, at most"], errors="ignore").iterrows():
+            value = eval(row["formula"].replace(" x ", " * ").replace("^", "**"))
+            assert value == row["predicted"], what
+
+
+def test_a_step_s_lines_of_closed_form(run):
+    def lines(*args):
+        (case,) = run(*TINY, *args)
+        return list(table(case, "memory/closed_form")["what"])
+
+    state = ["parameters", "gradients", "optimizer state"]
+    head = ["the head", "its logits", "activations before backward", "peak"]
+    block = ["residual stream", "a block", "its attention probabilities"]
+    assert lines() == [*state, *block, *head]
+    assert lines("--recompute", "block") == [*state, *head]
+    assert lines("--mode", "inference") == ["parameters", "activations, at most", "peak"]
+
+
+def test_peaks_by_phase_and_kind_of_every_rank(run):
+    (case,) = run(*TINY, ranks=2)
+    phases, marks = table(case, "memory/phases"), table(case, "memory")
+    assert list(phases["phase"]) == ["forward", "backward", "optimizer"] * 4
+    assert list(phases["step"]) == (["first"] * 3 + ["steady"] * 3) * 2
+    assert list(phases["rank"]) == [0] * 6 + [1] * 6
+    for (rank, step), rows in phases.groupby(["rank", "step"]):
+        at = marks[(marks["rank"] == rank) & (marks["step"] == step)].set_index("mark")
+        assert rows["peak"].max() == at.loc["after step", "peak"]
+        ends = at.loc[["before backward", "before optimizer", "after step"]]
+        for kind in ("peak", *KINDS):
+            assert (rows[kind].to_numpy() >= ends[kind.replace("peak", "active")]).all()
+        assert (rows[list(KINDS)].sum(axis=1) >= rows["peak"]).all()
+    steady = phases[phases["step"] == "steady"].set_index("phase")
+    assert (steady.loc["optimizer", "activation"] == 0).all()
+    assert (steady.loc["forward", "activation"] > 0).all()
+
+
+def test_every_parameter_has_its_range_in_every_array(run):
+    (case,) = run(*TINY, "--precision", "bf16")
+    ranges = table(case, "memory/parameters")
+    element = {"parameters": 4, "low-precision copy": 2, "gradients": 4, "adam m": 4, "adam v": 4}
+    assert set(ranges["array"]) == set(element)
+    kinds = dict(zip(ranges["array"], ranges["kind"], strict=True))
+    assert kinds["low-precision copy"] == "parameter"
+    assert kinds["adam v"] == "optimizer_state"
+    first = ranges[ranges["array"] == "parameters"].set_index("name")
+    assert first.loc["layers.1.attn.k_proj.weight", "bytes"] == 64 * 64 * 4
+    assert len(first) == 2 * 9 + 3
+    for array, rows in ranges.groupby("array"):
+        rows = rows.sort_values("offset")
+        ends = (rows["offset"] + rows["bytes"]).to_numpy()
+        assert (ends[:-1] <= rows["offset"].to_numpy()[1:]).all()
+        in_order = rows.set_index("name").reindex(first.index)
+        assert (in_order["bytes"] * 4 == first["bytes"] * element[array]).all()
+
+
+def test_the_largest_blocks_say_where_they_come_from(run):
+    (case,) = run("model", "--size", "tiny", "--vocab", 512, "--context", 64, *CPU)
+    scopes = list(table(case, "memory/blocks")["scope"])
+    attention = "forward/block */attention/scaled dot product attention"
+    assert f"{attention}/computing attention scores" in scopes
+    assert "forward/block */ffn" in scopes
+    assert "forward/head/logits" in scopes
+    assert len(set(scopes)) > 8
+
+
+def test_the_driver_s_figure_beside_ours(run):
+    (case,) = run(*TINY)
+    counts = table(case, "memory/driver").pivot(index="when", columns="line", values="bytes")
+    ledger, reserved = counts["ledger"], counts["reserved by the allocator"]
+    driver, others = counts["driver says in use"], counts["context and libraries"]
+    assert set(counts.index) == {"before the case", "after set-up", "at the end"}
+    assert ledger["before the case"] == reserved["before the case"] == 0
+    assert (driver > 1e6).all()
+    assert others["before the case"] == driver["before the case"]
+    assert 0 < ledger["after set-up"] <= reserved["after set-up"] < driver["after set-up"]
+    assert others["at the end"] == driver["at the end"] - reserved["at the end"]
+
+
+def test_the_timeline_is_one_steady_step(run):
+    (case,) = run(*TINY, "--memory-timeline")
+    events, marks = table(case, "memory/timeline"), table(case, "memory")
+    after = marks[(marks["step"] == "steady") & (marks["mark"] == "after step")].iloc[0]
+    start = events[events["phase"] == ""]
+    assert (start["bytes"] > 0).all()
+    assert (start["seconds"] == 0).all()
+    assert start["bytes"].sum() == after["active"] == events["bytes"].sum()
+    assert events["bytes"].cumsum().max() == after["peak"]
+    assert list(events["phase"].drop_duplicates())[:3] == ["", "forward", "backward"]
+    assert events["seconds"].is_monotonic_increasing
+    live = {}
+    for event in events.itertuples():
+        if event.bytes > 0:
+            assert event.address not in live
+            live[event.address] = (event.bytes, event.kind, event.scope)
+        else:
+            assert live.pop(event.address) == (-event.bytes, event.kind, event.scope)
+    scope = "forward/block 1/attention/scaled dot product attention/computing attention scores"
+    assert len(events[events["scope"] == scope]) == 2  # once made, once released
+    assert case.attrs["memory_timeline"]
+
+
+def test_a_timeline_only_where_asked_for_and_compared_all_the_same(paceline, run, tmp_path):
+    (case,) = run(*TINY)
+    assert "timeline" not in case["memory"]
+    assert "memory_timeline" not in case.attrs
+    assert paceline(*TINY, "--memory-timeline", "--output", "t.h5").code == 0
+    compared = paceline("compare", "o.h5", "t.h5")
+    assert compared.code == 0, compared.err
+    assert "undecided" in compared.out
+
+
+def test_data_parallel_training_has_a_timeline_too(run):
+    (case,) = run(*("ddp", *TINY[1:], "--memory-timeline"), ranks=2)
+    assert table(case, "memory/timeline")["bytes"].cumsum().min() > 0
+
+
+def test_what_did_not_fit_is_told_and_the_device_left_clean(run):
+    args = ("--size", "tiny", *CPU, "--precision", "bf16")
+    big, small = run("model", *args, "--context", "512,16", "--memory-limit", "40MB")
+    (alone,) = run("model", *args, "--context", 16, "--memory-limit", "40MB")
+    if big.attrs["context"] == 16:
+        big, small = small, big
+    assert (big.attrs["status"], small.attrs["status"]) == ("oom", "ok")
+    for words in (
+        "MB are needed", "'forward/block ", " asked for ", " of 40.0 MB in use (parameter ",
+        ", activation ", ", workspace ",
+    ):  # fmt: skip
+        assert words in big.attrs["reason"]
+    first = table(small, "memory/driver").iloc[:2]["bytes"]
+    assert (first == 0).all()
+    assert table(small, "memory").equals(table(alone, "memory"))
+
+
+def test_the_preset(paceline):
+    done = paceline("model", "--preset", "memory", "--dry-run")
+    cases = [line.split(" 2.7b ")[1] for line in done.out.splitlines() if " 2.7b " in line]
+    assert sorted(cases) == sorted(
+        f"{context} 4 {precision} naive eager {mode} none"
+        for context in (128, 256, 512)
+        for precision in ("fp32", "bf16")
+        for mode in ("inference", "forward", "train-step")
+    )
+    done = paceline("model", "--preset", "memory", "--size", "tiny", "--dump", "d.h5", "--dry-run")
+    assert "this sweep has 18" in done.message
