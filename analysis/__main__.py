@@ -1,4 +1,4 @@
-"""The command line: python3 -m analysis tables|figures FILES... --output PATH."""
+"""The command line: python3 -m analysis tables|figures|snapshot FILES... --output PATH."""
 
 import argparse
 import sys
@@ -20,8 +20,10 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="analysis", description="Tables and figures from paceline's result files.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="tables|figures")
+    parser = Parser(
+        prog="analysis", description="Tables, figures and snapshots from paceline's result files."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="tables|figures|snapshot")
     tables = verbs.add_parser(
         "tables",
         help="one row per case: phases with their intervals, rates and memory",
@@ -38,9 +40,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Draws step time by phase and, where warm-up was recorded, every step from "
         "cold.",
     )
+    snapshot = verbs.add_parser(
+        "snapshot",
+        help="memory of a step over time, for pytorch.org/memory_viz",
+        description="Writes a snapshot per case, of cases measured with --memory-timeline, that "
+        "pytorch.org/memory_viz opens.",
+    )
     for verb, output in [
         (tables, "the file to write"),
         (figures, "NAME.svg or NAME.png (the second figure is NAME-warmup), or a folder for both"),
+        (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
     ]:
         verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file (.h5)")
         verb.add_argument("--output", required=True, metavar="PATH", type=Path, help=output)
@@ -50,7 +59,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     try:
-        from analysis import figures, results, tables
+        from analysis import figures, results, snapshot, tables
     except ModuleNotFoundError as error:
         fail(
             f"the Python package {error.name} is missing: run 'make deps', "
@@ -61,6 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
         if options.verb == "tables":
             form = tables.format_for(options.output, options.format)
             written = tables.write(results.read(options.files), options.output, form)
+        elif options.verb == "snapshot":
+            written = snapshot.write(options.files, options.output)
         else:
             targets = figures.targets_for(options.output)
             written = figures.write(results.read(options.files), targets)

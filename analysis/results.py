@@ -5,7 +5,8 @@ Statistics are computed once, by paceline: this module only reads /summary, and 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -175,10 +176,18 @@ def in_order(factors: set[str]) -> list[str]:
 
 
 def read_file(path: Path) -> Results:
+    with opened(path) as file:
+        check(path, file)
+        return from_file(path, file)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[h5py.File]:
+    """A result file of any experiment. Throws ResultError for what is none or cannot be read."""
     try:
         with h5py.File(path, "r") as file:
-            check(path, file)
-            return from_file(path, file)
+            check_schema(path, file)
+            yield file
     except FileNotFoundError:
         raise ResultError(f"{path}: no such file") from None
     except PermissionError:
@@ -189,12 +198,15 @@ def read_file(path: Path) -> Results:
         raise ResultError(f"{path}: cannot be read: {error}") from None
 
 
-def check(path: Path, file: h5py.File) -> None:
+def check_schema(path: Path, file: h5py.File) -> None:
     if text(file.attrs.get("schema")) != "paceline":
         raise ResultError(f"{path}: not a paceline result file")
     version = text(file.attrs.get("schema_version"))
     if version != str(SCHEMA_VERSION):
         raise ResultError(f"{path}: schema version {version}; this reads {SCHEMA_VERSION}")
+
+
+def check(path: Path, file: h5py.File) -> None:
     experiment = text(file.attrs.get("experiment"))
     if experiment != EXPERIMENT:
         raise ResultError(f"{path}: no {EXPERIMENT} cases: its experiment is '{experiment}'")

@@ -49,8 +49,8 @@ def test_it_runs_as_a_module_and_names_what_it_wrote(good, tmp_path):
 def test_help_lists_what_is_built():
     done = run("--help")
     assert done.returncode == 0
-    assert "tables" in done.stdout and "figures" in done.stdout
-    assert not re.search("report|snapshot|trace", done.stdout)
+    assert "tables" in done.stdout and "figures" in done.stdout and "snapshot" in done.stdout
+    assert not re.search("report|trace", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_output_that_cannot_be_written(good, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: tables|figures"),
+        ([], "required: tables|figures|snapshot"),
         (["report", "a.h5"], "invalid choice: 'report'"),
         (["tables", "a.h5"], "required: --output"),
         (["tables", "--output", "t.md"], "required: FILE"),
