@@ -51,5 +51,33 @@ TEST(AccountingTest, ModesAskForMoreInOrder) {
   }
 }
 
+const MemoryLine* line_of(const std::vector<MemoryLine>& lines, const std::string& what) {
+  for (const MemoryLine& line : lines) {
+    if (line.what == what) return &line;
+  }
+  return nullptr;
+}
+
+TEST(AccountingTest, LinesHoldTheirNumbers) {
+  const StepShape s = shape("2.7b", Mode::train_step, "bf16");
+  const std::vector<MemoryLine> lines = memory_lines(s, memory_form(s).peak());
+  EXPECT_EQ(line_of(lines, "parameters")->formula, "3406809600 x (4 + 2)");
+  EXPECT_DOUBLE_EQ(line_of(lines, "parameters")->bytes, 6 * 3406809600.0);
+  EXPECT_EQ(line_of(lines, "optimizer state")->formula, "2 x 3406809600 x 4");
+  EXPECT_EQ(line_of(lines, "residual stream")->formula, "4 x 128 x 2560 x 4");
+  EXPECT_DOUBLE_EQ(line_of(lines, "residual stream")->bytes, 4 * 128 * 2560 * 4.0);
+  EXPECT_EQ(line_of(lines, "its logits")->formula, "4 x 128 x 10000 x 2");
+  const double kept = 32 * line_of(lines, "a block")->bytes + line_of(lines, "the head")->bytes;
+  EXPECT_DOUBLE_EQ(line_of(lines, "activations before backward")->bytes, kept);
+  EXPECT_DOUBLE_EQ(line_of(lines, "peak")->bytes, memory_form(s).peak());
+}
+
+TEST(AccountingTest, LinesOfWhatTheModeHas) {
+  const auto lines_of = [](Mode mode) { return memory_lines(shape("small", mode), 1); };
+  EXPECT_EQ(line_of(lines_of(Mode::forward), "gradients"), nullptr);
+  EXPECT_EQ(line_of(lines_of(Mode::forward_backward), "optimizer state"), nullptr);
+  EXPECT_EQ(line_of(lines_of(Mode::inference), "a block"), nullptr);
+}
+
 }  // namespace
 }  // namespace paceline
