@@ -35,7 +35,7 @@ struct AdamWStep {
 };
 
 __device__ AdamWStep step_of(double* scalars, const AdamWConfig& c) {
-  const double rate = at(scalars, StepScalar::learning_rate);
+  const double rate = at(scalars, StepScalar::learning_rate) * c.rate_factor;
   return {static_cast<float>(at(scalars, StepScalar::gradient_scale)),
           static_cast<float>(1 - rate * c.weight_decay),
           static_cast<float>(rate / at(scalars, StepScalar::bias_correction1)),
@@ -73,10 +73,10 @@ struct Streamed {
   }
 };
 
-template <class T, class Copy>
+template <class T, class G, class Copy>
 struct AdamWArrays {
   T* p;
-  const T* g;
+  const G* g;
   T* m;
   T* v;
   Copy* copy;  // or null
@@ -85,9 +85,9 @@ struct AdamWArrays {
 // Small blocks in a grid that covers all elements: seven streams of memory reach the rate of a
 // copy only when new loads start as others end, not in the waves of a grid-stride loop. A block's
 // one thread works out the step's scalars while the loads are under way.
-template <class T, class Copy>
+template <class T, class G, class Copy>
 __global__ void __launch_bounds__(threads)
-    adamw_kernel(AdamWArrays<T, Copy> a, std::int64_t n, bool aligned, double* scalars,
+    adamw_kernel(AdamWArrays<T, G, Copy> a, std::int64_t n, bool aligned, double* scalars,
                  AdamWConfig config) {
   wait_for_stream();
   if (at(scalars, StepScalar::found_inf) != 0) return;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(threads)
   const auto count = static_cast<int>(min(std::int64_t{width}, n - i));
   const bool whole = aligned && count == width;
   auto p = Streamed<T>::load(a.p + i, count, whole);
-  const auto g = Streamed<T>::load(a.g + i, count, whole);
+  const auto g = Streamed<G>::load(a.g + i, count, whole);
   auto m = Streamed<T>::load(a.m + i, count, whole);
   auto v = Streamed<T>::load(a.v + i, count, whole);
   __shared__ AdamWStep step;
@@ -122,29 +122,34 @@ __global__ void __launch_bounds__(threads)
 void CudaEagerOps::adamw(const AdamWRange& range, const StepState& state,
                          const AdamWConfig& config) {
   const auto& [p, g, m, v, copy] = range;
-  if (g.dtype != p.dtype || m.dtype != p.dtype || v.dtype != p.dtype) {
-    throw InternalError("adamw: parameters, gradients, m and v have different dtypes");
+  if (m.dtype != p.dtype || v.dtype != p.dtype) {
+    throw InternalError("adamw: parameters, m and v have different dtypes");
   }
   const std::int64_t n = p.numel();
   if (n == 0) return;
-  const auto update = [&]<class T, class Copy>() {
-    const bool aligned = std::ranges::all_of(std::array{p.data, g.data, m.data, v.data},
+  const auto update = [&]<class T, class G, class Copy>() {
+    const bool aligned = std::ranges::all_of(std::array{p.data, m.data, v.data},
                                              [](void* x) { return is_aligned(x, 16); }) &&
+                         is_aligned(g.data, alignof(Pack<G, width>)) &&
                          is_aligned(copy.data, alignof(Pack<Copy, width>));
     constexpr std::int64_t piece = threads * width;
     launch({static_cast<unsigned>((n + piece - 1) / piece), threads, stream()},
-           adamw_kernel<T, Copy>,
-           AdamWArrays<T, Copy>{static_cast<T*>(p.data), static_cast<const T*>(g.data),
-                                static_cast<T*>(m.data), static_cast<T*>(v.data),
-                                static_cast<Copy*>(copy.data)},
+           adamw_kernel<T, G, Copy>,
+           AdamWArrays<T, G, Copy>{static_cast<T*>(p.data), static_cast<const G*>(g.data),
+                                   static_cast<T*>(m.data), static_cast<T*>(v.data),
+                                   static_cast<Copy*>(copy.data)},
            n, aligned, scalars_of(state), config);
   };
   dispatch_cuda(p.dtype, [&]<class T>() {
     dispatch_cuda(copy.empty() ? p.dtype : copy.dtype, [&]<class Copy>() {
-      if constexpr (std::same_as<T, float> || std::same_as<T, Copy>) {
-        update.template operator()<T, Copy>();
-      } else {
+      if constexpr (!std::same_as<T, float> && !std::same_as<T, Copy>) {
         throw InternalError("adamw: a copy of half-precision parameters in another dtype");
+      } else if (g.dtype == p.dtype) {
+        update.template operator()<T, T, Copy>();
+      } else if (std::same_as<T, float> && g.dtype == Dtype::bf16) {
+        update.template operator()<T, __nv_bfloat16, Copy>();
+      } else {
+        throw InternalError("adamw: gradients neither of the parameters' dtype nor bfloat16");
       }
     });
   });

@@ -79,9 +79,11 @@ struct AdamWConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
+  double rate_factor = 1;  // of the step's learning rate
 };
 
-// A range of the store: equal offsets in every array.
+// A range of the store: equal offsets in every array. All have the parameters' dtype but for
+// gradients, which may be bfloat16 beside float32, and the copy.
 struct AdamWRange {
   Tensor parameters;  // [n]
   Tensor gradients;   // [n]
@@ -196,9 +198,11 @@ class Ops {
   // 1 / loss_scale; then, with loss scaling, loss_scale halves after a skipped step and doubles
   // after 2000 good ones (torch.amp.GradScaler).
   virtual void begin_optimizer_step(const StepState& state, const AdamWConfig& config) = 0;
-  // torch.optim.AdamW, with g = gradient gradient_scale: p *= 1 - lr wd; m = b1 m + (1 - b1) g;
-  // v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing changes when the
-  // step is skipped.
+  // The bias corrections of another group of parameters, for the adamw() that follow.
+  virtual void begin_parameter_group(const StepState& state, const AdamWConfig& config) = 0;
+  // torch.optim.AdamW, with g = gradient gradient_scale, lr times rate_factor: p *= 1 - lr wd; m =
+  // b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing
+  // changes when the step is skipped.
   virtual void adamw(const AdamWRange& range, const StepState& state,
                      const AdamWConfig& config) = 0;
   // found_inf = 0, after the step's last adamw().

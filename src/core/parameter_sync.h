@@ -18,7 +18,8 @@ class ParameterSync {
   virtual void begin_step() {}
   virtual void before_use(ParameterId /*parameter*/) {}  // forward is about to read it
   virtual void ready(ParameterId /*parameter*/) {}       // backward wrote its gradient's last part
-  virtual void finish() {}  // every gradient is what the optimizer is to see
+  virtual void finish() {}   // every gradient is what the optimizer is to see
+  virtual void updated() {}  // the optimizer has run
 
   [[nodiscard]] virtual bool communicates() const { return false; }
 };

@@ -46,9 +46,8 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
   scalar(state, StepScalar::gradient_scale) = 1 / loss_scale;
   const bool skipped = scalar(state, StepScalar::found_inf) != 0;
   if (!skipped) {
-    const double step = scalar(state, StepScalar::step) += 1;
-    scalar(state, StepScalar::bias_correction1) = 1 - std::pow(config.beta1, step);
-    scalar(state, StepScalar::bias_correction2) = 1 - std::pow(config.beta2, step);
+    scalar(state, StepScalar::step) += 1;
+    begin_parameter_group(state, config);
   }
   if (!precision().loss_scaling) return;
   good_steps = skipped ? 0 : good_steps + 1;
@@ -59,11 +58,17 @@ void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& con
   }
 }
 
+void CpuOps::begin_parameter_group(const StepState& state, const AdamWConfig& config) {
+  const double step = scalar(state, StepScalar::step);
+  scalar(state, StepScalar::bias_correction1) = 1 - std::pow(config.beta1, step);
+  scalar(state, StepScalar::bias_correction2) = 1 - std::pow(config.beta2, step);
+}
+
 void CpuOps::adamw(const AdamWRange& range, const StepState& state, const AdamWConfig& config) {
   if (scalar(state, StepScalar::found_inf) != 0) return;
   constexpr std::int64_t piece = 2048;
   const std::int64_t n = range.parameters.numel();
-  const double rate = scalar(state, StepScalar::learning_rate);
+  const double rate = scalar(state, StepScalar::learning_rate) * config.rate_factor;
   with_compute_type(
       {range.parameters.dtype, range.gradients.dtype, range.m.dtype, range.v.dtype,
        range.copy.dtype},

@@ -28,7 +28,7 @@ std::vector<ModelExperiment::Interval> ModelExperiment::timeline_of(const Traini
     add("compute", phases[i - 1], *marks[i - 1], *marks[i], 0);
   }
   for (const Exchange& e : training.exchange->exchanges()) {
-    add("communication", "all_reduce " + e.range->name, *e.begin, *e.end, e.bytes);
+    add("communication", std::string(e.op) + " " + e.what, *e.begin, *e.end, e.bytes);
   }
   return intervals;
 }

@@ -31,27 +31,39 @@ class Trainer {
  public:
   // Throws OutOfMemory.
   Trainer(Device& device, const StepShape& shape, const Options& options, const Batch& batch,
-          bool sgd)
+          int shards)
       : device_(device),
         step_(device, shape,
               {.precision = shape.precision, .deterministic = options.run.deterministic},
-              options.model, static_cast<std::uint64_t>(options.run.seed)) {
+              options.model, static_cast<std::uint64_t>(options.run.seed), shards) {
     step_.load(batch);
-    if (sgd) step_.optimize_with(std::make_unique<Sgd>(step_.model().store(), sgd_learning_rate));
+  }
+
+  [[nodiscard]] TrainingStep& step() { return step_; }
+
+  // Throws OutOfMemory.
+  void prepare(bool sgd, Shard shard) {
+    if (sgd) {
+      step_.optimize_with(
+          std::make_unique<Sgd>(step_.model().store(), sgd_learning_rate, std::move(shard)));
+    } else {
+      step_.optimize(std::move(shard));
+    }
     step_.reset();
     NoSync alone;
     (void)step_.rehearse(alone);
   }
 
-  [[nodiscard]] TrainingStep& step() { return step_; }
-
-  [[nodiscard]] Weights train(int steps, ParameterSync& sync) {
+  void train(int steps, ParameterSync& sync) {
     for (int k = 0; k < steps; ++k) (void)step_.run(sync);
+  }
+
+  [[nodiscard]] Weights weights() {
     const ParameterStore& store = step_.model().store();
     Weights weights;
     for (const ParameterEntry& entry : store.entries()) {
       for (const ParameterView& view : entry.views) {
-        const Tensor x = store.slice(store.range().parameters, entry, view);
+        const Tensor x = store.slice(store.parameters(), entry, view);
         weights.push_back({view.name, std::vector<float>(static_cast<std::size_t>(x.numel()))});
         device_.to_host(weights.back().values.data(), x);
       }
@@ -125,13 +137,16 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       std::unique_ptr<GradientSync> exchange;
       record.status = with_memory([&] {
         const Batch batch = batch_of(c, world().rank() * mine.batch, mine.batch);
-        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, sgd);
+        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, world().size());
         exchange = make_exchange(c, trainer->step());
+        trainer->prepare(sgd, exchange->shard());
       });
       if (record.status == Status::ok) {
         broadcast_parameters(trainer->step().model().store(), trainer->step().ops(), communicator_);
         const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
-        parallel = trainer->train(steps, *exchange);
+        trainer->train(steps, *exchange);
+        exchange->gather();
+        parallel = trainer->weights();
       }
     }
     device().trim();
@@ -140,8 +155,10 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       record.status = with_memory([&] {
         if (!root) return;
         NoSync alone;
-        Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), sgd);
-        single = trainer.train(steps, alone);
+        Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), 1);
+        trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
+        trainer.train(steps, alone);
+        single = trainer.weights();
       });
     }
     if (record.status != Status::ok) {

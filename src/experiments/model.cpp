@@ -46,10 +46,15 @@ class Rehearsal final : public ParameterSync {
   bool communicates_;
 };
 
+// communication_exposed includes what the compute stream waited for parameters;
 // communication_total, the collectives' own time, comes before the whole step's.
-void add_total(PhaseSeconds& seconds, const std::vector<Exchange>& exchanges) {
+void add_communication_times(PhaseSeconds& seconds, const GradientSync& exchange) {
+  constexpr std::size_t exposed = 2;  // after forward and backward
+  for (const auto& [from, until] : exchange.waits()) {
+    seconds.at(exposed) += until->seconds_since(*from);
+  }
   double total = 0;
-  for (const Exchange& e : exchanges) total += e.end->seconds_since(*e.begin);
+  for (const Exchange& e : exchange.exchanges()) total += e.end->seconds_since(*e.begin);
   seconds.insert(seconds.end() - 1, total);
 }
 
@@ -236,12 +241,14 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
   const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
-  auto step = std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
-                                             static_cast<std::uint64_t>(c.integer("seed")));
+  auto step =
+      std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
+                                     static_cast<std::uint64_t>(c.integer("seed")), world_.size());
   const std::int64_t rows = c.integer("batch_size");
   step->load(batch_of(c, world_.rank() * rows, rows));
   step->reset();
   std::unique_ptr<GradientSync> exchange = make_exchange(c, *step);
+  if (exchange) step->optimize(exchange->shard());
   if (!options_.model.dump.empty() && world_.rank() == 0) {
     dump_.emplace(device_, shape.model, shape.batch);
   }
@@ -249,7 +256,7 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   progress.update("rehearsal", 0);
   Rehearsal alone(exchange != nullptr);
   outcome.rehearsal = step->rehearse(alone);
-  if (exchange) add_total(outcome.rehearsal, {});
+  if (exchange) add_communication_times(outcome.rehearsal, *exchange);
   return {std::move(step), std::move(exchange)};
 }
 
@@ -269,7 +276,8 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
             }
             PhaseSeconds seconds = step.run(sync);
             watched.reset();
-            if (training.exchange) add_total(seconds, training.exchange->exchanges());
+            if (training.exchange) add_communication_times(seconds, *training.exchange);
+            if (first) gather_for_dump(training);
             if (first && dump_) dump_->take_first_step(step.state(), step.model().store());
             step.capture_logits({});
             first = false;
@@ -287,12 +295,21 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
   outcome.memory.peak_bytes = ledger.peak();
   outcome.memory.counts.push_back(count_memory(device_, "at the end"));
   outcome.parameters = parameters_table(step.model().store(), ledger.blocks());
+  gather_for_dump(training);
   if (dump_) dump_->take_weights(step.model().store());
   if (options_.model.memory_timeline) {
     ledger.start_recording();
     (void)hooks.repetition();
     outcome.memory.timeline = ledger.stop_recording();
   }
+}
+
+// Rank 0 writes down what every rank has a part of.
+void ModelExperiment::gather_for_dump(const Training& training) {
+  if (!training.exchange || options_.model.dump.empty()) return;
+  const auto watched =
+      watched_calls(training.exchange->communicator(), world_.watch(), "gathering for --dump");
+  training.exchange->gather();
 }
 
 void ModelExperiment::after_saved() {

@@ -36,7 +36,8 @@ class ModelExperiment : public Experiment {
   // `rows` rows of the global batch, from this one on.
   [[nodiscard]] Batch batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const;
 
-  // Who averages the step's gradients over ranks; null: nobody. Throws OutOfMemory.
+  // Who averages the step's gradients over ranks, and says what of the parameters this one updates;
+  // null: nobody. Throws OutOfMemory.
   [[nodiscard]] virtual std::unique_ptr<GradientSync> make_exchange(const Case& /*c*/,
                                                                     TrainingStep& /*step*/) {
     return nullptr;
@@ -75,6 +76,7 @@ class ModelExperiment : public Experiment {
 
   [[nodiscard]] Training set_up(const Case& c, Progress& progress, Outcome& outcome);
   void sample(Training& training, Progress& progress, Outcome& outcome);
+  void gather_for_dump(const Training& training);
   [[nodiscard]] static std::vector<Interval> timeline_of(const Training& training);
   [[nodiscard]] double gemm_ceiling(const Precision& precision);
 

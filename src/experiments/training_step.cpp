@@ -16,7 +16,7 @@ void PhaseTimer::begin() {
 void PhaseTimer::mark() {
   events_.push_back(device_.compute_stream().record());
   if (timing_ == Timing::step) return;
-  device_.compute_stream().synchronize();
+  device_.synchronize();
   host_.push_back(host_seconds());
 }
 
@@ -35,17 +35,22 @@ PhaseSeconds PhaseTimer::finish() {
 }
 
 TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-                           const ModelOptions& options, std::uint64_t seed)
+                           const ModelOptions& options, std::uint64_t seed, int shards)
     : device_(device),
       shape_(shape),
       options_(options),
       seed_(seed),
       ops_(device.make_ops(ops)),
-      model_(device, shape.model, shape.precision),
+      model_(device, shape.model, shape.precision, shards),
       state_(StepState::create(device, shape.batch, shape.model.context, shape.precision.loss,
                                shape.precision.loss_scaling, options.learning_rate)),
-      optimizer_(std::make_unique<AdamW>(model_.store(), options.adamw)),
+      optimizer_(
+          std::make_unique<AdamW>(model_.store(), options.adamw, Shard::whole(model_.store()))),
       timer_(device, options.timing) {}
+
+void TrainingStep::optimize(Shard shard) {
+  optimizer_ = std::make_unique<AdamW>(model_.store(), options_.adamw, std::move(shard));
+}
 
 void TrainingStep::load(const Batch& batch) const {
   device_.to_device(state_.tokens, batch.tokens.data());
@@ -58,7 +63,7 @@ void TrainingStep::reset() {
   } else {
     load_weights(device_, *ops_, model_.store(), options_.load_weights);
   }
-  model_.store().reset_optimizer_state();
+  optimizer_->reset(device_);
   state_.reset(device_, shape_.precision.loss_scaling, options_.learning_rate);
 }
 
@@ -102,6 +107,7 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
     const Scope scope(device_.scopes(), "optimizer");
     optimizer_->step(*ops_, state_);
     timer_.end_phase();
+    sync.updated();
   }
   PhaseSeconds seconds = timer_.finish();
   mark("after step", shape_.mode == Mode::train_step ? "optimizer" : "");

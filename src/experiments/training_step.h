@@ -53,9 +53,9 @@ struct MemoryMark {
 
 class TrainingStep {
  public:
-  // Allocates parameters and step state. Throws OutOfMemory.
+  // Allocates parameters, laid out for so many shards, and step state. Throws OutOfMemory.
   TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-               const ModelOptions& options, std::uint64_t seed);
+               const ModelOptions& options, std::uint64_t seed, int shards = 1);
 
   // Of run(sync); the last is "step". communication_exposed: from backward's end until the averages
   // of the gradients are there.
@@ -67,7 +67,8 @@ class TrainingStep {
   [[nodiscard]] const PhaseTimer& timer() const { return timer_; }
 
   void load(const Batch& batch) const;
-  // Instead of AdamW.
+  // With AdamW over so much of the store, instead of the whole.
+  void optimize(Shard shard);
   void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
   // As before the first step: weights drawn (or loaded), optimizer state 0.
   void reset();

@@ -1,19 +1,112 @@
 #include "model/optimizer.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
 namespace paceline {
 
+namespace {
+
+std::vector<ParameterId> all_of(const ParameterStore& store) {
+  std::vector<ParameterId> ids(store.entries().size());
+  for (ParameterId id = 0; id < ids.size(); ++id) ids[id] = id;
+  return ids;
+}
+
+// By parameter: its group.
+std::vector<std::size_t> group_of_each(const ParameterStore& store,
+                                       const std::vector<ParameterGroup>& groups) {
+  std::vector<std::size_t> group(store.entries().size(), groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const ParameterId id : groups[g].parameters) {
+      if (std::exchange(group.at(id), g) != groups.size()) {
+        throw InternalError("a parameter is in two groups");
+      }
+    }
+  }
+  if (std::find(group.begin(), group.end(), groups.size()) != group.end()) {
+    throw InternalError("a parameter is in no group");
+  }
+  return group;
+}
+
+}  // namespace
+
+AdamW::AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard)
+    : AdamW(store, std::vector<ParameterGroup>{{config, all_of(store)}}, std::move(shard)) {}
+
+AdamW::AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard)
+    : store_(store), shard_(std::move(shard)) {
+  for (const ParameterGroup& g : groups) groups_.push_back({.config = g.config, .parts = {}});
+  const std::vector<std::size_t> group = group_of_each(store, groups);
+  const std::vector<ParameterEntry>& entries = store.entries();
+  for (const StoreRange& range : shard_.ranges) {
+    const std::int64_t end = range.offset + range.length;
+    // An entry reaches to the next one, padding included; neighbours of one group are one part.
+    std::int64_t begin = range.offset;
+    for (ParameterId id = 0; id < entries.size() && begin < end; ++id) {
+      const bool last = id + 1 == entries.size();
+      const std::int64_t reaches = last ? store.size() : entries[id + 1].offset;
+      const bool goes_on = !last && group[id + 1] == group[id] && reaches < end;
+      if (reaches <= begin || goes_on) continue;
+      const std::int64_t length = std::min(end, reaches) - begin;
+      groups_[group[id]].parts.push_back(
+          {.store = {begin, length}, .state_offset = state_size_ + begin - range.offset});
+      begin += length;
+    }
+    state_size_ += range.length;
+  }
+}
+
+void AdamW::reset(Device& device) {
+  if (m_.empty()) return;
+  device.zero(m_);
+  device.zero(v_);
+}
+
 void AdamW::step(Ops& ops, const StepState& state) {
-  store_.allocate_optimizer_state();
-  const AdamWRange range = store_.range();
-  if (ops.precision().loss_scaling) ops.check_finite(state, range.gradients);
-  ops.begin_optimizer_step(state, config_);
-  ops.adamw(range, state, config_);
+  if (m_.empty() && state_size_ > 0) {
+    Device& device = ops.device();
+    const auto allocate = [&](const char* name) {
+      const Scope scope(device.scopes(), name);
+      return device.allocate({state_size_}, store_.parameters().dtype, MemoryKind::optimizer_state);
+    };
+    m_ = allocate("adam m");
+    v_ = allocate("adam v");
+    reset(device);
+  }
+  const Tensor& gradients = store_.exchanged_gradients();
+  if (ops.precision().loss_scaling) {
+    constexpr auto place = static_cast<std::int64_t>(StepScalar::found_inf);
+    if (shard_.agree) {
+      for (const StoreRange& range : shard_.ranges) ops.check_finite(state, range.of(gradients));
+      shard_.agree(state.scalars.tensor().slice(place, {1}));
+    } else {
+      ops.check_finite(state, gradients);
+    }
+  }
+  ops.begin_optimizer_step(state, groups_.front().config);
+  for (const Group& group : groups_) {
+    if (&group != &groups_.front()) ops.begin_parameter_group(state, group.config);
+    for (const Part& part : group.parts) {
+      const StoreRange within_state{part.state_offset, part.store.length};
+      ops.adamw({.parameters = part.store.of(store_.parameters()),
+                 .gradients = part.store.of(gradients),
+                 .m = within_state.of(m_),
+                 .v = within_state.of(v_),
+                 .copy = part.store.of(store_.copy())},
+                state, group.config);
+    }
+  }
   ops.end_optimizer_step(state);
 }
 
 void Sgd::step(Ops& ops, const StepState& /*state*/) {
-  const AdamWRange range = store_.range();
-  ops.sgd(range.parameters, range.gradients, learning_rate_);
+  for (const StoreRange& range : shard_.ranges) {
+    ops.sgd(range.of(store_.parameters()), range.of(store_.exchanged_gradients()), learning_rate_);
+  }
   store_.refresh_copy(ops);
 }
 

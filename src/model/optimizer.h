@@ -1,6 +1,9 @@
 #pragma once
 // Optimizer: what turns gradients into new weights at the end of a step.
 
+#include <functional>
+#include <vector>
+
 #include "core/ops.h"
 #include "core/step_state.h"
 #include "model/parameter_store.h"
@@ -16,29 +19,74 @@ class Optimizer {
 
   // Allocates its state at the first call. Throws OutOfMemory.
   virtual void step(Ops& ops, const StepState& state) = 0;
+  // As before the first step.
+  virtual void reset(Device& /*device*/) {}
 };
 
-// torch.optim.AdamW over the whole store; with loss scaling, a step whose gradients are not all
-// finite changes nothing but the loss scale.
+// What of the store this rank's optimizer updates, and has state for. The whole, by default.
+struct Shard {
+  std::vector<StoreRange> ranges;
+  // Where a rank has the averages of its ranges only: enqueues on the compute stream that
+  // found_inf, [1] float64, becomes the largest of any rank's. Empty where every rank has all
+  // averages.
+  std::function<void(const Tensor& found_inf)> agree;
+
+  [[nodiscard]] static Shard whole(const ParameterStore& store) {
+    return {.ranges = {{0, store.size()}}, .agree = nullptr};
+  }
+};
+
+// Parameters with hyperparameters of their own.
+struct ParameterGroup {
+  AdamWConfig config;
+  std::vector<ParameterId> parameters;
+};
+
+// torch.optim.AdamW; with loss scaling, a step whose gradients are not all finite changes nothing
+// but the loss scale.
 class AdamW final : public Optimizer {
  public:
-  AdamW(ParameterStore& store, const AdamWConfig& config) : store_(store), config_(config) {}
+  AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard);
+  // Every parameter of the store is in one group.
+  AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard);
+
   void step(Ops& ops, const StepState& state) override;
+  void reset(Device& device) override;
+
+  // Adam's m and v, [elements of the shard], one range after the other; empty before the first
+  // step.
+  [[nodiscard]] const Tensor& m() const { return m_; }
+  [[nodiscard]] const Tensor& v() const { return v_; }
 
  private:
+  // A part of a range that is of one group.
+  struct Part {
+    StoreRange store;
+    std::int64_t state_offset;  // into m and v
+  };
+  struct Group {
+    AdamWConfig config;
+    std::vector<Part> parts;
+  };
   ParameterStore& store_;
-  AdamWConfig config_;
+  Shard shard_;
+  std::vector<Group> groups_;
+  std::int64_t state_size_ = 0;
+  Array m_;
+  Array v_;
 };
 
-// torch.optim.SGD without momentum, over the whole store: p -= learning_rate g.
+// torch.optim.SGD without momentum: p -= learning_rate g.
 class Sgd final : public Optimizer {
  public:
-  Sgd(ParameterStore& store, double learning_rate) : store_(store), learning_rate_(learning_rate) {}
+  Sgd(ParameterStore& store, double learning_rate, Shard shard)
+      : store_(store), learning_rate_(learning_rate), shard_(std::move(shard)) {}
   void step(Ops& ops, const StepState& state) override;
 
  private:
   ParameterStore& store_;
   double learning_rate_;
+  Shard shard_;
 };
 
 }  // namespace paceline

@@ -8,20 +8,22 @@ namespace paceline {
 
 namespace {
 
-// 256 bytes of the smallest dtype.
-constexpr std::int64_t alignment = 128;
-
-std::int64_t padded(std::int64_t n) { return (n + alignment - 1) / alignment * alignment; }
+std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
 ParameterStore::ParameterStore(Device& device, const Precision& precision,
-                               std::vector<ParameterEntry> entries)
+                               std::vector<ParameterEntry> entries, int shards)
     : device_(device),
       precision_(precision),
       entries_(std::move(entries)),
       written_(entries_.size(), 0) {
+  bool full_precision = false;
   for (ParameterEntry& entry : entries_) {
+    if (entry.full_precision != full_precision) size_ = rounded_up(size_, shards * alignment);
+    full_precision = entry.full_precision;
     entry.offset = size_;
     std::int64_t within = 0;
     for (ParameterView& view : entry.views) {
@@ -29,41 +31,31 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
       within += view.shape.numel();
     }
     if (within != entry.shape.numel()) throw InternalError("an entry's views do not fill it");
-    size_ += padded(within);
+    size_ += rounded_up(within, alignment);
   }
-  values_ = allocate_zeroed(MemoryKind::parameter, "parameters");
+  size_ = rounded_up(size_, shards * alignment);
+  values_ = allocate_zeroed(precision_.parameters, MemoryKind::parameter, "parameters");
   if (precision.mixed()) {
     const Scope scope(device.scopes(), "low-precision copy");
     copy_ = device.allocate({size_}, precision.compute, MemoryKind::parameter);
   }
 }
 
-Array ParameterStore::allocate_zeroed(MemoryKind kind, std::string_view scope) const {
+Array ParameterStore::allocate_zeroed(Dtype dtype, MemoryKind kind, std::string_view scope) const {
   const Scope scope_of_all(device_.scopes(), scope);
-  const Dtype dtype = precision_.parameters;
   Array array = device_.allocate({size_}, dtype, kind);
   device_.zero(array);
   return array;
 }
 
 void ParameterStore::allocate_gradients() {
-  if (gradients_.empty()) gradients_ = allocate_zeroed(MemoryKind::gradient, "gradients");
+  if (!gradients_.empty()) return;
+  gradients_ = allocate_zeroed(precision_.gradients, MemoryKind::gradient, "gradients");
 }
 
-void ParameterStore::allocate_optimizer_state() {
-  if (!m_.empty()) return;
-  m_ = allocate_zeroed(MemoryKind::optimizer_state, "adam m");
-  v_ = allocate_zeroed(MemoryKind::optimizer_state, "adam v");
-}
-
-void ParameterStore::reset_optimizer_state() const {
-  for (const Array* state : {&m_, &v_}) {
-    if (!state->empty()) device_.zero(*state);
-  }
-}
-
-AdamWRange ParameterStore::range() const {
-  return {.parameters = values_, .gradients = gradients_, .m = m_, .v = v_, .copy = copy_};
+void ParameterStore::exchange_gradients_in(Dtype dtype) {
+  if (dtype == precision_.gradients) return;
+  exchanged_ = allocate_zeroed(dtype, MemoryKind::communication, "exchanged gradients");
 }
 
 Parameter ParameterStore::parameter(ParameterId id) const {

@@ -1,9 +1,10 @@
 #pragma once
-// ParameterStore: one flat array each for parameters, gradients, Adam's m and v and the
-// low-precision copy, with equal offsets, every entry aligned to 256 bytes in each of them. Entries
-// lie in the order in which backward finishes their gradients, so that buckets and shards are
-// ranges. The reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3)
-// are one entry with several views.
+// ParameterStore: one flat array each for parameters, gradients and the low-precision copy, with
+// equal offsets, every entry aligned to 256 bytes in each of them. Entries lie in the order in
+// which backward finishes their gradients, so that buckets and shards are ranges; first those of
+// which matrix products read the copy, then those that are read in the masters' precision. The
+// reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3) are one entry
+// with several views.
 
 #include <string>
 #include <string_view>
@@ -27,28 +28,51 @@ struct ParameterEntry {
   std::vector<ParameterView> views;  // one after the other, without gaps
   Shape shape;                       // of all views together
   int uses = 1;                      // a tied weight has more: its gradient is ready after the last
+  bool full_precision = false;       // never read from the copy: norms, the embedding
   std::int64_t offset = 0;           // in elements, from the store's start; set by the store
+};
+
+// Elements of the store's arrays.
+struct StoreRange {
+  std::int64_t offset = 0;
+  std::int64_t length = 0;
+
+  [[nodiscard]] Tensor of(const Tensor& flat) const {
+    return flat.empty() ? flat : flat.slice(offset, {length});
+  }
 };
 
 class ParameterStore {
  public:
   // Allocates parameters (and the low-precision copy of a mixed precision), not initialised but for
-  // the padding between entries, which is 0. Throws OutOfMemory.
-  ParameterStore(Device& device, const Precision& precision, std::vector<ParameterEntry> entries);
+  // the padding between entries, which is 0. The entries read in full precision start at, and the
+  // store ends at, a multiple of what so many shards have when each is aligned like an entry.
+  // Throws OutOfMemory.
+  ParameterStore(Device& device, const Precision& precision, std::vector<ParameterEntry> entries,
+                 int shards = 1);
 
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements, padding included
   [[nodiscard]] Parameter parameter(ParameterId id) const;
 
-  // Before the first backward and the first optimizer step; later calls do nothing. Adam's state
-  // starts at 0. Throws OutOfMemory.
-  void allocate_gradients();
-  void allocate_optimizer_state();
-  // Adam's state as before the first step; nothing where it is not allocated.
-  void reset_optimizer_state() const;
+  // Elements that every shard's length is a multiple of.
+  static constexpr std::int64_t alignment = 128;  // 256 bytes of the smallest dtype
 
-  // Flat arrays [size()]; empty where not allocated.
-  [[nodiscard]] AdamWRange range() const;
+  // Before the first backward; later calls do nothing. Throws OutOfMemory.
+  void allocate_gradients();
+  // Ranks exchange the gradients in this dtype. Throws OutOfMemory.
+  void exchange_gradients_in(Dtype dtype);
+
+  // Flat arrays [size()].
+  [[nodiscard]] const Tensor& parameters() const { return values_; }
+  [[nodiscard]] const Tensor& copy() const { return copy_; }  // empty unless the precision is mixed
+  // As backward writes them; empty before allocate_gradients().
+  [[nodiscard]] const Tensor& gradients() const { return gradients_; }
+  // As ranks exchange them and the optimizer reads them: gradients() itself, or a copy in the dtype
+  // of exchange_gradients_in().
+  [[nodiscard]] const Tensor& exchanged_gradients() const {
+    return exchanged_.empty() ? gradients_ : exchanged_;
+  }
 
   // The slice of a flat array that a view names.
   [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,
@@ -63,7 +87,7 @@ class ParameterStore {
   void refresh_copy(Ops& ops) const;
 
  private:
-  [[nodiscard]] Array allocate_zeroed(MemoryKind kind, std::string_view scope) const;
+  [[nodiscard]] Array allocate_zeroed(Dtype dtype, MemoryKind kind, std::string_view scope) const;
 
   Device& device_;
   Precision precision_;
@@ -73,8 +97,7 @@ class ParameterStore {
   Array values_;
   Array copy_;
   Array gradients_;
-  Array m_;
-  Array v_;
+  Array exchanged_;
 };
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -41,38 +42,49 @@ std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
   const auto add = [&](std::vector<ParameterView> views, const Shape& shape) {
     e.push_back({.views = std::move(views), .shape = shape});
   };
+  const auto layer = [](std::int64_t i, std::string_view part) {
+    return fmt::format("layers.{}.{}", i, part);
+  };
   add({{"lm_head.weight", {c.vocab, D}}}, {c.vocab, D});
+  for (std::int64_t i = c.layers - 1; i >= 0; --i) {
+    add({{layer(i, "ffn.w2.weight"), {D, F}}}, {D, F});
+    add({{layer(i, "ffn.w1.weight"), {F, D}}, {layer(i, "ffn.w3.weight"), {F, D}}}, {2 * F, D});
+    add({{layer(i, "attn.output_proj.weight"), {D, D}}}, {D, D});
+    add({{layer(i, "attn.q_proj.weight"), {D, D}},
+         {layer(i, "attn.k_proj.weight"), {D, D}},
+         {layer(i, "attn.v_proj.weight"), {D, D}}},
+        {3 * D, D});
+  }
+  const auto first_full_precision = static_cast<std::ptrdiff_t>(e.size());
   add({{"ln_final.weight", {D}}}, {D});
   for (std::int64_t i = c.layers - 1; i >= 0; --i) {
-    const auto name = [i](std::string_view part) { return fmt::format("layers.{}.{}", i, part); };
-    add({{name("ffn.w2.weight"), {D, F}}}, {D, F});
-    add({{name("ffn.w1.weight"), {F, D}}, {name("ffn.w3.weight"), {F, D}}}, {2 * F, D});
-    add({{name("ln2.weight"), {D}}}, {D});
-    add({{name("attn.output_proj.weight"), {D, D}}}, {D, D});
-    add({{name("attn.q_proj.weight"), {D, D}},
-         {name("attn.k_proj.weight"), {D, D}},
-         {name("attn.v_proj.weight"), {D, D}}},
-        {3 * D, D});
-    add({{name("ln1.weight"), {D}}}, {D});
+    add({{layer(i, "ln2.weight"), {D}}}, {D});
+    add({{layer(i, "ln1.weight"), {D}}}, {D});
   }
   add({{"token_embeddings.weight", {c.vocab, D}}}, {c.vocab, D});
+  std::for_each(e.begin() + first_full_precision, e.end(),
+                [](ParameterEntry& entry) { entry.full_precision = true; });
   return e;
 }
 
-Transformer::Transformer(Device& device, const ModelConfig& config, const Precision& precision)
+Transformer::Transformer(Device& device, const ModelConfig& config, const Precision& precision,
+                         int shards)
     : device_(device),
       config_(config),
-      store_(device, precision, entries(config)),
+      store_(device, precision, entries(config), shards),
+      ln_final_(1 + 4 * static_cast<ParameterId>(config.layers)),
       embedding_(store_.entries().size() - 1),
       rope_table_(make_rope_table(device, config, precision.statistics)) {
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    const auto first = 2 + 6 * static_cast<ParameterId>(config.layers - 1 - i);
-    blocks_.push_back({.w2 = first,
-                       .w13 = first + 1,
-                       .ln2 = first + 2,
-                       .output = first + 3,
-                       .qkv = first + 4,
-                       .ln1 = first + 5});
+    const auto later = static_cast<ParameterId>(config.layers - 1 - i);
+    const ParameterId weights = head_ + 1 + 4 * later;
+    const ParameterId norms = ln_final_ + 1 + 2 * later;
+    blocks_.push_back({.w2 = weights,
+                       .w13 = weights + 1,
+                       .ln2 = norms,
+                       .output = weights + 2,
+                       .qkv = weights + 3,
+                       .ln1 = norms + 1});
   }
 }
 

@@ -24,8 +24,9 @@ struct ForwardOptions {
 
 class Transformer {
  public:
-  // Allocates the parameters, not initialised. Throws OutOfMemory.
-  Transformer(Device& device, const ModelConfig& config, const Precision& precision);
+  // Allocates the parameters, not initialised, laid out for so many shards. Throws OutOfMemory.
+  Transformer(Device& device, const ModelConfig& config, const Precision& precision,
+              int shards = 1);
 
   // The store's entries, in its order, by the reference's names.
   [[nodiscard]] static std::vector<ParameterEntry> entries(const ModelConfig& config);
@@ -70,9 +71,9 @@ class Transformer {
   ModelConfig config_;
   ParameterStore store_;
   ParameterId head_ = 0;
-  ParameterId ln_final_ = 1;
-  std::vector<BlockParameters> blocks_;
+  ParameterId ln_final_;
   ParameterId embedding_;
+  std::vector<BlockParameters> blocks_;
   Array rope_table_;  // [T, d/2, 2] (cos, sin)
 
   // Of the last forward.

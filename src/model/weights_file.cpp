@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <span>
@@ -27,13 +28,12 @@ void upload(Device& device, const Tensor& to, const std::vector<float>& values) 
 
 std::vector<float> download(Device& device, const Tensor& from) {
   std::vector<float> values(static_cast<std::size_t>(from.numel()));
-  if (from.dtype == Dtype::f64) {
-    std::vector<double> wide(values.size());
-    device.to_host(wide.data(), from);
-    values.assign(wide.begin(), wide.end());
-  } else {
-    device.to_host(values.data(), from);
-  }
+  dispatch_floating(from.dtype, [&]<class T>() {
+    std::vector<T> own(values.size());
+    device.to_host(own.data(), from);
+    std::transform(own.begin(), own.end(), values.begin(),
+                   [](T x) { return static_cast<float>(x); });
+  });
   return values;
 }
 
@@ -96,7 +96,7 @@ void check_tensors(const std::filesystem::path& path, const hdf5::Group& group,
 }  // namespace
 
 void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
-  const Tensor flat = store.range().parameters;
+  const Tensor flat = store.parameters();
   std::uint64_t stream = 0;
   for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
     draw(ops, store.slice(flat, entry, view), view, Random(seed, stream++));
@@ -118,7 +118,7 @@ void load_weights(Device& device, Ops& ops, ParameterStore& store,
   try {
     const hdf5::File h5 = hdf5::File::open(file);
     const hdf5::Group group = weights_group(h5);
-    const Tensor flat = store.range().parameters;
+    const Tensor flat = store.parameters();
     for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
       upload(device, store.slice(flat, entry, view), group.dataset(view.name).read<float>());
     });
@@ -150,7 +150,7 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
 void Dump::take_first_step(const StepState& state, const ParameterStore& store) {
   first_logits_ = download(device_, logits_);
   loss_ = download(device_, state.loss).front();
-  const Tensor gradients = store.range().gradients;
+  const Tensor& gradients = store.exchanged_gradients();
   if (gradients.empty()) return;
   gradients_ = take(store, gradients);
   const auto unscale = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
@@ -159,9 +159,7 @@ void Dump::take_first_step(const StepState& state, const ParameterStore& store) 
   }
 }
 
-void Dump::take_weights(const ParameterStore& store) {
-  weights_ = take(store, store.range().parameters);
-}
+void Dump::take_weights(const ParameterStore& store) { weights_ = take(store, store.parameters()); }
 
 std::vector<Dump::Named> Dump::take(const ParameterStore& store, const Tensor& flat) const {
   std::vector<Named> all;

@@ -40,6 +40,10 @@ GradientRange range_of(const std::vector<ParameterEntry>& entries, ParameterId f
           .name = last == first ? name : fmt::format("{} + {}", name, last - first)};
 }
 
+std::int64_t elements(double bytes, std::size_t element_bytes) {
+  return static_cast<std::int64_t>(std::min(bytes / static_cast<double>(element_bytes), 0x1p62));
+}
+
 std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries,
                                    std::int64_t most_elements) {
   std::vector<GradientRange> ranges;
@@ -48,7 +52,8 @@ std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries,
   for (ParameterId id = 0; id < entries.size(); ++id) {
     const std::int64_t length = entries[id].shape.numel();
     const bool is_last = id + 1 == entries.size();
-    if (id > first && (is_last || filled + length > most_elements)) {
+    const bool other_kind = entries[id].full_precision != entries[first].full_precision;
+    if (id > first && (is_last || other_kind || filled + length > most_elements)) {
       ranges.push_back(range_of(entries, first, id - 1));
       first = id;
       filled = 0;
@@ -82,8 +87,30 @@ std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& en
     case SyncStrategy::flat: return {range_of(entries, 0, entries.size() - 1)};
     case SyncStrategy::bucketed: break;
   }
-  const double most = bucket_bytes / static_cast<double>(element_bytes);
-  return buckets(entries, static_cast<std::int64_t>(std::min(most, 0x1p62)));
+  return buckets(entries, elements(bucket_bytes, element_bytes));
+}
+
+std::vector<GradientRange> scatter_buckets(const ParameterStore& store, double bucket_bytes,
+                                           std::size_t element_bytes, int shards) {
+  const std::vector<ParameterEntry>& entries = store.entries();
+  const std::int64_t unit = shards * ParameterStore::alignment;
+  std::vector<GradientRange> ranges;
+  std::int64_t end = store.size();
+  std::vector<GradientRange> exact = buckets(entries, elements(bucket_bytes, element_bytes));
+  for (auto range = exact.rbegin(); range != exact.rend(); ++range) {
+    range->offset -= range->offset % unit;
+    range->length = end - range->offset;
+    if (range->length == 0) continue;  // all of it lies in the unit where the next one begins
+    end = range->offset;
+    while (range->first > 0 &&
+           entries[range->first - 1].offset + entries[range->first - 1].shape.numel() >
+               range->offset) {
+      --range->first;
+    }
+    ranges.push_back(std::move(*range));
+  }
+  std::reverse(ranges.begin(), ranges.end());
+  return ranges;
 }
 
 }  // namespace paceline

@@ -39,4 +39,11 @@ struct GradientRange {
                                                          SyncStrategy strategy, double bucket_bytes,
                                                          std::size_t element_bytes);
 
+// Buckets for reduce_scatter and all_gather among so many ranks, to which the store was laid out:
+// their ends are rounded down to where every rank's slice has the alignment of entries, and none
+// holds both what is read in full precision and what is not.
+[[nodiscard]] std::vector<GradientRange> scatter_buckets(const ParameterStore& store,
+                                                         double bucket_bytes,
+                                                         std::size_t element_bytes, int shards);
+
 }  // namespace paceline

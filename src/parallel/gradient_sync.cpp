@@ -4,26 +4,43 @@
 
 namespace paceline {
 
+namespace {
+
+Dtype exchanged_dtype(const Ops& ops, const SyncConfig& config) {
+  return config.half ? Dtype::bf16 : ops.precision().gradients;
+}
+
+// What a rank sends of a message of one byte, in a ring of n ranks.
+double sent_of_each_byte(std::string_view op, int n) {
+  const double ring = static_cast<double>(n - 1) / n;
+  return op == "all_reduce" ? 2 * ring : ring;
+}
+
+}  // namespace
+
 GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
                            const SyncConfig& config)
+    : GradientSync(store, ops, communicator, config,
+                   gradient_ranges(store.entries(), config.strategy, config.bucket_bytes,
+                                   size_of(exchanged_dtype(ops, config)))) {}
+
+GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
+                           const SyncConfig& config, std::vector<GradientRange> ranges)
     : store_(store),
       ops_(ops),
       communicator_(communicator),
       overlaps_(config.strategy == SyncStrategy::overlap ||
                 config.strategy == SyncStrategy::bucketed),
-      ranges_(gradient_ranges(
-          store.entries(), config.strategy, config.bucket_bytes,
-          config.half ? size_of(Dtype::bf16) : size_of(ops.precision().parameters))) {
+      ranges_(std::move(ranges)) {
   if (ranges_.empty()) throw InternalError("a strategy without exchanges needs no GradientSync");
-  if (config.half) {
-    const Scope scope(ops.device().scopes(), "gradients in bfloat16");
-    half_ = ops.device().allocate({store.size()}, Dtype::bf16, MemoryKind::communication);
-  }
+  store.exchange_gradients_in(exchanged_dtype(ops, config));
 }
 
 void GradientSync::begin_step() {
   exchanges_.clear();
+  waits_.clear();
   awaited_.clear();
+  reduced_ = 0;
   for (const GradientRange& range : ranges_) awaited_.push_back(range.last - range.first + 1);
 }
 
@@ -36,41 +53,60 @@ void GradientSync::ready(ParameterId parameter) {
   }
 }
 
-Tensor GradientSync::gradients_of(const GradientRange& range) const {
-  return store_.range().gradients.slice(range.offset, {range.length});
+void GradientSync::communication_follows_compute() {
+  communicator_.stream().wait(ops_.device().compute_stream().record());
 }
 
-Tensor GradientSync::sent_part(const GradientRange& range) const {
-  return half_.empty() ? gradients_of(range) : half_.tensor().slice(range.offset, {range.length});
+void GradientSync::exchange(std::string_view op, const std::string& what, const Tensor& x,
+                            const std::function<void()>& call) {
+  Stream& stream = communicator_.stream();
+  Exchange e{.op = op,
+             .what = what,
+             .bytes = x.bytes(),
+             .sent = sent_of_each_byte(op, communicator_.size()) * static_cast<double>(x.bytes()),
+             .begin = stream.record(),
+             .end = nullptr};
+  call();
+  e.end = stream.record();
+  exchanges_.push_back(std::move(e));
+}
+
+void GradientSync::reduce(const GradientRange& range, const Tensor& gradients) {
+  exchange("all_reduce", range.name, gradients,
+           [&] { communicator_.all_reduce(gradients, gradients, ReduceOp::avg); });
 }
 
 void GradientSync::send(const GradientRange& range) {
-  const Tensor x = sent_part(range);
-  if (!half_.empty()) ops_.cast(x, gradients_of(range));
-  Stream& stream = communicator_.stream();
-  stream.wait(ops_.device().compute_stream().record());
-  Exchange exchange{.range = &range, .bytes = x.bytes(), .begin = stream.record(), .end = nullptr};
-  communicator_.all_reduce(x, x, ReduceOp::avg);
-  exchange.end = stream.record();
-  exchanges_.push_back(std::move(exchange));
+  const StoreRange part{range.offset, range.length};
+  const Tensor sent = part.of(store_.exchanged_gradients());
+  const Tensor written = part.of(store_.gradients());
+  if (sent.data != written.data) ops_.cast(sent, written);
+  communication_follows_compute();
+  reduce(range, sent);
+  ++reduced_;
 }
 
 void GradientSync::finish() {
   if (!overlaps_) {
     for (const GradientRange& range : ranges_) send(range);
   }
-  if (exchanges_.size() != ranges_.size()) {
+  if (reduced_ != ranges_.size()) {
     throw InternalError("a gradient was never ready, or more than once");
   }
   ops_.device().compute_stream().wait(exchanges_.back().end);
-  if (half_.empty()) return;
-  for (const GradientRange& range : ranges_) ops_.cast(gradients_of(range), sent_part(range));
+}
+
+void GradientSync::wait_for(const EventPtr& end) {
+  Stream& compute = ops_.device().compute_stream();
+  EventPtr from = compute.record();
+  compute.wait(end);
+  waits_.emplace_back(std::move(from), compute.record());
 }
 
 void broadcast_parameters(const ParameterStore& store, Ops& ops, Communicator& communicator) {
   Stream& stream = communicator.stream();
   stream.wait(ops.device().compute_stream().record());
-  communicator.broadcast(store.range().parameters, 0);
+  communicator.broadcast(store.parameters(), 0);
   stream.synchronize();
   store.refresh_copy(ops);
 }

@@ -4,11 +4,16 @@
 // whether its ranges are sent as they become ready, beside backward, or all after it.
 
 #include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/communicator.h"
 #include "core/ops.h"
 #include "core/parameter_sync.h"
+#include "model/optimizer.h"
 #include "model/parameter_store.h"
 #include "parallel/gradient_ranges.h"
 
@@ -17,19 +22,21 @@ namespace paceline {
 struct SyncConfig {
   SyncStrategy strategy = SyncStrategy::bucketed;
   double bucket_bytes = 25e6;
-  bool half = false;  // send bfloat16: half the bytes; each rank's gradients are rounded, and so is
-                      // the average
+  bool half = false;  // send gradients as bfloat16: half the bytes; each rank's gradients are
+                      // rounded, and so is the average
 };
 
-// One all_reduce of a step.
+// One collective of a step.
 struct Exchange {
-  const GradientRange* range = nullptr;
-  std::size_t bytes = 0;
-  EventPtr begin;  // on the communication stream
+  std::string_view op;
+  std::string what;       // of whose parameters
+  std::size_t bytes = 0;  // of the message: the whole buffer
+  double sent = 0;        // bytes that a rank sends for it, the average over ranks, in a ring
+  EventPtr begin;         // on the communication stream
   EventPtr end;
 };
 
-class GradientSync final : public ParameterSync {
+class GradientSync : public ParameterSync {
  public:
   // Of a strategy other than none. The store's gradients need not be allocated yet. Throws
   // OutOfMemory.
@@ -42,25 +49,44 @@ class GradientSync final : public ParameterSync {
   void finish() override;
   [[nodiscard]] bool communicates() const override { return true; }
 
+  // What of the store this rank's optimizer is to update.
+  [[nodiscard]] virtual Shard shard() const { return Shard::whole(store_); }
+  // Every rank gets all parameters, and all averages, in the masters' precision. Collective; waits.
+  virtual void gather() {}
+
   [[nodiscard]] Communicator& communicator() const { return communicator_; }
   [[nodiscard]] const std::vector<GradientRange>& ranges() const { return ranges_; }
   // Of the step at hand, in the order of sending.
   [[nodiscard]] const std::vector<Exchange>& exchanges() const { return exchanges_; }
+  // How long forward, or the step's end, waited for parameters: from, until, on the compute stream.
+  [[nodiscard]] const std::vector<std::pair<EventPtr, EventPtr>>& waits() const { return waits_; }
 
- private:
-  void send(const GradientRange& range);
-  // Where the range travels: in the store, or in the half-type copy.
-  [[nodiscard]] Tensor gradients_of(const GradientRange& range) const;
-  [[nodiscard]] Tensor sent_part(const GradientRange& range) const;
+ protected:
+  GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
+               const SyncConfig& config, std::vector<GradientRange> ranges);
+
+  // Averages over ranks, on the communication stream.
+  virtual void reduce(const GradientRange& range, const Tensor& gradients);
+  // Enqueues a collective that may begin now, and notes it.
+  void exchange(std::string_view op, const std::string& what, const Tensor& x,
+                const std::function<void()>& call);
+  // The compute stream waits for the end of a collective, and notes for how long.
+  void wait_for(const EventPtr& end);
+  void communication_follows_compute();
 
   ParameterStore& store_;
   Ops& ops_;
   Communicator& communicator_;
+
+ private:
+  void send(const GradientRange& range);
+
   bool overlaps_;
   std::vector<GradientRange> ranges_;
   std::vector<std::size_t> awaited_;  // by range: entries whose gradients are not ready yet
-  Array half_;                        // [store size] bfloat16, or empty
   std::vector<Exchange> exchanges_;
+  std::vector<std::pair<EventPtr, EventPtr>> waits_;
+  std::size_t reduced_ = 0;  // ranges of the step at hand
 };
 
 // Every rank's parameters become rank 0's. Waits.

@@ -395,6 +395,23 @@ TEST_P(Oracle, AdamW) {
   }
 }
 
+// With gradients that were exchanged in the half type, and another group's hyperparameters.
+TEST_P(Oracle, AdamWOfExchangedGradients) {
+  if (GetParam() == std::string("fp16")) GTEST_SKIP() << "gradients are exchanged as bfloat16";
+  for (const std::int64_t n : {1, 3, 129, 100003}) {
+    check("adamw of exchanged gradients",
+          {inout(full, {n}), in(low, {n}), inout(full, {n}), out(full, {n})},
+          [](Ops& o, const StepState& s, const Tensors& t) {
+            o.fill(t[3], 0.25);  // v is positive
+            const AdamWConfig other{.beta1 = 0.8, .beta2 = 0.95, .rate_factor = 0.5};
+            o.begin_optimizer_step(s, {});
+            o.begin_parameter_group(s, other);
+            o.adamw({t[0], t[1], t[2], t[3], {}}, s, other);
+            o.end_optimizer_step(s);
+          });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, Oracle, ::testing::Values("fp32", "tf32", "bf16", "fp16"));
 
 }  // namespace

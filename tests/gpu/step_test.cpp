@@ -30,7 +30,8 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
     device = make_cuda_device(0, std::nullopt, 1);
     ops = device->make_ops({.precision = precision, .deterministic = true});
     model = std::make_unique<Transformer>(*device, config, precision);
-    optimizer = std::make_unique<AdamW>(model->store(), AdamWConfig{});
+    optimizer =
+        std::make_unique<AdamW>(model->store(), AdamWConfig{}, Shard::whole(model->store()));
     state = StepState::create(*device, batch_size, config.context, precision.loss,
                               precision.loss_scaling, 1e-3);
     const Batch batch =
@@ -41,7 +42,7 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
   }
   void reset() {
     initialise_weights(*ops, model->store(), 5);
-    model->store().reset_optimizer_state();
+    optimizer->reset(*device);
     state.reset(*device, ops->precision().loss_scaling, 1e-3);
   }
   void step() {
@@ -51,7 +52,7 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
     optimizer->step(*ops, state);
   }
   std::vector<float> weights() {
-    const Tensor flat = model->store().range().parameters;
+    const Tensor flat = model->store().parameters();
     std::vector<float> host(static_cast<std::size_t>(flat.numel()));
     device->to_host(host.data(), flat);
     return host;

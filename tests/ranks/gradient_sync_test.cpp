@@ -31,12 +31,17 @@ constexpr double learning_rate = 0.1;
 
 std::vector<float> floats_of(const Tensor& x) {
   std::vector<float> values(static_cast<std::size_t>(x.numel()));
-  shared.device->to_host(values.data(), x);
+  dispatch_floating(x.dtype, [&]<class T>() {
+    std::vector<T> own(values.size());
+    shared.device->to_host(own.data(), x);
+    std::transform(own.begin(), own.end(), values.begin(),
+                   [](T value) { return static_cast<float>(value); });
+  });
   return values;
 }
 
 std::vector<float> parameters_of(const ParameterStore& store) {
-  return floats_of(store.range().parameters);
+  return floats_of(store.parameters());
 }
 
 // torch.allclose with its defaults.
@@ -161,8 +166,8 @@ TEST_F(DataParallel, sends_half_types) {
   model.forward_backward(mine.x, mine.y, half);
   exact.forward_backward(mine.x, mine.y, full);
   device.synchronize();
-  const std::vector<float> rough = floats_of(model.trainable().range().gradients);
-  const std::vector<float> fine = floats_of(exact.trainable().range().gradients);
+  const std::vector<float> rough = floats_of(model.trainable().exchanged_gradients());
+  const std::vector<float> fine = floats_of(exact.trainable().gradients());
   double error = 0;
   double norm = 0;
   for (std::size_t i = 0; i < fine.size(); ++i) {

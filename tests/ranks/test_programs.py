@@ -1,4 +1,4 @@
-"""Collectives and data parallelism through MPI and through NCCL: GoogleTests under mpirun."""
+"""Collectives, data parallelism, sharding through MPI and NCCL: GoogleTests under mpirun."""
 
 import subprocess
 
@@ -32,3 +32,9 @@ def test_collectives_give_the_values_of_their_formulas(tmp_path, ranks, backend)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_data_parallel_training_equals_a_single_process(tmp_path, ranks, backend):
     run_tests("gradient_sync_test", ranks, backend, tmp_path)
+
+
+@pytest.mark.parametrize("backend", ["mpi", "nccl"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_sharded_optimizers_equal_unsharded_ones(tmp_path, ranks, backend):
+    run_tests("optimizer_sharding_test", ranks, backend, tmp_path)

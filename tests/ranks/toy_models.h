@@ -50,11 +50,11 @@ inline ToyDesign toy_model_with_tied_weights() {
 
 class ToyModel {
  public:
-  ToyModel(Device& device, Ops& ops, const ToyDesign& design)
+  ToyModel(Device& device, Ops& ops, const ToyDesign& design, int shards = 1)
       : device_(device),
         ops_(ops),
         layers_(design.layers),
-        trainable_(device, ops.precision(), design.trainable),
+        trainable_(device, ops.precision(), design.trainable, shards),
         frozen_(device, ops.precision(), design.frozen) {
     trainable_.allocate_gradients();
   }
@@ -70,8 +70,7 @@ class ToyModel {
         std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
         Random(seed, stream++).fill_normal(values);
         for (float& v : values) v *= deviation;
-        device_.to_device(store->slice(store->range().parameters, entry, entry.views[0]),
-                          values.data());
+        device_.to_device(store->slice(store->parameters(), entry, entry.views[0]), values.data());
       }
     }
   }
@@ -79,6 +78,7 @@ class ToyModel {
   // Gradients of the mean squared error.  x [R, 10], y [R, 5]
   void forward_backward(const Tensor& x, const Tensor& y, ParameterSync& sync) {
     sync.begin_step();
+    for (const ToyLayer& layer : layers_) sync.before_use(layer.weight);
     trainable_.begin_backward();
     std::vector<Array> inputs;  // of each layer but the first, [R, in]
     const auto input = [&](std::size_t i) { return i == 0 ? x : inputs[i - 1].tensor(); };
@@ -109,7 +109,7 @@ class ToyModel {
   }
 
   void sgd(double learning_rate) {
-    ops_.sgd(trainable_.range().parameters, trainable_.range().gradients, learning_rate);
+    ops_.sgd(trainable_.parameters(), trainable_.gradients(), learning_rate);
   }
 
  private:

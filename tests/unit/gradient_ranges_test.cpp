@@ -87,5 +87,32 @@ TEST(GradientRanges, StrategiesHaveNames) {
   EXPECT_THROW((void)sync_strategy_named("ring"), InternalError);
 }
 
+// Every rank's slice is aligned, nothing is left out, and what ends up elsewhere is waited for.
+TEST(GradientRanges, ScatterBucketsCoverTheStoreInEqualSlices) {
+  for (const int shards : {1, 2, 3, 8}) {
+    CpuDevice device(1 << 28, 1);
+    const ParameterStore store(device, precision_named("bf16"),
+                               Transformer::entries(model_named("tiny")), shards);
+    for (const double bytes : {1.0, 2e4, 1e5, 1e9}) {
+      std::int64_t end = 0;
+      for (const GradientRange& r : scatter_buckets(store, bytes, sizeof(float), shards)) {
+        EXPECT_EQ(r.offset, end);
+        EXPECT_GT(r.length, 0);
+        EXPECT_EQ(r.length % (shards * ParameterStore::alignment), 0);
+        end = r.offset + r.length;
+        for (ParameterId id = 0; id < store.entries().size(); ++id) {
+          const ParameterEntry& e = store.entries()[id];
+          const bool overlaps = e.offset < end && e.offset + e.shape.numel() > r.offset;
+          if (overlaps) {
+            EXPECT_TRUE(r.first <= id && id <= r.last);
+            EXPECT_EQ(e.full_precision, store.entries()[r.last].full_precision);
+          }
+        }
+      }
+      EXPECT_EQ(end, store.size());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -27,9 +27,7 @@ class ParameterStoreTest : public ::testing::Test {
 TEST_F(ParameterStoreTest, EntriesAreAlignedTo256BytesInEveryArray) {
   ParameterStore store(device, precision_named("bf16"), two_entries());
   store.allocate_gradients();
-  store.allocate_optimizer_state();
-  const AdamWRange r = store.range();
-  for (const Tensor& flat : {r.parameters, r.gradients, r.m, r.v, r.copy}) {
+  for (const Tensor& flat : {store.parameters(), store.gradients(), store.copy()}) {
     EXPECT_EQ(flat.shape, Shape({store.size()}));
     for (const ParameterEntry& entry : store.entries()) {
       const auto address =
@@ -37,24 +35,44 @@ TEST_F(ParameterStoreTest, EntriesAreAlignedTo256BytesInEveryArray) {
       EXPECT_EQ(address % 256, 0U);
     }
   }
-  EXPECT_EQ(r.copy.dtype, Dtype::bf16);
-  EXPECT_EQ(r.m.dtype, Dtype::f32);
+  EXPECT_EQ(store.copy().dtype, Dtype::bf16);
+  EXPECT_EQ(store.gradients().dtype, Dtype::f32);
 }
 
-TEST_F(ParameterStoreTest, PaddingAndAdamStateStartAtZero) {
+TEST_F(ParameterStoreTest, PaddingStartsAtZero) {
   ParameterStore store(device, precision_named("fp32"), two_entries());
-  store.allocate_optimizer_state();
-  const AdamWRange r = store.range();
-  for (const Tensor& flat : {r.parameters, r.m, r.v}) {
+  store.allocate_gradients();
+  for (const Tensor& flat : {store.parameters(), store.gradients()}) {
     const auto* x = flat.as<float>();
     for (std::int64_t i = 30; i < store.entries()[1].offset; ++i) EXPECT_EQ(x[i], 0);
   }
 }
 
+TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
+  std::vector<ParameterEntry> entries = two_entries();
+  entries.back().full_precision = true;
+  for (const int shards : {1, 2, 3}) {
+    const ParameterStore store(device, precision_named("bf16"), entries, shards);
+    const std::int64_t unit = shards * ParameterStore::alignment;
+    EXPECT_EQ(store.entries()[1].offset, unit);
+    EXPECT_EQ(store.size(), 2 * unit);
+  }
+}
+
+TEST_F(ParameterStoreTest, GradientsAreExchangedAsTheyAreOrInAnotherDtype) {
+  ParameterStore store(device, precision_named("fp32"), two_entries());
+  store.allocate_gradients();
+  store.exchange_gradients_in(Dtype::f32);
+  EXPECT_EQ(store.exchanged_gradients().data, store.gradients().data);
+  store.exchange_gradients_in(Dtype::bf16);
+  EXPECT_EQ(store.exchanged_gradients().dtype, Dtype::bf16);
+  EXPECT_EQ(store.exchanged_gradients().numel(), store.size());
+}
+
 TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {
   const ParameterStore store(device, precision_named("fp32"), two_entries());
   const ParameterEntry& fused = store.entries()[0];
-  const Tensor flat = store.range().parameters;
+  const Tensor flat = store.parameters();
   const Tensor a = store.slice(flat, fused, fused.views[0]);
   const Tensor b = store.slice(flat, fused, fused.views[1]);
   EXPECT_EQ(b.as<float>(), a.as<float>() + 15);
@@ -83,17 +101,15 @@ TEST_F(ParameterStoreTest, ATiedWeightIsReadyAfterItsLastUse) {
 TEST_F(ParameterStoreTest, WithoutMixedPrecisionGemmsReadTheMasters) {
   const ParameterStore store(device, precision_named("fp32"), two_entries());
   EXPECT_EQ(store.parameter(0).compute.data, store.parameter(0).value.data);
-  EXPECT_TRUE(store.range().copy.empty());
+  EXPECT_TRUE(store.copy().empty());
 }
 
 TEST_F(ParameterStoreTest, TheLedgerKnowsWhatIsWhat) {
   ParameterStore store(device, precision_named("bf16"), two_entries());
   store.allocate_gradients();
-  store.allocate_optimizer_state();
   const auto n = static_cast<std::size_t>(store.size());
   EXPECT_EQ(device.ledger().bytes(MemoryKind::parameter), n * (4 + 2));
   EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), n * 4);
-  EXPECT_EQ(device.ledger().bytes(MemoryKind::optimizer_state), n * 8);
 }
 
 TEST(ModelConfigTest, ParameterCountsOfTheCourse) {
