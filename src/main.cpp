@@ -19,6 +19,7 @@
 #include "experiments/options.h"
 #include "experiments/stop_signal.h"
 #include "experiments/sweep.h"
+#include "experiments/zero.h"
 #include "mpi/mpi_world.h"
 #include "mpi/nccl_communicator.h"
 #include "record/compare.h"
@@ -58,10 +59,15 @@ ExitCode measure(const Options& options, World& world) {
     print_info(world, *device, run, options.ceilings);
     return ExitCode::done;
   }
-  if (options.experiment == "ddp") {
+  if (options.experiment == "ddp" || options.experiment == "zero") {
     const std::unique_ptr<Communicator> all = make_communicator(world, *device);
-    DdpExperiment experiment(options, world, *device, *all);
-    return run_sweep(experiment, world, std::move(run), options);
+    std::unique_ptr<DdpExperiment> experiment;
+    if (options.experiment == "zero") {
+      experiment = std::make_unique<ZeroExperiment>(options, world, *device, *all);
+    } else {
+      experiment = std::make_unique<DdpExperiment>(options, world, *device, *all);
+    }
+    return run_sweep(*experiment, world, std::move(run), options);
   }
   ModelExperiment experiment(options, world, *device);
   return run_sweep(experiment, world, std::move(run), options);

@@ -17,18 +17,19 @@ std::vector<ModelExperiment::Interval> ModelExperiment::timeline_of(const Traini
   const std::vector<EventPtr>& marks = training.step->timer().events();
   const std::vector<std::string> phases = training.step->phases(*training.exchange);
   const auto add = [&](std::string stream, std::string name, const Event& begin, const Event& end,
-                       std::size_t bytes) {
+                       std::size_t bytes, double sent) {
     intervals.push_back({.stream = std::move(stream),
                          .name = std::move(name),
                          .begin = begin.seconds_since(*marks.front()),
                          .end = end.seconds_since(*marks.front()),
-                         .bytes = bytes});
+                         .bytes = bytes,
+                         .sent = sent});
   };
   for (std::size_t i = 1; i < marks.size(); ++i) {
-    add("compute", phases[i - 1], *marks[i - 1], *marks[i], 0);
+    add("compute", phases[i - 1], *marks[i - 1], *marks[i], 0, 0);
   }
   for (const Exchange& e : training.exchange->exchanges()) {
-    add("communication", std::string(e.op) + " " + e.what, *e.begin, *e.end, e.bytes);
+    add("communication", std::string(e.op) + " " + e.what, *e.begin, *e.end, e.bytes, e.sent);
   }
   return intervals;
 }
@@ -37,11 +38,13 @@ void ModelExperiment::add_communication(CaseRecord& record, const Outcome& outco
   std::vector<double> mine;
   double calls = 0;
   double bytes = 0;
+  double sent_bytes = 0;
   for (const Interval& i : outcome.timeline) {
     mine.push_back(i.begin);
     mine.push_back(i.end);
     if (i.stream == "communication") ++calls;
     bytes += static_cast<double>(i.bytes);
+    sent_bytes += i.sent;
   }
   const auto all = gather_doubles(world_, mine);  // every rank has the same intervals
   if (world_.rank() != 0) return;
@@ -74,6 +77,7 @@ void ModelExperiment::add_communication(CaseRecord& record, const Outcome& outco
   const double step = median("step");
   record.summary.push_back(number("communication_calls", "", calls));
   record.summary.push_back(number("communication_bytes", "bytes", bytes));
+  record.summary.push_back(number("communication_sent_bytes", "bytes", sent_bytes));
   record.summary.push_back(number("communication_share", "", median("communication_total") / step));
   record.summary.push_back(number("exposed_share", "", median("communication_exposed") / step));
 }

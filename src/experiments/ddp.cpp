@@ -30,7 +30,7 @@ std::vector<std::string> DdpExperiment::naming_factors() const {
 std::vector<Case> DdpExperiment::cases() const {
   const DdpOptions& d = options().ddp;
   std::vector<Case> cases;
-  for (const Case& model : ModelExperiment::cases()) {
+  for (const Case& model : model_cases()) {
     for (const std::string& sync : d.syncs) {
       for (const double bucket : d.bucket_mb) {
         for (const std::string& dtype : d.comm_dtypes) {

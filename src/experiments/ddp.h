@@ -1,6 +1,7 @@
 #pragma once
 // `paceline ddp`: data-parallel training. Every rank runs its rows of the global batch; gradients
-// are averaged over ranks, by strategies that differ in what they send together and when.
+// are averaged over ranks, by strategies that differ in what they send together and when. `zero`
+// derives from it and shards the optimizer.
 
 #include <functional>
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace paceline {
 
-class DdpExperiment final : public ModelExperiment {
+class DdpExperiment : public ModelExperiment {
  public:
   // communicator: of all ranks, on the device.
   DdpExperiment(const Options& options, World& world, Device& device, Communicator& communicator);
@@ -27,6 +28,9 @@ class DdpExperiment final : public ModelExperiment {
   // --predict: the bucket equation beside the measured sweep.
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<std::vector<Column>>& rows) const override;
+
+ protected:
+  [[nodiscard]] Communicator& communicator() const { return communicator_; }
 
  private:
   [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,

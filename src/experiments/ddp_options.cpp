@@ -12,53 +12,13 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// Every preset pins every factor.
 const std::map<std::string, Values>& ddp_presets() {
   static const auto* const presets = [] {
-    const Values base = {"--size",
-                         "xl",
-                         "--vocab",
-                         "10000",
-                         "--context",
-                         "128",
-                         "--global-batch",
-                         "4",
-                         "--precision",
-                         "fp32",
-                         "--attention",
-                         "naive",
-                         "--exec",
-                         "eager",
-                         "--mode",
-                         "train-step",
-                         "--recompute",
-                         "none",
-                         "--timing",
-                         "step",
-                         "--memory-timeline",
-                         "no",
-                         "--lr",
-                         "0.001",
-                         "--beta1",
-                         "0.9",
-                         "--beta2",
-                         "0.999",
-                         "--eps",
-                         "1e-8",
-                         "--weight-decay",
-                         "0.01",
-                         "--warmup",
-                         "5",
-                         "--steps",
-                         "10",
-                         "--seed",
-                         "0",
-                         "--sync",
-                         "none,naive,flat,overlap,bucketed",
-                         "--bucket-mb",
-                         "1,10,100,1000",
-                         "--comm-dtype",
-                         "fp32"};
+    Values base = course_preset();
+    for (const char* word : {"--sync", "none,naive,flat,overlap,bucketed", "--bucket-mb",
+                             "1,10,100,1000", "--comm-dtype", "fp32"}) {
+      base.emplace_back(word);
+    }
     const auto with = [&base](const std::map<std::string, std::string>& changes) {
       Values v = base;
       for (const auto& [name, value] : changes) *(std::find(v.begin(), v.end(), name) + 1) = value;
@@ -87,13 +47,7 @@ bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::strin
   p.choices("--sync", d.syncs, {"none", "naive", "flat", "overlap", "bucketed"},
             "none; naive: an all_reduce per parameter after backward; flat: one of all gradients; "
             "overlap: each parameter's as its gradient is ready; bucketed, a,b [bucketed]");
-  p.reals("--bucket-mb", d.bucket_mb, 0, 1e9,
-          "a bucket holds at most so many MB of gradients, a,b [25]");
-  p.choices("--comm-dtype", d.comm_dtypes, {"fp32", "bf16"},
-            "what gradients are sent as: fp32 bf16, a,b [fp32]");
-  p.optional_integer("--verify", d.verify, 5, 1, 1000,
-                     "so many steps of SGD, then of AdamW, must equal a single process's on the "
-                     "whole batch (fp32) [bare: 5]");
+  add_exchange_options(p, d, 5);
   p.text("--predict", d.predict,
          "a file of collectives --fit: the bucket equation beside what is measured");
   p.config_file();
@@ -117,19 +71,7 @@ bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::strin
       throw UsageError(std::string(of_exchanges) + ": --sync none exchanges nothing; leave it out");
     }
   }
-  for (const std::string& mode : o.model.modes) {
-    if (mode != "train-step" && mode != "forward-backward") {
-      throw UsageError("--mode: " + mode + " has no gradients; use train-step or forward-backward");
-    }
-  }
-  if (d.verify > 0) {
-    if (o.model.precisions != Values{"fp32"} || d.comm_dtypes != Values{"fp32"}) {
-      throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
-    }
-    if (o.model.modes != Values{"train-step"}) {
-      throw UsageError("--verify: trains; leave out --mode");
-    }
-  }
+  check_exchange_options(o);
   return true;
 }
 

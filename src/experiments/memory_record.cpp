@@ -226,6 +226,8 @@ void ModelExperiment::add_marks(CaseRecord& record, const MemoryOutcome& memory)
 
   double peak = 0;
   double before_backward = 0;
+  double optimizer_state = 0;
+  constexpr std::size_t of_optimizer = 2 + static_cast<std::size_t>(MemoryKind::optimizer_state);
   for (const std::vector<double>& of_rank : all) {
     peak = std::max(peak, of_rank[0]);
     for (std::size_t i = 0; i < memory.marks.size(); ++i) {
@@ -233,9 +235,11 @@ void ModelExperiment::add_marks(CaseRecord& record, const MemoryOutcome& memory)
       if (m.step == "steady" && m.mark == "before backward") {
         before_backward = std::max(before_backward, of_rank[1 + i * numbers]);
       }
+      optimizer_state = std::max(optimizer_state, of_rank[1 + i * numbers + of_optimizer]);
     }
   }
   record.summary.push_back(number("memory_before_backward_bytes", "bytes", before_backward));
+  record.summary.push_back(number("optimizer_state_bytes", "bytes", optimizer_state));
   record.summary.push_back(number("peak_bytes", "bytes", peak));
 }
 

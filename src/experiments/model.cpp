@@ -73,7 +73,7 @@ std::vector<std::string> ModelExperiment::naming_factors() const {
   return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
 }
 
-std::vector<Case> ModelExperiment::cases() const {
+std::vector<Case> ModelExperiment::model_cases() const {
   const ModelOptions& m = options_.model;
   const RunOptions& run = options_.run;
   std::vector<std::int64_t> batches = m.batch_sizes;
@@ -141,6 +141,7 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
           .recompute = recompute_value(c.text("recompute")),
+          .optimizer_share = optimizer_share(c),
           .widens_gemms = c.text("device") == "cpu"};
 }
 

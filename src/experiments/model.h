@@ -19,7 +19,7 @@ class ModelExperiment : public Experiment {
   ModelExperiment(const Options& options, World& world, Device& device);
 
   [[nodiscard]] std::string name() const override { return "model"; }
-  [[nodiscard]] std::vector<Case> cases() const override;
+  [[nodiscard]] std::vector<Case> cases() const override { return model_cases(); }
   [[nodiscard]] std::vector<std::string> naming_factors() const override;
   [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
@@ -32,7 +32,11 @@ class ModelExperiment : public Experiment {
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] World& world() const { return world_; }
   [[nodiscard]] Device& device() const { return device_; }
+  // The product of the model's axes.
+  [[nodiscard]] std::vector<Case> model_cases() const;
   [[nodiscard]] StepShape shape_of(const Case& c) const;
+  // The largest part of Adam's state that a rank keeps.
+  [[nodiscard]] virtual double optimizer_share(const Case& /*c*/) const { return 1; }
   // `rows` rows of the global batch, from this one on.
   [[nodiscard]] Batch batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const;
 
@@ -59,7 +63,8 @@ class ModelExperiment : public Experiment {
     std::string name;
     double begin;
     double end;
-    std::size_t bytes;  // that were sent
+    std::size_t bytes;  // of the message
+    double sent;        // bytes, by a rank
   };
   // What one rank measured.
   struct Outcome {

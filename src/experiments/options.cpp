@@ -24,6 +24,7 @@ usage: paceline EXPERIMENT [options]        mpirun -np N paceline EXPERIMENT [op
 
   model      end-to-end steps of a Transformer: forward, backward, AdamW
   ddp        the same steps, data-parallel: gradients averaged over ranks
+  zero       the same with the optimizer's state sharded over ranks
   collectives  all_reduce and others over ranks, sizes and dtypes
   info       ranks, devices and library versions; --ceilings measures what they can do
   merge      rebuilds a result file from its finished cases after a crash
@@ -82,15 +83,18 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   using Parse = bool (*)(Options&, const std::vector<std::string>&, std::string&);
   const std::map<std::string, Parse> experiments = {
-      {"model", parse_model}, {"ddp", parse_ddp},     {"collectives", parse_collectives},
-      {"info", parse_info},   {"merge", parse_files}, {"compare", parse_files}};
+      {"model", parse_model},  {"ddp", parse_ddp},
+      {"zero", parse_zero},    {"collectives", parse_collectives},
+      {"info", parse_info},    {"merge", parse_files},
+      {"compare", parse_files}};
   const auto it = experiments.find(o.experiment);
   if (it == experiments.end()) {
     for (const char* later : {"attention", "zero", "precision", "plan"}) {
       if (o.experiment == later) throw UsageError("'" + o.experiment + "' is not built yet");
     }
-    throw UsageError("'" + o.experiment +
-                     "' is no experiment; choose model, ddp, collectives, info, merge or compare");
+    throw UsageError(
+        "'" + o.experiment +
+        "' is no experiment; choose model, ddp, zero, collectives, info, merge or compare");
   }
   std::string help;
   if (!it->second(o, {arguments.begin() + 1, arguments.end()}, help)) {

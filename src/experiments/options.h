@@ -54,13 +54,14 @@ struct ModelOptions {
   bool memory_timeline = false;
 };
 
-// Options of `ddp` beside the model's; lists are axes.
+// Options of `ddp` and `zero` beside the model's; lists are axes.
 struct DdpOptions {
   std::vector<std::string> syncs = {"bucketed"};
   std::vector<double> bucket_mb = {25};
   std::vector<std::string> comm_dtypes = {"fp32"};
   int verify = 0;       // steps of SGD, and of AdamW, that are held against a single process
   std::string predict;  // a file with /fit
+  std::vector<std::string> shards = {"zero1"};  // of `zero`, instead of syncs
 };
 
 // Options of `collectives`; lists are axes.
@@ -81,7 +82,7 @@ struct CollectiveOptions {
 };
 
 struct Options {
-  std::string experiment;  // "model", "ddp", "collectives", "info", "merge", "compare"
+  std::string experiment;  // "model", "ddp", "zero", "collectives", "info", "merge", "compare"
   std::string command;     // the whole command line, quoted for a shell
   RunOptions run;
   ModelOptions model;

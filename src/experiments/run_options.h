@@ -24,11 +24,21 @@ void finish_model_options(const OptionParser& p, Options& o);
 [[nodiscard]] std::map<std::string, std::string> preset_exclusions();
 [[nodiscard]] std::vector<std::string> model_options_not_built();
 
+// Of every experiment that exchanges gradients: bucket size, dtype, --verify of so many steps
+// unless named.
+void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps);
+// Throws UsageError for what cannot stand together.
+void check_exchange_options(const Options& o);
+// The course's benchmark: xl, context 128, global batch 4. A preset pins every factor.
+[[nodiscard]] std::vector<std::string> course_preset();
+
 // False when --help was asked for. Throws UsageError.
 [[nodiscard]] bool parse_model(Options& o, const std::vector<std::string>& arguments,
                                std::string& help);
 [[nodiscard]] bool parse_ddp(Options& o, const std::vector<std::string>& arguments,
                              std::string& help);
+[[nodiscard]] bool parse_zero(Options& o, const std::vector<std::string>& arguments,
+                              std::string& help);
 [[nodiscard]] bool parse_collectives(Options& o, const std::vector<std::string>& arguments,
                                      std::string& help);
 

@@ -102,7 +102,9 @@ MemoryForm memory_form(const StepShape& shape) {
   MemoryForm m;
   m.parameters = n * (bytes_of(p.parameters) + (p.mixed() ? bytes_of(p.compute) : 0));
   if (has_backward(shape.mode)) m.gradients = n * bytes_of(p.gradients);
-  if (shape.mode == Mode::train_step) m.optimizer = 2 * n * bytes_of(p.parameters);
+  if (shape.mode == Mode::train_step) {
+    m.optimizer = 2 * n * bytes_of(p.parameters) * shape.optimizer_share;
+  }
   if (shape.mode == Mode::inference) {
     const ForwardForm forward(shape, d);
     m.activations = std::max(forward.block(), forward.head);
@@ -167,8 +169,10 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
         m.parameters, MemoryKind::parameter);
   state("gradients", fmt::format("{} x {}", n, bytes_of(p.gradients)), m.gradients,
         MemoryKind::gradient);
-  state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)), m.optimizer,
-        MemoryKind::optimizer_state);
+  const std::string share =
+      shape.optimizer_share < 1 ? fmt::format(" x {:.4g}", shape.optimizer_share) : "";
+  state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)) + share,
+        m.optimizer, MemoryKind::optimizer_state);
   const auto part = [&](const char* what, const std::string& formula, double bytes,
                         const char* scope) {
     lines.push_back({.what = what,

@@ -17,8 +17,9 @@ struct StepShape {
   Precision precision;
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
-  int recompute = 0;          // 0 none, n: every n blocks
-  bool widens_gemms = false;  // the device multiplies half types as float32 copies (the CPU)
+  int recompute = 0;           // 0 none, n: every n blocks
+  double optimizer_share = 1;  // of Adam's state, on the rank that keeps most
+  bool widens_gemms = false;   // the device multiplies half types as float32 copies (the CPU)
 };
 
 // Matrix-product FLOPs of one rank's step: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D (the

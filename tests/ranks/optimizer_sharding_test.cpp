@@ -66,7 +66,7 @@ float exact(int rank, int step, std::int64_t i) {
   return static_cast<float>((i * 37 + step * 101 + rank * 13) % 257 - 128) / 1024;
 }
 float normal(int rank, int step, std::int64_t i) {
-  const auto stream = static_cast<std::uint64_t>(100 * rank + step);
+  const auto stream = static_cast<std::uint64_t>(rank) * 100 + static_cast<std::uint64_t>(step + 1);
   return static_cast<float>(Random(5, stream).uniform4(static_cast<std::uint64_t>(i))[0] - 0.5);
 }
 

@@ -27,22 +27,49 @@ def entries(vocab):
     yield ["token_embeddings"], vocab * WIDTH
 
 
-def elements_sent(vocab, sync, most_elements):
+class Entry:
+    """A parameter's place in the store, when backward finishes it, and of which precision."""
+
+    def __init__(self, names, size, ready):
+        self.names, self.size, self.ready = names, size, ready
+        self.full_precision = "ln" in names[0] or names == ["token_embeddings"]
+        self.offset = None
+
+
+def laid_out(vocab, ranks):
+    """In the store: what is read in full precision comes last, aligned for shards."""
+    finished = [Entry(names, size, i) for i, (names, size) in enumerate(entries(vocab))]
+    for entry in finished:
+        entry.size *= len(entry.names)
+    store = sorted(finished, key=lambda entry: entry.full_precision)
+    end, before = 0, False
+    for entry in store:
+        unit = FLOATS_APART * (1 if entry.full_precision == before else ranks)
+        entry.offset = -(-end // unit) * unit
+        end, before = entry.offset + entry.size, entry.full_precision
+    return store
+
+
+def elements_sent(vocab, sync, most_elements, ranks):
     """Of every all_reduce, in order: the rule of gradient_ranges.h on the tensors above."""
+    store = laid_out(vocab, ranks)
     if sync in ("naive", "overlap"):
-        return [size for names, size in entries(vocab) for _ in names]
-    sizes = [len(names) * size for names, size in entries(vocab)]
+        if sync == "overlap":
+            store.sort(key=lambda entry: entry.ready)
+        return [entry.size // len(entry.names) for entry in store for _ in entry.names]
     if sync == "flat":
-        groups = [sizes]
+        groups = [store]
     else:
         groups = [[]]
-        for size in sizes[:-1]:
-            if groups[-1] and sum(groups[-1]) + size > most_elements:
+        for entry in store[:-1]:
+            filled = sum(e.size for e in groups[-1])
+            is_other = groups[-1] and groups[-1][0].full_precision != entry.full_precision
+            if groups[-1] and (is_other or filled + entry.size > most_elements):
                 groups.append([])
-            groups[-1].append(size)
-        groups.append(sizes[-1:])  # of the gradient that backward finishes last
-    padded = [[-(-size // FLOATS_APART) * FLOATS_APART for size in group] for group in groups]
-    return [sum(p[:-1]) + group[-1] for p, group in zip(padded, groups, strict=True)]
+            groups[-1].append(entry)
+        groups.append(store[-1:])  # of the gradient that backward finishes last
+        groups.sort(key=lambda group: max(entry.ready for entry in group))
+    return [group[-1].offset + group[-1].size - group[0].offset for group in groups]
 
 
 def rows(path):
@@ -134,7 +161,7 @@ def test_the_record(paceline, tmp_path, dtype):
 
 def check_record(row, case, dtype, shape):
     width = 2 if dtype == "bf16" else 4
-    sent = elements_sent(2000, row["sync"], 1e6 * row["bucket_mb"] // width)
+    sent = elements_sent(2000, row["sync"], 1e6 * row["bucket_mb"] // width, shape[0])
     assert row["communication_calls"] == len(sent)
     assert row["communication_bytes"] == width * sum(sent)
 

@@ -1,0 +1,82 @@
+// What `ddp` and `zero` share on the command line.
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "experiments/run_options.h"
+
+namespace paceline {
+
+std::vector<std::string> course_preset() {
+  return {"--size",
+          "xl",
+          "--vocab",
+          "10000",
+          "--context",
+          "128",
+          "--global-batch",
+          "4",
+          "--precision",
+          "fp32",
+          "--attention",
+          "naive",
+          "--exec",
+          "eager",
+          "--mode",
+          "train-step",
+          "--recompute",
+          "none",
+          "--timing",
+          "step",
+          "--memory-timeline",
+          "no",
+          "--lr",
+          "0.001",
+          "--beta1",
+          "0.9",
+          "--beta2",
+          "0.999",
+          "--eps",
+          "1e-8",
+          "--weight-decay",
+          "0.01",
+          "--warmup",
+          "5",
+          "--steps",
+          "10",
+          "--seed",
+          "0"};
+}
+
+void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps) {
+  p.reals("--bucket-mb", d.bucket_mb, 0, 1e9,
+          "a bucket holds at most so many MB of gradients, a,b [25]");
+  p.choices("--comm-dtype", d.comm_dtypes, {"fp32", "bf16"},
+            "what gradients are sent as: fp32 bf16, a,b [fp32]");
+  p.optional_integer("--verify", d.verify, verify_steps, 1, 1000,
+                     "so many steps of SGD, then of AdamW, must equal a single process's on the "
+                     "whole batch (fp32) [bare: " +
+                         std::to_string(verify_steps) + "]");
+}
+
+void check_exchange_options(const Options& o) {
+  using Values = std::vector<std::string>;
+  const DdpOptions& d = o.ddp;
+  for (const std::string& mode : o.model.modes) {
+    if (mode != "train-step" && (mode != "forward-backward" || o.experiment == "zero")) {
+      throw UsageError(o.experiment == "zero"
+                           ? "--mode: " + mode + " has no optimizer; use train-step"
+                           : "--mode: " + mode +
+                                 " has no gradients; use train-step or forward-backward");
+    }
+  }
+  if (d.verify == 0) return;
+  if (o.model.precisions != Values{"fp32"} || d.comm_dtypes != Values{"fp32"}) {
+    throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
+  }
+  if (o.model.modes != Values{"train-step"}) {
+    throw UsageError("--verify: trains; leave out --mode");
+  }
+}
+
+}  // namespace paceline
