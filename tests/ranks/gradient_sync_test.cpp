@@ -181,6 +181,21 @@ TEST_F(DataParallel, sends_half_types) {
             sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
 }
 
+TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
+  for (const auto strategy : {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap}) {
+    ToyModel model(device, *ops, toy_model());
+    GradientSync sync(model.trainable(), *ops, *shared.all, {.strategy = strategy});
+    sync.begin_step();
+    for (ParameterId id = 0; id < 3; ++id) {
+      EXPECT_EQ(sync.exchanges().size(), strategy == SyncStrategy::overlap ? id : 0);
+      sync.ready(id);
+    }
+    sync.finish();
+    EXPECT_EQ(sync.exchanges().size(), sync.ranges().size());
+    device.synchronize();
+  }
+}
+
 // Of a backward whose ready() came too seldom.
 TEST_F(DataParallel, a_gradient_that_never_comes_is_an_error) {
   ToyModel model(device, *ops, toy_model());

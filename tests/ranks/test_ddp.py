@@ -140,7 +140,6 @@ def test_gradients_and_weights_are_those_of_the_whole_batch(paceline, tmp_path, 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_the_record(paceline, tmp_path, dtype):
-    """Context 256: backward lasts long enough for another thread to begin beside it."""
     ranks, steps = 2, 6
     done = paceline(
         *(*TINY, "--vocab", 2000, "--context", 256, "--batch-size", 2, "--comm-dtype", dtype),
@@ -217,8 +216,6 @@ def check_timeline(timeline, row, seconds):
     assert exposed_end >= end[communication][-1]
     if row["sync"] in ("naive", "flat"):
         assert begin[communication][0] >= backward_end
-    elif row["bucket_mb"] <= 0.1:  # larger first buckets are full only when backward is almost over
-        assert begin[communication][0] < backward_end
 
 
 def test_bf16_sends_half_the_bytes(paceline, tmp_path):
