@@ -89,7 +89,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
       {"compare", parse_files}};
   const auto it = experiments.find(o.experiment);
   if (it == experiments.end()) {
-    for (const char* later : {"attention", "zero", "precision", "plan"}) {
+    for (const char* later : {"attention", "precision", "plan"}) {
       if (o.experiment == later) throw UsageError("'" + o.experiment + "' is not built yet");
     }
     throw UsageError(

@@ -66,7 +66,7 @@ WRONG = [
     (("collectives", "--size", "tiny"), "--size", "--help"),
     (("collectives", "--deterministic"), "--deterministic", "--help"),
     (("modle",), "modle", "model"),
-    (("zero",), "zero", "not built yet"),
+    (("plan",), "plan", "not built yet"),
     ((), "experiment", "--help"),
     (("merge", "none.h5"), "none.h5", ""),
     (("compare", "none.h5", "none.h5"), "none.h5", ""),
