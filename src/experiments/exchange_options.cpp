@@ -8,44 +8,12 @@
 namespace paceline {
 
 std::vector<std::string> course_preset() {
-  return {"--size",
-          "xl",
-          "--vocab",
-          "10000",
-          "--context",
-          "128",
-          "--global-batch",
-          "4",
-          "--precision",
-          "fp32",
-          "--attention",
-          "naive",
-          "--exec",
-          "eager",
-          "--mode",
-          "train-step",
-          "--recompute",
-          "none",
-          "--timing",
-          "step",
-          "--memory-timeline",
-          "no",
-          "--lr",
-          "0.001",
-          "--beta1",
-          "0.9",
-          "--beta2",
-          "0.999",
-          "--eps",
-          "1e-8",
-          "--weight-decay",
-          "0.01",
-          "--warmup",
-          "5",
-          "--steps",
-          "10",
-          "--seed",
-          "0"};
+  std::vector<std::string> preset = pinned_model_options();
+  const auto at = [&](const char* name) { return std::find(preset.begin(), preset.end(), name); };
+  *(at("--size") + 1) = "xl";
+  *(at("--timing") + 1) = "step";
+  *at("--batch-size") = "--global-batch";
+  return preset;
 }
 
 void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps) {

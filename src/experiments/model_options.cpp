@@ -10,6 +10,47 @@
 
 namespace paceline {
 
+std::vector<std::string> pinned_model_options() {
+  return {"--size",
+          "small,medium,large,xl,2.7b",
+          "--vocab",
+          "10000",
+          "--context",
+          "128",
+          "--batch-size",
+          "4",
+          "--precision",
+          "fp32",
+          "--attention",
+          "naive",
+          "--exec",
+          "eager",
+          "--mode",
+          "train-step",
+          "--recompute",
+          "none",
+          "--timing",
+          "phases",
+          "--memory-timeline",
+          "no",
+          "--lr",
+          "0.001",
+          "--beta1",
+          "0.9",
+          "--beta2",
+          "0.999",
+          "--eps",
+          "1e-8",
+          "--weight-decay",
+          "0.01",
+          "--warmup",
+          "5",
+          "--steps",
+          "10",
+          "--seed",
+          "0"};
+}
+
 namespace {
 
 constexpr std::int64_t most_batch = 1 << 20;
@@ -17,44 +58,7 @@ constexpr std::int64_t most_context = 1 << 24;
 
 const std::map<std::string, std::vector<std::string>>& model_presets() {
   static const auto* const presets = [] {
-    const std::vector<std::string> base = {"--size",
-                                           "small,medium,large,xl,2.7b",
-                                           "--vocab",
-                                           "10000",
-                                           "--context",
-                                           "128",
-                                           "--batch-size",
-                                           "4",
-                                           "--precision",
-                                           "fp32",
-                                           "--attention",
-                                           "naive",
-                                           "--exec",
-                                           "eager",
-                                           "--mode",
-                                           "train-step",
-                                           "--recompute",
-                                           "none",
-                                           "--timing",
-                                           "phases",
-                                           "--memory-timeline",
-                                           "no",
-                                           "--lr",
-                                           "0.001",
-                                           "--beta1",
-                                           "0.9",
-                                           "--beta2",
-                                           "0.999",
-                                           "--eps",
-                                           "1e-8",
-                                           "--weight-decay",
-                                           "0.01",
-                                           "--warmup",
-                                           "5",
-                                           "--steps",
-                                           "10",
-                                           "--seed",
-                                           "0"};
+    const std::vector<std::string> base = pinned_model_options();
     const auto with = [&base](const std::map<std::string, std::string>& changes) {
       std::vector<std::string> v = base;
       for (const auto& [name, value] : changes) *(std::find(v.begin(), v.end(), name) + 1) = value;

@@ -16,6 +16,10 @@ void add_timeout(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot stand together.
 void check_run_options(const RunOptions& run);
 
+// Every factor of a case of `model`, with its value: a preset starts from it, so that no default
+// changes what it measures.
+[[nodiscard]] std::vector<std::string> pinned_model_options();
+
 // Of every experiment that trains a model.
 void add_model_options(OptionParser& p, Options& o);
 // Takes over what depends on several options. Throws UsageError for what cannot stand together.
@@ -29,7 +33,7 @@ void finish_model_options(const OptionParser& p, Options& o);
 void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps);
 // Throws UsageError for what cannot stand together.
 void check_exchange_options(const Options& o);
-// The course's benchmark: xl, context 128, global batch 4. A preset pins every factor.
+// The course's benchmark: xl, context 128, global batch 4.
 [[nodiscard]] std::vector<std::string> course_preset();
 
 // False when --help was asked for. Throws UsageError.

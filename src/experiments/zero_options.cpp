@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "core/error.h"
 #include "experiments/run_options.h"
 
 namespace paceline {

@@ -53,10 +53,8 @@ class AdamW final : public Optimizer {
   void step(Ops& ops, const StepState& state) override;
   void reset(Device& device) override;
 
-  // Adam's m and v, [elements of the shard], one range after the other; empty before the first
-  // step.
+  // Adam's m, [elements of the shard], one range after the other; empty before the first step.
   [[nodiscard]] const Tensor& m() const { return m_; }
-  [[nodiscard]] const Tensor& v() const { return v_; }
 
  private:
   // A part of a range that is of one group.

@@ -29,17 +29,6 @@ constexpr std::int64_t out = 5;
 constexpr int steps = 5;
 constexpr double learning_rate = 0.1;
 
-std::vector<float> floats_of(const Tensor& x) {
-  std::vector<float> values(static_cast<std::size_t>(x.numel()));
-  dispatch_floating(x.dtype, [&]<class T>() {
-    std::vector<T> own(values.size());
-    shared.device->to_host(own.data(), x);
-    std::transform(own.begin(), own.end(), values.begin(),
-                   [](T value) { return static_cast<float>(value); });
-  });
-  return values;
-}
-
 std::vector<float> parameters_of(const ParameterStore& store) {
   return floats_of(store.parameters());
 }

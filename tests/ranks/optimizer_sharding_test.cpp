@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/precision.h"
-#include "parallel/no_sync.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 
@@ -26,17 +25,6 @@ namespace {
 constexpr double learning_rate = 0.1;
 constexpr int steps = 10;
 constexpr AdamWConfig course{.weight_decay = 0.1};
-
-std::vector<float> floats_of(const Tensor& x) {
-  std::vector<float> values(static_cast<std::size_t>(x.numel()));
-  dispatch_floating(x.dtype, [&]<class T>() {
-    std::vector<T> own(values.size());
-    shared.device->to_host(own.data(), x);
-    std::transform(own.begin(), own.end(), values.begin(),
-                   [](T value) { return static_cast<float>(value); });
-  });
-  return values;
-}
 
 // |a - b| / |b|; 0 where they are equal bit for bit, but for the sign of a 0.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {

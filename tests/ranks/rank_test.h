@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -28,6 +29,17 @@ struct Shared {
   int failures = 0;                                                  // of the running test
 };
 inline Shared shared;
+
+inline std::vector<float> floats_of(const Tensor& x) {
+  std::vector<float> values(static_cast<std::size_t>(x.numel()));
+  dispatch_floating(x.dtype, [&]<class T>() {
+    std::vector<T> own(values.size());
+    shared.device->to_host(own.data(), x);
+    std::transform(own.begin(), own.end(), values.begin(),
+                   [](T value) { return static_cast<float>(value); });
+  });
+  return values;
+}
 
 class FailurePrinter final : public ::testing::EmptyTestEventListener {
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
