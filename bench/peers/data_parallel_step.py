@@ -1,13 +1,15 @@
-"""The same data-parallel training step in PyTorch: what paceline's `ddp` is compared with.
+"""The same data-parallel step in PyTorch: what paceline's `ddp` and `zero` are compared with.
 
-    mpirun -np 2 python3 bench/peers/ddp_step.py --size small --precision fp32 --variants ddp naive
+    mpirun -np 2 python3 bench/peers/data_parallel_step.py --size small --variants ddp zero
 
 One JSON line per variant from rank 0, with paceline's column names. Model and precision are those
 of train_step.py; AdamW is fused. Variants: naive (an all_reduce per parameter after backward); flat
 (one, of a flattened copy of all gradients); overlap (a hook starts each parameter's as soon as its
 gradient is there); ddp (DistributedDataParallel as it comes: buckets of 25 MB); ddp-view
 (gradient_as_bucket_view: no copies between gradients and buckets); ddp-compile (torch.compile of
-that, which cuts the graph where buckets end). Gradients become the average over ranks in all.
+that, which cuts the graph where buckets end); zero (ddp-view, and ZeroRedundancyOptimizer around
+AdamW, its parameters as views of the buckets it broadcasts); zero-compile (that of ddp-compile).
+Gradients become the average over ranks in all.
 
 A sample is one step after a barrier, by the host's clock, the device synchronised before and after;
 its time is the maximum over ranks. communication_exposed_median_s is what naive and flat spend
@@ -25,11 +27,13 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from train_step import SIZES, Attention, Transformer, rope
 
-VARIANTS = ("naive", "flat", "overlap", "ddp", "ddp-view", "ddp-compile")
+VARIANTS = ("naive", "flat", "overlap", "ddp", "ddp-view", "ddp-compile", "zero", "zero-compile")
+REPLICATED = VARIANTS[3:]  # DistributedDataParallel exchanges their gradients
 
 
 class FusedAttention(Attention):
@@ -93,7 +97,7 @@ class Trainer:
         # Backward finishes the last parameters' gradients first.
         self.parameters = list(model.parameters())[::-1]
         cuda = device.type == "cuda"
-        self.optimizer = torch.optim.AdamW(self.parameters, fused=cuda)
+        self.optimizer = self.adamw(fused=cuda)
         # The library averages where it can, as paceline lets it; gloo only sums.
         self.average = dist.ReduceOp.AVG if cuda else dist.ReduceOp.SUM
         self.divisor = 1 if cuda else dist.get_world_size()
@@ -102,8 +106,15 @@ class Trainer:
             for parameter in self.parameters:
                 parameter.register_post_accumulate_grad_hook(self.send)
 
+    def adamw(self, fused: bool) -> torch.optim.Optimizer:
+        if not self.variant.startswith("zero"):
+            return torch.optim.AdamW(self.parameters, fused=fused)
+        return ZeroRedundancyOptimizer(
+            self.parameters, torch.optim.AdamW, parameters_as_bucket_view=True, fused=fused
+        )
+
     def wrapped(self, model: nn.Module) -> Callable[[Tensor], Tensor]:
-        if not self.variant.startswith("ddp"):
+        if self.variant not in REPLICATED:
             return model
         ddp = DistributedDataParallel(
             model,
@@ -111,14 +122,14 @@ class Trainer:
             broadcast_buffers=False,  # they are constants
             gradient_as_bucket_view=self.variant != "ddp",
         )
-        return torch.compile(ddp) if self.variant == "ddp-compile" else ddp
+        return torch.compile(ddp) if self.variant.endswith("compile") else ddp
 
     def send(self, parameter: Tensor) -> None:
         self.pending.append(dist.all_reduce(parameter.grad, self.average, async_op=True))
 
     def exchange(self) -> None:
         """Gradients become averages; nothing where DistributedDataParallel has done it."""
-        if self.variant.startswith("ddp"):
+        if self.variant in REPLICATED:
             return
         gradients = [parameter.grad for parameter in self.parameters]
         if self.variant == "flat":

@@ -1,10 +1,11 @@
 """One data-parallel training step of paceline and of PyTorch on this machine, side by side.
 
-    python3 bench/peers/ddp_ratios.py --ranks 2 --cases xl:fp32:128:2 small:bf16:128:4
+    python3 bench/peers/data_parallel_ratios.py --ranks 2 --cases xl:fp32:128:2 small:bf16:128:4
+    python3 bench/peers/data_parallel_ratios.py --experiment zero --cases xl:fp32:128:2
 
 A case is size, precision, context and rows per rank. paceline's strategies run before and after
 PyTorch's variants; a column of its is the slower of the two medians. The last columns are, over the
-fastest variant's time, that of bucketed, its default, and that of its fastest strategy.
+fastest variant's time, that of the experiment's default strategy, and that of its fastest.
 """
 
 import argparse
@@ -14,11 +15,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ddp_step import VARIANTS
+from data_parallel_step import VARIANTS
 from json_rows import Row, rows_of
 
-PEER = Path(__file__).with_name("ddp_step.py")
-SYNCS = ("naive", "flat", "overlap", "bucketed")
+PEER = Path(__file__).with_name("data_parallel_step.py")
+FACTOR = {"ddp": "sync", "zero": "shard"}
+STRATEGIES = {  # the default last
+    "ddp": ("naive", "flat", "overlap", "bucketed"),
+    "zero": ("none", "broadcast", "zero1"),
+}
 
 
 def step_seconds(row: Row) -> float:
@@ -27,14 +32,16 @@ def step_seconds(row: Row) -> float:
 
 
 def paceline(options: argparse.Namespace, arguments: list[str]) -> list[Row]:
-    program = [options.paceline, "ddp", "--sync", ",".join(SYNCS), "--attention", "naive"]
-    program += ["--bucket-mb", str(options.bucket_mb)]
+    factor = FACTOR[options.experiment]
+    strategies = ",".join(STRATEGIES[options.experiment])
+    program = [options.paceline, options.experiment, f"--{factor}", strategies]
+    program += ["--attention", "naive", "--timing", "step", "--bucket-mb", str(options.bucket_mb)]
     if options.device == "cpu":
         program += ["--threads", "1"]  # as the peers'
     with tempfile.TemporaryDirectory() as folder:
-        output = ["--output", f"{folder}/ddp.h5", "--quiet", "--json"]
+        output = ["--output", f"{folder}/steps.h5", "--quiet", "--json"]
         rows = rows_of([*program, *arguments, *output], options.ranks)
-    return [{"software": "paceline", "variant": f"paceline {row['sync']}", **row} for row in rows]
+    return [{"software": "paceline", "variant": f"paceline {row[factor]}", **row} for row in rows]
 
 
 def measure(options: argparse.Namespace, case: str) -> list[Row]:
@@ -52,18 +59,19 @@ def measure(options: argparse.Namespace, case: str) -> list[Row]:
     return [*(max(pair, key=step_seconds) for pair in zip(before, after, strict=True)), *peers]
 
 
-def table_row(case: str, rows: list[Row], variants: list[str]) -> list[str]:
+def table_row(case: str, rows: list[Row], ours: list[str], variants: list[str]) -> list[str]:
     seconds = {row["variant"]: step_seconds(row) for row in rows}
-    ours = [seconds[f"paceline {sync}"] for sync in SYNCS]
+    own = [seconds[variant] for variant in ours]
     peers = [seconds[variant] for variant in variants]
-    ratios = [own / min(peers) for own in (ours[SYNCS.index("bucketed")], min(ours))]
-    times = [f"{1e3 * s:.2f}" if math.isfinite(s) else "-" for s in (*ours, *peers)]
+    ratios = [step / min(peers) for step in (own[-1], min(own))]
+    times = [f"{1e3 * s:.2f}" if math.isfinite(s) else "-" for s in (*own, *peers)]
     return [case, *times, *(f"{r:.2f}" if 0 < r < math.inf else "-" for r in ratios)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     metavar = "SIZE:PRECISION:CONTEXT:BATCH"
+    parser.add_argument("--experiment", choices=STRATEGIES, default="ddp")
     parser.add_argument("--cases", nargs="+", default=["small:fp32:128:4"], metavar=metavar)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     for name, value in (("ranks", 2), ("warmup", 5), ("steps", 10)):
@@ -77,14 +85,15 @@ def main() -> None:
     if any(case.count(":") != 3 for case in options.cases):
         parser.error(f"argument --cases: each is {metavar}")
 
-    header = [f"step [ms], {options.ranks} ranks", *(f"paceline {sync}" for sync in SYNCS)]
-    header += [*options.variants, "bucketed / fastest", "best / fastest"]
+    ours = [f"paceline {strategy}" for strategy in STRATEGIES[options.experiment]]
+    header = [f"step [ms], {options.ranks} ranks", *ours, *options.variants]
+    header += [f"{STRATEGIES[options.experiment][-1]} / fastest", "best / fastest"]
     print("| " + " | ".join(header) + " |", "|---" * len(header) + "|", sep="\n", flush=True)
     lines = []
     for case in options.cases:
         rows = measure(options, case)
         lines += [json.dumps(row) for row in rows]
-        print("| " + " | ".join(table_row(case, rows, options.variants)) + " |", flush=True)
+        print("| " + " | ".join(table_row(case, rows, ours, options.variants)) + " |", flush=True)
         if options.output:  # a later case may fail
             options.output.write_text("\n".join(lines) + "\n")
 
