@@ -1,6 +1,6 @@
 // Cross-entropy: logsumexp[r] = max + log(sum of exp(logits[r] - max)), loss = mean over r of
 // logsumexp[r] - logits[r, targets[r]]. Backward: dlogits = (exp(logits - logsumexp) -
-// onehot(targets)) loss_scale / R.
+// onehot(targets)) loss_scale / (R ranks).
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/exponential.cuh"
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(forward_threads)
 template <class T, class D, int N>
 __global__ void __launch_bounds__(backward_threads)
     cross_entropy_backward_kernel(D* dlogits, const T* logits, const float* logsumexp,
-                                  const std::int32_t* targets, const double* loss_scale, float rows,
-                                  int cols, int slices) {
+                                  const std::int32_t* targets, const double* loss_scale,
+                                  float count, int cols, int slices) {
   wait_for_stream();
   const std::int64_t row = blockIdx.x / slices;
   const int slice = static_cast<int>(blockIdx.x % slices) * kept * static_cast<int>(blockDim.x);
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(backward_threads)
   const RowPacks<T, N, kept> xs(logits + offset, packs);
   const float shift = logsumexp[row];
   const int target = targets[row] - slice * N;
-  const float factor = static_cast<float>(*loss_scale) / rows;
+  const float factor = static_cast<float>(*loss_scale) / count;
   for_each_kept<kept>(packs, [&](int k, int i) {
     const Pack<T, N> a = xs.get(k, i);
     Pack<D, N> out;
@@ -102,7 +102,7 @@ void CudaEagerOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& l
       launch({static_cast<unsigned>(rows * slices), threads, stream()},
              cross_entropy_backward_kernel<T, D, N>, static_cast<D*>(dlogits.data),
              static_cast<const T*>(logits.data), logsumexp.as<float>(), targets.as<std::int32_t>(),
-             loss_scale, static_cast<float>(rows), static_cast<int>(cols),
+             loss_scale, static_cast<float>(rows * state.ranks), static_cast<int>(cols),
              static_cast<int>(slices));
     });
   });

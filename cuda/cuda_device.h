@@ -27,7 +27,13 @@ class CudaDevice final : public Device {
   void freeze() override { allocator_.freeze(); }
   void trim() override;
   [[nodiscard]] bool settled() override { return allocator_.settled(); }
-  [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
+  [[nodiscard]] std::size_t reserved_bytes() const override {
+    return allocator_.reserved_bytes() + reserved_elsewhere_;
+  }
+  // Memory for Arrays that a library allocates (or, negative, frees).
+  void count_reserved(std::ptrdiff_t bytes) {
+    reserved_elsewhere_ += static_cast<std::size_t>(bytes);
+  }
   [[nodiscard]] std::size_t driver_bytes() const override;
 
   [[nodiscard]] CudaStream& compute_stream() override { return compute_; }
@@ -55,6 +61,7 @@ class CudaDevice final : public Device {
   cudaDeviceProp properties_{};
   std::unique_ptr<ScopeStack> scopes_;  // NVTX ranges
   CudaAllocator allocator_;
+  std::size_t reserved_elsewhere_ = 0;
   CudaStream compute_;
   CudaStream communication_;
 };

@@ -93,10 +93,10 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] bool is_watched() const override { return true; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
-  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {
-    return device_.allocate(shape, dtype, MemoryKind::communication);
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
+    return device_.allocate(shape, dtype, kind);
   }
-  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& /*memory*/) override {
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& /*memory*/) override {
     return nullptr;  // MPI has no such thing
   }
 

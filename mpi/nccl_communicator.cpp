@@ -78,8 +78,8 @@ class NcclCommunicator final : public Communicator, private Guarded {
   [[nodiscard]] bool is_watched() const override { return false; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
-  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override;
-  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& memory) override;
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& memory) override;
 
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
   void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override;
@@ -141,28 +141,30 @@ std::unique_ptr<Communicator> NcclCommunicator::first_ranks(int n) {
   return std::make_unique<NcclCommunicator>(first, watch_, device_);
 }
 
-Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype) {
+Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   MemoryLedger& ledger = device_.ledger();
-  const std::size_t bytes = window_bytes({.data = nullptr, .shape = shape, .dtype = dtype});
+  Tensor x{.data = nullptr, .shape = shape, .dtype = dtype};
+  const std::size_t bytes = window_bytes(x);
   const std::size_t most = device_.info().memory_bytes;
   const std::string scope = device_.scopes().path();
-  void* data = nullptr;
-  if (ledger.bytes() + bytes > most || ncclMemAlloc(&data, bytes) != ncclSuccess) {
+  if (ledger.bytes() + bytes > most || ncclMemAlloc(&x.data, bytes) != ncclSuccess) {
     cudaGetLastError();  // not an error of ours
     throw OutOfMemory(bytes, ledger, most, scope);
   }
-  ledger.allocated(data, {.bytes = bytes, .kind = MemoryKind::communication, .scope = scope});
-  std::shared_ptr<void> owner(data, [&ledger](void* memory) {
-    ledger.released(memory);
+  ledger.allocated(x.data, {.bytes = x.bytes(), .kind = kind, .scope = scope});
+  device_.count_reserved(static_cast<std::ptrdiff_t>(bytes));
+  std::shared_ptr<void> owner(x.data, [&device = device_, bytes](void* memory) {
+    device.ledger().released(memory);
+    device.count_reserved(-static_cast<std::ptrdiff_t>(bytes));
     ncclMemFree(memory);
   });
-  return {Tensor{.data = data, .shape = shape, .dtype = dtype}, std::move(owner)};
+  return {x, std::move(owner)};
 }
 
-std::shared_ptr<void> NcclCommunicator::register_memory(const Array& memory) {
+std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
   const Watched watched(watch_, "registering memory with NCCL");
   ncclWindow_t window = nullptr;
-  NCCL_CHECK(ncclCommWindowRegister(comm_, memory.tensor().data, window_bytes(memory), &window,
+  NCCL_CHECK(ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
                                     NCCL_WIN_COLL_SYMMETRIC));
   if (window == nullptr) {
     throw EnvironmentError("--registration: NCCL makes no symmetric windows here; use none");

@@ -41,11 +41,13 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 
   // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
-  [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype) = 0;
-  // Collective, with memory of one size on every rank: until the result is released, collectives on
-  // tensors within it may reach the other ranks' directly. What a rank contributes must then be a
-  // multiple of registered_part_bytes: NCCL 2.28 puts other parts of an all_gather in wrong places.
-  [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Array& memory) = 0;
+  [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype,
+                                       MemoryKind kind = MemoryKind::communication) = 0;
+  // Collective, with a whole array of allocate(), of one size on every rank: until the result is
+  // released, collectives on tensors within it may reach the other ranks' directly. What a rank
+  // contributes must then be a multiple of registered_part_bytes: NCCL 2.28 puts other parts of an
+  // all_gather in wrong places.
+  [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Tensor& memory) = 0;
 
   // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for
   // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one

@@ -163,7 +163,7 @@ class Ops {
   // loss [1], logsumexp [R], logits [R, V], targets [R] int32
   virtual void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
                              const Tensor& targets) = 0;
-  // dlogits = (softmax(logits) - onehot(targets)) loss_scale / R; dlogits may be logits.
+  // dlogits = (softmax(logits) - onehot(targets)) loss_scale / (R ranks); dlogits may be logits.
   virtual void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
                                       const Tensor& logsumexp, const Tensor& targets,
                                       const StepState& state) = 0;

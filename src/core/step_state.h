@@ -26,6 +26,7 @@ struct StepState {
   Array loss;     // [1], the precision's loss dtype: the mean over this rank's positions
   Array tokens;   // [B, T] int32
   Array targets;  // [B, T] int32
+  int ranks = 1;  // whose gradients are added up: those of the mean over all of their positions
 
   // Allocates; the scalars are as after reset(). Throws OutOfMemory.
   static StepState create(Device& device, std::int64_t batch, std::int64_t context,

@@ -56,7 +56,7 @@ void CpuOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
   const std::int32_t* target = targets.as<std::int32_t>();
   const double loss_scale = scalar(state, StepScalar::loss_scale);
   with_compute_type({dlogits.dtype, logits.dtype, logsumexp.dtype}, [&]<class C>() {
-    const auto factor = static_cast<C>(loss_scale / static_cast<double>(rows));
+    const auto factor = static_cast<C>(loss_scale / static_cast<double>(rows * state.ranks));
 #pragma omp parallel if (logits.numel() >= serial_below)
     {
       Reader<C> xs(logits, n);

@@ -12,7 +12,8 @@ SyncConfig config_of(const Case& c) {
   constexpr double mega = 1e6;
   return {.strategy = sync_strategy_named(c.text("sync")),
           .bucket_bytes = mega * c.real("bucket_mb"),
-          .half = c.text("comm_dtype") == "bf16"};
+          .half = c.text("comm_dtype") == "bf16",
+          .registered = c.text("registration") == "symmetric"};
 }
 
 }  // namespace
@@ -23,7 +24,7 @@ DdpExperiment::DdpExperiment(const Options& options, World& world, Device& devic
 
 std::vector<std::string> DdpExperiment::naming_factors() const {
   std::vector<std::string> factors = ModelExperiment::naming_factors();
-  factors.insert(factors.end(), {"sync", "bucket_mb", "comm_dtype"});
+  factors.insert(factors.end(), {"sync", "bucket_mb", "comm_dtype", "registration"});
   return factors;
 }
 
@@ -34,12 +35,16 @@ std::vector<Case> DdpExperiment::cases() const {
     for (const std::string& sync : d.syncs) {
       for (const double bucket : d.bucket_mb) {
         for (const std::string& dtype : d.comm_dtypes) {
-          Case c = model;
-          c.set("sync", sync);
-          c.set("bucket_mb", sync == "bucketed" ? bucket : 0.0);
-          c.set("comm_dtype", sync == "none" ? std::string("none") : dtype);
-          c.set("verify", std::int64_t{sync == "none" ? 0 : d.verify});
-          cases.push_back(std::move(c));
+          for (const std::string& registration : registrations()) {
+            const bool alone = sync == "none";
+            Case c = model;
+            c.set("sync", sync);
+            c.set("bucket_mb", sync == "bucketed" ? bucket : 0.0);
+            c.set("comm_dtype", alone ? std::string("none") : dtype);
+            c.set("registration", alone ? std::string("none") : registration);
+            c.set("verify", std::int64_t{alone ? 0 : d.verify});
+            cases.push_back(std::move(c));
+          }
         }
       }
     }
@@ -59,7 +64,32 @@ void DdpExperiment::validate(const Case& c) const {
   if (c.text("comm_dtype") == "bf16" && c.text("precision") == "fp16") {
     throw UsageError("--comm-dtype: bf16 cannot stand beside --precision fp16; use fp32");
   }
+  if (c.text("registration") == "symmetric") {
+    if (communicator_.backend() == "mpi") {
+      throw UsageError("--registration: only nccl registers memory; use none");
+    }
+    if (world().local_size() < world().size()) {
+      throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
+    }
+  }
   check_prediction(c);
+}
+
+std::vector<std::string> DdpExperiment::registrations() const {
+  if (!options().ddp.registrations.empty()) return options().ddp.registrations;
+  const bool one_node = world().local_size() == world().size();
+  return {communicator_.backend() == "nccl" && one_node ? "symmetric" : "none"};
+}
+
+// Shards, whether the case has any or not: its memory is then laid out as that of one that has.
+StoreLayout DdpExperiment::store_layout(const Case& c) const {
+  StoreLayout layout{.shards = world().size(), .allocate = {}};
+  if (c.text("registration") == "symmetric") {
+    layout.allocate = [this](const Shape& shape, Dtype dtype, MemoryKind kind) {
+      return communicator_.allocate(shape, dtype, kind);
+    };
+  }
+  return layout;
 }
 
 std::unique_ptr<GradientSync> DdpExperiment::make_exchange(const Case& c, TrainingStep& step) {
@@ -88,7 +118,8 @@ std::string DdpExperiment::notes() const {
   return "times: median over repetitions of the slowest rank. communication_total: the "
          "all_reduces' "
          "own time; _exposed: from\nbackward's end until the last of them; share, exposed: of the "
-         "step. Gradients are averaged in the all_reduce.\nMFU: model FLOPs over the best GEMM "
+         "step. Gradients: of the mean over all ranks' rows, added up.\nMFU: model FLOPs over "
+         "the best GEMM "
          "measured here\n" +
          predict;
 }

@@ -31,6 +31,8 @@ class DdpExperiment : public ModelExperiment {
 
  protected:
   [[nodiscard]] Communicator& communicator() const { return communicator_; }
+  // The values of --registration, where it is not given those of this launch.
+  [[nodiscard]] std::vector<std::string> registrations() const;
 
  private:
   [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,
@@ -39,6 +41,7 @@ class DdpExperiment : public ModelExperiment {
   void verify(CaseRecord& record, Progress& progress) override;
   // Throws UsageError when the file of --predict says nothing of the case's all_reduce.
   void check_prediction(const Case& c) const;
+  [[nodiscard]] StoreLayout store_layout(const Case& c) const override;
   [[nodiscard]] Status with_memory(const std::function<void()>& work);
 
   Communicator& communicator_;

@@ -66,7 +66,7 @@ bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::strin
       throw UsageError(std::string(of_buckets) + ": goes with --sync bucketed");
     }
   }
-  for (const char* of_exchanges : {"--comm-dtype", "--verify"}) {
+  for (const char* of_exchanges : {"--comm-dtype", "--registration", "--verify"}) {
     if (p.by_name(of_exchanges) && d.syncs == Values{"none"}) {
       throw UsageError(std::string(of_exchanges) + ": --sync none exchanges nothing; leave it out");
     }

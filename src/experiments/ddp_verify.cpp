@@ -31,11 +31,11 @@ class Trainer {
  public:
   // Throws OutOfMemory.
   Trainer(Device& device, const StepShape& shape, const Options& options, const Batch& batch,
-          int shards)
+          StoreLayout layout)
       : device_(device),
         step_(device, shape,
               {.precision = shape.precision, .deterministic = options.run.deterministic},
-              options.model, static_cast<std::uint64_t>(options.run.seed), shards) {
+              options.model, static_cast<std::uint64_t>(options.run.seed), std::move(layout)) {
     step_.load(batch);
   }
 
@@ -137,12 +137,13 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       std::unique_ptr<GradientSync> exchange;
       record.status = with_memory([&] {
         const Batch batch = batch_of(c, world().rank() * mine.batch, mine.batch);
-        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, world().size());
+        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, store_layout(c));
         exchange = make_exchange(c, trainer->step());
+        trainer->step().mean_over(world().size());
         trainer->prepare(sgd, exchange->shard());
       });
       if (record.status == Status::ok) {
-        broadcast_parameters(trainer->step().model().store(), trainer->step().ops(), communicator_);
+        exchange->start();
         const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
         trainer->train(steps, *exchange);
         exchange->gather();
@@ -155,7 +156,7 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       record.status = with_memory([&] {
         if (!root) return;
         NoSync alone;
-        Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), 1);
+        Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), {});
         trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
         trainer.train(steps, alone);
         single = trainer.weights();

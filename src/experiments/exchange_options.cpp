@@ -21,6 +21,10 @@ void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps) {
           "a bucket holds at most so many MB of gradients, a,b [25]");
   p.choices("--comm-dtype", d.comm_dtypes, {"fp32", "bf16"},
             "what gradients are sent as: fp32 bf16, a,b [fp32]");
+  p.choices("--registration", d.registrations, {"none", "symmetric"},
+            "none, or symmetric: parameters and gradients lie in windows that all ranks have "
+            "registered with NCCL, whose collectives then need fewer of the GPU's multiprocessors, "
+            "a,b [symmetric with NCCL on one node, else none]");
   p.optional_integer("--verify", d.verify, verify_steps, 1, 1000,
                      "so many steps of SGD, then of AdamW, must equal a single process's on the "
                      "whole batch (fp32) [bare: " +

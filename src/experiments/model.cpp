@@ -226,10 +226,7 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
   }
   device_.freeze();
   outcome.memory.counts.push_back(count_memory(device_, "after set-up"));
-  if (training.exchange) {
-    broadcast_parameters(training.step->model().store(), training.step->ops(),
-                         training.exchange->communicator());
-  }
+  if (training.exchange) training.exchange->start();
   sample(training, progress, outcome);
   add_outcome(record, outcome);
   return record;
@@ -242,14 +239,17 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
   const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
-  auto step =
-      std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
-                                     static_cast<std::uint64_t>(c.integer("seed")), world_.size());
+  auto step = std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
+                                             static_cast<std::uint64_t>(c.integer("seed")),
+                                             store_layout(c));
   const std::int64_t rows = c.integer("batch_size");
   step->load(batch_of(c, world_.rank() * rows, rows));
   step->reset();
   std::unique_ptr<GradientSync> exchange = make_exchange(c, *step);
-  if (exchange) step->optimize(exchange->shard());
+  if (exchange) {
+    step->optimize(exchange->shard());
+    step->mean_over(world_.size());
+  }
   if (!options_.model.dump.empty() && world_.rank() == 0) {
     dump_.emplace(device_, shape.model, shape.batch);
   }

@@ -35,6 +35,8 @@ class ModelExperiment : public Experiment {
   // The product of the model's axes.
   [[nodiscard]] std::vector<Case> model_cases() const;
   [[nodiscard]] StepShape shape_of(const Case& c) const;
+  // How and where the case's parameters and gradients lie.
+  [[nodiscard]] virtual StoreLayout store_layout(const Case& /*c*/) const { return {}; }
   // The largest part of Adam's state that a rank keeps.
   [[nodiscard]] virtual double optimizer_share(const Case& /*c*/) const { return 1; }
   // `rows` rows of the global batch, from this one on.

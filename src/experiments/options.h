@@ -59,6 +59,7 @@ struct DdpOptions {
   std::vector<std::string> syncs = {"bucketed"};
   std::vector<double> bucket_mb = {25};
   std::vector<std::string> comm_dtypes = {"fp32"};
+  std::vector<std::string> registrations;  // empty: what the launch can do
   int verify = 0;       // steps of SGD, and of AdamW, that are held against a single process
   std::string predict;  // a file with /fit
   std::vector<std::string> shards = {"zero1"};  // of `zero`, instead of syncs

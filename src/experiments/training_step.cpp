@@ -35,13 +35,13 @@ PhaseSeconds PhaseTimer::finish() {
 }
 
 TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-                           const ModelOptions& options, std::uint64_t seed, int shards)
+                           const ModelOptions& options, std::uint64_t seed, StoreLayout layout)
     : device_(device),
       shape_(shape),
       options_(options),
       seed_(seed),
       ops_(device.make_ops(ops)),
-      model_(device, shape.model, shape.precision, shards),
+      model_(device, shape.model, shape.precision, std::move(layout)),
       state_(StepState::create(device, shape.batch, shape.model.context, shape.precision.loss,
                                shape.precision.loss_scaling, options.learning_rate)),
       optimizer_(

@@ -53,9 +53,9 @@ struct MemoryMark {
 
 class TrainingStep {
  public:
-  // Allocates parameters, laid out for so many shards, and step state. Throws OutOfMemory.
+  // Allocates parameters and step state. Throws OutOfMemory.
   TrainingStep(Device& device, const StepShape& shape, const OpsConfig& ops,
-               const ModelOptions& options, std::uint64_t seed, int shards = 1);
+               const ModelOptions& options, std::uint64_t seed, StoreLayout layout = {});
 
   // Of run(sync); the last is "step". communication_exposed: from backward's end until the averages
   // of the gradients are there.
@@ -70,6 +70,8 @@ class TrainingStep {
   // With AdamW over so much of the store, instead of the whole.
   void optimize(Shard shard);
   void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
+  // Gradients are those of the mean over so many ranks' rows, to be added up.
+  void mean_over(int ranks) { state_.ranks = ranks; }
   // As before the first step: weights drawn (or loaded), optimizer state 0.
   void reset();
   // One repetition. Throws OutOfMemory before the device is frozen.

@@ -19,12 +19,15 @@ std::vector<Case> ZeroExperiment::cases() const {
     for (const std::string& shard : d.shards) {
       for (const double bucket : d.bucket_mb) {
         for (const std::string& dtype : d.comm_dtypes) {
-          Case c = model;
-          c.set("shard", shard);
-          c.set("bucket_mb", bucket);
-          c.set("comm_dtype", dtype);
-          c.set("verify", std::int64_t{d.verify});
-          cases.push_back(std::move(c));
+          for (const std::string& registration : registrations()) {
+            Case c = model;
+            c.set("shard", shard);
+            c.set("bucket_mb", bucket);
+            c.set("comm_dtype", dtype);
+            c.set("registration", registration);
+            c.set("verify", std::int64_t{d.verify});
+            cases.push_back(std::move(c));
+          }
         }
       }
     }
@@ -59,7 +62,8 @@ double ZeroExperiment::optimizer_share(const Case& c) const {
 std::unique_ptr<GradientSync> ZeroExperiment::make_exchange(const Case& c, TrainingStep& step) {
   constexpr double mega = 1e6;
   const SyncConfig config{.bucket_bytes = mega * c.real("bucket_mb"),
-                          .half = c.text("comm_dtype") == "bf16"};
+                          .half = c.text("comm_dtype") == "bf16",
+                          .registered = c.text("registration") == "symmetric"};
   ParameterStore& store = step.model().store();
   switch (shard_strategy_named(c.text("shard"))) {
     case ShardStrategy::none: break;

@@ -15,14 +15,16 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
 }  // namespace
 
 ParameterStore::ParameterStore(Device& device, const Precision& precision,
-                               std::vector<ParameterEntry> entries, int shards)
+                               std::vector<ParameterEntry> entries, StoreLayout layout)
     : device_(device),
       precision_(precision),
+      layout_(std::move(layout)),
       entries_(std::move(entries)),
       written_(entries_.size(), 0) {
+  const std::int64_t unit = layout_.shards * alignment;
   bool full_precision = false;
   for (ParameterEntry& entry : entries_) {
-    if (entry.full_precision != full_precision) size_ = rounded_up(size_, shards * alignment);
+    if (entry.full_precision != full_precision) size_ = rounded_up(size_, unit);
     full_precision = entry.full_precision;
     entry.offset = size_;
     std::int64_t within = 0;
@@ -33,29 +35,38 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
     if (within != entry.shape.numel()) throw InternalError("an entry's views do not fill it");
     size_ += rounded_up(within, alignment);
   }
-  size_ = rounded_up(size_, shards * alignment);
-  values_ = allocate_zeroed(precision_.parameters, MemoryKind::parameter, "parameters");
+  size_ = rounded_up(size_, unit);
+  values_ = allocate(precision_.parameters, MemoryKind::parameter, "parameters");
   if (precision.mixed()) {
-    const Scope scope(device.scopes(), "low-precision copy");
-    copy_ = device.allocate({size_}, precision.compute, MemoryKind::parameter);
+    copy_ = allocate(precision.compute, MemoryKind::parameter, "low-precision copy");
   }
 }
 
-Array ParameterStore::allocate_zeroed(Dtype dtype, MemoryKind kind, std::string_view scope) const {
+// Zeros.
+Array ParameterStore::allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const {
   const Scope scope_of_all(device_.scopes(), scope);
-  Array array = device_.allocate({size_}, dtype, kind);
+  Array array = layout_.allocate ? layout_.allocate({size_}, dtype, kind)
+                                 : device_.allocate({size_}, dtype, kind);
   device_.zero(array);
   return array;
 }
 
 void ParameterStore::allocate_gradients() {
   if (!gradients_.empty()) return;
-  gradients_ = allocate_zeroed(precision_.gradients, MemoryKind::gradient, "gradients");
+  gradients_ = allocate(precision_.gradients, MemoryKind::gradient, "gradients");
 }
 
 void ParameterStore::exchange_gradients_in(Dtype dtype) {
   if (dtype == precision_.gradients) return;
-  exchanged_ = allocate_zeroed(dtype, MemoryKind::communication, "exchanged gradients");
+  exchanged_ = allocate(dtype, MemoryKind::communication, "exchanged gradients");
+}
+
+std::vector<Tensor> ParameterStore::flat_arrays() const {
+  std::vector<Tensor> arrays;
+  for (const Array* array : {&values_, &copy_, &gradients_, &exchanged_}) {
+    if (!array->empty()) arrays.push_back(*array);
+  }
+  return arrays;
 }
 
 Parameter ParameterStore::parameter(ParameterId id) const {

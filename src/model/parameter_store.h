@@ -6,6 +6,7 @@
 // reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3) are one entry
 // with several views.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,14 +43,20 @@ struct StoreRange {
   }
 };
 
+struct StoreLayout {
+  // The entries read in full precision start at, and the store ends at, a multiple of what so many
+  // shards have when each is aligned like an entry.
+  int shards = 1;
+  // Where the flat arrays are allocated, if not by the device.
+  std::function<Array(const Shape&, Dtype, MemoryKind)> allocate;
+};
+
 class ParameterStore {
  public:
   // Allocates parameters (and the low-precision copy of a mixed precision), not initialised but for
-  // the padding between entries, which is 0. The entries read in full precision start at, and the
-  // store ends at, a multiple of what so many shards have when each is aligned like an entry.
-  // Throws OutOfMemory.
+  // the padding between entries, which is 0. Throws OutOfMemory.
   ParameterStore(Device& device, const Precision& precision, std::vector<ParameterEntry> entries,
-                 int shards = 1);
+                 StoreLayout layout = {});
 
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements, padding included
@@ -74,6 +81,9 @@ class ParameterStore {
     return exchanged_.empty() ? gradients_ : exchanged_;
   }
 
+  // All that are there.
+  [[nodiscard]] std::vector<Tensor> flat_arrays() const;
+
   // The slice of a flat array that a view names.
   [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,
                              const ParameterView& view) const;
@@ -87,10 +97,11 @@ class ParameterStore {
   void refresh_copy(Ops& ops) const;
 
  private:
-  [[nodiscard]] Array allocate_zeroed(Dtype dtype, MemoryKind kind, std::string_view scope) const;
+  [[nodiscard]] Array allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const;
 
   Device& device_;
   Precision precision_;
+  StoreLayout layout_;
   std::vector<ParameterEntry> entries_;
   std::vector<int> written_;
   std::int64_t size_ = 0;

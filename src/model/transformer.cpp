@@ -68,10 +68,10 @@ std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
 }
 
 Transformer::Transformer(Device& device, const ModelConfig& config, const Precision& precision,
-                         int shards)
+                         StoreLayout layout)
     : device_(device),
       config_(config),
-      store_(device, precision, entries(config), shards),
+      store_(device, precision, entries(config), std::move(layout)),
       ln_final_(1 + 4 * static_cast<ParameterId>(config.layers)),
       embedding_(store_.entries().size() - 1),
       rope_table_(make_rope_table(device, config, precision.statistics)) {

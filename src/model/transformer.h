@@ -24,9 +24,9 @@ struct ForwardOptions {
 
 class Transformer {
  public:
-  // Allocates the parameters, not initialised, laid out for so many shards. Throws OutOfMemory.
+  // Allocates the parameters, not initialised. Throws OutOfMemory.
   Transformer(Device& device, const ModelConfig& config, const Precision& precision,
-              int shards = 1);
+              StoreLayout layout = {});
 
   // The store's entries, in its order, by the reference's names.
   [[nodiscard]] static std::vector<ParameterEntry> entries(const ModelConfig& config);

@@ -31,9 +31,19 @@ GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& commun
       communicator_(communicator),
       overlaps_(config.strategy == SyncStrategy::overlap ||
                 config.strategy == SyncStrategy::bucketed),
+      registered_(config.registered),
       ranges_(std::move(ranges)) {
   if (ranges_.empty()) throw InternalError("a strategy without exchanges needs no GradientSync");
   store.exchange_gradients_in(exchanged_dtype(ops, config));
+}
+
+void GradientSync::start() {
+  if (registered_) {
+    for (const Tensor& flat : store_.flat_arrays()) {
+      registrations_.push_back(communicator_.register_memory(flat));
+    }
+  }
+  broadcast_parameters(store_, ops_, communicator_);
 }
 
 void GradientSync::begin_step() {
@@ -73,7 +83,7 @@ void GradientSync::exchange(std::string_view op, const std::string& what, const 
 
 void GradientSync::reduce(const GradientRange& range, const Tensor& gradients) {
   exchange("all_reduce", range.name, gradients,
-           [&] { communicator_.all_reduce(gradients, gradients, ReduceOp::avg); });
+           [&] { communicator_.all_reduce(gradients, gradients, ReduceOp::sum); });
 }
 
 void GradientSync::send(const GradientRange& range) {

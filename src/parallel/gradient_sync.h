@@ -1,10 +1,13 @@
 #pragma once
 // GradientSync: data parallelism. Every rank trains on its own rows; before the optimizer sees
-// them, gradients become the average over ranks. A strategy is a partition of the gradients and
-// whether its ranges are sent as they become ready, beside backward, or all after it.
+// them, gradients become the sum over ranks, which is the average over all rows when each rank's
+// are of the mean over all ranks' rows (StepState::ranks): no pass divides, and sums of exact
+// gradients are exact. A strategy is a partition of the gradients and whether its ranges are sent
+// as they become ready, beside backward, or all after it.
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,8 +25,10 @@ namespace paceline {
 struct SyncConfig {
   SyncStrategy strategy = SyncStrategy::bucketed;
   double bucket_bytes = 25e6;
-  bool half = false;  // send gradients as bfloat16: half the bytes; each rank's gradients are
-                      // rounded, and so is the average
+  bool half = false;        // send gradients as bfloat16: half the bytes; each rank's gradients are
+                            // rounded, and so is their sum
+  bool registered = false;  // the store's arrays were allocated by the communicator, which is to
+                            // register them
 };
 
 // One collective of a step.
@@ -43,15 +48,18 @@ class GradientSync : public ParameterSync {
   GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
                const SyncConfig& config);
 
+  // Before the first step, when all of the store is allocated: registers it, if so configured, and
+  // every rank's parameters become rank 0's. Collective; waits.
+  void start();
   void begin_step() override;
   void ready(ParameterId parameter) override;
-  // The compute stream waits until the averages are there.
+  // The compute stream waits until the sums are there.
   void finish() override;
   [[nodiscard]] bool communicates() const override { return true; }
 
   // What of the store this rank's optimizer is to update.
   [[nodiscard]] virtual Shard shard() const { return Shard::whole(store_); }
-  // Every rank gets all parameters, and all averages, in the masters' precision. Collective; waits.
+  // Every rank gets all parameters, and all sums, in the masters' precision. Collective; waits.
   virtual void gather() {}
 
   [[nodiscard]] Communicator& communicator() const { return communicator_; }
@@ -65,7 +73,7 @@ class GradientSync : public ParameterSync {
   GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
                const SyncConfig& config, std::vector<GradientRange> ranges);
 
-  // Averages over ranks, on the communication stream.
+  // Adds up over ranks, on the communication stream.
   virtual void reduce(const GradientRange& range, const Tensor& gradients);
   // Enqueues a collective that may begin now, and notes it.
   void exchange(std::string_view op, const std::string& what, const Tensor& x,
@@ -82,6 +90,8 @@ class GradientSync : public ParameterSync {
   void send(const GradientRange& range);
 
   bool overlaps_;
+  bool registered_;
+  std::vector<std::shared_ptr<void>> registrations_;
   std::vector<GradientRange> ranges_;
   std::vector<std::size_t> awaited_;  // by range: entries whose gradients are not ready yet
   std::vector<Exchange> exchanges_;

@@ -147,7 +147,7 @@ void Zero1::before_use(ParameterId parameter) {
 void Zero1::reduce(const GradientRange& range, const Tensor& gradients) {
   const Tensor mine = slice_of(range).of(store_.exchanged_gradients());
   exchange("reduce_scatter", range.name, gradients,
-           [&] { communicator_.reduce_scatter(mine, gradients, ReduceOp::avg); });
+           [&] { communicator_.reduce_scatter(mine, gradients, ReduceOp::sum); });
 }
 
 void Zero1::gather() {

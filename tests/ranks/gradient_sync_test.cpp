@@ -117,7 +117,7 @@ void DataParallel::train(const ToyDesign& design, const SyncConfig& config) cons
     ASSERT_FALSE(close(parameters_of(model.trainable()), parameters_of(single.trainable())));
 
     const Rows mine = rows_of(order, world.rank() * share, share);
-    model.forward_backward(mine.x, mine.y, sync);
+    model.forward_backward(mine.x, mine.y, sync, n);
     device.synchronize();
     model.sgd(learning_rate);
     const std::vector<float> now = parameters_of(model.trainable());
@@ -154,8 +154,8 @@ TEST_F(DataParallel, sends_half_types) {
   GradientSync half(model.trainable(), *ops, *shared.all,
                     {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3, .half = true});
   GradientSync full(exact.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::flat});
-  model.forward_backward(mine.x, mine.y, half);
-  exact.forward_backward(mine.x, mine.y, full);
+  model.forward_backward(mine.x, mine.y, half, n);
+  exact.forward_backward(mine.x, mine.y, full, n);
   device.synchronize();
   const std::vector<float> rough = floats_of(model.trainable().exchanged_gradients());
   const std::vector<float> fine = floats_of(exact.trainable().gradients());

@@ -49,11 +49,9 @@ std::vector<ParameterEntry> uneven_entries() {
 // By rank, step and element of the store.
 using Gradients = std::function<float(int, int, std::int64_t)>;
 
-// Up to 4 ranks add these up, and average them, without rounding, in bfloat16 too: multiples of the
-// number of ranks, because NCCL multiplies by its reciprocal before it adds.
+// Up to 4 ranks add these up without rounding, in bfloat16 too.
 float exact(int rank, int step, std::int64_t i) {
-  const std::int64_t integer = (i * 37 + step * 101 + rank * 13) % 33 - 16;
-  return static_cast<float>(integer * shared.world->size()) / 1024;
+  return static_cast<float>((i * 37 + step * 101 + rank * 13) % 129 - 64) / 1024;
 }
 float normal(int rank, int step, std::int64_t i) {
   const auto stream = static_cast<std::uint64_t>(rank) * 100 + static_cast<std::uint64_t>(step + 1);
@@ -67,12 +65,13 @@ class Replica {
           const std::vector<ParameterGroup>& groups, ShardStrategy strategy,
           const SyncConfig& config)
       : ops_(ops),
-        store_(device_, ops.precision(), entries, n_),
+        store_(device_, ops.precision(), entries, layout()),
         sync_(make_sync(strategy, config)),
         adamw_(store_, groups, sync_->shard()),
         state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling,
                                  learning_rate)) {
     store_.allocate_gradients();
+    sync_->start();
     write(store_.parameters(), [](std::int64_t i) { return normal(0, -1, i); });
     store_.refresh_copy(ops);
   }
@@ -116,7 +115,19 @@ class Replica {
   }
 
  private:
-  std::unique_ptr<GradientSync> make_sync(ShardStrategy strategy, const SyncConfig& config) {
+  // Of memory that NCCL registers.
+  StoreLayout layout() const {
+    StoreLayout layout{.shards = n_, .allocate = {}};
+    if (shared.all->backend() == "nccl") {
+      layout.allocate = [](const Shape& shape, Dtype dtype, MemoryKind kind) {
+        return shared.all->allocate(shape, dtype, kind);
+      };
+    }
+    return layout;
+  }
+
+  std::unique_ptr<GradientSync> make_sync(ShardStrategy strategy, SyncConfig config) {
+    config.registered = shared.all->backend() == "nccl";
     switch (strategy) {
       case ShardStrategy::broadcast:
         return std::make_unique<OwnerBroadcast>(store_, ops_, *shared.all, config);
@@ -312,7 +323,7 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
       const Array x = rows(10, 0);
       const Array y = rows(5, 1);
       for (int step = 1; step <= steps; ++step) {
-        model.forward_backward(x, y, *sync);
+        model.forward_backward(x, y, *sync, n);
         adamw.step(*ops, state);
         sync->updated();
         sync->gather();

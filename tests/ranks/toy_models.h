@@ -54,7 +54,7 @@ class ToyModel {
       : device_(device),
         ops_(ops),
         layers_(design.layers),
-        trainable_(device, ops.precision(), design.trainable, shards),
+        trainable_(device, ops.precision(), design.trainable, {.shards = shards, .allocate = {}}),
         frozen_(device, ops.precision(), design.frozen) {
     trainable_.allocate_gradients();
   }
@@ -75,8 +75,8 @@ class ToyModel {
     }
   }
 
-  // Gradients of the mean squared error.  x [R, 10], y [R, 5]
-  void forward_backward(const Tensor& x, const Tensor& y, ParameterSync& sync) {
+  // Gradients of the mean squared error over so many ranks' rows.  x [R, 10], y [R, 5]
+  void forward_backward(const Tensor& x, const Tensor& y, ParameterSync& sync, int ranks = 1) {
     sync.begin_step();
     for (const ToyLayer& layer : layers_) sync.before_use(layer.weight);
     trainable_.begin_backward();
@@ -93,6 +93,7 @@ class ToyModel {
     }
     Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
     ops_.squared_error_backward(d, out, y, Reduction::mean);
+    if (ranks > 1) ops_.scale(d, 1.0 / ranks);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const ParameterId id = layers_[i].weight;
       const Parameter p = trainable_.parameter(id);

@@ -152,10 +152,10 @@ class WrongCommunicator final : public Communicator {
   }
   [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
   [[nodiscard]] bool is_watched() const override { return true; }
-  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype) override {
-    return device_.allocate(shape, dtype, MemoryKind::communication);
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
+    return device_.allocate(shape, dtype, kind);
   }
-  [[nodiscard]] std::shared_ptr<void> register_memory(const Array& /*memory*/) override {
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& /*memory*/) override {
     return nullptr;
   }
   void all_reduce(Tensor recv, Tensor send, ReduceOp /*op*/) override {

@@ -92,7 +92,8 @@ TEST(GradientRanges, ScatterBucketsCoverTheStoreInEqualSlices) {
   for (const int shards : {1, 2, 3, 8}) {
     CpuDevice device(1 << 28, 1);
     const ParameterStore store(device, precision_named("bf16"),
-                               Transformer::entries(model_named("tiny")), shards);
+                               Transformer::entries(model_named("tiny")),
+                               {.shards = shards, .allocate = {}});
     for (const double bytes : {1.0, 2e4, 1e5, 1e9}) {
       std::int64_t end = 0;
       for (const GradientRange& r : scatter_buckets(store, bytes, sizeof(float), shards)) {

@@ -52,7 +52,8 @@ TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
   std::vector<ParameterEntry> entries = two_entries();
   entries.back().full_precision = true;
   for (const int shards : {1, 2, 3}) {
-    const ParameterStore store(device, precision_named("bf16"), entries, shards);
+    const ParameterStore store(device, precision_named("bf16"), entries,
+                               {.shards = shards, .allocate = {}});
     const std::int64_t unit = shards * ParameterStore::alignment;
     EXPECT_EQ(store.entries()[1].offset, unit);
     EXPECT_EQ(store.size(), 2 * unit);
