@@ -1,5 +1,7 @@
 #include "cuda/cuda_eager_ops.h"
 
+#include <algorithm>
+
 #include "cuda/check.h"
 #include "cuda/matmul.h"
 
@@ -15,6 +17,9 @@ Array workspace(Device& device, std::int64_t floats, std::string_view name) {
   return device.allocate({floats}, Dtype::f32, MemoryKind::workspace);
 }
 
+// What collectives are taken to occupy: parallel/NOTES.md has the steps with other numbers.
+constexpr int multiprocessors_of_collectives = 24;
+
 }  // namespace
 
 CudaEagerOps::CudaEagerOps(CudaDevice& device, const OpsConfig& config)
@@ -28,7 +33,8 @@ CudaEagerOps::~CudaEagerOps() = default;
 
 void CudaEagerOps::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                           double beta) {
-  matmul_->run(c, a, b, alpha, beta);
+  const int free = std::max(1, multiprocessors_ - multiprocessors_of_collectives);
+  matmul_->run(c, a, b, alpha, beta, beside_collectives_ ? free : 0);
 }
 
 float* CudaEagerOps::scratch(std::int64_t floats) {

@@ -17,6 +17,8 @@ class CudaEagerOps : public Ops {
   CudaEagerOps(CudaDevice& device, const OpsConfig& config);
   ~CudaEagerOps() override;
 
+  void run_beside_collectives(bool beside) override { beside_collectives_ = beside; }
+
   void cast(const Tensor& to, const Tensor& from) override;
   void fill(const Tensor& x, double value) override;
   void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) override;
@@ -84,6 +86,7 @@ class CudaEagerOps : public Ops {
  private:
   cudaStream_t stream_;
   int multiprocessors_;
+  bool beside_collectives_ = false;
   Array matmul_workspace_;
   std::unique_ptr<CudaMatmul> matmul_;
   Array scratch_;

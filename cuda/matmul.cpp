@@ -73,10 +73,11 @@ CudaMatmul::~CudaMatmul() {
   cublasLtDestroy(handle_);
 }
 
-void CudaMatmul::run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
+void CudaMatmul::run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
+                     int multiprocessors) {
   const int inner = inner_batch(c);
   const int outer = 1 - inner;
-  const Plan& p = plan(c, a, b, inner, beta != 0);
+  const Plan& p = plan(c, a, b, inner, beta != 0, multiprocessors);
   const auto scale_alpha = static_cast<float>(alpha);
   const auto scale_beta = static_cast<float>(beta);
   for (std::int64_t i = 0; i < c.batch.at(static_cast<std::size_t>(outer)); ++i) {
@@ -88,7 +89,7 @@ void CudaMatmul::run(const Matrix& c, const Matrix& a, const Matrix& b, double a
 }
 
 const CudaMatmul::Plan& CudaMatmul::plan(const Matrix& c, const Matrix& a, const Matrix& b,
-                                         int inner, bool reads_c) {
+                                         int inner, bool reads_c, int multiprocessors) {
   const auto operand = [&](const Matrix& m) {
     return Operand{m.tensor.dtype,
                    m.rows,
@@ -97,15 +98,15 @@ const CudaMatmul::Plan& CudaMatmul::plan(const Matrix& c, const Matrix& a, const
                    m.batch_stride.at(static_cast<std::size_t>(inner)) * 512 + alignment_of(m),
                    m.transposed};
   };
-  const Key key{operand(c), operand(a), operand(b), c.batch.at(static_cast<std::size_t>(inner)),
-                reads_c};
+  const Key key{operand(c), operand(a),     operand(b), c.batch.at(static_cast<std::size_t>(inner)),
+                reads_c,    multiprocessors};
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second;
-  return plans_.emplace(key, make_plan(c, a, b, inner, reads_c)).first->second;
+  return plans_.emplace(key, make_plan(c, a, b, inner, reads_c, multiprocessors)).first->second;
 }
 
 CudaMatmul::Plan CudaMatmul::make_plan(const Matrix& c, const Matrix& a, const Matrix& b, int inner,
-                                       bool reads_c) const {
+                                       bool reads_c, int multiprocessors) const {
   Plan p;
   const bool floats = a.tensor.dtype == Dtype::f32;
   CUDA_CHECK(cublasLtMatmulDescCreate(&p.operation, floats ? float_compute_ : CUBLAS_COMPUTE_32F,
@@ -116,6 +117,8 @@ CudaMatmul::Plan CudaMatmul::make_plan(const Matrix& c, const Matrix& a, const M
                                             sizeof first));
   CUDA_CHECK(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second,
                                             sizeof second));
+  CUDA_CHECK(cublasLtMatmulDescSetAttribute(p.operation, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
+                                            &multiprocessors, sizeof multiprocessors));
   p.a = layout(a, inner);
   p.b = layout(b, inner);
   p.c = layout(c, inner);

@@ -21,13 +21,16 @@ class CudaMatmul {
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // Ops::matmul. A second batch dimension costs one call per index of it.
-  void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta);
+  // Ops::matmul, by the algorithm that is taken to be the fastest on so many multiprocessors (0:
+  // all). A second batch dimension costs one call per index of it.
+  void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
+           int multiprocessors);
 
  private:
-  // What distinguishes one plan from another: the operands' shapes, strides, dtypes.
+  // What distinguishes one plan from another: the operands' shapes, strides, dtypes, whether c is
+  // read, and the number of multiprocessors.
   using Operand = std::tuple<Dtype, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
-  using Key = std::tuple<Operand, Operand, Operand, std::int64_t, bool>;
+  using Key = std::tuple<Operand, Operand, Operand, std::int64_t, bool, int>;
   struct Plan {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t a = nullptr;
@@ -37,9 +40,9 @@ class CudaMatmul {
   };
 
   [[nodiscard]] const Plan& plan(const Matrix& c, const Matrix& a, const Matrix& b, int inner,
-                                 bool reads_c);
+                                 bool reads_c, int multiprocessors);
   [[nodiscard]] Plan make_plan(const Matrix& c, const Matrix& a, const Matrix& b, int inner,
-                               bool reads_c) const;
+                               bool reads_c, int multiprocessors) const;
 
   cublasLtHandle_t handle_ = nullptr;
   cudaStream_t stream_;

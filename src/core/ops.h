@@ -110,6 +110,9 @@ class Ops {
   [[nodiscard]] const OpsConfig& config() const { return config_; }
   [[nodiscard]] const Precision& precision() const { return config_.precision; }
 
+  // Whether collectives run beside the operations that follow, which may leave them room.
+  virtual void run_beside_collectives(bool /*beside*/) {}
+
   // ---- primitives -------------------------------------------------------------------------
   virtual void cast(const Tensor& to, const Tensor& from) = 0;  // to = from, rounded to nearest
   virtual void fill(const Tensor& x, double value) = 0;         // int32 too

@@ -93,6 +93,7 @@ void GradientSync::send(const GradientRange& range) {
   if (sent.data != written.data) ops_.cast(sent, written);
   communication_follows_compute();
   reduce(range, sent);
+  ops_.run_beside_collectives(overlaps_);
   ++reduced_;
 }
 
@@ -103,6 +104,7 @@ void GradientSync::finish() {
   if (reduced_ != ranges_.size()) {
     throw InternalError("a gradient was never ready, or more than once");
   }
+  ops_.run_beside_collectives(false);
   ops_.device().compute_stream().wait(exchanges_.back().end);
 }
 

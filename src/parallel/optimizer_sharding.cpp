@@ -135,6 +135,7 @@ void Zero1::begin_step() {
     all_gather(range, copied ? store_.copy() : store_.parameters());
     gathered_[i] = exchanges().back().end;
   }
+  ops_.run_beside_collectives(true);
 }
 
 void Zero1::before_use(ParameterId parameter) {
