@@ -20,6 +20,10 @@ Array workspace(Device& device, std::int64_t floats, std::string_view name) {
 // What collectives are taken to occupy: parallel/NOTES.md has the steps with other numbers.
 constexpr int multiprocessors_of_collectives = 24;
 
+// Products on tensor cores have about as many blocks as there are multiprocessors: with some taken,
+// the last blocks wait for the first ones. True float32's have many small ones.
+bool heeds_collectives(const Precision& precision) { return precision.name != "fp32"; }
+
 }  // namespace
 
 CudaEagerOps::CudaEagerOps(CudaDevice& device, const OpsConfig& config)
@@ -34,7 +38,8 @@ CudaEagerOps::~CudaEagerOps() = default;
 void CudaEagerOps::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                           double beta) {
   const int free = std::max(1, multiprocessors_ - multiprocessors_of_collectives);
-  matmul_->run(c, a, b, alpha, beta, beside_collectives_ ? free : 0);
+  matmul_->run(c, a, b, alpha, beta,
+               heeds_collectives(precision()) && beside_collectives_ ? free : 0);
 }
 
 float* CudaEagerOps::scratch(std::int64_t floats) {

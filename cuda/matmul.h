@@ -21,8 +21,8 @@ class CudaMatmul {
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // Ops::matmul, by the algorithm that is taken to be the fastest on so many multiprocessors (0:
-  // all). A second batch dimension costs one call per index of it.
+  // Ops::matmul, by the algorithm that cuBLASLt takes to be the fastest on so many multiprocessors
+  // (0: all). A second batch dimension costs one call per index of it.
   void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
            int multiprocessors);
 
