@@ -131,6 +131,7 @@ std::vector<Case> ModelExperiment::model_cases() const {
 }
 
 StepShape ModelExperiment::shape_of(const Case& c) const {
+  const std::vector<double> shares = optimizer_shares(c);
   return {.model = {.vocab = c.integer("vocab"),
                     .context = c.integer("context"),
                     .d_model = c.integer("d_model"),
@@ -141,7 +142,7 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
           .recompute = recompute_value(c.text("recompute")),
-          .optimizer_share = optimizer_share(c),
+          .optimizer_share = *std::max_element(shares.begin(), shares.end()),
           .widens_gemms = c.text("device") == "cpu"};
 }
 
@@ -164,7 +165,10 @@ Prediction ModelExperiment::predict(const Case& c) const {
 }
 
 std::vector<MemoryLine> ModelExperiment::memory_lines(const Case& c) const {
-  return paceline::memory_lines(shape_of(c), predict(c).memory_bytes);
+  StepShape of_rank_0 = shape_of(c);
+  of_rank_0.optimizer_share = optimizer_shares(c).front();
+  const double beside_the_model = predict(c).memory_bytes - memory_form(shape_of(c)).peak();
+  return paceline::memory_lines(of_rank_0, memory_form(of_rank_0).peak() + beside_the_model);
 }
 
 void ModelExperiment::validate(const Case& c) const {

@@ -34,11 +34,14 @@ class ModelExperiment : public Experiment {
   [[nodiscard]] Device& device() const { return device_; }
   // The product of the model's axes.
   [[nodiscard]] std::vector<Case> model_cases() const;
+  // Of the rank that keeps the most.
   [[nodiscard]] StepShape shape_of(const Case& c) const;
   // How and where the case's parameters and gradients lie.
   [[nodiscard]] virtual StoreLayout store_layout(const Case& /*c*/) const { return {}; }
-  // The largest part of Adam's state that a rank keeps.
-  [[nodiscard]] virtual double optimizer_share(const Case& /*c*/) const { return 1; }
+  // The part of Adam's state that each rank keeps; one value where all keep as much.
+  [[nodiscard]] virtual std::vector<double> optimizer_shares(const Case& /*c*/) const {
+    return {1};
+  }
   // `rows` rows of the global batch, from this one on.
   [[nodiscard]] Batch batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const;
 

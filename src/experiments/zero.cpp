@@ -35,11 +35,11 @@ std::vector<Case> ZeroExperiment::cases() const {
   return cases;
 }
 
-double ZeroExperiment::optimizer_share(const Case& c) const {
+std::vector<double> ZeroExperiment::optimizer_shares(const Case& c) const {
   const int n = world().size();
   switch (shard_strategy_named(c.text("shard"))) {
-    case ShardStrategy::none: return 1;
-    case ShardStrategy::zero1: return 1.0 / n;
+    case ShardStrategy::none: return {1};
+    case ShardStrategy::zero1: return {1.0 / n};
     case ShardStrategy::broadcast: break;
   }
   const std::vector<ParameterEntry> entries = Transformer::entries({.vocab = c.integer("vocab"),
@@ -49,14 +49,15 @@ double ZeroExperiment::optimizer_share(const Case& c) const {
                                                                     .layers = c.integer("layers"),
                                                                     .heads = c.integer("heads")});
   const std::vector<int> owners = owners_of(entries, n);
-  std::vector<double> owned(static_cast<std::size_t>(n), 0);
+  std::vector<double> shares(static_cast<std::size_t>(n), 0);
   double all = 0;
   for (std::size_t id = 0; id < entries.size(); ++id) {
     const auto elements = static_cast<double>(entries[id].shape.numel());
-    owned[static_cast<std::size_t>(owners[id])] += elements;
+    shares[static_cast<std::size_t>(owners[id])] += elements;
     all += elements;
   }
-  return *std::max_element(owned.begin(), owned.end()) / all;
+  for (double& share : shares) share /= all;
+  return shares;
 }
 
 std::unique_ptr<GradientSync> ZeroExperiment::make_exchange(const Case& c, TrainingStep& step) {

@@ -24,7 +24,7 @@ class ZeroExperiment final : public DdpExperiment {
   }
 
  private:
-  [[nodiscard]] double optimizer_share(const Case& c) const override;
+  [[nodiscard]] std::vector<double> optimizer_shares(const Case& c) const override;
   [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,
                                                             TrainingStep& step) override;
 };
