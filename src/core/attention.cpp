@@ -115,7 +115,11 @@ Array Ops::attention_by_flash(Saved& saved, Array qkv, const AttentionShape& sha
   const QkvHeads in(qkv);
   Array o =
       activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
-  Array logsumexp = activation({shape.batch, shape.heads, shape.context}, precision().statistics);
+  Array logsumexp;
+  {
+    const Scope scope(device_.scopes(), "logsumexp");
+    logsumexp = activation({shape.batch, shape.heads, shape.context}, precision().statistics);
+  }
   flash_attention(merged_heads(o, shape), logsumexp, in.q, in.k, in.v, score_options(shape));
   saved.save({std::move(qkv), o, std::move(logsumexp)});
   return o;

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/units.h"
+#include "experiments/attention_factors.h"
 #include "experiments/gather.h"
 #include "experiments/stop_signal.h"
 #include "parallel/no_sync.h"
@@ -70,7 +71,8 @@ ModelExperiment::ModelExperiment(const Options& options, World& world, Device& d
     : options_(options), world_(world), device_(device) {}
 
 std::vector<std::string> ModelExperiment::naming_factors() const {
-  return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
+  return {"size",           "context", "batch_size", "precision", "attention",
+          "fp32_attention", "exec",    "mode",       "recompute"};
 }
 
 std::vector<Case> ModelExperiment::model_cases() const {
@@ -98,7 +100,7 @@ std::vector<Case> ModelExperiment::model_cases() const {
   grid.axis("exec", m.executions);
   grid.axis("mode", m.modes);
   grid.axis("recompute", recompute);
-  std::vector<Case> cases = grid.cases();
+  std::vector<Case> cases = with_fp32_attention(grid.cases(), m.fp32_attentions);
   for (Case& c : cases) {
     if (c.text("mode") == "inference") c.set("recompute", std::string("none"));  // nothing to keep
     const bool custom = c.text("size") == "custom";
@@ -138,6 +140,7 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
                     .layers = c.integer("layers"),
                     .heads = c.integer("heads")},
           .precision = precision_named(c.text("precision")),
+          .attention = ops_config_of(c).attention,
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
           .recompute = recompute_value(c.text("recompute")),
@@ -241,9 +244,8 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   progress.update("set-up", 0);
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
-  const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
   auto step =
-      std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
+      std::make_unique<TrainingStep>(device_, shape, ops_config_of(c), options_.model,
                                      static_cast<std::uint64_t>(c.integer("seed")), world_.size());
   const std::int64_t rows = c.integer("batch_size");
   step->load(batch_of(c, world_.rank() * rows, rows));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "experiments/attention_factors.h"
 #include "experiments/run_options.h"
 
 namespace paceline {
@@ -23,6 +24,8 @@ std::vector<std::string> pinned_model_options() {
           "fp32",
           "--attention",
           "naive",
+          "--fp32-attention",
+          "near",
           "--exec",
           "eager",
           "--mode",
@@ -103,7 +106,7 @@ void add_model_options(OptionParser& p, Options& o) {
                m.precisions.emplace_back(precision_named(v).name);
              }
            });
-  p.choices("--attention", m.attentions, {"naive"}, "naive [naive]", {"fused", "flash"});
+  add_attention_options(p, m.attentions, m.fp32_attentions);
   p.choices("--exec", m.executions, {"eager"}, "eager [eager]", {"compiled"});
   p.choices("--mode", m.modes, {"inference", "forward", "forward-backward", "train-step"},
             "inference (frees activations), forward (keeps what backward needs), "
@@ -156,6 +159,7 @@ void finish_model_options(const OptionParser& p, Options& o) {
   ModelOptions& m = o.model;
   if (p.given("--d-model")) m.sizes = {"custom"};
   check_run_options(o.run);
+  check_attention_options(p, m.attentions, m.precisions);
   if (p.given("--global-batch") && p.given("--batch-size")) {
     throw UsageError("--global-batch: replaces --batch-size; give one of them");
   }
@@ -177,7 +181,7 @@ std::map<std::string, std::string> preset_exclusions() {
   return {{"--global-batch", "--batch-size"}, {"--d-model", "--size"}};
 }
 
-std::vector<std::string> model_options_not_built() { return {"--fp32-attention", "--profile"}; }
+std::vector<std::string> model_options_not_built() { return {"--profile"}; }
 
 bool parse_model(Options& o, const std::vector<std::string>& arguments, std::string& help) {
   OptionParser p("model",

@@ -42,6 +42,7 @@ struct ModelOptions {
   std::int64_t global_batch = 0;  // 0: not given
   std::vector<std::string> precisions = {"fp32"};
   std::vector<std::string> attentions = {"naive"};
+  std::vector<std::string> fp32_attentions = {"near"};
   std::vector<std::string> executions = {"eager"};
   std::vector<std::string> modes = {"train-step"};
   std::vector<std::int64_t> recompute = {0};  // 0 none, n: every n blocks

@@ -18,7 +18,13 @@ WRONG = [
     (("model", "--size", "smal"), "--size", "tiny, small, medium"),
     (("model", "--precision", "int8"), "--precision", "fp32"),
     (("model", "--precision", "tf32", "--device", "cpu"), "--precision", "GPU"),
-    (("model", "--attention", "flash"), "--attention", "not built yet"),
+    (("model", "--attention", "sparse"), "--attention", "naive, fused, flash"),
+    (("model", "--fp32-attention", "tf32"), "--fp32-attention", "--attention flash"),
+    (
+        ("model", "--attention", "flash", "--precision", "bf16", "--fp32-attention", "near"),
+        "--fp32-attention",
+        "--precision fp32",
+    ),
     (("model", "--exec", "compiled"), "--exec", "not built yet"),
     (
         (
