@@ -62,6 +62,12 @@ std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
   return all;
 }
 
+void check_precision(const Case& c) {
+  if (c.text("precision") == "tf32" && c.text("device") == "cpu") {
+    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
+  }
+}
+
 OpsConfig ops_config_of(const Case& c) {
   OpsConfig config{.precision = precision_named(c.text("precision")),
                    .attention = named<AttentionKind>(attention_names, c.text("attention")),

@@ -22,6 +22,9 @@ void check_attention_options(const OptionParser& p, const std::vector<std::strin
 [[nodiscard]] std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
                                                     const std::vector<std::string>& modes);
 
+// Throws UsageError for a precision that the case's device has not.
+void check_precision(const Case& c);
+
 // By the factors precision, attention, fp32_attention and deterministic.
 [[nodiscard]] OpsConfig ops_config_of(const Case& c);
 

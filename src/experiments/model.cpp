@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <new>
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/units.h"
 #include "experiments/attention_factors.h"
-#include "experiments/gather.h"
+#include "experiments/rehearsal.h"
 #include "experiments/stop_signal.h"
 #include "parallel/no_sync.h"
 
@@ -123,10 +121,7 @@ std::vector<Case> ModelExperiment::model_cases() const {
     c.set("tokens", m.tokens.empty() ? std::string("random") : m.tokens);
     c.set("seed", run.seed);
     c.set("deterministic", run.deterministic);
-    c.set("warmup", std::int64_t{run.sampler.warmup});
-    c.set("steps", std::int64_t{run.sampler.steps});
-    c.set("until_ci", run.sampler.until_ci);
-    c.set("max_steps", std::int64_t{run.sampler.max_steps});
+    set_sampling(c, run.sampler);
     if (m.memory_timeline) c.set("memory_timeline", true);
   }
   return without_repeats(std::move(cases));
@@ -173,9 +168,7 @@ std::vector<MemoryLine> ModelExperiment::memory_lines(const Case& c) const {
 void ModelExperiment::validate(const Case& c) const {
   const StepShape shape = shape_of(c);
   check_model(shape.model);
-  if (shape.precision.name == "tf32" && c.text("device") == "cpu") {
-    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
-  }
+  check_precision(c);
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }
@@ -203,28 +196,13 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
       device_.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
   outcome.memory.counts.push_back(count_memory(device_, "before the case"));
   Training training;
-  std::string refusal;
-  const auto refuse = [&](const std::string& why) {
-    record.status = Status::oom;
-    refusal = why;
-  };
   verify(record, progress);
   if (record.status != Status::ok) return record;
-  collectively(world_, [&] {
-    try {
-      training = set_up(c, progress, outcome);
-    } catch (const OutOfMemory& error) {
-      refuse(error.what());
-    } catch (const std::bad_alloc&) {
-      refuse("the host's own memory does not suffice");
-    }
-  });
-  record.status = world_.agree(record.status);
-  if (record.status == Status::oom) {
+  const double predicted = predict(c).memory_bytes;
+  if (!fits_in_memory(world_, record, predicted,
+                      [&] { training = set_up(c, progress, outcome); })) {
     dump_.reset();  // there is no step to write down
-    record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
-                                first_text(world_, refusal));
-    record.summary = {number("predicted_peak_bytes", "bytes", predict(c).memory_bytes)};
+    record.summary = {number("predicted_peak_bytes", "bytes", predicted)};
     return record;
   }
   device_.freeze();

@@ -84,9 +84,7 @@ const std::map<std::string, std::vector<std::string>>& model_presets() {
 
 void add_model_options(OptionParser& p, Options& o) {
   ModelOptions& m = o.model;
-  p.integer("--seed", o.run.seed, 0, std::int64_t{1} << 62U, "of weights and tokens [0]");
-  p.flag("--deterministic", o.run.deterministic,
-         "the same bits from run to run (the CPU device always is)");
+  add_seed_options(p, o.run);
   p.choices("--size", m.sizes, model_names(), "tiny small medium large xl 2.7b, a,b [small]");
   p.integer("--d-model", m.custom.d_model, 1, 1 << 20, "instead of --size, with the next three");
   p.integer("--d-ff", m.custom.d_ff, 1, 1 << 22, "width of the feed-forward layers");
@@ -97,15 +95,7 @@ void add_model_options(OptionParser& p, Options& o) {
   p.integers("--batch-size", m.batch_sizes, 1, most_batch, "sequences per rank, a,b [4]");
   p.integer("--global-batch", m.global_batch, 1, most_batch,
             "sequences over all ranks, instead of --batch-size; ranks must divide it");
-  p.custom("--precision", "fp32 bf16 fp16 (tf32 needs a GPU), a,b [fp32]",
-           [&m](const std::vector<std::string>& values) {
-             m.precisions.clear();
-             for (const std::string& v : values) {
-               if (v == "fp64")
-                 throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
-               m.precisions.emplace_back(precision_named(v).name);
-             }
-           });
+  add_precision_option(p, m.precisions);
   add_attention_options(p, m.attentions, m.fp32_attentions);
   p.choices("--exec", m.executions, {"eager"}, "eager [eager]", {"compiled"});
   p.choices("--mode", m.modes, {"inference", "forward", "forward-backward", "train-step"},

@@ -55,8 +55,13 @@ def run_golden(request, paceline, golden, tmp_path):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     "args",
-    [("--recompute", "none"), ("--recompute", "block"), ("--recompute", "2")]
-    + [("--attention", "fused"), ("--attention", "flash", "--fp32-attention", "exact")],
+    [
+        ("--recompute", "none"),
+        ("--recompute", "block"),
+        ("--recompute", "2"),
+        ("--attention", "fused"),
+        ("--attention", "flash", "--fp32-attention", "exact"),
+    ],
     ids=lambda args: args[1],
 )
 def test_fp32_equals_pytorch(run_golden, model, args):
