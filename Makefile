@@ -43,8 +43,8 @@ LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) \
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
 ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
-LIB_SOURCES += $(wildcard cuda/*.cpp)
-CUDA_SOURCES := $(wildcard cuda/*.cu)
+LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp)
+CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu)
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
 else
 LIB_SOURCES += cuda/stub/no_cuda.cpp
@@ -54,7 +54,7 @@ RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES) $(PEER_SOURCES)
-HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.

@@ -9,14 +9,14 @@
 namespace paceline {
 
 struct MaxAndSum {
-  float highest = -INFINITY;  // log2e times the maximum, rounded
-  float sum = 0;              // of 2^(x log2e - highest)
+  float highest = -INFINITY;  // factor times the maximum, rounded
+  float sum = 0;              // of 2^(factor x - highest)
 };
 
-// Of row [packs N]; the same on every thread of the block. Where all of the row is -infinity the
-// sum is NaN, as its softmax is.
-template <class T, int N>
-__device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
+// Of the packs load(0) ... load(packs - 1), times factor / log2e; the same on every thread of the
+// block. Where all of them is -infinity the sum is NaN, as its softmax is.
+template <class T, int N, class Load>
+__device__ inline MaxAndSum max_and_sum(int packs, Load load, float factor) {
   constexpr int batch = N == 8 ? 2 : 4;  // packs in flight; the sum is rescaled once per batch
   const int team = static_cast<int>(blockDim.x);
   MaxAndSum mine;
@@ -25,13 +25,13 @@ __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
     float top = -INFINITY;
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
-      if (first + k * team < packs) x[k] = Pack<T, N>::load(row + (first + k * team) * N);
+      if (first + k * team < packs) x[k] = load(first + k * team);
     }
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       if (first + k * team < packs) top = fmaxf(top, highest_of(x[k]));
     }
-    top = fmaxf(mine.highest, top * log2e);
+    top = fmaxf(mine.highest, top * factor);
     // While all is -infinity: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
     const float shift = top == -INFINITY ? 0 : top;
     mine.sum *= fast_exp2(mine.highest - shift);
@@ -40,12 +40,19 @@ __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
     for (int k = 0; k < batch; ++k) {
       if (first + k * team < packs) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) mine.sum += fast_exp2(fmaf(x[k][j], log2e, -shift));
+        for (int j = 0; j < N; ++j) mine.sum += fast_exp2(fmaf(x[k][j], factor, -shift));
       }
     }
   }
   const float highest = block_reduce(mine.highest, Max{});
   return {highest, block_reduce(mine.sum * fast_exp2(mine.highest - highest), Sum{})};
+}
+
+// Of row [packs N].
+template <class T, int N>
+__device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
+  return max_and_sum<T, N>(
+      packs, [&](int i) { return Pack<T, N>::load(row + i * N); }, log2e);
 }
 
 }  // namespace paceline

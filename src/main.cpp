@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "devices.h"
+#include "experiments/attention.h"
 #include "experiments/collectives.h"
 #include "experiments/ddp.h"
 #include "experiments/info.h"
@@ -68,6 +69,10 @@ ExitCode measure(const Options& options, World& world) {
       experiment = std::make_unique<DdpExperiment>(options, world, *device, *all);
     }
     return run_sweep(*experiment, world, std::move(run), options);
+  }
+  if (options.experiment == "attention") {
+    AttentionExperiment experiment(options, world, *device);
+    return run_sweep(experiment, world, std::move(run), options);
   }
   ModelExperiment experiment(options, world, *device);
   return run_sweep(experiment, world, std::move(run), options);

@@ -4,7 +4,6 @@
 
 #include "core/ops.h"
 
-#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -27,55 +26,6 @@ double beta(const Parameter& p) { return p.accumulate ? 1 : 0; }
 // dW (+)= dy^T x
 void weight_gradient(Ops& ops, const Parameter& weight, const Tensor& dy, const Tensor& x) {
   ops.matmul(Matrix(weight.gradient), Matrix(dy).transpose(), Matrix(x), 1, beta(weight));
-}
-
-// One of q, k, v (which = 0, 1, 2) in qkv [B, T, 3, H, d], as a matrix [T, d] for every (B, H).
-Matrix head_matrix(const Tensor& qkv, int which, const AttentionShape& s) {
-  const std::int64_t width = s.heads * s.head_dim;
-  Matrix m;
-  m.tensor = qkv.slice(which * width, {width});
-  m.rows = s.context;
-  m.cols = s.head_dim;
-  m.row_stride = 3 * width;
-  m.batch = {s.batch, s.heads};
-  m.batch_stride = {s.context * 3 * width, s.head_dim};
-  return m;
-}
-
-// y [B, T, H d] as a matrix [T, d] for every (B, H).
-Matrix merged_heads(const Tensor& y, const AttentionShape& s) {
-  const std::int64_t width = s.heads * s.head_dim;
-  Matrix m;
-  m.tensor = y;
-  m.rows = s.context;
-  m.cols = s.head_dim;
-  m.row_stride = width;
-  m.batch = {s.batch, s.heads};
-  m.batch_stride = {s.context * width, s.head_dim};
-  return m;
-}
-
-// scores [B, H, T, T] as a matrix [T, T] for every (B, H).
-Matrix score_matrix(const Tensor& scores, const AttentionShape& s) {
-  const std::int64_t size = s.context * s.context;
-  Matrix m;
-  m.tensor = scores;
-  m.rows = s.context;
-  m.cols = s.context;
-  m.row_stride = s.context;
-  m.batch = {s.batch, s.heads};
-  m.batch_stride = {s.heads * size, size};
-  return m;
-}
-
-double softmax_scale(const AttentionShape& s) {
-  return 1 / std::sqrt(static_cast<double>(s.head_dim));
-}
-
-void check_naive(AttentionKind kind) {
-  if (kind == AttentionKind::naive) return;
-  const std::string name = kind == AttentionKind::fused ? "fused" : "flash";
-  throw UsageError("--attention: " + name + " is not built yet on this device");
 }
 
 }  // namespace
@@ -158,64 +108,6 @@ Array Ops::qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
   const Shape s = dqkv.shape();
   dqkv = dqkv.reshape({s[0], s[1], s[2] * s[3] * s[4]});
   return linear_backward(saved, std::move(dqkv), weight);
-}
-
-Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
-  check_naive(config_.attention);
-  const Scope scope(device_.scopes(), "scaled dot product attention");
-  Array scores;  // [B, H, T, T]; becomes the probabilities P
-  {
-    const Scope computing(device_.scopes(), "computing attention scores");
-    scores =
-        activation({shape.batch, shape.heads, shape.context, shape.context}, precision().compute);
-    matmul(score_matrix(scores, shape), head_matrix(qkv, 0, shape),
-           head_matrix(qkv, 1, shape).transpose());
-    this->scale(scores, softmax_scale(shape));
-    causal_mask(scores);
-  }
-  {
-    const Scope computing(device_.scopes(), "computing softmax");
-    softmax(scores, scores);
-  }
-  const Scope computing(device_.scopes(), "final matmul");
-  Array y =
-      activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
-  matmul(merged_heads(y, shape), score_matrix(scores, shape), head_matrix(qkv, 2, shape));
-  saved.save({std::move(qkv), std::move(scores)});
-  return y;
-}
-
-// dV = P^T dO, dP = dO V^T, dS = softmax_backward(dP, P), dQ = dS K / sqrt(d), dK = dS^T Q /
-// sqrt(d)
-Array Ops::attention_backward(Saved& saved, Array dy, const AttentionShape& shape) {
-  check_naive(config_.attention);
-  const Scope scope(device_.scopes(), "scaled dot product attention");
-  dy = as_dtype(std::move(dy), precision().compute);
-  std::vector<Array> kept = saved.take();
-  const Array qkv = std::move(kept.at(0));
-  Array p = std::move(kept.at(1));
-  Array dqkv = activation(qkv.shape(), precision().compute);
-  Array dp;  // [B, H, T, T]; becomes dS
-  {
-    const Scope computing(device_.scopes(), "final matmul");
-    matmul(head_matrix(dqkv, 2, shape), score_matrix(p, shape).transpose(),
-           merged_heads(dy, shape));
-    dp = activation(p.shape(), precision().compute);
-    matmul(score_matrix(dp, shape), merged_heads(dy, shape),
-           head_matrix(qkv, 2, shape).transpose());
-    dy = {};
-  }
-  {
-    const Scope computing(device_.scopes(), "computing softmax");
-    softmax_backward(dp, dp, p);
-    p = {};
-  }
-  const Scope computing(device_.scopes(), "computing attention scores");
-  const double factor = softmax_scale(shape);
-  matmul(head_matrix(dqkv, 0, shape), score_matrix(dp, shape), head_matrix(qkv, 1, shape), factor);
-  matmul(head_matrix(dqkv, 1, shape), score_matrix(dp, shape).transpose(),
-         head_matrix(qkv, 0, shape), factor);
-  return dqkv;
 }
 
 Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {

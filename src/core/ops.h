@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/heads.h"
 #include "core/parameter.h"
 #include "core/precision.h"
 #include "core/random.h"
@@ -25,11 +26,16 @@
 namespace paceline {
 
 enum class AttentionKind : std::uint8_t { naive, fused, flash };
+// How flash attention multiplies float32: as it is; with every operand split into a bfloat16 and
+// the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
+// rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
+enum class Fp32Attention : std::uint8_t { exact, near, tf32 };
 enum class Execution : std::uint8_t { eager, compiled };
 
 struct OpsConfig {
   Precision precision;
   AttentionKind attention = AttentionKind::naive;
+  Fp32Attention fp32_attention = Fp32Attention::near;
   Execution execution = Execution::eager;
   bool deterministic = false;
 };
@@ -65,6 +71,14 @@ struct Matrix {
   // All of a contiguous tensor as [rows, cols].
   explicit Matrix(const Tensor& t)
       : tensor(t), rows(t.rows()), cols(t.cols()), row_stride(t.cols()) {}
+  // [T, d] for every (B, H).
+  explicit Matrix(const Heads& x)
+      : tensor(x.tensor),
+        rows(x.context),
+        cols(x.head_dim),
+        row_stride(x.row_stride),
+        batch{x.batch, x.heads},
+        batch_stride{x.batch_stride, x.head_stride} {}
   [[nodiscard]] Matrix transpose() const {
     Matrix m = *this;
     m.transposed = !transposed;
@@ -97,6 +111,21 @@ struct AttentionShape {
   std::int64_t context = 0;
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
+  bool causal = true;  // position i sees j <= i; else all
+};
+
+// How scores x become probabilities: P = softmax(scale x), where with causal j > i is masked.
+struct ScoreOptions {
+  double scale = 1;  // above 0
+  bool causal = true;
+};
+
+// Rows of queries and of keys that flash attention works on at once.
+struct FlashTiles {
+  std::int64_t forward_queries = 0;
+  std::int64_t forward_keys = 0;
+  std::int64_t backward_queries = 0;
+  std::int64_t backward_keys = 0;
 };
 
 class Ops {
@@ -161,6 +190,30 @@ class Ops {
   virtual void softmax(const Tensor& y, const Tensor& x) = 0;
   // dx = y (dy - sum(dy y)); dx may be dy.
   virtual void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
+
+  // y[..., i, :] = softmax(scale x[..., i, :]) over the columns that row i sees, 0 at the others,
+  // which are not read. y may be x.  [..., T, T]
+  virtual void masked_softmax(const Tensor& y, const Tensor& x, const ScoreOptions& scores) = 0;
+  // Its gradient by x: dx = scale y (dy - sum(dy y)), 0 at masked columns, which are not read. dx
+  // may be dy.  [..., T, T]
+  virtual void masked_softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y,
+                                       const ScoreOptions& scores) = 0;
+
+  // FlashAttention-2 (Dao, arXiv:2307.08691, algorithms 1 and 2); no T x T matrix is kept. With
+  // S = scale q k^T and P = softmax(S): o = P v, logsumexp[i] = log(sum_j exp(S[i, j])).
+  // q, k, v, o: one dtype, strided; logsumexp [B, H, T] float32 (float64 of float64). Any T and d
+  // on the CPU. Products of float32 follow config().fp32_attention; half types round P to their
+  // own. Throws InternalError where shapes or dtypes disagree.
+  virtual void flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q,
+                               const Heads& k, const Heads& v, const ScoreOptions& scores) = 0;
+  // With P = exp(S - logsumexp), D = rowsum(d_o o) and dS = P (d_o v^T - D): dv = P^T d_o,
+  // dq = scale dS k, dk = scale dS^T q. Of the same shapes, strides of their own and one dtype.
+  virtual void flash_attention_backward(const Heads& dq, const Heads& dk, const Heads& dv,
+                                        const Heads& d_o, const Heads& q, const Heads& k,
+                                        const Heads& v, const Heads& o, const Tensor& logsumexp,
+                                        const ScoreOptions& scores) = 0;
+  // Of heads of this size, in the compute dtype.
+  [[nodiscard]] virtual FlashTiles flash_tiles(const AttentionShape& shape) const = 0;
 
   // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]).
   // loss [1], logsumexp [R], logits [R, V], targets [R] int32
@@ -240,7 +293,8 @@ class Ops {
   virtual Array qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
                                   const Tensor& rope_table);
 
-  // Causal attention of every head: softmax(q k^T / sqrt(d)) v.  qkv [B, T, 3, H, d] -> [B, T, H d]
+  // Attention of every head: softmax(q k^T / sqrt(d)) v.  qkv [B, T, 3, H, d] -> [B, T, H d].
+  // core/attention.cpp; naive and fused keep qkv and P, flash keeps qkv, the result and logsumexp.
   virtual Array attention(Saved& saved, Array qkv, const AttentionShape& shape);
   virtual Array attention_backward(Saved& saved, Array dy, const AttentionShape& shape);
 
@@ -269,6 +323,11 @@ class Ops {
   [[nodiscard]] Array as_dtype(Array x, Dtype dtype);
 
  private:
+  Array attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape);
+  Array attention_by_flash_backward(Saved& saved, const Array& dy, const AttentionShape& shape);
+  void probabilities(const Tensor& scores, const AttentionShape& shape);
+  void probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape);
+
   Device& device_;
   OpsConfig config_;
 };

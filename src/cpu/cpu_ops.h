@@ -45,6 +45,17 @@ class CpuOps final : public Ops {
   void causal_mask(const Tensor& scores) override;
   void softmax(const Tensor& y, const Tensor& x) override;
   void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
+  void masked_softmax(const Tensor& y, const Tensor& x, const ScoreOptions& scores) override;
+  void masked_softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y,
+                               const ScoreOptions& scores) override;
+
+  // flash_attention.cpp
+  void flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q, const Heads& k,
+                       const Heads& v, const ScoreOptions& scores) override;
+  void flash_attention_backward(const Heads& dq, const Heads& dk, const Heads& dv, const Heads& d_o,
+                                const Heads& q, const Heads& k, const Heads& v, const Heads& o,
+                                const Tensor& logsumexp, const ScoreOptions& scores) override;
+  [[nodiscard]] FlashTiles flash_tiles(const AttentionShape& shape) const override;
 
   // loss.cpp; targets outside [0, V) throw InternalError
   void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,

@@ -62,11 +62,7 @@ std::vector<Case> CollectivesExperiment::cases() const {
     if (!op.reduces) c.set("redop", std::string("none"));
     if (!op.in_place) c.set("in_place", std::string("no"));
     if (!op.out_of_place) c.set("in_place", std::string("yes"));
-    const SamplerConfig& s = options_.run.sampler;
-    c.set("warmup", std::int64_t{s.warmup});
-    c.set("steps", std::int64_t{s.steps});
-    c.set("until_ci", s.until_ci);
-    c.set("max_steps", std::int64_t{s.max_steps});
+    set_sampling(c, options_.run.sampler);
   }
   return without_repeats(std::move(cases));
 }

@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/units.h"
 #include "experiments/collectives.h"
-#include "experiments/gather.h"
+#include "experiments/rehearsal.h"
 #include "experiments/stop_signal.h"
 
 namespace paceline {
@@ -126,20 +126,8 @@ CaseRecord CollectivesExperiment::measure(const Case& c, const Backend& backend,
   record.factors = c;
   const double ceiling = link_ceiling(backend, members);
   Buffers buffers;
-  std::string refusal;
-  collectively(world, [&] {
-    try {
-      buffers = make_buffers(c, backend, communicator);
-    } catch (const OutOfMemory& error) {
-      refusal = error.what();
-    } catch (const std::bad_alloc&) {
-      refusal = "the host's own memory does not suffice";
-    }
-  });
-  record.status = world.agree(refusal.empty() ? Status::ok : Status::oom);
-  if (record.status == Status::oom) {
-    record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
-                                first_text(world, refusal));
+  if (!fits_in_memory(world, record, predict(c).memory_bytes,
+                      [&] { buffers = make_buffers(c, backend, communicator); })) {
     return record;
   }
   std::vector<std::shared_ptr<void>> registrations;

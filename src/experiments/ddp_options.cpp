@@ -27,6 +27,7 @@ const std::map<std::string, Values>& ddp_presets() {
     return new std::map<std::string, Values>{
         {"course", base},
         {"context", with({{"--context", "512,1024"},
+                          {"--attention", "naive,flash"},
                           {"--sync", "naive,flat,overlap,bucketed"},
                           {"--bucket-mb", "256"}})},
         {"long", with({{"--context", "32"}, {"--global-batch", "32"}, {"--steps", "50"}})}};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "experiments/attention_factors.h"
 #include "experiments/ddp.h"
 #include "parallel/no_sync.h"
 
@@ -30,12 +31,11 @@ using Weights = std::vector<NamedWeights>;
 class Trainer {
  public:
   // Throws OutOfMemory.
-  Trainer(Device& device, const StepShape& shape, const Options& options, const Batch& batch,
-          StoreLayout layout)
+  Trainer(Device& device, const StepShape& shape, const OpsConfig& ops, const Options& options,
+          const Batch& batch, StoreLayout layout)
       : device_(device),
-        step_(device, shape,
-              {.precision = shape.precision, .deterministic = options.run.deterministic},
-              options.model, static_cast<std::uint64_t>(options.run.seed), std::move(layout)) {
+        step_(device, shape, ops, options.model, static_cast<std::uint64_t>(options.run.seed),
+              std::move(layout)) {
     step_.load(batch);
   }
 
@@ -137,7 +137,8 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       std::unique_ptr<GradientSync> exchange;
       record.status = with_memory([&] {
         const Batch batch = batch_of(c, world().rank() * mine.batch, mine.batch);
-        trainer = std::make_unique<Trainer>(device(), mine, options(), batch, store_layout(c));
+        trainer = std::make_unique<Trainer>(device(), mine, ops_config_of(c), options(), batch,
+                                            store_layout(c));
         exchange = make_exchange(c, trainer->step());
         trainer->step().mean_over(world().size());
         trainer->prepare(sgd, exchange->shard());
@@ -156,7 +157,8 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
       record.status = with_memory([&] {
         if (!root) return;
         NoSync alone;
-        Trainer trainer(device(), whole, options(), batch_of(c, 0, whole.batch), {});
+        Trainer trainer(device(), whole, ops_config_of(c), options(), batch_of(c, 0, whole.batch),
+                        {});
         trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
         trainer.train(steps, alone);
         single = trainer.weights();

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <new>
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/units.h"
-#include "experiments/gather.h"
+#include "experiments/attention_factors.h"
+#include "experiments/rehearsal.h"
 #include "experiments/stop_signal.h"
 #include "parallel/no_sync.h"
 
@@ -70,7 +69,8 @@ ModelExperiment::ModelExperiment(const Options& options, World& world, Device& d
     : options_(options), world_(world), device_(device) {}
 
 std::vector<std::string> ModelExperiment::naming_factors() const {
-  return {"size", "context", "batch_size", "precision", "attention", "exec", "mode", "recompute"};
+  return {"size",           "context", "batch_size", "precision", "attention",
+          "fp32_attention", "exec",    "mode",       "recompute"};
 }
 
 std::vector<Case> ModelExperiment::model_cases() const {
@@ -98,7 +98,7 @@ std::vector<Case> ModelExperiment::model_cases() const {
   grid.axis("exec", m.executions);
   grid.axis("mode", m.modes);
   grid.axis("recompute", recompute);
-  std::vector<Case> cases = grid.cases();
+  std::vector<Case> cases = with_fp32_attention(grid.cases(), m.fp32_attentions);
   for (Case& c : cases) {
     if (c.text("mode") == "inference") c.set("recompute", std::string("none"));  // nothing to keep
     const bool custom = c.text("size") == "custom";
@@ -121,10 +121,7 @@ std::vector<Case> ModelExperiment::model_cases() const {
     c.set("tokens", m.tokens.empty() ? std::string("random") : m.tokens);
     c.set("seed", run.seed);
     c.set("deterministic", run.deterministic);
-    c.set("warmup", std::int64_t{run.sampler.warmup});
-    c.set("steps", std::int64_t{run.sampler.steps});
-    c.set("until_ci", run.sampler.until_ci);
-    c.set("max_steps", std::int64_t{run.sampler.max_steps});
+    set_sampling(c, run.sampler);
     if (m.memory_timeline) c.set("memory_timeline", true);
   }
   return without_repeats(std::move(cases));
@@ -139,6 +136,7 @@ StepShape ModelExperiment::shape_of(const Case& c) const {
                     .layers = c.integer("layers"),
                     .heads = c.integer("heads")},
           .precision = precision_named(c.text("precision")),
+          .attention = ops_config_of(c).attention,
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
           .recompute = recompute_value(c.text("recompute")),
@@ -174,9 +172,7 @@ std::vector<MemoryLine> ModelExperiment::memory_lines(const Case& c) const {
 void ModelExperiment::validate(const Case& c) const {
   const StepShape shape = shape_of(c);
   check_model(shape.model);
-  if (shape.precision.name == "tf32" && c.text("device") == "cpu") {
-    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
-  }
+  check_precision(c);
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }
@@ -204,28 +200,13 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
       device_.datasheet_peak(precision).value_or(std::numeric_limits<double>::quiet_NaN());
   outcome.memory.counts.push_back(count_memory(device_, "before the case"));
   Training training;
-  std::string refusal;
-  const auto refuse = [&](const std::string& why) {
-    record.status = Status::oom;
-    refusal = why;
-  };
   verify(record, progress);
   if (record.status != Status::ok) return record;
-  collectively(world_, [&] {
-    try {
-      training = set_up(c, progress, outcome);
-    } catch (const OutOfMemory& error) {
-      refuse(error.what());
-    } catch (const std::bad_alloc&) {
-      refuse("the host's own memory does not suffice");
-    }
-  });
-  record.status = world_.agree(record.status);
-  if (record.status == Status::oom) {
+  const double predicted = predict(c).memory_bytes;
+  if (!fits_in_memory(world_, record, predicted,
+                      [&] { training = set_up(c, progress, outcome); })) {
     dump_.reset();  // there is no step to write down
-    record.reason = fmt::format("about {} are needed; {}", bytes_text(predict(c).memory_bytes),
-                                first_text(world_, refusal));
-    record.summary = {number("predicted_peak_bytes", "bytes", predict(c).memory_bytes)};
+    record.summary = {number("predicted_peak_bytes", "bytes", predicted)};
     return record;
   }
   device_.freeze();
@@ -242,8 +223,7 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   progress.update("set-up", 0);
   const double began = host_seconds();
   const StepShape shape = shape_of(c);
-  const OpsConfig ops{.precision = shape.precision, .deterministic = c.flag("deterministic")};
-  auto step = std::make_unique<TrainingStep>(device_, shape, ops, options_.model,
+  auto step = std::make_unique<TrainingStep>(device_, shape, ops_config_of(c), options_.model,
                                              static_cast<std::uint64_t>(c.integer("seed")),
                                              store_layout(c));
   const std::int64_t rows = c.integer("batch_size");

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "experiments/attention_factors.h"
 #include "experiments/run_options.h"
 
 namespace paceline {
@@ -23,6 +24,8 @@ std::vector<std::string> pinned_model_options() {
           "fp32",
           "--attention",
           "naive",
+          "--fp32-attention",
+          "near",
           "--exec",
           "eager",
           "--mode",
@@ -81,9 +84,7 @@ const std::map<std::string, std::vector<std::string>>& model_presets() {
 
 void add_model_options(OptionParser& p, Options& o) {
   ModelOptions& m = o.model;
-  p.integer("--seed", o.run.seed, 0, std::int64_t{1} << 62U, "of weights and tokens [0]");
-  p.flag("--deterministic", o.run.deterministic,
-         "the same bits from run to run (the CPU device always is)");
+  add_seed_options(p, o.run);
   p.choices("--size", m.sizes, model_names(), "tiny small medium large xl 2.7b, a,b [small]");
   p.integer("--d-model", m.custom.d_model, 1, 1 << 20, "instead of --size, with the next three");
   p.integer("--d-ff", m.custom.d_ff, 1, 1 << 22, "width of the feed-forward layers");
@@ -94,16 +95,8 @@ void add_model_options(OptionParser& p, Options& o) {
   p.integers("--batch-size", m.batch_sizes, 1, most_batch, "sequences per rank, a,b [4]");
   p.integer("--global-batch", m.global_batch, 1, most_batch,
             "sequences over all ranks, instead of --batch-size; ranks must divide it");
-  p.custom("--precision", "fp32 bf16 fp16 (tf32 needs a GPU), a,b [fp32]",
-           [&m](const std::vector<std::string>& values) {
-             m.precisions.clear();
-             for (const std::string& v : values) {
-               if (v == "fp64")
-                 throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
-               m.precisions.emplace_back(precision_named(v).name);
-             }
-           });
-  p.choices("--attention", m.attentions, {"naive"}, "naive [naive]", {"fused", "flash"});
+  add_precision_option(p, m.precisions);
+  add_attention_options(p, m.attentions, m.fp32_attentions);
   p.choices("--exec", m.executions, {"eager"}, "eager [eager]", {"compiled"});
   p.choices("--mode", m.modes, {"inference", "forward", "forward-backward", "train-step"},
             "inference (frees activations), forward (keeps what backward needs), "
@@ -156,6 +149,7 @@ void finish_model_options(const OptionParser& p, Options& o) {
   ModelOptions& m = o.model;
   if (p.given("--d-model")) m.sizes = {"custom"};
   check_run_options(o.run);
+  check_attention_options(p, m.attentions, m.precisions);
   if (p.given("--global-batch") && p.given("--batch-size")) {
     throw UsageError("--global-batch: replaces --batch-size; give one of them");
   }
@@ -177,7 +171,7 @@ std::map<std::string, std::string> preset_exclusions() {
   return {{"--global-batch", "--batch-size"}, {"--d-model", "--size"}};
 }
 
-std::vector<std::string> model_options_not_built() { return {"--fp32-attention", "--profile"}; }
+std::vector<std::string> model_options_not_built() { return {"--profile"}; }
 
 bool parse_model(Options& o, const std::vector<std::string>& arguments, std::string& help) {
   OptionParser p("model",

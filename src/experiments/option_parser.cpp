@@ -77,6 +77,11 @@ const std::string& single(const Texts& texts) {
   return texts.front();
 }
 
+// Given without a value; a file writes that as true.
+bool is_bare(const Texts& texts) {
+  return texts.empty() || texts.front().empty() || texts.front() == "true";
+}
+
 }  // namespace
 
 struct OptionParser::Impl {
@@ -151,11 +156,22 @@ void OptionParser::reals(const std::string& name, std::vector<double>& target, d
   });
 }
 
+void OptionParser::optional_choices(const std::string& name, Texts& target, const std::string& bare,
+                                    const Texts& allowed, const std::string& help) {
+  whole(name, help, [&target, bare, allowed](const Texts& t) {
+    target.clear();
+    if (is_bare(t)) target.push_back(bare);
+    for (const std::string& s : is_bare(t) ? Texts{} : split(t)) {
+      target.push_back(one_of(s, allowed));
+    }
+  });
+  impl_->entries[name].option->expected(0, 1);
+}
+
 void OptionParser::optional_integer(const std::string& name, int& target, int bare, int least,
                                     int most, const std::string& help) {
   whole(name, help, [&target, bare, least, most](const Texts& t) {
-    const bool without_value = t.empty() || t.front().empty() || t.front() == "true";
-    target = without_value ? bare : static_cast<int>(to_integer(single(t), least, most));
+    target = is_bare(t) ? bare : static_cast<int>(to_integer(single(t), least, most));
   });
   impl_->entries[name].option->expected(0, 1);
 }

@@ -38,6 +38,9 @@ class OptionParser {
                const std::vector<std::string>& allowed, const std::string& help,
                const std::vector<std::string>& later = {});
   // `bare` where it is given without a value.
+  void optional_choices(const std::string& name, std::vector<std::string>& target,
+                        const std::string& bare, const std::vector<std::string>& allowed,
+                        const std::string& help);
   void optional_integer(const std::string& name, int& target, int bare, int least, int most,
                         const std::string& help);
   void text(const std::string& name, std::string& target, const std::string& help);

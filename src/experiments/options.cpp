@@ -23,6 +23,7 @@ constexpr std::string_view overview =
 usage: paceline EXPERIMENT [options]        mpirun -np N paceline EXPERIMENT [options]
 
   model      end-to-end steps of a Transformer: forward, backward, AdamW
+  attention  one attention, three ways: naive, fused, flash
   ddp        the same steps, data-parallel: gradients averaged over ranks
   zero       the same with the optimizer's state sharded over ranks
   collectives  all_reduce and others over ranks, sizes and dtypes
@@ -82,19 +83,23 @@ std::optional<Options> parse_options(int argc, char** argv) {
     return std::nullopt;
   }
   using Parse = bool (*)(Options&, const std::vector<std::string>&, std::string&);
-  const std::map<std::string, Parse> experiments = {
-      {"model", parse_model},  {"ddp", parse_ddp},
-      {"zero", parse_zero},    {"collectives", parse_collectives},
-      {"info", parse_info},    {"merge", parse_files},
-      {"compare", parse_files}};
+  const std::map<std::string, Parse> experiments = {{"model", parse_model},
+                                                    {"attention", parse_attention},
+                                                    {"ddp", parse_ddp},
+                                                    {"zero", parse_zero},
+                                                    {"collectives", parse_collectives},
+                                                    {"info", parse_info},
+                                                    {"merge", parse_files},
+                                                    {"compare", parse_files}};
   const auto it = experiments.find(o.experiment);
   if (it == experiments.end()) {
-    for (const char* later : {"attention", "precision", "plan"}) {
+    for (const char* later : {"precision", "plan"}) {
       if (o.experiment == later) throw UsageError("'" + o.experiment + "' is not built yet");
     }
     throw UsageError(
         "'" + o.experiment +
-        "' is no experiment; choose model, ddp, zero, collectives, info, merge or compare");
+        "' is no experiment; choose model, attention, ddp, zero, collectives, info, merge or "
+        "compare");
   }
   std::string help;
   if (!it->second(o, {arguments.begin() + 1, arguments.end()}, help)) {

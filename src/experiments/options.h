@@ -42,6 +42,7 @@ struct ModelOptions {
   std::int64_t global_batch = 0;  // 0: not given
   std::vector<std::string> precisions = {"fp32"};
   std::vector<std::string> attentions = {"naive"};
+  std::vector<std::string> fp32_attentions = {"near"};
   std::vector<std::string> executions = {"eager"};
   std::vector<std::string> modes = {"train-step"};
   std::vector<std::int64_t> recompute = {0};  // 0 none, n: every n blocks
@@ -82,12 +83,28 @@ struct CollectiveOptions {
   bool fit = false;
 };
 
+// Options of `attention`; lists are axes.
+struct AttentionOptions {
+  std::vector<std::string> attentions = {"naive", "flash"};
+  std::vector<std::string> fp32_attentions = {"near"};
+  std::vector<std::int64_t> head_dims = {64};
+  std::vector<std::int64_t> contexts = {1024};
+  std::vector<std::int64_t> batch_sizes = {8};
+  std::int64_t heads = 1;
+  std::vector<std::string> causal = {"no"};
+  std::vector<std::string> precisions = {"fp32"};
+  std::string launch = "direct";
+  std::string cache = "cold";
+};
+
 struct Options {
-  std::string experiment;  // "model", "ddp", "zero", "collectives", "info", "merge", "compare"
-  std::string command;     // the whole command line, quoted for a shell
+  std::string
+      experiment;  // "model", "attention", "ddp", "zero", "collectives", "info", "merge", "compare"
+  std::string command;  // the whole command line, quoted for a shell
   RunOptions run;
   ModelOptions model;
   DdpOptions ddp;
+  AttentionOptions attention;
   CollectiveOptions collectives;
   bool ceilings = false;           // info
   std::vector<std::string> files;  // merge, compare

@@ -1,6 +1,7 @@
 #include "experiments/run_options.h"
 
 #include "core/error.h"
+#include "core/precision.h"
 #include "core/units.h"
 
 namespace paceline {
@@ -15,6 +16,24 @@ constexpr double most_seconds = 1e6;
 void add_timeout(OptionParser& p, RunOptions& run) {
   p.real("--timeout", run.timeout, 1, most_seconds,
          "seconds that ranks wait for each other; then every rank ends with code 5 [120]");
+}
+
+void add_seed_options(OptionParser& p, RunOptions& run) {
+  p.integer("--seed", run.seed, 0, std::int64_t{1} << 62U, "of random numbers [0]");
+  p.flag("--deterministic", run.deterministic,
+         "the same bits from run to run (the CPU device always is)");
+}
+
+void add_precision_option(OptionParser& p, std::vector<std::string>& precisions) {
+  p.custom("--precision", "fp32 bf16 fp16 (tf32 needs a GPU), a,b [fp32]",
+           [&precisions](const std::vector<std::string>& values) {
+             precisions.clear();
+             for (const std::string& v : values) {
+               if (v == "fp64")
+                 throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
+               precisions.emplace_back(precision_named(v).name);
+             }
+           });
 }
 
 void add_run_options(OptionParser& p, RunOptions& run) {

@@ -13,6 +13,9 @@ namespace paceline {
 
 void add_run_options(OptionParser& p, RunOptions& run);
 void add_timeout(OptionParser& p, RunOptions& run);
+// --seed and --deterministic.
+void add_seed_options(OptionParser& p, RunOptions& run);
+void add_precision_option(OptionParser& p, std::vector<std::string>& precisions);
 // Throws UsageError for options that cannot stand together.
 void check_run_options(const RunOptions& run);
 
@@ -39,6 +42,8 @@ void check_exchange_options(const Options& o);
 // False when --help was asked for. Throws UsageError.
 [[nodiscard]] bool parse_model(Options& o, const std::vector<std::string>& arguments,
                                std::string& help);
+[[nodiscard]] bool parse_attention(Options& o, const std::vector<std::string>& arguments,
+                                   std::string& help);
 [[nodiscard]] bool parse_ddp(Options& o, const std::vector<std::string>& arguments,
                              std::string& help);
 [[nodiscard]] bool parse_zero(Options& o, const std::vector<std::string>& arguments,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -44,6 +45,7 @@ ResultFile::Existing existing(const RunOptions& run) {
 std::string case_name(const Experiment& experiment, const Case& c) {
   std::string name;
   for (const std::string& factor : experiment.naming_factors()) {
+    if (!c.has(factor)) continue;
     name += (name.empty() ? "" : " ") + to_text(c.at(factor));
   }
   return name;
@@ -114,8 +116,12 @@ class Results {
 void print_plan(const Experiment& experiment, const std::vector<Case>& cases) {
   fmt::print("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
              cases.size() == 1 ? "" : "s", experiment.name());
+  std::vector<std::string> names = experiment.naming_factors();
+  std::erase_if(names, [&](const std::string& name) {
+    return std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return c.has(name); });
+  });
   fmt::print("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
-             fmt::join(experiment.naming_factors(), " "));
+             fmt::join(names, " "));
   for (const Case& c : cases) {
     const Prediction p = experiment.predict(c);
     fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),

@@ -1,6 +1,7 @@
 #include "experiments/training_step.h"
 
 #include "core/clock.h"
+#include "experiments/rehearsal.h"
 #include "model/weights_file.h"
 
 namespace paceline {
@@ -116,20 +117,9 @@ PhaseSeconds TrainingStep::run(ParameterSync& sync) {
 }
 
 PhaseSeconds TrainingStep::rehearse(ParameterSync& sync) {
-  // The first step allocates as it goes: the optimizer's state may take the place of activations,
-  // and blocks may be cut from segments otherwise than when all is there. Then only a further step
-  // shows whether everything fits at once.
-  constexpr int most = 5;
-  const MemoryLedger& ledger = device_.ledger();
   mark_memory("first");
   PhaseSeconds seconds = run(sync);
-  for (int further = 1; !device_.settled(); ++further) {
-    if (further == most) {
-      throw OutOfMemory(ledger.peak() - ledger.bytes(), ledger, device_.info().memory_bytes,
-                        "a steady step");
-    }
-    (void)run(sync);
-  }
+  repeat_until_settled(device_, "a steady step", [&] { (void)run(sync); });
   reset();
   return seconds;
 }

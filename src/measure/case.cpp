@@ -98,6 +98,7 @@ std::string Case::id(const std::vector<std::string>& named) const {
   constexpr std::size_t longest = 120;  // file systems take names of 255 bytes
   std::string readable;
   for (const std::string& name : named) {
+    if (!has(name)) continue;
     if (!readable.empty()) readable += '-';
     readable += reduced(to_text(at(name)));
   }

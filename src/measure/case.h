@@ -31,9 +31,9 @@ class Case {
   [[nodiscard]] const std::vector<std::pair<std::string, Value>>& factors() const {
     return factors_;
   }
-  // Unique among cases of different factors and stable from run to run: the values of the factors
-  // in `named`, joined by '-' and reduced to [A-Za-z0-9._], then 8 hexadecimal digits of a hash
-  // of every factor's name and value.
+  // Unique among cases of different factors and stable from run to run: the values of those factors
+  // in `named` that it has, joined by '-' and reduced to [A-Za-z0-9._], then 8 hexadecimal digits
+  // of a hash of every factor's name and value.
   [[nodiscard]] std::string id(const std::vector<std::string>& named) const;
 
   [[nodiscard]] bool operator==(const Case&) const = default;

@@ -84,6 +84,13 @@ class Sampling {
 
 }  // namespace
 
+void set_sampling(Case& c, const SamplerConfig& config) {
+  c.set("warmup", std::int64_t{config.warmup});
+  c.set("steps", std::int64_t{config.steps});
+  c.set("until_ci", config.until_ci);
+  c.set("max_steps", std::int64_t{config.max_steps});
+}
+
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,
                      const SamplerHooks& hooks) {
   return Sampling(world, config, std::move(phases), hooks).run();

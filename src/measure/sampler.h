@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/world.h"
+#include "measure/case.h"
 
 namespace paceline {
 
@@ -17,6 +18,9 @@ struct SamplerConfig {
                         // width is at most this share of the median, after `steps` at least
   int max_steps = 0;    // with until_ci: the cap (0: 10 x steps)
 };
+
+// The factors warmup, steps, until_ci and max_steps of a case.
+void set_sampling(Case& c, const SamplerConfig& config);
 
 // Seconds per phase of one repetition on this rank, in the order of Samples::phases.
 using PhaseSeconds = std::vector<double>;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/attention_accounting.h"
+
 namespace paceline {
 
 namespace {
@@ -24,19 +26,27 @@ struct Dims {
   double B, T, D, F, L, H, V, R;
 };
 
-double block_flops(const Dims& d) {
-  return 2 * d.R * (4 * d.D * d.D + 3 * d.D * d.F) + 4 * d.B * d.T * d.T * d.D;
+// Products with weights, of one block.
+double dense_flops(const Dims& d) { return 2 * d.R * (4 * d.D * d.D + 3 * d.D * d.F); }
+// Forward, of one block, with all of the T x T square.
+double square_flops(const Dims& d) { return 4 * d.B * d.T * d.T * d.D; }
+double head_flops(const Dims& d) { return 2 * d.R * d.D * d.V; }
+
+// What one block's attention keeps besides qkv and its result.
+double attention_kept(const StepShape& s) {
+  return attention_kept_bytes(
+      s.attention, s.precision,
+      {.batch = s.batch, .context = s.model.context, .heads = s.model.heads});
 }
 
-double forward_flops(const Dims& d) { return d.L * block_flops(d) + 2 * d.R * d.D * d.V; }
-
 // What one block keeps for backward.
-double block_activations(const Dims& d, const Precision& p) {
+double block_activations(const StepShape& s) {
+  const Dims d(s);
+  const Precision& p = s.precision;
   const double residual = bytes_of(p.residual) * d.R * d.D;
   const double rstd = bytes_of(p.statistics) * d.R;
   const double rows = bytes_of(p.compute) * d.R * (d.D + 3 * d.D + d.D + d.D + 2 * d.F + d.F);
-  const double probabilities = bytes_of(p.compute) * d.B * d.H * d.T * d.T;
-  return 2 * (residual + rstd) + rows + probabilities;
+  return 2 * (residual + rstd) + rows + attention_kept(s);
 }
 
 double head_activations(const Dims& d, const Precision& p) {
@@ -54,9 +64,9 @@ struct ForwardForm {
   ForwardForm(const StepShape& s, const Dims& d) {
     const double c = bytes_of(s.precision.compute);
     const double residual = bytes_of(s.precision.residual) * d.R * d.D;
-    const double scores = d.B * d.H * d.T * d.T;
-    attention =
-        residual + c * (4 * d.R * d.D + scores) + d.B * d.H * widened(s, d.T, d.T, d.D / d.H);
+    const bool products = s.attention != AttentionKind::flash;
+    attention = residual + c * 4 * d.R * d.D + attention_kept(s) +
+                (products ? d.B * d.H * widened(s, d.T, d.T, d.D / d.H) : 0);
     const double product = std::max(widened(s, d.R, d.D, 2 * d.F), c * d.R * d.F);
     feed_forward = residual + c * d.R * (d.D + 2 * d.F) + product;
     const double logsumexp = bytes_of(s.precision.statistics) * d.R;
@@ -74,7 +84,7 @@ std::string kept_formula(const StepShape& s) {
   const Dims d(s);
   const double head = head_activations(d, s.precision);
   if (s.recompute == 0) {
-    return fmt::format("{} x {} + {}", d.L, block_activations(d, s.precision), head);
+    return fmt::format("{} x {} + {}", d.L, block_activations(s), head);
   }
   const double c = bytes_of(s.precision.compute);
   const double groups = std::ceil(d.L / s.recompute);
@@ -86,13 +96,20 @@ std::string kept_formula(const StepShape& s) {
 
 double model_flops(const StepShape& shape) {
   const Dims d(shape);
-  return forward_flops(d) * (has_backward(shape.mode) ? 3 : 1);
+  const double forward = d.L * (dense_flops(d) + square_flops(d)) + head_flops(d);
+  return forward * (has_backward(shape.mode) ? 3 : 1);
 }
 
 double step_flops(const StepShape& shape) {
   const Dims d(shape);
-  const bool again = has_backward(shape.mode) && shape.recompute > 0;
-  return model_flops(shape) + (again ? d.L * block_flops(d) : 0);
+  const bool backward = has_backward(shape.mode);
+  const double again = backward && shape.recompute > 0 ? 1 : 0;
+  const double passes = backward ? 3 : 1;
+  const double squares = shape.attention == AttentionKind::flash
+                             ? (1 + (backward ? attention_backward_factor : 0) + again) / 2
+                             : passes + again;
+  return d.L * (dense_flops(d) * (passes + again) + square_flops(d) * squares) +
+         head_flops(d) * passes;
 }
 
 MemoryForm memory_form(const StepShape& shape) {
@@ -110,7 +127,7 @@ MemoryForm memory_form(const StepShape& shape) {
     m.activations = std::max(forward.block(), forward.head);
     return m;
   }
-  const double block = block_activations(d, p);
+  const double block = block_activations(shape);
   const double head = head_activations(d, p);
   const double c = bytes_of(p.compute);
   const double residual = bytes_of(p.residual) * d.R * d.D;
@@ -174,7 +191,7 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
   state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)) + share,
         m.optimizer, MemoryKind::optimizer_state);
   const auto part = [&](const char* what, const std::string& formula, double bytes,
-                        const char* scope) {
+                        const std::string& scope) {
     lines.push_back({.what = what,
                      .formula = formula,
                      .bytes = bytes,
@@ -195,14 +212,17 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
            d.R * d.D * residual, "forward/embedding");
     }
     if (shape.recompute == 0 && d.L > 1) {
+      const bool flash = shape.attention == AttentionKind::flash;
+      const std::string attention =
+          flash ? fmt::format("{} x {} x {} x {}", d.B, d.H, d.T, statistics)
+                : fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, c);
       part("a block",
-           fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + 3 x {4}) x {5} + {6} x {7} "
-                       "x {8}^2 x {5}",
-                       rows, d.D, residual, statistics, d.F, c, d.B, d.H, d.T),
-           block_activations(d, p), "forward/block 1/");
-      part("its attention probabilities", fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, c),
-           d.B * d.H * d.T * d.T * c,
-           "forward/block 1/attention/scaled dot product attention/computing attention scores");
+           fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + 3 x {4}) x {5} + {6}", rows,
+                       d.D, residual, statistics, d.F, c, attention),
+           block_activations(shape), "forward/block 1/");
+      const std::string scope = "forward/block 1/attention/scaled dot product attention/";
+      part(flash ? "its logsumexp" : "its attention probabilities", attention,
+           attention_kept(shape), scope + (flash ? "logsumexp" : "computing attention scores"));
     }
     part("the head",
          fmt::format("{0} x ({1} x ({2} + {3}) + 2 x {4} + {5} x {6})", rows, d.D, residual, c,

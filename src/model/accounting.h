@@ -15,6 +15,7 @@ enum class Mode : std::uint8_t { inference, forward, forward_backward, train_ste
 struct StepShape {
   ModelConfig model;
   Precision precision;
+  AttentionKind attention = AttentionKind::naive;
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
   int recompute = 0;           // 0 none, n: every n blocks
@@ -22,9 +23,10 @@ struct StepShape {
   bool widens_gemms = false;   // the device multiplies half types as float32 copies (the CPU)
 };
 
-// Matrix-product FLOPs of one rank's step: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D (the
-// whole T x T square, as naive attention computes it), backward twice that; with recompute the
-// blocks' forward once more (model FLOPs leave that out).
+// Matrix-product FLOPs of one rank's step. Of the model: forward 2 R (L (4 D^2 + 3 D F) + D V) +
+// 4 L B T^2 D (the whole T x T square, whichever attention computes it), backward twice that. Of
+// the step: with recompute the blocks' forward once more; flash attention leaves out what is
+// masked, half of the square, and multiplies 2.5 times as much in backward as in forward.
 [[nodiscard]] double step_flops(const StepShape& shape);
 [[nodiscard]] double model_flops(const StepShape& shape);
 
@@ -39,9 +41,9 @@ struct MemoryForm {
     return parameters + gradients + optimizer + activations + transient;
   }
 };
-// For naive eager attention: per block two residuals, two norms' statistics and outputs, q k v, the
-// T x T probabilities, the heads, w1 | w3 and their product; then the head's residual, norm and
-// logits.
+// Of eager execution: per block two residuals, two norms' statistics and outputs, q k v, the T x T
+// probabilities (flash: logsumexp), the heads, w1 | w3 and their product; then the head's residual,
+// norm and logits.
 [[nodiscard]] MemoryForm memory_form(const StepShape& shape);
 
 // How a line of closed form is measured, in bytes in use when forward has ended.

@@ -34,13 +34,18 @@ def run(paceline, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("layers", "vocab", "context"), [(4, 128, 64), (3, 10000, 64), (2, 1000, 128)]
-)
-def test_every_closed_form_is_within_two_percent(run, layers, vocab, context):
+    ("layers", "vocab", "context", "attention"),
+    [
+        (4, 128, 64, "naive"), (3, 10000, 64, "naive"), (2, 1000, 128, "naive"),
+        (4, 128, 64, "fused"), (4, 128, 64, "flash"), (2, 1000, 128, "flash"),
+    ],
+)  # fmt: skip
+def test_every_closed_form_is_within_two_percent(run, layers, vocab, context, attention):
     cases = run(
         *("model", "--d-model", 128, "--d-ff", 384, "--layers", layers, "--heads", 4),
         *("--vocab", vocab, "--context", context, *CPU, "--recompute", "none,block,2"),
         *("--mode", "inference,forward,train-step", "--precision", "fp32,bf16,fp16"),
+        *("--attention", attention),
     )
     assert len(cases) == 21
     for case in cases:
@@ -64,6 +69,8 @@ def test_a_step_s_lines_of_closed_form(run):
     block = ["residual stream", "a block", "its attention probabilities"]
     assert lines() == [*state, *block, *head]
     assert lines("--recompute", "block") == [*state, *head]
+    flash = [line.replace("attention probabilities", "logsumexp") for line in block]
+    assert lines("--attention", "flash") == [*state, *flash, *head]
     assert lines("--mode", "inference") == ["parameters", "activations, at most", "peak"]
 
 

@@ -53,9 +53,19 @@ def run_golden(request, paceline, golden, tmp_path):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("recompute", ["none", "block", "2"])
-def test_fp32_equals_pytorch(run_golden, model, recompute):
-    case, dump = run_golden(model, "--precision", "fp32", "--recompute", recompute)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--recompute", "none"),
+        ("--recompute", "block"),
+        ("--recompute", "2"),
+        ("--attention", "fused"),
+        ("--attention", "flash", "--fp32-attention", "exact"),
+    ],
+    ids=lambda args: args[1],
+)
+def test_fp32_equals_pytorch(run_golden, model, args):
+    case, dump = run_golden(model, "--precision", "fp32", *args)
     np.testing.assert_allclose(dump["logits"][:], case["logits"][:], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(dump["loss"][0], case["loss"][()], rtol=1e-5)
     gradients = tensors(case["gradients"])
@@ -72,8 +82,9 @@ def test_fp32_equals_pytorch(run_golden, model, recompute):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precisions_are_near_pytorch(run_golden, model, precision):
-    case, dump = run_golden(model, "--precision", precision)
+@pytest.mark.parametrize("attention", ["naive", "fused", "flash"])
+def test_half_precisions_are_near_pytorch(run_golden, model, precision, attention):
+    case, dump = run_golden(model, "--precision", precision, "--attention", attention)
     assert relative_l2(dump["logits"][:], case["logits"][:]) < 2e-2
     assert abs(dump["loss"][0] / case["loss"][()] - 1) < 2e-2
     for name, want in tensors(case["gradients"]).items():

@@ -10,6 +10,13 @@ StepShape shape(const std::string& size, Mode mode, const std::string& precision
   return s;
 }
 
+const MemoryLine* line_of(const std::vector<MemoryLine>& lines, const std::string& what) {
+  for (const MemoryLine& line : lines) {
+    if (line.what == what) return &line;
+  }
+  return nullptr;
+}
+
 TEST(AccountingTest, FlopsOfTheSmallModelByHand) {
   // R = 512: 2 R (12 (4 768^2 + 3 768 3072) + 768 10000) + 4 12 4 128^2 768
   const double forward =
@@ -27,6 +34,39 @@ TEST(AccountingTest, RecomputationAddsTheBlocksForwardToTheStepOnly) {
   const double head = 2.0 * 512 * 768 * 10000;
   EXPECT_DOUBLE_EQ(step_flops(s), plain + model_flops(shape("small", Mode::forward)) - head);
   EXPECT_DOUBLE_EQ(model_flops(s), plain);
+}
+
+TEST(AccountingTest, FlashLeavesOutWhatIsMaskedAndComputesTwiceWhatItDidNotKeep) {
+  StepShape s = shape("small", Mode::forward);
+  const double square = 4.0 * 12 * 4 * 128 * 128 * 768;  // of 12 blocks
+  const auto saved = [&](Mode mode) {
+    s.mode = mode;
+    s.attention = AttentionKind::naive;
+    const double naive = step_flops(s);
+    s.attention = AttentionKind::flash;
+    EXPECT_DOUBLE_EQ(model_flops(s), naive);
+    return (naive - step_flops(s)) / square;
+  };
+  EXPECT_NEAR(saved(Mode::forward), 0.5, 1e-9);
+  EXPECT_NEAR(saved(Mode::train_step), 3 - 3.5 / 2, 1e-9);
+  s.recompute = 1;
+  const double flash = step_flops(s);
+  s.attention = AttentionKind::fused;
+  EXPECT_NEAR((step_flops(s) - flash) / square, 4 - 4.5 / 2, 1e-9);
+}
+
+TEST(AccountingTest, FlashKeepsALogsumexpInPlaceOfProbabilities) {
+  StepShape s = shape("small", Mode::forward, "bf16");
+  s.model.context = 1024;
+  const double naive = memory_form(s).activations;
+  s.attention = AttentionKind::fused;
+  EXPECT_DOUBLE_EQ(memory_form(s).activations, naive);
+  s.attention = AttentionKind::flash;
+  const double rows = 12.0 * 4 * 12 * 1024;  // of every block and head
+  EXPECT_DOUBLE_EQ(naive - memory_form(s).activations, rows * (1024 * 2 - 4));
+  const std::vector<MemoryLine> lines = memory_lines(s, 1);
+  EXPECT_EQ(line_of(lines, "its attention probabilities"), nullptr);
+  EXPECT_EQ(line_of(lines, "its logsumexp")->formula, "4 x 12 x 1024 x 4");
 }
 
 TEST(AccountingTest, StateBytesPerParameter) {
@@ -49,13 +89,6 @@ TEST(AccountingTest, ModesAskForMoreInOrder) {
     last = peak;
     EXPECT_GT(step_bytes(shape("medium", mode)), 0);
   }
-}
-
-const MemoryLine* line_of(const std::vector<MemoryLine>& lines, const std::string& what) {
-  for (const MemoryLine& line : lines) {
-    if (line.what == what) return &line;
-  }
-  return nullptr;
 }
 
 TEST(AccountingTest, LinesHoldTheirNumbers) {

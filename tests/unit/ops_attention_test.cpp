@@ -1,4 +1,5 @@
-// RoPE, causal mask and softmax. The attention composite is in ops_composites_test.cpp.
+// RoPE, causal mask, softmax and both with a scale in one. The attention composite is in
+// ops_composites_test.cpp.
 
 #include <algorithm>
 #include <cmath>
@@ -158,6 +159,63 @@ TEST_F(Softmax, backward_by_finite_differences_and_in_place) {
       for (const Dtype d : floating_dtypes) {
         const Array in_place = copy_of(dy, d);
         ops->softmax_backward(in_place, in_place, copy_of(y, d));
+        expect_close(in_place, want, 4);
+      }
+      expect_gradient(x, dx, loss);
+    }
+  }
+}
+
+// What masked scores hold is neither read nor kept.
+TEST_F(Softmax, masked_equals_scale_mask_and_softmax) {
+  for (const Dtype d : floating_dtypes) {
+    for (const std::int64_t context : odd_rows) {
+      for (const bool causal : {false, true}) {
+        SCOPED_TRACE(testing::Message() << name_of(d) << " " << context << " " << causal);
+        const ScoreOptions scores{.scale = 0.5, .causal = causal};
+        const Shape shape{2, context, context};
+        const Array x = random(shape, d, 4);
+        const Array scaled = copy_of(x, Dtype::f64);
+        ops->scale(scaled, 0.5);
+        std::vector<double> poison = values(x);
+        if (causal) {
+          ops->causal_mask(scaled);
+          for (std::int64_t i = 0; i < x.tensor().numel(); ++i) {
+            const bool seen = i % context <= i / context % context;
+            if (!seen) poison[static_cast<std::size_t>(i)] = std::nan("");
+          }
+          set(x, poison);
+        }
+        const Array y = poisoned(shape, d);
+        ops->masked_softmax(y, x, scores);
+        expect_close(y, expected(scaled), 2, 0.1);
+        ops->masked_softmax(x, x, scores);
+        EXPECT_EQ(values(x), values(y));
+      }
+    }
+  }
+}
+
+TEST_F(Softmax, masked_backward_by_finite_differences_and_in_place) {
+  for (const std::int64_t context : odd_rows) {
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(testing::Message() << context << " " << causal);
+      const ScoreOptions scores{.scale = 0.5, .causal = causal};
+      const Shape shape{2, context, context};
+      const Array x = random(shape, Dtype::f64);
+      const Array dy = random(shape, Dtype::f64);
+      const Array y = poisoned(shape, Dtype::f64);
+      const auto loss = [&] {
+        ops->masked_softmax(y, x, scores);
+        return dot(y, dy);
+      };
+      loss();
+      const Array dx = poisoned(shape, Dtype::f64);
+      ops->masked_softmax_backward(dx, dy, y, scores);
+      const std::vector<double> want = values(dx);
+      for (const Dtype d : floating_dtypes) {
+        const Array in_place = copy_of(dy, d);
+        ops->masked_softmax_backward(in_place, in_place, copy_of(y, d), scores);
         expect_close(in_place, want, 4);
       }
       expect_gradient(x, dx, loss);

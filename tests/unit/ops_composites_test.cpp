@@ -3,14 +3,13 @@
 
 #include "tests/unit/ops_composites.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "core/error.h"
 
 namespace paceline {
 namespace {
@@ -105,10 +104,11 @@ std::vector<double> plain_attention(const std::vector<double>& qkv, const Attent
   std::vector<double> y;
   for (std::int64_t b = 0; b < s.batch; ++b) {
     for (std::int64_t t = 0; t < s.context; ++t) {
+      const std::int64_t seen = s.causal ? t + 1 : s.context;
       for (std::int64_t h = 0; h < s.heads; ++h) {
         std::vector<double> p;
         double sum = 0;
-        for (std::int64_t u = 0; u <= t; ++u) {
+        for (std::int64_t u = 0; u < seen; ++u) {
           double score = 0;
           for (std::int64_t j = 0; j < s.head_dim; ++j)
             score += at(b, t, 0, h, j) * at(b, u, 1, h, j);
@@ -116,7 +116,7 @@ std::vector<double> plain_attention(const std::vector<double>& qkv, const Attent
         }
         for (std::int64_t j = 0; j < s.head_dim; ++j) {
           double out = 0;
-          for (std::int64_t u = 0; u <= t; ++u) {
+          for (std::int64_t u = 0; u < seen; ++u) {
             out += p[static_cast<std::size_t>(u)] / sum * at(b, u, 2, h, j);
           }
           y.push_back(out);
@@ -127,38 +127,67 @@ std::vector<double> plain_attention(const std::vector<double>& qkv, const Attent
   return y;
 }
 
+constexpr std::array<AttentionKind, 3> attention_kinds = {
+    AttentionKind::naive, AttentionKind::fused, AttentionKind::flash};
+
 TEST_F(Composites, attention) {
-  for (const AttentionShape& s : {AttentionShape{1, 1, 1, 1}, AttentionShape{2, 3, 3, 4},
-                                  AttentionShape{1, 127, 1, 3}, AttentionShape{3, 17, 5, 8}}) {
-    SCOPED_TRACE(testing::Message() << s.batch << " " << s.context << " " << s.heads);
-    const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
-    const Array dy = f64({s.batch, s.context, s.heads * s.head_dim});
-    Saved saved;
-    expect_close(ops->attention(saved, qkv, s), plain_attention(values(qkv), s));
-    const Array dqkv = ops->attention_backward(saved, dy, s);
-    expect_gradient(qkv, dqkv, [&] { return dot(ops->attention(saved, qkv, s), dy); });
+  for (const AttentionKind kind : attention_kinds) {
+    ops = device.make_ops({.precision = precision_named("fp64"), .attention = kind});
+    for (const AttentionShape& s :
+         {AttentionShape{1, 1, 1, 1}, AttentionShape{2, 3, 3, 4}, AttentionShape{1, 127, 1, 3},
+          AttentionShape{3, 17, 5, 8}, AttentionShape{2, 65, 3, 4, false}}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << ": " << s.batch << " "
+                                      << s.context << " " << s.heads << " " << s.causal);
+      const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
+      const Array dy = f64({s.batch, s.context, s.heads * s.head_dim});
+      Saved saved;
+      expect_close(ops->attention(saved, qkv, s), plain_attention(values(qkv), s));
+      const Array dqkv = ops->attention_backward(saved, dy, s);
+      expect_gradient(qkv, dqkv, [&] { return dot(ops->attention(saved, qkv, s), dy); });
+    }
   }
 }
 
 TEST_F(Composites, attention_in_float_and_in_half_types) {
   const AttentionShape s{2, 33, 3, 8};
-  for (const auto* name : {"fp32", "bf16", "fp16"}) {
-    SCOPED_TRACE(name);
-    const auto low = make_ops(name);
-    const Dtype d = low->precision().compute;
-    const Array qkv = random({s.batch, s.context, 3, s.heads, s.head_dim}, d);
-    const Array dy = random({s.batch, s.context, s.heads * s.head_dim}, d);
-    Saved saved;
-    Saved saved_wide;
-    const Array y = low->attention(saved, qkv, s);
-    EXPECT_EQ(y.dtype(), d);
-    expect_close(y, plain_attention(values(qkv), s), 2);
-    const Array dqkv = low->attention_backward(saved, dy, s);
-    (void)ops->attention(saved_wide, copy_of(qkv, Dtype::f64), s);
-    const Array want = ops->attention_backward(saved_wide, copy_of(dy, Dtype::f64), s);
-    EXPECT_EQ(dqkv.dtype(), d);
-    expect_close(dqkv, values(want), 4);
+  for (const AttentionKind kind : attention_kinds) {
+    for (const auto* name : {"fp32", "bf16", "fp16"}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << " " << name);
+      const auto low = device.make_ops({.precision = precision_named(name),
+                                        .attention = kind,
+                                        .fp32_attention = Fp32Attention::exact});
+      const Dtype d = low->precision().compute;
+      const Array qkv = random({s.batch, s.context, 3, s.heads, s.head_dim}, d);
+      const Array dy = random({s.batch, s.context, s.heads * s.head_dim}, d);
+      Saved saved;
+      Saved saved_wide;
+      const Array y = low->attention(saved, qkv, s);
+      EXPECT_EQ(y.dtype(), d);
+      expect_close(y, plain_attention(values(qkv), s), 2);
+      const Array dqkv = low->attention_backward(saved, dy, s);
+      (void)ops->attention(saved_wide, copy_of(qkv, Dtype::f64), s);
+      const Array want = ops->attention_backward(saved_wide, copy_of(dy, Dtype::f64), s);
+      EXPECT_EQ(dqkv.dtype(), d);
+      expect_close(dqkv, values(want), 4);
+    }
   }
+}
+
+// What is kept for backward besides qkv: P, or the result, which is ours, and logsumexp.
+TEST_F(Composites, flash_attention_keeps_nothing_quadratic) {
+  const AttentionShape s{2, 40, 3, 8};
+  const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
+  const std::size_t before = device.ledger().bytes();
+  const auto kept = [&](AttentionKind kind) {
+    ops = device.make_ops({.precision = precision_named("fp64"), .attention = kind});
+    Saved saved;
+    const Array y = ops->attention(saved, qkv, s);
+    return device.ledger().bytes() - before - y.tensor().bytes();
+  };
+  const std::size_t scores = std::size_t{2} * 3 * 40 * 40 * 8;
+  EXPECT_EQ(kept(AttentionKind::naive), scores);
+  EXPECT_EQ(kept(AttentionKind::fused), scores);
+  EXPECT_EQ(kept(AttentionKind::flash), std::size_t{2} * 3 * 40 * 8 + 128);  // rounded to 256
 }
 
 TEST_F(Composites, attention_names_its_scopes_and_frees_what_it_does_not_keep) {
@@ -199,16 +228,6 @@ TEST_F(Composites, in_inference_nothing_is_kept) {
   const Array y = ops->attention(saved, std::move(qkv), s);
   EXPECT_EQ(device.ledger().bytes(), before + 4 * 8 * 8);
   EXPECT_TRUE(saved.take().empty());
-}
-
-TEST_F(Composites, only_naive_attention_is_built) {
-  const AttentionShape s{1, 2, 1, 2};
-  const Array qkv = f64({1, 2, 3, 1, 2});
-  for (const AttentionKind kind : {AttentionKind::fused, AttentionKind::flash}) {
-    const auto other = device.make_ops({.precision = precision_named("fp64"), .attention = kind});
-    Saved saved;
-    EXPECT_THROW((void)other->attention(saved, qkv, s), UsageError);
-  }
 }
 
 TEST_F(Composites, swiglu_linear) {

@@ -53,11 +53,17 @@ class Threads : public OpsTest {
     o.squared_error(loss, x, y, Reduction::sum);
     keep({loss});
 
-    const AttentionShape s{2, 33, 4, 8};
-    Saved saved;
-    const Array qkv = random({2, 33, 3, 4, 8}, d);
-    keep({o.attention(saved, qkv, s)});
-    keep({o.attention_backward(saved, random({2, 33, 32}, d), s)});
+    const AttentionShape s{2, 133, 4, 8};
+    const Array qkv = random({2, 133, 3, 4, 8}, d);
+    const Array d_heads = random({2, 133, 32}, d);
+    OpsConfig config = o.config();
+    for (const AttentionKind kind : {AttentionKind::naive, AttentionKind::flash}) {
+      config.attention = kind;
+      const auto attending = o.device().make_ops(config);
+      Saved saved;
+      keep({attending->attention(saved, qkv, s)});
+      keep({attending->attention_backward(saved, d_heads, s)});
+    }
     return all;
   }
 };

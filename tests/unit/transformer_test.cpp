@@ -31,9 +31,10 @@ class Recorder final : public ParameterSync {
 
 // A small model with everything a step needs.
 struct Trainer {
-  explicit Trainer(const std::string& precision, int threads = 1)
+  explicit Trainer(const std::string& precision, int threads = 1,
+                   AttentionKind attention = AttentionKind::naive)
       : device(memory, threads),
-        ops(device.make_ops({.precision = precision_named(precision)})),
+        ops(device.make_ops({.precision = precision_named(precision), .attention = attention})),
         model(device, config(), precision_named(precision)),
         state(StepState::create(device, 2, 7, precision_named(precision).loss,
                                 precision_named(precision).loss_scaling, 1e-3)),
@@ -124,16 +125,33 @@ TEST(TransformerTest, EveryGradientEqualsFiniteDifferencesInFloat64) {
 }
 
 TEST(TransformerTest, RecomputationChangesNoBit) {
-  Trainer plain("fp32");
-  plain.forward();
-  plain.backward();
-  const auto want = plain.values<float>(plain.model.store().gradients());
-  for (const int every : {1, 2, 3, 5}) {
-    Trainer t("fp32");
-    t.forward({.recompute = every});
+  for (const AttentionKind attention : {AttentionKind::naive, AttentionKind::flash}) {
+    Trainer plain("fp32", 1, attention);
+    plain.forward();
+    plain.backward();
+    const auto want = plain.values<float>(plain.model.store().gradients());
+    for (const int every : {1, 2, 3, 5}) {
+      Trainer t("fp32", 1, attention);
+      t.forward({.recompute = every});
+      t.backward();
+      EXPECT_EQ(t.values<float>(t.model.store().gradients()), want) << every;
+      EXPECT_EQ(t.sync.finished, plain.sync.finished);
+    }
+  }
+}
+
+TEST(TransformerTest, EveryAttentionTrainsAlike) {
+  Trainer naive("fp64");
+  naive.forward();
+  naive.backward();
+  const auto want = naive.values<double>(naive.model.store().gradients());
+  for (const AttentionKind attention : {AttentionKind::fused, AttentionKind::flash}) {
+    Trainer t("fp64", 1, attention);
+    t.forward();
+    EXPECT_NEAR(t.loss(), naive.loss(), 1e-12);
     t.backward();
-    EXPECT_EQ(t.values<float>(t.model.store().gradients()), want) << every;
-    EXPECT_EQ(t.sync.finished, plain.sync.finished);
+    const auto got = t.values<double>(t.model.store().gradients());
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-12) << i;
   }
 }
 
@@ -159,10 +177,12 @@ TEST(TransformerTest, InferenceKeepsNothingAndComputesTheSame) {
 }
 
 TEST(TransformerTest, BackwardReleasesEveryActivation) {
-  Trainer t("bf16");
-  t.forward();
-  t.backward();
-  EXPECT_EQ(t.device.ledger().bytes(MemoryKind::activation), 0U);
+  for (const AttentionKind attention : {AttentionKind::naive, AttentionKind::flash}) {
+    Trainer t("bf16", 1, attention);
+    t.forward();
+    t.backward();
+    EXPECT_EQ(t.device.ledger().bytes(MemoryKind::activation), 0U);
+  }
 }
 
 TEST(TransformerTest, SecondStepWritesGradientsAnew) {

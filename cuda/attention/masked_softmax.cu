@@ -1,0 +1,174 @@
+// Scale, causal mask and softmax in one: y = softmax(scale x) of every row over the columns that it
+// sees, 0 at the others. Backward: dx = scale y (dy - sum(dy y)). Masked columns are written only.
+// y may be x and dx may be dy: a thread writes only what no other thread reads.
+
+#include "cuda/cuda_eager_ops.h"
+#include "cuda/exponential.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/online_softmax.cuh"
+#include "cuda/rows.cuh"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kept = 4;
+constexpr int most_threads = 512;  // so that 128 registers hold what is kept
+constexpr int long_threads = 1024;
+
+// Columns that a row of [..., T, T] sees; none past the last row.
+__device__ inline int visible_columns(std::int64_t row, std::int64_t rows, int cols, bool causal) {
+  if (row >= rows) return 0;
+  return causal ? static_cast<int>(row % cols) + 1 : cols;
+}
+
+template <int N>
+__device__ inline int packs_over(int columns) {
+  return (columns + N - 1) / N;
+}
+
+// The row's i-th pack, with `masked` where the row does not see it.
+template <class T, int N>
+__device__ inline Pack<T, N> load_visible(const T* row, int i, int visible, float masked) {
+  auto pack = Pack<T, N>::load(row + i * N);
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (i * N + j >= visible) pack.set(j, masked);
+  }
+  return pack;
+}
+
+// Rows that a team keeps in registers: read once, one exponential per element. factor: scale log2e.
+template <class X, class Y, int N>
+__global__ void __launch_bounds__(most_threads)
+    masked_softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols, float factor,
+                          bool causal) {
+  wait_for_stream();
+  const std::int64_t row = team_row();
+  const int visible = visible_columns(row, rows, cols, causal);
+  const int seen = packs_over<N>(visible);
+  Pack<X, N> xs[kept];
+  for_each_kept<kept>(seen, [&](int k, int i) {
+    xs[k] = load_visible<X, N>(x + row * cols, i, visible, -INFINITY);
+  });
+  float highest = -INFINITY;
+  for_each_kept<kept>(seen, [&](int k, int) { highest = fmaxf(highest, highest_of(xs[k])); });
+  highest = team_reduce(highest, Max{}) * factor;
+  Pack<float, N> power[kept] = {};
+  float sum = 0;
+  for_each_kept<kept>(seen, [&](int k, int) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      power[k].element[j] = fast_exp2(fmaf(xs[k][j], factor, -highest));
+      sum += power[k][j];
+    }
+  });
+  const float inverse = 1.0F / team_reduce(sum, Sum{});
+  for_each_kept<kept>(row < rows ? cols / N : 0, [&](int k, int i) {
+    Pack<Y, N> out;
+#pragma unroll
+    for (int j = 0; j < N; ++j) out.set(j, power[k][j] * inverse);
+    out.store(y + row * cols + i * N);
+  });
+}
+
+// Longer rows: a block each, read twice.
+template <class X, class Y, int N>
+__global__ void __launch_bounds__(long_threads)
+    masked_softmax_long_kernel(Y* y, const X* x, int cols, float factor, bool causal) {
+  wait_for_stream();
+  const std::int64_t row = blockIdx.x;
+  const int visible = visible_columns(row, gridDim.x, cols, causal);
+  const int seen = packs_over<N>(visible);
+  const X* from = x + row * cols;
+  const auto load = [&](int i) { return load_visible<X, N>(from, i, visible, -INFINITY); };
+  const MaxAndSum m = max_and_sum<X, N>(seen, load, factor);
+  const float inverse = 1.0F / m.sum;
+  for (int i = static_cast<int>(threadIdx.x); i < cols / N; i += static_cast<int>(blockDim.x)) {
+    Pack<Y, N> out{};
+    if (i < seen) {
+      const Pack<X, N> a = load(i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) out.set(j, fast_exp2(fmaf(a[j], factor, -m.highest)) * inverse);
+    }
+    out.store(y + row * cols + i * N);
+  }
+}
+
+template <class G, class Y, int N>
+__global__ void __launch_bounds__(most_threads)
+    masked_softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols,
+                                   float scale, bool causal) {
+  wait_for_stream();
+  const std::int64_t row = team_row();
+  const int visible = visible_columns(row, rows, cols, causal);
+  const int seen = packs_over<N>(visible);
+  const auto load_dy = [&](int i) { return load_visible<G, N>(dy + row * cols, i, visible, 0); };
+  const auto load_y = [&](int i) { return load_visible<Y, N>(y + row * cols, i, visible, 0); };
+  Pack<G, N> dys[kept];
+  Pack<Y, N> ys[kept];
+  for_each_kept<kept>(seen, [&](int k, int i) {
+    dys[k] = load_dy(i);
+    ys[k] = load_y(i);
+  });
+  float sum = 0;
+  for_each_pack<kept>(seen, [&](int k, int i) {
+    const Pack<G, N> g = k < kept ? dys[k] : load_dy(i);
+    const Pack<Y, N> p = k < kept ? ys[k] : load_y(i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) sum += g[j] * p[j];
+  });
+  const float total = team_reduce(sum, Sum{});
+  for_each_pack<kept>(row < rows ? cols / N : 0, [&](int k, int i) {
+    Pack<G, N> out{};
+    if (i < seen) {
+      const Pack<G, N> g = k < kept ? dys[k] : load_dy(i);
+      const Pack<Y, N> p = k < kept ? ys[k] : load_y(i);
+#pragma unroll
+      for (int j = 0; j < N; ++j) out.set(j, scale * (p[j] * (g[j] - total)));
+    }
+    out.store(dx + row * cols + i * N);
+  });
+}
+
+}  // namespace
+
+void CudaEagerOps::masked_softmax(const Tensor& y, const Tensor& x, const ScoreOptions& scores) {
+  const std::int64_t cols = x.cols();
+  const std::int64_t rows = x.rows();
+  const float factor = static_cast<float>(scores.scale) * log2e;
+  dispatch_cuda_pair(x.dtype, y.dtype, [&]<class X, class Y>() {
+    dispatch_width<X, Y>(cols, {y.data, x.data}, [&]<int N>() {
+      auto* const to = static_cast<Y*>(y.data);
+      const auto* const from = static_cast<const X*>(x.data);
+      if (cols / N <= kept * most_threads) {
+        const Teams teams = teams_for(rows, cols / N, kept, most_threads);
+        launch({teams.grid, teams.block, stream()}, masked_softmax_kernel<X, Y, N>, to, from, rows,
+               static_cast<int>(cols), factor, scores.causal);
+      } else {
+        launch({static_cast<unsigned>(rows), long_threads, stream()},
+               masked_softmax_long_kernel<X, Y, N>, to, from, static_cast<int>(cols), factor,
+               scores.causal);
+      }
+    });
+  });
+}
+
+void CudaEagerOps::masked_softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y,
+                                           const ScoreOptions& scores) {
+  if (dx.dtype != dy.dtype) {
+    throw InternalError("masked_softmax_backward: dy and dx have different dtypes");
+  }
+  const std::int64_t cols = y.cols();
+  dispatch_cuda_pair(dy.dtype, y.dtype, [&]<class G, class Y>() {
+    dispatch_width<G, Y>(cols, {dx.data, dy.data, y.data}, [&]<int N>() {
+      const Teams teams = teams_for(y.rows(), cols / N, kept, most_threads);
+      launch({teams.grid, teams.block, stream()}, masked_softmax_backward_kernel<G, Y, N>,
+             static_cast<G*>(dx.data), static_cast<const G*>(dy.data),
+             static_cast<const Y*>(y.data), y.rows(), static_cast<int>(cols),
+             static_cast<float>(scores.scale), scores.causal);
+    });
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,139 @@
+// The attention composites. Naive: matrix product, scale, mask, softmax, matrix product, as eager
+// PyTorch runs them. Fused: scale, mask and softmax in one operation. Flash: all in one, so that
+// nothing of T x T is kept.
+
+#include <cmath>
+#include <utility>
+
+#include "core/ops.h"
+
+namespace paceline {
+
+namespace {
+
+// scores [B, H, T, T] as a matrix [T, T] for every (B, H).
+Matrix score_matrix(const Tensor& scores, const AttentionShape& s) {
+  Matrix m(scores);
+  m.rows = s.context;
+  m.batch = {s.batch, s.heads};
+  m.batch_stride = {s.heads * s.context * s.context, s.context * s.context};
+  return m;
+}
+
+// y [B, T, H d]
+Heads merged_heads(const Tensor& y, const AttentionShape& s) {
+  return Heads(y.reshape({s.batch, s.context, s.heads, s.head_dim}));
+}
+
+ScoreOptions score_options(const AttentionShape& s) {
+  return {.scale = 1 / std::sqrt(static_cast<double>(s.head_dim)), .causal = s.causal};
+}
+
+}  // namespace
+
+// In place: scores q k^T become P.
+void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
+  const ScoreOptions options = score_options(shape);
+  if (config_.attention == AttentionKind::fused) {
+    const Scope computing(device_.scopes(), "computing softmax");
+    masked_softmax(scores, scores, options);
+    return;
+  }
+  {
+    const Scope computing(device_.scopes(), "computing attention scores");
+    scale(scores, options.scale);
+    if (options.causal) causal_mask(scores);
+  }
+  const Scope computing(device_.scopes(), "computing softmax");
+  softmax(scores, scores);
+}
+
+// In place: dP becomes the gradient of q k^T, but for the scale when naive.
+void Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape) {
+  const Scope computing(device_.scopes(), "computing softmax");
+  if (config_.attention == AttentionKind::fused) {
+    masked_softmax_backward(dp, dp, p, score_options(shape));
+  } else {
+    softmax_backward(dp, dp, p);
+  }
+}
+
+Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
+  const Scope scope(device_.scopes(), "scaled dot product attention");
+  if (config_.attention == AttentionKind::flash)
+    return attention_by_flash(saved, std::move(qkv), shape);
+  const QkvHeads in(qkv);
+  Array scores;  // [B, H, T, T]; becomes the probabilities P
+  {
+    const Scope computing(device_.scopes(), "computing attention scores");
+    scores =
+        activation({shape.batch, shape.heads, shape.context, shape.context}, precision().compute);
+    matmul(score_matrix(scores, shape), Matrix(in.q), Matrix(in.k).transpose());
+  }
+  probabilities(scores, shape);
+  const Scope computing(device_.scopes(), "final matmul");
+  Array y =
+      activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
+  matmul(Matrix(merged_heads(y, shape)), score_matrix(scores, shape), Matrix(in.v));
+  saved.save({std::move(qkv), std::move(scores)});
+  return y;
+}
+
+// dV = P^T dO, dP = dO V^T, dS = softmax_backward(dP, P), dQ = dS K / sqrt(d), dK = dS^T Q /
+// sqrt(d)
+Array Ops::attention_backward(Saved& saved, Array dy, const AttentionShape& shape) {
+  const Scope scope(device_.scopes(), "scaled dot product attention");
+  dy = as_dtype(std::move(dy), precision().compute);
+  if (config_.attention == AttentionKind::flash)
+    return attention_by_flash_backward(saved, dy, shape);
+  std::vector<Array> kept = saved.take();
+  const Array qkv = std::move(kept.at(0));
+  Array p = std::move(kept.at(1));
+  Array dqkv = activation(qkv.shape(), precision().compute);
+  const QkvHeads in(qkv);
+  const QkvHeads d(dqkv);
+  Array dp;  // [B, H, T, T]; becomes dS
+  {
+    const Scope computing(device_.scopes(), "final matmul");
+    const Matrix d_o(merged_heads(dy, shape));
+    matmul(Matrix(d.v), score_matrix(p, shape).transpose(), d_o);
+    dp = activation(p.shape(), precision().compute);
+    matmul(score_matrix(dp, shape), d_o, Matrix(in.v).transpose());
+    dy = {};
+  }
+  probabilities_backward(dp, p, shape);
+  p = {};
+  const Scope computing(device_.scopes(), "computing attention scores");
+  const bool scaled = config_.attention == AttentionKind::fused;
+  const double factor = scaled ? 1 : score_options(shape).scale;
+  matmul(Matrix(d.q), score_matrix(dp, shape), Matrix(in.k), factor);
+  matmul(Matrix(d.k), score_matrix(dp, shape).transpose(), Matrix(in.q), factor);
+  return dqkv;
+}
+
+Array Ops::attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape) {
+  const QkvHeads in(qkv);
+  Array o =
+      activation({shape.batch, shape.context, shape.heads * shape.head_dim}, precision().compute);
+  Array logsumexp;
+  {
+    const Scope scope(device_.scopes(), "logsumexp");
+    logsumexp = activation({shape.batch, shape.heads, shape.context}, precision().statistics);
+  }
+  flash_attention(merged_heads(o, shape), logsumexp, in.q, in.k, in.v, score_options(shape));
+  saved.save({std::move(qkv), o, std::move(logsumexp)});
+  return o;
+}
+
+Array Ops::attention_by_flash_backward(Saved& saved, const Array& dy, const AttentionShape& shape) {
+  const std::vector<Array> kept = saved.take();
+  const Array& qkv = kept.at(0);
+  Array dqkv = activation(qkv.shape(), precision().compute);
+  const QkvHeads in(qkv);
+  const QkvHeads d(dqkv);
+  flash_attention_backward(d.q, d.k, d.v, merged_heads(dy, shape), in.q, in.k, in.v,
+                           merged_heads(kept.at(1), shape), kept.at(2), score_options(shape));
+  return dqkv;
+}
+
+}  // namespace paceline

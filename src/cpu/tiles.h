@@ -1,0 +1,72 @@
+#pragma once
+// Small matrices that flash attention on the CPU works on, and their products with operands rounded
+// as a GPU's tensor cores get them, so that a mode's error shows anywhere.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/heads.h"
+#include "core/ops.h"
+
+namespace paceline {
+
+// [rows, cols], row-major.
+template <class C>
+class Tile {
+ public:
+  // All elements 0.
+  void reset(std::int64_t rows, std::int64_t cols) {
+    rows_ = rows;
+    cols_ = cols;
+    elements_.assign(static_cast<std::size_t>(rows * cols), C{});
+  }
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  [[nodiscard]] std::int64_t cols() const { return cols_; }
+  [[nodiscard]] C* row(std::int64_t i) { return elements_.data() + i * cols_; }
+  [[nodiscard]] const C* row(std::int64_t i) const { return elements_.data() + i * cols_; }
+  [[nodiscard]] std::vector<C>& elements() { return elements_; }
+
+ private:
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+  std::vector<C> elements_;
+};
+
+// What becomes of an operand before it is multiplied. split: high + low, both bfloat16.
+enum class Rounding : std::uint8_t { none, bf16, f16, tf32, split };
+
+[[nodiscard]] Rounding rounding_of(Dtype dtype, Fp32Attention fp32);
+
+// An operand of products. Split, a product is high high + high low + low high.
+template <class C>
+struct Operand {
+  Tile<C> high;
+  Tile<C> low;  // split only
+
+  // Rows first ... first + n - 1 of a head.
+  void load_rows(const Heads& x, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t n,
+                 Rounding rounding);
+  // The same as columns: [d, n].
+  void load_columns(const Heads& x, std::int64_t b, std::int64_t h, std::int64_t first,
+                    std::int64_t n, Rounding rounding);
+  // What has been written to `high` becomes the operand.
+  void round(Rounding rounding);
+};
+
+// c += a b.  [m, n], [m, k], [k, n]
+template <class C>
+void add_product(Tile<C>& c, const Operand<C>& a, const Operand<C>& b);
+// c += a^T b.  [m, n], [k, m], [k, n]
+template <class C>
+void add_transposed_product(Tile<C>& c, const Operand<C>& a, const Operand<C>& b);
+
+extern template struct Operand<float>;
+extern template struct Operand<double>;
+extern template void add_product(Tile<float>&, const Operand<float>&, const Operand<float>&);
+extern template void add_product(Tile<double>&, const Operand<double>&, const Operand<double>&);
+extern template void add_transposed_product(Tile<float>&, const Operand<float>&,
+                                            const Operand<float>&);
+extern template void add_transposed_product(Tile<double>&, const Operand<double>&,
+                                            const Operand<double>&);
+
+}  // namespace paceline

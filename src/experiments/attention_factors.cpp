@@ -1,0 +1,81 @@
+#include "experiments/attention_factors.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+const std::vector<std::string> attention_names = {"naive", "fused", "flash"};
+const std::vector<std::string> fp32_names = {"exact", "near", "tf32"};
+
+// The enumerator that stands where the name does.
+template <class E>
+E named(const std::vector<std::string>& names, const std::string& name) {
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) throw InternalError("'" + name + "' is no kind of attention");
+  return static_cast<E>(it - names.begin());
+}
+
+bool has(const std::vector<std::string>& values, const char* value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
+void add_attention_options(OptionParser& p, std::vector<std::string>& attentions,
+                           std::vector<std::string>& fp32_attentions) {
+  std::string defaults;
+  for (const std::string& name : attentions) defaults += (defaults.empty() ? "" : ",") + name;
+  p.choices(
+      "--attention", attentions, attention_names,
+      "naive (an operation each), fused (scale, mask and softmax in one), flash (nothing of T "
+      "x T is kept), a,b [" +
+          defaults + "]");
+  p.choices("--fp32-attention", fp32_attentions, fp32_names,
+            "products of flash attention on fp32: exact, near (two bf16 per operand), tf32, a,b "
+            "[near]");
+}
+
+void check_attention_options(const OptionParser& p, const std::vector<std::string>& attentions,
+                             const std::vector<std::string>& precisions) {
+  if (!p.by_name("--fp32-attention") || (has(attentions, "flash") && has(precisions, "fp32"))) {
+    return;
+  }
+  throw UsageError("--fp32-attention: goes with --attention flash and --precision fp32");
+}
+
+std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
+                                      const std::vector<std::string>& modes) {
+  std::vector<Case> all;
+  for (const Case& c : cases) {
+    const std::string& precision = c.text("precision");
+    const bool flash = c.text("attention") == "flash";
+    std::vector<std::string> own;
+    if (flash && precision == "fp32") own = modes;
+    if (flash && precision == "tf32") own = {"tf32"};
+    if (own.empty()) all.push_back(c);
+    for (const std::string& mode : own) all.emplace_back(c).set("fp32_attention", mode);
+  }
+  return all;
+}
+
+void check_precision(const Case& c) {
+  if (c.text("precision") == "tf32" && c.text("device") == "cpu") {
+    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
+  }
+}
+
+OpsConfig ops_config_of(const Case& c) {
+  OpsConfig config{.precision = precision_named(c.text("precision")),
+                   .attention = named<AttentionKind>(attention_names, c.text("attention")),
+                   .deterministic = c.flag("deterministic")};
+  if (c.has("fp32_attention")) {
+    config.fp32_attention = named<Fp32Attention>(fp32_names, c.text("fp32_attention"));
+  }
+  return config;
+}
+
+}  // namespace paceline

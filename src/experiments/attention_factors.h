@@ -1,0 +1,31 @@
+#pragma once
+// The factors by which a case says how it attends, of every experiment that does.
+
+#include <string>
+#include <vector>
+
+#include "core/ops.h"
+#include "experiments/option_parser.h"
+#include "measure/case.h"
+
+namespace paceline {
+
+// --attention and --fp32-attention.
+void add_attention_options(OptionParser& p, std::vector<std::string>& attentions,
+                           std::vector<std::string>& fp32_attentions);
+// Throws UsageError for --fp32-attention by name where it applies to nothing.
+void check_attention_options(const OptionParser& p, const std::vector<std::string>& attentions,
+                             const std::vector<std::string>& precisions);
+
+// Another axis, fp32_attention, of the cases that are flash attention of fp32; with precision tf32
+// it is tf32, and others lack it.
+[[nodiscard]] std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
+                                                    const std::vector<std::string>& modes);
+
+// Throws UsageError for a precision that the case's device has not.
+void check_precision(const Case& c);
+
+// By the factors precision, attention, fp32_attention and deterministic.
+[[nodiscard]] OpsConfig ops_config_of(const Case& c);
+
+}  // namespace paceline

@@ -1,0 +1,25 @@
+#pragma once
+// Before a case is measured: does what it needs fit in memory?
+
+#include <functional>
+#include <string>
+
+#include "core/device.h"
+#include "core/world.h"
+#include "record/case_record.h"
+
+namespace paceline {
+
+// Collective: runs `work`, which allocates. True when every rank had the memory; otherwise the
+// record's status is oom and, on rank 0, its reason names `predicted` bytes and what was refused.
+[[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, double predicted,
+                                  const std::function<void()>& work);
+
+// After a first step: repeats it until another like it will find all its memory reserved. The first
+// one allocates as it goes: what it needs late may take the place of what it needed early, and
+// blocks may be cut from segments otherwise than when all is there. Then only a further step shows
+// whether everything fits at once. Throws OutOfMemory, naming `what`, when it does not.
+void repeat_until_settled(Device& device, const std::string& what,
+                          const std::function<void()>& step);
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+#include "model/attention_accounting.h"
+
+namespace paceline {
+
+namespace {
+
+double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
+
+// Elements of logsumexp, of q (k, v and o have as many), and of the scores.
+double rows(const AttentionShape& s) { return static_cast<double>(s.batch * s.heads * s.context); }
+double elements(const AttentionShape& s) { return rows(s) * static_cast<double>(s.head_dim); }
+double scores(const AttentionShape& s) { return rows(s) * static_cast<double>(s.context); }
+
+}  // namespace
+
+double attention_flops(const AttentionShape& shape) {
+  return 4 * scores(shape) * static_cast<double>(shape.head_dim) * (shape.causal ? 0.5 : 1);
+}
+
+double attention_kept_bytes(AttentionKind kind, const Precision& precision,
+                            const AttentionShape& shape) {
+  return kind == AttentionKind::flash ? rows(shape) * bytes_of(precision.statistics)
+                                      : scores(shape) * bytes_of(precision.compute);
+}
+
+double attention_forward_bytes(const Precision& precision, const AttentionShape& shape) {
+  return 4 * elements(shape) * bytes_of(precision.compute) +
+         rows(shape) * bytes_of(precision.statistics);
+}
+
+double attention_backward_bytes(const Precision& precision, const AttentionShape& shape) {
+  return 8 * elements(shape) * bytes_of(precision.compute) +
+         rows(shape) * bytes_of(precision.statistics);
+}
+
+AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
+                                 const AttentionShape& shape, bool widens_gemms) {
+  const bool flash = kind == AttentionKind::flash;
+  const double one = elements(shape) * bytes_of(precision.compute);
+  const double kept = attention_kept_bytes(kind, precision, shape);
+  AttentionMemory m;
+  m.saved = 3 * one + kept + (flash ? one : 0);
+  m.before_backward = 5 * one + kept;
+  m.peak = m.before_backward + 3 * one;
+  if (flash) return m;
+  m.peak += kept;  // the gradient of the probabilities
+  if (widens_gemms && precision.mixed()) {
+    m.peak += sizeof(float) * (scores(shape) + 2 * elements(shape));
+  }
+  return m;
+}
+
+}  // namespace paceline

@@ -1,0 +1,128 @@
+"""`attention`: what its file says, presets, rows that do not fit, and what it refuses."""
+
+import json
+
+import h5py
+import pytest
+
+from result_files import summary
+
+RUN = ("attention", "--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
+SMALL = (*RUN, "--context", 65, "--head-dim", 16, "--batch-size", 2, "--heads", 3, "--steps", 6)
+WARM = ("--warmup", 1, "--cache", "warm")
+PHASES = ("forward", "backward", "both")
+
+
+def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, *WARM, "--attention", "naive,fused,flash", "--precision", "fp32,bf16,fp16"),
+        *("--fp32-attention", "exact,near,tf32", "--causal", "no,yes", "--context", "1,65"),
+        *("--head-dim", "16,80", "--batch-size", 2, "--heads", 2, "--steps", 1),
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    # Points that differ in --fp32-attention alone are one, but for flash on fp32.
+    assert len(table["case"]) == 2 * 2 * 2 * (3 + 2 + 2 * 3)
+    assert set(table["status"]) == {"ok"}
+    assert max(table["largest_error_of_bar"]) < 1
+    modes = zip(table["attention"], table["precision"], table["fp32_attention"], strict=True)
+    assert {mode for kind, p, mode in modes if (kind, p) == ("flash", "fp32")} == {
+        "exact", "near", "tf32",
+    }  # fmt: skip
+
+
+def test_the_record(paceline, tmp_path):
+    done = paceline(*SMALL, *WARM, "--attention", "naive,flash", "--causal", ranks=2)
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert table["attention"] == ["naive", "flash"]
+    assert table["causal"] == ["yes"] * 2
+    one = 2 * 65 * 3 * 16 * 4  # bytes of q
+    kept = [2 * 3 * 65 * 65 * 4, one + 2 * 3 * 65 * 4]
+    assert table["predicted_saved_bytes"] == [3 * one + k for k in kept]
+    for name in ("saved_bytes", "peak_bytes"):
+        assert table[name] == pytest.approx(table[f"predicted_{name}"], rel=0.02)
+    kept[1] -= one  # flash keeps the result, which is there anyway
+    before = [5 * one + k for k in kept]
+    assert table["memory_before_backward_bytes"] == pytest.approx(before, rel=0.02)
+    assert table["forward_tile_keys"][1] == 64
+    flops = {"forward": 1, "backward": 2.5, "both": 3.5}
+    for row in range(2):
+        for phase in PHASES:
+            rate = flops[phase] * 2 * 2 * 3 * 65**2 * 16 / table[f"{phase}_median_s"][row] / 1e12
+            assert table[f"{phase}_tflops_per_s"][row] == pytest.approx(rate)
+            assert table[f"{phase}_bandwidth_floor_s"][row] > 0
+    with h5py.File(tmp_path / "out.h5") as f:
+        for case in f["cases"].values():
+            for phase in PHASES:
+                assert case[f"samples/{phase}"].shape == (2, 6)
+            check = case["check"]
+            outputs = {"o", "dq", "dk", "dv"}
+            outputs |= {"logsumexp"} if case.attrs["attention"] == "flash" else set()
+            assert set(check["output"].asstr()[:]) == outputs
+            assert sorted(check["rank"][:]) == sorted([0, 1] * len(outputs))
+            assert (check["error"][:] <= check["bar"][:]).all()
+            assert set(check["checked_rows"][:]) == {65}
+        (case,) = f["speed_up/case"].asstr()[:]
+        assert case == table["case"][1]
+        for phase in PHASES:
+            naive, flash = table[f"{phase}_median_s"]
+            assert f[f"speed_up/{phase}"][0] == pytest.approx(naive / flash)
+    assert "speed_up:" in done.out
+
+
+def test_what_does_not_fit_is_a_row(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, *WARM, "--attention", "naive,flash", "--context", 1024, "--batch-size", 2),
+        *("--head-dim", 16, "--steps", 1, "--memory-limit", "8MB"),
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert table["status"] == ["oom", "ok"]
+    for words in ("17.8 MB are needed", "scaled dot product attention", " of 8.00 MB in use"):
+        assert words in table["reason"][0]
+
+
+def test_the_default_is_cold_naive_and_flash(paceline, tmp_path):
+    done = paceline(*SMALL, "--warmup", 0, "--json")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [(r["attention"], r["cache"], r["causal"], r["launch"]) for r in rows] == [
+        (kind, "cold", "no", "direct") for kind in ("naive", "flash")
+    ]
+    assert rows[1]["fp32_attention"] == "near"
+
+
+def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):
+    (tmp_path / "o.toml").write_text(
+        'causal = true\nhead-dim = "8,16"\ncontext = 33\nprecision = "bf16"\n'
+    )
+    args = (*RUN, *WARM, "--config", "o.toml", "--until-ci", 50, "--max-steps", 30)
+    done = paceline(*args)
+    assert done.code == 0, done.err
+    first = summary(tmp_path / "out.h5")
+    assert set(first["causal"]) == {"yes"}
+    assert sorted(first["head_dim"]) == [8, 8, 16, 16]
+    assert paceline(*args).code == 2
+    again = paceline(*args, "--resume")
+    assert again.code == 0, again.err
+    assert summary(tmp_path / "out.h5")["both_median_s"] == first["both_median_s"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "cases"),
+    [
+        ("pytorch-attention", {f"{a} fp32 no {d} {t} 8 1 direct cold"
+            for a in ("naive", "fused") for d in (16, 32, 64, 128)
+            for t in (256, 1024, 4096, 8192, 16384)}),
+        ("flash-benchmark", {f"{a} yes {d} {2**t} 1 1 direct cold"
+            for a in ("naive bf16", "flash bf16", "naive fp32", "flash fp32 near")
+            for d in (16, 32, 64, 128) for t in range(7, 17)}),
+    ],
+)  # fmt: skip
+def test_presets(paceline, preset, cases):
+    done = paceline("attention", "--preset", preset, "--dry-run")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()[2:]
+    assert len(lines) == len(cases)
+    assert {case for case in cases if any(line.endswith("  " + case) for line in lines)} == cases

@@ -1,0 +1,121 @@
+// The float64 reference of `attention`: that it is attention, and that nothing wrong passes.
+
+#include "experiments/attention_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "cpu/cpu_device.h"
+#include "experiments/attention_run.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t memory = std::size_t{1} << 28;
+
+// Results of the CPU's flash attention with a gradient in some rows of queries.
+struct Checked {
+  Checked(const AttentionShape& shape, std::vector<std::int64_t> of_rows)
+      : config{.precision = precision_named("fp32"),
+               .attention = AttentionKind::flash,
+               .fp32_attention = Fp32Attention::exact},
+        device(memory, 2),
+        inputs(shape, Dtype::f32, 3, 0),
+        rows(std::move(of_rows)) {
+    AttentionRun run(device, config, shape, 0);
+    run.load(inputs);
+    run.load_gradient(gradient_of_rows(inputs, rows));
+    results = run.results();
+  }
+  // Names of the outputs that do not pass.
+  [[nodiscard]] std::set<std::string> failures(const AttentionResults& got) const {
+    std::set<std::string> names;
+    for (const OutputError& e : attention_errors(inputs, rows, got, config)) {
+      if (!e.passed()) names.insert(e.output);
+    }
+    return names;
+  }
+
+  OpsConfig config;
+  CpuDevice device;
+  AttentionInputs inputs;
+  std::vector<std::int64_t> rows;
+  AttentionResults results;
+};
+
+using Names = std::set<std::string>;
+
+TEST(AttentionCheckTest, WhatIsRightPasses) {
+  for (const bool causal : {false, true}) {
+    const AttentionShape shape{2, 131, 3, 20, causal};
+    const Checked all(shape, checked_rows(shape, 1));
+    EXPECT_EQ(all.rows.size(), 131U);
+    EXPECT_EQ(all.failures(all.results), Names{});
+    const Checked some(shape, {0, 3, 64, 130});
+    EXPECT_EQ(some.failures(some.results), Names{});
+  }
+  const AttentionShape one{2, 1, 1, 8, true};
+  const Checked single(one, {0});
+  EXPECT_EQ(single.failures(single.results), Names{});
+}
+
+// One row is off by what is far below the largest element: of the checked rows of queries, and of
+// every row of keys.
+TEST(AttentionCheckTest, WhatIsWrongDoesNot) {
+  const AttentionShape shape{2, 131, 3, 20, true};
+  const Checked c(shape, {0, 3, 64, 130});
+  const auto row = [&](std::int64_t b, std::int64_t t) { return b * shape.context + t; };
+  const std::int64_t width = shape.heads * shape.head_dim;
+  const auto with = [&](auto change) {
+    AttentionResults broken = c.results;
+    change(broken);
+    return c.failures(broken);
+  };
+  const auto off = [](std::vector<float>& x, std::int64_t i) {
+    x[static_cast<std::size_t>(i)] += 0.01F;
+  };
+  EXPECT_EQ(with([&](auto& r) { off(r.o, row(1, 64) * width + width - 1); }), Names{"o"});
+  EXPECT_EQ(with([&](auto& r) { off(r.o, row(1, 65) * width); }), Names{}) << "not checked";
+  for (const std::int64_t t : {3, 65}) {  // a row without a gradient has dQ = 0
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, row(1, t) * 3 * width); }), Names{"dq"});
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 1) * width); }), Names{"dk"});
+    EXPECT_EQ(with([&](auto& r) { off(r.dqkv, (row(1, t) * 3 + 2) * width); }), Names{"dv"});
+  }
+  EXPECT_EQ(with([&](auto& r) { off(r.logsumexp, 5 * shape.context + 130); }), Names{"logsumexp"});
+}
+
+TEST(AttentionCheckTest, NanPassesNowhere) {
+  const AttentionShape shape{1, 20, 1, 4, false};
+  const Checked c(shape, checked_rows(shape, 1));
+  AttentionResults broken = c.results;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::vector<float>* x : {&broken.o, &broken.logsumexp, &broken.dqkv}) {
+    std::fill(x->begin(), x->end(), nan);
+  }
+  EXPECT_EQ(c.failures(broken), (Names{"o", "logsumexp", "dq", "dk", "dv"}));
+}
+
+TEST(AttentionCheckTest, LongSequencesAreSampledEverywhere) {
+  const AttentionShape shape{8, 65536, 1, 128, true};
+  const std::vector<std::int64_t> rows = checked_rows(shape, 1);
+  ASSERT_EQ(rows.size(), 512U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i] / 128, static_cast<std::int64_t>(i));
+  }
+  EXPECT_NE(rows, checked_rows(shape, 2));
+}
+
+TEST(AttentionCheckTest, InputsAreRoundedAndTheRanksOwn) {
+  const AttentionShape shape{1, 8, 1, 4};
+  const AttentionInputs x(shape, Dtype::bf16, 1, 0);
+  for (const float v : x.qkv) EXPECT_EQ(static_cast<float>(bf16(v)), v);
+  EXPECT_NE(x.qkv, AttentionInputs(shape, Dtype::bf16, 1, 1).qkv);
+  EXPECT_NE(x.qkv, AttentionInputs(shape, Dtype::bf16, 2, 0).qkv);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,291 @@
+// Flash attention on the CPU against attention by its definition in float64: every head dimension,
+// mask, odd length and dtype; tiled against untiled; gradients against finite differences.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/unit/ops_helpers.h"
+
+namespace paceline {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+using Values = std::vector<double>;
+
+// Of contiguous heads [B, T, H, d]; logsumexp [B, H, T].
+struct Result {
+  Values o, logsumexp, dq, dk, dv;
+};
+
+// Row by row, with whole rows of scores; scores that are masked get this value.
+Result plain_attention(const AttentionShape& s, const Values& q, const Values& k, const Values& v,
+                       const Values& d_o, double masked) {
+  const std::size_t all = q.size();
+  Result r{Values(all), {}, Values(all), Values(all), Values(all)};
+  const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
+  const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t j) {
+    return static_cast<std::size_t>(((b * s.context + t) * s.heads + h) * s.head_dim + j);
+  };
+  const auto T = static_cast<std::size_t>(s.context);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    for (std::int64_t h = 0; h < s.heads; ++h) {
+      for (std::int64_t i = 0; i < s.context; ++i) {
+        const auto dot = [&](const Values& x, const Values& y, std::int64_t row) {
+          return std::inner_product(
+              x.begin() + static_cast<std::ptrdiff_t>(at(b, i, h, 0)),
+              x.begin() + static_cast<std::ptrdiff_t>(at(b, i, h, 0)) + s.head_dim,
+              y.begin() + static_cast<std::ptrdiff_t>(at(b, row, h, 0)), 0.0);
+        };
+        Values p(T);
+        for (std::size_t j = 0; j < T; ++j) {
+          const auto key = static_cast<std::int64_t>(j);
+          p[j] = s.causal && key > i ? masked : scale * dot(q, k, key);
+        }
+        const double highest = *std::max_element(p.begin(), p.end());
+        double sum = 0;
+        for (double& x : p) sum += x = std::exp(x - highest);
+        for (double& x : p) x /= sum;
+        r.logsumexp.push_back(highest + std::log(sum));
+        Values dp(T);
+        double delta = 0;
+        for (std::size_t j = 0; j < T; ++j) {
+          dp[j] = dot(d_o, v, static_cast<std::int64_t>(j));
+          delta += p[j] * dp[j];
+        }
+        for (std::size_t j = 0; j < T; ++j) {
+          const auto key = static_cast<std::int64_t>(j);
+          const double ds = scale * p[j] * (dp[j] - delta);
+          for (std::int64_t c = 0; c < s.head_dim; ++c) {
+            r.o[at(b, i, h, c)] += p[j] * v[at(b, key, h, c)];
+            r.dq[at(b, i, h, c)] += ds * k[at(b, key, h, c)];
+            r.dk[at(b, key, h, c)] += ds * q[at(b, i, h, c)];
+            r.dv[at(b, key, h, c)] += p[j] * d_o[at(b, i, h, c)];
+          }
+        }
+      }
+    }
+  }
+  return r;
+}
+
+class Flash : public OpsTest {
+ protected:
+  struct Inputs {
+    Array q, k, v, d_o;  // [B, T, H, d]
+  };
+
+  Inputs inputs(const AttentionShape& s, Dtype d) {
+    const Shape shape{s.batch, s.context, s.heads, s.head_dim};
+    Array q = random(shape, d);
+    Array k = random(shape, d);
+    Array v = random(shape, d);
+    return {q, k, v, random(shape, d)};
+  }
+  static Result expected(const AttentionShape& s, const Inputs& in, double masked = -infinity) {
+    return plain_attention(s, values(in.q), values(in.k), values(in.v), values(in.d_o), masked);
+  }
+  static ScoreOptions scores(const AttentionShape& s) {
+    return {.scale = 1 / std::sqrt(static_cast<double>(s.head_dim)), .causal = s.causal};
+  }
+  std::unique_ptr<Ops> flash_ops(const char* precision, Fp32Attention fp32) {
+    return device.make_ops({.precision = precision_named(precision), .fp32_attention = fp32});
+  }
+
+  // Forward and backward into poisoned outputs.
+  Result run(Ops& o, const AttentionShape& s, const Inputs& in) {
+    const Dtype d = in.q.dtype();
+    const Shape& shape = in.q.shape();
+    const Array y = poisoned(shape, d);
+    const Array logsumexp = poisoned({s.batch, s.heads, s.context}, o.precision().statistics);
+    const Array dq = poisoned(shape, d);
+    const Array dk = poisoned(shape, d);
+    const Array dv = poisoned(shape, d);
+    o.flash_attention(Heads(y), logsumexp, Heads(in.q), Heads(in.k), Heads(in.v), scores(s));
+    o.flash_attention_backward(Heads(dq), Heads(dk), Heads(dv), Heads(in.d_o), Heads(in.q),
+                               Heads(in.k), Heads(in.v), Heads(y), logsumexp, scores(s));
+    return {values(y), values(logsumexp), values(dq), values(dk), values(dv)};
+  }
+
+  // ||got - want|| / max(||want||, what as many random terms of weight 1 / T come to).
+  static double error(const Values& got, const Values& want, std::int64_t context) {
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      difference += (got[i] - want[i]) * (got[i] - want[i]);
+      norm += want[i] * want[i];
+    }
+    const double least = static_cast<double>(got.size()) / static_cast<double>(context);
+    return std::sqrt(difference / std::max(norm, least));
+  }
+  static void expect_within(const Result& got, const Result& want, double bar, double bar_logsumexp,
+                            std::int64_t context) {
+    EXPECT_LT(error(got.o, want.o, context), bar) << "O";
+    EXPECT_LT(error(got.dq, want.dq, context), bar) << "dQ";
+    EXPECT_LT(error(got.dk, want.dk, context), bar) << "dK";
+    EXPECT_LT(error(got.dv, want.dv, context), bar) << "dV";
+    for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
+      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], bar_logsumexp);
+    }
+  }
+};
+
+// The course's test of attention: elementwise, masked scores at -1e6.
+TEST_F(Flash, as_the_course_tests_it) {
+  for (const bool causal : {false, true}) {
+    const AttentionShape s{4, 128, 1, 64, causal};
+    const auto o = flash_ops("fp32", Fp32Attention::exact);
+    const Inputs in = inputs(s, Dtype::f32);
+    const Result got = run(*o, s, in);
+    const Result want = expected(s, in, -1e6);
+    const auto all_close = [](const Values& x, const Values& y) {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        ASSERT_LE(std::abs(x[i] - y[i]), 1e-2 + 1e-2 * std::abs(y[i])) << i;
+      }
+    };
+    all_close(got.o, want.o);
+    all_close(got.logsumexp, want.logsumexp);
+    all_close(got.dq, want.dq);
+    all_close(got.dk, want.dk);
+    all_close(got.dv, want.dv);
+  }
+}
+
+struct Arithmetic {
+  const char* precision;
+  Fp32Attention fp32;
+  double bar;
+  double bar_logsumexp;
+};
+constexpr std::array<Arithmetic, 6> arithmetics = {{{"fp64", Fp32Attention::near, 1e-12, 1e-12},
+                                                    {"fp32", Fp32Attention::exact, 2e-6, 1e-5},
+                                                    {"fp32", Fp32Attention::near, 2e-5, 5e-5},
+                                                    {"fp32", Fp32Attention::tf32, 1e-3, 2e-3},
+                                                    {"bf16", Fp32Attention::near, 5e-3, 1e-5},
+                                                    {"fp16", Fp32Attention::near, 1e-3, 1e-5}}};
+
+TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
+  for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
+    for (const std::int64_t context : {1, 17, 127, 128, 129}) {
+      for (const bool causal : {false, true}) {
+        for (const Arithmetic& a : arithmetics) {
+          const AttentionShape s{1, context, 2, head_dim, causal};
+          SCOPED_TRACE(testing::Message() << a.precision << " " << static_cast<int>(a.fp32) << " d "
+                                          << head_dim << " T " << context << " " << causal);
+          const auto o = flash_ops(a.precision, a.fp32);
+          const Inputs in = inputs(s, o->precision().compute);
+          expect_within(run(*o, s, in), expected(s, in), a.bar, a.bar_logsumexp, context);
+        }
+      }
+    }
+  }
+}
+
+// Were the roundings not what they say, the bars above would hold too.
+TEST_F(Flash, arithmetics_of_float32_differ_as_they_should) {
+  const AttentionShape s{1, 128, 1, 64, true};
+  const Inputs in = inputs(s, Dtype::f32);
+  const Result want = expected(s, in);
+  const auto error_of_o = [&](Fp32Attention fp32) {
+    return error(run(*flash_ops("fp32", fp32), s, in).o, want.o, s.context);
+  };
+  EXPECT_LT(error_of_o(Fp32Attention::exact), 5e-7);
+  EXPECT_GT(error_of_o(Fp32Attention::near), 1e-6);
+  EXPECT_GT(error_of_o(Fp32Attention::tf32), 1e-4);
+}
+
+TEST_F(Flash, scores_that_would_overflow_an_exponential) {
+  const AttentionShape s{1, 130, 1, 16, true};
+  Inputs in = inputs(s, Dtype::f32);
+  in.q = random(in.q.shape(), Dtype::f32, 100);
+  const auto o = flash_ops("fp32", Fp32Attention::exact);
+  expect_within(run(*o, s, in), expected(s, in), 1e-3, 1e-3, s.context);
+}
+
+TEST_F(Flash, gradients_are_the_finite_differences) {
+  for (const bool causal : {false, true}) {
+    const AttentionShape s{2, 67, 1, 3, causal};
+    const Inputs in = inputs(s, Dtype::f64);
+    const Shape& shape = in.q.shape();
+    const Array y = poisoned(shape, Dtype::f64);
+    const Array logsumexp = poisoned({s.batch, s.heads, s.context}, Dtype::f64);
+    const auto loss = [&] {
+      ops->flash_attention(Heads(y), logsumexp, Heads(in.q), Heads(in.k), Heads(in.v), scores(s));
+      return dot(y, in.d_o);
+    };
+    loss();
+    const Array dq = poisoned(shape, Dtype::f64);
+    const Array dk = poisoned(shape, Dtype::f64);
+    const Array dv = poisoned(shape, Dtype::f64);
+    ops->flash_attention_backward(Heads(dq), Heads(dk), Heads(dv), Heads(in.d_o), Heads(in.q),
+                                  Heads(in.k), Heads(in.v), Heads(y), logsumexp, scores(s));
+    expect_gradient(in.q, dq, loss);
+    expect_gradient(in.k, dk, loss);
+    expect_gradient(in.v, dv, loss);
+  }
+}
+
+// Strided views: nothing else of the packed tensors is written.
+TEST_F(Flash, of_packed_qkv_without_a_copy) {
+  const AttentionShape s{2, 70, 3, 16, true};
+  const Shape packed{s.batch, s.context, 3, s.heads, s.head_dim};
+  const Array qkv = random(packed, Dtype::f64);
+  const Array dqkv = poisoned(packed, Dtype::f64);
+  const QkvHeads x(qkv);
+  const QkvHeads dx(dqkv);
+  const auto contiguous = [&](const Heads& from) {
+    Values out;
+    const Values all = values(qkv);
+    const auto first = from.tensor.as<double>() - qkv.tensor().as<double>();
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      for (std::int64_t t = 0; t < s.context; ++t) {
+        for (std::int64_t h = 0; h < s.heads; ++h) {
+          for (std::int64_t j = 0; j < s.head_dim; ++j) {
+            out.push_back(all[static_cast<std::size_t>(first + from.at(b, t, h) + j)]);
+          }
+        }
+      }
+    }
+    return tensor({s.batch, s.context, s.heads, s.head_dim}, Dtype::f64, out);
+  };
+  const Inputs in{contiguous(x.q), contiguous(x.k), contiguous(x.v),
+                  random({s.batch, s.context, s.heads, s.head_dim}, Dtype::f64)};
+  const Result want = expected(s, in);
+  const Array y = poisoned(in.q.shape(), Dtype::f64);
+  const Array logsumexp = poisoned({s.batch, s.heads, s.context}, Dtype::f64);
+  ops->flash_attention(Heads(y), logsumexp, x.q, x.k, x.v, scores(s));
+  expect_close(y, want.o);
+  ops->flash_attention_backward(dx.q, dx.k, dx.v, Heads(in.d_o), x.q, x.k, x.v, Heads(y), logsumexp,
+                                scores(s));
+  Values packed_want;
+  const auto width = static_cast<std::ptrdiff_t>(s.heads * s.head_dim);
+  for (std::ptrdiff_t row = 0; row < s.batch * s.context; ++row) {
+    for (const Values* part : {&want.dq, &want.dk, &want.dv}) {
+      packed_want.insert(packed_want.end(), part->begin() + row * width,
+                         part->begin() + (row + 1) * width);
+    }
+  }
+  expect_close(dqkv, packed_want);
+}
+
+TEST_F(Flash, refuses_what_does_not_fit_together) {
+  const AttentionShape s{1, 4, 2, 8, true};
+  const Inputs in = inputs(s, Dtype::f32);
+  const Array y = poisoned(in.q.shape(), Dtype::f32);
+  const Array logsumexp = poisoned({1, 2, 4}, Dtype::f32);
+  const auto forward = [&](const Tensor& o, const Tensor& l) {
+    ops->flash_attention(Heads(o), l, Heads(in.q), Heads(in.k), Heads(in.v), scores(s));
+  };
+  EXPECT_NO_THROW(forward(y, logsumexp));
+  EXPECT_THROW(forward(poisoned({1, 4, 2, 7}, Dtype::f32), logsumexp), InternalError);
+  EXPECT_THROW(forward(poisoned(in.q.shape(), Dtype::bf16), logsumexp), InternalError);
+  EXPECT_THROW(forward(y, poisoned({1, 4, 2}, Dtype::f32)), InternalError);
+  EXPECT_THROW(forward(y, poisoned({1, 2, 4}, Dtype::f64)), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline
