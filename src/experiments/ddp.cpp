@@ -6,18 +6,6 @@
 
 namespace paceline {
 
-namespace {
-
-SyncConfig config_of(const Case& c) {
-  constexpr double mega = 1e6;
-  return {.strategy = sync_strategy_named(c.text("sync")),
-          .bucket_bytes = mega * c.real("bucket_mb"),
-          .half = c.text("comm_dtype") == "bf16",
-          .registered = c.text("registration") == "symmetric"};
-}
-
-}  // namespace
-
 DdpExperiment::DdpExperiment(const Options& options, World& world, Device& device,
                              Communicator& communicator)
     : ModelExperiment(options, world, device), communicator_(communicator) {}
@@ -92,8 +80,16 @@ StoreLayout DdpExperiment::store_layout(const Case& c) const {
   return layout;
 }
 
+SyncConfig DdpExperiment::sync_config(const Case& c) {
+  constexpr double mega = 1e6;
+  return {.bucket_bytes = mega * c.real("bucket_mb"),
+          .half = c.text("comm_dtype") == "bf16",
+          .registered = c.text("registration") == "symmetric"};
+}
+
 std::unique_ptr<GradientSync> DdpExperiment::make_exchange(const Case& c, TrainingStep& step) {
-  const SyncConfig config = config_of(c);
+  SyncConfig config = sync_config(c);
+  config.strategy = sync_strategy_named(c.text("sync"));
   if (config.strategy == SyncStrategy::none) return nullptr;
   return std::make_unique<GradientSync>(step.model().store(), step.ops(), communicator_, config);
 }

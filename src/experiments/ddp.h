@@ -33,6 +33,8 @@ class DdpExperiment : public ModelExperiment {
   [[nodiscard]] Communicator& communicator() const { return communicator_; }
   // The values of --registration, where it is not given those of this launch.
   [[nodiscard]] std::vector<std::string> registrations() const;
+  // Of the case's factors; the strategy is bucketed.
+  [[nodiscard]] static SyncConfig sync_config(const Case& c);
 
  private:
   [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,

@@ -61,10 +61,7 @@ std::vector<double> ZeroExperiment::optimizer_shares(const Case& c) const {
 }
 
 std::unique_ptr<GradientSync> ZeroExperiment::make_exchange(const Case& c, TrainingStep& step) {
-  constexpr double mega = 1e6;
-  const SyncConfig config{.bucket_bytes = mega * c.real("bucket_mb"),
-                          .half = c.text("comm_dtype") == "bf16",
-                          .registered = c.text("registration") == "symmetric"};
+  const SyncConfig config = sync_config(c);
   ParameterStore& store = step.model().store();
   switch (shard_strategy_named(c.text("shard"))) {
     case ShardStrategy::none: break;
