@@ -287,30 +287,22 @@ void start(const FlashForward& call) {
          parameters);
 }
 
-template <class T, int HeadDim, int Warpgroups, int Keys>
-void start_masked(const FlashForward& call) {
-  call.shape.causal ? start<Tile<T, HeadDim, Warpgroups, Keys, true>>(call)
-                    : start<Tile<T, HeadDim, Warpgroups, Keys, false>>(call);
-}
-
-template <class T>
-void start_sized(const FlashForward& call) {
-  switch (call.shape.head_dim) {
-    case 16: return start_masked<T, 16, 3, 128>(call);
-    case 32: return start_masked<T, 32, 3, 128>(call);
-    case 64: return start_masked<T, 64, 3, 128>(call);
-    case 80: return start_masked<T, 80, 2, 128>(call);
-    case 128:
-      return call.shape.causal ? start<Tile<T, 128, 2, 128, true>>(call)
-                               : start<Tile<T, 128, 2, 176, false>>(call);
-    default: throw InternalError("no Hopper kernel for this head dimension");
-  }
-}
+// Tiles by head dimension: as many queries as there are registers for, and keys that leave no
+// spill; with a causal mask, not more than that few are hidden.
+template <class T, int HeadDim, bool Causal>
+using TileFor =
+    std::conditional_t<HeadDim <= 64, Tile<T, HeadDim, 3, 128, Causal>,
+                       Tile<T, HeadDim, 2, HeadDim == 128 && !Causal ? 176 : 128, Causal>>;
 
 }  // namespace
 
 void sm90_forward(const FlashForward& call) {
-  call.shape.dtype == Dtype::bf16 ? start_sized<__nv_bfloat16>(call) : start_sized<__half>(call);
+  dispatch_half(call.shape.dtype, [&]<class T>() {
+    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
+      call.shape.causal ? start<TileFor<T, HeadDim, true>>(call)
+                        : start<TileFor<T, HeadDim, false>>(call);
+    });
+  });
 }
 
 }  // namespace paceline

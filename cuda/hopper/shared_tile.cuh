@@ -53,10 +53,10 @@ struct SharedTile {
     return descriptor(start, 16);
   }
 
-  // Sixteen rows from `row` on of all columns, as an operand whose product runs over the rows: b of
-  // a b, [16, N].
-  [[nodiscard]] __device__ Descriptor along_rows(int row) const {
-    return descriptor(row * row_bytes, panel_bytes);
+  // Sixteen rows from `row` on, of the columns from this panel's first on, as an operand whose
+  // product runs over the rows: b of a b, [16, N].
+  [[nodiscard]] __device__ Descriptor along_rows(int row, int panel) const {
+    return descriptor(panel * panel_bytes + row * row_bytes, panel_bytes);
   }
 
  private:

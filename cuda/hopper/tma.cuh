@@ -25,6 +25,15 @@ __device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Ba
   }
 }
 
+// So many neighbouring floats, whose addresses and number are multiples of 16 bytes.
+__device__ inline void load(float* to, const float* from, Barrier& full, int floats) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(floats * 4), "r"(shared_address(&full))
+      : "memory");
+}
+
 // A map is read from constant memory: the first use of it need not wait.
 __device__ inline void prefetch(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");

@@ -108,19 +108,35 @@ __device__ void mma_ab(Accumulator<N>& d, const Operand<K>& a, const SharedTile<
                        bool add) {
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
-    WgmmaInstruction<T, N>::template registers<true>(d.at, a.at[k], b.along_rows(16 * k).bits(),
+    WgmmaInstruction<T, N>::template registers<true>(d.at, a.at[k], b.along_rows(16 * k, 0).bits(),
                                                      add || k > 0);
   }
 }
 
-// The same with a in shared memory, from a_row on.
-template <class T, int N, int ARows, int K>
+// d = a b, a [64, K] from a_row on, b [K, N] from this panel's first column on.
+template <class T, int N, int ARows, int K, int BCols>
 __device__ void mma_ab(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int a_row,
-                       const SharedTile<T, K, N>& b, bool add) {
+                       const SharedTile<T, K, BCols>& b, int b_panel) {
 #pragma unroll
   for (int k = 0; k < K; k += 16) {
     WgmmaInstruction<T, N>::template shared<true>(d.at, a.along_cols(a_row, k).bits(),
-                                                  b.along_rows(k).bits(), add || k > 0);
+                                                  b.along_rows(k, b_panel).bits(), k > 0);
+  }
+}
+
+// The operand transposed, in 16 bits, as rows of the tile: element (i, j) of a warpgroup's [64, K]
+// becomes tile(j, first_col + i). PTX's stmatrix, four 8 x 8 matrices at a time.
+template <class T, int K, int Cols>
+__device__ void store_transposed(SharedTile<T, K, Cols>& tile, int first_col, const Operand<K>& x) {
+  const int matrix = lane() / 8;
+  const int col = first_col + 16 * warp_in_warpgroup() + matrix % 2 * 8;
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+    const int row = 16 * k + matrix / 2 * 8 + lane() % 8;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     shared_address(&tile.at(row, col))),
+                 "r"(x.at[k][0]), "r"(x.at[k][1]), "r"(x.at[k][2]), "r"(x.at[k][3])
+                 : "memory");
   }
 }
 
