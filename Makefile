@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, bench, lint, format, asan, deps, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, install, clean.
 
 BUILD := build
 CXX ?= g++
