@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, bench, lint, format, asan, deps, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -13,8 +13,8 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench bench-peers lint lint-format lint-python format demo deps \
-  install clean FORCE
+.PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-format lint-python \
+  format demo deps install clean FORCE
 # make V=1 shows whole commands.
 Q := $(if $(V),,@)
 say = @printf '  %-5s %s\n' $(1) $(2)
@@ -43,18 +43,23 @@ LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) \
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
 ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
-LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp)
+LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp cuda/hopper/*.cpp)
 CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu)
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
+UNIT_CUDA_SOURCES := $(wildcard tests/gpu/*.cu)
+BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
+BENCH_CUDA_SOURCES := $(wildcard bench/kernels/*.cu)
 else
 LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
+BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.cpp))
 endif
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
-BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES) $(PEER_SOURCES)
-HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
+ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
+HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
+  tests/*/*.cuh bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.
@@ -65,14 +70,16 @@ LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIB
 
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
-UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o)
-BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o)
+UNIT_CUDA_OBJECTS := $(UNIT_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
+BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
 $(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
 $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
+$(BUILD)/obj/bench/kernels/hopper_%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/bench/peers/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
@@ -80,12 +87,21 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
 
-# Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others.
+# Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others; what uses
+# Hopper's own instructions runs there alone.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
+archs_of = $(if $(filter sm90_% hopper_%,$(notdir $1)),90a,$(CUDA_ARCH))
 NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr -Xcompiler -Wall,-fopenmp $(INCLUDES) \
-  $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
+  -I$(BUILD) $(foreach a,$(call archs_of,$<),-gencode arch=compute_$(a),code=sm_$(a))
 
-$(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk
+WGMMA := $(BUILD)/generated/wgmma_instructions.cuh
+$(WGMMA): tools/generate_wgmma.py
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)python3 $< > $@
+
+# After the first compilation the dependency files know who includes what is generated.
+$(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk | $(WGMMA)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
@@ -131,7 +147,8 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS)
+ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS) \
+  $(UNIT_CUDA_OBJECTS)
 
 $(BUILD)/asan/%.o: %.cpp $(BUILD)/config.mk
 	@mkdir -p $(@D)
@@ -163,6 +180,19 @@ unit-test: $(BUILD)/unit_tests
 python-test: $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
 
+# ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------
+CHECKED_SOURCES := $(filter cuda/attention/sm% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES))
+KERNEL_LOGS := $(CHECKED_SOURCES:%.cu=$(BUILD)/kernels/%.log)
+
+$(BUILD)/kernels/%.log: %.cu $(BUILD)/config.mk | $(WGMMA)
+	@mkdir -p $(@D)
+	$(call say,PTXAS,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -Xptxas -v -MMD -MP -MF $(@:.log=.d) -MT $@ -fatbin $< -o $(@:.log=.fatbin) \
+	  2> $@ || { cat $@; exit 1; }
+
+check-kernels: tools/check_kernels.sh $(KERNEL_LOGS)
+	@$^
+
 # ---- lint: warnings are errors ------------------------------------------------------------------
 TIDY := $(ALL_SOURCES:%.cpp=$(BUILD)/tidy/%.ok)
 
@@ -170,7 +200,7 @@ lint: lint-format lint-python $(TIDY)
 
 lint-format: tools/deps.sh
 	@tools/deps.sh lint
-	clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(CUDA_SOURCES) $(HEADERS)
+	clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 
 lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
@@ -178,7 +208,7 @@ lint-python: $(PACKAGES)
 
 $(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/tidy/bench/peers/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok: CXXFLAGS += $(CUDA_CFLAGS)
+$(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok $(BUILD)/tidy/bench/kernels/hopper_%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)
@@ -187,7 +217,7 @@ $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/ver
 	@touch $@
 
 format:
-	clang-format-16 -i $(ALL_SOURCES) $(CUDA_SOURCES) $(HEADERS)
+	clang-format-16 -i $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 	$(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
 
 # ---- what a newcomer runs -----------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "cuda/check.h"
@@ -22,6 +23,7 @@ struct Grid {
   dim3 blocks;
   dim3 threads;  // of a block
   cudaStream_t stream;
+  std::size_t shared_bytes = 0;  // of a block, dynamic
 };
 
 // Older GPUs refuse the attribute.
@@ -44,6 +46,7 @@ void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... argu
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = grid.stream;
   config.attrs = &attribute;
   config.numAttrs = launches_early() ? 1 : 0;

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=(g++ make pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools
+build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools
   libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev)
 python=(python3 python3-venv)

@@ -1,0 +1,132 @@
+// The product that cuda/hopper's vocabulary is tried on, beside cuBLASLt's of the same operands.
+// They run where there is a Hopper GPU, whatever --device says.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/kernels/hopper_gemm.h"
+#include "bench/kernels/inputs.h"
+#include "core/ops.h"
+#include "cuda/check.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_stream.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int size = 8192;  // of every dimension
+
+bool has_hopper() {
+  if (gpu_of_rank(0).empty()) return false;
+  int major = 0;
+  int minor = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+  return major == 9 && minor == 0;
+}
+
+class Product {
+ public:
+  Product()
+      : device_(make_cuda_device(0, std::nullopt, 1)),
+        ops_(device_->make_ops({.precision = precision_named("bf16")})),
+        inputs_(*device_,
+                {{Use::in, Dtype::bf16, {size, size}},
+                 {Use::in, Dtype::bf16, {size, size}},
+                 {Use::out, Dtype::bf16, {size, size}}},
+                1) {}
+
+  void ours() {
+    hopper_gemm({.a = a().data,
+                 .b = b().data,
+                 .c = c().data,
+                 .M = size,
+                 .N = size,
+                 .K = size,
+                 .stream = dynamic_cast<CudaStream&>(device_->compute_stream()).get()});
+  }
+  void theirs() { ops_->matmul(Matrix(c()), Matrix(a()), Matrix(b()).transpose()); }
+
+  // Both sum in float32 and round once; their orders differ.
+  [[nodiscard]] bool agree() {
+    theirs();
+    const std::vector<bf16> want = result();
+    device_->zero(c());
+    ours();
+    const std::vector<bf16> got = result();
+    return std::equal(got.begin(), got.end(), want.begin(), [](bf16 x, bf16 y) {
+      const auto [is, should] = std::pair{static_cast<float>(x), static_cast<float>(y)};
+      return std::abs(is - should) <= std::abs(should) / 64 + 0.05F;  // not where one is NaN
+    });
+  }
+
+  // Seconds that so many calls take.
+  template <class Call>
+  double time(int calls, Call call) {
+    const EventPtr begin = device_->compute_stream().record();
+    for (int i = 0; i < calls; ++i) call();
+    const EventPtr end = device_->compute_stream().record();
+    end->synchronize();
+    return end->seconds_since(*begin);
+  }
+
+ private:
+  [[nodiscard]] const Tensor& a() const { return inputs_[0][0]; }
+  [[nodiscard]] const Tensor& b() const { return inputs_[0][1]; }
+  [[nodiscard]] const Tensor& c() const { return inputs_[0][2]; }
+
+  std::vector<bf16> result() {
+    std::vector<bf16> values(static_cast<std::size_t>(c().numel()));
+    device_->synchronize();
+    device_->to_host(values.data(), c());
+    return values;
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Ops> ops_;
+  InputSets inputs_;
+};
+
+void run(benchmark::State& state, void (Product::*call)()) {
+  constexpr int calls = 10;
+  if (!has_hopper()) {
+    state.SkipWithError("no Hopper GPU here");
+    return;
+  }
+  Product product;
+  if (!product.agree()) {
+    state.SkipWithError("the product differs from cuBLASLt's");
+    return;
+  }
+  double seconds = 0;
+  while (state.KeepRunningBatch(calls)) {
+    const double pass = product.time(calls, [&] { (product.*call)(); });
+    state.SetIterationTime(pass);
+    seconds += pass;
+  }
+  const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
+  state.counters["bytes_per_second"] = 3.0 * size * size * sizeof(bf16) * runs_per_second;
+  state.counters["flop_per_second"] = 2.0 * size * size * size * runs_per_second;
+}
+
+// Before main(), as BENCHMARK() does it: without CUDA this file is not compiled, and nothing else
+// needs to know of it.
+benchmark::internal::Benchmark* add(const char* name, void (Product::*call)()) {
+  constexpr int iterations = 300;  // in one run: the operands take longer to draw than to multiply
+  return benchmark::RegisterBenchmark(name, [call](benchmark::State& state) { run(state, call); })
+      ->UseManualTime()
+      ->Iterations(iterations);
+}
+[[maybe_unused]] const auto* const ours = add("hopper_gemm/8192/bf16", &Product::ours);
+[[maybe_unused]] const auto* const theirs = add("hopper_gemm_cublaslt/8192/bf16", &Product::theirs);
+
+}  // namespace
+
+}  // namespace paceline

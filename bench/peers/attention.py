@@ -1,0 +1,173 @@
+"""The same attention in PyTorch: what paceline's `attention` is compared with.
+
+    python3 bench/peers/attention.py --heads 16 --context 2048,8192 --head-dim 128 --causal no,yes
+
+One JSON line per case and variant, with paceline's column names. Variants: flash (FlashAttention-2
+in scaled_dot_product_attention), cudnn (cuDNN there), efficient (the memory-efficient kernel there,
+which takes float32), flex (flex_attention, compiled through Triton), compile (torch.compile of the
+attention that is written out), naive (that, eager). q, k, v are random normal [B, H, S, d].
+
+A sample is one forward, one backward, or both one after the other, by events on the stream; the L2
+cache is flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+}
+VARIANTS = (*BACKENDS, "flex", "compile", "naive")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+FACTORS = ("batch_size", "heads", "context", "head_dim", "causal", "precision")
+
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def naive(causal: bool) -> Attention:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        if causal:
+            keep = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+            scores = scores.masked_fill(~keep, float("-inf"))
+        return torch.softmax(scores, dim=-1) @ v
+
+    return attend
+
+
+def flex(causal: bool, context: int) -> Attention:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    compiled = torch.compile(flex_attention)
+    mask = None
+    if causal:
+        mask = create_block_mask(
+            lambda b, h, i, j: i >= j, None, None, context, context, device="cuda"
+        )
+    return lambda q, k, v: compiled(q, k, v, block_mask=mask)
+
+
+def attention(variant: str, causal: bool, context: int) -> Attention:
+    if variant == "flex":
+        return flex(causal, context)
+    if variant in ("naive", "compile"):
+        return torch.compile(naive(causal)) if variant == "compile" else naive(causal)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        with sdpa_kernel(BACKENDS[variant]):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    return attend
+
+
+def captured(work: Callable[[], object]) -> Callable[[], object]:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def phases(case: dict[str, object], variant: str) -> dict[str, Callable[[], object]]:
+    shape = tuple(int(case[name]) for name in ("batch_size", "heads", "context", "head_dim"))
+    generator = torch.Generator("cuda").manual_seed(0)
+    q, k, v, d_o = (
+        torch.randn(shape, generator=generator, device="cuda").to(DTYPES[str(case["precision"])])
+        for _ in range(4)
+    )
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    attend = attention(variant, case["causal"] == "yes", int(case["context"]))
+    kept = attend(*inputs)
+
+    def forward() -> Tensor:
+        with torch.no_grad():
+            return attend(*inputs)
+
+    return {
+        "forward": forward,
+        "backward": lambda: torch.autograd.grad(kept, inputs, d_o, retain_graph=True),
+        "both": lambda: torch.autograd.grad(attend(*inputs), inputs, d_o),
+    }
+
+
+def seconds(work: Callable[[], object], options: argparse.Namespace, flush: Tensor) -> list[float]:
+    samples = []
+    for i in range(options.warmup + options.steps):
+        if options.cache == "cold":
+            flush.zero_()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        if i >= options.warmup:
+            samples.append((begin, end))
+    torch.cuda.synchronize()
+    return sorted(begin.elapsed_time(end) / 1e3 for begin, end in samples)
+
+
+def measure(
+    options: argparse.Namespace, case: dict[str, object], variant: str
+) -> dict[str, object]:
+    flush = torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+    row: dict[str, object] = {"status": "ok"}
+    for name, work in phases(case, variant).items():
+        timed = seconds(captured(work) if options.launch == "graph" else work, options, flush)
+        row |= {f"{name}_median_s": statistics.median(timed), f"{name}_min_s": timed[0]}
+    row["peak_bytes"] = torch.cuda.max_memory_allocated()
+    return row
+
+
+def parsed() -> argparse.Namespace:
+    def listed(text: str) -> list[str]:
+        return text.split(",")
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default in (("batch-size", "8"), ("heads", "1"), ("context", "1024")):
+        parser.add_argument(f"--{name}", type=listed, default=[default])
+    parser.add_argument("--head-dim", type=listed, default=["64"])
+    parser.add_argument("--causal", type=listed, default=["no"])
+    parser.add_argument("--precision", type=listed, default=["bf16"])
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--launch", choices=["direct", "graph"], default="direct")
+    parser.add_argument("--cache", choices=["cold", "warm"], default="cold")
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for values in itertools.product(*(getattr(options, name) for name in FACTORS)):
+        case = dict(zip(FACTORS, values, strict=True))
+        for variant in options.variants:
+            row = {"software": f"PyTorch {torch.__version__}", "variant": variant} | case
+            torch.cuda.reset_peak_memory_stats()
+            try:
+                row |= measure(options, case, variant)
+            except torch.cuda.OutOfMemoryError as error:
+                row |= {"status": "oom", "reason": str(error).splitlines()[0]}
+            except RuntimeError as error:  # no such kernel for this dtype or head dimension
+                row |= {"status": "skipped", "reason": str(error).splitlines()[0]}
+            torch._dynamo.reset()
+            torch.cuda.empty_cache()
+            print(json.dumps(row | {"launch": options.launch, "cache": options.cache}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+#include "cuda/attention/sm90.h"
+
+#include <algorithm>
+
+#include "cuda/check.h"
+
+namespace paceline {
+
+int heads_per_section(const FlashShape& shape) {
+  constexpr std::int64_t share_of_l2 = std::int64_t{32} << 20U;
+  const std::int64_t keys_and_values = 2 * shape.context * shape.head_dim * 2;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(share_of_l2 / keys_and_values, 1, shape.batch * shape.heads));
+}
+
+int multiprocessors() {
+  int device = 0;
+  int count = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+}  // namespace paceline

@@ -1,0 +1,308 @@
+// FlashAttention-2's forward pass (Dao, arXiv:2307.08691, algorithm 1) on Hopper: for a tile of
+// queries Q, over tiles of keys K and values V,
+//
+//   S = Q K^T,  m' = max(m, rowmax(S)),  P = exp(scale (S - m')),
+//   l = exp(scale (m - m')) l + rowsum(P),  O = exp(scale (m - m')) O + P V;
+//   at the end O / l and L = scale m + log(l).
+//
+// As FlashAttention-3 (Shah et al., arXiv:2407.08608) arranges it: a producer warp has the copy
+// engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
+// The product S of a tile runs while the exponentials of the tile before are taken, and while one
+// warpgroup takes exponentials, another has the tensor cores.
+
+#include "cuda/attention/online_rows.cuh"
+#include "cuda/attention/sm90.h"
+#include "cuda/attention/store_rows.cuh"
+#include "cuda/attention/tile_order.h"
+#include "cuda/hopper/tensor_map.h"
+#include "cuda/hopper/tma.cuh"
+#include "cuda/launch.cuh"
+
+namespace paceline {
+
+namespace {
+
+using namespace hopper;
+
+template <class T, int HeadDim, int Warpgroups, int Keys, bool Causal>
+struct Tile {
+  using Element = T;
+  static constexpr int head_dim = HeadDim;
+  static constexpr int warpgroups = Warpgroups;  // consumers
+  static constexpr int queries = 64 * Warpgroups;
+  static constexpr int keys = Keys;
+  static constexpr int stages = 2;
+  static constexpr bool causal = Causal;
+  static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
+  // Of 64 Ki registers, what the producer gives up.
+  static constexpr int producer_registers = Warpgroups == 2 ? 24 : 32;
+  static constexpr int consumer_registers = Warpgroups == 2 ? 240 : 160;
+};
+
+template <class Tile>
+struct Shared {
+  using T = typename Tile::Element;
+  SharedTile<T, Tile::queries, Tile::head_dim> q;
+  SharedTile<T, Tile::keys, Tile::head_dim> k[Tile::stages];
+  SharedTile<T, Tile::keys, Tile::head_dim> v[Tile::stages];
+  Barrier q_full, q_empty;
+  Barrier k_full[Tile::stages], k_empty[Tile::stages];
+  Barrier v_full[Tile::stages], v_empty[Tile::stages];
+
+  __device__ void init_barriers() {
+    constexpr int consumer_warps = 4 * Tile::warpgroups;
+    q_full.init(1);
+    q_empty.init(consumer_warps);
+    for (int s = 0; s < Tile::stages; ++s) {
+      k_full[s].init(1);
+      v_full[s].init(1);
+      k_empty[s].init(consumer_warps);
+      v_empty[s].init(consumer_warps);
+    }
+    barriers_are_ready();
+  }
+};
+
+struct Parameters {
+  CUtensorMap q, k, v;
+  void* o;
+  std::int64_t o_batch_stride, o_row_stride, o_head_stride;
+  float* logsumexp;  // [B, H, T]
+  int context;
+  float scale;  // times log2(e)
+  TileOrder order;
+};
+
+// Tiles of keys that a tile of queries sees, from the last to the first; those from `whole` on have
+// keys that not every query sees.
+template <class Tile>
+struct KeyRange {
+  int count;
+  int whole;
+
+  __device__ KeyRange(int block, int context) {
+    const int first_query = block * Tile::queries;
+    const int end = Tile::causal ? min(context, first_query + Tile::queries) : context;
+    count = (end + Tile::keys - 1) / Tile::keys;
+    whole = (Tile::causal ? min(context, first_query + 1) : context) / Tile::keys;
+  }
+};
+
+template <class Tile>
+__device__ void produce(const Parameters& p, Shared<Tile>& shared) {
+  using T = typename Tile::Element;
+  constexpr int q_bytes = SharedTile<T, Tile::queries, Tile::head_dim>::bytes;
+  constexpr int kv_bytes = SharedTile<T, Tile::keys, Tile::head_dim>::bytes;
+  RingPlace<Tile::stages> k;
+  RingPlace<Tile::stages> v;
+  int parity = 0;
+  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x, parity ^= 1) {
+    const QueryTile tile = p.order.at(i);
+    const KeyRange<Tile> range(tile.block, p.context);
+    const auto load_k = [&](int n) {
+      shared.k_empty[k.stage].wait(k.parity ^ 1);
+      shared.k_full[k.stage].arrive_and_expect(kv_bytes);
+      load(shared.k[k.stage], p.k, shared.k_full[k.stage], n * Tile::keys, tile.head, tile.batch);
+      k.advance();
+    };
+    shared.q_empty.wait(parity ^ 1);
+    shared.q_full.arrive_and_expect(q_bytes);
+    load(shared.q, p.q, shared.q_full, tile.block * Tile::queries, tile.head, tile.batch);
+    load_k(range.count - 1);
+    for (int n = range.count - 1; n >= 0; --n) {
+      if (n > 0) load_k(n - 1);  // needed before V of this tile
+      shared.v_empty[v.stage].wait(v.parity ^ 1);
+      shared.v_full[v.stage].arrive_and_expect(kv_bytes);
+      load(shared.v[v.stage], p.v, shared.v_full[v.stage], n * Tile::keys, tile.head, tile.batch);
+      v.advance();
+    }
+  }
+}
+
+// Scores of keys that a query does not see become -infinity. `ahead`: queries of this thread's
+// upper row less the first key.
+template <class Tile>
+__device__ void mask(Accumulator<Tile::keys>& s, int ahead, int keys_left) {
+  using Scores = Accumulator<Tile::keys>;
+#pragma unroll
+  for (int i = 0; i < Scores::elements; ++i) {
+    const int key = Scores::col(i);
+    const int last = Tile::causal ? min(keys_left - 1, ahead + 8 * Scores::half(i)) : keys_left - 1;
+    if (key > last) s.at[i] = -INFINITY;
+  }
+}
+
+template <class Tile>
+__device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup) {
+  using T = typename Tile::Element;
+  // Warpgroups take turns in giving the tensor cores work.
+  const auto await_turn = [&] {
+    if constexpr (Tile::warpgroups > 1) named_barrier_sync(1 + warpgroup, 2 * warpgroup_threads);
+  };
+  const auto end_turn = [&] {
+    if constexpr (Tile::warpgroups > 1) {
+      named_barrier_arrive(1 + (warpgroup + 1) % Tile::warpgroups, 2 * warpgroup_threads);
+    }
+  };
+  const auto release = [](Barrier& empty) {
+    if (lane() == 0) empty.arrive();
+  };
+  if (warpgroup == Tile::warpgroups - 1) end_turn();
+
+  RingPlace<Tile::stages> k;
+  RingPlace<Tile::stages> v;
+  int parity = 0;
+  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x, parity ^= 1) {
+    const QueryTile tile = p.order.at(i);
+    const KeyRange<Tile> range(tile.block, p.context);
+    const int first_query = tile.block * Tile::queries + 64 * warpgroup;
+    Accumulator<Tile::head_dim> o;
+    Accumulator<Tile::keys> s;
+    Operand<Tile::keys> probabilities;
+    OnlineRows rows;
+
+    const auto mask_tile = [&](int n) {
+      const int first_key = n * Tile::keys;
+      mask<Tile>(s, first_query + s.row() - first_key, p.context - first_key);
+    };
+    const auto await_keys = [&] { shared.k_full[k.stage].wait(k.parity); };
+    const auto start_scores = [&] {
+      begin(s);
+      mma_abt(s, shared.q, 64 * warpgroup, shared.k[k.stage]);
+      commit();
+    };
+    const auto start_outputs = [&](bool add) {
+      shared.v_full[v.stage].wait(v.parity);
+      begin(o, probabilities);
+      mma_ab(o, probabilities, shared.v[v.stage], add);
+      commit();
+    };
+
+    shared.q_full.wait(parity);
+    await_keys();
+    int n = range.count - 1;
+    await_turn();
+    start_scores();
+    end_turn();
+    wait<0>(s);
+    release(shared.k_empty[k.stage]);
+    k.advance();
+    if (n >= range.whole) mask_tile(n);
+    rows.take(s, p.scale);
+    round_to_operand<T>(probabilities, s);
+    if (n > 0) await_keys();
+
+    const auto step = [&](auto masked) {
+      await_turn();
+      start_scores();
+      start_outputs(n < range.count - 1);
+      end_turn();
+      --n;
+      wait<1>(s);
+      release(shared.k_empty[k.stage]);
+      k.advance();
+      if constexpr (masked) mask_tile(n);
+      const RowPair<float> correction = rows.take(s, p.scale);
+      // Here, because the assembler moves no exponentials past a branch: else it would take them
+      // after the product that they are to hide behind.
+      if (n > 0) await_keys();
+      wait<0>(o, probabilities);
+      release(shared.v_empty[v.stage]);
+      v.advance();
+      scale_rows(o, correction);
+      round_to_operand<T>(probabilities, s);
+    };
+    while (n > range.whole) step(std::true_type{});
+    while (n > 0) step(std::false_type{});
+
+    release(shared.q_empty);
+    start_outputs(range.count > 1);
+    RowPair<float> logsumexp;
+    const RowPair<float> factor = rows.finish(logsumexp, p.scale);
+    wait<0>(o, probabilities);
+    release(shared.v_empty[v.stage]);
+    v.advance();
+    scale_rows(o, factor);
+
+    T* const to =
+        static_cast<T*>(p.o) + tile.batch * p.o_batch_stride + tile.head * p.o_head_stride;
+    store_rows(to, p.o_row_stride, o, first_query, p.context);
+    float* const l =
+        p.logsumexp +
+        (static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head) * p.context;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = first_query + o.row() + 8 * h;
+      if (threadIdx.x % 4 == 0 && row < p.context) l[row] = logsumexp.of[h];
+    }
+  }
+}
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    sm90_forward_kernel(const __grid_constant__ Parameters p) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<Shared<Tile>*>(memory);
+  const int warpgroup = warpgroup_index();
+  if (threadIdx.x == 0) {
+    for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
+    shared.init_barriers();
+  }
+  __syncthreads();
+  wait_for_stream();
+  if (warpgroup == 0) {
+    give_up_registers<Tile::producer_registers>();
+    if (threadIdx.x == 0) produce(p, shared);
+  } else {
+    take_registers<Tile::consumer_registers>();
+    consume(p, shared, warpgroup - 1);
+  }
+}
+
+template <class Tile>
+void start(const FlashForward& call) {
+  const FlashShape& shape = call.shape;
+  const auto context = static_cast<int>(shape.context);
+  const auto heads = static_cast<int>(shape.heads);
+  const auto batch = static_cast<int>(shape.batch);
+  constexpr int d = Tile::head_dim;
+  const int blocks = (context + Tile::queries - 1) / Tile::queries;
+  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
+                              .k = tensor_map(call.k, shape, Tile::keys, d),
+                              .v = tensor_map(call.v, shape, Tile::keys, d),
+                              .o = call.o.data,
+                              .o_batch_stride = call.o.batch_stride,
+                              .o_row_stride = call.o.row_stride,
+                              .o_head_stride = call.o.head_stride,
+                              .logsumexp = call.logsumexp,
+                              .context = context,
+                              .scale = call.scale * log2e,
+                              .order = {blocks, heads, batch, heads_per_section(shape)}};
+  constexpr std::size_t bytes = sizeof(Shared<Tile>);
+  static_assert(bytes <= 227 * 1024);
+  auto* const kernel = sm90_forward_kernel<Tile>;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const int blocks_at_once = min(parameters.order.tiles(), multiprocessors());
+  launch({static_cast<unsigned>(blocks_at_once), Tile::threads, call.stream, bytes}, kernel,
+         parameters);
+}
+
+// Tiles by head dimension: as many queries as there are registers for, and keys that leave no
+// spill; with a causal mask, not more than that few are hidden.
+template <class T, int HeadDim, bool Causal>
+using TileFor =
+    std::conditional_t<HeadDim <= 64, Tile<T, HeadDim, 3, 128, Causal>,
+                       Tile<T, HeadDim, 2, HeadDim == 128 && !Causal ? 176 : 128, Causal>>;
+
+}  // namespace
+
+void sm90_forward(const FlashForward& call) {
+  dispatch_half(call.shape.dtype, [&]<class T>() {
+    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
+      call.shape.causal ? start<TileFor<T, HeadDim, true>>(call)
+                        : start<TileFor<T, HeadDim, false>>(call);
+    });
+  });
+}
+
+}  // namespace paceline

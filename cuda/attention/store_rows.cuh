@@ -1,0 +1,60 @@
+#pragma once
+// An accumulator's rows to global memory, rounded to 16 bits, 16 bytes per lane.
+
+#include <cstdint>
+
+#include "cuda/hopper/wgmma.cuh"
+
+namespace paceline {
+
+// Lane c of four neighbours has words[i], the c-th word of chunk i, and gets chunk c's words.
+__device__ inline void transpose_in_quad(std::uint32_t (&words)[4]) {
+#pragma unroll
+  for (int distance = 1; distance <= 2; distance *= 2) {
+    const bool upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & distance) continue;
+      const std::uint32_t sent = upper ? words[i] : words[i + distance];
+      const std::uint32_t got = __shfl_xor_sync(0xffffffffU, sent, distance);
+      words[i] = upper ? got : words[i];
+      words[i + distance] = upper ? words[i + distance] : got;
+    }
+  }
+}
+
+// Rows first ... first + 63 of x to to[row * stride], those below `rows`. By all of a warpgroup.
+template <class T, int N>
+__device__ void store_rows(T* to, std::int64_t stride, const hopper::Accumulator<N>& x, int first,
+                           int rows) {
+  constexpr int chunks = N / 8;  // of 16 bytes
+  const int lane_in_quad = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int row = first + x.row() + 8 * h;
+    T* const out = to + row * stride;
+#pragma unroll
+    for (int c = 0; c < chunks; c += 4) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4 && c + i < chunks; ++i) {
+        words[i] = hopper::packed<T>(x.at[4 * (c + i) + 2 * h], x.at[4 * (c + i) + 2 * h + 1]);
+      }
+      if (c + 4 <= chunks) {
+        transpose_in_quad(words);
+        if (row < rows) {
+          *reinterpret_cast<uint4*>(out + 8 * (c + lane_in_quad)) =
+              make_uint4(words[0], words[1], words[2], words[3]);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; c + i < chunks; ++i) {
+          if (row >= rows) continue;
+          *reinterpret_cast<std::uint32_t*>(out + 8 * (c + i) + 2 * lane_in_quad) = words[i];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace paceline

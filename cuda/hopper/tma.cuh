@@ -1,0 +1,62 @@
+#pragma once
+// The copy engine (TMA) from a kernel's side: one thread starts the copy of a whole tile.
+
+#include <cuda.h>
+
+#include "cuda/hopper/barrier.cuh"
+#include "cuda/hopper/shared_tile.cuh"
+
+namespace paceline::hopper {
+
+// Rows row ... of one head, [rows, cols] of [B, T, H, d] (tensor_map.h), into the tile; columns and
+// rows beyond the tensor are zeros. `full` gets SharedTile::bytes.
+template <class T, int Rows, int Cols>
+__device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Barrier& full,
+                     int row, int head, int batch) {
+  using Tile = SharedTile<T, Rows, Cols>;
+#pragma unroll
+  for (int p = 0; p < Tile::panels; ++p) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared_address(tile.panel(p))),
+        "l"(&map), "r"(shared_address(&full)), "r"(p * Tile::panel_cols), "r"(row), "r"(head),
+        "r"(batch)
+        : "memory");
+  }
+}
+
+// So many neighbouring floats, whose addresses and number are multiples of 16 bytes.
+__device__ inline void load(float* to, const float* from, Barrier& full, int floats) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(floats * 4), "r"(shared_address(&full))
+      : "memory");
+}
+
+// A map is read from constant memory: the first use of it need not wait.
+__device__ inline void prefetch(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// Neighbouring floats of shared memory are added to global memory, whose address and their number
+// are multiples of 16 bytes.
+__device__ inline void add_to_global(float* to, const void* from, int bytes) {
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
+}
+// This thread's copies out of shared memory so far are a group.
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Until all but the latest so many groups have read their shared memory.
+template <int Pending = 0>
+__device__ void wait_for_stores_to_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+// Until all have written global memory.
+__device__ inline void wait_for_stores() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+}  // namespace paceline::hopper

@@ -1,0 +1,143 @@
+#pragma once
+// Matrix products of a warpgroup (wgmma): operands in shared memory or registers, sums in
+// registers, asynchronous. A product is enqueued by mma_*(); commit() closes a group; wait() makes
+// its results usable. In between nothing may touch the accumulators, nor the registers that are
+// operands: begin() and wait() take them, so that the compiler moves nothing across.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/hopper/shared_tile.cuh"
+#include "cuda/hopper/warpgroup.cuh"
+#include "generated/wgmma_instructions.cuh"
+
+namespace paceline::hopper {
+
+// This thread's part of a [64, N] result of a warpgroup: of rows row() and row() + 8, every
+// neighbouring pair of columns that four lanes share.
+template <int N>
+struct Accumulator {
+  static constexpr int cols = N;
+  static constexpr int elements = N / 2;
+
+  float at[elements];
+
+  // Of element i: 0 for row(), 1 for row() + 8.
+  static constexpr __host__ __device__ int half(int i) { return i / 2 % 2; }
+  static constexpr __host__ __device__ int row_of_thread(int thread) {
+    return thread / 32 * 16 + thread % 32 / 4;
+  }
+  static constexpr __host__ __device__ int col_of_thread(int thread, int i) {
+    return i / 4 * 8 + thread % 4 * 2 + i % 2;
+  }
+  static __device__ int row() { return row_of_thread(threadIdx.x % warpgroup_threads); }
+  static __device__ int col(int i) { return col_of_thread(threadIdx.x % 32, i); }
+};
+
+// This thread's part of a [64, K] operand in registers, two elements in each.
+template <int K>
+struct Operand {
+  std::uint32_t at[K / 16][4];
+};
+
+template <class T>
+__device__ std::uint32_t packed(float low, float high) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  }
+}
+
+// A result as the next product's operand: the layouts agree, thread by thread.
+template <class T, int N>
+__device__ void round_to_operand(Operand<N>& to, const Accumulator<N>& from) {
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      to.at[k][i] = packed<T>(from.at[8 * k + 2 * i], from.at[8 * k + 2 * i + 1]);
+    }
+  }
+}
+
+template <int N>
+__device__ void pin(Accumulator<N>& x) {
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) asm volatile("" : "+f"(x.at[i])::"memory");
+}
+template <int K>
+__device__ void pin(Operand<K>& x) {
+#pragma unroll
+  for (int i = 0; i < K / 4; ++i) asm volatile("" : "+r"(x.at[i / 4][i % 4])::"memory");
+}
+
+// Before products that read or write these registers.
+template <class... Registers>
+__device__ void begin(Registers&... registers) {
+  (pin(registers), ...);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Until all but the latest so many groups are done, and with them these registers.
+template <int Pending, class... Registers>
+__device__ void wait(Registers&... registers) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+  (pin(registers), ...);
+}
+
+// d (+)= a b^T, a [64, K] from a_row on, b [N, K].
+template <class T, int N, int ARows, int K>
+__device__ void mma_abt(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int a_row,
+                        const SharedTile<T, N, K>& b, bool add = false) {
+#pragma unroll
+  for (int k = 0; k < K; k += 16) {
+    WgmmaInstruction<T, N>::template shared<false>(d.at, a.along_cols(a_row, k).bits(),
+                                                   b.along_cols(0, k).bits(), add || k > 0);
+  }
+}
+
+// d (+)= a b, a [64, K], b [K, N].
+template <class T, int N, int K>
+__device__ void mma_ab(Accumulator<N>& d, const Operand<K>& a, const SharedTile<T, K, N>& b,
+                       bool add) {
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+    WgmmaInstruction<T, N>::template registers<true>(d.at, a.at[k], b.along_rows(16 * k, 0).bits(),
+                                                     add || k > 0);
+  }
+}
+
+// d = a b, a [64, K] from a_row on, b [K, N] from this panel's first column on.
+template <class T, int N, int ARows, int K, int BCols>
+__device__ void mma_ab(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int a_row,
+                       const SharedTile<T, K, BCols>& b, int b_panel) {
+#pragma unroll
+  for (int k = 0; k < K; k += 16) {
+    WgmmaInstruction<T, N>::template shared<true>(d.at, a.along_cols(a_row, k).bits(),
+                                                  b.along_rows(k, b_panel).bits(), k > 0);
+  }
+}
+
+// The operand transposed, in 16 bits, as rows of the tile: element (i, j) of a warpgroup's [64, K]
+// becomes tile(j, first_col + i). PTX's stmatrix, four 8 x 8 matrices at a time.
+template <class T, int K, int Cols>
+__device__ void store_transposed(SharedTile<T, K, Cols>& tile, int first_col, const Operand<K>& x) {
+  const int matrix = lane() / 8;
+  const int col = first_col + 16 * warp_in_warpgroup() + matrix % 2 * 8;
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+    const int row = 16 * k + matrix / 2 * 8 + lane() % 8;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     shared_address(&tile.at(row, col))),
+                 "r"(x.at[k][0]), "r"(x.at[k][1]), "r"(x.at[k][2]), "r"(x.at[k][3])
+                 : "memory");
+  }
+}
+
+}  // namespace paceline::hopper

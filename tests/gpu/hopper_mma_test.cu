@@ -1,0 +1,283 @@
+// wgmma in every form that the kernels use, element by element.
+
+#include "tests/gpu/hopper_mma_test.cuh"
+
+namespace paceline {
+namespace {
+
+using namespace hopper;
+
+template <class A, class B>
+struct Operands {
+  A a;
+  B b;
+};
+
+template <class T>
+class HopperMma : public Hopper {};
+using Types = ::testing::Types<__nv_bfloat16, __half>;
+TYPED_TEST_SUITE(HopperMma, Types);
+
+// Rows a_row ... a_row + 63 are a, the others NaN.
+constexpr int a_rows = 128;
+template <class T>
+HostMatrix<T> among_nan(const HostMatrix<T>& a, int a_row) {
+  return filled<T>(a_rows, a.cols, [&](int r, int c) {
+    return r >= a_row && r < a_row + 64 ? a(r - a_row, c) : static_cast<T>(NAN);
+  });
+}
+
+// ---- a b^T -------------------------------------------------------------------------------------
+
+template <class T, int N, int K>
+__global__ void abt(float* d, const T* a, int a_row, const T* b, bool add) {
+  auto& shared = shared_as<Operands<SharedTile<T, a_rows, K>, SharedTile<T, N, K>>>();
+  fill<K>(shared.a, a);
+  fill<K>(shared.b, b);
+  publish_to_async_proxy();
+  __syncthreads();
+  Accumulator<N> sums;
+  read(sums, d);
+  begin(sums);
+  mma_abt(sums, shared.a, a_row, shared.b, add);
+  commit();
+  wait<0>(sums);
+  write(d, sums);
+}
+
+template <class T, int N, int K>
+void expect_abt() {
+  using Shared = Operands<SharedTile<T, a_rows, K>, SharedTile<T, N, K>>;
+  for (const int a_row : {0, 64}) {
+    for (const Before before : {Before::ignored, Before::added}) {
+      const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a,
+                                const HostMatrix<T>& b) {
+        const DeviceArray<float> sums(d.at);
+        const DeviceArray<T> left(among_nan(a, a_row).at);
+        const DeviceArray<T> right(b.at);
+        run(abt<T, N, K>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(), a_row,
+            right.get(), before == Before::added);
+        d.at = sums.read();
+        return d;
+      };
+      expect_products<T>("a b^T, N " + std::to_string(N) + ", K " + std::to_string(K) + ", rows " +
+                             std::to_string(a_row),
+                         N, K, before, multiply);
+    }
+  }
+}
+
+template <class T, int K, int... N>
+void expect_abt_of(std::integer_sequence<int, N...>) {
+  (expect_abt<T, N, K>(), ...);
+}
+
+TYPED_TEST(HopperMma, RowsTimesRowsInSharedMemory) {
+  using N = std::integer_sequence<int, 64, 80, 128, 176>;
+  expect_abt_of<TypeParam, 16>(N{});
+  expect_abt_of<TypeParam, 32>(N{});
+  expect_abt_of<TypeParam, 64>(N{});
+  expect_abt_of<TypeParam, 80>(N{});
+  expect_abt_of<TypeParam, 128>(N{});
+}
+
+// As a product of matrices does it.
+TYPED_TEST(HopperMma, RowsTimesTheWidestRows) { expect_abt<TypeParam, 256, 64>(); }
+
+// ---- a b, a in registers -----------------------------------------------------------------------
+
+template <class T, int N, int K>
+__global__ void ab_registers(float* d, const T* a, const T* b, bool add) {
+  auto& shared = shared_as<SharedTile<T, K, N>>();
+  fill<N>(shared, b);
+  publish_to_async_proxy();
+  __syncthreads();
+  Operand<K> left;
+  Accumulator<N> sums;
+  read(left, a);
+  read(sums, d);
+  begin(sums, left);
+  mma_ab(sums, left, shared, add);
+  commit();
+  wait<0>(sums, left);
+  write(d, sums);
+}
+
+template <class T, int N, int K>
+void expect_ab_registers() {
+  for (const Before before : {Before::ignored, Before::added}) {
+    const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a, const HostMatrix<T>& b) {
+      const DeviceArray<float> sums(d.at);
+      const DeviceArray<T> left(a.at);
+      const DeviceArray<T> right(transposed(b).at);
+      run(ab_registers<T, N, K>, 1, warpgroup_threads, sizeof(SharedTile<T, K, N>), sums.get(),
+          left.get(), right.get(), before == Before::added);
+      d.at = sums.read();
+      return d;
+    };
+    expect_products<T>("a b, a in registers, N " + std::to_string(N) + ", K " + std::to_string(K),
+                       N, K, before, multiply);
+  }
+}
+
+template <class T, int K, int... N>
+void expect_ab_registers_of(std::integer_sequence<int, N...>) {
+  (expect_ab_registers<T, N, K>(), ...);
+}
+
+TYPED_TEST(HopperMma, RegistersTimesColumns) {
+  using N = std::integer_sequence<int, 16, 32, 64, 80, 128>;
+  expect_ab_registers_of<TypeParam, 64>(N{});
+  expect_ab_registers_of<TypeParam, 128>(N{});
+  expect_ab_registers_of<TypeParam, 176>(N{});
+}
+
+// ---- a b, both in shared memory ----------------------------------------------------------------
+
+// Columns of all panels of a tile with `Cols`.
+template <int Cols>
+constexpr int panels_width = Cols < 64 ? Cols : (Cols + 63) / 64 * 64;
+
+template <class T, int N, int K, int BCols>
+__global__ void ab_shared(float* d, const T* a, int a_row, const T* b, int b_panel) {
+  auto& shared = shared_as<Operands<SharedTile<T, a_rows, K>, SharedTile<T, K, BCols>>>();
+  fill<K>(shared.a, a);
+  fill<panels_width<BCols>>(shared.b, b);
+  publish_to_async_proxy();
+  __syncthreads();
+  Accumulator<N> sums;
+  read(sums, d);
+  begin(sums);
+  mma_ab(sums, shared.a, a_row, shared.b, b_panel);
+  commit();
+  wait<0>(sums);
+  write(d, sums);
+}
+
+// b is columns 64 Panel ... of a tile with BCols, beyond them too; the others are NaN.
+template <class T, int N, int K, int BCols = N, int Panel = 0>
+void expect_ab_shared() {
+  using Shared = Operands<SharedTile<T, a_rows, K>, SharedTile<T, K, BCols>>;
+  constexpr int first = 64 * Panel;
+  for (const int a_row : {0, 64}) {
+    const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a, const HostMatrix<T>& b) {
+      const HostMatrix<T> wide = filled<T>(K, panels_width<BCols>, [&](int r, int c) {
+        return c >= first && c < first + N ? b(c - first, r) : static_cast<T>(NAN);
+      });
+      const DeviceArray<float> sums(d.at);
+      const DeviceArray<T> left(among_nan(a, a_row).at);
+      const DeviceArray<T> right(wide.at);
+      run(ab_shared<T, N, K, BCols>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(),
+          a_row, right.get(), Panel);
+      d.at = sums.read();
+      return d;
+    };
+    expect_products<T>("a b in shared memory, N " + std::to_string(N) + " of " +
+                           std::to_string(BCols) + ", K " + std::to_string(K) + ", rows " +
+                           std::to_string(a_row),
+                       N, K, Before::ignored, multiply);
+  }
+}
+
+template <class T, int K>
+void expect_ab_shared_of() {
+  expect_ab_shared<T, 16, K>();
+  expect_ab_shared<T, 32, K>();
+  expect_ab_shared<T, 64, K>();
+  expect_ab_shared<T, 80, K>();
+  expect_ab_shared<T, 128, K>();
+  expect_ab_shared<T, 64, K, 128, 0>();
+  expect_ab_shared<T, 64, K, 128, 1>();
+  expect_ab_shared<T, 64, K, 80, 0>();
+  expect_ab_shared<T, 16, K, 80, 1>();
+  expect_ab_shared<T, 64, K, 80, 1>();
+}
+
+TYPED_TEST(HopperMma, SharedMemoryTimesColumns) {
+  expect_ab_shared_of<TypeParam, 64>();
+  expect_ab_shared_of<TypeParam, 128>();
+}
+
+// ---- from a result to an operand ---------------------------------------------------------------
+
+// Words of the operand that `rounded`, [64, K] of floats, becomes, and of the one that `operand`
+// is: [K / 4, threads] each.
+template <class T, int K>
+__global__ void to_operands(const float* rounded, const T* operand, std::uint32_t* became,
+                            std::uint32_t* is) {
+  Accumulator<K> x;
+  Operand<K> made;
+  Operand<K> loaded;
+  read(x, rounded);
+  round_to_operand<T>(made, x);
+  read(loaded, operand);
+#pragma unroll
+  for (int i = 0; i < K / 4; ++i) {
+    became[i * warpgroup_threads + threadIdx.x] = made.at[i / 4][i % 4];
+    is[i * warpgroup_threads + threadIdx.x] = loaded.at[i / 4][i % 4];
+  }
+}
+
+// Numbers between those of 16 bits too.
+template <class T, int K>
+void expect_operand() {
+  const HostMatrix<float> x = filled<float>(64, K, [](int r, int c) {
+    return (r % 2 == 0 ? 1.0F : -1.0F) * static_cast<float>(1 + r * K + c) * 1.00123F;
+  });
+  const HostMatrix<T> rounded =
+      filled<T>(64, K, [&](int r, int c) { return static_cast<T>(x(r, c)); });
+  const DeviceArray<float> from(x.at);
+  const DeviceArray<T> operand(rounded.at);
+  const std::vector<std::uint32_t> none(static_cast<std::size_t>(K / 4 * warpgroup_threads));
+  const DeviceArray<std::uint32_t> became(none);
+  const DeviceArray<std::uint32_t> is(none);
+  run(to_operands<T, K>, 1, warpgroup_threads, 0, from.get(), operand.get(), became.get(),
+      is.get());
+  expect_same(became.read(), is.read(), warpgroup_threads, "K " + std::to_string(K));
+}
+
+TYPED_TEST(HopperMma, AResultBecomesTheOperandThatItsRoundedNumbersAre) {
+  expect_operand<TypeParam, 16>();
+  expect_operand<TypeParam, 64>();
+  expect_operand<TypeParam, 80>();
+  expect_operand<TypeParam, 128>();
+  expect_operand<TypeParam, 176>();
+}
+
+// Columns first_col ... of a [K, Cols] tile of other numbers.
+template <class T, int K, int Cols>
+__global__ void stores_transposed(const T* x, int first_col, T* tile) {
+  auto& shared = shared_as<SharedTile<T, K, Cols>>();
+  fill<Cols>(shared, tile);
+  __syncthreads();
+  Operand<K> operand;
+  read(operand, x);
+  store_transposed(shared, first_col, operand);
+  __syncthreads();
+  for (int i = threadIdx.x; i < K * Cols; i += blockDim.x) tile[i] = shared.at(i / Cols, i % Cols);
+}
+
+template <class T, int K, int Cols>
+void expect_transposed() {
+  const HostMatrix<T> x = all_different<T>(64, K);
+  for (int first = 0; first < Cols; first += 64) {
+    HostMatrix<T> tile = filled<T>(K, Cols, [](int, int) { return static_cast<T>(NAN); });
+    const DeviceArray<T> on_gpu(tile.at);
+    const DeviceArray<T> operand(x.at);
+    run(stores_transposed<T, K, Cols>, 1, warpgroup_threads, sizeof(SharedTile<T, K, Cols>),
+        operand.get(), first, on_gpu.get());
+    for (int i = 0; i < 64; ++i) {
+      for (int j = 0; j < K; ++j) tile(j, first + i) = x(i, j);
+    }
+    expect_same(on_gpu.read(), tile.at, Cols, "K " + std::to_string(K));
+  }
+}
+
+TYPED_TEST(HopperMma, AnOperandIsStoredTransposed) {
+  expect_transposed<TypeParam, 64, 64>();
+  expect_transposed<TypeParam, 64, 128>();
+  expect_transposed<TypeParam, 128, 128>();
+}
+
+}  // namespace
+}  // namespace paceline

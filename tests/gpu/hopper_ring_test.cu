@@ -1,0 +1,177 @@
+// Barriers at work: a ring of tiles between a producer and its consumers, copies of plain rows, and
+// additions to global memory.
+
+#include "cuda/hopper/tensor_map.h"
+#include "cuda/hopper/tma.cuh"
+#include "tests/gpu/hopper_test.cuh"
+
+namespace paceline {
+namespace {
+
+using namespace hopper;
+
+constexpr int tiles = 100;
+constexpr int stages = 2;
+constexpr int consumers = 2;  // warpgroups
+using RingTile = SharedTile<__nv_bfloat16, 64, 64>;
+constexpr int tile_elements = RingTile::bytes / 2;
+
+struct Ring {
+  RingTile tile[stages];
+  Barrier full[stages], empty[stages];
+};
+
+// So long that who is ahead and who behind changes from tile to tile.
+__device__ void dawdle(int n, int who) { __nanosleep((n * 37 + who * 101) % 13 * 200); }
+
+__device__ void produce(const CUtensorMap& map, Ring& ring) {
+  RingPlace<stages> place;
+  for (int n = 0; n < tiles; ++n) {
+    dawdle(n, 7);
+    ring.empty[place.stage].wait(place.parity ^ 1);
+    ring.full[place.stage].arrive_and_expect(RingTile::bytes);
+    load(ring.tile[place.stage], map, ring.full[place.stage], n * RingTile::rows, 0, 0);
+    place.advance();
+  }
+}
+
+__device__ void consume(Ring& ring, int warpgroup, std::uint16_t* out) {
+  RingPlace<stages> place;
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
+  for (int n = 0; n < tiles; ++n) {
+    ring.full[place.stage].wait(place.parity);
+    dawdle(n, warpgroup * 4 + warp_in_warpgroup());
+    const auto* const raw = reinterpret_cast<const std::uint16_t*>(ring.tile[place.stage].data);
+    std::uint16_t* const to = out + (warpgroup * tiles + n) * tile_elements;
+    for (int i = thread; i < tile_elements; i += warpgroup_threads) to[i] = raw[i];
+    __syncwarp();
+    if (lane() == 0) ring.empty[place.stage].arrive();
+    place.advance();
+  }
+}
+
+__global__ void __launch_bounds__(warpgroup_threads*(consumers + 1), 1)
+    pass_tiles(const __grid_constant__ CUtensorMap map, std::uint16_t* out) {
+  auto& ring = shared_as<Ring>();
+  const int warpgroup = warpgroup_index();
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      ring.full[s].init(1);
+      ring.empty[s].init(4 * consumers);
+    }
+    barriers_are_ready();
+  }
+  __syncthreads();
+  if (warpgroup == 0) {
+    give_up_registers<24>();
+    if (threadIdx.x == 0) produce(map, ring);
+  } else {
+    take_registers<240>();
+    consume(ring, warpgroup - 1, out);
+  }
+}
+
+using HopperRing = Hopper;
+
+TEST_F(HopperRing, PassesEveryTileToBothConsumersInOrder) {
+  std::vector<std::uint16_t> x(tiles * tile_elements);
+  std::vector<std::uint16_t> want(consumers * x.size());
+  for (int n = 0; n < tiles; ++n) {
+    for (int i = 0; i < tile_elements; ++i) {
+      const auto code = static_cast<std::uint16_t>(5 * i + 7919 * n);
+      x[static_cast<std::size_t>(n * tile_elements + i)] = code;
+      const int at = n * tile_elements + RingTile::offset(i / 64, i % 64) / 2;
+      for (int c = 0; c < consumers; ++c) {
+        want[static_cast<std::size_t>(c * tiles * tile_elements + at)] = code;
+      }
+    }
+  }
+  const DeviceArray<std::uint16_t> in(x);
+  const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xDEAD));
+  const FlashShape shape{.batch = 1, .context = tiles * 64, .heads = 1, .head_dim = 64};
+  const auto size = static_cast<std::int64_t>(x.size());
+  const CUtensorMap map = tensor_map({in.get(), size, 64, size}, shape, RingTile::rows, 64);
+  run(pass_tiles, 1, warpgroup_threads * (consumers + 1), sizeof(Ring), map, out.get());
+  expect_same(out.read(), want, tile_elements, "tiles, one a row, of each consumer");
+}
+
+// ---- plain rows --------------------------------------------------------------------------------
+
+constexpr int most_floats = 256;
+
+struct Row {
+  alignas(128) float at[most_floats];
+  Barrier full;
+};
+
+__global__ void load_row(const float* from, float* to, int floats) {
+  auto& shared = shared_as<Row>();
+  for (int i = threadIdx.x; i < most_floats; i += blockDim.x) shared.at[i] = -1;
+  publish_to_async_proxy();
+  if (threadIdx.x == 0) {
+    shared.full.init(1);
+    barriers_are_ready();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared.full.arrive_and_expect(floats * 4);
+    load(shared.at, from, shared.full, floats);
+  }
+  shared.full.wait(0);
+  for (int i = threadIdx.x; i < most_floats; i += blockDim.x) to[i] = shared.at[i];
+}
+
+TEST_F(HopperRing, LoadsNeighbouringFloatsAndNoMore) {
+  std::vector<float> x(2 * most_floats);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const DeviceArray<float> in(x);
+  for (const int floats : {4, 64, 80, 128, 256}) {
+    const DeviceArray<float> out(std::vector<float>(most_floats, 0));
+    run(load_row, 1, 128, sizeof(Row), in.get() + 12, out.get(), floats);
+    std::vector<float> want(most_floats, -1);
+    for (int i = 0; i < floats; ++i) want[static_cast<std::size_t>(i)] = static_cast<float>(12 + i);
+    expect_same(out.read(), want, most_floats, std::to_string(floats) + " floats");
+  }
+}
+
+// Each block adds (block + 1) (i + 1) to element i, twice, the second time from memory that it has
+// written anew.
+__global__ void add_rows(float* to, int floats) {
+  auto& shared = shared_as<Row>();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = threadIdx.x; i < floats; i += blockDim.x) {
+      shared.at[i] = static_cast<float>((blockIdx.x + 1) * (i + 1));
+    }
+    publish_to_async_proxy();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      add_to_global(to, shared.at, floats * 4);
+      commit_stores();
+      wait_for_stores_to_read();
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < floats; i += blockDim.x) shared.at[i] = NAN;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) wait_for_stores();
+}
+
+TEST_F(HopperRing, BlocksAddToGlobalMemoryTogether) {
+  constexpr int margin = 8;
+  constexpr int blocks = 60;
+  for (const int floats : {4, 64, 128, 256}) {
+    std::vector<float> x(static_cast<std::size_t>(floats + 2 * margin));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 3 * static_cast<float>(i);
+    std::vector<float> want = x;
+    for (int i = 0; i < floats; ++i) {
+      want[static_cast<std::size_t>(i + margin)] +=
+          static_cast<float>(blocks * (blocks + 1) * (i + 1));
+    }
+    const DeviceArray<float> sums(x);
+    run(add_rows, blocks, 128, sizeof(Row), sums.get() + margin, floats);
+    expect_same(sums.read(), want, floats, std::to_string(floats) + " floats");
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,229 @@
+// What attention's tiles do with their rows: softmax as the scores come, rows to global memory, and
+// in what order tiles are computed.
+
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "cuda/attention/online_rows.cuh"
+#include "cuda/attention/store_rows.cuh"
+#include "cuda/attention/tile_order.h"
+#include "tests/gpu/hopper_mma_test.cuh"
+
+namespace paceline {
+namespace {
+
+using namespace hopper;
+using HopperRows = Hopper;
+
+// ---- storing -----------------------------------------------------------------------------------
+
+__global__ void transpose_quads(const std::uint32_t* x, std::uint32_t* transposed) {
+  std::uint32_t words[4];
+  for (int i = 0; i < 4; ++i) words[i] = x[4 * threadIdx.x + i];
+  transpose_in_quad(words);
+  for (int i = 0; i < 4; ++i) transposed[4 * threadIdx.x + i] = words[i];
+}
+
+TEST_F(HopperRows, FourLanesExchangeTheirWords) {
+  std::vector<std::uint32_t> x(4 * warpgroup_threads);
+  std::vector<std::uint32_t> want(x.size());
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    x[i] = 1000 + i;
+    want[i / 16 * 16 + i % 4 * 4 + i / 4 % 4] = x[i];
+  }
+  const DeviceArray<std::uint32_t> from(x);
+  const DeviceArray<std::uint32_t> to(std::vector<std::uint32_t>(x.size(), 0));
+  run(transpose_quads, 1, warpgroup_threads, 0, from.get(), to.get());
+  expect_same(to.read(), want, 4, "words");
+}
+
+template <class T, int N>
+__global__ void store(T* to, std::int64_t stride, const float* from, int first, int rows) {
+  Accumulator<N> x;
+  read(x, from);
+  store_rows(to, stride, x, first, rows);
+}
+
+template <class T, int N>
+void expect_stored() {
+  constexpr int margin = 8;
+  constexpr int most_rows = 130;
+  const HostMatrix<T> x = all_different<T>(64, N);
+  const DeviceArray<float> from(
+      filled<float>(64, N, [&](int r, int c) { return static_cast<float>(x(r, c)); }).at);
+  for (const auto& [first, rows] :
+       {std::pair{0, 1}, {0, 37}, {0, 64}, {0, 130}, {64, 64}, {64, 77}, {64, 127}, {64, 128}}) {
+    for (const int stride : {N, N + 8, 3 * N + 16}) {
+      HostMatrix<T> want =
+          filled<T>(most_rows, stride, [](int, int) { return static_cast<T>(NAN); });
+      const DeviceArray<T> to(want.at);
+      const int offset = stride == N ? 0 : margin;  // of the first column
+      for (int r = first; r < std::min(first + 64, rows); ++r) {
+        for (int c = 0; c < N; ++c) want(r, offset + c) = x(r - first, c);
+      }
+      run(store<T, N>, 1, warpgroup_threads, 0, to.get() + offset,
+          static_cast<std::int64_t>(stride), from.get(), first, rows);
+      expect_same(to.read(), want.at, stride,
+                  "N " + std::to_string(N) + ", rows " + std::to_string(first) + " to " +
+                      std::to_string(rows) + ", stride " + std::to_string(stride));
+    }
+  }
+}
+
+template <class T, int... N>
+void expect_all_stored(std::integer_sequence<int, N...>) {
+  (expect_stored<T, N>(), ...);
+}
+
+TEST_F(HopperRows, AreStoredWhereTheyBelongAndNowhereElse) {
+  using N = std::integer_sequence<int, 16, 32, 48, 64, 80, 96, 112, 128, 176, 256>;
+  expect_all_stored<__nv_bfloat16>(N{});
+  expect_all_stored<__half>(N{});
+}
+
+// ---- softmax -----------------------------------------------------------------------------------
+
+// Scores [tiles, 64, N] become what OnlineRows makes of them; corrections [tiles, 64]; at the end
+// factor and logsumexp [2, 64].
+template <int N>
+__global__ void online_softmax(float* scores, int tiles, float scale, float* corrections,
+                               float* ends) {
+  OnlineRows rows;
+  const auto put = [](float* to, const RowPair<float>& x) {
+    for (int h = 0; h < 2; ++h) {
+      if (threadIdx.x % 4 == 0) to[Accumulator<N>::row() + 8 * h] = x.of[h];
+    }
+  };
+  for (int t = 0; t < tiles; ++t) {
+    Accumulator<N> s;
+    read(s, scores + t * 64 * N);
+    put(corrections + t * 64, rows.take(s, scale));
+    write(scores + t * 64 * N, s);
+  }
+  RowPair<float> logsumexp;
+  put(ends, rows.finish(logsumexp, scale));
+  put(ends + 64, logsumexp);
+}
+
+// Rows 1 and 9 and so on see no key at all; others none in their first or last tile, one key, or
+// every third not.
+bool sees(int row, int col, int n, int tiles) {
+  switch (row % 8) {
+    case 1: return false;
+    case 2: return col >= n;
+    case 3: return col < (tiles - 1) * n;
+    case 4: return col == (37 * row) % (tiles * n);
+    case 5: return (col + row) % 3 != 0;
+    default: return true;
+  }
+}
+
+struct OnlineResult {
+  std::vector<float> powers;  // [tiles, 64, N]
+  std::vector<float> corrections;
+  std::vector<float> ends;
+};
+
+template <int N>
+OnlineResult run_online(const HostMatrix<float>& scores, int tiles, float scale) {
+  std::vector<float> in_tiles(scores.at.size());
+  for (int r = 0; r < 64; ++r) {
+    for (int c = 0; c < tiles * N; ++c) {
+      in_tiles[static_cast<std::size_t>((c / N * 64 + r) * N + c % N)] = scores(r, c);
+    }
+  }
+  const DeviceArray<float> s(in_tiles);
+  const DeviceArray<float> corrections(std::vector<float>(static_cast<std::size_t>(64 * tiles)));
+  const DeviceArray<float> ends(std::vector<float>(128));
+  run(online_softmax<N>, 1, warpgroup_threads, 0, s.get(), tiles, scale, corrections.get(),
+      ends.get());
+  return {s.read(), corrections.read(), ends.read()};
+}
+
+// A row against softmax in float64; what came before a correction is multiplied with it.
+template <int N>
+void expect_row(const OnlineResult& got, const HostMatrix<float>& scores, int row, int tiles,
+                double natural_scale) {
+  const auto at = [](const std::vector<float>& x, int i) {
+    return static_cast<double>(x[static_cast<std::size_t>(i)]);
+  };
+  double top = -INFINITY;
+  for (int c = 0; c < scores.cols; ++c) top = std::fmax(top, natural_scale * scores(row, c));
+  double sum = 0;
+  for (int c = 0; c < scores.cols && top > -INFINITY; ++c) {
+    sum += std::exp(natural_scale * scores(row, c) - top);
+  }
+  const double logsumexp = at(got.ends, 64 + row);
+  if (sum == 0) {
+    EXPECT_EQ(logsumexp, -INFINITY) << "row " << row;
+  } else {
+    EXPECT_NEAR(logsumexp, top + std::log(sum), 1e-5 * (1 + std::abs(top))) << "row " << row;
+  }
+  double later = sum == 0 ? 1 : at(got.ends, row);
+  for (int t = tiles - 1; t >= 0; --t) {
+    for (int c = 0; c < N; ++c) {
+      const double score = scores(row, t * N + c);
+      const double want = sum == 0 ? 0 : std::exp(natural_scale * score - top) / sum;
+      const double is = at(got.powers, (t * 64 + row) * N + c) * later;
+      ASSERT_NEAR(is, want, 3e-5 * want + 1e-30) << "row " << row << ", key " << t * N + c;
+    }
+    later *= at(got.corrections, t * 64 + row);
+  }
+  // Before the first tile there was nothing to keep.
+  EXPECT_EQ(later, 0) << "row " << row;
+}
+
+template <int N>
+void expect_softmax(float spread) {
+  constexpr int tiles = 4;
+  constexpr double natural_scale = 0.3;
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, spread);
+  const HostMatrix<float> scores = filled<float>(64, tiles * N, [&](int r, int c) {
+    const float drawn = normal(random);
+    return sees(r, c, N, tiles) ? drawn : -INFINITY;
+  });
+  const OnlineResult got = run_online<N>(scores, tiles, static_cast<float>(natural_scale) * log2e);
+  for (int r = 0; r < 64; ++r) expect_row<N>(got, scores, r, tiles, natural_scale);
+}
+
+TEST_F(HopperRows, SoftmaxAsTheScoresComeIsTheWholeRows) {
+  for (const float spread : {0.01F, 1.0F, 30.0F}) {
+    expect_softmax<64>(spread);
+    expect_softmax<80>(spread);
+    expect_softmax<128>(spread);
+    expect_softmax<176>(spread);
+  }
+}
+
+// ---- the order of tiles ------------------------------------------------------------------------
+
+TEST(HopperTileOrder, EachTileOnceTheLongestFirstSectionBySection) {
+  std::mt19937 random(3);
+  const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
+  for (int i = 0; i < 300; ++i) {
+    const TileOrder order{draw(40), draw(12), draw(9), draw(30)};
+    std::vector<int> times(static_cast<std::size_t>(order.tiles()), 0);
+    int section = 0;
+    int block = order.blocks - 1;
+    for (int t = 0; t < order.tiles(); ++t) {
+      const QueryTile tile = order.at(t);
+      ASSERT_TRUE(tile.block >= 0 && tile.block < order.blocks && tile.head >= 0 &&
+                  tile.head < order.heads && tile.batch >= 0 && tile.batch < order.batch);
+      const int head = tile.batch * order.heads + tile.head;
+      ++times[static_cast<std::size_t>(head * order.blocks + tile.block)];
+      if (head / order.section != section) {
+        ++section;
+        block = order.blocks - 1;
+      }
+      ASSERT_EQ(head / order.section, section);
+      ASSERT_LE(tile.block, block);
+      block = tile.block;
+    }
+    EXPECT_EQ(times, std::vector<int>(times.size(), 1));
+  }
+}
+
+}  // namespace
+}  // namespace paceline
