@@ -54,7 +54,7 @@ RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES) $(PEER_SOURCES)
-HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh tests/*/*.h bench/*/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.

@@ -22,6 +22,7 @@ struct Grid {
   dim3 blocks;
   dim3 threads;  // of a block
   cudaStream_t stream;
+  unsigned shared_bytes = 0;  // of memory that a block's threads share, beside what is declared
 };
 
 // Older GPUs refuse the attribute.
@@ -38,12 +39,18 @@ inline bool launches_early() {
 
 template <class... Parameters, class... Arguments>
 void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  constexpr unsigned shared_bytes_unasked = 48 * 1024;
+  if (grid.shared_bytes > shared_bytes_unasked) {
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)));
+  }
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = grid.stream;
   config.attrs = &attribute;
   config.numAttrs = launches_early() ? 1 : 0;
