@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench bench-peers lint lint-format lint-python format demo deps \
+.PHONY: all test unit-test python-test check-kernels asan bench bench-peers lint lint-format lint-python format demo deps \
   install clean FORCE
 # make V=1 shows whole commands.
 Q := $(if $(V),,@)
@@ -89,6 +89,18 @@ $(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
+
+# Attention kernels that spill registers, keep arrays in local memory or have their wgmma serialised
+# are slow without saying so: ptxas says so. Needs no GPU.
+KERNEL_LOGS := $(patsubst %.cu,$(BUILD)/ptxas/%.log,$(wildcard cuda/attention/*.cu))
+check-kernels: $(KERNEL_LOGS)
+	@! grep -HE 'C75(08|1[0-5])|[1-9][0-9]* bytes (stack frame|spill)' $^
+
+$(BUILD)/ptxas/%.log: %.cu $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	$(call say,PTXAS,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -Xptxas -v -MMD -MP -MF $(@:.log=.d) -MT $@ -c $< -o $(@:.log=.o) > $@ 2>&1 || \
+	  { cat $@; exit 1; }
 
 # The version that every file of results names: the commit, and whether the tree had changes.
 # VERSION= says it where the sources come without their history.

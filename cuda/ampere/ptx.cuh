@@ -35,6 +35,12 @@ __device__ inline void store_shared(SharedAddress to, float2 x) {
 __device__ inline void load_shared(std::uint32_t& x, SharedAddress from) {
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from) : "memory");
 }
+__device__ inline void store_shared(SharedAddress to, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
+__device__ inline void load_shared(float& x, SharedAddress from) {
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+}
 __device__ inline void load_shared(float2& x, SharedAddress from) {
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
 }
@@ -43,6 +49,25 @@ __device__ inline void load_shared(float4& x, SharedAddress from) {
                : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
                : "r"(from)
                : "memory");
+}
+
+// One, two or four neighbours.
+template <int n>
+__device__ inline void load_shared(float (&x)[n], SharedAddress from) {
+  static_assert(n == 1 || n == 2 || n == 4);
+  if constexpr (n == 1) {
+    load_shared(x[0], from);
+  } else if constexpr (n == 2) {
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(x[0]), "=f"(x[1])
+                 : "r"(from)
+                 : "memory");
+  } else {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                 : "r"(from)
+                 : "memory");
+  }
 }
 
 // 16 bytes from global to shared memory, without waiting; zeros where nothing is present, and then

@@ -59,6 +59,10 @@ class SharedTile {
     return memory_ + part * plane_bytes;
   }
 
+  [[nodiscard]] __device__ SharedAddress element(int row, int column) const {
+    return memory_ + Layout::offset(static_cast<unsigned>(row), static_cast<unsigned>(column));
+  }
+
   // As operands from this row or column on.
   [[nodiscard]] __device__ RowsOf<SharedTile> from_row(int first) const {
     return {*this, first, read_lane_id()};

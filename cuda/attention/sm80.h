@@ -56,12 +56,15 @@ constexpr Sm80BackwardTiles sm80_backward_tiles(int head_dim, int element_bytes)
   return {64, 128, {4, 2}, {4, 2}, {2, 4}};
 }
 
+// Exact float32 multiplies tiles of 64 rows.
+constexpr FlashTiles exact_tiles() { return {64, 64, 64, 64}; }
+
 // Where the parts of a workspace start, in bytes; `end` is its size. All of it is linear in T.
 struct Sm80Workspace {
   std::int64_t operands = 0;  // float32 as the products take it: 4 bytes an element of Q, K, V (dO)
   std::int64_t logsumexp = 0;  // backward: L log2(e) [B, H, padded]
   std::int64_t delta = 0;      // D [B, H, padded]
-  std::int64_t dq_sums = 0;    // [B, H, padded, d]; not when deterministic
+  std::int64_t dq_sums = 0;    // [B, H, padded, d]; not when deterministic or exact
   std::int64_t end = 0;
 };
 
@@ -71,14 +74,32 @@ constexpr std::int64_t sm80_padded(std::int64_t context) { return (context + 127
 inline Sm80Workspace sm80_workspace(const FlashShape& s, FlashPass pass) {
   const auto aligned = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
   const bool backward = pass == FlashPass::backward;
-  const std::int64_t operands = s.dtype == Dtype::f32 ? (backward ? 4 : 3) : 0;
+  const bool exact = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
+  const std::int64_t operands = s.dtype == Dtype::f32 && !exact ? (backward ? 4 : 3) : 0;
   const std::int64_t rows = backward ? s.batch * s.heads * sm80_padded(s.context) : 0;
   Sm80Workspace w;
   w.logsumexp = aligned(operands * s.batch * s.heads * s.context * s.head_dim * 4);
   w.delta = w.logsumexp + aligned(rows * 4);
   w.dq_sums = w.delta + aligned(rows * 4);
-  w.end = w.dq_sums + (s.deterministic ? 0 : aligned(rows * s.head_dim * 4));
+  w.end = w.dq_sums + (s.deterministic || exact ? 0 : aligned(rows * s.head_dim * 4));
   return w;
+}
+
+// What a query's row needs, for every head and row [B, H, padded]; rows past T are such that P and
+// dS come out as 0.
+struct QueryRows {
+  float* logsumexp;  // L log2(e); infinity past T
+  float* delta;      // D; 0 past T
+  int padded;        // a multiple of every tile of queries
+};
+
+// In the call's workspace.
+inline QueryRows query_rows(const FlashBackward& call) {
+  const Sm80Workspace at = sm80_workspace(call.shape, FlashPass::backward);
+  auto* const memory = static_cast<char*>(call.workspace);
+  return {reinterpret_cast<float*>(memory + at.logsumexp),
+          reinterpret_cast<float*>(memory + at.delta),
+          static_cast<int>(sm80_padded(call.shape.context))};
 }
 
 // The calls of flash.h, for shapes that flash.cpp has checked.
@@ -86,5 +107,7 @@ void sm80_forward_half(const FlashForward& call);    // bfloat16 and float16
 void sm80_forward_fp32(const FlashForward& call);    // near and tf32
 void sm80_backward_half(const FlashBackward& call);  // likewise
 void sm80_backward_fp32(const FlashBackward& call);
+void exact_forward(const FlashForward& call);
+void exact_backward(const FlashBackward& call);
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
 #pragma once
 // FlashAttention-2's backward pass (Dao, arXiv:2307.08691, algorithm 2), from what
-// sm80_backward_rows.cuh prepares: L and D = rowsum(dO O). A block owns a tile of keys and goes
+// sm80_prepare_rows.cuh prepares: L and D = rowsum(dO O). A block owns a tile of keys and goes
 // over the tiles of queries that see them:
 //   S^T = K Q^T                      P^T = exp(scale S^T - L)           (lines 10, 11)
 //   dP^T = V dO^T                    dS^T = P^T (dP^T - D)              (lines 13, 14)
@@ -15,18 +15,11 @@
 #include "cuda/ampere/tile.cuh"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
+#include "cuda/attention/sm80_operands.cuh"
 #include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
 
 namespace paceline {
-
-// What a query's row needs, for every head and row [B, H, padded]; rows past T are such that P and
-// dS come out as 0.
-struct QueryRows {
-  float* logsumexp;  // L log2(e); infinity past T
-  float* delta;      // D; 0 past T
-  int padded;        // a multiple of every tile of queries
-};
 
 template <class Arithmetic>
 struct BackwardArguments {
@@ -226,10 +219,7 @@ template <class Arithmetic, int head_dim>
 void launch_sm80_backward(const BackwardArguments<Arithmetic>& args, const FlashShape& shape,
                           cudaStream_t stream) {
   using Shape = BackwardShape<Arithmetic, head_dim>;
-  constexpr std::int64_t keys = Shape::tiles.keys;
-  const dim3 blocks(static_cast<unsigned>((shape.context + keys - 1) / keys),
-                    static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
-  launch({blocks, Shape::threads, stream, Shape::shared_bytes},
+  launch({tile_grid(shape, Shape::tiles.keys), Shape::threads, stream, Shape::shared_bytes},
          sm80_backward_kernel<Arithmetic, head_dim>, args);
 }
 

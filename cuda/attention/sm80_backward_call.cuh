@@ -17,13 +17,12 @@ void sm80_backward(const FlashBackward& call, const Operand<Arithmetic>& q,
                    const Operand<Arithmetic>& k, const Operand<Arithmetic>& v,
                    const Operand<Arithmetic>& d_o) {
   using Result = typename Arithmetic::Stored::Element;  // the call's dtype
-  const Sm80Workspace at = sm80_workspace(call.shape, FlashPass::backward);
-  const auto floats_at = [&](std::int64_t bytes) {
-    return reinterpret_cast<float*>(static_cast<char*>(call.workspace) + bytes);
-  };
-  const QueryRows rows{floats_at(at.logsumexp), floats_at(at.delta),
-                       static_cast<int>(sm80_padded(call.shape.context))};
-  float* const dq_sums = call.shape.deterministic ? nullptr : floats_at(at.dq_sums);
+  const QueryRows rows = query_rows(call);
+  const std::int64_t sums_at = sm80_workspace(call.shape, FlashPass::backward).dq_sums;
+  float* const dq_sums =
+      call.shape.deterministic
+          ? nullptr
+          : reinterpret_cast<float*>(static_cast<char*>(call.workspace) + sums_at);
   launch_sm80_prepare_rows(rows, dq_sums, strided<const Result>(call.o),
                            strided<const Result>(call.d_o), call.logsumexp, call.shape,
                            call.stream);

@@ -13,6 +13,7 @@
 #include "cuda/ampere/tile.cuh"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
+#include "cuda/attention/sm80_operands.cuh"
 #include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
 
@@ -183,10 +184,7 @@ template <class Arithmetic, int head_dim>
 void launch_sm80_forward(const ForwardArguments<Arithmetic>& args, const FlashShape& shape,
                          cudaStream_t stream) {
   using Shape = ForwardShape<Arithmetic, head_dim>;
-  const auto queries = static_cast<std::int64_t>(Shape::tiles.queries());
-  const dim3 blocks(static_cast<unsigned>((shape.context + queries - 1) / queries),
-                    static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
-  launch({blocks, Shape::threads, stream, Shape::shared_bytes},
+  launch({tile_grid(shape, Shape::tiles.queries()), Shape::threads, stream, Shape::shared_bytes},
          sm80_forward_kernel<Arithmetic, head_dim>, args);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 // Scores that do not count become -infinity: those of keys past the end and, when causal, of keys
-// after their query. Queries past the end see some key: no row is without one.
-
-#include "cuda/ampere/fragment.cuh"
+// after their query. Sums are an Accumulator or ThreadSums. Queries past the end see some key: no
+// row is without one.
 
 namespace paceline {
 
@@ -17,18 +16,18 @@ __device__ inline bool any_masked(int first_query, int end, int context, bool ca
 }
 
 // S [queries, keys]
-template <int M, int N>
-__device__ inline void mask_scores(Accumulator<M, N>& s, int first_query, int first_key,
-                                   int context, bool causal) {
+template <class Sums>
+__device__ inline void mask_scores(Sums& s, int first_query, int first_key, int context,
+                                   bool causal) {
   s.for_each([&](float& x, int row, int column) {
     if (first_key + column >= keys_seen(first_query + row, context, causal)) x = -INFINITY;
   });
 }
 
 // S^T [keys, queries]
-template <int M, int N>
-__device__ inline void mask_transposed_scores(Accumulator<M, N>& s, int first_key, int first_query,
-                                              int context, bool causal) {
+template <class Sums>
+__device__ inline void mask_transposed_scores(Sums& s, int first_key, int first_query, int context,
+                                              bool causal) {
   s.for_each([&](float& x, int row, int column) {
     if (first_key + row >= keys_seen(first_query + column, context, causal)) x = -INFINITY;
   });

@@ -18,6 +18,12 @@ StridedHeads<E> strided(const FlashHeads& x) {
           static_cast<int>(x.row_stride)};
 }
 
+// A block for every tile of `rows` rows of every head.
+inline dim3 tile_grid(const FlashShape& s, int rows) {
+  return {static_cast<unsigned>((s.context + rows - 1) / rows), static_cast<unsigned>(s.heads),
+          static_cast<unsigned>(s.batch)};
+}
+
 // Calls f.template operator()<d>() with a head dimension that has kernels.
 template <class F>
 void dispatch_head_dim(std::int64_t head_dim, F&& f) {

@@ -4,7 +4,9 @@
 // lanes a row.
 
 #include "cuda/ampere/tile.cuh"
-#include "cuda/attention/sm80_backward.cuh"
+#include "cuda/attention/sm80.h"
+#include "cuda/exponential.cuh"
+#include "cuda/launch.cuh"
 #include "cuda/vector.cuh"
 
 namespace paceline {

@@ -116,9 +116,7 @@ void launch_sm80_query_gradient(const StridedHeads<typename Arithmetic::Stored::
                                 const BackwardArguments<Arithmetic>& args, const FlashShape& shape,
                                 cudaStream_t stream) {
   using Shape = QueryGradientShape<Arithmetic, head_dim>;
-  const dim3 blocks(static_cast<unsigned>((shape.context + Shape::queries - 1) / Shape::queries),
-                    static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
-  launch({blocks, Shape::threads, stream, Shape::shared_bytes},
+  launch({tile_grid(shape, Shape::queries), Shape::threads, stream, Shape::shared_bytes},
          sm80_query_gradient_kernel<Arithmetic, head_dim>, dq, args);
 }
 

@@ -40,10 +40,7 @@ void launch_sm80_query_sums(const StridedHeads<typename Arithmetic::Stored::Elem
                             const BackwardArguments<Arithmetic>& args, const FlashShape& shape,
                             cudaStream_t stream) {
   using Shape = BackwardShape<Arithmetic, head_dim>;
-  constexpr std::int64_t queries = Shape::tiles.queries;
-  const dim3 blocks(static_cast<unsigned>((shape.context + queries - 1) / queries),
-                    static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.batch));
-  launch({blocks, Shape::threads, stream, Shape::QueryTile::bytes},
+  launch({tile_grid(shape, Shape::tiles.queries), Shape::threads, stream, Shape::QueryTile::bytes},
          sm80_query_sums_kernel<Arithmetic, head_dim>, dq, args.dq_sums, args.rows.padded,
          args.context, args.scale);
 }
