@@ -181,7 +181,7 @@ python-test: $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
 
 # ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------
-CHECKED_SOURCES := $(filter cuda/attention/sm% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES))
+CHECKED_SOURCES := $(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES))
 KERNEL_LOGS := $(CHECKED_SOURCES:%.cu=$(BUILD)/kernels/%.log)
 
 $(BUILD)/kernels/%.log: %.cu $(BUILD)/config.mk | $(WGMMA)

@@ -40,6 +40,11 @@ inline bool launches_early() {
 
 template <class... Parameters, class... Arguments>
 void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  constexpr unsigned shared_bytes_unasked = 48 * 1024;
+  if (grid.shared_bytes > shared_bytes_unasked) {
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)));
+  }
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;

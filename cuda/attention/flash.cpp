@@ -1,21 +1,126 @@
+// Which kernels serve a call, by the GPU and the shape.
+
 #include "cuda/attention/flash.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <limits>
+
 #include "core/error.h"
+#include "cuda/attention/sm80.h"
+#include "cuda/check.h"
 
 namespace paceline {
 
 namespace {
 
-[[noreturn]] void refuse() {
-  throw EnvironmentError(
-      "--attention: flash is not built yet on the GPU; use naive or fused, or --device cpu");
+constexpr std::array<std::int64_t, 5> head_dims = {16, 32, 64, 80, 128};
+constexpr std::int64_t most_heads = 65535;  // of a grid's second and third dimension
+
+bool is_exact(const FlashShape& s) {
+  return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
+}
+
+// Ampere's instructions and shared memory, which data-centre GPUs have had since.
+void check_gpu() {
+  constexpr int shared_bytes_needed = 163 * 1024;
+  static const bool serves = [] {
+    int device = 0;
+    int major = 0;
+    int shared_bytes = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    CUDA_CHECK(
+        cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return major >= 8 && shared_bytes >= shared_bytes_needed;
+  }();
+  if (!serves) {
+    throw EnvironmentError(
+        "--attention flash needs a GPU of compute capability 8.0 or newer with 163 KiB of shared "
+        "memory a block (A100, H100, H200); use naive or fused");
+  }
+}
+
+void check_shape(const FlashShape& s) {
+  if (std::find(head_dims.begin(), head_dims.end(), s.head_dim) == head_dims.end()) {
+    throw EnvironmentError(fmt::format(
+        "--attention flash on a GPU serves head dimensions {}, not {}; use naive or fused",
+        fmt::join(head_dims, ", "), s.head_dim));
+  }
+  if (s.dtype != Dtype::f32 && s.dtype != Dtype::bf16 && s.dtype != Dtype::f16) {
+    throw EnvironmentError(
+        "--attention flash on a GPU serves float32, bfloat16 and float16 inputs");
+  }
+  if (s.batch > most_heads || s.batch * s.heads > most_heads) {
+    throw EnvironmentError(
+        fmt::format("--attention flash on a GPU serves up to {} heads in a batch, not {} x {}",
+                    most_heads, s.batch, s.heads));
+  }
+}
+
+// Kernels move 16 bytes at a time, and count a head's elements in 32 bits.
+void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
+  const std::int64_t pack = 16 / static_cast<std::int64_t>(size_of(s.dtype));
+  for (const FlashHeads& x : all) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
+                         x.batch_stride % pack == 0 && x.row_stride % pack == 0 &&
+                         x.head_stride % pack == 0;
+    if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
+    if (s.context * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
+      throw EnvironmentError(fmt::format(
+          "--attention flash on a GPU: {} rows, {} elements apart, are more than it can address",
+          s.context, x.row_stride));
+    }
+  }
 }
 
 }  // namespace
 
-std::size_t flash_workspace_bytes(const FlashShape& /*shape*/, FlashPass /*pass*/) { refuse(); }
-FlashTiles flash_tiles(const FlashShape& /*shape*/) { refuse(); }
-void flash_forward(const FlashForward& /*call*/) { refuse(); }
-void flash_backward(const FlashBackward& /*call*/) { refuse(); }
+std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
+  check_shape(s);
+  return static_cast<std::size_t>(sm80_workspace(s, pass).end);
+}
+
+FlashTiles flash_tiles(const FlashShape& s) {
+  check_shape(s);
+  if (is_exact(s)) return exact_tiles();
+  const auto head_dim = static_cast<int>(s.head_dim);
+  const int bytes = static_cast<int>(size_of(s.dtype));
+  const Sm80ForwardTiles forward = sm80_forward_tiles(head_dim, bytes);
+  const Sm80BackwardTiles backward = sm80_backward_tiles(head_dim, bytes);
+  return {.forward_queries = forward.queries(),
+          .forward_keys = forward.keys,
+          .backward_queries = backward.queries,
+          .backward_keys = backward.keys};
+}
+
+void flash_forward(const FlashForward& call) {
+  check_gpu();
+  check_shape(call.shape);
+  check_heads(call.shape, {call.q, call.k, call.v, call.o});
+  if (is_exact(call.shape)) {
+    exact_forward(call);
+  } else if (call.shape.dtype == Dtype::f32) {
+    sm80_forward_fp32(call);
+  } else {
+    sm80_forward_half(call);
+  }
+}
+
+void flash_backward(const FlashBackward& call) {
+  check_gpu();
+  check_shape(call.shape);
+  check_heads(call.shape, {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv});
+  if (is_exact(call.shape)) {
+    exact_backward(call);
+  } else if (call.shape.dtype == Dtype::f32) {
+    sm80_backward_fp32(call);
+  } else {
+    sm80_backward_half(call);
+  }
+}
 
 }  // namespace paceline

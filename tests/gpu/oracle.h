@@ -71,6 +71,20 @@ inline Array write(Device& device, Ops& ops, const Shape& shape, Dtype dtype,
   return x;
 }
 
+// Relative L2; infinities must stand in the same places, and nothing may be NaN.
+inline double distance(const std::vector<double>& got, const std::vector<double>& want,
+                       double scale) {
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::isinf(want[i]) && got[i] == want[i]) continue;
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    norm += want[i] * want[i];
+  }
+  const double least = scale * scale * static_cast<double>(got.size());
+  return std::sqrt(error / std::max({norm, least, 1e-300}));
+}
+
 class Oracle : public ::testing::TestWithParam<const char*> {
  protected:
   using Tensors = std::vector<Tensor>;
@@ -127,19 +141,6 @@ class Oracle : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  // Relative L2; infinities must stand in the same places, and nothing may be NaN.
-  static double distance(const std::vector<double>& got, const std::vector<double>& want,
-                         double scale) {
-    double error = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      if (std::isinf(want[i]) && got[i] == want[i]) continue;
-      error += (got[i] - want[i]) * (got[i] - want[i]);
-      norm += want[i] * want[i];
-    }
-    const double least = scale * scale * static_cast<double>(got.size());
-    return std::sqrt(error / std::max({norm, least, 1e-300}));
-  }
   [[nodiscard]] double tolerance() const {
     if (precision.name == "tf32") return 1e-3;
     return precision.compute == Dtype::f32 ? 1e-5 : 1e-2;

@@ -1,0 +1,175 @@
+#pragma once
+// Matrices spread over a warp's registers, as mma.sync wants them, for three ways to multiply:
+//   Half<T>  bfloat16 or float16
+//   Split    float32 as high + low, both bfloat16: high high + high low + low high
+//   Tf32     float32 rounded to tf32
+// Lane i has group g = i / 4 and place t = i % 4. Of C [16, 8] it holds
+//   (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
+// of A [16, 16] of 16-bit elements the pairs from (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t +
+// 8) on; of B [16, 8] those from (2t, g) and (2t + 8, g) on, down the column. tf32 takes A [16, 8]
+// as
+//   (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)   and B [8, 8] as   (t, g), (t + 4, g);
+// as a product does not depend on the order of its terms, t and t + 4 may stand for 2t and 2t + 1
+// in both, which is what makes C an A without any exchange.
+
+#include "cuda/ampere/ptx.cuh"
+
+namespace paceline {
+
+__device__ inline int lane_id() { return static_cast<int>(threadIdx.x % 32); }
+__device__ inline int warp_id() { return static_cast<int>(threadIdx.x / 32); }
+
+// [16, 16]. `pieces`: high and low, or two of 8 columns.
+template <int pieces>
+struct FragmentA {
+  std::uint32_t x[pieces][4];
+};
+
+// [16, 8 N8]
+template <int pieces, int N8>
+struct FragmentB {
+  std::uint32_t x[pieces][2 * N8];
+};
+
+// [16 M, 8 N] of sums in float32.
+template <int M, int N>
+struct Accumulator {
+  float x[M][N][4];
+
+  __device__ void clear() {
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) x[m][n][i] = 0;
+      }
+    }
+  }
+  // Row and column of this lane's x[m][n][i].
+  static __device__ int row(int m, int i) { return 16 * m + lane_id() / 4 + i / 2 * 8; }
+  static __device__ int column(int n, int i) { return 8 * n + lane_id() % 4 * 2 + i % 2; }
+
+  // f(x, row, column) of every element.
+  template <class F>
+  __device__ void for_each(F f) {
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) f(x[m][n][i], row(m, i), column(n, i));
+      }
+    }
+  }
+};
+
+// How k = 0 ... 7 of a tf32 product stand for the lanes' t and t + 4.
+enum class Order : std::uint8_t { natural, paired };
+
+template <class T>
+__device__ inline std::uint32_t packed(float low, float high) {
+  if constexpr (std::same_as<T, __half>) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+}
+
+template <class T>
+struct Half {
+  using Element = T;
+  using Pair = std::uint32_t;       // two neighbours of a row
+  using Stored = Half<T>;           // of results
+  static constexpr int parts = 1;   // planes of a tile
+  static constexpr int pieces = 1;  // of a fragment
+  static constexpr Order from_sums = Order::natural;
+
+  // c += a b, with 8 of b's columns.
+  template <int N8>
+  static __device__ void multiply(float (&c)[4], const FragmentA<1>& a, const FragmentB<1, N8>& b,
+                                  int n) {
+    mma_m16n8k16<T>(c, a.x[0], b.x[0] + 2 * n);
+  }
+  // C of columns 0-7 and of columns 8-15 as A.
+  static __device__ FragmentA<1> operand(const float (&left)[4], const float (&right)[4]) {
+    return {{{packed<T>(left[0], left[1]), packed<T>(left[2], left[3]),
+              packed<T>(right[0], right[1]), packed<T>(right[2], right[3])}}};
+  }
+  // What a tile's planes hold of two neighbours.
+  static __device__ void pack(float a, float b, Pair (&plane)[1]) { plane[0] = packed<T>(a, b); }
+};
+
+// Results in float32: a tile that is never multiplied.
+struct Unrounded {
+  using Element = float;
+  using Pair = float2;
+  static constexpr int parts = 1;
+
+  static __device__ void pack(float a, float b, Pair (&plane)[1]) { plane[0] = {a, b}; }
+};
+
+struct Split {
+  using Element = __nv_bfloat16;
+  using Pair = std::uint32_t;
+  using Stored = Unrounded;
+  static constexpr int parts = 2;
+  static constexpr int pieces = 2;
+  static constexpr Order from_sums = Order::natural;
+
+  template <int N8>
+  static __device__ void multiply(float (&c)[4], const FragmentA<2>& a, const FragmentB<2, N8>& b,
+                                  int n) {
+    mma_m16n8k16<Element>(c, a.x[1], b.x[0] + 2 * n);
+    mma_m16n8k16<Element>(c, a.x[0], b.x[1] + 2 * n);
+    mma_m16n8k16<Element>(c, a.x[0], b.x[0] + 2 * n);
+  }
+  static __device__ void pack(float a, float b, Pair (&plane)[2]) {
+    plane[0] = packed<Element>(a, b);
+    // A bfloat16 is the upper half of a float.
+    const float high_a = __uint_as_float(plane[0] << 16U);
+    const float high_b = __uint_as_float(plane[0] & 0xffff0000U);
+    plane[1] = packed<Element>(a - high_a, b - high_b);
+  }
+  static __device__ FragmentA<2> operand(const float (&left)[4], const float (&right)[4]) {
+    FragmentA<2> a;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&from)[4] = i < 2 ? left : right;
+      Pair plane[2];
+      pack(from[i % 2 * 2], from[i % 2 * 2 + 1], plane);
+      a.x[0][i] = plane[0];
+      a.x[1][i] = plane[1];
+    }
+    return a;
+  }
+};
+
+struct Tf32 {
+  using Element = float;
+  using Pair = float2;
+  using Stored = Unrounded;
+  static constexpr int parts = 1;
+  static constexpr int pieces = 2;
+  static constexpr Order from_sums = Order::paired;
+
+  template <int N8>
+  static __device__ void multiply(float (&c)[4], const FragmentA<2>& a, const FragmentB<2, N8>& b,
+                                  int n) {
+    mma_m16n8k8_tf32(c, a.x[0], b.x[0] + 2 * n);
+    mma_m16n8k8_tf32(c, a.x[1], b.x[1] + 2 * n);
+  }
+  static __device__ void pack(float a, float b, Pair (&plane)[1]) {
+    plane[0] = {__uint_as_float(rounded_to_tf32(a)), __uint_as_float(rounded_to_tf32(b))};
+  }
+  static __device__ FragmentA<2> operand(const float (&left)[4], const float (&right)[4]) {
+    return {{{rounded_to_tf32(left[0]), rounded_to_tf32(left[2]), rounded_to_tf32(left[1]),
+              rounded_to_tf32(left[3])},
+             {rounded_to_tf32(right[0]), rounded_to_tf32(right[2]), rounded_to_tf32(right[1]),
+              rounded_to_tf32(right[3])}}};
+  }
+};
+
+}  // namespace paceline

@@ -1,0 +1,113 @@
+#pragma once
+// Flash attention with the instructions of sm_80 (mma.sync, ldmatrix, cp.async), which every GPU
+// since has: what flash.cpp asks of these kernels.
+
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "cuda/attention/flash.h"
+
+namespace paceline {
+
+// How many rows a block works on at once, by how its operands are held: 2 bytes an element
+// (bfloat16 and float16), or 4 (float32 as tf32, or split into two bfloat16).
+struct Sm80ForwardTiles {
+  int warps;
+  int warp_queries;
+  int keys;
+
+  [[nodiscard]] constexpr int queries() const { return warps * warp_queries; }
+};
+
+// Two blocks fit a multiprocessor's registers: the sums of S and O take 176 of a thread's 255, or
+// 192.
+constexpr Sm80ForwardTiles sm80_forward_tiles(int head_dim, int element_bytes) {
+  if (element_bytes == 4) return {4, 16, 64};
+  if (head_dim == 128) return {4, 32, 48};
+  if (head_dim == 80) return {4, 32, 64};
+  return {4, 32, 128};
+}
+
+// The products' rows and columns are spread over a grid of warps.
+struct WarpGrid {
+  int rows;
+  int columns;
+};
+
+struct Sm80BackwardTiles {
+  int queries;
+  int keys;
+  WarpGrid scores;          // of S^T and dP^T [keys, queries]
+  WarpGrid key_gradient;    // of dK and dV [keys, d]
+  WarpGrid query_gradient;  // of dQ [queries, d]
+
+  [[nodiscard]] constexpr int warps() const { return scores.rows * scores.columns; }
+};
+
+// Shared memory holds K, V, two tiles of Q and dO, P and dS: at most 162 of the 163 KiB of sm_80.
+constexpr Sm80BackwardTiles sm80_backward_tiles(int head_dim, int element_bytes) {
+  if (element_bytes == 4) {
+    if (head_dim <= 32) return {64, 64, {2, 2}, {4, 1}, {4, 1}};
+    if (head_dim == 80) return {64, 64, {2, 2}, {4, 1}, {4, 1}};
+    return {32, 64, {4, 2}, {4, 2}, {2, 4}};
+  }
+  if (head_dim <= 64) return {128, 128, {4, 2}, {4, 2}, {4, 2}};
+  if (head_dim == 80) return {64, 128, {4, 2}, {4, 2}, {4, 2}};
+  return {64, 128, {4, 2}, {4, 2}, {2, 4}};
+}
+
+// Exact float32 multiplies tiles of 64 rows.
+constexpr FlashTiles exact_tiles() { return {64, 64, 64, 64}; }
+
+// Where the parts of a workspace start, in bytes; `end` is its size. All of it is linear in T.
+struct Sm80Workspace {
+  std::int64_t operands = 0;  // float32 as the products take it: 4 bytes an element of Q, K, V (dO)
+  std::int64_t logsumexp = 0;  // backward: L log2(e) [B, H, padded]
+  std::int64_t delta = 0;      // D [B, H, padded]
+  std::int64_t dq_sums = 0;    // [B, H, padded, d]; not when deterministic or exact
+  std::int64_t end = 0;
+};
+
+// T in whole tiles of queries, of which 128 is the largest.
+constexpr std::int64_t sm80_padded(std::int64_t context) { return (context + 127) / 128 * 128; }
+
+inline Sm80Workspace sm80_workspace(const FlashShape& s, FlashPass pass) {
+  const auto aligned = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  const bool backward = pass == FlashPass::backward;
+  const bool exact = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
+  const std::int64_t operands = s.dtype == Dtype::f32 && !exact ? (backward ? 4 : 3) : 0;
+  const std::int64_t rows = backward ? s.batch * s.heads * sm80_padded(s.context) : 0;
+  Sm80Workspace w;
+  w.logsumexp = aligned(operands * s.batch * s.heads * s.context * s.head_dim * 4);
+  w.delta = w.logsumexp + aligned(rows * 4);
+  w.dq_sums = w.delta + aligned(rows * 4);
+  w.end = w.dq_sums + (s.deterministic || exact ? 0 : aligned(rows * s.head_dim * 4));
+  return w;
+}
+
+// What a query's row needs, for every head and row [B, H, padded]; rows past T are such that P and
+// dS come out as 0.
+struct QueryRows {
+  float* logsumexp;  // L log2(e); infinity past T
+  float* delta;      // D; 0 past T
+  int padded;        // a multiple of every tile of queries
+};
+
+// In the call's workspace.
+inline QueryRows query_rows(const FlashBackward& call) {
+  const Sm80Workspace at = sm80_workspace(call.shape, FlashPass::backward);
+  auto* const memory = static_cast<char*>(call.workspace);
+  return {reinterpret_cast<float*>(memory + at.logsumexp),
+          reinterpret_cast<float*>(memory + at.delta),
+          static_cast<int>(sm80_padded(call.shape.context))};
+}
+
+// The calls of flash.h, for shapes that flash.cpp has checked.
+void sm80_forward_half(const FlashForward& call);    // bfloat16 and float16
+void sm80_forward_fp32(const FlashForward& call);    // near and tf32
+void sm80_backward_half(const FlashBackward& call);  // likewise
+void sm80_backward_fp32(const FlashBackward& call);
+void exact_forward(const FlashForward& call);
+void exact_backward(const FlashBackward& call);
+
+}  // namespace paceline

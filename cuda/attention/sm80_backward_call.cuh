@@ -1,0 +1,51 @@
+#pragma once
+// The backward pass, kernel by kernel: rows of L and D, dK and dV (and the sums of dQ), dQ.
+
+#include "cuda/attention/sm80_backward.cuh"
+#include "cuda/attention/sm80_operands.cuh"
+#include "cuda/attention/sm80_prepare_rows.cuh"
+#include "cuda/attention/sm80_query_gradient.cuh"
+#include "cuda/attention/sm80_query_sums.cuh"
+
+namespace paceline {
+
+template <class Arithmetic>
+using Operand = StridedHeads<const typename Arithmetic::Element>;
+
+template <class Arithmetic>
+void sm80_backward(const FlashBackward& call, const Operand<Arithmetic>& q,
+                   const Operand<Arithmetic>& k, const Operand<Arithmetic>& v,
+                   const Operand<Arithmetic>& d_o) {
+  using Result = typename Arithmetic::Stored::Element;  // the call's dtype
+  const QueryRows rows = query_rows(call);
+  const std::int64_t sums_at = sm80_workspace(call.shape, FlashPass::backward).dq_sums;
+  float* const dq_sums =
+      call.shape.deterministic
+          ? nullptr
+          : reinterpret_cast<float*>(static_cast<char*>(call.workspace) + sums_at);
+  launch_sm80_prepare_rows(rows, dq_sums, strided<const Result>(call.o),
+                           strided<const Result>(call.d_o), call.logsumexp, call.shape,
+                           call.stream);
+  const BackwardArguments<Arithmetic> args{.q = q,
+                                           .k = k,
+                                           .v = v,
+                                           .d_o = d_o,
+                                           .dk = strided<Result>(call.dk),
+                                           .dv = strided<Result>(call.dv),
+                                           .rows = rows,
+                                           .dq_sums = dq_sums,
+                                           .context = static_cast<int>(call.shape.context),
+                                           .scale = call.scale,
+                                           .causal = call.shape.causal};
+  const auto dq = strided<Result>(call.dq);
+  dispatch_head_dim(call.shape.head_dim, [&]<int head_dim>() {
+    launch_sm80_backward<Arithmetic, head_dim>(args, call.shape, call.stream);
+    if (call.shape.deterministic) {
+      launch_sm80_query_gradient<Arithmetic, head_dim>(dq, args, call.shape, call.stream);
+    } else {
+      launch_sm80_query_sums<Arithmetic, head_dim>(dq, args, call.shape, call.stream);
+    }
+  });
+}
+
+}  // namespace paceline
