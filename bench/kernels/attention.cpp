@@ -1,5 +1,7 @@
-// What naive attention is made of: rotary positions, matrix products per head, scale, mask,
-// softmax.
+// What naive and fused attention are made of: rotary positions, matrix products per head, scale,
+// mask, softmax, and these three in one.
+
+#include <cmath>
 
 #include "bench/kernels/suite.h"
 
@@ -7,27 +9,10 @@ namespace paceline {
 
 namespace {
 
-enum class Part : std::uint8_t { q, k, v };
-
-// [T, d] of every (B, H), in rows of `stride` elements.
-Matrix heads(const Tensor& x, std::int64_t stride, std::int64_t offset, const Dimensions& m) {
-  Matrix a;
-  a.tensor = x.slice(offset, {m.D});
-  a.rows = m.T;
-  a.cols = m.d;
-  a.row_stride = stride;
-  a.batch = {m.B, m.H};
-  a.batch_stride = {m.T * stride, m.d};
-  return a;
-}
-
-// One of q, k, v in qkv [B, T, 3, H, d].
-Matrix part(const Tensor& qkv, Part which, const Dimensions& m) {
-  return heads(qkv, 3 * m.D, static_cast<std::int64_t>(which) * m.D, m);
-}
-
 // y [B, T, H d]
-Matrix merged(const Tensor& y, const Dimensions& m) { return heads(y, m.D, 0, m); }
+Matrix merged(const Tensor& y, const Dimensions& m) {
+  return Matrix(Heads(y.reshape({m.B, m.T, m.H, m.d})));
+}
 
 // [T, T] of every (B, H) in scores [B, H, T, T].
 Matrix square(const Tensor& scores, const Dimensions& m) {
@@ -54,20 +39,20 @@ void add_products(Suite& suite, const Dimensions& m) {
                      .operands = {{out, c, scores}, {in, c, qkv, two_parts}},
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
-                       ops.matmul(square(t[0], m), part(t[1], Part::q, m),
-                                  part(t[1], Part::k, m).transpose());
+                       ops.matmul(square(t[0], m), Matrix(QkvHeads(t[1]).q),
+                                  Matrix(QkvHeads(t[1]).k).transpose());
                      }});
   suite.add(m.size, {.name = "attention_values",
                      .operands = {{out, c, y}, {in, c, scores}, {in, c, qkv, one_part}},
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
-                       ops.matmul(merged(t[0], m), square(t[1], m), part(t[2], Part::v, m));
+                       ops.matmul(merged(t[0], m), square(t[1], m), Matrix(QkvHeads(t[2]).v));
                      }});
   suite.add(m.size, {.name = "attention_dv",
                      .operands = {{out, c, qkv, one_part}, {in, c, scores}, {in, c, y}},
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
-                       ops.matmul(part(t[0], Part::v, m), square(t[1], m).transpose(),
+                       ops.matmul(Matrix(QkvHeads(t[0]).v), square(t[1], m).transpose(),
                                   merged(t[2], m));
                      }});
   suite.add(m.size, {.name = "attention_dp",
@@ -75,20 +60,21 @@ void add_products(Suite& suite, const Dimensions& m) {
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
                        ops.matmul(square(t[0], m), merged(t[1], m),
-                                  part(t[2], Part::v, m).transpose());
+                                  Matrix(QkvHeads(t[2]).v).transpose());
                      }});
   suite.add(m.size, {.name = "attention_dq",
                      .operands = {{out, c, qkv, one_part}, {in, c, scores}, {in, c, qkv, one_part}},
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
-                       ops.matmul(part(t[0], Part::q, m), square(t[1], m), part(t[2], Part::k, m));
+                       ops.matmul(Matrix(QkvHeads(t[0]).q), square(t[1], m),
+                                  Matrix(QkvHeads(t[2]).k));
                      }});
   suite.add(m.size, {.name = "attention_dk",
                      .operands = {{out, c, qkv, one_part}, {in, c, scores}, {in, c, qkv, one_part}},
                      .flops = flops,
                      .run = [m](Ops& ops, Tensors t) {
-                       ops.matmul(part(t[0], Part::k, m), square(t[1], m).transpose(),
-                                  part(t[2], Part::q, m));
+                       ops.matmul(Matrix(QkvHeads(t[0]).k), square(t[1], m).transpose(),
+                                  Matrix(QkvHeads(t[2]).q));
                      }});
 }
 
@@ -127,6 +113,20 @@ void add_attention(Suite& suite, const Dimensions& m) {
                      .operands = {{out, c, scores}, {in, c, scores}, {in, c, scores}},
                      .flops = 4 * elements,
                      .run = [](Ops& ops, Tensors t) { ops.softmax_backward(t[0], t[1], t[2]); }});
+
+  // The masked half is written only.
+  const double seen = 1 - above_diagonal;
+  const ScoreOptions causal{.scale = 1 / std::sqrt(static_cast<double>(m.d)), .causal = true};
+  suite.add(m.size, {.name = "masked_softmax",
+                     .operands = {{out, c, scores}, {in, c, scores, seen}},
+                     .flops = 5 * seen * elements,
+                     .run = [=](Ops& ops, Tensors t) { ops.masked_softmax(t[0], t[1], causal); }});
+  suite.add(m.size, {.name = "masked_softmax_backward",
+                     .operands = {{out, c, scores}, {in, c, scores, seen}, {in, c, scores, seen}},
+                     .flops = 5 * seen * elements,
+                     .run = [=](Ops& ops, Tensors t) {
+                       ops.masked_softmax_backward(t[0], t[1], t[2], causal);
+                     }});
 }
 
 }  // namespace paceline

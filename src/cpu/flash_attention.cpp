@@ -57,7 +57,7 @@ template <class Scratch, class F>
 void for_each_tile(const Attention& a, F work) {
   const std::int64_t tiles = a.tiles();
   const std::int64_t all = a.q.batch * a.q.heads * tiles;
-#pragma omp parallel if (all > 1)
+#pragma omp parallel if (a.q.batch * a.q.heads * a.q.context * a.q.head_dim >= serial_below)
   {
     Scratch scratch;
 #pragma omp for schedule(dynamic)

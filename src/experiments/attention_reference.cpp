@@ -45,13 +45,15 @@ const HeadResults& HeadReference::compute(const HeadRows& q, const HeadRows& k, 
               .dk = zeros(shape_.context * d),
               .dv = zeros(shape_.context * d)};
   constexpr std::int64_t together = 64;  // rows of P and dS in memory
+  // Less is done before the other threads are awake.
+  const bool threads = std::min(together, rows) * shape_.context * d >= std::int64_t{1} << 18U;
   for (std::int64_t first = 0; first < rows; first += together) {
     const std::int64_t count = std::min(together, rows - first);
     p_.resize(static_cast<std::size_t>(count * shape_.context));
     ds_.resize(p_.size());
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (threads)
     for (std::int64_t r = 0; r < count; ++r) query_row(first + r, r, q, k, v, d_o);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (threads)
     for (std::int64_t j = 0; j < shape_.context; ++j) key_row(j, first, count, q, d_o);
   }
   return results_;

@@ -15,8 +15,8 @@ Array flush_buffer(Device& device, std::int64_t bytes) {
   return device.allocate({bytes / 4}, Dtype::i32, MemoryKind::workspace);
 }
 
-Array input(Device& device, const Shape& shape, Dtype dtype) {
-  const Scope scope(device.scopes(), "inputs");
+Array activation(Device& device, const Shape& shape, Dtype dtype) {
+  const Scope scope(device.scopes(), "operands");
   return device.allocate(shape, dtype, MemoryKind::activation);
 }
 
@@ -29,10 +29,10 @@ AttentionRun::AttentionRun(Device& device, const OpsConfig& config, const Attent
       ops_(device.make_ops(config)),
       flush_(flush_buffer(device, flush_bytes)),
       base_bytes_(device.ledger().bytes()),
-      qkv_(input(device, {shape.batch, shape.context, 3, shape.heads, shape.head_dim},
-                 config.precision.compute)),
-      d_o_(input(device, {shape.batch, shape.context, shape.heads * shape.head_dim},
-                 config.precision.compute)) {}
+      qkv_(activation(device, {shape.batch, shape.context, 3, shape.heads, shape.head_dim},
+                      config.precision.compute)),
+      d_o_(activation(device, {shape.batch, shape.context, shape.heads * shape.head_dim},
+                      config.precision.compute)) {}
 
 void AttentionRun::load(const AttentionInputs& inputs) {
   put_floats(device_, qkv_, inputs.qkv);
@@ -85,10 +85,10 @@ AttentionResults AttentionRun::results() {
       .o = get_floats(device_, o_), .logsumexp = {}, .dqkv = get_floats(device_, dqkv_)};
   release();
   if (ops_->config().attention == AttentionKind::flash) {
-    const Array o =
-        input(device_, {shape_.batch, shape_.context, shape_.heads, shape_.head_dim}, qkv_.dtype());
-    const Array logsumexp =
-        input(device_, {shape_.batch, shape_.heads, shape_.context}, ops_->precision().statistics);
+    const Array o = activation(
+        device_, {shape_.batch, shape_.context, shape_.heads, shape_.head_dim}, qkv_.dtype());
+    const Array logsumexp = activation(device_, {shape_.batch, shape_.heads, shape_.context},
+                                       ops_->precision().statistics);
     const QkvHeads in(qkv_);
     ops_->flash_attention(
         Heads(o), logsumexp, in.q, in.k, in.v,
