@@ -1,0 +1,103 @@
+// The order of tiles in shared memory, of every row size that the attention kernels use: nothing
+// lies on top of anything else, and no access meets a bank twice.
+
+#include "cuda/ampere/swizzle.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace paceline {
+namespace {
+
+constexpr unsigned rows = 64;
+
+// Banks of 4 bytes, of 32.
+template <class Layout>
+unsigned bank(unsigned row, unsigned column) {
+  return Layout::offset(row, column) / 4 % 32;
+}
+
+template <unsigned columns, unsigned element_bytes>
+struct Case {
+  using Layout = Swizzle<columns * element_bytes, element_bytes>;
+  static constexpr unsigned chunks = columns * element_bytes / 16;
+  static constexpr unsigned per_chunk = 16 / element_bytes;
+
+  static void is_a_permutation() {
+    std::set<unsigned> offsets;
+    for (unsigned r = 0; r < rows; ++r) {
+      for (unsigned c = 0; c < columns; ++c) offsets.insert(Layout::offset(r, c));
+    }
+    EXPECT_EQ(offsets.size(), rows * columns);
+    EXPECT_EQ(*offsets.rbegin(), (rows * columns - 1) * element_bytes);
+  }
+
+  static void starts_lead_to_every_chunk() {
+    for (unsigned r = 0; r < 16; ++r) {
+      for (unsigned c = 0; c < 2; ++c) {
+        for (unsigned further = 0; c + further < chunks; further += 2) {
+          EXPECT_EQ(Layout::start(r, c).further(16, further),
+                    Layout::chunk_offset(r + 16, c + further));
+        }
+      }
+    }
+  }
+
+  // One chunk of 8 rows, as ldmatrix reads it.
+  static void matrices_meet_no_bank_twice() {
+    for (unsigned first = 0; first < rows; first += 8) {
+      for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+        std::set<unsigned> banks;
+        for (unsigned r = 0; r < 8; ++r) banks.insert(bank<Layout>(first + r, chunk * per_chunk));
+        EXPECT_EQ(banks.size(), 8U) << "chunk " << chunk;
+      }
+    }
+  }
+
+  // 8 neighbours of four rows, `stride` apart, as a warp reads columns of float.
+  static void columns_meet_no_bank_twice(unsigned stride) {
+    for (unsigned first = 0; first < rows; first += 4 * stride) {
+      for (unsigned column = 0; column < columns; column += 8) {
+        std::set<unsigned> banks;
+        for (unsigned r = 0; r < 4; ++r) {
+          for (unsigned c = 0; c < 8; ++c) {
+            banks.insert(bank<Layout>(first + r * stride, column + c));
+          }
+        }
+        EXPECT_EQ(banks.size(), 32U) << "column " << column << " stride " << stride;
+      }
+    }
+  }
+
+  static void check() {
+    SCOPED_TRACE(testing::Message() << columns << " columns of " << element_bytes << " bytes");
+    is_a_permutation();
+    starts_lead_to_every_chunk();
+    matrices_meet_no_bank_twice();
+    if (element_bytes == 4) {
+      columns_meet_no_bank_twice(1);
+      // Rows of 64 and 320 bytes start in two places of the banks only: every other one in one.
+      if (chunks % 8 == 0) columns_meet_no_bank_twice(2);
+    }
+  }
+};
+
+TEST(Swizzle, half_precision) {
+  Case<16, 2>::check();
+  Case<32, 2>::check();
+  Case<64, 2>::check();
+  Case<80, 2>::check();
+  Case<128, 2>::check();
+}
+
+TEST(Swizzle, float32) {
+  Case<16, 4>::check();
+  Case<32, 4>::check();
+  Case<64, 4>::check();
+  Case<80, 4>::check();
+  Case<128, 4>::check();
+}
+
+}  // namespace
+}  // namespace paceline
