@@ -21,6 +21,13 @@ __device__ inline float warp_reduce(float x, Op op) {
   return x;
 }
 
+// Over four neighbouring lanes, which share a row of a tensor core's result.
+template <class Op>
+__device__ inline float quad_reduce(float x, Op op) {
+  x = op(x, __shfl_xor_sync(0xffffffffU, x, 1));
+  return op(x, __shfl_xor_sync(0xffffffffU, x, 2));
+}
+
 // For blocks of a multiple of 32 threads, up to 1024; every thread calls it.
 template <class Op>
 __device__ inline float block_reduce(float x, Op op) {

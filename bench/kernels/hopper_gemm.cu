@@ -120,7 +120,6 @@ void hopper_gemm(const HopperGemm& call) {
   constexpr std::size_t bytes = sizeof(Shared);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = hopper_gemm_kernel;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   int multiprocessors = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
   const int blocks = min(parameters.order.tiles(), multiprocessors);

@@ -4,6 +4,7 @@
 
 #include "cuda/exponential.cuh"
 #include "cuda/hopper/wgmma.cuh"
+#include "cuda/reduce.cuh"
 
 namespace paceline {
 
@@ -12,12 +13,6 @@ template <class T>
 struct RowPair {
   T of[2];
 };
-
-template <class Combine>
-__device__ float quad_reduce(float x, Combine combine) {
-  x = combine(x, __shfl_xor_sync(0xffffffffU, x, 1));
-  return combine(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
 
 class OnlineRows {
  public:
@@ -36,8 +31,7 @@ class OnlineRows {
     float base[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const auto larger = [](float a, float b) { return fmaxf(a, b); };
-      const float now = quad_reduce(fmaxf(top[h][0], top[h][1]), larger);
+      const float now = quad_reduce(fmaxf(top[h][0], top[h][1]), Max{});
       base[h] = now == -INFINITY ? 0 : now * scale;  // a row without a key yet
       correction.of[h] = fast_exp2(maximum_.of[h] * scale - base[h]);
       maximum_.of[h] = now;
@@ -63,8 +57,7 @@ class OnlineRows {
     RowPair<float> factor;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const auto plus = [](float a, float b) { return a + b; };
-      const float sum = quad_reduce(sum_.of[h], plus);
+      const float sum = quad_reduce(sum_.of[h], Sum{});
       logsumexp.of[h] = (maximum_.of[h] * scale + log2f(sum)) * ln2;
       factor.of[h] = 1 / sum;
     }

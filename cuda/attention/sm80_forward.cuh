@@ -16,6 +16,7 @@
 #include "cuda/attention/sm80_operands.cuh"
 #include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/reduce.cuh"
 
 namespace paceline {
 
@@ -28,13 +29,6 @@ struct ForwardArguments {
   float factor;  // scale log2(e)
   bool causal;
 };
-
-// Over the four lanes that share a row.
-template <class Op>
-__device__ inline float quad_reduce(float x, Op op) {
-  x = op(x, __shfl_xor_sync(0xffffffffU, x, 1));
-  return op(x, __shfl_xor_sync(0xffffffffU, x, 2));
-}
 
 // The running maximum and sum of a warp's rows; a lane adds up its own columns until the end.
 template <int M>
@@ -65,7 +59,7 @@ struct OnlineSoftmax {
         for (int n = 0; n < N; ++n) {
           top = fmaxf(top, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
         }
-        top = quad_reduce(top, [](float a, float b) { return fmaxf(a, b); });
+        top = quad_reduce(top, Max{});
         // While all is masked: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
         const float shift = top == -INFINITY ? 0 : top * factor;
         const float correction = fast_exp2(fmaf(highest[m][half], factor, -shift));
@@ -96,7 +90,7 @@ struct OnlineSoftmax {
     for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float l = quad_reduce(sum[m][half], [](float a, float b) { return a + b; });
+        const float l = quad_reduce(sum[m][half], Sum{});
         const float inverse = __frcp_rn(l);
 #pragma unroll
         for (int n = 0; n < D; ++n) {

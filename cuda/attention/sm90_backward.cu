@@ -320,7 +320,6 @@ void start(const FlashBackward& call) {
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile, Causal>;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   launch({static_cast<unsigned>(parameters.order.tiles()), threads, call.stream, bytes}, kernel,
          parameters);
   sm90_backward_finish(call, space);

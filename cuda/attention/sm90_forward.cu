@@ -281,7 +281,6 @@ void start(const FlashForward& call) {
   constexpr std::size_t bytes = sizeof(Shared<Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_forward_kernel<Tile>;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const int blocks_at_once = min(parameters.order.tiles(), multiprocessors());
   launch({static_cast<unsigned>(blocks_at_once), Tile::threads, call.stream, bytes}, kernel,
          parameters);
