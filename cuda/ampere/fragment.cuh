@@ -5,10 +5,11 @@
 //   Tf32     float32 rounded to tf32
 // Lane i has group g = i / 4 and place t = i % 4. Of C [16, 8] it holds
 //   (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
-// of A [16, 16] of 16-bit elements the pairs from (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t +
-// 8) on; of B [16, 8] those from (2t, g) and (2t + 8, g) on, down the column. tf32 takes A [16, 8]
-// as
-//   (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)   and B [8, 8] as   (t, g), (t + 4, g);
+// of A [16, 16] of 16-bit elements the pairs that begin with
+//   (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
+// of B [16, 8] those that begin with (2t, g) and (2t + 8, g), down the column. tf32 takes
+//   A [16, 8] as (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)   and   B [8, 8] as (t, g), (t + 4,
+//   g);
 // as a product does not depend on the order of its terms, t and t + 4 may stand for 2t and 2t + 1
 // in both, which is what makes C an A without any exchange.
 

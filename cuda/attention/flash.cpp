@@ -69,7 +69,8 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
                          x.batch_stride % pack == 0 && x.row_stride % pack == 0 &&
                          x.head_stride % pack == 0;
     if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
-    if (s.context * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
+    // Addresses are computed, not used, for up to a tile's rows past the last.
+    if ((s.context + 128) * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
       throw EnvironmentError(fmt::format(
           "--attention flash on a GPU: {} rows, {} elements apart, are more than it can address",
           s.context, x.row_stride));
