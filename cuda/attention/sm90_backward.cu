@@ -275,6 +275,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
 template <class T, class Tile, bool Causal>
 __global__ void __launch_bounds__(threads, 1)
     sm90_backward_kernel(const __grid_constant__ Parameters p) {
+  wait_for_stream();
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared<T, Tile>*>(memory);
   const int warpgroup = warpgroup_index();
@@ -283,7 +284,6 @@ __global__ void __launch_bounds__(threads, 1)
     shared.init_barriers();
   }
   __syncthreads();
-  wait_for_stream();
   const QueryTile tile = p.order.at(static_cast<int>(blockIdx.x));
   const int first_key = (p.order.blocks - 1 - tile.block) * Tile::keys;
   if (warpgroup == 0) {

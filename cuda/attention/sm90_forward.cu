@@ -241,6 +241,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
 template <class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     sm90_forward_kernel(const __grid_constant__ Parameters p) {
+  wait_for_stream();
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared<Tile>*>(memory);
   const int warpgroup = warpgroup_index();
@@ -249,7 +250,6 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     shared.init_barriers();
   }
   __syncthreads();
-  wait_for_stream();
   if (warpgroup == 0) {
     give_up_registers<Tile::producer_registers>();
     if (threadIdx.x == 0) produce(p, shared);
