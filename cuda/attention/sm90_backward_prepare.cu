@@ -32,9 +32,9 @@ constexpr int lanes_for(int packs) {
 // A row for so many neighbouring lanes.
 template <class T, int HeadDim>
 __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant__ Parameters p) {
+  wait_for_stream();
   constexpr int packs = HeadDim / pack;
   constexpr int lanes = lanes_for(packs);
-  wait_for_stream();
   const int row = static_cast<int>((blockIdx.x * threads + threadIdx.x) / lanes);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int bh = row / p.space.rows;
