@@ -159,9 +159,11 @@ __device__ void await_turn(const int* turn, int mine) {
   do {
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
   } while (now != mine);
+  order_copies();
 }
 __device__ void end_turn(int* turn, int mine) {
   wait_for_stores();
+  order_copies();
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(turn), "r"(mine + 1) : "memory");
 }
 
