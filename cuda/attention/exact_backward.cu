@@ -2,6 +2,7 @@
 // as sm80_backward.cuh does, one over keys for dQ as sm80_query_gradient.cuh. Seven products.
 
 #include "cuda/ampere/exact.cuh"
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
 #include "cuda/attention/sm80_operands.cuh"

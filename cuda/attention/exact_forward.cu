@@ -1,6 +1,7 @@
 // The forward pass of sm80_forward.cuh in exact float32: products by FMA, P through shared memory.
 
 #include "cuda/ampere/exact.cuh"
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
 #include "cuda/attention/sm80_operands.cuh"

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <limits>
 
 #include "core/error.h"
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
 #include "cuda/check.h"
 
@@ -17,7 +17,6 @@ namespace paceline {
 
 namespace {
 
-constexpr std::array<std::int64_t, 5> head_dims = {16, 32, 64, 80, 128};
 constexpr std::int64_t most_heads = 65535;  // of a grid's second and third dimension
 
 bool is_exact(const FlashShape& s) {

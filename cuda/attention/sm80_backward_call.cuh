@@ -1,6 +1,7 @@
 #pragma once
 // The backward pass, kernel by kernel: rows of L and D, dK and dV (and the sums of dQ), dQ.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80_backward.cuh"
 #include "cuda/attention/sm80_operands.cuh"
 #include "cuda/attention/sm80_prepare_rows.cuh"

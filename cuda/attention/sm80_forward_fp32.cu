@@ -1,5 +1,6 @@
 // The forward pass of float32 on tensor cores.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80_forward.cuh"
 #include "cuda/attention/sm80_operands.cuh"
 

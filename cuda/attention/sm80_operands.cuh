@@ -24,18 +24,6 @@ inline dim3 tile_grid(const FlashShape& s, int rows) {
           static_cast<unsigned>(s.batch)};
 }
 
-// Calls f.template operator()<d>() with a head dimension that has kernels.
-template <class F>
-void dispatch_head_dim(std::int64_t head_dim, F&& f) {
-  switch (head_dim) {
-    case 16: return f.template operator()<16>();
-    case 32: return f.template operator()<32>();
-    case 64: return f.template operator()<64>();
-    case 80: return f.template operator()<80>();
-    default: return f.template operator()<128>();
-  }
-}
-
 inline constexpr int most_operands = 4;
 
 template <class Arithmetic>

@@ -5,7 +5,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "core/error.h"
 #include "cuda/attention/flash.h"
 
 namespace paceline {
@@ -18,21 +17,10 @@ void sm90_backward(const FlashBackward& call);
 [[nodiscard]] int heads_per_section(const FlashShape& shape);
 [[nodiscard]] int multiprocessors();  // of the current device
 
-// Call f.template operator()<T>() with the element type, <HeadDim>() with the head dimension.
+// Calls f.template operator()<T>() with the element type.
 template <class F>
 void dispatch_half(Dtype dtype, F&& f) {
   dtype == Dtype::bf16 ? f.template operator()<__nv_bfloat16>() : f.template operator()<__half>();
-}
-template <class F>
-void dispatch_head_dim(std::int64_t head_dim, F&& f) {
-  switch (head_dim) {
-    case 16: return f.template operator()<16>();
-    case 32: return f.template operator()<32>();
-    case 64: return f.template operator()<64>();
-    case 80: return f.template operator()<80>();
-    case 128: return f.template operator()<128>();
-    default: throw InternalError("no Hopper kernel for this head dimension");
-  }
 }
 
 }  // namespace paceline

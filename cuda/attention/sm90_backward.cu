@@ -8,6 +8,7 @@
 // were computed in, are operands of dV and dK, and only dS for dQ passes through shared memory. dQ,
 // which the blocks of all keys add to, is summed in float by the copy engine.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_backward.h"

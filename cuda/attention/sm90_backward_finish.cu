@@ -1,6 +1,7 @@
 // After the backward pass: dQ in the inputs' dtype from its sums, which lie in the order in which a
 // warpgroup's threads hold an accumulator's elements.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_backward.h"

@@ -1,6 +1,7 @@
 // Before the backward pass: D = rowsum(dO * O) (FlashAttention-2, algorithm 2, line 4), and the
 // logsumexp to base 2, for rows padded to whole tiles.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_backward.h"
 #include "cuda/exponential.cuh"

@@ -10,6 +10,7 @@
 // The product S of a tile runs while the exponentials of the tile before are taken, and while one
 // warpgroup takes exponentials, another has the tensor cores.
 
+#include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/store_rows.cuh"
