@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
+#include "cuda/attention/sm90.h"
 #include "cuda/check.h"
 
 namespace paceline {
@@ -23,20 +24,36 @@ bool is_exact(const FlashShape& s) {
   return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
 }
 
+struct Gpu {
+  int capability = 0;  // 90 for 9.0
+  int shared_bytes = 0;
+};
+
+// The current device of a process stays the same.
+const Gpu& gpu() {
+  static const Gpu found = [] {
+    const auto attribute = [](cudaDeviceAttr name) {
+      int device = 0;
+      int value = 0;
+      CUDA_CHECK(cudaGetDevice(&device));
+      CUDA_CHECK(cudaDeviceGetAttribute(&value, name, device));
+      return value;
+    };
+    return Gpu{.capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                             attribute(cudaDevAttrComputeCapabilityMinor),
+               .shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
+  }();
+  return found;
+}
+
+bool uses_sm90(const FlashShape& s) {
+  return s.kernels == FlashKernels::newest && s.dtype != Dtype::f32 && gpu().capability == 90;
+}
+
 // Ampere's instructions and shared memory, which data-centre GPUs have had since.
 void check_gpu() {
   constexpr int shared_bytes_needed = 163 * 1024;
-  static const bool serves = [] {
-    int device = 0;
-    int major = 0;
-    int shared_bytes = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    CUDA_CHECK(
-        cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    return major >= 8 && shared_bytes >= shared_bytes_needed;
-  }();
-  if (!serves) {
+  if (gpu().capability < 80 || gpu().shared_bytes < shared_bytes_needed) {
     throw EnvironmentError(
         "--attention flash needs a GPU of compute capability 8.0 or newer with 163 KiB of shared "
         "memory a block (A100, H100, H200); use naive or fused");
@@ -81,12 +98,18 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
+  if (uses_sm90(s)) return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
 }
 
 FlashTiles flash_tiles(const FlashShape& s) {
   check_shape(s);
   if (is_exact(s)) return exact_tiles();
+  if (uses_sm90(s)) {
+    const TileSize forward = sm90_forward_tile(s);
+    const TileSize backward = sm90_backward_tile(s);
+    return {forward.queries, forward.keys, backward.queries, backward.keys};
+  }
   const auto head_dim = static_cast<int>(s.head_dim);
   const int bytes = static_cast<int>(size_of(s.dtype));
   const Sm80ForwardTiles forward = sm80_forward_tiles(head_dim, bytes);
@@ -105,6 +128,8 @@ void flash_forward(const FlashForward& call) {
     exact_forward(call);
   } else if (call.shape.dtype == Dtype::f32) {
     sm80_forward_fp32(call);
+  } else if (uses_sm90(call.shape)) {
+    sm90_forward(call);
   } else {
     sm80_forward_half(call);
   }
@@ -118,6 +143,8 @@ void flash_backward(const FlashBackward& call) {
     exact_backward(call);
   } else if (call.shape.dtype == Dtype::f32) {
     sm80_backward_fp32(call);
+  } else if (uses_sm90(call.shape)) {
+    sm90_backward(call);
   } else {
     sm80_backward_half(call);
   }

@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+// Those of the GPU's generation, or Ampere's, which run on every GPU since.
+enum class FlashKernels : std::uint8_t { newest, sm80 };
+
 // What kernel, tiles and workspace depend on.
 struct FlashShape {
   std::int64_t batch = 0;
@@ -21,6 +24,7 @@ struct FlashShape {
   Fp32Attention fp32 = Fp32Attention::exact;  // where the dtype is float32
   bool causal = true;
   bool deterministic = false;  // backward: the same bits from run to run
+  FlashKernels kernels = FlashKernels::newest;
 };
 
 // [B, T, H, d], strides in elements; the d elements of a row are neighbours.

@@ -10,9 +10,9 @@ namespace paceline {
 
 inline constexpr std::array<std::int64_t, 5> head_dims = {16, 32, 64, 80, 128};
 
-// Calls f.template operator()<HeadDim>(). Throws InternalError for another head dimension.
+// Returns f.template operator()<HeadDim>(). Throws InternalError for another head dimension.
 template <class F>
-void dispatch_head_dim(std::int64_t head_dim, F&& f) {
+decltype(auto) dispatch_head_dim(std::int64_t head_dim, F&& f) {
   switch (head_dim) {
     case 16: return f.template operator()<16>();
     case 32: return f.template operator()<32>();

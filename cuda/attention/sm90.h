@@ -13,6 +13,13 @@ void sm90_forward(const FlashForward& call);
 void sm90_backward(const FlashBackward& call);
 [[nodiscard]] std::size_t sm90_backward_workspace_bytes(const FlashShape& shape);
 
+struct TileSize {
+  int queries;
+  int keys;
+};
+[[nodiscard]] TileSize sm90_forward_tile(const FlashShape& shape);
+[[nodiscard]] TileSize sm90_backward_tile(const FlashShape& shape);
+
 // Heads, of all sequences, whose keys and values stay in the L2 cache together.
 [[nodiscard]] int heads_per_section(const FlashShape& shape);
 [[nodiscard]] int multiprocessors();  // of the current device

@@ -339,11 +339,15 @@ void sm90_backward(const FlashBackward& call) {
 }
 
 std::size_t sm90_backward_workspace_bytes(const FlashShape& shape) {
-  std::size_t bytes = 0;
-  dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {
-    bytes = BackwardLayout<BackwardTile<HeadDim>>(shape).bytes();
+  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {
+    return BackwardLayout<BackwardTile<HeadDim>>(shape).bytes();
   });
-  return bytes;
+}
+
+TileSize sm90_backward_tile(const FlashShape& shape) {
+  return dispatch_head_dim(shape.head_dim, []<int HeadDim>() -> TileSize {
+    return {BackwardTile<HeadDim>::queries, BackwardTile<HeadDim>::keys};
+  });
 }
 
 }  // namespace paceline

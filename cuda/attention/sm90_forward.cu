@@ -305,4 +305,13 @@ void sm90_forward(const FlashForward& call) {
   });
 }
 
+TileSize sm90_forward_tile(const FlashShape& shape) {
+  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> TileSize {
+    using Masked = TileFor<__nv_bfloat16, HeadDim, true>;
+    using Whole = TileFor<__nv_bfloat16, HeadDim, false>;
+    if (shape.causal) return {Masked::queries, Masked::keys};
+    return {Whole::queries, Whole::keys};
+  });
+}
+
 }  // namespace paceline

@@ -20,10 +20,13 @@ struct Arithmetic {
   Fp32Attention fp32;
   double bar;  // of relative L2 distance
   double bar_logsumexp;
+  FlashKernels kernels = FlashKernels::newest;
 };
-constexpr std::array<Arithmetic, 5> arithmetics = {
+constexpr std::array<Arithmetic, 7> arithmetics = {
     {{"bf16", "bf16", Fp32Attention::near, 5e-3, 1e-5},
      {"fp16", "fp16", Fp32Attention::near, 1e-3, 1e-5},
+     {"bf16_sm80", "bf16", Fp32Attention::near, 5e-3, 1e-5, FlashKernels::sm80},
+     {"fp16_sm80", "fp16", Fp32Attention::near, 1e-3, 1e-5, FlashKernels::sm80},
      {"tf32", "fp32", Fp32Attention::tf32, 1e-3, 2e-3},
      {"near", "fp32", Fp32Attention::near, 2e-5, 5e-5},
      {"exact", "fp32", Fp32Attention::exact, 2e-6, 1e-5}}};
@@ -172,7 +175,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
             .head_dim = head_dim,
             .dtype = precision_named(GetParam().precision).compute,
             .fp32 = GetParam().fp32,
-            .causal = causal};
+            .causal = causal,
+            .kernels = GetParam().kernels};
   }
 
   std::unique_ptr<Device> gpu;
