@@ -9,7 +9,8 @@ WIDTHS = (16, 32, 64, 80, 96, 112, 128, 144, 160, 176, 192, 256)
 
 HEADER = """#pragma once
 // Made by tools/generate_wgmma.py: d = a b (+ d), m64nNk16, d [64, N] in float. a and b are
-// descriptors of shared memory; a may be registers. TransB: b's product runs over its rows.
+// descriptors of shared memory; a may be registers. TransA, TransB: the product runs over the rows
+// that the operand has in memory.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -25,12 +26,12 @@ struct WgmmaInstruction;
 STRUCT = """
 template <>
 struct WgmmaInstruction<{type}, {n}> {{
-  template <bool TransB>
+  template <bool TransA, bool TransB>
   static __device__ void shared(float (&d)[{count}], std::uint64_t a, std::uint64_t b, int add) {{
     asm volatile("{{.reg .pred p; setp.ne.b32 p, %{s2}, 0; {name} {{{d}}}, "
-                 "%{s0}, %{s1}, p, 1, 1, 0, %{s3};}}"
+                 "%{s0}, %{s1}, p, 1, 1, %{s3}, %{s4};}}"
                  : {outputs}
-                 : "l"(a), "l"(b), "r"(add), "n"(TransB ? 1 : 0));
+                 : "l"(a), "l"(b), "r"(add), "n"(TransA ? 1 : 0), "n"(TransB ? 1 : 0));
   }}
   template <bool TransB>
   static __device__ void registers(float (&d)[{count}], const std::uint32_t (&a)[4],
@@ -54,7 +55,7 @@ def struct(cpp_type: str, ptx_type: str, n: int) -> str:
         name=f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{ptx_type}.{ptx_type}",
         d=", ".join(f"%{i}" for i in range(count)),
         outputs=", ".join(f'"+f"(d[{i}])' for i in range(count)),
-        **{f"s{i}": count + i for i in range(4)},
+        **{f"s{i}": count + i for i in range(5)},
         **{f"r{i}": count + i for i in range(7)},
     )
 

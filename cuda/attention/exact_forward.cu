@@ -2,10 +2,10 @@
 
 #include "cuda/ampere/exact.cuh"
 #include "cuda/attention/head_dim.h"
+#include "cuda/attention/online_row.cuh"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
 #include "cuda/attention/sm80_operands.cuh"
-#include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
 
 namespace paceline {
@@ -26,25 +26,21 @@ constexpr unsigned forward_shared_bytes = 3 * ExactTile<d>::bytes + ExactTile<ex
 
 // S becomes P; O and the sums follow the maxima.
 template <int d>
-__device__ inline void online_softmax(ScoreSums& s, ThreadSums<d>& o, float (&highest)[4],
-                                      float (&sum)[4], float factor) {
+__device__ inline void online_softmax(ScoreSums& s, ThreadSums<d>& o, OnlineRow (&rows)[4],
+                                      float factor) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    float top = highest[i];
+    float highest = -INFINITY;
 #pragma unroll
-    for (int j = 0; j < ScoreSums::N; ++j) top = fmaxf(top, s.x[i][j]);
-    top = row_reduce(top, [](float a, float b) { return fmaxf(a, b); });
-    // While all is masked: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
-    const float shift = top == -INFINITY ? 0 : top * factor;
-    const float correction = fast_exp2(fmaf(highest[i], factor, -shift));
-    highest[i] = top;
-    sum[i] *= correction;
+    for (int j = 0; j < ScoreSums::N; ++j) highest = fmaxf(highest, s.x[i][j]);
+    highest = row_reduce(highest, [](float a, float b) { return fmaxf(a, b); });
+    const float correction = rows[i].rise(highest, factor);
 #pragma unroll
     for (int j = 0; j < ThreadSums<d>::N; ++j) o.x[i][j] *= correction;
 #pragma unroll
     for (int j = 0; j < ScoreSums::N; ++j) {
-      s.x[i][j] = fast_exp2(fmaf(s.x[i][j], factor, -shift));
-      sum[i] += s.x[i][j];
+      s.x[i][j] = rows[i].exponential(s.x[i][j], factor);
+      rows[i].sum += s.x[i][j];
     }
   }
 }
@@ -70,8 +66,7 @@ __global__ void __launch_bounds__(exact_threads, 1) exact_forward_kernel(const E
 
   ThreadSums<d> o;
   o.clear();
-  float highest[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-  float sum[4] = {};
+  OnlineRow rows[4];
   for (int first_key = 0; first_key < seen; first_key += exact_rows) {
     wait_for_copies<0>();
     __syncthreads();  // K is here, the last V and P have been read
@@ -83,7 +78,7 @@ __global__ void __launch_bounds__(exact_threads, 1) exact_forward_kernel(const E
     if (any_masked(first_query, first_key + exact_rows, context, args.causal)) {
       mask_scores(s, first_query, first_key, context, args.causal);
     }
-    online_softmax(s, o, highest, sum, args.factor);
+    online_softmax(s, o, rows, args.factor);
     s.put(p);
     wait_for_copies<0>();
     __syncthreads();  // V and P are here, K has been read
@@ -98,11 +93,11 @@ __global__ void __launch_bounds__(exact_threads, 1) exact_forward_kernel(const E
   float inverse[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float l = row_reduce(sum[i], [](float a, float b) { return a + b; });
+    const float l = row_reduce(rows[i].sum, [](float a, float b) { return a + b; });
     inverse[i] = 1.0F / l;
     const int query = first_query + o.row(i);
     if (threadIdx.x % 16 == 0 && query < context) {
-      args.logsumexp[row + query] = highest[i] * args.factor / log2e + logf(l);
+      args.logsumexp[row + query] = rows[i].logsumexp(l);
     }
   }
   o.store(args.o.head(batch, head, context), first_query, inverse);

@@ -1,8 +1,7 @@
 #pragma once
-// What the rows of an attention tile know of the scores seen so far: their maximum and their sum of
-// exponentials. Milakov and Gimelshein, arXiv:1805.02867; FlashAttention-2, algorithm 1.
+// OnlineRow for the rows of a warpgroup's accumulator.
 
-#include "cuda/exponential.cuh"
+#include "cuda/attention/online_row.cuh"
 #include "cuda/hopper/wgmma.cuh"
 #include "cuda/reduce.cuh"
 
@@ -16,57 +15,49 @@ struct RowPair {
 
 class OnlineRows {
  public:
-  // Takes in scores s: they become 2^(scale s - scale maximum), rows' sums follow. Returns what the
-  // results so far are to be multiplied with. scale > 0.
+  // Takes in scores s, which become their exponentials. Returns what the results so far are to be
+  // multiplied with. factor: scale log2(e), above 0.
   template <int N>
-  __device__ RowPair<float> take(hopper::Accumulator<N>& s, float scale) {
+  __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
     using Scores = hopper::Accumulator<N>;
-    float top[2][2] = {{maximum_.of[0], -INFINITY}, {maximum_.of[1], -INFINITY}};
+    float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
 #pragma unroll
     for (int i = 0; i < Scores::elements; ++i) {
-      float& t = top[Scores::half(i)][i % 2];
-      t = fmaxf(t, s.at[i]);
+      float& h = highest[Scores::half(i)][i % 2];
+      h = fmaxf(h, s.at[i]);
     }
     RowPair<float> correction;
-    float base[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float now = quad_reduce(fmaxf(top[h][0], top[h][1]), Max{});
-      base[h] = now == -INFINITY ? 0 : now * scale;  // a row without a key yet
-      correction.of[h] = fast_exp2(maximum_.of[h] * scale - base[h]);
-      maximum_.of[h] = now;
+      const float top = quad_reduce(fmaxf(highest[h][0], highest[h][1]), Max{});
+      correction.of[h] = rows_[h].rise(top, factor);
     }
     float sum[2][2] = {};
 #pragma unroll
     for (int i = 0; i < Scores::elements; ++i) {
       const int h = Scores::half(i);
-      s.at[i] = fast_exp2(s.at[i] * scale - base[h]);
+      s.at[i] = rows_[h].exponential(s.at[i], factor);
       sum[h][i % 2] += s.at[i];
     }
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      sum_.of[h] = sum_.of[h] * correction.of[h] + (sum[h][0] + sum[h][1]);
-    }
+    for (int h = 0; h < 2; ++h) rows_[h].sum += sum[h][0] + sum[h][1];
     return correction;
   }
 
-  // After the last scores: what the results are to be multiplied with; logsumexp becomes the
-  // natural logarithm of the rows' sums of exponentials of scores (eq. 4).
-  __device__ RowPair<float> finish(RowPair<float>& logsumexp, float scale) const {
-    constexpr float ln2 = 0.6931471805599453F;
-    RowPair<float> factor;
+  // After the last scores: what the results are to be multiplied with, and the logsumexp.
+  __device__ RowPair<float> finish(RowPair<float>& logsumexp) const {
+    RowPair<float> inverse;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float sum = quad_reduce(sum_.of[h], Sum{});
-      logsumexp.of[h] = (maximum_.of[h] * scale + log2f(sum)) * ln2;
-      factor.of[h] = 1 / sum;
+      const float sum = quad_reduce(rows_[h].sum, Sum{});
+      logsumexp.of[h] = rows_[h].logsumexp(sum);
+      inverse.of[h] = 1 / sum;
     }
-    return factor;
+    return inverse;
   }
 
  private:
-  RowPair<float> maximum_{{-INFINITY, -INFINITY}};
-  RowPair<float> sum_{{0, 0}};  // this lane's part
+  OnlineRow rows_[2];
 };
 
 template <int N>

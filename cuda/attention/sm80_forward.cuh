@@ -4,17 +4,16 @@
 //   S = Q K^T                          m' = max(m, rowmax(S))
 //   P = exp(scale (S - m'))            l = exp(scale (m - m')) l + rowsum(P)
 //   O = exp(scale (m - m')) O + P V    (lines 8-10)
-// and at the end O / l and L = scale m + log(l) (lines 12, 13). Exponentials are powers of two:
-// exp(scale (s - m)) = 2^(s factor - m factor), factor = scale log2(e), one FMA each.
+// and at the end O / l and L = scale m + log(l) (lines 12, 13).
 //
 // K and V have one buffer each: while S is multiplied V is on its way, while O is the next K. A
 // warp owns whole rows, so P never leaves its registers.
 
 #include "cuda/ampere/tile.cuh"
+#include "cuda/attention/online_row.cuh"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm80_mask.cuh"
 #include "cuda/attention/sm80_operands.cuh"
-#include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/reduce.cuh"
 
@@ -30,22 +29,10 @@ struct ForwardArguments {
   bool causal;
 };
 
-// The running maximum and sum of a warp's rows; a lane adds up its own columns until the end.
+// What a warp's rows know of the scores; a lane adds up its own columns until the end.
 template <int M>
 struct OnlineSoftmax {
-  float highest[M][2];  // of S
-  float sum[M][2];
-
-  __device__ OnlineSoftmax() {
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        highest[m][half] = -INFINITY;
-        sum[m][half] = 0;
-      }
-    }
-  }
+  OnlineRow rows[M][2];
 
   // S becomes P; the sums and O follow the maxima. A row of masked scores is all -infinity.
   template <int N, int D>
@@ -54,17 +41,13 @@ struct OnlineSoftmax {
     for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float top = highest[m][half];
+        OnlineRow& row = rows[m][half];
+        float highest = -INFINITY;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-          top = fmaxf(top, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
+          highest = fmaxf(highest, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
         }
-        top = quad_reduce(top, Max{});
-        // While all is masked: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
-        const float shift = top == -INFINITY ? 0 : top * factor;
-        const float correction = fast_exp2(fmaf(highest[m][half], factor, -shift));
-        highest[m][half] = top;
-        sum[m][half] *= correction;
+        const float correction = row.rise(quad_reduce(highest, Max{}), factor);
 #pragma unroll
         for (int n = 0; n < D; ++n) {
           o.x[m][n][2 * half] *= correction;
@@ -74,8 +57,8 @@ struct OnlineSoftmax {
         for (int n = 0; n < N; ++n) {
 #pragma unroll
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            s.x[m][n][i] = fast_exp2(fmaf(s.x[m][n][i], factor, -shift));
-            sum[m][half] += s.x[m][n][i];
+            s.x[m][n][i] = row.exponential(s.x[m][n][i], factor);
+            row.sum += s.x[m][n][i];
           }
         }
       }
@@ -84,13 +67,12 @@ struct OnlineSoftmax {
 
   // O / l; the logsumexp of the warp's rows, which start at `first`.
   template <int D>
-  __device__ void finish(Accumulator<M, D>& o, float* logsumexp, int first, int rows,
-                         float factor) {
+  __device__ void finish(Accumulator<M, D>& o, float* logsumexp, int first, int count) {
 #pragma unroll
     for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float l = quad_reduce(sum[m][half], Sum{});
+        const float l = quad_reduce(rows[m][half].sum, Sum{});
         const float inverse = __frcp_rn(l);
 #pragma unroll
         for (int n = 0; n < D; ++n) {
@@ -98,9 +80,7 @@ struct OnlineSoftmax {
           o.x[m][n][2 * half + 1] *= inverse;
         }
         const int row = first + o.row(m, 2 * half);
-        if (lane_id() % 4 == 0 && row < rows) {
-          logsumexp[row] = (highest[m][half] * factor + __log2f(l)) / log2e;
-        }
+        if (lane_id() % 4 == 0 && row < count) logsumexp[row] = rows[m][half].logsumexp(l);
       }
     }
   }
@@ -167,7 +147,7 @@ __global__ void __launch_bounds__(ForwardShape<Arithmetic, head_dim>::threads, 2
   }
 
   const std::int64_t row = (static_cast<std::int64_t>(batch) * gridDim.y + head) * context;
-  softmax.finish(o, args.logsumexp + row, first_query + warp_row, context, args.factor);
+  softmax.finish(o, args.logsumexp + row, first_query + warp_row, context);
   const typename Shape::OutputTile out(memory);  // the last S has been multiplied: Q is free
   out.put(o, warp_row, 0);
   __syncthreads();

@@ -27,34 +27,39 @@ using namespace hopper;
 
 constexpr int warpgroups = 2;  // consumers
 constexpr int threads = warpgroup_threads * (warpgroups + 1);
-constexpr int stages = 2;
+constexpr int q_stages = 3;  // S of the next tile, dK of this one, and the next on its way
+constexpr int do_stages = 2;
 constexpr int producer_registers = 24;
 constexpr int consumer_registers = 240;
 
-// Named barriers.
+// Named barriers; of a warpgroup's dQ in shared memory each warpgroup has its own.
 constexpr int scores_written = 1;  // both warpgroups' dS
-constexpr int sums_written = 2;    // and the next: a warpgroup's dQ
+constexpr int dq_full = 2;
+constexpr int dq_empty = dq_full + warpgroups;
+constexpr int dq_threads = warpgroup_threads + 32;  // those that compute it, those that send it on
 
 template <class T, class Tile>
 struct Shared {
   using Queries = SharedTile<T, Tile::queries, Tile::head_dim>;
   using Keys = SharedTile<T, Tile::keys, Tile::head_dim>;
   Keys k, v;
-  Queries q[stages], d_o[stages];
+  Queries q[q_stages], d_o[do_stages];
   SharedTile<T, Tile::queries, Tile::keys> ds[2];
   alignas(128) float dq[warpgroups][Tile::dq_floats];
-  alignas(16) float logsumexp[stages][Tile::queries];
-  alignas(16) float delta[stages][Tile::queries];
+  alignas(16) float logsumexp[q_stages][Tile::queries];
+  alignas(16) float delta[do_stages][Tile::queries];
   Barrier kv_full;
-  Barrier q_full[stages], q_empty[stages];
-  Barrier do_full[stages], do_empty[stages];
+  Barrier q_full[q_stages], q_empty[q_stages];
+  Barrier do_full[do_stages], do_empty[do_stages];
 
   __device__ void init_barriers() {
     kv_full.init(1);
-    for (int s = 0; s < stages; ++s) {
+    for (int s = 0; s < q_stages; ++s) {
       q_full[s].init(1);
-      do_full[s].init(1);
       q_empty[s].init(4 * warpgroups);
+    }
+    for (int s = 0; s < do_stages; ++s) {
+      do_full[s].init(1);
       do_empty[s].init(4 * warpgroups);
     }
     barriers_are_ready();
@@ -99,21 +104,20 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared, int first_
   const std::int64_t rows =
       (static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head) * p.space.rows;
   constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
-  RingPlace<stages> at;
-  for (int m = range.first; m < range.end; ++m, at.advance()) {
+  RingPlace<q_stages> q;
+  RingPlace<do_stages> d_o;
+  for (int m = range.first; m < range.end; ++m, q.advance(), d_o.advance()) {
     const int row = m * Tile::queries;
-    const auto load_rows = [&](typename Block::Queries& to, const CUtensorMap& map, float* numbers,
-                               const float* from, Barrier& full, Barrier& empty) {
-      empty.wait(at.parity ^ 1);
-      full.arrive_and_expect(bytes);
-      load(to, map, full, row, tile.head, tile.batch);
-      load(numbers, from + rows + row, full, Tile::queries);
+    const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
+                               auto* numbers, const float* from, Barrier* full, Barrier* empty) {
+      const int s = place.stage;
+      empty[s].wait(place.parity ^ 1);
+      full[s].arrive_and_expect(bytes);
+      load(to[s], map, full[s], row, tile.head, tile.batch);
+      load(numbers[s], from + rows + row, full[s], Tile::queries);
     };
-    const int s = at.stage;
-    load_rows(shared.q[s], p.q, shared.logsumexp[s], p.space.logsumexp, shared.q_full[s],
-              shared.q_empty[s]);
-    load_rows(shared.d_o[s], p.d_o, shared.delta[s], p.space.delta, shared.do_full[s],
-              shared.do_empty[s]);
+    load_rows(q, shared.q, p.q, shared.logsumexp, p.space.logsumexp, shared.q_full, shared.q_empty);
+    load_rows(d_o, shared.d_o, p.d_o, shared.delta, p.space.delta, shared.do_full, shared.do_empty);
   }
 }
 
@@ -139,18 +143,12 @@ __device__ void mask(Accumulator<Tile::queries>& s, int ahead, int keys_left) {
   }
 }
 
-// P^T and dS^T = P^T (dP^T - D) as operands, from P^T in s and dP^T.
-template <class T, int Queries>
-__device__ void round_gradients(Operand<Queries>& p, Operand<Queries>& ds,
-                                const Accumulator<Queries>& s, const Accumulator<Queries>& dp,
+// dP^T becomes dS^T = P^T (dP^T - D), with P^T in s.
+template <int Queries>
+__device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Queries>& s,
                                 const float* delta) {
 #pragma unroll
-  for (int i = 0; i < Queries / 2; i += 2) {
-    const float low = s.at[i] * (dp.at[i] - delta[s.col(i)]);
-    const float high = s.at[i + 1] * (dp.at[i + 1] - delta[s.col(i + 1)]);
-    p.at[i / 8][i / 2 % 4] = packed<T>(s.at[i], s.at[i + 1]);
-    ds.at[i / 8][i / 2 % 4] = packed<T>(low, high);
-  }
+  for (int i = 0; i < Queries / 2; ++i) dp.at[i] = s.at[i] * (dp.at[i] - delta[s.col(i)]);
 }
 
 // Sums are the same from run to run when those of a tile are added in the order of the keys' tiles.
@@ -168,16 +166,40 @@ __device__ void end_turn(int* turn, int mine) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(turn), "r"(mine + 1) : "memory");
 }
 
-// A warpgroup's dQ of a tile of queries is added to global memory.
-template <class T, class Tile>
-__device__ void add_dq(Shared<T, Tile>& shared, const Accumulator<Tile::dq_cols>& dq,
-                       const Parameters& p, std::int64_t tile, int key_tile, int warpgroup) {
+// A warp sends on a warpgroup's dQ of tiles of queries: it is added to global memory.
+template <class T, class Tile, bool Causal>
+__device__ void add_dq(const Parameters& p, Shared<T, Tile>& shared, int first_key,
+                       const QueryTile& tile, int warpgroup) {
   // The last panel of head dimension 80 has 16 columns.
   constexpr int last_cols = Tile::splits_columns ? Tile::head_dim - 64 : Tile::dq_cols;
-  const int cols = warpgroup == 0 ? Tile::dq_cols : last_cols;
-  const bool leader = threadIdx.x % warpgroup_threads == 0;
-  if (leader) wait_for_stores_to_read();
-  named_barrier_sync(sums_written + warpgroup, warpgroup_threads);
+  const int bytes = 64 * (warpgroup == 0 ? Tile::dq_cols : last_cols) * 4;
+  const QueryRange<Tile, Causal> range(first_key, p.context);
+  const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
+  const std::int64_t tiles = bh * (p.space.rows / Tile::queries);
+  named_barrier_arrive(dq_empty + warpgroup, dq_threads);
+  for (int m = range.first; m < range.end; ++m) {
+    named_barrier_sync(dq_full + warpgroup, dq_threads);
+    if (lane() == 0) {
+      const std::int64_t part = (tiles + m) * 2 + warpgroup;
+      const int key_tile = first_key / Tile::keys;
+      if (p.deterministic) await_turn(p.space.turns + part, key_tile);
+      add_to_global(p.space.dq + part * Tile::dq_floats, shared.dq[warpgroup], bytes);
+      commit_stores();
+      if (p.deterministic) end_turn(p.space.turns + part, key_tile);
+      wait_for_stores_to_read();
+    }
+    __syncwarp();
+    if (m + 1 < range.end) named_barrier_arrive(dq_empty + warpgroup, dq_threads);
+  }
+  if (lane() == 0) wait_for_stores();
+}
+
+// A warpgroup's dQ of a tile of queries to shared memory, in the order in which it lies in global
+// memory.
+template <class T, class Tile>
+__device__ void hand_over(Shared<T, Tile>& shared, const Accumulator<Tile::dq_cols>& dq,
+                          int warpgroup) {
+  named_barrier_sync(dq_empty + warpgroup, dq_threads);
   auto* const staging = reinterpret_cast<float4*>(shared.dq[warpgroup]);
 #pragma unroll
   for (int i = 0; i < Tile::dq_cols / 2; i += 4) {
@@ -185,21 +207,13 @@ __device__ void add_dq(Shared<T, Tile>& shared, const Accumulator<Tile::dq_cols>
         make_float4(dq.at[i], dq.at[i + 1], dq.at[i + 2], dq.at[i + 3]);
   }
   publish_to_async_proxy();
-  named_barrier_sync(sums_written + warpgroup, warpgroup_threads);
-  if (leader) {
-    const std::int64_t part = tile * 2 + warpgroup;
-    if (p.deterministic) await_turn(p.space.turns + part, key_tile);
-    add_to_global(p.space.dq + part * Tile::dq_floats, shared.dq[warpgroup], 64 * cols * 4);
-    commit_stores();
-    if (p.deterministic) end_turn(p.space.turns + part, key_tile);
-  }
+  named_barrier_arrive(dq_full + warpgroup, dq_threads);
 }
 
 template <class T, class Tile, bool Causal>
 __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_key,
                         const QueryTile& tile, int warpgroup) {
   const QueryRange<Tile, Causal> range(first_key, p.context);
-  const int rows = 64 * warpgroup;
   const auto release = [](Barrier& empty) {
     if (lane() == 0) empty.arrive();
   };
@@ -210,69 +224,99 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
   Accumulator<Tile::dq_cols> dq;
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
-  const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
-  const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
-
-  RingPlace<stages> at;
+  RingPlace<q_stages> q;
+  RingPlace<do_stages> d_o;
   int m = range.first;
-  shared.kv_full.wait(0);
-  if (m < range.end) shared.q_full[at.stage].wait(at.parity);
-  const auto step = [&](auto masked) {
-    const int stage = at.stage;
-    const bool add = m > range.first;
+  // Recomputed where they are used: the operands' addresses would take more registers than there
+  // are.
+  const auto own_rows = [&] {
+    int rows = 64 * warpgroup;
+    asm volatile("" : "+r"(rows));
+    return rows;
+  };
+  const auto start_scores = [&] {
+    shared.q_full[q.stage].wait(q.parity);
     begin(s);
-    mma_abt(s, shared.k, rows, shared.q[stage]);
+    mma_abt(s, shared.k, own_rows(), shared.q[q.stage]);
     commit();
-    shared.do_full[stage].wait(at.parity);
-    begin(dp);
-    mma_abt(dp, shared.v, rows, shared.d_o[stage]);
-    commit();
-    at.advance();
-
-    wait<1>(s);
-    if constexpr (masked) {
-      const int key = first_key + rows + s.row();
-      mask<Tile, Causal>(s, key - m * Tile::queries, p.context - key);
+  };
+  const auto take_exponentials = [&](int stage, int tile_of_queries) {
+    if (tile_of_queries < range.whole) {
+      const int key = first_key + 64 * warpgroup + s.row();
+      mask<Tile, Causal>(s, key - tile_of_queries * Tile::queries, p.context - key);
     }
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
-    // Here, because the assembler moves no exponentials past a branch (sm90_forward.cu).
-    if (m + 1 < range.end) shared.q_full[at.stage].wait(at.parity);
-    wait<0>(dp);
-    round_gradients<T>(probabilities, ds, s, dp, shared.delta[stage]);
-    begin(dv, probabilities);
-    mma_ab(dv, probabilities, shared.d_o[stage], add);
+  };
+  int q_stage = 0;  // of this tile
+
+  shared.kv_full.wait(0);
+  start_scores();
+  q.advance();
+  wait<0>(s);
+  take_exponentials(q_stage, m);
+  // Begins with this tile's P in s; ends with that of the next. The tensor cores have a product to
+  // do while a warpgroup computes.
+  const auto step = [&](auto last) {
+    const bool add = m > range.first;
+    const int do_stage = d_o.stage;
+    const int last_q = (q_stage + q_stages - 1) % q_stages;
+    shared.do_full[do_stage].wait(d_o.parity);
+    d_o.advance();
+    begin(dp);
+    mma_abt(dp, shared.v, own_rows(), shared.d_o[do_stage]);
     commit();
+    begin(dk);
+    if (add) mma_atb(dk, shared.ds[(m + 1) % 2], warpgroup, shared.q[last_q], m - 1 > range.first);
+    commit();
+    wait<1>(dp);
+    score_gradients(dp, s, shared.delta[do_stage]);
+    round_to_operand<T>(probabilities, s);
 
     auto& ds_tile = shared.ds[m % 2];
-    store_transposed(ds_tile, rows, ds);
+    round_to_operand<T>(ds, dp);
+    store_transposed(ds_tile, own_rows(), ds);
     publish_to_async_proxy();
+    if constexpr (!last) start_scores();
     named_barrier_sync(scores_written, warpgroups * warpgroup_threads);
+    wait<last ? 0 : 1>(dk);
+    if (add) release(shared.q_empty[last_q]);
     begin(dq);
-    mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : rows, shared.k,
+    mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : own_rows(), shared.k,
            Tile::splits_columns ? warpgroup : 0);
     commit();
-    wait<1>(dv, probabilities);
-    release(shared.do_empty[stage]);
-    begin(dk, ds);
-    mma_ab(dk, ds, shared.q[stage], add);
+    begin(dv, probabilities);
+    mma_ab(dv, probabilities, shared.d_o[do_stage], add);
     commit();
+    if constexpr (!last) {
+      wait<2>(s);
+      take_exponentials(q.stage, m + 1);
+      // a branch
+      shared.do_full[d_o.stage].wait(d_o.parity);
+    }
     wait<1>(dq);
-    add_dq(shared, dq, p, dq_tiles + m, first_key / Tile::keys, warpgroup);
-    wait<0>(dk, ds);
-    release(shared.q_empty[stage]);
-    ++m;
+    hand_over(shared, dq, warpgroup);
+    wait<0>(dv, probabilities);
+    release(shared.do_empty[do_stage]);
+    if constexpr (!last) {
+      q_stage = q.stage;
+      q.advance();
+      ++m;
+    }
   };
-  while (m < range.whole) step(std::true_type{});
-  while (m < range.end) step(std::false_type{});
+  while (m + 1 < range.end) step(std::false_type{});
+  step(std::true_type{});
+  begin(dk);
+  mma_atb(dk, shared.ds[m % 2], warpgroup, shared.q[q_stage], m > range.first);
+  commit();
+  wait<0>(dk);
 
   scale_rows(dk, {{p.scale, p.scale}});
   const auto store = [&](const FlashHeads& to, const Accumulator<Tile::head_dim>& x) {
     store_rows(static_cast<T*>(to.data) + tile.batch * to.batch_stride + tile.head * to.head_stride,
-               to.row_stride, x, first_key + rows, p.context);
+               to.row_stride, x, first_key + 64 * warpgroup, p.context);
   };
   store(p.dv, dv);
   store(p.dk, dk);
-  if (threadIdx.x % warpgroup_threads == 0) wait_for_stores();
 }
 
 template <class T, class Tile, bool Causal>
@@ -291,7 +335,12 @@ __global__ void __launch_bounds__(threads, 1)
   const int first_key = (p.order.blocks - 1 - tile.block) * Tile::keys;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();
-    if (threadIdx.x == 0) produce<T, Tile, Causal>(p, shared, first_key, tile);
+    const int warp = warp_in_warpgroup();
+    if (warp == 0) {
+      if (lane() == 0) produce<T, Tile, Causal>(p, shared, first_key, tile);
+    } else if (warp <= warpgroups) {
+      add_dq<T, Tile, Causal>(p, shared, first_key, tile, warp - 1);
+    }
   } else {
     take_registers<consumer_registers>();
     consume<T, Tile, Causal>(p, shared, first_key, tile, warpgroup - 1);
@@ -345,7 +394,7 @@ std::size_t sm90_backward_workspace_bytes(const FlashShape& shape) {
 }
 
 TileSize sm90_backward_tile(const FlashShape& shape) {
-  return dispatch_head_dim(shape.head_dim, []<int HeadDim>() -> TileSize {
+  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> TileSize {
     return {BackwardTile<HeadDim>::queries, BackwardTile<HeadDim>::keys};
   });
 }

@@ -70,7 +70,7 @@ struct Parameters {
   std::int64_t o_batch_stride, o_row_stride, o_head_stride;
   float* logsumexp;  // [B, H, T]
   int context;
-  float scale;  // times log2(e)
+  float factor;  // scale log2(e)
   TileOrder order;
 };
 
@@ -189,7 +189,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     release(shared.k_empty[k.stage]);
     k.advance();
     if (n >= range.whole) mask_tile(n);
-    rows.take(s, p.scale);
+    rows.take(s, p.factor);
     round_to_operand<T>(probabilities, s);
     if (n > 0) await_keys();
 
@@ -203,7 +203,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       release(shared.k_empty[k.stage]);
       k.advance();
       if constexpr (masked) mask_tile(n);
-      const RowPair<float> correction = rows.take(s, p.scale);
+      const RowPair<float> correction = rows.take(s, p.factor);
       // Here, because the assembler moves no exponentials past a branch: else it would take them
       // after the product that they are to hide behind.
       if (n > 0) await_keys();
@@ -219,7 +219,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     release(shared.q_empty);
     start_outputs(range.count > 1);
     RowPair<float> logsumexp;
-    const RowPair<float> factor = rows.finish(logsumexp, p.scale);
+    const RowPair<float> factor = rows.finish(logsumexp);
     wait<0>(o, probabilities);
     release(shared.v_empty[v.stage]);
     v.advance();
@@ -277,7 +277,7 @@ void start(const FlashForward& call) {
                               .o_head_stride = call.o.head_stride,
                               .logsumexp = call.logsumexp,
                               .context = context,
-                              .scale = call.scale * log2e,
+                              .factor = call.scale * log2e,
                               .order = {blocks, heads, batch, heads_per_section(shape)}};
   constexpr std::size_t bytes = sizeof(Shared<Tile>);
   static_assert(bytes <= 227 * 1024);

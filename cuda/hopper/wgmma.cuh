@@ -97,8 +97,8 @@ __device__ void mma_abt(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int
                         const SharedTile<T, N, K>& b, bool add = false) {
 #pragma unroll
   for (int k = 0; k < K; k += 16) {
-    WgmmaInstruction<T, N>::template shared<false>(d.at, a.along_cols(a_row, k).bits(),
-                                                   b.along_cols(0, k).bits(), add || k > 0);
+    WgmmaInstruction<T, N>::template shared<false, false>(d.at, a.along_cols(a_row, k).bits(),
+                                                          b.along_cols(0, k).bits(), add || k > 0);
   }
 }
 
@@ -119,8 +119,19 @@ __device__ void mma_ab(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int 
                        const SharedTile<T, K, BCols>& b, int b_panel) {
 #pragma unroll
   for (int k = 0; k < K; k += 16) {
-    WgmmaInstruction<T, N>::template shared<true>(d.at, a.along_cols(a_row, k).bits(),
-                                                  b.along_rows(k, b_panel).bits(), k > 0);
+    WgmmaInstruction<T, N>::template shared<false, true>(d.at, a.along_cols(a_row, k).bits(),
+                                                         b.along_rows(k, b_panel).bits(), k > 0);
+  }
+}
+
+// d (+)= a^T b, a [K, 64] from this panel's first column on, b [K, N].
+template <class T, int N, int K, int ACols>
+__device__ void mma_atb(Accumulator<N>& d, const SharedTile<T, K, ACols>& a, int a_panel,
+                        const SharedTile<T, K, N>& b, bool add) {
+#pragma unroll
+  for (int k = 0; k < K; k += 16) {
+    WgmmaInstruction<T, N>::template shared<true, true>(d.at, a.along_rows(k, a_panel).bits(),
+                                                        b.along_rows(k, 0).bits(), add || k > 0);
   }
 }
 
@@ -130,11 +141,12 @@ template <class T, int K, int Cols>
 __device__ void store_transposed(SharedTile<T, K, Cols>& tile, int first_col, const Operand<K>& x) {
   const int matrix = lane() / 8;
   const int col = first_col + 16 * warp_in_warpgroup() + matrix % 2 * 8;
+  const std::uint32_t first = shared_address(&tile.at(matrix / 2 * 8 + lane() % 8, col));
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
-    const int row = 16 * k + matrix / 2 * 8 + lane() % 8;
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                     shared_address(&tile.at(row, col))),
+    // The swizzle repeats every eight rows.
+    const std::uint32_t to = first + 16 * k * SharedTile<T, K, Cols>::row_bytes;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
                  "r"(x.at[k][0]), "r"(x.at[k][1]), "r"(x.at[k][2]), "r"(x.at[k][3])
                  : "memory");
   }

@@ -64,7 +64,9 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     Array qkv = normal(packed(s));
     return {qkv, normal(plain(s))};
   }
+  // What an upload used before may still be read on the device's stream.
   Array poisoned(const Shape& shape, Dtype dtype) {
+    gpu->synchronize();
     Array x = gpu->allocate(shape, dtype, MemoryKind::workspace);
     const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
     CUDA_CHECK(cudaMemset(x.tensor().data, 0xff, bytes));

@@ -198,6 +198,64 @@ TYPED_TEST(HopperMma, SharedMemoryTimesColumns) {
   expect_ab_shared_of<TypeParam, 128>();
 }
 
+// ---- a^T b, both in shared memory --------------------------------------------------------------
+
+template <class T, int N, int K>
+__global__ void atb(float* d, const T* a, int a_panel, const T* b, bool add) {
+  auto& shared = shared_as<Operands<SharedTile<T, K, 2 * 64>, SharedTile<T, K, N>>>();
+  fill<2 * 64>(shared.a, a);
+  fill<N>(shared.b, b);
+  publish_to_async_proxy();
+  __syncthreads();
+  Accumulator<N> sums;
+  read(sums, d);
+  begin(sums);
+  mma_atb(sums, shared.a, a_panel, shared.b, add);
+  commit();
+  wait<0>(sums);
+  write(d, sums);
+}
+
+// a^T is 64 columns of a tile with two panels; the others are NaN.
+template <class T, int N, int K>
+void expect_atb() {
+  using Shared = Operands<SharedTile<T, K, 2 * 64>, SharedTile<T, K, N>>;
+  for (const int panel : {0, 1}) {
+    for (const Before before : {Before::ignored, Before::added}) {
+      const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a,
+                                const HostMatrix<T>& b) {
+        const HostMatrix<T> wide = filled<T>(K, 2 * 64, [&](int r, int c) {
+          return c / 64 == panel ? a(c % 64, r) : static_cast<T>(NAN);
+        });
+        const DeviceArray<float> sums(d.at);
+        const DeviceArray<T> left(wide.at);
+        const DeviceArray<T> right(transposed(b).at);
+        run(atb<T, N, K>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(), panel,
+            right.get(), before == Before::added);
+        d.at = sums.read();
+        return d;
+      };
+      expect_products<T>("a^T b, N " + std::to_string(N) + ", K " + std::to_string(K) + ", panel " +
+                             std::to_string(panel),
+                         N, K, before, multiply);
+    }
+  }
+}
+
+template <class T, int K>
+void expect_atb_of() {
+  expect_atb<T, 16, K>();
+  expect_atb<T, 32, K>();
+  expect_atb<T, 64, K>();
+  expect_atb<T, 80, K>();
+  expect_atb<T, 128, K>();
+}
+
+TYPED_TEST(HopperMma, ColumnsTimesColumns) {
+  expect_atb_of<TypeParam, 64>();
+  expect_atb_of<TypeParam, 128>();
+}
+
 // ---- from a result to an operand ---------------------------------------------------------------
 
 // Words of the operand that `rounded`, [64, K] of floats, becomes, and of the one that `operand`

@@ -102,7 +102,7 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float* cor
     write(scores + t * 64 * N, s);
   }
   RowPair<float> logsumexp;
-  put(ends, rows.finish(logsumexp, scale));
+  put(ends, rows.finish(logsumexp));
   put(ends + 64, logsumexp);
 }
 
