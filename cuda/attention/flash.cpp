@@ -98,7 +98,10 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
-  if (uses_sm90(s)) return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
+  if (uses_sm90(s)) {
+    return pass == FlashPass::forward ? sm90_forward_workspace_bytes(s)
+                                      : sm90_backward_workspace_bytes(s);
+  }
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
 }
 

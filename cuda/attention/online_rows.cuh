@@ -44,14 +44,15 @@ class OnlineRows {
     return correction;
   }
 
-  // After the last scores: what the results are to be multiplied with, and the logsumexp.
+  // After the last scores: what the results are to be multiplied with, and the logsumexp. A row
+  // that has seen none has results 0 and a logsumexp of -infinity.
   __device__ RowPair<float> finish(RowPair<float>& logsumexp) const {
     RowPair<float> inverse;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const float sum = quad_reduce(rows_[h].sum, Sum{});
       logsumexp.of[h] = rows_[h].logsumexp(sum);
-      inverse.of[h] = 1 / sum;
+      inverse.of[h] = sum > 0 ? 1 / sum : 0;
     }
     return inverse;
   }

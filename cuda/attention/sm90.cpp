@@ -6,11 +6,10 @@
 
 namespace paceline {
 
-int heads_per_section(const FlashShape& shape) {
+int heads_per_section(const FlashShape& shape, int row_bytes) {
   constexpr std::int64_t share_of_l2 = std::int64_t{32} << 20U;
-  const std::int64_t keys_and_values = 2 * shape.context * shape.head_dim * 2;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(share_of_l2 / keys_and_values, 1, shape.batch * shape.heads));
+  return static_cast<int>(std::clamp<std::int64_t>(share_of_l2 / (shape.context * row_bytes), 1,
+                                                   shape.batch * shape.heads));
 }
 
 int multiprocessors() {

@@ -11,6 +11,7 @@ namespace paceline {
 
 void sm90_forward(const FlashForward& call);
 void sm90_backward(const FlashBackward& call);
+[[nodiscard]] std::size_t sm90_forward_workspace_bytes(const FlashShape& shape);
 [[nodiscard]] std::size_t sm90_backward_workspace_bytes(const FlashShape& shape);
 
 struct TileSize {
@@ -20,8 +21,8 @@ struct TileSize {
 [[nodiscard]] TileSize sm90_forward_tile(const FlashShape& shape);
 [[nodiscard]] TileSize sm90_backward_tile(const FlashShape& shape);
 
-// Heads, of all sequences, whose keys and values stay in the L2 cache together.
-[[nodiscard]] int heads_per_section(const FlashShape& shape);
+// Heads, of all sequences, that stay in the L2 cache together, with so many bytes for a position.
+[[nodiscard]] int heads_per_section(const FlashShape& shape, int row_bytes);
 [[nodiscard]] int multiprocessors();  // of the current device
 
 // Calls f.template operator()<T>() with the element type.

@@ -32,11 +32,9 @@ constexpr int do_stages = 2;
 constexpr int producer_registers = 24;
 constexpr int consumer_registers = 240;
 
-// Named barriers; of a warpgroup's dQ in shared memory each warpgroup has its own.
+// Named barriers.
 constexpr int scores_written = 1;  // both warpgroups' dS
-constexpr int dq_full = 2;
-constexpr int dq_empty = dq_full + warpgroups;
-constexpr int dq_threads = warpgroup_threads + 32;  // those that compute it, those that send it on
+constexpr int dq_turn = 2;         // and the next: a warpgroup's turn to add to dQ
 
 template <class T, class Tile>
 struct Shared {
@@ -45,7 +43,6 @@ struct Shared {
   Keys k, v;
   Queries q[q_stages], d_o[do_stages];
   SharedTile<T, Tile::queries, Tile::keys> ds[2];
-  alignas(128) float dq[warpgroups][Tile::dq_floats];
   alignas(16) float logsumexp[q_stages][Tile::queries];
   alignas(16) float delta[do_stages][Tile::queries];
   Barrier kv_full;
@@ -74,30 +71,30 @@ struct Parameters {
   float scale;
   bool deterministic;
   TileOrder order;  // of tiles of keys; block 0 of the order is the last, whose queries are fewest
+  int span;         // tiles of queries of a block: a part of those that see its keys
 };
 
-// Tiles of queries that see keys of a tile; to those before `whole`, with a causal mask, some keys
-// are hidden.
+// A part of the tiles of queries that see keys of a tile; to those before `whole`, with a causal
+// mask, some keys are hidden.
 template <class Tile, bool Causal>
 struct QueryRange {
   int first;
   int whole;
   int end;
 
-  __device__ QueryRange(int first_key, int context) {
+  __device__ QueryRange(int first_key, int context, int part, int span) {
     constexpr int m = Tile::queries;
-    first = Causal ? first_key / m : 0;
-    end = (context + m - 1) / m;
-    whole = Causal ? min(end, (first_key + Tile::keys - 1 + m - 1) / m) : 0;
+    first = (Causal ? first_key / m : 0) + part * span;
+    end = min((context + m - 1) / m, first + span);
+    whole = Causal ? (first_key + Tile::keys - 1 + m - 1) / m : 0;
     if (first_key + Tile::keys > context) whole = end;  // keys that do not exist
   }
 };
 
 template <class T, class Tile, bool Causal>
 __device__ void produce(const Parameters& p, Shared<T, Tile>& shared, int first_key,
-                        const QueryTile& tile) {
+                        const QueryTile& tile, const QueryRange<Tile, Causal>& range) {
   using Block = Shared<T, Tile>;
-  const QueryRange<Tile, Causal> range(first_key, p.context);
   shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
   load(shared.k, p.k, shared.kv_full, first_key, tile.head, tile.batch);
   load(shared.v, p.v, shared.kv_full, first_key, tile.head, tile.batch);
@@ -158,62 +155,52 @@ __device__ void await_turn(const int* turn, int mine) {
   do {
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
   } while (now != mine);
-  order_copies();
 }
 __device__ void end_turn(int* turn, int mine) {
-  wait_for_stores();
-  order_copies();
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(turn), "r"(mine + 1) : "memory");
 }
 
-// A warp sends on a warpgroup's dQ of tiles of queries: it is added to global memory.
-template <class T, class Tile, bool Causal>
-__device__ void add_dq(const Parameters& p, Shared<T, Tile>& shared, int first_key,
-                       const QueryTile& tile, int warpgroup) {
-  // The last panel of head dimension 80 has 16 columns.
-  constexpr int last_cols = Tile::splits_columns ? Tile::head_dim - 64 : Tile::dq_cols;
-  const int bytes = 64 * (warpgroup == 0 ? Tile::dq_cols : last_cols) * 4;
-  const QueryRange<Tile, Causal> range(first_key, p.context);
-  const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
-  const std::int64_t tiles = bh * (p.space.rows / Tile::queries);
-  named_barrier_arrive(dq_empty + warpgroup, dq_threads);
-  for (int m = range.first; m < range.end; ++m) {
-    named_barrier_sync(dq_full + warpgroup, dq_threads);
-    if (lane() == 0) {
-      const std::int64_t part = (tiles + m) * 2 + warpgroup;
-      const int key_tile = first_key / Tile::keys;
-      if (p.deterministic) await_turn(p.space.turns + part, key_tile);
-      add_to_global(p.space.dq + part * Tile::dq_floats, shared.dq[warpgroup], bytes);
-      commit_stores();
-      if (p.deterministic) end_turn(p.space.turns + part, key_tile);
-      wait_for_stores_to_read();
-    }
-    __syncwarp();
-    if (m + 1 < range.end) named_barrier_arrive(dq_empty + warpgroup, dq_threads);
+// A warpgroup's sums are added to global memory: its elements below so many of each thread, thread
+// after thread four at a time.
+template <int N>
+__device__ void add_to_global(float* sums, const Accumulator<N>& x, int elements = N / 2) {
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
+  auto* const to = reinterpret_cast<float4*>(sums) + thread;
+#pragma unroll
+  for (int i = 0; i < N / 2; i += 4) {
+    if (i >= elements) break;
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(
+                     to + i / 4 * warpgroup_threads),
+                 "f"(x.at[i]), "f"(x.at[i + 1]), "f"(x.at[i + 2]), "f"(x.at[i + 3])
+                 : "memory");
   }
-  if (lane() == 0) wait_for_stores();
 }
 
-// A warpgroup's dQ of a tile of queries to shared memory, in the order in which it lies in global
-// memory.
-template <class T, class Tile>
-__device__ void hand_over(Shared<T, Tile>& shared, const Accumulator<Tile::dq_cols>& dq,
-                          int warpgroup) {
-  named_barrier_sync(dq_empty + warpgroup, dq_threads);
-  auto* const staging = reinterpret_cast<float4*>(shared.dq[warpgroup]);
-#pragma unroll
-  for (int i = 0; i < Tile::dq_cols / 2; i += 4) {
-    staging[i / 4 * warpgroup_threads + threadIdx.x % warpgroup_threads] =
-        make_float4(dq.at[i], dq.at[i + 1], dq.at[i + 2], dq.at[i + 3]);
+// dQ of a tile of queries, a warpgroup's part.
+template <class Tile>
+__device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p, std::int64_t tile,
+                       int key_tile, int warpgroup) {
+  // The last panel of head dimension 80 has 16 columns.
+  constexpr int last_cols = Tile::splits_columns ? Tile::head_dim - 64 : Tile::dq_cols;
+  const std::int64_t part = tile * 2 + warpgroup;
+  const bool leader = threadIdx.x % warpgroup_threads == 0;
+  if (p.deterministic) {
+    if (leader) await_turn(p.space.turns + part, key_tile);
+    named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
   }
-  publish_to_async_proxy();
-  named_barrier_arrive(dq_full + warpgroup, dq_threads);
+  add_to_global(p.space.dq + part * Tile::dq_floats, dq,
+                (warpgroup == 0 ? Tile::dq_cols : last_cols) / 2);
+  if (p.deterministic) {
+    __threadfence();
+    named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
+    if (leader) end_turn(p.space.turns + part, key_tile);
+  }
 }
 
 template <class T, class Tile, bool Causal>
 __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_key,
-                        const QueryTile& tile, int warpgroup) {
-  const QueryRange<Tile, Causal> range(first_key, p.context);
+                        const QueryTile& tile, const QueryRange<Tile, Causal>& range,
+                        int warpgroup) {
   const auto release = [](Barrier& empty) {
     if (lane() == 0) empty.arrive();
   };
@@ -224,6 +211,8 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
   Accumulator<Tile::dq_cols> dq;
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
+  const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
+  const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
   int m = range.first;
@@ -265,8 +254,10 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
     begin(dp);
     mma_abt(dp, shared.v, own_rows(), shared.d_o[do_stage]);
     commit();
-    begin(dk);
-    if (add) mma_atb(dk, shared.ds[(m + 1) % 2], warpgroup, shared.q[last_q], m - 1 > range.first);
+    if (add) {
+      begin(dk);
+      mma_atb(dk, shared.ds[(m + 1) % 2], warpgroup, shared.q[last_q], m - 1 > range.first);
+    }
     commit();
     wait<1>(dp);
     score_gradients(dp, s, shared.delta[do_stage]);
@@ -294,7 +285,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);
-    hand_over(shared, dq, warpgroup);
+    add_dq<Tile>(dq, p, dq_tiles + m, first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);
     release(shared.do_empty[do_stage]);
     if constexpr (!last) {
@@ -310,6 +301,13 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
   commit();
   wait<0>(dk);
 
+  if (p.space.dk != nullptr) {  // other blocks have the keys' other queries
+    const std::int64_t key_tile = bh * p.order.blocks + first_key / Tile::keys;
+    const std::int64_t sums = (key_tile * 2 + warpgroup) * 64 * Tile::head_dim;
+    add_to_global(p.space.dv + sums, dv);
+    add_to_global(p.space.dk + sums, dk);
+    return;
+  }
   scale_rows(dk, {{p.scale, p.scale}});
   const auto store = [&](const FlashHeads& to, const Accumulator<Tile::head_dim>& x) {
     store_rows(static_cast<T*>(to.data) + tile.batch * to.batch_stride + tile.head * to.head_stride,
@@ -331,19 +329,17 @@ __global__ void __launch_bounds__(threads, 1)
     shared.init_barriers();
   }
   __syncthreads();
-  const QueryTile tile = p.order.at(static_cast<int>(blockIdx.x));
+  const auto index = static_cast<int>(blockIdx.x);
+  const QueryTile tile = p.order.at(index % p.order.tiles());
   const int first_key = (p.order.blocks - 1 - tile.block) * Tile::keys;
+  const QueryRange<Tile, Causal> range(first_key, p.context, index / p.order.tiles(), p.span);
+  if (range.first >= range.end) return;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();
-    const int warp = warp_in_warpgroup();
-    if (warp == 0) {
-      if (lane() == 0) produce<T, Tile, Causal>(p, shared, first_key, tile);
-    } else if (warp <= warpgroups) {
-      add_dq<T, Tile, Causal>(p, shared, first_key, tile, warp - 1);
-    }
+    if (threadIdx.x == 0) produce<T, Tile, Causal>(p, shared, first_key, tile, range);
   } else {
     take_registers<consumer_registers>();
-    consume<T, Tile, Causal>(p, shared, first_key, tile, warpgroup - 1);
+    consume<T, Tile, Causal>(p, shared, first_key, tile, range, warpgroup - 1);
   }
 }
 
@@ -356,24 +352,27 @@ void start(const FlashBackward& call) {
   CUDA_CHECK(cudaMemsetAsync(call.workspace, 0, layout.zeroed_bytes(), call.stream));
   sm90_backward_prepare(call, space);
   const auto context = static_cast<int>(shape.context);
-  const int blocks = (context + Tile::keys - 1) / Tile::keys;
-  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, HeadDim),
-                              .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
-                              .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
-                              .d_o = tensor_map(call.d_o, shape, Tile::queries, HeadDim),
-                              .dk = call.dk,
-                              .dv = call.dv,
-                              .space = space,
-                              .context = context,
-                              .scale = call.scale,
-                              .deterministic = shape.deterministic,
-                              .order = {blocks, static_cast<int>(shape.heads),
-                                        static_cast<int>(shape.batch), heads_per_section(shape)}};
+  const auto blocks = static_cast<int>(layout.key_tiles);
+  constexpr int bytes_of_query = HeadDim * 8;  // Q and dO in 16 bits, dQ in 32
+  const Parameters parameters{
+      .q = tensor_map(call.q, shape, Tile::queries, HeadDim),
+      .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
+      .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
+      .d_o = tensor_map(call.d_o, shape, Tile::queries, HeadDim),
+      .dk = call.dk,
+      .dv = call.dv,
+      .space = space,
+      .context = context,
+      .scale = call.scale,
+      .deterministic = shape.deterministic,
+      .order = {blocks, static_cast<int>(shape.heads), static_cast<int>(shape.batch),
+                heads_per_section(shape, bytes_of_query)},
+      .span = layout.division.span};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile, Causal>;
-  launch({static_cast<unsigned>(parameters.order.tiles()), threads, call.stream, bytes}, kernel,
-         parameters);
+  const int all = parameters.order.tiles() * layout.division.parts;
+  launch({static_cast<unsigned>(all), threads, call.stream, bytes}, kernel, parameters);
   sm90_backward_finish(call, space);
 }
 

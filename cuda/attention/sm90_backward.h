@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
+#include "cuda/attention/division.h"
 #include "cuda/attention/flash.h"
+#include "cuda/attention/sm90.h"
 
 namespace paceline {
 
@@ -19,12 +21,15 @@ struct BackwardTile {
   static constexpr int dq_floats = 64 * dq_cols;
 };
 
+// Sums lie in the order of accumulators' elements: [B H, tiles, 2, so many of a warpgroup's part].
 // Rows of queries are padded to whole tiles.
 struct BackwardSpace {
-  float* dq;         // [B H, tiles, 2, dq_floats]: sums, in the order of accumulators' elements
+  float* dq;         // dq_floats of a warpgroup
+  float* dk;         // 64 head_dim of a warpgroup, as dv; null where a block sees all queries
+  float* dv;         //
+  int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
   float* logsumexp;  // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
   float* delta;      // [B H, rows]: rowsum(dO * O)
-  int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
   int rows;
 };
 
@@ -32,35 +37,60 @@ template <class Tile>
 struct BackwardLayout {
   explicit BackwardLayout(const FlashShape& shape)
       : heads(static_cast<std::size_t>(shape.batch * shape.heads)),
-        tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)) {}
+        query_tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)),
+        key_tiles(static_cast<std::size_t>((shape.context + Tile::keys - 1) / Tile::keys)),
+        division{1, static_cast<int>(query_tiles)} {
+    // In tiles of queries; measured (NOTES.md).
+    constexpr double start_up = 1.5;
+    constexpr double merge = 3;
+    if (shape.deterministic) return;
+    division = divided({.tiles = static_cast<int>(heads * key_tiles),
+                        .longest = static_cast<int>(query_tiles),
+                        .causal = shape.causal,
+                        .start_up = start_up,
+                        .merge = merge},
+                       multiprocessors());
+  }
 
-  [[nodiscard]] std::size_t rows() const { return tiles * Tile::queries; }
-  [[nodiscard]] std::size_t dq_floats() const { return heads * tiles * 2 * Tile::dq_floats; }
-  // What must be 0 at first: dq and turns, which begin the workspace.
-  [[nodiscard]] std::size_t zeroed_bytes() const { return (dq_floats() + turns()) * sizeof(float); }
+  [[nodiscard]] std::size_t rows() const { return query_tiles * Tile::queries; }
+  [[nodiscard]] std::size_t dq_floats() const { return heads * query_tiles * 2 * Tile::dq_floats; }
+  [[nodiscard]] std::size_t dk_floats() const {
+    return division.parts > 1 ? heads * key_tiles * Tile::keys * Tile::head_dim : 0;
+  }
+  // Padded, so that what follows stays aligned.
+  [[nodiscard]] std::size_t turns() const { return (heads * query_tiles * 2 + 63) / 64 * 64; }
+  // What must be 0 at first, which begins the workspace: sums and turns.
+  [[nodiscard]] std::size_t zeroed_bytes() const {
+    return (dq_floats() + 2 * dk_floats() + turns()) * sizeof(float);
+  }
   [[nodiscard]] std::size_t bytes() const {
     return zeroed_bytes() + 2 * heads * rows() * sizeof(float);
   }
   [[nodiscard]] BackwardSpace at(void* workspace) const {
     auto* const dq = static_cast<float*>(workspace);
-    float* const logsumexp = dq + dq_floats() + turns();
+    float* const dk = dq + dq_floats();
+    float* const dv = dk + dk_floats();
+    float* const turn = dv + dk_floats();
+    float* const logsumexp = turn + turns();
+    const bool divides = division.parts > 1;
     return {.dq = dq,
+            .dk = divides ? dk : nullptr,
+            .dv = divides ? dv : nullptr,
+            .turns = reinterpret_cast<int*>(turn),
             .logsumexp = logsumexp,
             .delta = logsumexp + heads * rows(),
-            .turns = reinterpret_cast<int*>(dq + dq_floats()),
             .rows = static_cast<int>(rows())};
   }
 
-  // Padded, so that what follows stays aligned.
-  [[nodiscard]] std::size_t turns() const { return (heads * tiles * 2 + 63) / 64 * 64; }
-
   std::size_t heads;
-  std::size_t tiles;
+  std::size_t query_tiles;
+  std::size_t key_tiles;
+  Division division;
 };
 
 // delta and logsumexp.
 void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space);
-// dQ from its sums.
+// The gradients that are sums, in the inputs' dtype.
 void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space);
 
 }  // namespace paceline

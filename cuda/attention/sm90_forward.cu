@@ -13,6 +13,7 @@
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
+#include "cuda/attention/sm90_forward.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
 #include "cuda/hopper/tensor_map.h"
@@ -36,8 +37,8 @@ struct Tile {
   static constexpr bool causal = Causal;
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
-  static constexpr int producer_registers = Warpgroups == 2 ? 24 : 32;
-  static constexpr int consumer_registers = Warpgroups == 2 ? 240 : 160;
+  static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
+  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : 240;
 };
 
 template <class Tile>
@@ -66,28 +67,44 @@ struct Shared {
 
 struct Parameters {
   CUtensorMap q, k, v;
-  void* o;
-  std::int64_t o_batch_stride, o_row_stride, o_head_stride;
+  FlashHeads o;
   float* logsumexp;  // [B, H, T]
+  ForwardSpace space;
   int context;
   float factor;  // scale log2(e)
   TileOrder order;
+  Division division;  // of the tiles of keys that a tile of queries sees
 };
 
-// Tiles of keys that a tile of queries sees, from the last to the first; those from `whole` on have
-// keys that not every query sees.
+// A tile of queries and a part of the tiles of keys that it sees, from the last to the first; those
+// from `whole` on have keys that not every query sees.
 template <class Tile>
-struct KeyRange {
-  int count;
+struct Item {
+  QueryTile tile;
+  int part;
+  int first;
+  int end;
   int whole;
 
-  __device__ KeyRange(int block, int context) {
-    const int first_query = block * Tile::queries;
-    const int end = Tile::causal ? min(context, first_query + Tile::queries) : context;
-    count = (end + Tile::keys - 1) / Tile::keys;
-    whole = (Tile::causal ? min(context, first_query + 1) : context) / Tile::keys;
+  __device__ Item(const Parameters& p, int index)
+      : tile(p.order.at(index % p.order.tiles())), part(index / p.order.tiles()) {
+    const int first_query = tile.block * Tile::queries;
+    const int keys = Tile::causal ? min(p.context, first_query + Tile::queries) : p.context;
+    end = (keys + Tile::keys - 1) / Tile::keys - part * p.division.span;
+    first = max(0, end - p.division.span);
+    whole = (Tile::causal ? min(p.context, first_query + 1) : p.context) / Tile::keys;
   }
 };
+
+// Every item of this block that has keys.
+template <class Tile, class F>
+__device__ void for_each_item(const Parameters& p, F&& f) {
+  const int items = p.order.tiles() * p.division.parts;
+  for (int i = blockIdx.x; i < items; i += gridDim.x) {
+    const Item<Tile> item(p, i);
+    if (item.first < item.end) f(item);
+  }
+}
 
 template <class Tile>
 __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
@@ -97,9 +114,8 @@ __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
   RingPlace<Tile::stages> k;
   RingPlace<Tile::stages> v;
   int parity = 0;
-  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x, parity ^= 1) {
-    const QueryTile tile = p.order.at(i);
-    const KeyRange<Tile> range(tile.block, p.context);
+  for_each_item<Tile>(p, [&](const Item<Tile>& item) {
+    const QueryTile& tile = item.tile;
     const auto load_k = [&](int n) {
       shared.k_empty[k.stage].wait(k.parity ^ 1);
       shared.k_full[k.stage].arrive_and_expect(kv_bytes);
@@ -109,15 +125,16 @@ __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
     shared.q_empty.wait(parity ^ 1);
     shared.q_full.arrive_and_expect(q_bytes);
     load(shared.q, p.q, shared.q_full, tile.block * Tile::queries, tile.head, tile.batch);
-    load_k(range.count - 1);
-    for (int n = range.count - 1; n >= 0; --n) {
-      if (n > 0) load_k(n - 1);  // needed before V of this tile
+    parity ^= 1;
+    load_k(item.end - 1);
+    for (int n = item.end - 1; n >= item.first; --n) {
+      if (n > item.first) load_k(n - 1);  // needed before V of this tile
       shared.v_empty[v.stage].wait(v.parity ^ 1);
       shared.v_full[v.stage].arrive_and_expect(kv_bytes);
       load(shared.v[v.stage], p.v, shared.v_full[v.stage], n * Tile::keys, tile.head, tile.batch);
       v.advance();
     }
-  }
+  });
 }
 
 // Scores of keys that a query does not see become -infinity. `ahead`: queries of this thread's
@@ -153,9 +170,8 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
   RingPlace<Tile::stages> k;
   RingPlace<Tile::stages> v;
   int parity = 0;
-  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x, parity ^= 1) {
-    const QueryTile tile = p.order.at(i);
-    const KeyRange<Tile> range(tile.block, p.context);
+  for_each_item<Tile>(p, [&](const Item<Tile>& item) {
+    const QueryTile& tile = item.tile;
     const int first_query = tile.block * Tile::queries + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
     Accumulator<Tile::keys> s;
@@ -180,23 +196,24 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     };
 
     shared.q_full.wait(parity);
+    parity ^= 1;
     await_keys();
-    int n = range.count - 1;
+    int n = item.end - 1;
     await_turn();
     start_scores();
     end_turn();
     wait<0>(s);
     release(shared.k_empty[k.stage]);
     k.advance();
-    if (n >= range.whole) mask_tile(n);
+    if (n >= item.whole) mask_tile(n);
     rows.take(s, p.factor);
     round_to_operand<T>(probabilities, s);
-    if (n > 0) await_keys();
+    if (n > item.first) await_keys();
 
     const auto step = [&](auto masked) {
       await_turn();
       start_scores();
-      start_outputs(n < range.count - 1);
+      start_outputs(n < item.end - 1);
       end_turn();
       --n;
       wait<1>(s);
@@ -206,18 +223,18 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       const RowPair<float> correction = rows.take(s, p.factor);
       // Here, because the assembler moves no exponentials past a branch: else it would take them
       // after the product that they are to hide behind.
-      if (n > 0) await_keys();
+      if (n > item.first) await_keys();
       wait<0>(o, probabilities);
       release(shared.v_empty[v.stage]);
       v.advance();
       scale_rows(o, correction);
       round_to_operand<T>(probabilities, s);
     };
-    while (n > range.whole) step(std::true_type{});
-    while (n > 0) step(std::false_type{});
+    while (n > max(item.first, item.whole)) step(std::true_type{});
+    while (n > item.first) step(std::false_type{});
 
     release(shared.q_empty);
-    start_outputs(range.count > 1);
+    start_outputs(item.end - item.first > 1);
     RowPair<float> logsumexp;
     const RowPair<float> factor = rows.finish(logsumexp);
     wait<0>(o, probabilities);
@@ -225,18 +242,24 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     v.advance();
     scale_rows(o, factor);
 
-    T* const to =
-        static_cast<T*>(p.o) + tile.batch * p.o_batch_stride + tile.head * p.o_head_stride;
-    store_rows(to, p.o_row_stride, o, first_query, p.context);
-    float* const l =
-        p.logsumexp +
-        (static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head) * p.context;
+    const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
+    float* l = p.logsumexp + bh * p.context;
+    if (p.division.parts == 1) {
+      T* const to =
+          static_cast<T*>(p.o.data) + tile.batch * p.o.batch_stride + tile.head * p.o.head_stride;
+      store_rows(to, p.o.row_stride, o, first_query, p.context);
+    } else {
+      const std::int64_t heads = std::int64_t{p.order.heads} * p.order.batch;
+      const std::int64_t row = (item.part * heads + bh) * p.context;
+      l = p.space.logsumexp + row;
+      store_sums(p.space.o + row * Tile::head_dim, o, first_query, p.context);
+    }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = first_query + o.row() + 8 * h;
       if (threadIdx.x % 4 == 0 && row < p.context) l[row] = logsumexp.of[h];
     }
-  }
+  });
 }
 
 template <class Tile>
@@ -261,56 +284,51 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 }
 
 template <class Tile>
-void start(const FlashForward& call) {
+void start(const FlashForward& call, const ForwardPlan& plan) {
   const FlashShape& shape = call.shape;
   const auto context = static_cast<int>(shape.context);
-  const auto heads = static_cast<int>(shape.heads);
-  const auto batch = static_cast<int>(shape.batch);
   constexpr int d = Tile::head_dim;
+  constexpr int bytes_of_key = d * 4;  // K and V
   const int blocks = (context + Tile::queries - 1) / Tile::queries;
-  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
-                              .k = tensor_map(call.k, shape, Tile::keys, d),
-                              .v = tensor_map(call.v, shape, Tile::keys, d),
-                              .o = call.o.data,
-                              .o_batch_stride = call.o.batch_stride,
-                              .o_row_stride = call.o.row_stride,
-                              .o_head_stride = call.o.head_stride,
-                              .logsumexp = call.logsumexp,
-                              .context = context,
-                              .factor = call.scale * log2e,
-                              .order = {blocks, heads, batch, heads_per_section(shape)}};
+  const Parameters parameters{
+      .q = tensor_map(call.q, shape, Tile::queries, d),
+      .k = tensor_map(call.k, shape, Tile::keys, d),
+      .v = tensor_map(call.v, shape, Tile::keys, d),
+      .o = call.o,
+      .logsumexp = call.logsumexp,
+      .space = plan.at(call.workspace),
+      .context = context,
+      .factor = call.scale * log2e,
+      .order = {blocks, static_cast<int>(shape.heads), static_cast<int>(shape.batch),
+                heads_per_section(shape, bytes_of_key)},
+      .division = plan.division};
   constexpr std::size_t bytes = sizeof(Shared<Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_forward_kernel<Tile>;
-  const int blocks_at_once = min(parameters.order.tiles(), multiprocessors());
+  const int items = parameters.order.tiles() * plan.division.parts;
+  const int blocks_at_once = min(items, multiprocessors());
   launch({static_cast<unsigned>(blocks_at_once), Tile::threads, call.stream, bytes}, kernel,
          parameters);
+  if (plan.division.parts > 1) sm90_forward_merge(call, plan);
 }
-
-// Tiles by head dimension: as many queries as there are registers for, and keys that leave no
-// spill; with a causal mask, not more than that few are hidden.
-template <class T, int HeadDim, bool Causal>
-using TileFor =
-    std::conditional_t<HeadDim <= 64, Tile<T, HeadDim, 3, 128, Causal>,
-                       Tile<T, HeadDim, 2, HeadDim == 128 && !Causal ? 176 : 128, Causal>>;
 
 }  // namespace
 
 void sm90_forward(const FlashForward& call) {
+  const ForwardPlan plan(call.shape);
   dispatch_half(call.shape.dtype, [&]<class T>() {
-    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
-      call.shape.causal ? start<TileFor<T, HeadDim, true>>(call)
-                        : start<TileFor<T, HeadDim, false>>(call);
+    dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
+      const auto start_masked = [&]<bool Causal>() {
+        constexpr int keys = forward_keys(d, Causal);
+        if (plan.warpgroups == 1) return start<Tile<T, d, 1, keys, Causal>>(call, plan);
+        if constexpr (most_warpgroups(d) == 3) {
+          if (plan.warpgroups == 3) return start<Tile<T, d, 3, keys, Causal>>(call, plan);
+        }
+        start<Tile<T, d, 2, keys, Causal>>(call, plan);
+      };
+      call.shape.causal ? start_masked.template operator()<true>()
+                        : start_masked.template operator()<false>();
     });
-  });
-}
-
-TileSize sm90_forward_tile(const FlashShape& shape) {
-  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> TileSize {
-    using Masked = TileFor<__nv_bfloat16, HeadDim, true>;
-    using Whole = TileFor<__nv_bfloat16, HeadDim, false>;
-    if (shape.causal) return {Masked::queries, Masked::keys};
-    return {Whole::queries, Whole::keys};
   });
 }
 

@@ -225,12 +225,22 @@ TEST_P(FlashOnGpu, refuses_what_it_does_not_serve) {
   EXPECT_THROW(flash_backward({.shape = s}), EnvironmentError);
 }
 
+// Where the work is not divided into parts, of which there are 64 at most.
 TEST_P(FlashOnGpu, the_workspace_is_linear_in_the_length) {
   for (const FlashPass pass : {FlashPass::forward, FlashPass::backward}) {
     const auto bytes = [&](std::int64_t context) {
       return flash_workspace_bytes(shape(2, context, 3, 64, true), pass);
     };
-    EXPECT_EQ(bytes(8192), 2 * bytes(4096));
+    EXPECT_EQ(bytes(65536), 2 * bytes(32768));
+  }
+}
+
+// One sequence's tiles are divided over the multiprocessors.
+TEST_P(FlashOnGpu, one_head) {
+  for (const std::int64_t head_dim : {16, 64, 80, 128}) {
+    for (const std::int64_t context : {100, 500, 2000}) {
+      for (const bool causal : {false, true}) check(shape(1, context, 1, head_dim, causal));
+    }
   }
 }
 
