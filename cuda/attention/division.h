@@ -1,48 +1,50 @@
 #pragma once
-// Into how many parts the inner loop of attention tiles is divided: the tiles of one short sequence
-// would leave most multiprocessors idle, and with a causal mask the longest would be waited for.
+// Into how many parts the tiles of a launch are divided: those of one short sequence would leave
+// most multiprocessors idle, and with a causal mask the longest would be waited for.
 
 #include <algorithm>
 
+#include "cuda/attention/tile_order.h"
+
 namespace paceline {
 
-// Tiles of all heads, each of which goes over tiles of the other operand; times are in those of one
-// such inner tile.
-struct TiledWork {
-  int tiles;        // of all heads
-  int longest;      // inner tiles of a tile that sees all
-  bool causal;      // the others see half of that on average
-  double start_up;  // of a block: its tile's loads and stores
+// Times in those of one inner tile.
+struct DivisionCosts {
+  double start_up;  // of a part: the loads and stores of its tile
   double merge;     // once: putting parts together
 };
 
-struct Division {
-  int parts = 1;
-  int span = 0;  // inner tiles of a part
-};
-
-// Estimated time, in inner tiles.
-constexpr double estimated(const TiledWork& w, int parts, int multiprocessors) {
-  const double span = (w.longest + parts - 1) / parts;
-  const double block = span + w.start_up;
-  const double merge = parts > 1 ? w.merge : 0;
-  if (!w.causal) {
-    const int rounds = (w.tiles * parts + multiprocessors - 1) / multiprocessors;
-    return rounds * block + merge;
+// Estimated time of all items, of which the longest start first.
+constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
+                           int multiprocessors) {
+  const auto rounds = [&](int items) { return (items + multiprocessors - 1) / multiprocessors; };
+  const int full = order.full_items();
+  const int rests = order.items() - full;
+  const double part = std::min(order.span(), order.longest()) + costs.start_up;
+  const double merge = order.parts(0) > 1 ? costs.merge : 0;
+  if (order.causal()) {
+    const double rest = order.span() / 2.0 + costs.start_up;
+    const double total = full * part + rests * rest;
+    return std::max({part, rounds(full) * part, total / multiprocessors}) + merge;
   }
-  // The longest start first, so that blocks end at about the same time.
-  const double blocks = w.tiles * (parts + 1) / 2.0;
-  const double total = w.tiles * (w.longest + 1) / 2.0 + blocks * w.start_up;
-  return std::max(block, total / multiprocessors) + merge;
+  const double rest = order.longest() % order.span() + costs.start_up;
+  const int beside_parts = rounds(full) * multiprocessors - full;
+  return rounds(full) * part + rounds(std::max(0, rests - beside_parts)) * rest + merge;
 }
 
-constexpr Division divided(const TiledWork& w, int multiprocessors) {
+// The division that takes least.
+constexpr TileOrder divided(const TileOrder::Shape& shape, const DivisionCosts& costs,
+                            int multiprocessors) {
   constexpr int most_parts = 64;
-  int best = 1;
-  for (int parts = 2; parts <= std::min(w.longest, most_parts); ++parts) {
-    if (estimated(w, parts, multiprocessors) < estimated(w, best, multiprocessors)) best = parts;
+  const int longest = TileOrder(shape, 1).longest();
+  TileOrder best(shape, longest + 1);
+  for (int parts = 2; parts <= std::min(longest, most_parts); ++parts) {
+    const TileOrder found(shape, (longest + parts - 1) / parts);
+    if (estimated(found, costs, multiprocessors) < estimated(best, costs, multiprocessors)) {
+      best = found;
+    }
   }
-  return {best, (w.longest + best - 1) / best};
+  return best;
 }
 
 }  // namespace paceline

@@ -6,7 +6,7 @@
 //
 // Everything is computed transposed, keys as rows: then P^T and dS^T, in the registers that they
 // were computed in, are operands of dV and dK, and only dS for dQ passes through shared memory. dQ,
-// which the blocks of all keys add to, is summed in float by the copy engine.
+// which the blocks of all keys add to, is summed in float in global memory.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
@@ -70,47 +70,53 @@ struct Parameters {
   int context;
   float scale;
   bool deterministic;
-  TileOrder order;  // of tiles of keys; block 0 of the order is the last, whose queries are fewest
-  int span;         // tiles of queries of a block: a part of those that see its keys
+  int heads;  // per sequence
+  TileOrder order;
 };
 
-// A part of the tiles of queries that see keys of a tile; to those before `whole`, with a causal
-// mask, some keys are hidden.
+// A tile of keys and tiles of queries that see it; to those before `whole` some keys are hidden.
 template <class Tile, bool Causal>
-struct QueryRange {
+struct Item {
+  int head;
+  int batch;
+  int first_key;
   int first;
-  int whole;
   int end;
+  int whole;
 
-  __device__ QueryRange(int first_key, int context, int part, int span) {
-    constexpr int m = Tile::queries;
-    first = (Causal ? first_key / m : 0) + part * span;
-    end = min((context + m - 1) / m, first + span);
-    whole = Causal ? (first_key + Tile::keys - 1 + m - 1) / m : 0;
-    if (first_key + Tile::keys > context) whole = end;  // keys that do not exist
+  __device__ Item(const Parameters& p, int index) {
+    const WorkItem work = p.order.at(index);
+    head = work.head;
+    batch = work.batch;
+    first_key = work.rank * Tile::keys;
+    const int diagonal = Causal ? first_key / Tile::queries : 0;
+    first = diagonal + work.first;
+    end = diagonal + work.end;
+    whole = Causal ? diagonal + Tile::keys / Tile::queries : 0;
+    if (first_key + Tile::keys > p.context) whole = end;  // keys that do not exist
   }
 };
 
 template <class T, class Tile, bool Causal>
-__device__ void produce(const Parameters& p, Shared<T, Tile>& shared, int first_key,
-                        const QueryTile& tile, const QueryRange<Tile, Causal>& range) {
+__device__ void produce(const Parameters& p, Shared<T, Tile>& shared,
+                        const Item<Tile, Causal>& item) {
   using Block = Shared<T, Tile>;
   shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
-  load(shared.k, p.k, shared.kv_full, first_key, tile.head, tile.batch);
-  load(shared.v, p.v, shared.kv_full, first_key, tile.head, tile.batch);
+  load(shared.k, p.k, shared.kv_full, item.first_key, item.head, item.batch);
+  load(shared.v, p.v, shared.kv_full, item.first_key, item.head, item.batch);
   const std::int64_t rows =
-      (static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head) * p.space.rows;
+      (static_cast<std::int64_t>(item.batch) * p.heads + item.head) * p.space.rows;
   constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
-  for (int m = range.first; m < range.end; ++m, q.advance(), d_o.advance()) {
+  for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
     const int row = m * Tile::queries;
     const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
                                auto* numbers, const float* from, Barrier* full, Barrier* empty) {
       const int s = place.stage;
       empty[s].wait(place.parity ^ 1);
       full[s].arrive_and_expect(bytes);
-      load(to[s], map, full[s], row, tile.head, tile.batch);
+      load(to[s], map, full[s], row, item.head, item.batch);
       load(numbers[s], from + rows + row, full[s], Tile::queries);
     };
     load_rows(q, shared.q, p.q, shared.logsumexp, p.space.logsumexp, shared.q_full, shared.q_empty);
@@ -198,9 +204,8 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
 }
 
 template <class T, class Tile, bool Causal>
-__device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_key,
-                        const QueryTile& tile, const QueryRange<Tile, Causal>& range,
-                        int warpgroup) {
+__device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
+                        const Item<Tile, Causal>& item, int warpgroup) {
   const auto release = [](Barrier& empty) {
     if (lane() == 0) empty.arrive();
   };
@@ -211,11 +216,11 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
   Accumulator<Tile::dq_cols> dq;
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
-  const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
+  const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.heads + item.head;
   const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
-  int m = range.first;
+  int m = item.first;
   // Recomputed where they are used: the operands' addresses would take more registers than there
   // are.
   const auto own_rows = [&] {
@@ -230,47 +235,46 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
     commit();
   };
   const auto take_exponentials = [&](int stage, int tile_of_queries) {
-    if (tile_of_queries < range.whole) {
-      const int key = first_key + 64 * warpgroup + s.row();
+    if (tile_of_queries < item.whole) {
+      const int key = item.first_key + 64 * warpgroup + s.row();
       mask<Tile, Causal>(s, key - tile_of_queries * Tile::queries, p.context - key);
     }
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
   };
   int q_stage = 0;  // of this tile
 
+  const auto start_gradients = [&] {  // of P
+    shared.do_full[d_o.stage].wait(d_o.parity);
+    begin(dp);
+    mma_abt(dp, shared.v, own_rows(), shared.d_o[d_o.stage]);
+    commit();
+  };
+
   shared.kv_full.wait(0);
   start_scores();
   q.advance();
   wait<0>(s);
   take_exponentials(q_stage, m);
-  // Begins with this tile's P in s; ends with that of the next. The tensor cores have a product to
-  // do while a warpgroup computes.
+  start_gradients();
+  wait<0>(dp);
+  int q_before = 0;  // the stage of the tile before
+  // Begins with this tile's P in s and dP, and the products for dK of the tile before in flight;
+  // ends with those of the next. The tensor cores have products to do while a warpgroup computes.
   const auto step = [&](auto last) {
-    const bool add = m > range.first;
+    const bool add = m > item.first;
     const int do_stage = d_o.stage;
-    const int last_q = (q_stage + q_stages - 1) % q_stages;
-    shared.do_full[do_stage].wait(d_o.parity);
     d_o.advance();
-    begin(dp);
-    mma_abt(dp, shared.v, own_rows(), shared.d_o[do_stage]);
-    commit();
-    if (add) {
-      begin(dk);
-      mma_atb(dk, shared.ds[(m + 1) % 2], warpgroup, shared.q[last_q], m - 1 > range.first);
-    }
-    commit();
-    wait<1>(dp);
     score_gradients(dp, s, shared.delta[do_stage]);
     round_to_operand<T>(probabilities, s);
-
-    auto& ds_tile = shared.ds[m % 2];
     round_to_operand<T>(ds, dp);
+    auto& ds_tile = shared.ds[m % 2];
     store_transposed(ds_tile, own_rows(), ds);
     publish_to_async_proxy();
     if constexpr (!last) start_scores();
     named_barrier_sync(scores_written, warpgroups * warpgroup_threads);
     wait<last ? 0 : 1>(dk);
-    if (add) release(shared.q_empty[last_q]);
+    if (add) release(shared.q_empty[q_before]);
+
     begin(dq);
     mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : own_rows(), shared.k,
            Tile::splits_columns ? warpgroup : 0);
@@ -281,28 +285,33 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
     if constexpr (!last) {
       wait<2>(s);
       take_exponentials(q.stage, m + 1);
-      // a branch
+      // Here, because the assembler moves no exponentials past a branch (sm90_forward.cu).
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);
-    add_dq<Tile>(dq, p, dq_tiles + m, first_key / Tile::keys, warpgroup);
+    add_dq<Tile>(dq, p, dq_tiles + m, item.first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);
     release(shared.do_empty[do_stage]);
-    if constexpr (!last) {
-      q_stage = q.stage;
-      q.advance();
-      ++m;
+
+    if constexpr (!last) start_gradients();
+    begin(dk);
+    mma_atb(dk, ds_tile, warpgroup, shared.q[q_stage], add);
+    commit();
+    if constexpr (last) {
+      wait<0>(dk);
+    } else {
+      wait<1>(dp);
     }
+    q_before = q_stage;
+    q_stage = q.stage;
+    q.advance();
+    ++m;
   };
-  while (m + 1 < range.end) step(std::false_type{});
+  while (m + 1 < item.end) step(std::false_type{});
   step(std::true_type{});
-  begin(dk);
-  mma_atb(dk, shared.ds[m % 2], warpgroup, shared.q[q_stage], m > range.first);
-  commit();
-  wait<0>(dk);
 
   if (p.space.dk != nullptr) {  // other blocks have the keys' other queries
-    const std::int64_t key_tile = bh * p.order.blocks + first_key / Tile::keys;
+    const std::int64_t key_tile = bh * p.order.blocks() + item.first_key / Tile::keys;
     const std::int64_t sums = (key_tile * 2 + warpgroup) * 64 * Tile::head_dim;
     add_to_global(p.space.dv + sums, dv);
     add_to_global(p.space.dk + sums, dk);
@@ -310,8 +319,8 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int first_
   }
   scale_rows(dk, {{p.scale, p.scale}});
   const auto store = [&](const FlashHeads& to, const Accumulator<Tile::head_dim>& x) {
-    store_rows(static_cast<T*>(to.data) + tile.batch * to.batch_stride + tile.head * to.head_stride,
-               to.row_stride, x, first_key + 64 * warpgroup, p.context);
+    store_rows(static_cast<T*>(to.data) + item.batch * to.batch_stride + item.head * to.head_stride,
+               to.row_stride, x, item.first_key + 64 * warpgroup, p.context);
   };
   store(p.dv, dv);
   store(p.dk, dk);
@@ -329,17 +338,14 @@ __global__ void __launch_bounds__(threads, 1)
     shared.init_barriers();
   }
   __syncthreads();
-  const auto index = static_cast<int>(blockIdx.x);
-  const QueryTile tile = p.order.at(index % p.order.tiles());
-  const int first_key = (p.order.blocks - 1 - tile.block) * Tile::keys;
-  const QueryRange<Tile, Causal> range(first_key, p.context, index / p.order.tiles(), p.span);
-  if (range.first >= range.end) return;
+  const Item<Tile, Causal> item(p, static_cast<int>(blockIdx.x));
+  if (item.first >= item.end) return;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();
-    if (threadIdx.x == 0) produce<T, Tile, Causal>(p, shared, first_key, tile, range);
+    if (threadIdx.x == 0) produce<T, Tile, Causal>(p, shared, item);
   } else {
     take_registers<consumer_registers>();
-    consume<T, Tile, Causal>(p, shared, first_key, tile, range, warpgroup - 1);
+    consume<T, Tile, Causal>(p, shared, item, warpgroup - 1);
   }
 }
 
@@ -349,30 +355,24 @@ void start(const FlashBackward& call) {
   const FlashShape& shape = call.shape;
   const BackwardLayout<Tile> layout(shape);
   const BackwardSpace space = layout.at(call.workspace);
-  CUDA_CHECK(cudaMemsetAsync(call.workspace, 0, layout.zeroed_bytes(), call.stream));
-  sm90_backward_prepare(call, space);
-  const auto context = static_cast<int>(shape.context);
-  const auto blocks = static_cast<int>(layout.key_tiles);
-  constexpr int bytes_of_query = HeadDim * 8;  // Q and dO in 16 bits, dQ in 32
-  const Parameters parameters{
-      .q = tensor_map(call.q, shape, Tile::queries, HeadDim),
-      .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
-      .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
-      .d_o = tensor_map(call.d_o, shape, Tile::queries, HeadDim),
-      .dk = call.dk,
-      .dv = call.dv,
-      .space = space,
-      .context = context,
-      .scale = call.scale,
-      .deterministic = shape.deterministic,
-      .order = {blocks, static_cast<int>(shape.heads), static_cast<int>(shape.batch),
-                heads_per_section(shape, bytes_of_query)},
-      .span = layout.division.span};
+  sm90_backward_prepare(call, space, layout.zeroed_bytes());
+  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, HeadDim),
+                              .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
+                              .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
+                              .d_o = tensor_map(call.d_o, shape, Tile::queries, HeadDim),
+                              .dk = call.dk,
+                              .dv = call.dv,
+                              .space = space,
+                              .context = static_cast<int>(shape.context),
+                              .scale = call.scale,
+                              .deterministic = shape.deterministic,
+                              .heads = static_cast<int>(shape.heads),
+                              .order = layout.order};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile, Causal>;
-  const int all = parameters.order.tiles() * layout.division.parts;
-  launch({static_cast<unsigned>(all), threads, call.stream, bytes}, kernel, parameters);
+  const auto items = static_cast<unsigned>(layout.order.items());
+  launch({items, threads, call.stream, bytes}, kernel, parameters);
   sm90_backward_finish(call, space);
 }
 

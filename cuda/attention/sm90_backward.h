@@ -38,24 +38,27 @@ struct BackwardLayout {
   explicit BackwardLayout(const FlashShape& shape)
       : heads(static_cast<std::size_t>(shape.batch * shape.heads)),
         query_tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)),
-        key_tiles(static_cast<std::size_t>((shape.context + Tile::keys - 1) / Tile::keys)),
-        division{1, static_cast<int>(query_tiles)} {
-    // In tiles of queries; measured (NOTES.md).
-    constexpr double start_up = 1.5;
-    constexpr double merge = 3;
-    if (shape.deterministic) return;
-    division = divided({.tiles = static_cast<int>(heads * key_tiles),
-                        .longest = static_cast<int>(query_tiles),
-                        .causal = shape.causal,
-                        .start_up = start_up,
-                        .merge = merge},
-                       multiprocessors());
+        key_tiles(static_cast<std::size_t>((shape.context + Tile::keys - 1) / Tile::keys)) {
+    constexpr int bytes_of_query = Tile::head_dim * 8;  // Q and dO in 16 bits, dQ in 32
+    const TileOrder::Shape tiles{.context = static_cast<int>(shape.context),
+                                 .heads = static_cast<int>(shape.heads),
+                                 .batch = static_cast<int>(shape.batch),
+                                 .outer = Tile::keys,
+                                 .inner = Tile::queries,
+                                 .causal = shape.causal,
+                                 .reach = static_cast<int>(shape.context),
+                                 .section = heads_per_section(shape, bytes_of_query)};
+    constexpr DivisionCosts costs{.start_up = 1.2, .merge = 0.5};  // measured (NOTES.md)
+    const auto whole = static_cast<int>(query_tiles) + 1;
+    order =
+        shape.deterministic ? TileOrder(tiles, whole) : divided(tiles, costs, multiprocessors());
   }
 
+  [[nodiscard]] bool divides() const { return order.parts(0) > 1; }
   [[nodiscard]] std::size_t rows() const { return query_tiles * Tile::queries; }
   [[nodiscard]] std::size_t dq_floats() const { return heads * query_tiles * 2 * Tile::dq_floats; }
   [[nodiscard]] std::size_t dk_floats() const {
-    return division.parts > 1 ? heads * key_tiles * Tile::keys * Tile::head_dim : 0;
+    return divides() ? heads * key_tiles * Tile::keys * Tile::head_dim : 0;
   }
   // Padded, so that what follows stays aligned.
   [[nodiscard]] std::size_t turns() const { return (heads * query_tiles * 2 + 63) / 64 * 64; }
@@ -72,10 +75,9 @@ struct BackwardLayout {
     float* const dv = dk + dk_floats();
     float* const turn = dv + dk_floats();
     float* const logsumexp = turn + turns();
-    const bool divides = division.parts > 1;
     return {.dq = dq,
-            .dk = divides ? dk : nullptr,
-            .dv = divides ? dv : nullptr,
+            .dk = divides() ? dk : nullptr,
+            .dv = divides() ? dv : nullptr,
             .turns = reinterpret_cast<int*>(turn),
             .logsumexp = logsumexp,
             .delta = logsumexp + heads * rows(),
@@ -85,11 +87,12 @@ struct BackwardLayout {
   std::size_t heads;
   std::size_t query_tiles;
   std::size_t key_tiles;
-  Division division;
+  TileOrder order;  // of tiles of keys, over tiles of queries
 };
 
-// delta and logsumexp.
-void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space);
+// delta, logsumexp, and zeros in the first so many bytes of the workspace.
+void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space,
+                           std::size_t zeroed_bytes);
 // The gradients that are sums, in the inputs' dtype.
 void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space);
 

@@ -1,5 +1,5 @@
 // Before the backward pass: D = rowsum(dO * O) (FlashAttention-2, algorithm 2, line 4), and the
-// logsumexp to base 2, for rows padded to whole tiles.
+// logsumexp to base 2, for rows padded to whole tiles; and zeros for what is summed.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm90.h"
@@ -22,6 +22,8 @@ struct Parameters {
   int context;
   int heads;
   int rows;  // of all heads, padded
+  uint4* zeroed;
+  std::size_t zeroed_packs;
 };
 
 constexpr int lanes_for(int packs) {
@@ -34,6 +36,10 @@ constexpr int lanes_for(int packs) {
 template <class T, int HeadDim>
 __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();
+  for (std::size_t i = blockIdx.x * threads + threadIdx.x; i < p.zeroed_packs;
+       i += gridDim.x * std::size_t{threads}) {
+    p.zeroed[i] = {};
+  }
   constexpr int packs = HeadDim / pack;
   constexpr int lanes = lanes_for(packs);
   const int row = static_cast<int>((blockIdx.x * threads + threadIdx.x) / lanes);
@@ -71,7 +77,8 @@ void start(const Parameters& parameters, cudaStream_t stream) {
 
 }  // namespace
 
-void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space) {
+void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space,
+                           std::size_t zeroed_bytes) {
   const FlashShape& shape = call.shape;
   const auto heads = static_cast<int>(shape.heads);
   const Parameters parameters{.o = call.o,
@@ -80,7 +87,9 @@ void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space
                               .space = space,
                               .context = static_cast<int>(shape.context),
                               .heads = heads,
-                              .rows = static_cast<int>(shape.batch) * heads * space.rows};
+                              .rows = static_cast<int>(shape.batch) * heads * space.rows,
+                              .zeroed = static_cast<uint4*>(call.workspace),
+                              .zeroed_packs = zeroed_bytes / sizeof(uint4)};
   dispatch_half(shape.dtype, [&]<class T>() {
     dispatch_head_dim(shape.head_dim,
                       [&]<int HeadDim>() { start<T, HeadDim>(parameters, call.stream); });

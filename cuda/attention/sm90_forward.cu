@@ -72,26 +72,33 @@ struct Parameters {
   ForwardSpace space;
   int context;
   float factor;  // scale log2(e)
+  int heads;     // per sequence
+  int all_heads;
   TileOrder order;
-  Division division;  // of the tiles of keys that a tile of queries sees
+  int items;
 };
 
-// A tile of queries and a part of the tiles of keys that it sees, from the last to the first; those
-// from `whole` on have keys that not every query sees.
+// A tile of queries and tiles of the keys that it sees, from the last to the first; those from
+// `whole` on have keys that not every query sees.
 template <class Tile>
 struct Item {
-  QueryTile tile;
+  int head;
+  int batch;
+  int first_query;
   int part;
   int first;
   int end;
   int whole;
 
-  __device__ Item(const Parameters& p, int index)
-      : tile(p.order.at(index % p.order.tiles())), part(index / p.order.tiles()) {
-    const int first_query = tile.block * Tile::queries;
-    const int keys = Tile::causal ? min(p.context, first_query + Tile::queries) : p.context;
-    end = (keys + Tile::keys - 1) / Tile::keys - part * p.division.span;
-    first = max(0, end - p.division.span);
+  __device__ Item(const Parameters& p, int index) {
+    const WorkItem work = p.order.at(index);
+    const int seen = p.order.seen(work.rank);
+    head = work.head;
+    batch = work.batch;
+    first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
+    part = work.first / p.order.span();
+    first = seen - work.end;
+    end = seen - work.first;
     whole = (Tile::causal ? min(p.context, first_query + 1) : p.context) / Tile::keys;
   }
 };
@@ -99,8 +106,7 @@ struct Item {
 // Every item of this block that has keys.
 template <class Tile, class F>
 __device__ void for_each_item(const Parameters& p, F&& f) {
-  const int items = p.order.tiles() * p.division.parts;
-  for (int i = blockIdx.x; i < items; i += gridDim.x) {
+  for (int i = blockIdx.x; i < p.items; i += gridDim.x) {
     const Item<Tile> item(p, i);
     if (item.first < item.end) f(item);
   }
@@ -115,23 +121,22 @@ __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
   RingPlace<Tile::stages> v;
   int parity = 0;
   for_each_item<Tile>(p, [&](const Item<Tile>& item) {
-    const QueryTile& tile = item.tile;
     const auto load_k = [&](int n) {
       shared.k_empty[k.stage].wait(k.parity ^ 1);
       shared.k_full[k.stage].arrive_and_expect(kv_bytes);
-      load(shared.k[k.stage], p.k, shared.k_full[k.stage], n * Tile::keys, tile.head, tile.batch);
+      load(shared.k[k.stage], p.k, shared.k_full[k.stage], n * Tile::keys, item.head, item.batch);
       k.advance();
     };
     shared.q_empty.wait(parity ^ 1);
     shared.q_full.arrive_and_expect(q_bytes);
-    load(shared.q, p.q, shared.q_full, tile.block * Tile::queries, tile.head, tile.batch);
+    load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
     parity ^= 1;
     load_k(item.end - 1);
     for (int n = item.end - 1; n >= item.first; --n) {
       if (n > item.first) load_k(n - 1);  // needed before V of this tile
       shared.v_empty[v.stage].wait(v.parity ^ 1);
       shared.v_full[v.stage].arrive_and_expect(kv_bytes);
-      load(shared.v[v.stage], p.v, shared.v_full[v.stage], n * Tile::keys, tile.head, tile.batch);
+      load(shared.v[v.stage], p.v, shared.v_full[v.stage], n * Tile::keys, item.head, item.batch);
       v.advance();
     }
   });
@@ -171,8 +176,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
   RingPlace<Tile::stages> v;
   int parity = 0;
   for_each_item<Tile>(p, [&](const Item<Tile>& item) {
-    const QueryTile& tile = item.tile;
-    const int first_query = tile.block * Tile::queries + 64 * warpgroup;
+    const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
     Accumulator<Tile::keys> s;
     Operand<Tile::keys> probabilities;
@@ -242,15 +246,14 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     v.advance();
     scale_rows(o, factor);
 
-    const std::int64_t bh = static_cast<std::int64_t>(tile.batch) * p.order.heads + tile.head;
+    const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.heads + item.head;
     float* l = p.logsumexp + bh * p.context;
-    if (p.division.parts == 1) {
+    if (p.space.o == nullptr) {
       T* const to =
-          static_cast<T*>(p.o.data) + tile.batch * p.o.batch_stride + tile.head * p.o.head_stride;
+          static_cast<T*>(p.o.data) + item.batch * p.o.batch_stride + item.head * p.o.head_stride;
       store_rows(to, p.o.row_stride, o, first_query, p.context);
     } else {
-      const std::int64_t heads = std::int64_t{p.order.heads} * p.order.batch;
-      const std::int64_t row = (item.part * heads + bh) * p.context;
+      const std::int64_t row = (std::int64_t{item.part} * p.all_heads + bh) * p.context;
       l = p.space.logsumexp + row;
       store_sums(p.space.o + row * Tile::head_dim, o, first_query, p.context);
     }
@@ -286,30 +289,25 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 template <class Tile>
 void start(const FlashForward& call, const ForwardPlan& plan) {
   const FlashShape& shape = call.shape;
-  const auto context = static_cast<int>(shape.context);
   constexpr int d = Tile::head_dim;
-  constexpr int bytes_of_key = d * 4;  // K and V
-  const int blocks = (context + Tile::queries - 1) / Tile::queries;
-  const Parameters parameters{
-      .q = tensor_map(call.q, shape, Tile::queries, d),
-      .k = tensor_map(call.k, shape, Tile::keys, d),
-      .v = tensor_map(call.v, shape, Tile::keys, d),
-      .o = call.o,
-      .logsumexp = call.logsumexp,
-      .space = plan.at(call.workspace),
-      .context = context,
-      .factor = call.scale * log2e,
-      .order = {blocks, static_cast<int>(shape.heads), static_cast<int>(shape.batch),
-                heads_per_section(shape, bytes_of_key)},
-      .division = plan.division};
+  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
+                              .k = tensor_map(call.k, shape, Tile::keys, d),
+                              .v = tensor_map(call.v, shape, Tile::keys, d),
+                              .o = call.o,
+                              .logsumexp = call.logsumexp,
+                              .space = plan.at(call.workspace),
+                              .context = static_cast<int>(shape.context),
+                              .factor = call.scale * log2e,
+                              .heads = static_cast<int>(shape.heads),
+                              .all_heads = plan.order.all_heads(),
+                              .order = plan.order,
+                              .items = plan.order.items()};
   constexpr std::size_t bytes = sizeof(Shared<Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_forward_kernel<Tile>;
-  const int items = parameters.order.tiles() * plan.division.parts;
-  const int blocks_at_once = min(items, multiprocessors());
-  launch({static_cast<unsigned>(blocks_at_once), Tile::threads, call.stream, bytes}, kernel,
-         parameters);
-  if (plan.division.parts > 1) sm90_forward_merge(call, plan);
+  const auto blocks = static_cast<unsigned>(min(parameters.items, multiprocessors()));
+  launch({blocks, Tile::threads, call.stream, bytes}, kernel, parameters);
+  if (plan.divides()) sm90_forward_merge(call, plan);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "cuda/attention/division.h"
 #include "cuda/attention/flash.h"
+#include "cuda/attention/tile_order.h"
 
 namespace paceline {
 
@@ -25,13 +25,12 @@ struct ForwardSpace {
 struct ForwardPlan {
   explicit ForwardPlan(const FlashShape& shape);
 
-  [[nodiscard]] constexpr int queries() const { return 64 * warpgroups; }
+  [[nodiscard]] bool divides() const { return order.parts(0) > 1; }
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] ForwardSpace at(void* workspace) const;
 
   int warpgroups = 1;
-  int keys = 0;
-  Division division;
+  TileOrder order;       // of tiles of queries, over tiles of keys
   std::size_t rows = 0;  // B H T
   std::size_t head_dim = 0;
 };

@@ -19,11 +19,11 @@ struct Parameters {
   ForwardSpace parts;
   FlashHeads o;
   float* logsumexp;  // [B, H, T]
-  ForwardPlan plan;
+  TileOrder order;
+  int queries;  // of a tile
   int context;
   int heads;
   int rows;  // of all heads
-  bool causal;
 };
 
 // A row for so many neighbouring lanes.
@@ -37,11 +37,7 @@ __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ 
   if (row >= p.rows) return;
   const int bh = row / p.context;
   const int t = row % p.context;
-  // The parts that the row's tile has been divided into.
-  const int queries = p.plan.queries();
-  const int seen = p.causal ? min(p.context, (t / queries + 1) * queries) : p.context;
-  const int keys_of_part = p.plan.keys * p.plan.division.span;
-  const int parts = (seen + keys_of_part - 1) / keys_of_part;
+  const int parts = p.order.parts(p.order.blocks() - 1 - t / p.queries);
 
   const auto logsumexp_of = [&](int part) {
     return p.parts.logsumexp[std::int64_t{part} * p.rows + row] * log2e;
@@ -73,11 +69,11 @@ void sm90_forward_merge(const FlashForward& call, const ForwardPlan& plan) {
   const Parameters parameters{.parts = plan.at(call.workspace),
                               .o = call.o,
                               .logsumexp = call.logsumexp,
-                              .plan = plan,
+                              .order = plan.order,
+                              .queries = 64 * plan.warpgroups,
                               .context = static_cast<int>(shape.context),
                               .heads = static_cast<int>(shape.heads),
-                              .rows = static_cast<int>(plan.rows),
-                              .causal = shape.causal};
+                              .rows = static_cast<int>(plan.rows)};
   dispatch_half(shape.dtype, [&]<class T>() {
     dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {
       constexpr int rows_per_block = threads * pack / HeadDim;

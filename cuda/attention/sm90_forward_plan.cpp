@@ -1,48 +1,66 @@
 #include <array>
 
+#include "cuda/attention/division.h"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward.h"
 
 namespace paceline {
 
-// Times in those of a step of two warpgroups over a tile of keys; measured (NOTES.md).
+namespace {
+
+struct Candidate {
+  TileOrder order;
+  double time;  // in steps of two warpgroups over a tile of keys
+};
+
+// The costs are measured (NOTES.md).
+Candidate candidate(const FlashShape& shape, int warpgroups) {
+  constexpr std::array<double, 4> step = {0, 0.74, 1, 1.22};  // by warpgroups
+  constexpr double start_up = 0.8;
+  constexpr double merge = 3.2;
+  const double own = step.at(static_cast<std::size_t>(warpgroups));
+  const int queries = 64 * warpgroups;
+  const auto context = static_cast<int>(shape.context);
+  const int bytes_of_key = static_cast<int>(shape.head_dim) * 4;  // K and V
+  const TileOrder::Shape tiles{.context = context,
+                               .heads = static_cast<int>(shape.heads),
+                               .batch = static_cast<int>(shape.batch),
+                               .outer = queries,
+                               .inner = forward_keys(shape.head_dim, shape.causal),
+                               .causal = shape.causal,
+                               .reach = (context + queries - 1) / queries * queries,
+                               .section = heads_per_section(shape, bytes_of_key)};
+  const DivisionCosts costs{.start_up = start_up, .merge = merge / own};
+  const TileOrder order = divided(tiles, costs, multiprocessors());
+  return {order, own * estimated(order, costs, multiprocessors())};
+}
+
+}  // namespace
+
 ForwardPlan::ForwardPlan(const FlashShape& shape)
-    : keys(forward_keys(shape.head_dim, shape.causal)),
+    : warpgroups(most_warpgroups(shape.head_dim)),
       rows(static_cast<std::size_t>(shape.batch * shape.heads * shape.context)),
       head_dim(static_cast<std::size_t>(shape.head_dim)) {
-  constexpr std::array<double, 4> step = {0, 0.65, 1, 1.45};  // by warpgroups
-  constexpr double start_up = 1.5;
-  constexpr double merge = 5;
-  const auto context = static_cast<int>(shape.context);
-  const auto heads = static_cast<int>(shape.batch * shape.heads);
-  double least = 0;
-  for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
-    const int tile = 64 * w;
-    const double own = step.at(static_cast<std::size_t>(w));
-    const TiledWork work{.tiles = heads * ((context + tile - 1) / tile),
-                         .longest = (context + keys - 1) / keys,
-                         .causal = shape.causal,
-                         .start_up = start_up,
-                         .merge = merge / own};
-    const Division found = divided(work, multiprocessors());
-    const double time = own * estimated(work, found.parts, multiprocessors());
-    if (least == 0 || time < least) {
-      least = time;
+  Candidate best = candidate(shape, warpgroups);
+  for (int w = warpgroups - 1; w >= 1; --w) {
+    const Candidate found = candidate(shape, w);
+    if (found.time < best.time) {
+      best = found;
       warpgroups = w;
-      division = found;
     }
   }
+  order = best.order;
 }
 
 std::size_t ForwardPlan::bytes() const {
-  if (division.parts == 1) return 0;
-  return static_cast<std::size_t>(division.parts) * rows * (head_dim + 1) * sizeof(float);
+  if (!divides()) return 0;
+  return static_cast<std::size_t>(order.parts(0)) * rows * (head_dim + 1) * sizeof(float);
 }
 
 ForwardSpace ForwardPlan::at(void* workspace) const {
-  if (division.parts == 1) return {};
+  if (!divides()) return {};
   auto* const o = static_cast<float*>(workspace);
-  return {.o = o, .logsumexp = o + static_cast<std::size_t>(division.parts) * rows * head_dim};
+  return {.o = o, .logsumexp = o + static_cast<std::size_t>(order.parts(0)) * rows * head_dim};
 }
 
 std::size_t sm90_forward_workspace_bytes(const FlashShape& shape) {
@@ -50,8 +68,7 @@ std::size_t sm90_forward_workspace_bytes(const FlashShape& shape) {
 }
 
 TileSize sm90_forward_tile(const FlashShape& shape) {
-  const ForwardPlan plan(shape);
-  return {plan.queries(), plan.keys};
+  return {64 * ForwardPlan(shape).warpgroups, forward_keys(shape.head_dim, shape.causal)};
 }
 
 }  // namespace paceline

@@ -1,32 +1,103 @@
 #pragma once
-// In what order a launch computes tiles of queries: the longest first, so that no block starts a
-// long one last (with a causal mask, those of the last rows), and heads in sections whose keys and
-// values stay in the L2 cache together.
+// The tiles of a launch: each holds rows of one operand (queries in the forward pass, keys in the
+// backward) and goes over tiles of the other, or over a part of them. In what order: the longest
+// first, so that no block starts a long one last, and heads in sections that stay in the L2 cache
+// together.
+
+#include <algorithm>
 
 namespace paceline {
 
-struct QueryTile {
-  int block;  // of queries
+struct WorkItem {
+  int rank;  // of the tile in its head, by length
   int head;
   int batch;
+  int first;  // of the inner tiles that the tile sees, counted from the diagonal
+  int end;
 };
 
-struct TileOrder {
-  int blocks;   // tiles of a head
-  int heads;    // per sequence
-  int batch;    // sequences
-  int section;  // heads, of all sequences, that go together
+class TileOrder {
+ public:
+  struct Shape {
+    int context;
+    int heads;  // per sequence
+    int batch;
+    int outer;    // rows of a tile
+    int inner;    // rows of the tiles that it goes over
+    bool causal;  // a tile of rank r sees reach - r outer rows, not all
+    int reach;    // context, in the forward pass rounded up to whole tiles
+    int section;  // heads, of all sequences, that go together
+  };
 
-  [[nodiscard]] constexpr __host__ __device__ int tiles() const { return blocks * heads * batch; }
+  TileOrder() = default;
+  // span: inner tiles of a part; more than longest() where tiles stay whole.
+  constexpr TileOrder(const Shape& shape, int span)
+      : s_(shape), span_(span), full_parts_(longest() / span) {}
 
-  [[nodiscard]] constexpr __host__ __device__ QueryTile at(int index) const {
-    const int first = index / (section * blocks) * section;  // head of the section
-    const int left = heads * batch - first;
-    const int size = left < section ? left : section;
-    const int within = index - first * blocks;
-    const int head = first + within % size;
-    return {blocks - 1 - within / size, head % heads, head / heads};
+  [[nodiscard]] constexpr __host__ __device__ int blocks() const {
+    return (s_.context + s_.outer - 1) / s_.outer;
   }
+  [[nodiscard]] constexpr __host__ __device__ int all_heads() const { return s_.heads * s_.batch; }
+  [[nodiscard]] constexpr __host__ __device__ int longest() const { return seen(0); }
+  // Inner tiles that a tile sees.
+  [[nodiscard]] constexpr __host__ __device__ int seen(int rank) const {
+    const int rows = s_.causal ? std::min(s_.context, s_.reach - rank * s_.outer) : s_.context;
+    return (rows + s_.inner - 1) / s_.inner;
+  }
+  // Tiles of a head that see so many inner tiles or more, at most longest().
+  [[nodiscard]] constexpr __host__ __device__ int tiles_that_see(int inner_tiles) const {
+    if (!s_.causal) return blocks();
+    const int beyond = s_.reach - (inner_tiles - 1) * s_.inner;
+    return std::min(blocks(), (beyond + s_.outer - 1) / s_.outer);
+  }
+  // Parts of a whole span, in all heads.
+  [[nodiscard]] constexpr int full_items() const {
+    int items = 0;
+    for (int part = 1; part <= full_parts_; ++part) items += tiles_that_see(part * span_);
+    return items * all_heads();
+  }
+  // With what is left of the tiles, of which some have nothing left.
+  [[nodiscard]] constexpr int items() const {
+    return full_items() + (has_rests() ? blocks() * all_heads() : 0);
+  }
+  [[nodiscard]] constexpr __host__ __device__ int parts(int rank) const {
+    return (seen(rank) + span_ - 1) / span_;
+  }
+  [[nodiscard]] constexpr __host__ __device__ int span() const { return span_; }
+  [[nodiscard]] constexpr __host__ __device__ bool causal() const { return s_.causal; }
+
+  [[nodiscard]] constexpr __host__ __device__ WorkItem at(int index) const {
+    for (int part = 0; part < full_parts_; ++part) {
+      const int tiles = tiles_that_see((part + 1) * span_);
+      if (index < tiles * all_heads()) {
+        WorkItem item = place(index, tiles);
+        item.first = part * span_;
+        item.end = item.first + span_;
+        return item;
+      }
+      index -= tiles * all_heads();
+    }
+    WorkItem item = place(index, blocks());
+    item.end = seen(item.rank);
+    item.first = item.end / span_ * span_;
+    return item;
+  }
+
+ private:
+  [[nodiscard]] constexpr bool has_rests() const { return s_.causal || longest() % span_ != 0; }
+
+  // Of the longest so many tiles of each head.
+  [[nodiscard]] constexpr __host__ __device__ WorkItem place(int index, int tiles) const {
+    const int first = index / (s_.section * tiles) * s_.section;  // head of the section
+    const int size = std::min(s_.section, all_heads() - first);
+    const int within = index - first * tiles;
+    const int head = first + within % size;
+    return {within / size, head % s_.heads, head / s_.heads, 0, 0};
+  }
+
+  Shape s_{};
+  int span_ = 1;
+  int full_parts_ = 0;
 };
 
 }  // namespace paceline

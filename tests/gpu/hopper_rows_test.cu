@@ -7,7 +7,6 @@
 
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/store_rows.cuh"
-#include "cuda/attention/tile_order.h"
 #include "tests/gpu/hopper_mma_test.cuh"
 
 namespace paceline {
@@ -194,34 +193,6 @@ TEST_F(HopperRows, SoftmaxAsTheScoresComeIsTheWholeRows) {
     expect_softmax<80>(spread);
     expect_softmax<128>(spread);
     expect_softmax<176>(spread);
-  }
-}
-
-// ---- the order of tiles ------------------------------------------------------------------------
-
-TEST(HopperTileOrder, EachTileOnceTheLongestFirstSectionBySection) {
-  std::mt19937 random(3);
-  const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
-  for (int i = 0; i < 300; ++i) {
-    const TileOrder order{draw(40), draw(12), draw(9), draw(30)};
-    std::vector<int> times(static_cast<std::size_t>(order.tiles()), 0);
-    int section = 0;
-    int block = order.blocks - 1;
-    for (int t = 0; t < order.tiles(); ++t) {
-      const QueryTile tile = order.at(t);
-      ASSERT_TRUE(tile.block >= 0 && tile.block < order.blocks && tile.head >= 0 &&
-                  tile.head < order.heads && tile.batch >= 0 && tile.batch < order.batch);
-      const int head = tile.batch * order.heads + tile.head;
-      ++times[static_cast<std::size_t>(head * order.blocks + tile.block)];
-      if (head / order.section != section) {
-        ++section;
-        block = order.blocks - 1;
-      }
-      ASSERT_EQ(head / order.section, section);
-      ASSERT_LE(tile.block, block);
-      block = tile.block;
-    }
-    EXPECT_EQ(times, std::vector<int>(times.size(), 1));
   }
 }
 
