@@ -54,7 +54,7 @@ class CudaEagerOps : public Ops {
   void flash_attention_backward(const Heads& dq, const Heads& dk, const Heads& dv, const Heads& d_o,
                                 const Heads& q, const Heads& k, const Heads& v, const Heads& o,
                                 const Tensor& logsumexp, const ScoreOptions& scores) override;
-  [[nodiscard]] FlashTiles flash_tiles(const AttentionShape& shape) const override;
+  [[nodiscard]] FlashPlan flash_plan(const AttentionShape& shape) const override;
 
   void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
                      const Tensor& targets) override;

@@ -3,10 +3,10 @@
     python3 bench/peers/attention_ratios.py --batch-size 1 --heads 16 --context 2048,16384 \\
         --head-dim 64,128 --causal no,yes --precision bf16 --variants flash cudnn
 
-Options but --variants and --output go to both sides. paceline's flash runs before and after
-PyTorch's variants; its time is the slower of the two medians. Per phase: TFLOP/s (forward 4 B H S^2
-d, halved under a causal mask; backward 2.5 times that), and the fastest variant's time over
-paceline's: above 1, paceline is faster.
+Options but --variants, --flash-kernels and --output go to both sides. paceline's flash runs before
+and after PyTorch's variants; its time is the slower of the two medians. Per phase: TFLOP/s (forward
+4 B H S^2 d, halved under a causal mask; backward 2.5 times that), and the fastest variant's time
+over paceline's: above 1, paceline is faster.
 """
 
 import argparse
@@ -47,8 +47,8 @@ def lines(ours: Row, peers: list[Row], variants: list[str]) -> list[str]:
         best = min((p[f"{phase}_median_s"] for p in times.values()), default=None)
         own = ours[f"{phase}_median_s"]
         ratio = f"{best / own:.2f}" if best else "-"
-        cells = [*map(str, key(ours)), phase, f"{1e6 * own:.1f}", f"{tflops(ours, phase):.0f}"]
-        rows.append("| " + " | ".join([*cells, *shown, ratio]) + " |")
+        own_cells = [phase, ours["kernels"], f"{1e6 * own:.1f}", f"{tflops(ours, phase):.0f}"]
+        rows.append("| " + " | ".join([*map(str, key(ours)), *own_cells, *shown, ratio]) + " |")
     return rows
 
 
@@ -58,15 +58,18 @@ def main() -> None:
     )
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["flash", "cudnn"])
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
+    parser.add_argument("--flash-kernels", help="paceline's: newest,sm80")
     parser.add_argument("--output", type=Path, help="every row as a JSON line")
     options, arguments = parser.parse_known_args()
 
-    before = paceline(options.paceline, arguments)
+    chosen = ["--flash-kernels", options.flash_kernels] if options.flash_kernels else []
+    before = paceline(options.paceline, [*arguments, *chosen])
     peers = rows_of([sys.executable, str(PEER), *arguments, "--variants", *options.variants])
-    after = paceline(options.paceline, arguments)
+    after = paceline(options.paceline, [*arguments, *chosen])
     header = [
         *FACTORS,
         "phase",
+        "kernels",
         "paceline [us]",
         "paceline",
         *options.variants,

@@ -86,6 +86,7 @@ struct Half {
   using Stored = Half<T>;           // of results
   static constexpr int parts = 1;   // planes of a tile
   static constexpr int pieces = 1;  // of a fragment
+  static constexpr bool sums_by_tile = false;
   static constexpr Order from_sums = Order::natural;
 
   // c += a b, with 8 of b's columns.
@@ -118,6 +119,10 @@ struct Split {
   using Stored = Unrounded;
   static constexpr int parts = 2;
   static constexpr int pieces = 2;
+  // Tensor cores cut a sum off where an addition rounds it to nearest: over thousands of keys that
+  // would cost more, always towards zero, than what is lost of the operands. So each tile's product
+  // has sums of its own, which start at 0 and are then added.
+  static constexpr bool sums_by_tile = true;
   static constexpr Order from_sums = Order::natural;
 
   template <int N8>
@@ -154,6 +159,7 @@ struct Tf32 {
   using Stored = Unrounded;
   static constexpr int parts = 1;
   static constexpr int pieces = 2;
+  static constexpr bool sums_by_tile = false;
   static constexpr Order from_sums = Order::paired;
 
   template <int N8>

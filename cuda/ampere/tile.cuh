@@ -311,4 +311,41 @@ __device__ inline void add_product(Accumulator<M, N>& sums, const A& a, const B&
   }
 }
 
+// The same where sums go on from tile to tile.
+template <int depth, int M, int N, class A, class B>
+__device__ inline void add_tile_product(Accumulator<M, N>& sums, const A& a, const B& b) {
+  using Arithmetic = typename A::Arithmetic;
+  if constexpr (!Arithmetic::sums_by_tile) {
+    add_product<depth>(sums, a, b);
+  } else {
+    static_assert(depth % 16 == 0 && N % 2 == 0);
+    FragmentA<Arithmetic::pieces> rows[depth / 16][M];
+#pragma unroll
+    for (int k = 0; k < depth / 16; ++k) {
+#pragma unroll
+      for (int m = 0; m < M; ++m) rows[k][m] = a.a(m, k);
+    }
+    // Pairs do not wait for one another: the assembler has several under way.
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      Accumulator<M, 2> tile;
+      tile.clear();
+#pragma unroll
+      for (int k = 0; k < depth / 16; ++k) {
+        const auto columns = b.template b<2, A::order>(n, k);
+#pragma unroll
+        for (int m = 0; m < M; ++m) {
+          Arithmetic::multiply(tile.x[m][0], rows[k][m], columns, 0);
+          Arithmetic::multiply(tile.x[m][1], rows[k][m], columns, 1);
+        }
+      }
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) sums.x[m][n + i / 4][i % 4] += tile.x[m][i / 4][i % 4];
+      }
+    }
+  }
+}
+
 }  // namespace paceline

@@ -19,7 +19,8 @@ FlashShape shape_of(const Heads& q, bool causal, const OpsConfig& config) {
           .dtype = q.dtype(),
           .fp32 = config.fp32_attention,
           .causal = causal,
-          .deterministic = config.deterministic};
+          .deterministic = config.deterministic,
+          .kernels = config.flash_kernels};
 }
 
 // Empty where the pass needs none. Work enqueued later may have the memory once this is gone: it
@@ -33,15 +34,16 @@ Array workspace(Device& device, const FlashShape& shape, FlashPass pass) {
 
 }  // namespace
 
-FlashTiles CudaEagerOps::flash_tiles(const AttentionShape& shape) const {
-  return paceline::flash_tiles({.batch = shape.batch,
-                                .context = shape.context,
-                                .heads = shape.heads,
-                                .head_dim = shape.head_dim,
-                                .dtype = precision().compute,
-                                .fp32 = config().fp32_attention,
-                                .causal = shape.causal,
-                                .deterministic = config().deterministic});
+FlashPlan CudaEagerOps::flash_plan(const AttentionShape& shape) const {
+  return paceline::flash_plan({.batch = shape.batch,
+                               .context = shape.context,
+                               .heads = shape.heads,
+                               .head_dim = shape.head_dim,
+                               .dtype = precision().compute,
+                               .fp32 = config().fp32_attention,
+                               .causal = shape.causal,
+                               .deterministic = config().deterministic,
+                               .kernels = config().flash_kernels});
 }
 
 void CudaEagerOps::flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q,

@@ -105,19 +105,20 @@ std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
 }
 
-FlashTiles flash_tiles(const FlashShape& s) {
+FlashPlan flash_plan(const FlashShape& s) {
   check_shape(s);
-  if (is_exact(s)) return exact_tiles();
+  if (is_exact(s)) return exact_plan();
   if (uses_sm90(s)) {
     const TileSize forward = sm90_forward_tile(s);
     const TileSize backward = sm90_backward_tile(s);
-    return {forward.queries, forward.keys, backward.queries, backward.keys};
+    return {"sm90", forward.queries, forward.keys, backward.queries, backward.keys};
   }
   const auto head_dim = static_cast<int>(s.head_dim);
   const int bytes = static_cast<int>(size_of(s.dtype));
   const Sm80ForwardTiles forward = sm80_forward_tiles(head_dim, bytes);
   const Sm80BackwardTiles backward = sm80_backward_tiles(head_dim, bytes);
-  return {.forward_queries = forward.queries(),
+  return {.kernels = "sm80",
+          .forward_queries = forward.queries(),
           .forward_keys = forward.keys,
           .backward_queries = backward.queries,
           .backward_keys = backward.keys};

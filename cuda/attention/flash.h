@@ -11,9 +11,6 @@
 
 namespace paceline {
 
-// Those of the GPU's generation, or Ampere's, which run on every GPU since.
-enum class FlashKernels : std::uint8_t { newest, sm80 };
-
 // What kernel, tiles and workspace depend on.
 struct FlashShape {
   std::int64_t batch = 0;
@@ -59,7 +56,7 @@ enum class FlashPass : std::uint8_t { forward, backward };
 
 // Memory that a call needs beside its operands: linear in T. 256-byte aligned, 0 where none.
 [[nodiscard]] std::size_t flash_workspace_bytes(const FlashShape& shape, FlashPass pass);
-[[nodiscard]] FlashTiles flash_tiles(const FlashShape& shape);
+[[nodiscard]] FlashPlan flash_plan(const FlashShape& shape);
 
 // Enqueue on the stream, without waiting for the GPU or allocating, so that a graph can capture
 // them. Throw EnvironmentError where no kernel serves the shape on this GPU.

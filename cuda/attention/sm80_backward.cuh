@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(BackwardShape<Arithmetic, head_dim>::threads)
     p.put(s, score.x, score.y);
     ds.put(dp, score.x, score.y);
     __syncthreads();  // P and dS are there
-    add_product<tiles.queries>(dv, p.from_row(key_share.x), now.d_o.from_column(key_share.y));
-    add_product<tiles.queries>(dk, ds.from_row(key_share.x), now.q.from_column(key_share.y));
+    add_tile_product<tiles.queries>(dv, p.from_row(key_share.x), now.d_o.from_column(key_share.y));
+    add_tile_product<tiles.queries>(dk, ds.from_row(key_share.x), now.q.from_column(key_share.y));
     if (args.dq_sums != nullptr) {
       typename Shape::QueryGradient dq;
       dq.clear();

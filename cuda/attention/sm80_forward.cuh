@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(ForwardShape<Arithmetic, head_dim>::threads, 2
       mask_scores(s, first_query + warp_row, first_key, context, args.causal);
     }
     softmax.next_tile(s, o, args.factor);
-    add_product<tiles.keys>(o, as_operand<Arithmetic>(s), v.from_column(0));
+    add_tile_product<tiles.keys>(o, as_operand<Arithmetic>(s), v.from_column(0));
   }
 
   const std::int64_t row = (static_cast<std::int64_t>(batch) * gridDim.y + head) * context;

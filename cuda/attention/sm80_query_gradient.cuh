@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(QueryGradientShape<Arithmetic, head_dim>::thre
     }
     add_product<head_dim>(dp, d_o.from_row(warp_row), v.from_row(0));
     score_gradient_by_rows(s, dp, logsumexp, delta, factor);
-    add_product<Shape::keys>(sums, as_operand<Arithmetic>(dp), k.from_column(0));
+    add_tile_product<Shape::keys>(sums, as_operand<Arithmetic>(dp), k.from_column(0));
   }
 
   __syncthreads();  // Q has been read

@@ -30,12 +30,16 @@ enum class AttentionKind : std::uint8_t { naive, fused, flash };
 // the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
 // rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
 enum class Fp32Attention : std::uint8_t { exact, near, tf32 };
+// Which kernels flash attention of half types has on a GPU: those of its generation, or Ampere's,
+// which run on every GPU since.
+enum class FlashKernels : std::uint8_t { newest, sm80 };
 enum class Execution : std::uint8_t { eager, compiled };
 
 struct OpsConfig {
   Precision precision;
   AttentionKind attention = AttentionKind::naive;
   Fp32Attention fp32_attention = Fp32Attention::near;
+  FlashKernels flash_kernels = FlashKernels::newest;
   Execution execution = Execution::eager;
   bool deterministic = false;
 };
@@ -120,8 +124,10 @@ struct ScoreOptions {
   bool causal = true;
 };
 
-// Rows of queries and of keys that flash attention works on at once.
-struct FlashTiles {
+// Which kernels serve flash attention, and on how many rows of queries and of keys they work at
+// once.
+struct FlashPlan {
+  const char* kernels = "";  // "sm90", "sm80", "exact" or "cpu"
   std::int64_t forward_queries = 0;
   std::int64_t forward_keys = 0;
   std::int64_t backward_queries = 0;
@@ -213,7 +219,7 @@ class Ops {
                                         const Heads& v, const Heads& o, const Tensor& logsumexp,
                                         const ScoreOptions& scores) = 0;
   // Of heads of this size, in the compute dtype.
-  [[nodiscard]] virtual FlashTiles flash_tiles(const AttentionShape& shape) const = 0;
+  [[nodiscard]] virtual FlashPlan flash_plan(const AttentionShape& shape) const = 0;
 
   // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]).
   // loss [1], logsumexp [R], logits [R, V], targets [R] int32

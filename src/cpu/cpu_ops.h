@@ -55,7 +55,7 @@ class CpuOps final : public Ops {
   void flash_attention_backward(const Heads& dq, const Heads& dk, const Heads& dv, const Heads& d_o,
                                 const Heads& q, const Heads& k, const Heads& v, const Heads& o,
                                 const Tensor& logsumexp, const ScoreOptions& scores) override;
-  [[nodiscard]] FlashTiles flash_tiles(const AttentionShape& shape) const override;
+  [[nodiscard]] FlashPlan flash_plan(const AttentionShape& shape) const override;
 
   // loss.cpp; targets outside [0, V) throw InternalError
   void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,

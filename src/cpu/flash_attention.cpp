@@ -272,8 +272,9 @@ void row_dots(const Tensor& delta, const Heads& d_o, const Heads& o) {
 
 }  // namespace
 
-FlashTiles CpuOps::flash_tiles(const AttentionShape& /*shape*/) const {
-  return {.forward_queries = tile,
+FlashPlan CpuOps::flash_plan(const AttentionShape& /*shape*/) const {
+  return {.kernels = "cpu",
+          .forward_queries = tile,
           .forward_keys = tile,
           .backward_queries = tile,
           .backward_keys = tile};

@@ -21,8 +21,8 @@ AttentionExperiment::AttentionExperiment(const Options& options, World& world, D
     : options_(options), world_(world), device_(device) {}
 
 std::vector<std::string> AttentionExperiment::naming_factors() const {
-  return {"attention", "precision",  "fp32_attention", "causal", "head_dim",
-          "context",   "batch_size", "heads",          "launch", "cache"};
+  return {"attention", "precision",  "fp32_attention", "flash_kernels", "causal", "head_dim",
+          "context",   "batch_size", "heads",          "launch",        "cache"};
 }
 
 // Naive beside the others of the same other factors.
@@ -36,6 +36,7 @@ std::vector<Case> AttentionExperiment::cases() const {
   grid.axis("batch_size", a.batch_sizes);
   grid.axis("attention", a.attentions);
   std::vector<Case> cases = with_fp32_attention(grid.cases(), a.fp32_attentions);
+  if (device_.info().kind == "cuda") cases = with_flash_kernels(cases, a.flash_kernels);
   for (Case& c : cases) {
     c.set("heads", a.heads);
     c.set("launch", a.launch);
@@ -69,6 +70,11 @@ Prediction AttentionExperiment::predict(const Case& c) const {
 
 void AttentionExperiment::validate(const Case& c) const {
   check_precision(c);
+  const std::vector<std::string>& kernels = options_.attention.flash_kernels;
+  const bool sm80 = std::find(kernels.begin(), kernels.end(), "sm80") != kernels.end();
+  if (sm80 && c.text("device") == "cpu") {
+    throw UsageError("--flash-kernels: sm80 needs a GPU; use newest on the CPU");
+  }
   if (c.text("launch") == "graph" && c.text("device") == "cpu") {
     throw UsageError("--launch: graph needs a GPU; use direct on the CPU");
   }
@@ -110,7 +116,7 @@ std::unique_ptr<AttentionRun> AttentionExperiment::set_up(const Case& c, Progres
   run->load(inputs);
   progress.update("rehearsal", 0);
   outcome.memory = run->rehearse();
-  if (config.attention == AttentionKind::flash) outcome.tiles = run->tiles();
+  if (config.attention == AttentionKind::flash) outcome.flash = run->flash_plan();
   progress.update("check", 0);
   const std::vector<std::int64_t> rows = checked_rows(shape, seed);
   run->load_gradient(gradient_of_rows(inputs, rows));

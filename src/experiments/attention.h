@@ -32,7 +32,7 @@ class AttentionExperiment final : public Experiment {
   struct Outcome {
     double copy_ceiling = 0;  // bytes/s
     AttentionBytes memory;
-    FlashTiles tiles;  // flash's
+    FlashPlan flash;
     std::vector<OutputError> errors;
     std::size_t checked_rows = 0;  // of queries, per head
     Samples samples;

@@ -10,6 +10,7 @@ namespace {
 
 const std::vector<std::string> attention_names = {"naive", "fused", "flash"};
 const std::vector<std::string> fp32_names = {"exact", "near", "tf32"};
+const std::vector<std::string> kernel_names = {"newest", "sm80"};
 
 // The enumerator that stands where the name does.
 template <class E>
@@ -21,6 +22,18 @@ E named(const std::vector<std::string>& names, const std::string& name) {
 
 bool has(const std::vector<std::string>& values, const char* value) {
   return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Another axis of the cases for which values_of() has values.
+template <class F>
+std::vector<Case> with_axis(const std::vector<Case>& cases, const char* name, F values_of) {
+  std::vector<Case> all;
+  for (const Case& c : cases) {
+    const std::vector<std::string> values = values_of(c);
+    if (values.empty()) all.push_back(c);
+    for (const std::string& value : values) all.emplace_back(c).set(name, value);
+  }
+  return all;
 }
 
 }  // namespace
@@ -47,19 +60,37 @@ void check_attention_options(const OptionParser& p, const std::vector<std::strin
   throw UsageError("--fp32-attention: goes with --attention flash and --precision fp32");
 }
 
+void add_flash_kernels_option(OptionParser& p, std::vector<std::string>& kernels) {
+  p.choices(
+      "--flash-kernels", kernels, kernel_names,
+      "of flash attention on bf16 and fp16: newest (of the GPU's generation), sm80 (Ampere's), "
+      "a,b [newest]");
+}
+
+void check_flash_kernels_option(const OptionParser& p, const std::vector<std::string>& attentions,
+                                const std::vector<std::string>& precisions) {
+  const bool half = has(precisions, "bf16") || has(precisions, "fp16");
+  if (!p.by_name("--flash-kernels") || (has(attentions, "flash") && half)) return;
+  throw UsageError("--flash-kernels: goes with --attention flash and --precision bf16 or fp16");
+}
+
 std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
                                       const std::vector<std::string>& modes) {
-  std::vector<Case> all;
-  for (const Case& c : cases) {
+  return with_axis(cases, "fp32_attention", [&](const Case& c) -> std::vector<std::string> {
+    if (c.text("attention") != "flash") return {};
+    if (c.text("precision") == "fp32") return modes;
+    if (c.text("precision") == "tf32") return {"tf32"};
+    return {};
+  });
+}
+
+std::vector<Case> with_flash_kernels(const std::vector<Case>& cases,
+                                     const std::vector<std::string>& kernels) {
+  return with_axis(cases, "flash_kernels", [&](const Case& c) -> std::vector<std::string> {
     const std::string& precision = c.text("precision");
-    const bool flash = c.text("attention") == "flash";
-    std::vector<std::string> own;
-    if (flash && precision == "fp32") own = modes;
-    if (flash && precision == "tf32") own = {"tf32"};
-    if (own.empty()) all.push_back(c);
-    for (const std::string& mode : own) all.emplace_back(c).set("fp32_attention", mode);
-  }
-  return all;
+    const bool half = precision == "bf16" || precision == "fp16";
+    return half && c.text("attention") == "flash" ? kernels : std::vector<std::string>{};
+  });
 }
 
 void check_precision(const Case& c) {
@@ -74,6 +105,9 @@ OpsConfig ops_config_of(const Case& c) {
                    .deterministic = c.flag("deterministic")};
   if (c.has("fp32_attention")) {
     config.fp32_attention = named<Fp32Attention>(fp32_names, c.text("fp32_attention"));
+  }
+  if (c.has("flash_kernels")) {
+    config.flash_kernels = named<FlashKernels>(kernel_names, c.text("flash_kernels"));
   }
   return config;
 }

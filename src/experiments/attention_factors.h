@@ -17,15 +17,24 @@ void add_attention_options(OptionParser& p, std::vector<std::string>& attentions
 void check_attention_options(const OptionParser& p, const std::vector<std::string>& attentions,
                              const std::vector<std::string>& precisions);
 
+// --flash-kernels; the same of it.
+void add_flash_kernels_option(OptionParser& p, std::vector<std::string>& kernels);
+void check_flash_kernels_option(const OptionParser& p, const std::vector<std::string>& attentions,
+                                const std::vector<std::string>& precisions);
+
 // Another axis, fp32_attention, of the cases that are flash attention of fp32; with precision tf32
 // it is tf32, and others lack it.
 [[nodiscard]] std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
                                                     const std::vector<std::string>& modes);
+// Another axis, flash_kernels, of the cases that are flash attention of bf16 or fp16: there alone
+// is a choice.
+[[nodiscard]] std::vector<Case> with_flash_kernels(const std::vector<Case>& cases,
+                                                   const std::vector<std::string>& kernels);
 
 // Throws UsageError for a precision that the case's device has not.
 void check_precision(const Case& c);
 
-// By the factors precision, attention, fp32_attention and deterministic.
+// By the factors precision, attention, fp32_attention, flash_kernels and deterministic.
 [[nodiscard]] OpsConfig ops_config_of(const Case& c);
 
 }  // namespace paceline

@@ -22,6 +22,7 @@ const std::map<std::string, std::vector<std::string>>& attention_presets() {
                              "--causal",         "no",
                              "--precision",      "fp32",
                              "--fp32-attention", "near",
+                             "--flash-kernels",  "newest",
                              "--launch",         "direct",
                              "--cache",          "cold",
                              "--warmup",         "5",
@@ -36,6 +37,7 @@ const std::map<std::string, std::vector<std::string>>& attention_presets() {
                            "--causal",         "yes",
                            "--precision",      "bf16,fp32",
                            "--fp32-attention", "near",
+                           "--flash-kernels",  "newest",
                            "--launch",         "direct",
                            "--cache",          "cold",
                            "--warmup",         "5",
@@ -49,6 +51,7 @@ const std::map<std::string, std::vector<std::string>>& attention_presets() {
 void add_options(OptionParser& p, AttentionOptions& a) {
   constexpr std::int64_t most = std::int64_t{1} << 24;
   add_attention_options(p, a.attentions, a.fp32_attentions);
+  add_flash_kernels_option(p, a.flash_kernels);
   p.integers("--head-dim", a.head_dims, 1, 1 << 14, "elements of a head's row, a,b [64]");
   p.integers("--context", a.contexts, 1, most, "tokens per sequence, a,b [1024]");
   p.integers("--batch-size", a.batch_sizes, 1, 1 << 20, "sequences per rank, a,b [8]");
@@ -78,6 +81,7 @@ bool parse_attention(Options& o, const std::vector<std::string>& arguments, std:
   if (!p.parse(arguments)) return false;
   check_run_options(o.run);
   check_attention_options(p, a.attentions, a.precisions);
+  check_flash_kernels_option(p, a.attentions, a.precisions);
   return true;
 }
 

@@ -27,7 +27,8 @@ std::string other_factors(const std::vector<Column>& row) {
   std::string key;
   for (const Column& column : row) {
     if (column.name == "status") break;
-    if (column.name == "case" || column.name == "attention" || column.name == "fp32_attention") {
+    if (column.name == "case" || column.name == "attention" || column.name == "fp32_attention" ||
+        column.name == "flash_kernels") {
       continue;
     }
     key += column.name + "=" + text_of(column) + " ";
@@ -63,14 +64,15 @@ void AttentionExperiment::add_outcome(CaseRecord& record, const Outcome& outcome
   bytes("predicted_peak_bytes", form.peak);
   bytes("workspace_bytes", static_cast<double>(outcome.memory.workspace));
   if (config.attention != AttentionKind::flash) return;
-  const FlashTiles tiles = outcome.tiles;
+  const FlashPlan& flash = outcome.flash;
+  record.summary.push_back({"kernels", "", std::vector<std::string>{flash.kernels}});
   const auto rows = [&](const char* name, std::int64_t value) {
     record.summary.push_back({name, "", std::vector<std::int64_t>{value}});
   };
-  rows("forward_tile_queries", tiles.forward_queries);
-  rows("forward_tile_keys", tiles.forward_keys);
-  rows("backward_tile_queries", tiles.backward_queries);
-  rows("backward_tile_keys", tiles.backward_keys);
+  rows("forward_tile_queries", flash.forward_queries);
+  rows("forward_tile_keys", flash.forward_keys);
+  rows("backward_tile_queries", flash.backward_queries);
+  rows("backward_tile_keys", flash.backward_keys);
 }
 
 // Every output of every rank beside its bar. One that does not pass makes the case a mismatch.

@@ -33,8 +33,7 @@ class AttentionRun {
   void load_gradient(const std::vector<float>& d_o);
   // Everything a repetition allocates is reserved after it. Throws OutOfMemory.
   [[nodiscard]] AttentionBytes rehearse();
-  // Flash's.
-  [[nodiscard]] FlashTiles tiles() const { return ops_->flash_tiles(shape_); }
+  [[nodiscard]] FlashPlan flash_plan() const { return ops_->flash_plan(shape_); }
   // Of one forward and backward; flash's logsumexp by its primitive. Throws OutOfMemory.
   [[nodiscard]] AttentionResults results();
   // From now on phases are replays. The device is frozen.

@@ -87,6 +87,7 @@ struct CollectiveOptions {
 struct AttentionOptions {
   std::vector<std::string> attentions = {"naive", "flash"};
   std::vector<std::string> fp32_attentions = {"near"};
+  std::vector<std::string> flash_kernels = {"newest"};
   std::vector<std::int64_t> head_dims = {64};
   std::vector<std::int64_t> contexts = {1024};
   std::vector<std::int64_t> batch_sizes = {8};

@@ -45,6 +45,7 @@ def test_the_record(paceline, tmp_path):
     kept[1] -= one  # flash keeps the result, which is there anyway
     before = [5 * one + k for k in kept]
     assert table["memory_before_backward_bytes"] == pytest.approx(before, rel=0.02)
+    assert table["kernels"] == ["", "cpu"]
     assert table["forward_tile_keys"][1] == 64
     flops = {"forward": 1, "backward": 2.5, "both": 3.5}
     for row in range(2):
@@ -121,7 +122,7 @@ def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):
     ],
 )  # fmt: skip
 def test_presets(paceline, preset, cases):
-    done = paceline("attention", "--preset", preset, "--dry-run")
+    done = paceline("attention", "--preset", preset, "--dry-run", "--device", "cpu")
     assert done.code == 0, done.err
     lines = done.out.splitlines()[2:]
     assert len(lines) == len(cases)

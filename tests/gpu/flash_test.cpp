@@ -219,7 +219,7 @@ TEST_P(FlashOnGpu, deterministic_gradients_repeat_bit_by_bit) {
 
 TEST_P(FlashOnGpu, refuses_what_it_does_not_serve) {
   const FlashShape s = shape(1, 16, 1, 48, false);
-  EXPECT_THROW(static_cast<void>(flash_tiles(s)), EnvironmentError);
+  EXPECT_THROW(static_cast<void>(flash_plan(s)), EnvironmentError);
   EXPECT_THROW(static_cast<void>(flash_workspace_bytes(s, FlashPass::forward)), EnvironmentError);
   EXPECT_THROW(flash_forward({.shape = s}), EnvironmentError);
   EXPECT_THROW(flash_backward({.shape = s}), EnvironmentError);
