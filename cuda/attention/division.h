@@ -10,8 +10,9 @@ namespace paceline {
 
 // Times in those of one inner tile.
 struct DivisionCosts {
-  double start_up;  // of a part: the loads and stores of its tile
-  double merge;     // once: putting parts together
+  double start_up;       // of a part: the loads and stores of its tile
+  double merge;          // of putting parts together: once,
+  double merge_of_part;  // and for each part of all tiles
 };
 
 // Estimated time of all items, of which the longest start first.
@@ -21,7 +22,7 @@ constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
   const int full = order.full_items();
   const int rests = order.items() - full;
   const double part = std::min(order.span(), order.longest()) + costs.start_up;
-  const double merge = order.parts(0) > 1 ? costs.merge : 0;
+  const double merge = order.parts(0) > 1 ? costs.merge + order.items() * costs.merge_of_part : 0;
   if (order.causal()) {
     const double rest = order.span() / 2.0 + costs.start_up;
     const double total = full * part + rests * rest;

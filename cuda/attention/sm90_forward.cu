@@ -35,6 +35,7 @@ struct Tile {
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
   static constexpr bool causal = Causal;
+  static constexpr int polynomial_every = 0;
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
   static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
@@ -224,7 +225,10 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       release(shared.k_empty[k.stage]);
       k.advance();
       if constexpr (masked) mask_tile(n);
-      const RowPair<float> correction = rows.take(s, p.factor);
+      const RowPair<float> correction = [&] {
+        if constexpr (masked) return rows.take(s, p.factor);
+        return rows.template take<Tile::polynomial_every>(s, p.factor);
+      }();
       // Here, because the assembler moves no exponentials past a branch: else it would take them
       // after the product that they are to hide behind.
       if (n > item.first) await_keys();

@@ -34,18 +34,16 @@ class TileOrder {
   constexpr TileOrder(const Shape& shape, int span)
       : s_(shape), span_(span), full_parts_(longest() / span) {}
 
-  [[nodiscard]] constexpr __host__ __device__ int blocks() const {
-    return (s_.context + s_.outer - 1) / s_.outer;
-  }
-  [[nodiscard]] constexpr __host__ __device__ int all_heads() const { return s_.heads * s_.batch; }
-  [[nodiscard]] constexpr __host__ __device__ int longest() const { return seen(0); }
+  [[nodiscard]] constexpr int blocks() const { return (s_.context + s_.outer - 1) / s_.outer; }
+  [[nodiscard]] constexpr int all_heads() const { return s_.heads * s_.batch; }
+  [[nodiscard]] constexpr int longest() const { return seen(0); }
   // Inner tiles that a tile sees.
-  [[nodiscard]] constexpr __host__ __device__ int seen(int rank) const {
+  [[nodiscard]] constexpr int seen(int rank) const {
     const int rows = s_.causal ? std::min(s_.context, s_.reach - rank * s_.outer) : s_.context;
     return (rows + s_.inner - 1) / s_.inner;
   }
   // Tiles of a head that see so many inner tiles or more, at most longest().
-  [[nodiscard]] constexpr __host__ __device__ int tiles_that_see(int inner_tiles) const {
+  [[nodiscard]] constexpr int tiles_that_see(int inner_tiles) const {
     if (!s_.causal) return blocks();
     const int beyond = s_.reach - (inner_tiles - 1) * s_.inner;
     return std::min(blocks(), (beyond + s_.outer - 1) / s_.outer);
@@ -60,13 +58,11 @@ class TileOrder {
   [[nodiscard]] constexpr int items() const {
     return full_items() + (has_rests() ? blocks() * all_heads() : 0);
   }
-  [[nodiscard]] constexpr __host__ __device__ int parts(int rank) const {
-    return (seen(rank) + span_ - 1) / span_;
-  }
-  [[nodiscard]] constexpr __host__ __device__ int span() const { return span_; }
-  [[nodiscard]] constexpr __host__ __device__ bool causal() const { return s_.causal; }
+  [[nodiscard]] constexpr int parts(int rank) const { return (seen(rank) + span_ - 1) / span_; }
+  [[nodiscard]] constexpr int span() const { return span_; }
+  [[nodiscard]] constexpr bool causal() const { return s_.causal; }
 
-  [[nodiscard]] constexpr __host__ __device__ WorkItem at(int index) const {
+  [[nodiscard]] constexpr WorkItem at(int index) const {
     for (int part = 0; part < full_parts_; ++part) {
       const int tiles = tiles_that_see((part + 1) * span_);
       if (index < tiles * all_heads()) {
@@ -87,7 +83,7 @@ class TileOrder {
   [[nodiscard]] constexpr bool has_rests() const { return s_.causal || longest() % span_ != 0; }
 
   // Of the longest so many tiles of each head.
-  [[nodiscard]] constexpr __host__ __device__ WorkItem place(int index, int tiles) const {
+  [[nodiscard]] constexpr WorkItem place(int index, int tiles) const {
     const int first = index / (s_.section * tiles) * s_.section;  // head of the section
     const int size = std::min(s_.section, all_heads() - first);
     const int within = index - first * tiles;
