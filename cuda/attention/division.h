@@ -33,13 +33,14 @@ constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
   return rounds(full) * part + rounds(std::max(0, rests - beside_parts)) * rest + merge;
 }
 
-// The division that takes least.
+// The division that takes least. Many tiles stay whole.
 constexpr TileOrder divided(const TileOrder::Shape& shape, const DivisionCosts& costs,
                             int multiprocessors) {
-  constexpr int most_parts = 64;
+  constexpr int most_rounds = 4;
   const int longest = TileOrder(shape, 1).longest();
   TileOrder best(shape, longest + 1);
-  for (int parts = 2; parts <= std::min(longest, most_parts); ++parts) {
+  const int most = most_rounds * multiprocessors / (best.blocks() * best.all_heads());
+  for (int parts = 2; parts <= std::min(longest, most); ++parts) {
     const TileOrder found(shape, (longest + parts - 1) / parts);
     if (estimated(found, costs, multiprocessors) < estimated(best, costs, multiprocessors)) {
       best = found;

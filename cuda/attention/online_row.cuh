@@ -28,10 +28,6 @@ struct OnlineRow {
   [[nodiscard]] __device__ float exponential(float score, float factor) const {
     return fast_exp2(fmaf(score, factor, -base()));
   }
-  // The same by other units; not for a score of -infinity.
-  [[nodiscard]] __device__ float polynomial_exponential(float score, float factor) const {
-    return polynomial_exp2(fmaf(score, factor, -base()));
-  }
   // The natural logarithm, from the sum of all threads that share the row.
   [[nodiscard]] __device__ float logsumexp(float total) const {
     return (shift + log2f(total)) / log2e;

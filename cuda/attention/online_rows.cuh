@@ -16,9 +16,8 @@ struct RowPair {
 class OnlineRows {
  public:
   // Takes in scores s, which become their exponentials. Returns what the results so far are to be
-  // multiplied with. factor: scale log2(e), above 0. One exponential of so many is a polynomial (0:
-  // none), if no score is -infinity.
-  template <int PolynomialEvery = 0, int N>
+  // multiplied with. factor: scale log2(e), above 0.
+  template <int N>
   __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
     using Scores = hopper::Accumulator<N>;
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
@@ -37,12 +36,7 @@ class OnlineRows {
 #pragma unroll
     for (int i = 0; i < Scores::elements; ++i) {
       const int h = Scores::half(i);
-      if constexpr (PolynomialEvery > 0) {
-        s.at[i] = i / 4 % PolynomialEvery == 0 ? rows_[h].polynomial_exponential(s.at[i], factor)
-                                           : rows_[h].exponential(s.at[i], factor);
-      } else {
-        s.at[i] = rows_[h].exponential(s.at[i], factor);
-      }
+      s.at[i] = rows_[h].exponential(s.at[i], factor);
       sum[h][i % 2] += s.at[i];
     }
 #pragma unroll

@@ -35,7 +35,6 @@ struct Tile {
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
   static constexpr bool causal = Causal;
-  static constexpr int polynomial_every = 0;
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
   static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
@@ -104,11 +103,16 @@ struct Item {
   }
 };
 
-// Every item of this block that has keys.
+// Every item of this block that has keys. Blocks take theirs in turns, from the first block to the
+// last and back: who has had the longest of a round gets the shortest of the next.
 template <class Tile, class F>
 __device__ void for_each_item(const Parameters& p, F&& f) {
-  for (int i = blockIdx.x; i < p.items; i += gridDim.x) {
-    const Item<Tile> item(p, i);
+  const auto blocks = static_cast<int>(gridDim.x);
+  const auto block = static_cast<int>(blockIdx.x);
+  for (int round = 0; round * blocks < p.items; ++round) {
+    const int index = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+    if (index >= p.items) break;
+    const Item<Tile> item(p, index);
     if (item.first < item.end) f(item);
   }
 }
@@ -225,10 +229,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       release(shared.k_empty[k.stage]);
       k.advance();
       if constexpr (masked) mask_tile(n);
-      const RowPair<float> correction = [&] {
-        if constexpr (masked) return rows.take(s, p.factor);
-        return rows.template take<Tile::polynomial_every>(s, p.factor);
-      }();
+      const RowPair<float> correction = rows.take(s, p.factor);
       // Here, because the assembler moves no exponentials past a branch: else it would take them
       // after the product that they are to hide behind.
       if (n > item.first) await_keys();
