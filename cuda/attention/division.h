@@ -23,14 +23,17 @@ constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
   const int rests = order.items() - full;
   const double part = std::min(order.span(), order.longest()) + costs.start_up;
   const double merge = order.parts(0) > 1 ? costs.merge + order.items() * costs.merge_of_part : 0;
+  const int idle = rounds(full) * multiprocessors - full;  // in the last round of whole parts
   if (order.causal()) {
-    const double rest = order.span() / 2.0 + costs.start_up;
-    const double total = full * part + rests * rest;
-    return std::max({part, rounds(full) * part, total / multiprocessors}) + merge;
+    // What is left of tiles is of all lengths up to a span: two of them, a long one and a short
+    // one, fit beside a whole part.
+    const double mean = order.span() / 2.0 + costs.start_up;
+    const double total = full * part + rests * mean;
+    const double unfitting = static_cast<double>(std::max(0, rests - 2 * idle)) / rests;
+    return std::max(rounds(full) * part + unfitting * part, total / multiprocessors) + merge;
   }
   const double rest = order.longest() % order.span() + costs.start_up;
-  const int beside_parts = rounds(full) * multiprocessors - full;
-  return rounds(full) * part + rounds(std::max(0, rests - beside_parts)) * rest + merge;
+  return rounds(full) * part + rounds(std::max(0, rests - idle)) * rest + merge;
 }
 
 // The division that takes least. Many tiles stay whole.

@@ -18,7 +18,7 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
   constexpr std::array<double, 4> step = {0, 0.74, 1, 1.22};  // by warpgroups
   constexpr double start_up = 0.8;
   constexpr double merge = 2.5;
-  constexpr double merge_of_part = 0.01;
+  constexpr double merge_of_rows = 0.017;  // of 64
   const double own = step.at(static_cast<std::size_t>(warpgroups));
   const int queries = 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
@@ -31,8 +31,9 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
                                .causal = shape.causal,
                                .reach = (context + queries - 1) / queries * queries,
                                .section = heads_per_section(shape, bytes_of_key)};
-  const DivisionCosts costs{
-      .start_up = start_up, .merge = merge / own, .merge_of_part = merge_of_part / own};
+  const DivisionCosts costs{.start_up = start_up,
+                            .merge = merge / own,
+                            .merge_of_part = merge_of_rows * warpgroups / own};
   const TileOrder order = divided(tiles, costs, multiprocessors());
   return {order, own * estimated(order, costs, multiprocessors())};
 }
