@@ -91,7 +91,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
 # Hopper's own instructions runs there alone.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
 archs_of = $(if $(filter sm90_% hopper_%,$(notdir $1)),90a,$(CUDA_ARCH))
-NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr -Xcompiler -Wall,-fopenmp $(INCLUDES) \
+NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-fopenmp $(INCLUDES) \
   -I$(BUILD) $(foreach a,$(call archs_of,$<),-gencode arch=compute_$(a),code=sm_$(a))
 
 WGMMA := $(BUILD)/generated/wgmma_instructions.cuh

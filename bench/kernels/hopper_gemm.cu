@@ -3,6 +3,7 @@
 // tile. Blocks stay for many tiles: while one is written, the next one's operands come.
 
 #include "bench/kernels/hopper_gemm.h"
+#include "cuda/attention/sm90.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
 #include "cuda/hopper/tensor_map.h"
@@ -33,20 +34,21 @@ struct Parameters {
   CUtensorMap a, b;  // columns in groups of `depth`, as heads
   T* c;
   int M, N, steps;
-  TileOrder order;  // a tile's rows are its head, its columns its block
+  TileOrder order;  // a tile's rows are its head, its columns its rank
+  int tiles;
 };
 
 __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
   RingPlace<stages> place;
-  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x) {
-    const QueryTile tile = p.order.at(i);
+  for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
+    const WorkItem tile = p.order.at(i);
     for (int k = 0; k < p.steps; ++k) {
       Barrier& full = shared.full[place.stage];
       shared.empty[place.stage].wait(place.parity ^ 1);
       full.arrive_and_expect(bytes);
       load(shared.a[place.stage], p.a, full, tile.head * tile_rows, k, 0);
-      load(shared.b[place.stage], p.b, full, tile.block * tile_cols, k, 0);
+      load(shared.b[place.stage], p.b, full, tile.rank * tile_cols, k, 0);
       place.advance();
     }
   }
@@ -54,8 +56,8 @@ __device__ void produce(const Parameters& p, Shared& shared) {
 
 __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
   RingPlace<stages> place;
-  for (int i = blockIdx.x; i < p.order.tiles(); i += gridDim.x) {
-    const QueryTile tile = p.order.at(i);
+  for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
+    const WorkItem tile = p.order.at(i);
     Accumulator<tile_cols> sums;
     int before = 0;  // stage of the product before
     for (int k = 0; k < p.steps; ++k) {
@@ -71,8 +73,7 @@ __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
     }
     wait<0>(sums);
     if (lane() == 0) shared.empty[before].arrive();
-    store_rows(p.c + tile.block * tile_cols, p.N, sums, tile.head * tile_rows + 64 * warpgroup,
-               p.M);
+    store_rows(p.c + tile.rank * tile_cols, p.N, sums, tile.head * tile_rows + 64 * warpgroup, p.M);
   }
 }
 
@@ -109,20 +110,27 @@ void hopper_gemm(const HopperGemm& call) {
   };
   // Blocks that run together share rows of A and of B in the L2 cache: a square of them.
   constexpr int section = 16;
-  const Parameters parameters{
-      .a = map(call.a, call.M, tile_rows),
-      .b = map(call.b, call.N, tile_cols),
-      .c = static_cast<T*>(call.c),
-      .M = call.M,
-      .N = call.N,
-      .steps = call.K / depth,
-      .order = {call.N / tile_cols, (call.M + tile_rows - 1) / tile_rows, 1, section}};
+  const TileOrder order({.context = call.N,
+                         .heads = (call.M + tile_rows - 1) / tile_rows,
+                         .batch = 1,
+                         .outer = tile_cols,
+                         .inner = call.N,
+                         .causal = false,
+                         .reach = call.N,
+                         .section = section},
+                        1);
+  const Parameters parameters{.a = map(call.a, call.M, tile_rows),
+                              .b = map(call.b, call.N, tile_cols),
+                              .c = static_cast<T*>(call.c),
+                              .M = call.M,
+                              .N = call.N,
+                              .steps = call.K / depth,
+                              .order = order,
+                              .tiles = order.items()};
   constexpr std::size_t bytes = sizeof(Shared);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = hopper_gemm_kernel;
-  int multiprocessors = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
-  const int blocks = min(parameters.order.tiles(), multiprocessors);
+  const int blocks = min(parameters.tiles, multiprocessors());
   launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, kernel, parameters);
 }
 
