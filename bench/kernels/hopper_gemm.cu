@@ -3,12 +3,12 @@
 // tile. Blocks stay for many tiles: while one is written, the next one's operands come.
 
 #include "bench/kernels/hopper_gemm.h"
-#include "cuda/attention/sm90.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/multiprocessors.h"
 
 namespace paceline {
 

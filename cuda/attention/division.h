@@ -15,7 +15,8 @@ struct DivisionCosts {
   double merge_of_part;  // and for each part of all tiles
 };
 
-// Estimated time of all items, of which the longest start first.
+// Estimated time of all items, of which the longest start first: of blocks that take the next item
+// when they are done, which blocks that take theirs in turns come near.
 constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
                            int multiprocessors) {
   const auto rounds = [&](int items) { return (items + multiprocessors - 1) / multiprocessors; };

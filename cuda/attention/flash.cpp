@@ -61,6 +61,7 @@ void check_gpu() {
 }
 
 void check_shape(const FlashShape& s) {
+  if (s.batch * s.context * s.heads < 1) throw InternalError("flash attention of no rows");
   if (std::find(head_dims.begin(), head_dims.end(), s.head_dim) == head_dims.end()) {
     throw EnvironmentError(fmt::format(
         "--attention flash on a GPU serves head dimensions {}, not {}; use naive or fused",
@@ -77,7 +78,7 @@ void check_shape(const FlashShape& s) {
   }
 }
 
-// Kernels move 16 bytes at a time, and count a head's elements in 32 bits.
+// Kernels move 16 bytes at a time; Ampere's count a head's elements in 32 bits.
 void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
   const std::int64_t pack = 16 / static_cast<std::int64_t>(size_of(s.dtype));
   for (const FlashHeads& x : all) {
@@ -86,7 +87,8 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
                          x.head_stride % pack == 0;
     if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
     // Addresses are computed, not used, for up to a tile's rows past the last.
-    if ((s.context + 128) * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
+    if (!uses_sm90(s) &&
+        (s.context + 128) * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
       throw EnvironmentError(fmt::format(
           "--attention flash on a GPU: {} rows, {} elements apart, are more than it can address",
           s.context, x.row_stride));

@@ -30,6 +30,11 @@ struct FlashHeads {
   std::int64_t batch_stride = 0;
   std::int64_t row_stride = 0;
   std::int64_t head_stride = 0;
+
+  template <class T>
+  [[nodiscard]] constexpr T* head(std::int64_t batch, std::int64_t head) const {
+    return static_cast<T*>(data) + (batch * batch_stride + head * head_stride);
+  }
 };
 
 struct FlashForward {

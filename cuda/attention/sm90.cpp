@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
-#include "cuda/check.h"
-
 namespace paceline {
 
-int heads_per_section(const FlashShape& shape, int row_bytes) {
+int heads_per_section(const FlashShape& shape, int bytes_per_position) {
   constexpr std::int64_t share_of_l2 = std::int64_t{32} << 20U;
-  return static_cast<int>(std::clamp<std::int64_t>(share_of_l2 / (shape.context * row_bytes), 1,
-                                                   shape.batch * shape.heads));
-}
-
-int multiprocessors() {
-  int device = 0;
-  int count = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
+  return static_cast<int>(std::clamp<std::int64_t>(
+      share_of_l2 / (shape.context * bytes_per_position), 1, shape.batch * shape.heads));
 }
 
 }  // namespace paceline

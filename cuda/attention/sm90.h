@@ -21,9 +21,8 @@ struct TileSize {
 [[nodiscard]] TileSize sm90_forward_tile(const FlashShape& shape);
 [[nodiscard]] TileSize sm90_backward_tile(const FlashShape& shape);
 
-// Heads, of all sequences, that stay in the L2 cache together, with so many bytes for a position.
-[[nodiscard]] int heads_per_section(const FlashShape& shape, int row_bytes);
-[[nodiscard]] int multiprocessors();  // of the current device
+// Heads, of all sequences, that stay in the L2 cache together.
+[[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);
 
 // Calls f.template operator()<T>() with the element type.
 template <class F>

@@ -4,9 +4,15 @@
 //   P = exp(scale Q K^T - L),  dV += P^T dO,  dP = dO V^T,  dS = P (dP - D),
 //   dK += scale dS^T Q,  dQ += scale dS K.
 //
-// Everything is computed transposed, keys as rows: then P^T and dS^T, in the registers that they
-// were computed in, are operands of dV and dK, and only dS for dQ passes through shared memory. dQ,
-// which the blocks of all keys add to, is summed in float in global memory.
+// Everything is computed transposed, keys as rows: then P^T, in the registers that it was computed
+// in, is an operand of dV, and only dS passes through shared memory, where both warpgroups' keys
+// come together for dQ. dQ, which the blocks of all keys add to, is summed in float in global
+// memory.
+//
+// In which order, for tiles m of queries; each warpgroup computes beneath products in flight:
+//
+//   tensor cores | dP(m)   dK(m-1) | S(m+1)      | dQ(m)   dV(m)             | dP(m+1)   dK(m)
+//   a warpgroup  |         dS(m)   | shares dS   | P(m+1)  adds dQ(m) to all |           dS(m+1)
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
@@ -70,7 +76,6 @@ struct Parameters {
   int context;
   float scale;
   bool deterministic;
-  int heads;  // per sequence
   TileOrder order;
 };
 
@@ -105,7 +110,7 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared,
   load(shared.k, p.k, shared.kv_full, item.first_key, item.head, item.batch);
   load(shared.v, p.v, shared.kv_full, item.first_key, item.head, item.batch);
   const std::int64_t rows =
-      (static_cast<std::int64_t>(item.batch) * p.heads + item.head) * p.space.rows;
+      (static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head) * p.space.rows;
   constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
@@ -169,7 +174,7 @@ __device__ void end_turn(int* turn, int mine) {
 // A warpgroup's sums are added to global memory: its elements below so many of each thread, thread
 // after thread four at a time.
 template <int N>
-__device__ void add_to_global(float* sums, const Accumulator<N>& x, int elements = N / 2) {
+__device__ void add_sums(float* sums, const Accumulator<N>& x, int elements = N / 2) {
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
   auto* const to = reinterpret_cast<float4*>(sums) + thread;
 #pragma unroll
@@ -194,8 +199,8 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
     if (leader) await_turn(p.space.turns + part, key_tile);
     named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
   }
-  add_to_global(p.space.dq + part * Tile::dq_floats, dq,
-                (warpgroup == 0 ? Tile::dq_cols : last_cols) / 2);
+  add_sums(p.space.dq + part * Tile::dq_floats, dq,
+           (warpgroup == 0 ? Tile::dq_cols : last_cols) / 2);
   if (p.deterministic) {
     __threadfence();
     named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
@@ -216,7 +221,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
   Accumulator<Tile::dq_cols> dq;
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
-  const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.heads + item.head;
+  const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head;
   const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
@@ -241,8 +246,6 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
     }
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
   };
-  int q_stage = 0;  // of this tile
-
   const auto start_gradients = [&] {  // of P
     shared.do_full[d_o.stage].wait(d_o.parity);
     begin(dp);
@@ -254,12 +257,13 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
   start_scores();
   q.advance();
   wait<0>(s);
+  int q_stage = 0;   // of this tile
+  int q_before = 0;  // of the tile before
   take_exponentials(q_stage, m);
   start_gradients();
   wait<0>(dp);
-  int q_before = 0;  // the stage of the tile before
-  // Begins with this tile's P in s and dP, and the products for dK of the tile before in flight;
-  // ends with those of the next. The tensor cores have products to do while a warpgroup computes.
+  // Begins with this tile's P, in s, and dP, and with dK of the tile before in flight; ends with
+  // those of the next.
   const auto step = [&](auto last) {
     const bool add = m > item.first;
     const int do_stage = d_o.stage;
@@ -313,14 +317,14 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
   if (p.space.dk != nullptr) {  // other blocks have the keys' other queries
     const std::int64_t key_tile = bh * p.order.blocks() + item.first_key / Tile::keys;
     const std::int64_t sums = (key_tile * 2 + warpgroup) * 64 * Tile::head_dim;
-    add_to_global(p.space.dv + sums, dv);
-    add_to_global(p.space.dk + sums, dk);
+    add_sums(p.space.dv + sums, dv);
+    add_sums(p.space.dk + sums, dk);
     return;
   }
   scale_rows(dk, {{p.scale, p.scale}});
   const auto store = [&](const FlashHeads& to, const Accumulator<Tile::head_dim>& x) {
-    store_rows(static_cast<T*>(to.data) + item.batch * to.batch_stride + item.head * to.head_stride,
-               to.row_stride, x, item.first_key + 64 * warpgroup, p.context);
+    store_rows(to.head<T>(item.batch, item.head), to.row_stride, x, item.first_key + 64 * warpgroup,
+               p.context);
   };
   store(p.dv, dv);
   store(p.dk, dk);
@@ -353,9 +357,9 @@ template <class T, int HeadDim, bool Causal>
 void start(const FlashBackward& call) {
   using Tile = BackwardTile<HeadDim>;
   const FlashShape& shape = call.shape;
-  const BackwardLayout<Tile> layout(shape);
-  const BackwardSpace space = layout.at(call.workspace);
-  sm90_backward_prepare(call, space, layout.zeroed_bytes());
+  const BackwardPlan<Tile> plan(shape);
+  const BackwardSpace space = plan.at(call.workspace);
+  sm90_backward_prepare(call, space, plan.zeroed_bytes());
   const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, HeadDim),
                               .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
                               .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
@@ -366,12 +370,11 @@ void start(const FlashBackward& call) {
                               .context = static_cast<int>(shape.context),
                               .scale = call.scale,
                               .deterministic = shape.deterministic,
-                              .heads = static_cast<int>(shape.heads),
-                              .order = layout.order};
+                              .order = plan.order};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile, Causal>;
-  const auto items = static_cast<unsigned>(layout.order.items());
+  const auto items = static_cast<unsigned>(plan.order.items());
   launch({items, threads, call.stream, bytes}, kernel, parameters);
   sm90_backward_finish(call, space);
 }
@@ -383,18 +386,6 @@ void sm90_backward(const FlashBackward& call) {
     dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
       call.shape.causal ? start<T, HeadDim, true>(call) : start<T, HeadDim, false>(call);
     });
-  });
-}
-
-std::size_t sm90_backward_workspace_bytes(const FlashShape& shape) {
-  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {
-    return BackwardLayout<BackwardTile<HeadDim>>(shape).bytes();
-  });
-}
-
-TileSize sm90_backward_tile(const FlashShape& shape) {
-  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> TileSize {
-    return {BackwardTile<HeadDim>::queries, BackwardTile<HeadDim>::keys};
   });
 }
 

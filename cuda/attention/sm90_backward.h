@@ -6,6 +6,7 @@
 #include "cuda/attention/division.h"
 #include "cuda/attention/flash.h"
 #include "cuda/attention/sm90.h"
+#include "cuda/multiprocessors.h"
 
 namespace paceline {
 
@@ -34,8 +35,8 @@ struct BackwardSpace {
 };
 
 template <class Tile>
-struct BackwardLayout {
-  explicit BackwardLayout(const FlashShape& shape)
+struct BackwardPlan {
+  explicit BackwardPlan(const FlashShape& shape)
       : heads(static_cast<std::size_t>(shape.batch * shape.heads)),
         query_tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)),
         key_tiles(static_cast<std::size_t>((shape.context + Tile::keys - 1) / Tile::keys)) {

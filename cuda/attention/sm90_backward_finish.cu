@@ -55,8 +55,7 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
   const int tile = chunk / 2 % gradient.tiles;
   const int bh = chunk / 2 / gradient.tiles;
   if (bh >= p.all_heads) return;
-  T* const to = static_cast<T*>(gradient.to.data) + bh / p.heads * gradient.to.batch_stride +
-                bh % p.heads * gradient.to.head_stride;
+  T* const to = gradient.to.head<T>(bh / p.heads, bh % p.heads);
   const bool is_dq = blockIdx.y == 0;
   if (!is_dq || !Tile::splits_columns) {
     const float* const sums = gradient.sums + chunk * std::int64_t{64 * Tile::head_dim};

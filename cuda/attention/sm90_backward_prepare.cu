@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
   float delta = 0;
   if (exists && lane < packs) {
     const auto load = [&](const FlashHeads& x) {
-      return Pack<T, pack>::load(static_cast<const T*>(x.data) + bh / p.heads * x.batch_stride +
-                                 bh % p.heads * x.head_stride + t * x.row_stride + lane * pack);
+      return Pack<T, pack>::load(x.head<T>(bh / p.heads, bh % p.heads) + t * x.row_stride +
+                                 lane * pack);
     };
     const Pack<T, pack> o = load(p.o);
     const Pack<T, pack> d_o = load(p.d_o);

@@ -19,6 +19,7 @@
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/multiprocessors.h"
 
 namespace paceline {
 
@@ -72,8 +73,6 @@ struct Parameters {
   ForwardSpace space;
   int context;
   float factor;  // scale log2(e)
-  int heads;     // per sequence
-  int all_heads;
   TileOrder order;
   int items;
 };
@@ -251,14 +250,13 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     v.advance();
     scale_rows(o, factor);
 
-    const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.heads + item.head;
+    const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head;
     float* l = p.logsumexp + bh * p.context;
     if (p.space.o == nullptr) {
-      T* const to =
-          static_cast<T*>(p.o.data) + item.batch * p.o.batch_stride + item.head * p.o.head_stride;
+      T* const to = p.o.head<T>(item.batch, item.head);
       store_rows(to, p.o.row_stride, o, first_query, p.context);
     } else {
-      const std::int64_t row = (std::int64_t{item.part} * p.all_heads + bh) * p.context;
+      const std::int64_t row = (std::int64_t{item.part} * p.order.all_heads() + bh) * p.context;
       l = p.space.logsumexp + row;
       store_sums(p.space.o + row * Tile::head_dim, o, first_query, p.context);
     }
@@ -303,8 +301,6 @@ void start(const FlashForward& call, const ForwardPlan& plan) {
                               .space = plan.at(call.workspace),
                               .context = static_cast<int>(shape.context),
                               .factor = call.scale * log2e,
-                              .heads = static_cast<int>(shape.heads),
-                              .all_heads = plan.order.all_heads(),
                               .order = plan.order,
                               .items = plan.order.items()};
   constexpr std::size_t bytes = sizeof(Shared<Tile>);

@@ -22,7 +22,6 @@ struct Parameters {
   TileOrder order;
   int queries;  // of a tile
   int context;
-  int heads;
   int rows;  // of all heads
 };
 
@@ -57,8 +56,8 @@ __global__ void __launch_bounds__(threads) merge_kernel(const __grid_constant__ 
   Pack<T, pack> out;
 #pragma unroll
   for (int j = 0; j < pack; ++j) out.set(j, o[j] / sum);
-  out.store(static_cast<T*>(p.o.data) + bh / p.heads * p.o.batch_stride +
-            bh % p.heads * p.o.head_stride + t * p.o.row_stride + lane * pack);
+  const int heads = p.order.heads();
+  out.store(p.o.head<T>(bh / heads, bh % heads) + t * p.o.row_stride + lane * pack);
   if (lane == 0) p.logsumexp[row] = (highest + log2f(sum)) / log2e;
 }
 
@@ -72,7 +71,6 @@ void sm90_forward_merge(const FlashForward& call, const ForwardPlan& plan) {
                               .order = plan.order,
                               .queries = 64 * plan.warpgroups,
                               .context = static_cast<int>(shape.context),
-                              .heads = static_cast<int>(shape.heads),
                               .rows = static_cast<int>(plan.rows)};
   dispatch_half(shape.dtype, [&]<class T>() {
     dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {

@@ -3,6 +3,7 @@
 #include "cuda/attention/division.h"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward.h"
+#include "cuda/multiprocessors.h"
 
 namespace paceline {
 
@@ -31,7 +32,7 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
                                .causal = shape.causal,
                                .reach = (context + queries - 1) / queries * queries,
                                .section = heads_per_section(shape, bytes_of_key)};
-  const DivisionCosts costs{.start_up = start_up,
+  const DivisionCosts costs{.start_up = start_up / own,
                             .merge = merge / own,
                             .merge_of_part = merge_of_rows * warpgroups / own};
   const TileOrder order = divided(tiles, costs, multiprocessors());

@@ -35,6 +35,7 @@ class TileOrder {
       : s_(shape), span_(span), full_parts_(longest() / span) {}
 
   [[nodiscard]] constexpr int blocks() const { return (s_.context + s_.outer - 1) / s_.outer; }
+  [[nodiscard]] constexpr int heads() const { return s_.heads; }
   [[nodiscard]] constexpr int all_heads() const { return s_.heads * s_.batch; }
   [[nodiscard]] constexpr int longest() const { return seen(0); }
   // Inner tiles that a tile sees.

@@ -47,8 +47,6 @@ __device__ inline void add_to_global(float* to, const void* from, int bytes) {
       "r"(shared_address(from)), "r"(bytes)
       : "memory");
 }
-// Between the copy engine's accesses to global memory and this thread's own.
-__device__ inline void order_copies() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 // This thread's copies out of shared memory so far are a group.
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Until all but the latest so many groups have read their shared memory.

@@ -80,38 +80,52 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return {x.tensor.data, x.batch_stride, x.row_stride, x.head_stride};
   }
 
-  Result run(const FlashShape& s, const Inputs& in) {
-    const Array dqkv = poisoned(packed(s), s.dtype);
-    const Array o = poisoned(plain(s), s.dtype);
-    const Array logsumexp = poisoned(rows(s), Dtype::f32);
-    const Array forward = poisoned_workspace(s, FlashPass::forward);
-    const Array backward = poisoned_workspace(s, FlashPass::backward);
-    const QkvHeads x(in.qkv);
-    const QkvHeads dx(dqkv);
-    const float scale = scale_of(s);
+  // What a call writes, poisoned.
+  struct Outputs {
+    Array dqkv, o, logsumexp, forward_space, backward_space;
+  };
+  Outputs outputs(const FlashShape& s) {
+    Outputs out{poisoned(packed(s), s.dtype), poisoned(plain(s), s.dtype),
+                poisoned(rows(s), Dtype::f32), poisoned_workspace(s, FlashPass::forward),
+                poisoned_workspace(s, FlashPass::backward)};
     CUDA_CHECK(cudaDeviceSynchronize());
+    return out;
+  }
+  void enqueue(const FlashShape& s, const Inputs& in, const Outputs& out, cudaStream_t stream) {
+    const QkvHeads x(in.qkv);
+    const QkvHeads dx(out.dqkv);
     flash_forward({.shape = s,
-                   .scale = scale,
+                   .scale = scale_of(s),
                    .q = pointers(x.q),
                    .k = pointers(x.k),
                    .v = pointers(x.v),
-                   .o = pointers(Heads(o)),
-                   .logsumexp = logsumexp.tensor().as<float>(),
-                   .workspace = forward.tensor().data});
+                   .o = pointers(Heads(out.o)),
+                   .logsumexp = out.logsumexp.tensor().as<float>(),
+                   .workspace = out.forward_space.tensor().data,
+                   .stream = stream});
     flash_backward({.shape = s,
-                    .scale = scale,
+                    .scale = scale_of(s),
                     .q = pointers(x.q),
                     .k = pointers(x.k),
                     .v = pointers(x.v),
-                    .o = pointers(Heads(o)),
+                    .o = pointers(Heads(out.o)),
                     .d_o = pointers(Heads(in.d_o)),
-                    .logsumexp = logsumexp.tensor().as<float>(),
+                    .logsumexp = out.logsumexp.tensor().as<float>(),
                     .dq = pointers(dx.q),
                     .dk = pointers(dx.k),
                     .dv = pointers(dx.v),
-                    .workspace = backward.tensor().data});
+                    .workspace = out.backward_space.tensor().data,
+                    .stream = stream});
+  }
+  Result result(const Outputs& out) {
     CUDA_CHECK(cudaDeviceSynchronize());
-    return {read(*gpu, *gpu_ops, o), read(*gpu, *gpu_ops, logsumexp), read(*gpu, *gpu_ops, dqkv)};
+    return {read(*gpu, *gpu_ops, out.o), read(*gpu, *gpu_ops, out.logsumexp),
+            read(*gpu, *gpu_ops, out.dqkv)};
+  }
+  Result run(const FlashShape& s, const Inputs& in) {
+    const Outputs out = outputs(s);
+    enqueue(s, in, out, nullptr);
+    return result(out);
   }
 
   Result expected(const FlashShape& s, const Inputs& in) {
@@ -157,8 +171,9 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
                  << " d " << s.head_dim << (s.causal ? " causal" : "")
                  << (s.deterministic ? " deterministic" : ""));
     const Inputs in = inputs(s);
-    const Result got = run(s, in);
-    const Result want = expected(s, in);
+    compare(s, run(s, in), expected(s, in));
+  }
+  void compare(const FlashShape& s, const Result& got, const Result& want) {
     EXPECT_LT(error(s, got.o, want.o), GetParam().bar) << "O";
     const std::array<const char*, 3> names = {"dQ", "dK", "dV"};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -202,7 +217,7 @@ TEST_P(FlashOnGpu, every_head_dimension_mask_and_length) {
 }
 
 TEST_P(FlashOnGpu, a_long_sequence) {
-  for (const std::int64_t head_dim : {64, 80, 128}) {
+  for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
     for (const bool causal : {false, true}) check(shape(1, 4096, 1, head_dim, causal));
   }
 }
@@ -225,14 +240,60 @@ TEST_P(FlashOnGpu, refuses_what_it_does_not_serve) {
   EXPECT_THROW(flash_backward({.shape = s}), EnvironmentError);
 }
 
-// Where the work is not divided into parts, of which there are 64 at most.
+// Dividing few tiles into parts takes more, but never more than for so many bytes a position.
 TEST_P(FlashOnGpu, the_workspace_is_linear_in_the_length) {
-  for (const FlashPass pass : {FlashPass::forward, FlashPass::backward}) {
-    const auto bytes = [&](std::int64_t context) {
-      return flash_workspace_bytes(shape(2, context, 3, 64, true), pass);
-    };
-    EXPECT_EQ(bytes(65536), 2 * bytes(32768));
+  constexpr std::size_t head_dim = 64;
+  constexpr std::size_t most_parts = 16;  // of the forward pass
+  constexpr std::size_t forward = most_parts * (head_dim + 1) * sizeof(float);
+  constexpr std::size_t operands = 4 * head_dim * sizeof(float);  // of near
+  constexpr std::size_t gradients = 3 * head_dim * sizeof(float);
+  for (std::int64_t context = 128; context <= 65536; context *= 2) {
+    const FlashShape s = shape(1, context, 1, head_dim, true);
+    const auto positions = static_cast<std::size_t>(context);
+    EXPECT_LE(flash_workspace_bytes(s, FlashPass::forward), positions * (forward + operands));
+    EXPECT_LE(flash_workspace_bytes(s, FlashPass::backward),
+              positions * (gradients + operands + 64));
   }
+}
+
+// Blocks that compute several tiles, and more blocks than run at once.
+TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
+  for (const std::int64_t head_dim : {16, 64, 80, 128}) {
+    for (const bool causal : {false, true}) {
+      FlashShape s = shape(1, 264, 132, head_dim, causal);
+      const FlashPlan plan = flash_plan(s);
+      if (std::string(plan.kernels) == "sm90") {
+        EXPECT_EQ(plan.forward_queries, head_dim <= 64 ? 192 : 128);
+      }
+      check(s);
+      s.deterministic = true;
+      const Inputs in = inputs(s);
+      const Result first = run(s, in);
+      EXPECT_EQ(run(s, in).dqkv, first.dqkv) << head_dim;
+      if (head_dim == 128) compare(s, first, expected(s, in));
+    }
+  }
+}
+
+TEST_P(FlashOnGpu, a_graph_replays_it) {
+  const FlashShape s = shape(1, 2000, 1, 64, true);
+  const Inputs in = inputs(s);
+  const Result want = expected(s, in);
+  const Outputs out = outputs(s);
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replay = nullptr;
+  CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  enqueue(s, in, out, stream);
+  CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+  CUDA_CHECK(cudaGraphInstantiate(&replay, graph, 0));
+  for (int i = 0; i < 3; ++i) CUDA_CHECK(cudaGraphLaunch(replay, stream));
+  CUDA_CHECK(cudaStreamSynchronize(stream));
+  compare(s, result(out), want);
+  CUDA_CHECK(cudaGraphExecDestroy(replay));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  CUDA_CHECK(cudaStreamDestroy(stream));
 }
 
 // One sequence's tiles are divided over the multiprocessors.

@@ -1,6 +1,8 @@
 // In what order the tiles of attention are computed, and into how many parts they are divided. On
 // the host: a GPU is not needed.
 
+#include "cuda/attention/tile_order.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "cuda/attention/division.h"
-#include "cuda/attention/tile_order.h"
 
 namespace paceline {
 namespace {
