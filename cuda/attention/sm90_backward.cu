@@ -51,6 +51,7 @@ struct Shared {
   SharedTile<T, Tile::queries, Tile::keys> ds[2];
   alignas(16) float logsumexp[q_stages][Tile::queries];
   alignas(16) float delta[do_stages][Tile::queries];
+  int item;
   Barrier kv_full;
   Barrier q_full[q_stages], q_empty[q_stages];
   Barrier do_full[do_stages], do_empty[do_stages];
@@ -160,7 +161,8 @@ __device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Quer
 }
 
 // Sums are the same from run to run when those of a tile are added in the order of the keys' tiles.
-// Those before have started before: nobody waits for a block that waits for a place.
+// Nobody waits for a block that waits for a place: in that order blocks start, and take their item
+// when they do.
 __device__ void await_turn(const int* turn, int mine) {
   int now = 0;
   do {
@@ -340,9 +342,10 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v, &p.d_o}) prefetch(*map);
     shared.init_barriers();
+    shared.item = p.deterministic ? atomicAdd(p.space.started, 1) : static_cast<int>(blockIdx.x);
   }
   __syncthreads();
-  const Item<Tile, Causal> item(p, static_cast<int>(blockIdx.x));
+  const Item<Tile, Causal> item(p, shared.item);
   if (item.first >= item.end) return;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();

@@ -29,6 +29,7 @@ struct BackwardSpace {
   float* dk;         // 64 head_dim of a warpgroup, as dv; null where a block sees all queries
   float* dv;         //
   int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
+  int* started;      // blocks so far
   float* logsumexp;  // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
   float* delta;      // [B H, rows]: rowsum(dO * O)
   int rows;
@@ -62,11 +63,12 @@ struct BackwardPlan {
   [[nodiscard]] std::size_t dk_floats() const {
     return divides() ? heads * key_tiles * Tile::keys * Tile::head_dim : 0;
   }
-  // Padded, so that what follows stays aligned.
-  [[nodiscard]] std::size_t turns() const { return (heads * query_tiles * 2 + 63) / 64 * 64; }
-  // What must be 0 at first, which begins the workspace: sums and turns.
+  [[nodiscard]] std::size_t turns() const { return heads * query_tiles * 2; }
+  // What must be 0 at first, which begins the workspace: sums, turns and how many blocks have
+  // started. Padded, so that what follows stays aligned.
   [[nodiscard]] std::size_t zeroed_bytes() const {
-    return (dq_floats() + 2 * dk_floats() + turns()) * sizeof(float);
+    const std::size_t numbers = dq_floats() + 2 * dk_floats() + turns() + 1;
+    return (numbers + 63) / 64 * 64 * sizeof(float);
   }
   [[nodiscard]] std::size_t bytes() const {
     return zeroed_bytes() + 2 * heads * rows() * sizeof(float);
@@ -75,12 +77,13 @@ struct BackwardPlan {
     auto* const dq = static_cast<float*>(workspace);
     float* const dk = dq + dq_floats();
     float* const dv = dk + dk_floats();
-    float* const turn = dv + dk_floats();
-    float* const logsumexp = turn + turns();
+    auto* const turn = reinterpret_cast<int*>(dv + dk_floats());
+    float* const logsumexp = dq + zeroed_bytes() / sizeof(float);
     return {.dq = dq,
             .dk = divides() ? dk : nullptr,
             .dv = divides() ? dv : nullptr,
-            .turns = reinterpret_cast<int*>(turn),
+            .turns = turn,
+            .started = turn + turns(),
             .logsumexp = logsumexp,
             .delta = logsumexp + heads * rows(),
             .rows = static_cast<int>(rows())};
