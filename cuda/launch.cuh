@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/check.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 
@@ -26,18 +27,6 @@ struct Grid {
   std::size_t shared_bytes = 0;  // of a block, dynamic
 };
 
-// Older GPUs refuse the attribute.
-inline bool launches_early() {
-  static const bool early = [] {
-    int device = 0;
-    int major = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-  }();
-  return early;
-}
-
 template <class... Parameters, class... Arguments>
 void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
   constexpr unsigned shared_bytes_unasked = 48 * 1024;
@@ -54,7 +43,7 @@ void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... argu
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = grid.stream;
   config.attrs = &attribute;
-  config.numAttrs = launches_early() ? 1 : 0;
+  config.numAttrs = compute_capability() >= 90 ? 1 : 0;  // older GPUs refuse it
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 

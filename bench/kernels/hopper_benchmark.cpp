@@ -13,24 +13,15 @@
 #include "bench/kernels/hopper_gemm.h"
 #include "bench/kernels/inputs.h"
 #include "core/ops.h"
-#include "cuda/check.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_stream.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 
 namespace {
 
 constexpr int size = 8192;  // of every dimension
-
-bool has_hopper() {
-  if (gpu_of_rank(0).empty()) return false;
-  int major = 0;
-  int minor = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-  return major == 9 && minor == 0;
-}
 
 class Product {
  public:
@@ -96,7 +87,7 @@ class Product {
 
 void run(benchmark::State& state, void (Product::*call)()) {
   constexpr int calls = 10;
-  if (!has_hopper()) {
+  if (gpu_of_rank(0).empty() || compute_capability() != 90) {
     state.SkipWithError("no Hopper GPU here");
     return;
   }

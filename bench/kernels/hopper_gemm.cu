@@ -5,10 +5,10 @@
 #include "bench/kernels/hopper_gemm.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
+#include "cuda/current_device.h"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/multiprocessors.h"
 
 namespace paceline {
 

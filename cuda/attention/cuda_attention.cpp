@@ -11,16 +11,20 @@ FlashHeads pointers(const Heads& x) {
   return {x.tensor.data, x.batch_stride, x.row_stride, x.head_stride};
 }
 
-FlashShape shape_of(const Heads& q, bool causal, const OpsConfig& config) {
-  return {.batch = q.batch,
-          .context = q.context,
-          .heads = q.heads,
-          .head_dim = q.head_dim,
-          .dtype = q.dtype(),
+FlashShape shape_of(const AttentionShape& shape, Dtype dtype, const OpsConfig& config) {
+  return {.batch = shape.batch,
+          .context = shape.context,
+          .heads = shape.heads,
+          .head_dim = shape.head_dim,
+          .dtype = dtype,
           .fp32 = config.fp32_attention,
-          .causal = causal,
+          .causal = shape.causal,
           .deterministic = config.deterministic,
           .kernels = config.flash_kernels};
+}
+
+FlashShape shape_of(const Heads& q, bool causal, const OpsConfig& config) {
+  return shape_of({q.batch, q.context, q.heads, q.head_dim, causal}, q.dtype(), config);
 }
 
 // Empty where the pass needs none. Work enqueued later may have the memory once this is gone: it
@@ -35,15 +39,7 @@ Array workspace(Device& device, const FlashShape& shape, FlashPass pass) {
 }  // namespace
 
 FlashPlan CudaEagerOps::flash_plan(const AttentionShape& shape) const {
-  return paceline::flash_plan({.batch = shape.batch,
-                               .context = shape.context,
-                               .heads = shape.heads,
-                               .head_dim = shape.head_dim,
-                               .dtype = precision().compute,
-                               .fp32 = config().fp32_attention,
-                               .causal = shape.causal,
-                               .deterministic = config().deterministic,
-                               .kernels = config().flash_kernels});
+  return paceline::flash_plan(shape_of(shape, precision().compute, config()));
 }
 
 void CudaEagerOps::flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q,

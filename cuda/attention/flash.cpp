@@ -12,7 +12,7 @@
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
 #include "cuda/attention/sm90.h"
-#include "cuda/check.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 
@@ -24,36 +24,15 @@ bool is_exact(const FlashShape& s) {
   return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
 }
 
-struct Gpu {
-  int capability = 0;  // 90 for 9.0
-  int shared_bytes = 0;
-};
-
-// The current device of a process stays the same.
-const Gpu& gpu() {
-  static const Gpu found = [] {
-    const auto attribute = [](cudaDeviceAttr name) {
-      int device = 0;
-      int value = 0;
-      CUDA_CHECK(cudaGetDevice(&device));
-      CUDA_CHECK(cudaDeviceGetAttribute(&value, name, device));
-      return value;
-    };
-    return Gpu{.capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                             attribute(cudaDevAttrComputeCapabilityMinor),
-               .shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
-  }();
-  return found;
-}
-
 bool uses_sm90(const FlashShape& s) {
-  return s.kernels == FlashKernels::newest && s.dtype != Dtype::f32 && gpu().capability == 90;
+  return s.kernels == FlashKernels::newest && s.dtype != Dtype::f32 && compute_capability() == 90;
 }
 
 // Ampere's instructions and shared memory, which data-centre GPUs have had since.
 void check_gpu() {
   constexpr int shared_bytes_needed = 163 * 1024;
-  if (gpu().capability < 80 || gpu().shared_bytes < shared_bytes_needed) {
+  static const int shared_bytes = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  if (compute_capability() < 80 || shared_bytes < shared_bytes_needed) {
     throw EnvironmentError(
         "--attention flash needs a GPU of compute capability 8.0 or newer with 163 KiB of shared "
         "memory a block (A100, H100, H200); use naive or fused");

@@ -6,7 +6,7 @@
 #include "cuda/attention/division.h"
 #include "cuda/attention/flash.h"
 #include "cuda/attention/sm90.h"
-#include "cuda/multiprocessors.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 

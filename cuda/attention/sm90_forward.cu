@@ -19,7 +19,7 @@
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/multiprocessors.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 #include "cuda/attention/division.h"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward.h"
-#include "cuda/multiprocessors.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 

@@ -24,18 +24,6 @@ bool has(const std::vector<std::string>& values, const char* value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Another axis of the cases for which values_of() has values.
-template <class F>
-std::vector<Case> with_axis(const std::vector<Case>& cases, const char* name, F values_of) {
-  std::vector<Case> all;
-  for (const Case& c : cases) {
-    const std::vector<std::string> values = values_of(c);
-    if (values.empty()) all.push_back(c);
-    for (const std::string& value : values) all.emplace_back(c).set(name, value);
-  }
-  return all;
-}
-
 }  // namespace
 
 void add_attention_options(OptionParser& p, std::vector<std::string>& attentions,

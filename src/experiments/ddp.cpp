@@ -18,25 +18,19 @@ std::vector<std::string> DdpExperiment::naming_factors() const {
 
 std::vector<Case> DdpExperiment::cases() const {
   const DdpOptions& d = options().ddp;
-  std::vector<Case> cases;
-  for (const Case& model : model_cases()) {
-    for (const std::string& sync : d.syncs) {
-      for (const double bucket : d.bucket_mb) {
-        for (const std::string& dtype : d.comm_dtypes) {
-          for (const std::string& registration : registrations()) {
-            const bool alone = sync == "none";
-            Case c = model;
-            c.set("sync", sync);
-            c.set("bucket_mb", sync == "bucketed" ? bucket : 0.0);
-            c.set("comm_dtype", alone ? std::string("none") : dtype);
-            c.set("registration", alone ? std::string("none") : registration);
-            c.set("verify", std::int64_t{alone ? 0 : d.verify});
-            cases.push_back(std::move(c));
-          }
-        }
-      }
-    }
-  }
+  const auto alone = [](const Case& c) { return c.text("sync") == "none"; };
+  const auto unless_alone = [&](const std::vector<std::string>& values) {
+    return [alone, values](const Case& c) {
+      return alone(c) ? std::vector<std::string>{"none"} : values;
+    };
+  };
+  std::vector<Case> cases = with_axis(model_cases(), "sync", [&](const Case&) { return d.syncs; });
+  cases = with_axis(cases, "bucket_mb", [&](const Case& c) {
+    return c.text("sync") == "bucketed" ? d.bucket_mb : std::vector<double>{0};
+  });
+  cases = with_axis(cases, "comm_dtype", unless_alone(d.comm_dtypes));
+  cases = with_axis(cases, "registration", unless_alone(registrations()));
+  for (Case& c : cases) c.set("verify", std::int64_t{alone(c) ? 0 : d.verify});
   return without_repeats(std::move(cases));
 }
 

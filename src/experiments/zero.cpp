@@ -14,24 +14,12 @@ std::vector<std::string> ZeroExperiment::naming_factors() const {
 
 std::vector<Case> ZeroExperiment::cases() const {
   const DdpOptions& d = options().ddp;
-  std::vector<Case> cases;
-  for (const Case& model : model_cases()) {
-    for (const std::string& shard : d.shards) {
-      for (const double bucket : d.bucket_mb) {
-        for (const std::string& dtype : d.comm_dtypes) {
-          for (const std::string& registration : registrations()) {
-            Case c = model;
-            c.set("shard", shard);
-            c.set("bucket_mb", bucket);
-            c.set("comm_dtype", dtype);
-            c.set("registration", registration);
-            c.set("verify", std::int64_t{d.verify});
-            cases.push_back(std::move(c));
-          }
-        }
-      }
-    }
-  }
+  std::vector<Case> cases =
+      with_axis(model_cases(), "shard", [&](const Case&) { return d.shards; });
+  cases = with_axis(cases, "bucket_mb", [&](const Case&) { return d.bucket_mb; });
+  cases = with_axis(cases, "comm_dtype", [&](const Case&) { return d.comm_dtypes; });
+  cases = with_axis(cases, "registration", [&](const Case&) { return registrations(); });
+  for (Case& c : cases) c.set("verify", std::int64_t{d.verify});
   return cases;
 }
 

@@ -45,6 +45,18 @@ class Case {
 // The cases in order, equal ones once: points of a sweep may fold into one.
 [[nodiscard]] std::vector<Case> without_repeats(std::vector<Case> cases);
 
+// Another axis, which varies fastest, of those cases for which values_of(case) has values.
+template <class F>
+std::vector<Case> with_axis(const std::vector<Case>& cases, std::string_view name, F values_of) {
+  std::vector<Case> all;
+  for (const Case& c : cases) {
+    const auto values = values_of(c);
+    if (values.empty()) all.push_back(c);
+    for (const auto& value : values) all.emplace_back(c).set(name, value);
+  }
+  return all;
+}
+
 class Grid {
  public:
   // An axis of one value or more; later axes vary faster.

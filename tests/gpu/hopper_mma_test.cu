@@ -27,10 +27,22 @@ HostMatrix<T> among_nan(const HostMatrix<T>& a, int a_row) {
   });
 }
 
+// What the kernel makes of d, from operands as it wants them.
+template <class T, class Kernel, class... Rest>
+HostMatrix<float> multiplied(Kernel kernel, std::size_t shared_bytes, HostMatrix<float> d,
+                             const HostMatrix<T>& a, const HostMatrix<T>& b, Rest... rest) {
+  const DeviceArray<float> sums(d.at);
+  const DeviceArray<T> left(a.at);
+  const DeviceArray<T> right(b.at);
+  run(kernel, 1, warpgroup_threads, shared_bytes, sums.get(), left.get(), right.get(), rest...);
+  d.at = sums.read();
+  return d;
+}
+
 // ---- a b^T -------------------------------------------------------------------------------------
 
 template <class T, int N, int K>
-__global__ void abt(float* d, const T* a, int a_row, const T* b, bool add) {
+__global__ void abt(float* d, const T* a, const T* b, int a_row, bool add) {
   auto& shared = shared_as<Operands<SharedTile<T, a_rows, K>, SharedTile<T, N, K>>>();
   fill<K>(shared.a, a);
   fill<K>(shared.b, b);
@@ -50,15 +62,10 @@ void expect_abt() {
   using Shared = Operands<SharedTile<T, a_rows, K>, SharedTile<T, N, K>>;
   for (const int a_row : {0, 64}) {
     for (const Before before : {Before::ignored, Before::added}) {
-      const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a,
+      const auto multiply = [&](const HostMatrix<float>& d, const HostMatrix<T>& a,
                                 const HostMatrix<T>& b) {
-        const DeviceArray<float> sums(d.at);
-        const DeviceArray<T> left(among_nan(a, a_row).at);
-        const DeviceArray<T> right(b.at);
-        run(abt<T, N, K>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(), a_row,
-            right.get(), before == Before::added);
-        d.at = sums.read();
-        return d;
+        return multiplied(abt<T, N, K>, sizeof(Shared), d, among_nan(a, a_row), b, a_row,
+                          before == Before::added);
       };
       expect_products<T>("a b^T, N " + std::to_string(N) + ", K " + std::to_string(K) + ", rows " +
                              std::to_string(a_row),
@@ -106,14 +113,10 @@ __global__ void ab_registers(float* d, const T* a, const T* b, bool add) {
 template <class T, int N, int K>
 void expect_ab_registers() {
   for (const Before before : {Before::ignored, Before::added}) {
-    const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a, const HostMatrix<T>& b) {
-      const DeviceArray<float> sums(d.at);
-      const DeviceArray<T> left(a.at);
-      const DeviceArray<T> right(transposed(b).at);
-      run(ab_registers<T, N, K>, 1, warpgroup_threads, sizeof(SharedTile<T, K, N>), sums.get(),
-          left.get(), right.get(), before == Before::added);
-      d.at = sums.read();
-      return d;
+    const auto multiply = [&](const HostMatrix<float>& d, const HostMatrix<T>& a,
+                              const HostMatrix<T>& b) {
+      return multiplied(ab_registers<T, N, K>, sizeof(SharedTile<T, K, N>), d, a, transposed(b),
+                        before == Before::added);
     };
     expect_products<T>("a b, a in registers, N " + std::to_string(N) + ", K " + std::to_string(K),
                        N, K, before, multiply);
@@ -139,7 +142,7 @@ template <int Cols>
 constexpr int panels_width = Cols < 64 ? Cols : (Cols + 63) / 64 * 64;
 
 template <class T, int N, int K, int BCols>
-__global__ void ab_shared(float* d, const T* a, int a_row, const T* b, int b_panel) {
+__global__ void ab_shared(float* d, const T* a, const T* b, int a_row, int b_panel) {
   auto& shared = shared_as<Operands<SharedTile<T, a_rows, K>, SharedTile<T, K, BCols>>>();
   fill<K>(shared.a, a);
   fill<panels_width<BCols>>(shared.b, b);
@@ -160,17 +163,13 @@ void expect_ab_shared() {
   using Shared = Operands<SharedTile<T, a_rows, K>, SharedTile<T, K, BCols>>;
   constexpr int first = 64 * Panel;
   for (const int a_row : {0, 64}) {
-    const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a, const HostMatrix<T>& b) {
+    const auto multiply = [&](const HostMatrix<float>& d, const HostMatrix<T>& a,
+                              const HostMatrix<T>& b) {
       const HostMatrix<T> wide = filled<T>(K, panels_width<BCols>, [&](int r, int c) {
         return c >= first && c < first + N ? b(c - first, r) : static_cast<T>(NAN);
       });
-      const DeviceArray<float> sums(d.at);
-      const DeviceArray<T> left(among_nan(a, a_row).at);
-      const DeviceArray<T> right(wide.at);
-      run(ab_shared<T, N, K, BCols>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(),
-          a_row, right.get(), Panel);
-      d.at = sums.read();
-      return d;
+      return multiplied(ab_shared<T, N, K, BCols>, sizeof(Shared), d, among_nan(a, a_row), wide,
+                        a_row, Panel);
     };
     expect_products<T>("a b in shared memory, N " + std::to_string(N) + " of " +
                            std::to_string(BCols) + ", K " + std::to_string(K) + ", rows " +
@@ -201,7 +200,7 @@ TYPED_TEST(HopperMma, SharedMemoryTimesColumns) {
 // ---- a^T b, both in shared memory --------------------------------------------------------------
 
 template <class T, int N, int K>
-__global__ void atb(float* d, const T* a, int a_panel, const T* b, bool add) {
+__global__ void atb(float* d, const T* a, const T* b, int a_panel, bool add) {
   auto& shared = shared_as<Operands<SharedTile<T, K, 2 * 64>, SharedTile<T, K, N>>>();
   fill<2 * 64>(shared.a, a);
   fill<N>(shared.b, b);
@@ -222,18 +221,13 @@ void expect_atb() {
   using Shared = Operands<SharedTile<T, K, 2 * 64>, SharedTile<T, K, N>>;
   for (const int panel : {0, 1}) {
     for (const Before before : {Before::ignored, Before::added}) {
-      const auto multiply = [&](HostMatrix<float> d, const HostMatrix<T>& a,
+      const auto multiply = [&](const HostMatrix<float>& d, const HostMatrix<T>& a,
                                 const HostMatrix<T>& b) {
         const HostMatrix<T> wide = filled<T>(K, 2 * 64, [&](int r, int c) {
           return c / 64 == panel ? a(c % 64, r) : static_cast<T>(NAN);
         });
-        const DeviceArray<float> sums(d.at);
-        const DeviceArray<T> left(wide.at);
-        const DeviceArray<T> right(transposed(b).at);
-        run(atb<T, N, K>, 1, warpgroup_threads, sizeof(Shared), sums.get(), left.get(), panel,
-            right.get(), before == Before::added);
-        d.at = sums.read();
-        return d;
+        return multiplied(atb<T, N, K>, sizeof(Shared), d, wide, transposed(b), panel,
+                          before == Before::added);
       };
       expect_products<T>("a^T b, N " + std::to_string(N) + ", K " + std::to_string(K) + ", panel " +
                              std::to_string(panel),

@@ -14,22 +14,17 @@
 
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/current_device.h"
 #include "cuda/hopper/wgmma.cuh"
 
 namespace paceline {
 
-// Whether there is a GPU that runs code for sm_90a.
-inline bool has_hopper() {
-  if (gpu_of_rank(0).empty()) return false;
-  cudaDeviceProp properties{};
-  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
-  return properties.major == 9 && properties.minor == 0;
-}
-
 class Hopper : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_hopper()) GTEST_SKIP() << "no Hopper GPU here";
+    if (gpu_of_rank(0).empty() || compute_capability() != 90) {
+      GTEST_SKIP() << "no Hopper GPU here";
+    }
   }
 };
 
