@@ -81,7 +81,7 @@ struct Parameters {
 };
 
 // A tile of keys and tiles of queries that see it; to those before `whole` some keys are hidden.
-template <class Tile, bool Causal>
+template <class Tile>
 struct Item {
   int head;
   int batch;
@@ -95,17 +95,16 @@ struct Item {
     head = work.head;
     batch = work.batch;
     first_key = work.rank * Tile::keys;
-    const int diagonal = Causal ? first_key / Tile::queries : 0;
+    const int diagonal = p.order.causal() ? first_key / Tile::queries : 0;
     first = diagonal + work.first;
     end = diagonal + work.end;
-    whole = Causal ? diagonal + Tile::keys / Tile::queries : 0;
+    whole = p.order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
     if (first_key + Tile::keys > p.context) whole = end;  // keys that do not exist
   }
 };
 
-template <class T, class Tile, bool Causal>
-__device__ void produce(const Parameters& p, Shared<T, Tile>& shared,
-                        const Item<Tile, Causal>& item) {
+template <class T, class Tile>
+__device__ void produce(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item) {
   using Block = Shared<T, Tile>;
   shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
   load(shared.k, p.k, shared.kv_full, item.first_key, item.head, item.batch);
@@ -139,16 +138,13 @@ __device__ void exponentials(Accumulator<Queries>& s, const float* logsumexp, fl
   }
 }
 
-// No share for keys beyond the last, and for those after a query. `ahead`: this thread's upper key
-// less the first query.
-template <class Tile, bool Causal>
-__device__ void mask(Accumulator<Tile::queries>& s, int ahead, int keys_left) {
-  using Scores = Accumulator<Tile::queries>;
+// Scores of queries before the first that sees a row of keys become -infinity.
+template <int Queries>
+__device__ void mask(Accumulator<Queries>& s, RowPair<int> first) {
+  using Scores = Accumulator<Queries>;
 #pragma unroll
   for (int i = 0; i < Scores::elements; ++i) {
-    const int row = 8 * Scores::half(i);
-    const bool hidden = row >= keys_left || (Causal && ahead + row > Scores::col(i));
-    if (hidden) s.at[i] = -INFINITY;
+    if (Scores::col(i) < first.of[Scores::half(i)]) s.at[i] = -INFINITY;
   }
 }
 
@@ -210,9 +206,9 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
   }
 }
 
-template <class T, class Tile, bool Causal>
-__device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
-                        const Item<Tile, Causal>& item, int warpgroup) {
+template <class T, class Tile>
+__device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
+                        int warpgroup) {
   const auto release = [](Barrier& empty) {
     if (lane() == 0) empty.arrive();
   };
@@ -243,8 +239,12 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
   };
   const auto take_exponentials = [&](int stage, int tile_of_queries) {
     if (tile_of_queries < item.whole) {
+      const auto first_query = [&](int key) {
+        if (key >= p.context) return Tile::queries;  // no query of this tile sees it
+        return p.order.causal() ? key - tile_of_queries * Tile::queries : 0;
+      };
       const int key = item.first_key + 64 * warpgroup + s.row();
-      mask<Tile, Causal>(s, key - tile_of_queries * Tile::queries, p.context - key);
+      mask(s, {first_query(key), first_query(key + 8)});
     }
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
   };
@@ -332,7 +332,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared,
   store(p.dk, dk);
 }
 
-template <class T, class Tile, bool Causal>
+template <class T, class Tile>
 __global__ void __launch_bounds__(threads, 1)
     sm90_backward_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();
@@ -345,18 +345,18 @@ __global__ void __launch_bounds__(threads, 1)
     shared.item = p.deterministic ? atomicAdd(p.space.started, 1) : static_cast<int>(blockIdx.x);
   }
   __syncthreads();
-  const Item<Tile, Causal> item(p, shared.item);
+  const Item<Tile> item(p, shared.item);
   if (item.first >= item.end) return;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();
-    if (threadIdx.x == 0) produce<T, Tile, Causal>(p, shared, item);
+    if (threadIdx.x == 0) produce<T, Tile>(p, shared, item);
   } else {
     take_registers<consumer_registers>();
-    consume<T, Tile, Causal>(p, shared, item, warpgroup - 1);
+    consume<T, Tile>(p, shared, item, warpgroup - 1);
   }
 }
 
-template <class T, int HeadDim, bool Causal>
+template <class T, int HeadDim>
 void start(const FlashBackward& call) {
   using Tile = BackwardTile<HeadDim>;
   const FlashShape& shape = call.shape;
@@ -376,7 +376,7 @@ void start(const FlashBackward& call) {
                               .order = plan.order};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
-  auto* const kernel = sm90_backward_kernel<T, Tile, Causal>;
+  auto* const kernel = sm90_backward_kernel<T, Tile>;
   const auto items = static_cast<unsigned>(plan.order.items());
   launch({items, threads, call.stream, bytes}, kernel, parameters);
   sm90_backward_finish(call, space);
@@ -386,9 +386,7 @@ void start(const FlashBackward& call) {
 
 void sm90_backward(const FlashBackward& call) {
   dispatch_half(call.shape.dtype, [&]<class T>() {
-    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
-      call.shape.causal ? start<T, HeadDim, true>(call) : start<T, HeadDim, false>(call);
-    });
+    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() { start<T, HeadDim>(call); });
   });
 }
 

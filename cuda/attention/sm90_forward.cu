@@ -16,10 +16,10 @@
 #include "cuda/attention/sm90_forward.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
+#include "cuda/current_device.h"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/current_device.h"
 
 namespace paceline {
 
@@ -27,7 +27,7 @@ namespace {
 
 using namespace hopper;
 
-template <class T, int HeadDim, int Warpgroups, int Keys, bool Causal>
+template <class T, int HeadDim, int Warpgroups, int Keys>
 struct Tile {
   using Element = T;
   static constexpr int head_dim = HeadDim;
@@ -35,7 +35,6 @@ struct Tile {
   static constexpr int queries = 64 * Warpgroups;
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
-  static constexpr bool causal = Causal;
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
   static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
@@ -98,7 +97,7 @@ struct Item {
     part = work.first / p.order.span();
     first = seen - work.end;
     end = seen - work.first;
-    whole = (Tile::causal ? min(p.context, first_query + 1) : p.context) / Tile::keys;
+    whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
   }
 };
 
@@ -146,16 +145,13 @@ __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
   });
 }
 
-// Scores of keys that a query does not see become -infinity. `ahead`: queries of this thread's
-// upper row less the first key.
-template <class Tile>
-__device__ void mask(Accumulator<Tile::keys>& s, int ahead, int keys_left) {
-  using Scores = Accumulator<Tile::keys>;
+// Scores of keys behind the last that a row of queries sees become -infinity.
+template <int Keys>
+__device__ void mask(Accumulator<Keys>& s, RowPair<int> last) {
+  using Scores = Accumulator<Keys>;
 #pragma unroll
   for (int i = 0; i < Scores::elements; ++i) {
-    const int key = Scores::col(i);
-    const int last = Tile::causal ? min(keys_left - 1, ahead + 8 * Scores::half(i)) : keys_left - 1;
-    if (key > last) s.at[i] = -INFINITY;
+    if (Scores::col(i) > last.of[Scores::half(i)]) s.at[i] = -INFINITY;
   }
 }
 
@@ -188,7 +184,8 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
 
     const auto mask_tile = [&](int n) {
       const int first_key = n * Tile::keys;
-      mask<Tile>(s, first_query + s.row() - first_key, p.context - first_key);
+      const int row = p.order.causal() ? first_query + s.row() : p.context;
+      mask(s, {min(row, p.context - 1) - first_key, min(row + 8, p.context - 1) - first_key});
     };
     const auto await_keys = [&] { shared.k_full[k.stage].wait(k.parity); };
     const auto start_scores = [&] {
@@ -317,16 +314,15 @@ void sm90_forward(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
   dispatch_half(call.shape.dtype, [&]<class T>() {
     dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
-      const auto start_masked = [&]<bool Causal>() {
-        constexpr int keys = forward_keys(d, Causal);
-        if (plan.warpgroups == 1) return start<Tile<T, d, 1, keys, Causal>>(call, plan);
+      const auto start_with = [&]<int Keys>() {
+        if (plan.warpgroups == 1) return start<Tile<T, d, 1, Keys>>(call, plan);
         if constexpr (most_warpgroups(d) == 3) {
-          if (plan.warpgroups == 3) return start<Tile<T, d, 3, keys, Causal>>(call, plan);
+          if (plan.warpgroups == 3) return start<Tile<T, d, 3, Keys>>(call, plan);
         }
-        start<Tile<T, d, 2, keys, Causal>>(call, plan);
+        start<Tile<T, d, 2, Keys>>(call, plan);
       };
-      call.shape.causal ? start_masked.template operator()<true>()
-                        : start_masked.template operator()<false>();
+      call.shape.causal ? start_with.template operator()<forward_keys(d, true)>()
+                        : start_with.template operator()<forward_keys(d, false)>();
     });
   });
 }
