@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -23,28 +24,56 @@ __device__ inline void wait_for_stream() {
 struct Grid {
   dim3 blocks;
   dim3 threads;  // of a block
-  cudaStream_t stream;
+  cudaStream_t stream = nullptr;
   std::size_t shared_bytes = 0;  // of a block, dynamic
+  unsigned cluster = 1;          // blocks of a cluster, at most 8
+};
+
+// A kernel's launch as the runtime takes it.
+class Launch {
+ public:
+  template <class... Parameters>
+  Launch(const Grid& grid, void (*kernel)(Parameters...)) {
+    constexpr std::size_t shared_bytes_unasked = 48 * 1024;
+    if (grid.shared_bytes > shared_bytes_unasked) {
+      CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(grid.shared_bytes)));
+    }
+    attributes_[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes_[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes_[1].id = cudaLaunchAttributeClusterDimension;
+    attributes_[1].val.clusterDim = {grid.cluster, 1, 1};
+    config_.gridDim = grid.blocks;
+    config_.blockDim = grid.threads;
+    config_.dynamicSmemBytes = grid.shared_bytes;
+    config_.stream = grid.stream;
+    config_.attrs = attributes_.data();
+    // Older GPUs refuse them.
+    config_.numAttrs = compute_capability() < 90 ? 0 : grid.cluster == 1 ? 1 : 2;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  [[nodiscard]] const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  std::array<cudaLaunchAttribute, 2> attributes_{};
+  cudaLaunchConfig_t config_{};
 };
 
 template <class... Parameters, class... Arguments>
 void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
-  constexpr unsigned shared_bytes_unasked = 48 * 1024;
-  if (grid.shared_bytes > shared_bytes_unasked) {
-    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(grid.shared_bytes)));
-  }
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid.blocks;
-  config.blockDim = grid.threads;
-  config.dynamicSmemBytes = grid.shared_bytes;
-  config.stream = grid.stream;
-  config.attrs = &attribute;
-  config.numAttrs = compute_capability() >= 90 ? 1 : 0;  // older GPUs refuse it
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+  const Launch launch(grid, kernel);
+  CUDA_CHECK(cudaLaunchKernelEx(launch.config(), kernel, std::forward<Arguments>(arguments)...));
+}
+
+// Clusters of such a grid that run at the same time.
+template <class... Parameters>
+int resident_clusters(const Grid& grid, void (*kernel)(Parameters...)) {
+  const Launch launch(grid, kernel);
+  int clusters = 0;
+  CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel, launch.config()));
+  return clusters;
 }
 
 }  // namespace paceline

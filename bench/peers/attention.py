@@ -7,8 +7,9 @@ in scaled_dot_product_attention), cudnn (cuDNN there), efficient (the memory-eff
 which takes float32), flex (flex_attention, compiled through Triton), compile (torch.compile of the
 attention that is written out), naive (that, eager). q, k, v are random normal [B, H, S, d].
 
-A sample is one forward, one backward, or both one after the other, by events on the stream; the L2
-cache is flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
+A repetition is one forward, one backward, and both one after the other, as paceline's is: what the
+GPU's power allows depends on what ran before. Each is timed by events on the stream; the L2 cache is
+flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
 """
 
 import argparse
@@ -105,29 +106,37 @@ def phases(case: dict[str, object], variant: str) -> dict[str, Callable[[], obje
     }
 
 
-def seconds(work: Callable[[], object], options: argparse.Namespace, flush: Tensor) -> list[float]:
-    samples = []
+def seconds(
+    works: dict[str, Callable[[], object]], options: argparse.Namespace, flush: Tensor
+) -> dict[str, list[float]]:
+    samples: dict[str, list[float]] = {name: [] for name in works}
     for i in range(options.warmup + options.steps):
-        if options.cache == "cold":
-            flush.zero_()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        work()
-        end.record()
+        events = {}
+        for name, work in works.items():
+            if options.cache == "cold":
+                flush.zero_()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            work()
+            end.record()
+            events[name] = (begin, end)
+        torch.cuda.synchronize()
         if i >= options.warmup:
-            samples.append((begin, end))
-    torch.cuda.synchronize()
-    return sorted(begin.elapsed_time(end) / 1e3 for begin, end in samples)
+            for name, (begin, end) in events.items():
+                samples[name].append(begin.elapsed_time(end) / 1e3)
+    return samples
 
 
 def measure(
     options: argparse.Namespace, case: dict[str, object], variant: str
 ) -> dict[str, object]:
     flush = torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+    works = phases(case, variant)
+    if options.launch == "graph":
+        works = {name: captured(work) for name, work in works.items()}
     row: dict[str, object] = {"status": "ok"}
-    for name, work in phases(case, variant).items():
-        timed = seconds(captured(work) if options.launch == "graph" else work, options, flush)
-        row |= {f"{name}_median_s": statistics.median(timed), f"{name}_min_s": timed[0]}
+    for name, timed in seconds(works, options, flush).items():
+        row |= {f"{name}_median_s": statistics.median(timed), f"{name}_min_s": min(timed)}
     row["peak_bytes"] = torch.cuda.max_memory_allocated()
     return row
 

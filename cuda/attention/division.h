@@ -41,8 +41,8 @@ constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
 constexpr TileOrder divided(const TileOrder::Shape& shape, const DivisionCosts& costs,
                             int multiprocessors) {
   constexpr int most_rounds = 4;
-  const int longest = TileOrder(shape, 1).longest();
-  TileOrder best(shape, longest + 1);
+  TileOrder best(shape);
+  const int longest = best.longest();
   const int most = most_rounds * multiprocessors / (best.blocks() * best.all_heads());
   for (int parts = 2; parts <= std::min(longest, most); ++parts) {
     const TileOrder found(shape, (longest + parts - 1) / parts);

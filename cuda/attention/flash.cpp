@@ -80,8 +80,7 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
   if (uses_sm90(s)) {
-    return pass == FlashPass::forward ? sm90_forward_workspace_bytes(s)
-                                      : sm90_backward_workspace_bytes(s);
+    return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
   }
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
 }
@@ -90,9 +89,15 @@ FlashPlan flash_plan(const FlashShape& s) {
   check_shape(s);
   if (is_exact(s)) return exact_plan();
   if (uses_sm90(s)) {
-    const TileSize forward = sm90_forward_tile(s);
-    const TileSize backward = sm90_backward_tile(s);
-    return {"sm90", forward.queries, forward.keys, backward.queries, backward.keys};
+    const Sm90Tiles forward = sm90_forward_tiles(s);
+    const Sm90Tiles backward = sm90_backward_tiles(s);
+    return {.kernels = "sm90",
+            .forward_queries = forward.queries,
+            .forward_keys = forward.keys,
+            .forward_parts = forward.parts,
+            .backward_queries = backward.queries,
+            .backward_keys = backward.keys,
+            .backward_parts = backward.parts};
   }
   const auto head_dim = static_cast<int>(s.head_dim);
   const int bytes = static_cast<int>(size_of(s.dtype));

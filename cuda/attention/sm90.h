@@ -11,15 +11,15 @@ namespace paceline {
 
 void sm90_forward(const FlashForward& call);
 void sm90_backward(const FlashBackward& call);
-[[nodiscard]] std::size_t sm90_forward_workspace_bytes(const FlashShape& shape);
 [[nodiscard]] std::size_t sm90_backward_workspace_bytes(const FlashShape& shape);
 
-struct TileSize {
+struct Sm90Tiles {
   int queries;
   int keys;
+  int parts;  // at most, of what a tile goes over
 };
-[[nodiscard]] TileSize sm90_forward_tile(const FlashShape& shape);
-[[nodiscard]] TileSize sm90_backward_tile(const FlashShape& shape);
+[[nodiscard]] Sm90Tiles sm90_forward_tiles(const FlashShape& shape);
+[[nodiscard]] Sm90Tiles sm90_backward_tiles(const FlashShape& shape);
 
 // Heads, of all sequences, that stay in the L2 cache together.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);

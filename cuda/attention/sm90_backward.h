@@ -52,9 +52,7 @@ struct BackwardPlan {
                                  .section = heads_per_section(shape, bytes_of_query)};
     // Measured (NOTES.md).
     constexpr DivisionCosts costs{.start_up = 1.2, .merge = 0.3, .merge_of_part = 0.015};
-    const auto whole = static_cast<int>(query_tiles) + 1;
-    order =
-        shape.deterministic ? TileOrder(tiles, whole) : divided(tiles, costs, multiprocessors());
+    order = shape.deterministic ? TileOrder(tiles) : divided(tiles, costs, multiprocessors());
   }
 
   [[nodiscard]] bool divides() const { return order.parts(0) > 1; }

@@ -10,9 +10,10 @@ std::size_t sm90_backward_workspace_bytes(const FlashShape& shape) {
   });
 }
 
-TileSize sm90_backward_tile(const FlashShape& shape) {
-  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> TileSize {
-    return {BackwardTile<HeadDim>::queries, BackwardTile<HeadDim>::keys};
+Sm90Tiles sm90_backward_tiles(const FlashShape& shape) {
+  return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> Sm90Tiles {
+    using Tile = BackwardTile<HeadDim>;
+    return {Tile::queries, Tile::keys, BackwardPlan<Tile>(shape).order.parts(0)};
   });
 }
 

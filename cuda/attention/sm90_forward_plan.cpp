@@ -1,6 +1,6 @@
 #include <array>
+#include <limits>
 
-#include "cuda/attention/division.h"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward.h"
 #include "cuda/current_device.h"
@@ -10,69 +10,91 @@ namespace paceline {
 namespace {
 
 struct Candidate {
+  int warpgroups;
+  int keys;
   TileOrder order;
-  double time;  // in steps of two warpgroups over a tile of keys
 };
 
-// The costs are measured (NOTES.md).
-Candidate candidate(const FlashShape& shape, int warpgroups) {
-  constexpr std::array<double, 4> step = {0, 0.74, 1, 1.22};  // by warpgroups
-  constexpr double start_up = 0.8;
-  constexpr double merge = 2.5;
-  constexpr double merge_of_rows = 0.017;  // of 64
-  const double own = step.at(static_cast<std::size_t>(warpgroups));
+Candidate candidate(const FlashShape& shape, int warpgroups, int parts) {
+  const bool widest = shape.head_dim == 128 && !shape.causal && parts == 1;
+  const int keys = widest ? most_forward_keys : forward_keys;
   const int queries = 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
   const int bytes_of_key = static_cast<int>(shape.head_dim) * 4;  // K and V
-  const TileOrder::Shape tiles{.context = context,
-                               .heads = static_cast<int>(shape.heads),
-                               .batch = static_cast<int>(shape.batch),
-                               .outer = queries,
-                               .inner = forward_keys(shape.head_dim, shape.causal),
-                               .causal = shape.causal,
-                               .reach = (context + queries - 1) / queries * queries,
-                               .section = heads_per_section(shape, bytes_of_key)};
-  const DivisionCosts costs{.start_up = start_up / own,
-                            .merge = merge / own,
-                            .merge_of_part = merge_of_rows * warpgroups / own};
-  const TileOrder order = divided(tiles, costs, multiprocessors());
-  return {order, own * estimated(order, costs, multiprocessors())};
+  return {warpgroups, keys,
+          TileOrder({.context = context,
+                     .heads = static_cast<int>(shape.heads),
+                     .batch = static_cast<int>(shape.batch),
+                     .outer = queries,
+                     .inner = keys,
+                     .causal = shape.causal,
+                     .reach = (context + queries - 1) / queries * queries,
+                     .section = heads_per_section(shape, bytes_of_key)})};
+}
+
+// Clusters of so many blocks that run at the same time.
+int resident(int parts) { return parts == 1 ? multiprocessors() : sm90_forward_clusters(parts); }
+
+// In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md).
+double estimated(const Candidate& c, const Turns& turns) {
+  constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
+  constexpr double start_up = 0.8;
+  constexpr double merge = 1;
+  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * c.keys / forward_keys;
+  const auto time = [&](double tiles_of_keys, int parts) {
+    return tiles_of_keys * step + start_up + (parts > 1 ? merge : 0);
+  };
+  const int longest = c.order.longest();
+  const double longest_time = time((longest + turns.parts - 1) / turns.parts, turns.parts);
+  if (c.order.causal()) {
+    const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / turns.parts;
+    const double share = static_cast<double>(turns.tiles) / turns.clusters();
+    // The last round of an odd number has nobody to make up for it.
+    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / turns.parts * step : 0;
+    return std::max(longest_time, share * time(mean, turns.parts) + odd);
+  }
+  return turns.rounds_of_whole() * time(longest, 1) +
+         (turns.rounds() - turns.rounds_of_whole()) * longest_time;
+}
+
+// With clusters: of all tiles, or of those that are left when the others fill whole rounds.
+std::array<Turns, 2> ways(int tiles, int parts) {
+  const int clusters = resident(parts);
+  const int blocks = clusters * parts;
+  if (parts == 1) {
+    const Turns all{.tiles = tiles, .whole = tiles, .blocks = std::min(tiles, blocks)};
+    return {all, all};
+  }
+  const Turns divided{.tiles = tiles, .parts = parts, .blocks = std::min(tiles, clusters) * parts};
+  const int whole = tiles / blocks * blocks;
+  if (whole == 0) return {divided, divided};
+  return {divided, {.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks}};
 }
 
 }  // namespace
 
-ForwardPlan::ForwardPlan(const FlashShape& shape)
-    : warpgroups(most_warpgroups(shape.head_dim)),
-      rows(static_cast<std::size_t>(shape.batch * shape.heads * shape.context)),
-      head_dim(static_cast<std::size_t>(shape.head_dim)) {
-  Candidate best = candidate(shape, warpgroups);
-  for (int w = warpgroups - 1; w >= 1; --w) {
-    const Candidate found = candidate(shape, w);
-    if (found.time < best.time) {
-      best = found;
-      warpgroups = w;
+ForwardPlan::ForwardPlan(const FlashShape& shape) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
+    for (const int parts : {1, 2, 4, 8}) {
+      const Candidate c = candidate(shape, w, parts);
+      for (const Turns& way : ways(c.order.items(), parts)) {
+        if (shape.causal && way.whole > 0 && parts > 1) continue;  // the longest are to be divided
+        const double time = estimated(c, way);
+        if (time >= least) continue;
+        least = time;
+        warpgroups = w;
+        keys = c.keys;
+        order = c.order;
+        turns = way;
+      }
     }
   }
-  order = best.order;
 }
 
-std::size_t ForwardPlan::bytes() const {
-  if (!divides()) return 0;
-  return static_cast<std::size_t>(order.parts(0)) * rows * (head_dim + 1) * sizeof(float);
-}
-
-ForwardSpace ForwardPlan::at(void* workspace) const {
-  if (!divides()) return {};
-  auto* const o = static_cast<float*>(workspace);
-  return {.o = o, .logsumexp = o + static_cast<std::size_t>(order.parts(0)) * rows * head_dim};
-}
-
-std::size_t sm90_forward_workspace_bytes(const FlashShape& shape) {
-  return ForwardPlan(shape).bytes();
-}
-
-TileSize sm90_forward_tile(const FlashShape& shape) {
-  return {64 * ForwardPlan(shape).warpgroups, forward_keys(shape.head_dim, shape.causal)};
+Sm90Tiles sm90_forward_tiles(const FlashShape& shape) {
+  const ForwardPlan plan(shape);
+  return {64 * plan.warpgroups, plan.keys, plan.turns.parts};
 }
 
 }  // namespace paceline

@@ -30,7 +30,9 @@ class TileOrder {
   };
 
   TileOrder() = default;
-  // span: inner tiles of a part; more than longest() where tiles stay whole.
+  // Whole tiles.
+  explicit constexpr TileOrder(const Shape& shape) : s_(shape), span_(longest() + 1) {}
+  // Parts of so many inner tiles.
   constexpr TileOrder(const Shape& shape, int span)
       : s_(shape), span_(span), full_parts_(longest() / span) {}
 

@@ -30,6 +30,17 @@ class Barrier {
         "r"(bytes)
         : "memory");
   }
+  // At the same barrier of another block of the cluster, by its rank.
+  __device__ void arrive_at(int rank) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+        "}\n" ::"r"(shared_address(this)),
+        "r"(rank)
+        : "memory");
+  }
   // Until the phase of this parity has ended. The phase before the first counts as ended.
   __device__ void wait(int parity) {
     asm volatile(
@@ -37,6 +48,18 @@ class Barrier {
         ".reg .pred ended;\n"
         "again:\n"
         "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+        "@!ended bra again;\n"
+        "}\n" ::"r"(shared_address(this)),
+        "r"(parity)
+        : "memory");
+  }
+  // Also for what other blocks of the cluster have written before they arrived.
+  __device__ void wait_for_cluster(int parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
         "@!ended bra again;\n"
         "}\n" ::"r"(shared_address(this)),
         "r"(parity)

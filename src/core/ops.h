@@ -130,8 +130,10 @@ struct FlashPlan {
   const char* kernels = "";  // "sm90", "sm80", "exact" or "cpu"
   std::int64_t forward_queries = 0;
   std::int64_t forward_keys = 0;
+  std::int64_t forward_parts = 1;  // into which blocks divide what a tile goes over, if they do
   std::int64_t backward_queries = 0;
   std::int64_t backward_keys = 0;
+  std::int64_t backward_parts = 1;
 };
 
 class Ops {

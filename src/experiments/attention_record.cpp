@@ -71,8 +71,10 @@ void AttentionExperiment::add_outcome(CaseRecord& record, const Outcome& outcome
   };
   rows("forward_tile_queries", flash.forward_queries);
   rows("forward_tile_keys", flash.forward_keys);
+  rows("forward_parts", flash.forward_parts);
   rows("backward_tile_queries", flash.backward_queries);
   rows("backward_tile_keys", flash.backward_keys);
+  rows("backward_parts", flash.backward_parts);
 }
 
 // Every output of every rank beside its bar. One that does not pass makes the case a mismatch.
