@@ -8,8 +8,8 @@ which takes float32), flex (flex_attention, compiled through Triton), compile (t
 attention that is written out), naive (that, eager). q, k, v are random normal [B, H, S, d].
 
 A repetition is one forward, one backward, and both one after the other, as paceline's is: what the
-GPU's power allows depends on what ran before. Each is timed by events on the stream; the L2 cache is
-flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
+GPU's power allows depends on what ran before. Each is timed by events on the stream; the L2 cache
+is flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
 """
 
 import argparse

@@ -37,6 +37,7 @@ constexpr int q_stages = 3;  // S of the next tile, dK of this one, and the next
 constexpr int do_stages = 2;
 constexpr int producer_registers = 24;
 constexpr int consumer_registers = 240;
+static_assert(registers_suffice(warpgroups, producer_registers, consumer_registers));
 
 // Named barriers.
 constexpr int scores_written = 1;  // both warpgroups' dS

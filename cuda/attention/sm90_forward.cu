@@ -42,8 +42,9 @@ struct Tile {
   static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
-  static constexpr int producer_registers = 32;
+  static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
   static constexpr int consumer_registers = Warpgroups == 3 ? 160 : 240;
+  static_assert(registers_suffice(Warpgroups, producer_registers, consumer_registers));
 };
 
 template <class Tile>
@@ -365,16 +366,16 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
-    shared.init_barriers(p.turns.parts);
+    shared.init_barriers(p.turns.parts());
   }
   __syncthreads();
-  if (p.turns.parts > 1) cluster_arrive();
+  if (p.turns.parts() > 1) cluster_arrive();
   if (warpgroup == 0) {
     give_up_registers<Tile::producer_registers>();
     if (threadIdx.x == 0) produce(p, shared);
   } else {
     take_registers<Tile::consumer_registers>();
-    if (p.turns.parts > 1) cluster_wait();
+    if (p.turns.parts() > 1) cluster_wait();
     consume(p, shared, warpgroup - 1);
   }
 }
@@ -394,8 +395,8 @@ void start(const FlashForward& call, const ForwardPlan& plan) {
                               .turns = plan.turns};
   constexpr std::size_t bytes = sizeof(Shared<Tile>);
   static_assert(bytes <= 227 * 1024);
-  launch({static_cast<unsigned>(plan.turns.blocks), Tile::threads, call.stream, bytes,
-          static_cast<unsigned>(plan.turns.parts)},
+  launch({static_cast<unsigned>(plan.turns.blocks()), Tile::threads, call.stream, bytes,
+          static_cast<unsigned>(plan.turns.parts())},
          sm90_forward_kernel<Tile>, parameters);
 }
 

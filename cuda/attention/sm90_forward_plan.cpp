@@ -45,13 +45,13 @@ double estimated(const Candidate& c, const Turns& turns) {
     return tiles_of_keys * step + start_up + (parts > 1 ? merge : 0);
   };
   const int longest = c.order.longest();
-  const double longest_time = time((longest + turns.parts - 1) / turns.parts, turns.parts);
+  const double longest_time = time((longest + turns.parts() - 1) / turns.parts(), turns.parts());
   if (c.order.causal()) {
-    const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / turns.parts;
-    const double share = static_cast<double>(turns.tiles) / turns.clusters();
+    const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / turns.parts();
+    const double share = static_cast<double>(turns.tiles()) / turns.clusters();
     // The last round of an odd number has nobody to make up for it.
-    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / turns.parts * step : 0;
-    return std::max(longest_time, share * time(mean, turns.parts) + odd);
+    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / turns.parts() * step : 0;
+    return std::max(longest_time, share * time(mean, turns.parts()) + odd);
   }
   return turns.rounds_of_whole() * time(longest, 1) +
          (turns.rounds() - turns.rounds_of_whole()) * longest_time;
@@ -62,13 +62,15 @@ std::array<Turns, 2> ways(int tiles, int parts) {
   const int clusters = resident(parts);
   const int blocks = clusters * parts;
   if (parts == 1) {
-    const Turns all{.tiles = tiles, .whole = tiles, .blocks = std::min(tiles, blocks)};
+    const Turns all(
+        {.tiles = tiles, .whole = tiles, .parts = 1, .blocks = std::min(tiles, blocks)});
     return {all, all};
   }
-  const Turns divided{.tiles = tiles, .parts = parts, .blocks = std::min(tiles, clusters) * parts};
+  const Turns divided(
+      {.tiles = tiles, .whole = 0, .parts = parts, .blocks = std::min(tiles, clusters) * parts});
   const int whole = tiles / blocks * blocks;
   if (whole == 0) return {divided, divided};
-  return {divided, {.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks}};
+  return {divided, Turns({.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks})};
 }
 
 }  // namespace
@@ -79,7 +81,8 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     for (const int parts : {1, 2, 4, 8}) {
       const Candidate c = candidate(shape, w, parts);
       for (const Turns& way : ways(c.order.items(), parts)) {
-        if (shape.causal && way.whole > 0 && parts > 1) continue;  // the longest are to be divided
+        if (shape.causal && way.whole() > 0 && parts > 1)
+          continue;  // the longest are to be divided
         const double time = estimated(c, way);
         if (time >= least) continue;
         least = time;
@@ -94,7 +97,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
 
 Sm90Tiles sm90_forward_tiles(const FlashShape& shape) {
   const ForwardPlan plan(shape);
-  return {64 * plan.warpgroups, plan.keys, plan.turns.parts};
+  return {64 * plan.warpgroups, plan.keys, plan.turns.parts()};
 }
 
 }  // namespace paceline

@@ -13,24 +13,37 @@ struct TileShare {
 // Blocks take tiles in turns, from the first block to the last and back: who has had the longest of
 // a round gets the shortest of the next. Single blocks take the first `whole` of them; each of the
 // rest is for a cluster of blocks, which takes it part by part.
-struct Turns {
-  int tiles = 0;
-  int whole = 0;
-  int parts = 1;   // blocks of a cluster
-  int blocks = 1;  // a multiple of parts
+class Turns {
+ public:
+  struct Shape {
+    int tiles;
+    int whole;
+    int parts;   // blocks of a cluster
+    int blocks;  // a multiple of parts
+  };
 
-  [[nodiscard]] constexpr int clusters() const { return blocks / parts; }
-  [[nodiscard]] constexpr int rounds_of_whole() const { return rounds_of(whole, blocks); }
-  [[nodiscard]] constexpr int rounds() const {
-    return rounds_of_whole() + rounds_of(tiles - whole, clusters());
-  }
+  Turns() = default;
+  explicit constexpr Turns(const Shape& shape)
+      : s_(shape),
+        clusters_(shape.blocks / shape.parts),
+        rounds_of_whole_(rounds_of(shape.whole, shape.blocks)),
+        rounds_(rounds_of_whole_ + rounds_of(shape.tiles - shape.whole, clusters_)) {}
+
+  [[nodiscard]] constexpr int tiles() const { return s_.tiles; }
+  [[nodiscard]] constexpr int whole() const { return s_.whole; }
+  [[nodiscard]] constexpr int parts() const { return s_.parts; }
+  [[nodiscard]] constexpr int blocks() const { return s_.blocks; }
+  [[nodiscard]] constexpr int clusters() const { return clusters_; }
+  [[nodiscard]] constexpr int rounds_of_whole() const { return rounds_of_whole_; }
+  [[nodiscard]] constexpr int rounds() const { return rounds_; }
+
   [[nodiscard]] constexpr TileShare share(int round, int block) const {
-    if (round < rounds_of_whole()) {
-      const int tile = turn(round, blocks, block);
-      return {tile < whole ? tile : -1, 0, 1};
+    if (round < rounds_of_whole_) {
+      const int tile = turn(round, s_.blocks, block);
+      return {tile < s_.whole ? tile : -1, 0, 1};
     }
-    const int tile = whole + turn(round - rounds_of_whole(), clusters(), block / parts);
-    return {tile < tiles ? tile : -1, block % parts, parts};
+    const int tile = s_.whole + turn(round - rounds_of_whole_, clusters_, block / s_.parts);
+    return {tile < s_.tiles ? tile : -1, block % s_.parts, s_.parts};
   }
 
  private:
@@ -38,6 +51,11 @@ struct Turns {
   static constexpr int turn(int round, int takers, int taker) {
     return round * takers + (round % 2 == 0 ? taker : takers - 1 - taker);
   }
+
+  Shape s_{};
+  int clusters_ = 1;
+  int rounds_of_whole_ = 0;
+  int rounds_ = 0;
 };
 
 }  // namespace paceline

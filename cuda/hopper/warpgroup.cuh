@@ -15,6 +15,15 @@ __device__ inline int warp_in_warpgroup() {
 }
 __device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
+// Whether a block of one producer and so many consumers, each a warpgroup, has what their threads
+// take. It starts with 64 Ki registers in equal shares of a multiple of 8; who takes more than
+// others have given up waits forever.
+constexpr bool registers_suffice(int consumers, int of_producer, int of_consumer) {
+  const int warpgroups = consumers + 1;
+  const int at_start = 512 / warpgroups / 8 * 8;
+  return of_producer + consumers * of_consumer <= warpgroups * at_start;
+}
+
 // By all of a warpgroup: each of its threads has so many registers from here on (a multiple of 8).
 template <int Registers>
 __device__ inline void give_up_registers() {

@@ -178,25 +178,25 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
     const int parts = 1 << random() % 4;
     const int clusters = draw(20);
     const int tiles = draw(300);
-    const Turns turns{.tiles = tiles,
-                      .whole = parts == 1 ? tiles : static_cast<int>(random() % tiles),
-                      .parts = parts,
-                      .blocks = clusters * parts};
-    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << turns.whole << " whole, " << parts
-                                    << " parts, " << turns.blocks << " blocks");
+    const Turns turns({.tiles = tiles,
+                       .whole = parts == 1 ? tiles : static_cast<int>(random() % tiles),
+                       .parts = parts,
+                       .blocks = clusters * parts});
+    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << turns.whole() << " whole, " << parts
+                                    << " parts, " << turns.blocks() << " blocks");
     std::map<std::pair<int, int>, int> taken;
     for (int round = 0; round < turns.rounds(); ++round) {
-      for (int block = 0; block < turns.blocks; ++block) {
+      for (int block = 0; block < turns.blocks(); ++block) {
         const TileShare share = turns.share(round, block);
         if (share.tile < 0) continue;
-        EXPECT_EQ(share.parts, share.tile < turns.whole ? 1 : parts);
+        EXPECT_EQ(share.parts, share.tile < turns.whole() ? 1 : parts);
         if (share.parts > 1) {
           EXPECT_EQ(share.part, block % parts);
         }
         ++taken[{share.tile, share.part}];
       }
     }
-    const auto shares = turns.whole + (tiles - turns.whole) * parts;
+    const auto shares = turns.whole() + (tiles - turns.whole()) * parts;
     EXPECT_EQ(taken.size(), static_cast<std::size_t>(shares));
     for (const auto& [share, times] : taken) EXPECT_EQ(times, 1) << share.first;
   }
@@ -207,7 +207,7 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
 TEST(Turns, BlocksThatComeAndGoHaveEquallyMuch) {
   const TileOrder order(forward(8192, 16, 1, true));
   constexpr int blocks = 132;
-  const Turns turns{.tiles = order.items(), .whole = order.items(), .blocks = blocks};
+  const Turns turns({.tiles = order.items(), .whole = order.items(), .parts = 1, .blocks = blocks});
   std::vector<int> steps(blocks, 0);
   for (int round = 0; round < turns.rounds(); ++round) {
     for (int block = 0; block < blocks; ++block) {
