@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -15,9 +16,7 @@ struct Candidate {
   TileOrder order;
 };
 
-Candidate candidate(const FlashShape& shape, int warpgroups, int parts) {
-  const bool widest = shape.head_dim == 128 && !shape.causal && parts == 1;
-  const int keys = widest ? most_forward_keys : forward_keys;
+Candidate candidate(const FlashShape& shape, int warpgroups, int keys) {
   const int queries = 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
   const int bytes_of_key = static_cast<int>(shape.head_dim) * 4;  // K and V
@@ -32,15 +31,13 @@ Candidate candidate(const FlashShape& shape, int warpgroups, int parts) {
                      .section = heads_per_section(shape, bytes_of_key)})};
 }
 
-// Clusters of so many blocks that run at the same time.
-int resident(int parts) { return parts == 1 ? multiprocessors() : sm90_forward_clusters(parts); }
-
 // In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md).
 double estimated(const Candidate& c, const Turns& turns) {
   constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
   constexpr double start_up = 0.8;
   constexpr double merge = 1;
-  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * c.keys / forward_keys;
+  const double wide = c.keys == most_forward_keys ? 1.33 : 1;
+  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide;
   const auto time = [&](double tiles_of_keys, int parts) {
     return tiles_of_keys * step + start_up + (parts > 1 ? merge : 0);
   };
@@ -57,40 +54,46 @@ double estimated(const Candidate& c, const Turns& turns) {
          (turns.rounds() - turns.rounds_of_whole()) * longest_time;
 }
 
-// With clusters: of all tiles, or of those that are left when the others fill whole rounds.
-std::array<Turns, 2> ways(int tiles, int parts) {
-  const int clusters = resident(parts);
-  const int blocks = clusters * parts;
-  if (parts == 1) {
-    const Turns all(
-        {.tiles = tiles, .whole = tiles, .parts = 1, .blocks = std::min(tiles, blocks)});
-    return {all, all};
-  }
-  const Turns divided(
-      {.tiles = tiles, .whole = 0, .parts = parts, .blocks = std::min(tiles, clusters) * parts});
+Turns undivided(int tiles) {
+  return Turns(
+      {.tiles = tiles, .whole = tiles, .parts = 1, .blocks = std::min(tiles, multiprocessors())});
+}
+Turns divided(int tiles, int parts) {
+  const int clusters = std::min(tiles, sm90_forward_clusters(parts));
+  return Turns({.tiles = tiles, .whole = 0, .parts = parts, .blocks = clusters * parts});
+}
+// Only what is left when the others fill whole rounds.
+Turns rest_divided(int tiles, int parts) {
+  const int blocks = sm90_forward_clusters(parts) * parts;
   const int whole = tiles / blocks * blocks;
-  if (whole == 0) return {divided, divided};
-  return {divided, Turns({.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks})};
+  return Turns({.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks});
 }
 
 }  // namespace
 
 ForwardPlan::ForwardPlan(const FlashShape& shape) {
   double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const Candidate& c, const Turns& way) {
+    const double time = estimated(c, way);
+    if (time >= least) return;
+    least = time;
+    warpgroups = c.warpgroups;
+    keys = c.keys;
+    order = c.order;
+    turns = way;
+  };
   for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
-    for (const int parts : {1, 2, 4, 8}) {
-      const Candidate c = candidate(shape, w, parts);
-      for (const Turns& way : ways(c.order.items(), parts)) {
-        if (shape.causal && way.whole() > 0 && parts > 1)
-          continue;  // the longest are to be divided
-        const double time = estimated(c, way);
-        if (time >= least) continue;
-        least = time;
-        warpgroups = w;
-        keys = c.keys;
-        order = c.order;
-        turns = way;
-      }
+    if (shape.head_dim == 128 && !shape.causal) {
+      const Candidate wide = candidate(shape, w, most_forward_keys);
+      consider(wide, undivided(wide.order.items()));
+    }
+    const Candidate c = candidate(shape, w, forward_keys);
+    const int tiles = c.order.items();
+    consider(c, undivided(tiles));
+    for (const int parts : {2, 4, 8}) {
+      consider(c, divided(tiles, parts));
+      // With a causal mask the first tiles are the longest: it is those that want dividing.
+      if (!shape.causal) consider(c, rest_divided(tiles, parts));
     }
   }
 }

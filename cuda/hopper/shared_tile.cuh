@@ -64,7 +64,9 @@ struct SharedTile {
   [[nodiscard]] __device__ Descriptor descriptor(int start, int leading_bytes) const {
     constexpr std::uint32_t swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr std::uint32_t eight_rows = 8 * row_bytes / 16;
-    const std::uint32_t tile = shared_address(data) / 16 | leading_bytes / 16U << 16U;
+    // In a cluster an address begins with its block's rank, which has no place here.
+    const std::uint32_t address = shared_address(data) & 0x3ffffU;
+    const std::uint32_t tile = address / 16 | leading_bytes / 16U << 16U;
     return {tile + start / 16, eight_rows | swizzle << 30U};
   }
 };
