@@ -78,9 +78,14 @@ class DataParallel : public ::testing::Test {
   Device& device = *shared.device;
   World& world = *shared.world;
   const int n = world.size();
-  std::unique_ptr<Ops> ops =
-      device.make_ops({.precision = precision_named("fp32"), .deterministic = true});
+  const std::unique_ptr<Ops> ops = make_ops("fp32", Dtype::f32);
 
+  // For a precision whose gradients are exchanged in this dtype.
+  static std::unique_ptr<Ops> make_ops(const char* name, Dtype exchanged) {
+    Precision precision = precision_named(name);
+    precision.communication = exchanged;
+    return shared.device->make_ops({.precision = precision, .deterministic = true});
+  }
   void train(const ToyDesign& design, const SyncConfig& config) const;
 };
 
@@ -144,20 +149,21 @@ TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
 // Half the bytes: close to the single process as bfloat16's 8 bits are.
 TEST_F(DataParallel, sends_half_types) {
   const ToyDesign design = toy_model();
-  ToyModel model(device, *ops, design);
+  const std::unique_ptr<Ops> half_ops = make_ops("fp32", Dtype::bf16);
+  ToyModel model(device, *half_ops, design);
   ToyModel exact(device, *ops, design);
   model.draw(0);
   exact.draw(0);
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
   const Rows mine = rows_of(order, world.rank() * 3, 3);
-  GradientSync half(model.trainable(), *ops, *shared.all,
-                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3, .half = true});
+  GradientSync half(model.trainable(), *half_ops, *shared.all,
+                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3});
   GradientSync full(exact.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::flat});
   model.forward_backward(mine.x, mine.y, half, n);
   exact.forward_backward(mine.x, mine.y, full, n);
   device.synchronize();
-  const std::vector<float> rough = floats_of(model.trainable().exchanged_gradients());
+  const std::vector<float> rough = floats_of(model.trainable().gradients());
   const std::vector<float> fine = floats_of(exact.trainable().gradients());
   double error = 0;
   double norm = 0;
