@@ -77,10 +77,14 @@ struct ForwardForm {
   double attention, feed_forward, head;
 };
 
-// Gradients that are kept as Precision::gradients beside those that ranks exchange.
+// Gradients that are kept as Precision::gradients beside those that ranks exchange. Where these
+// have the products' dtype, only the norms' and the embedding's.
 double unrounded_gradients(const StepShape& s) {
+  const Dims d(s);
   const Precision& p = s.precision;
-  return p.communication == p.gradients ? 0 : static_cast<double>(s.model.parameters());
+  if (p.communication == p.gradients) return 0;
+  if (p.communication != p.compute) return static_cast<double>(s.model.parameters());
+  return d.D * (2 * d.L + 1 + d.V);
 }
 
 bool has_backward(Mode mode) { return mode == Mode::forward_backward || mode == Mode::train_step; }

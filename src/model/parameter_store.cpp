@@ -44,8 +44,14 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
   unrounded_from_ = first_unrounded();
 }
 
+// Products write the gradients of what reads the copy; a tied weight's are added up first.
 std::int64_t ParameterStore::first_unrounded() const {
-  return precision_.communication == precision_.gradients ? size_ : 0;
+  if (precision_.communication == precision_.gradients) return size_;
+  if (precision_.communication != precision_.compute) return 0;
+  const auto first = std::find_if(entries_.begin(), entries_.end(), [](const ParameterEntry& e) {
+    return e.full_precision || e.uses > 1;
+  });
+  return first == entries_.end() ? size_ : first->offset;
 }
 
 // Zeros.

@@ -6,8 +6,9 @@
 // reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3) are one entry
 // with several views.
 //
-// Gradients are kept as ranks exchange them (Precision::communication). Where that is not how they
-// are written (Precision::gradients), they are written beside, and rounded before they are sent.
+// Gradients are kept as ranks exchange them (Precision::communication). Where that is what products
+// compute in, products write them so: their sums are rounded once, as a cast of float32 sums would.
+// Other gradients are written as Precision::gradients, beside, and rounded before they are sent.
 
 #include <functional>
 #include <string>

@@ -75,8 +75,12 @@ TEST(AccountingTest, StateBytesPerParameter) {
   EXPECT_DOUBLE_EQ(fp32.parameters + fp32.gradients + fp32.optimizer, 16 * n);
   const MemoryForm bf16 = memory_form(shape("2.7b", Mode::train_step, "bf16"));
   EXPECT_DOUBLE_EQ(bf16.parameters + bf16.gradients + bf16.optimizer, 18 * n);
+  // Exchanged as bfloat16: a product writes it, other gradients are float32 at first.
   StepShape exchanged = shape("2.7b", Mode::train_step, "bf16");
   exchanged.precision.communication = Dtype::bf16;
+  const double others = 2560 * (10000 + 2 * 32 + 1);  // the embedding and the norms
+  EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 2 * n + 4 * others);
+  exchanged.precision.compute = Dtype::f32;
   EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 6 * n);
   const MemoryForm inference = memory_form(shape("2.7b", Mode::inference));
   EXPECT_DOUBLE_EQ(inference.parameters, 4 * n);

@@ -62,6 +62,7 @@ TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
   }
 }
 
+// What a product writes once it writes as ranks exchange it, where it computes in that dtype.
 TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
   std::vector<ParameterEntry> entries = two_entries();  // the second one is tied
   entries.push_back({.views = {{"d", {9}}}, .shape = {9}, .full_precision = true});
@@ -73,7 +74,7 @@ TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
   for (const Case& c : {Case{"fp32", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
                         Case{"bf16", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
                         Case{"fp32", Dtype::bf16, {Dtype::f32, Dtype::f32, Dtype::f32}},
-                        Case{"bf16", Dtype::bf16, {Dtype::f32, Dtype::f32, Dtype::f32}}}) {
+                        Case{"bf16", Dtype::bf16, {Dtype::bf16, Dtype::f32, Dtype::f32}}}) {
     SCOPED_TRACE(std::string(c.precision) + ", exchanged as " + std::string(name_of(c.exchanged)));
     Precision precision = precision_named(c.precision);
     precision.communication = c.exchanged;
