@@ -128,13 +128,18 @@ CudaMatmul::Plan CudaMatmul::make_plan(const Matrix& c, const Matrix& a, const M
   const std::size_t workspace = workspace_.bytes();
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                        &workspace, sizeof workspace);
-  const std::array<std::pair<cublasLtMatmulPreferenceAttributes_t, std::uint32_t>, 4> alignments = {
-      {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(b)},
+  // Where k is split, the parts meet in float, whatever c is.
+  const std::uint32_t reduction = c.tensor.dtype == Dtype::f32
+                                      ? CUBLASLT_REDUCTION_SCHEME_MASK
+                                      : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const std::array<std::pair<cublasLtMatmulPreferenceAttributes_t, std::uint32_t>, 5> limits = {
+      {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction},
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(b)},
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(a)},
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(c)},
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(c)}}};
-  for (const auto& [attribute, bytes] : alignments) {
-    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
+  for (const auto& [attribute, value] : limits) {
+    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
   }
   int found = 0;
   cublasLtMatmulHeuristicResult_t best{};

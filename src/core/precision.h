@@ -16,7 +16,8 @@ struct Precision {
   Dtype logits;
   Dtype loss;
   Dtype gradients;      // of parameters
-  Dtype communication;  // of gradients between ranks
+  Dtype communication;  // of gradients between ranks; each rank's are rounded to it, and so are
+                        // their sums
   bool loss_scaling = false;
 
   // A low-precision copy of the weights stands beside the masters.

@@ -91,6 +91,9 @@ OpsConfig ops_config_of(const Case& c) {
   OpsConfig config{.precision = precision_named(c.text("precision")),
                    .attention = named<AttentionKind>(attention_names, c.text("attention")),
                    .deterministic = c.flag("deterministic")};
+  if (c.has("comm_dtype") && c.text("comm_dtype") == "bf16") {
+    config.precision.communication = Dtype::bf16;
+  }
   if (c.has("fp32_attention")) {
     config.fp32_attention = named<Fp32Attention>(fp32_names, c.text("fp32_attention"));
   }

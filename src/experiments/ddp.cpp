@@ -34,13 +34,6 @@ std::vector<Case> DdpExperiment::cases() const {
   return without_repeats(std::move(cases));
 }
 
-Prediction DdpExperiment::predict(const Case& c) const {
-  Prediction p = ModelExperiment::predict(c);
-  const double parameters = memory_form(shape_of(c)).gradients / sizeof(float);
-  if (c.text("comm_dtype") == "bf16") p.memory_bytes += 2 * parameters;
-  return p;
-}
-
 void DdpExperiment::validate(const Case& c) const {
   ModelExperiment::validate(c);
   if (c.text("comm_dtype") == "bf16" && c.text("precision") == "fp16") {
@@ -77,7 +70,6 @@ StoreLayout DdpExperiment::store_layout(const Case& c) const {
 SyncConfig DdpExperiment::sync_config(const Case& c) {
   constexpr double mega = 1e6;
   return {.bucket_bytes = mega * c.real("bucket_mb"),
-          .half = c.text("comm_dtype") == "bf16",
           .registered = c.text("registration") == "symmetric"};
 }
 

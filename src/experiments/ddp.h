@@ -21,7 +21,6 @@ class DdpExperiment : public ModelExperiment {
   [[nodiscard]] std::string name() const override { return "ddp"; }
   [[nodiscard]] std::vector<Case> cases() const override;
   [[nodiscard]] std::vector<std::string> naming_factors() const override;
-  [[nodiscard]] Prediction predict(const Case& c) const override;
   void validate(const Case& c) const override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;

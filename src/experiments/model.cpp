@@ -129,14 +129,15 @@ std::vector<Case> ModelExperiment::model_cases() const {
 
 StepShape ModelExperiment::shape_of(const Case& c) const {
   const std::vector<double> shares = optimizer_shares(c);
+  const OpsConfig ops = ops_config_of(c);
   return {.model = {.vocab = c.integer("vocab"),
                     .context = c.integer("context"),
                     .d_model = c.integer("d_model"),
                     .d_ff = c.integer("d_ff"),
                     .layers = c.integer("layers"),
                     .heads = c.integer("heads")},
-          .precision = precision_named(c.text("precision")),
-          .attention = ops_config_of(c).attention,
+          .precision = ops.precision,
+          .attention = ops.attention,
           .batch = c.integer("batch_size"),
           .mode = mode_named(c.text("mode")),
           .recompute = recompute_value(c.text("recompute")),
@@ -165,8 +166,7 @@ Prediction ModelExperiment::predict(const Case& c) const {
 std::vector<MemoryLine> ModelExperiment::memory_lines(const Case& c) const {
   StepShape of_rank_0 = shape_of(c);
   of_rank_0.optimizer_share = optimizer_shares(c).front();
-  const double beside_the_model = predict(c).memory_bytes - memory_form(shape_of(c)).peak();
-  return paceline::memory_lines(of_rank_0, memory_form(of_rank_0).peak() + beside_the_model);
+  return paceline::memory_lines(of_rank_0);
 }
 
 void ModelExperiment::validate(const Case& c) const {

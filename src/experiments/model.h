@@ -46,7 +46,7 @@ class ModelExperiment : public Experiment {
   [[nodiscard]] Batch batch_of(const Case& c, std::int64_t first_row, std::int64_t rows) const;
 
   // Who averages the step's gradients over ranks, and says what of the parameters this one updates;
-  // null: nobody. Throws OutOfMemory.
+  // null: nobody.
   [[nodiscard]] virtual std::unique_ptr<GradientSync> make_exchange(const Case& /*c*/,
                                                                     TrainingStep& /*step*/) {
     return nullptr;

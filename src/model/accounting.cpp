@@ -77,6 +77,16 @@ struct ForwardForm {
   double attention, feed_forward, head;
 };
 
+// Gradients that are kept as Precision::gradients beside those that ranks exchange. Where these
+// have the products' dtype, only the norms' and the embedding's.
+double unrounded_gradients(const StepShape& s) {
+  const Dims d(s);
+  const Precision& p = s.precision;
+  if (p.communication == p.gradients) return 0;
+  if (p.communication != p.compute) return static_cast<double>(s.model.parameters());
+  return d.D * (2 * d.L + 1 + d.V);
+}
+
 bool has_backward(Mode mode) { return mode == Mode::forward_backward || mode == Mode::train_step; }
 
 // What forward keeps, in blocks or, with recomputation, the inputs of groups of them.
@@ -118,7 +128,10 @@ MemoryForm memory_form(const StepShape& shape) {
   const auto n = static_cast<double>(shape.model.parameters());
   MemoryForm m;
   m.parameters = n * (bytes_of(p.parameters) + (p.mixed() ? bytes_of(p.compute) : 0));
-  if (has_backward(shape.mode)) m.gradients = n * bytes_of(p.gradients);
+  if (has_backward(shape.mode)) {
+    m.gradients =
+        n * bytes_of(p.communication) + unrounded_gradients(shape) * bytes_of(p.gradients);
+  }
   if (shape.mode == Mode::train_step) {
     m.optimizer = 2 * n * bytes_of(p.parameters) * shape.optimizer_share;
   }
@@ -165,7 +178,7 @@ MemoryForm memory_form(const StepShape& shape) {
   return m;
 }
 
-std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
+std::vector<MemoryLine> memory_lines(const StepShape& shape) {
   const Dims d(shape);
   const Precision& p = shape.precision;
   const MemoryForm m = memory_form(shape);
@@ -184,8 +197,11 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
         p.mixed() ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), c)
                   : fmt::format("{} x {}", n, bytes_of(p.parameters)),
         m.parameters, MemoryKind::parameter);
-  state("gradients", fmt::format("{} x {}", n, bytes_of(p.gradients)), m.gradients,
-        MemoryKind::gradient);
+  const double unrounded = unrounded_gradients(shape);
+  state("gradients",
+        fmt::format("{} x {}", n, bytes_of(p.communication)) +
+            (unrounded > 0 ? fmt::format(" + {} x {}", unrounded, bytes_of(p.gradients)) : ""),
+        m.gradients, MemoryKind::gradient);
   const std::string share =
       shape.optimizer_share < 1 ? fmt::format(" x {:.4g}", shape.optimizer_share) : "";
   state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)) + share,
@@ -234,12 +250,10 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak) {
                      .formula = kept_formula(shape),
                      .bytes = m.activations});
   }
-  lines.push_back(
-      {.what = "peak",
-       .formula = fmt::format("the above + {:.0f} beyond them",
-                              peak - m.parameters - m.gradients - m.optimizer - m.activations),
-       .bytes = peak,
-       .measure = MemoryMeasure::peak});
+  lines.push_back({.what = "peak",
+                   .formula = fmt::format("the above + {:.0f} beyond them", m.transient),
+                   .bytes = m.peak(),
+                   .measure = MemoryMeasure::peak});
   return lines;
 }
 

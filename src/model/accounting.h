@@ -63,9 +63,8 @@ struct MemoryLine {
   MemoryKind kind = MemoryKind::activation;
   std::string scope;  // "forward/head"
 };
-// The parts of memory_form(); of a block and of the head where they are kept. peak: bytes, of the
-// whole.
-[[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape, double peak);
+// The parts of memory_form(); of a block and of the head where they are kept.
+[[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape);
 
 // The least bytes that a step moves to and from memory: every weight read in forward and twice in
 // backward, gradients written and read, activations written and read, Adam's state read and

@@ -77,7 +77,7 @@ void AdamW::step(Ops& ops, const StepState& state) {
     v_ = allocate("adam v");
     reset(device);
   }
-  const Tensor& gradients = store_.exchanged_gradients();
+  const Tensor& gradients = store_.gradients();
   if (ops.precision().loss_scaling) {
     constexpr auto place = static_cast<std::int64_t>(StepScalar::found_inf);
     if (shard_.agree) {
@@ -105,7 +105,7 @@ void AdamW::step(Ops& ops, const StepState& state) {
 
 void Sgd::step(Ops& ops, const StepState& /*state*/) {
   for (const StoreRange& range : shard_.ranges) {
-    ops.sgd(range.of(store_.parameters()), range.of(store_.exchanged_gradients()), learning_rate_);
+    ops.sgd(range.of(store_.parameters()), range.of(store_.gradients()), learning_rate_);
   }
   store_.refresh_copy(ops);
 }

@@ -1,5 +1,6 @@
 #include "model/parameter_store.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/error.h"
@@ -36,34 +37,44 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
     size_ += rounded_up(within, alignment);
   }
   size_ = rounded_up(size_, unit);
-  values_ = allocate(precision_.parameters, MemoryKind::parameter, "parameters");
+  values_ = allocate(size_, precision_.parameters, MemoryKind::parameter, "parameters");
   if (precision.mixed()) {
-    copy_ = allocate(precision.compute, MemoryKind::parameter, "low-precision copy");
+    copy_ = allocate(size_, precision.compute, MemoryKind::parameter, "low-precision copy");
   }
+  unrounded_from_ = first_unrounded();
+}
+
+// Products write the gradients of what reads the copy; a tied weight's are added up first.
+std::int64_t ParameterStore::first_unrounded() const {
+  if (precision_.communication == precision_.gradients) return size_;
+  if (precision_.communication != precision_.compute) return 0;
+  const auto first = std::find_if(entries_.begin(), entries_.end(), [](const ParameterEntry& e) {
+    return e.full_precision || e.uses > 1;
+  });
+  return first == entries_.end() ? size_ : first->offset;
 }
 
 // Zeros.
-Array ParameterStore::allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const {
+Array ParameterStore::allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
+                               std::string_view scope) const {
   const Scope scope_of_all(device_.scopes(), scope);
-  Array array = layout_.allocate ? layout_.allocate({size_}, dtype, kind)
-                                 : device_.allocate({size_}, dtype, kind);
+  Array array = layout_.allocate ? layout_.allocate({length}, dtype, kind)
+                                 : device_.allocate({length}, dtype, kind);
   device_.zero(array);
   return array;
 }
 
 void ParameterStore::allocate_gradients() {
   if (!gradients_.empty()) return;
-  gradients_ = allocate(precision_.gradients, MemoryKind::gradient, "gradients");
-}
-
-void ParameterStore::exchange_gradients_in(Dtype dtype) {
-  if (dtype == precision_.gradients) return;
-  exchanged_ = allocate(dtype, MemoryKind::communication, "exchanged gradients");
+  gradients_ = allocate(size_, precision_.communication, MemoryKind::gradient, "gradients");
+  if (unrounded_from_ == size_) return;
+  unrounded_ = allocate(size_ - unrounded_from_, precision_.gradients, MemoryKind::gradient,
+                        "unrounded gradients");
 }
 
 std::vector<Tensor> ParameterStore::flat_arrays() const {
   std::vector<Tensor> arrays;
-  for (const Array* array : {&values_, &copy_, &gradients_, &exchanged_}) {
+  for (const Array* array : {&values_, &copy_, &gradients_}) {
     if (!array->empty()) arrays.push_back(*array);
   }
   return arrays;
@@ -71,12 +82,13 @@ std::vector<Tensor> ParameterStore::flat_arrays() const {
 
 Parameter ParameterStore::parameter(ParameterId id) const {
   const ParameterEntry& entry = entries_.at(id);
-  const auto part = [&](const Array& flat) {
-    return flat.empty() ? Tensor{} : flat.tensor().slice(entry.offset, entry.shape);
+  const auto part = [&](const Array& flat, std::int64_t from = 0) {
+    return flat.empty() ? Tensor{} : flat.tensor().slice(entry.offset - from, entry.shape);
   };
+  const bool beside = entry.offset >= unrounded_from_;
   return {.value = part(values_),
           .compute = part(copy_.empty() ? values_ : copy_),
-          .gradient = part(gradients_),
+          .gradient = beside ? part(unrounded_, unrounded_from_) : part(gradients_),
           .accumulate = written_.at(id) > 0};
 }
 
@@ -89,6 +101,14 @@ void ParameterStore::begin_backward() { written_.assign(entries_.size(), 0); }
 
 bool ParameterStore::gradient_written(ParameterId id) {
   return ++written_.at(id) == entries_.at(id).uses;
+}
+
+void ParameterStore::round_gradients(Ops& ops, const StoreRange& range) const {
+  const std::int64_t begin = std::max(range.offset, unrounded_from_);
+  const std::int64_t length = range.offset + range.length - begin;
+  if (length <= 0) return;
+  ops.cast(StoreRange{begin, length}.of(gradients_),
+           StoreRange{begin - unrounded_from_, length}.of(unrounded_));
 }
 
 void ParameterStore::refresh_copy(Ops& ops) const {

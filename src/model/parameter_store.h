@@ -5,6 +5,10 @@
 // which matrix products read the copy, then those that are read in the masters' precision. The
 // reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3) are one entry
 // with several views.
+//
+// Gradients are kept as ranks exchange them (Precision::communication). Where that is what products
+// compute in, products write them so: their sums are rounded once, as a cast of float32 sums would.
+// Other gradients are written as Precision::gradients, beside, and rounded before they are sent.
 
 #include <functional>
 #include <string>
@@ -67,19 +71,12 @@ class ParameterStore {
 
   // Before the first backward; later calls do nothing. Throws OutOfMemory.
   void allocate_gradients();
-  // Ranks exchange the gradients in this dtype. Throws OutOfMemory.
-  void exchange_gradients_in(Dtype dtype);
 
   // Flat arrays [size()].
   [[nodiscard]] const Tensor& parameters() const { return values_; }
   [[nodiscard]] const Tensor& copy() const { return copy_; }  // empty unless the precision is mixed
-  // As backward writes them; empty before allocate_gradients().
+  // As ranks exchange them and the optimizer reads them; empty before allocate_gradients().
   [[nodiscard]] const Tensor& gradients() const { return gradients_; }
-  // As ranks exchange them and the optimizer reads them: gradients() itself, or a copy in the dtype
-  // of exchange_gradients_in().
-  [[nodiscard]] const Tensor& exchanged_gradients() const {
-    return exchanged_.empty() ? gradients_ : exchanged_;
-  }
 
   // All that are there.
   [[nodiscard]] std::vector<Tensor> flat_arrays() const;
@@ -92,12 +89,17 @@ class ParameterStore {
   void begin_backward();
   // One use's gradient was written; true after the last use.
   bool gradient_written(ParameterId id);
+  // Those of a range that were written beside gradients() are rounded into it.
+  void round_gradients(Ops& ops, const StoreRange& range) const;
 
   // The low-precision copy follows the masters (after initialisation or loading).
   void refresh_copy(Ops& ops) const;
 
  private:
-  [[nodiscard]] Array allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const;
+  [[nodiscard]] Array allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
+                               std::string_view scope) const;
+  // Where the gradients begin that are written beside gradients().
+  [[nodiscard]] std::int64_t first_unrounded() const;
 
   Device& device_;
   Precision precision_;
@@ -108,7 +110,8 @@ class ParameterStore {
   Array values_;
   Array copy_;
   Array gradients_;
-  Array exchanged_;
+  Array unrounded_;  // [size() - unrounded_from_], gradients as Precision::gradients
+  std::int64_t unrounded_from_ = 0;
 };
 
 }  // namespace paceline

@@ -150,7 +150,7 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
 void Dump::take_first_step(const StepState& state, const ParameterStore& store) {
   first_logits_ = download(device_, logits_);
   loss_ = download(device_, state.loss).front();
-  const Tensor& gradients = store.exchanged_gradients();
+  const Tensor& gradients = store.gradients();
   if (gradients.empty()) return;
   gradients_ = take(store, gradients);
   const auto unscale = static_cast<float>(state.get(device_, StepScalar::gradient_scale));

@@ -6,10 +6,6 @@ namespace paceline {
 
 namespace {
 
-Dtype exchanged_dtype(const Ops& ops, const SyncConfig& config) {
-  return config.half ? Dtype::bf16 : ops.precision().gradients;
-}
-
 // What a rank sends of a message of one byte, in a ring of n ranks.
 double sent_of_each_byte(std::string_view op, int n) {
   const double ring = static_cast<double>(n - 1) / n;
@@ -22,7 +18,7 @@ GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& commun
                            const SyncConfig& config)
     : GradientSync(store, ops, communicator, config,
                    gradient_ranges(store.entries(), config.strategy, config.bucket_bytes,
-                                   size_of(exchanged_dtype(ops, config)))) {}
+                                   size_of(ops.precision().communication))) {}
 
 GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
                            const SyncConfig& config, std::vector<GradientRange> ranges)
@@ -34,7 +30,6 @@ GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& commun
       registered_(config.registered),
       ranges_(std::move(ranges)) {
   if (ranges_.empty()) throw InternalError("a strategy without exchanges needs no GradientSync");
-  store.exchange_gradients_in(exchanged_dtype(ops, config));
 }
 
 void GradientSync::start() {
@@ -88,11 +83,9 @@ void GradientSync::reduce(const GradientRange& range, const Tensor& gradients) {
 
 void GradientSync::send(const GradientRange& range) {
   const StoreRange part{range.offset, range.length};
-  const Tensor sent = part.of(store_.exchanged_gradients());
-  const Tensor written = part.of(store_.gradients());
-  if (sent.data != written.data) ops_.cast(sent, written);
+  store_.round_gradients(ops_, part);
   communication_follows_compute();
-  reduce(range, sent);
+  reduce(range, part.of(store_.gradients()));
   ops_.run_beside_collectives(overlaps_);
   ++reduced_;
 }

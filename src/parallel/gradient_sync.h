@@ -25,8 +25,6 @@ namespace paceline {
 struct SyncConfig {
   SyncStrategy strategy = SyncStrategy::bucketed;
   double bucket_bytes = 25e6;
-  bool half = false;        // send gradients as bfloat16: half the bytes; each rank's gradients are
-                            // rounded, and so is their sum
   bool registered = false;  // the store's arrays were allocated by the communicator, which is to
                             // register them
 };
@@ -43,8 +41,8 @@ struct Exchange {
 
 class GradientSync : public ParameterSync {
  public:
-  // Of a strategy other than none. The store's gradients need not be allocated yet. Throws
-  // OutOfMemory.
+  // Of a strategy other than none; ops are of the store's precision. The store's gradients need not
+  // be allocated yet.
   GradientSync(ParameterStore& store, Ops& ops, Communicator& communicator,
                const SyncConfig& config);
 

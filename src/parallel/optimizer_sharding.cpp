@@ -92,8 +92,7 @@ void OwnerBroadcast::gather() {
 Zero1::Zero1(ParameterStore& store, Ops& ops, Communicator& communicator, const SyncConfig& config)
     : GradientSync(store, ops, communicator, bucketed(config),
                    scatter_buckets(store, config.bucket_bytes,
-                                   size_of(config.half ? Dtype::bf16 : ops.precision().gradients),
-                                   communicator.size())),
+                                   size_of(ops.precision().communication), communicator.size())),
       gathered_(ranges().size()) {
   for (const GradientRange& range : ranges()) {
     if (range.length % (communicator.size() * ParameterStore::alignment) != 0) {
@@ -146,7 +145,7 @@ void Zero1::before_use(ParameterId parameter) {
 }
 
 void Zero1::reduce(const GradientRange& range, const Tensor& gradients) {
-  const Tensor mine = slice_of(range).of(store_.exchanged_gradients());
+  const Tensor mine = slice_of(range).of(store_.gradients());
   exchange("reduce_scatter", range.name, gradients,
            [&] { communicator_.reduce_scatter(mine, gradients, ReduceOp::sum); });
 }
@@ -154,7 +153,7 @@ void Zero1::reduce(const GradientRange& range, const Tensor& gradients) {
 void Zero1::gather() {
   communication_follows_compute();
   for (const GradientRange& range : ranges()) {
-    for (const Tensor& flat : {store_.parameters(), store_.exchanged_gradients()}) {
+    for (const Tensor& flat : {store_.parameters(), store_.gradients()}) {
       if (flat.empty()) continue;
       communicator_.all_gather(StoreRange{range.offset, range.length}.of(flat),
                                slice_of(range).of(flat));

@@ -26,7 +26,7 @@ enum class ShardStrategy : std::uint8_t {
 // tensor is broadcast by its owner.
 class OwnerBroadcast final : public GradientSync {
  public:
-  // config's strategy is taken to be bucketed. Throws OutOfMemory.
+  // config's strategy is taken to be bucketed.
   OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& communicator,
                  const SyncConfig& config);
 
@@ -49,7 +49,7 @@ class OwnerBroadcast final : public GradientSync {
 class Zero1 final : public GradientSync {
  public:
   // config's strategy is taken to be bucketed; the store must have been laid out for as many shards
-  // as there are ranks. Throws OutOfMemory.
+  // as there are ranks.
   Zero1(ParameterStore& store, Ops& ops, Communicator& communicator, const SyncConfig& config);
 
   void begin_step() override;

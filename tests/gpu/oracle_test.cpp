@@ -151,6 +151,10 @@ TEST_P(Oracle, Matmul) {
               [](Ops& o, const StepState&, const Tensors& t) {
                 o.matmul(Matrix(t[0]), Matrix(t[1]), Matrix(t[2]));
               });
+        check("dy^T x", {out(low, {m, n}), in(low, {k, m}), in(low, {k, n})},
+              [](Ops& o, const StepState&, const Tensors& t) {
+                o.matmul(Matrix(t[0]), Matrix(t[1]).transpose(), Matrix(t[2]));
+              });
         check("dy^T x, added", {inout(full, {m, n}), in(low, {k, m}), in(low, {k, n})},
               [](Ops& o, const StepState&, const Tensors& t) {
                 o.matmul(Matrix(t[0]), Matrix(t[1]).transpose(), Matrix(t[2]), 0.5, 1);
@@ -182,6 +186,33 @@ TEST_P(Oracle, Matmul) {
             scores.batch_stride = {H * T * T, T * T};
             o.matmul(scores, part(0), part(1).transpose());
           });
+  }
+}
+
+// A weight's gradient in a half type is the float32 sum, which is exact here, rounded once: also
+// where k is long enough for cuBLASLt to split it.
+TEST_P(Oracle, ProductsAreRoundedOnce) {
+  if (precision.compute == Dtype::f32) GTEST_SKIP() << "nothing is rounded";
+  constexpr std::int64_t m = 64;
+  constexpr std::int64_t n = 128;
+  for (const std::int64_t k : {64, 2048, 65536}) {
+    const auto whole_numbers = [&](std::int64_t width) {
+      std::vector<std::int32_t> drawn(static_cast<std::size_t>(k * width));
+      Random(11, streams++).fill_integers(drawn, 9);
+      std::vector<double> values(drawn.begin(), drawn.end());
+      for (double& v : values) v -= 4;
+      return write(*gpu, *gpu_ops, {k, width}, precision.compute, values);
+    };
+    const Array dy = whole_numbers(m);
+    const Array x = whole_numbers(n);
+    const auto product = [&](Dtype dtype) {
+      Array dw = gpu->allocate({m, n}, dtype, MemoryKind::workspace);
+      gpu_ops->matmul(Matrix(dw), Matrix(dy).transpose(), Matrix(x));
+      return dw;
+    };
+    const Array rounded = gpu->allocate({m, n}, precision.compute, MemoryKind::workspace);
+    gpu_ops->cast(rounded, product(Dtype::f32));
+    EXPECT_EQ(read(*gpu, *gpu_ops, product(precision.compute)), read(*gpu, *gpu_ops, rounded)) << k;
   }
 }
 

@@ -78,9 +78,14 @@ class DataParallel : public ::testing::Test {
   Device& device = *shared.device;
   World& world = *shared.world;
   const int n = world.size();
-  std::unique_ptr<Ops> ops =
-      device.make_ops({.precision = precision_named("fp32"), .deterministic = true});
+  const std::unique_ptr<Ops> ops = make_ops("fp32", Dtype::f32);
 
+  // For a precision whose gradients are exchanged in this dtype.
+  static std::unique_ptr<Ops> make_ops(const char* name, Dtype exchanged) {
+    Precision precision = precision_named(name);
+    precision.communication = exchanged;
+    return shared.device->make_ops({.precision = precision, .deterministic = true});
+  }
   void train(const ToyDesign& design, const SyncConfig& config) const;
 };
 
@@ -144,20 +149,21 @@ TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
 // Half the bytes: close to the single process as bfloat16's 8 bits are.
 TEST_F(DataParallel, sends_half_types) {
   const ToyDesign design = toy_model();
-  ToyModel model(device, *ops, design);
+  const std::unique_ptr<Ops> half_ops = make_ops("fp32", Dtype::bf16);
+  ToyModel model(device, *half_ops, design);
   ToyModel exact(device, *ops, design);
   model.draw(0);
   exact.draw(0);
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
   const Rows mine = rows_of(order, world.rank() * 3, 3);
-  GradientSync half(model.trainable(), *ops, *shared.all,
-                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3, .half = true});
+  GradientSync half(model.trainable(), *half_ops, *shared.all,
+                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3});
   GradientSync full(exact.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::flat});
   model.forward_backward(mine.x, mine.y, half, n);
   exact.forward_backward(mine.x, mine.y, full, n);
   device.synchronize();
-  const std::vector<float> rough = floats_of(model.trainable().exchanged_gradients());
+  const std::vector<float> rough = floats_of(model.trainable().gradients());
   const std::vector<float> fine = floats_of(exact.trainable().gradients());
   double error = 0;
   double norm = 0;
@@ -170,6 +176,78 @@ TEST_F(DataParallel, sends_half_types) {
   EXPECT_TRUE(same_on_all_ranks(rough));
   EXPECT_EQ(half.exchanges().front().bytes * 2,
             sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
+}
+
+// As a step writes them: sums of 64 products of small whole numbers, which float32 holds exactly
+// and bfloat16 rounds. A weight of rank 1 is a bias.
+void write_gradients(Ops& ops, ParameterStore& store, ParameterSync& sync) {
+  Device& device = *shared.device;
+  std::uint64_t stream = 0;
+  const auto numbers = [&](std::int64_t width) {
+    std::vector<std::int32_t> drawn(static_cast<std::size_t>(64 * width));
+    Random(static_cast<std::uint64_t>(shared.world->rank()), stream++).fill_integers(drawn, 17);
+    const std::vector<float> values(drawn.begin(), drawn.end());
+    const Array wide = device.allocate({64, width}, Dtype::f32, MemoryKind::activation);
+    device.to_device(wide, values.data());
+    Array x = device.allocate({64, width}, Dtype::bf16, MemoryKind::activation);
+    ops.cast(x, wide);
+    return x;
+  };
+  sync.begin_step();
+  store.begin_backward();
+  for (ParameterId id = 0; id < store.entries().size(); ++id) {
+    for (bool last = false; !last;) {
+      const Parameter p = store.parameter(id);
+      const Array dy = numbers(p.gradient.shape[0]);
+      if (p.gradient.shape.rank() == 1) {
+        ops.bias_backward(p.gradient, dy, p.accumulate);
+      } else {
+        const Array x = numbers(p.gradient.shape[1]);
+        ops.matmul(Matrix(p.gradient), Matrix(dy).transpose(), Matrix(x), 1, p.accumulate ? 1 : 0);
+      }
+      last = store.gradient_written(id);
+    }
+    sync.ready(id);
+  }
+  sync.finish();
+  device.synchronize();
+}
+
+// Products that write bfloat16 give the bits of float32 gradients that are cast and then added up.
+TEST_F(DataParallel, sends_half_types_that_products_write) {
+  for (const bool tied : {false, true}) {
+    std::vector<ParameterEntry> entries = {toy_entry("head", {33, 7}),
+                                           toy_entry("w", {5, 129}, tied ? 2 : 1),
+                                           toy_entry("w2", {20, 20}), toy_entry("norm", {33})};
+    entries.back().full_precision = true;
+    const std::unique_ptr<Ops> fine = make_ops("bf16", Dtype::f32);
+    ParameterStore written(device, fine->precision(), entries);
+    written.allocate_gradients();
+    NoSync alone;
+    write_gradients(*fine, written, alone);
+    for (const auto strategy :
+         {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap, SyncStrategy::bucketed}) {
+      SCOPED_TRACE(std::string(name_of(strategy)) + (tied ? ", tied" : ""));
+      const std::unique_ptr<Ops> half = make_ops("bf16", Dtype::bf16);
+      ParameterStore store(device, half->precision(), entries);
+      store.allocate_gradients();
+      EXPECT_EQ(store.parameter(0).gradient.dtype, Dtype::bf16);
+      GradientSync sync(store, *half, *shared.all, {.strategy = strategy, .bucket_bytes = 1500});
+      write_gradients(*half, store, sync);
+
+      const Array cast = device.allocate({store.size()}, Dtype::bf16, MemoryKind::gradient);
+      fine->cast(cast, written.gradients());
+      device.synchronize();
+      const std::vector<float> own = floats_of(cast);
+      EXPECT_NE(own, floats_of(written.gradients()));
+      for (const GradientRange& range : sync.ranges()) {
+        const Tensor part = StoreRange{range.offset, range.length}.of(cast);
+        shared.all->all_reduce(part, part, ReduceOp::sum);
+      }
+      shared.all->stream().synchronize();
+      EXPECT_EQ(floats_of(store.gradients()), floats_of(cast));
+    }
+  }
 }
 
 TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {

@@ -72,7 +72,7 @@ class Replica {
                                  learning_rate)) {
     store_.allocate_gradients();
     sync_->start();
-    write(store_.parameters(), [](std::int64_t i) { return normal(0, -1, i); });
+    write(&Parameter::value, [](std::int64_t i) { return normal(0, -1, i); });
     store_.refresh_copy(ops);
   }
 
@@ -87,7 +87,7 @@ class Replica {
 
   void step(int k, const Gradients& gradients) {
     begin();
-    write(store_.gradients(),
+    write(&Parameter::gradient,
           [&](std::int64_t i) { return gradients(shared.world->rank(), k, i); });
     for (ParameterId id = 0; id < store_.entries().size(); ++id) sync_->ready(id);
     sync_->finish();
@@ -138,13 +138,16 @@ class Replica {
   }
 
   // Padding stays 0.
-  void write(const Tensor& flat, const std::function<float(std::int64_t)>& of_element) {
-    for (const ParameterEntry& entry : store_.entries()) {
+  void write(Tensor Parameter::*part, const std::function<float(std::int64_t)>& of_element) {
+    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
+      const ParameterEntry& entry = store_.entries()[id];
       std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = of_element(entry.offset + static_cast<std::int64_t>(i));
       }
-      device_.to_device(flat.slice(entry.offset, entry.shape), values.data());
+      const Array wide = device_.allocate(entry.shape, Dtype::f32, MemoryKind::workspace);
+      device_.to_device(wide, values.data());
+      ops_.cast(store_.parameter(id).*part, wide);
     }
   }
 
@@ -162,17 +165,19 @@ class Sharding : public ::testing::Test {
   World& world = *shared.world;
   const int n = world.size();
 
-  static std::unique_ptr<Ops> make_ops(const char* precision) {
-    return shared.device->make_ops(
-        {.precision = precision_named(precision), .deterministic = true});
+  static std::unique_ptr<Ops> make_ops(const char* name, Dtype exchanged = Dtype::f32) {
+    Precision precision = precision_named(name);
+    precision.communication = exchanged;
+    return shared.device->make_ops({.precision = precision, .deterministic = true});
   }
   static std::vector<ParameterGroup> one_group() { return {{course, {0, 1, 2, 3, 4}}}; }
 
   void expect_unsharded(const char* precision, const std::vector<ParameterGroup>& groups,
-                        const Gradients& gradients, double most_distance, bool half = false) const {
-    const auto ops = make_ops(precision);
+                        const Gradients& gradients, double most_distance,
+                        Dtype exchanged = Dtype::f32) const {
+    const auto ops = make_ops(precision, exchanged);
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
-      const SyncConfig config{.bucket_bytes = bucket_bytes, .half = half};
+      const SyncConfig config{.bucket_bytes = bucket_bytes};
       Replica plain(*ops, uneven_entries(), groups, ShardStrategy::none, config);
       plain.train(gradients);
       plain.begin();
@@ -204,7 +209,9 @@ TEST_F(Sharding, changes_no_bit_on_two_ranks) {
 }
 
 TEST_F(Sharding, of_gradients_sent_as_bfloat16) {
-  expect_unsharded("bf16", one_group(), exact, 0, true);
+  for (const char* precision : {"fp32", "bf16"}) {
+    expect_unsharded(precision, one_group(), exact, 0, Dtype::bf16);
+  }
 }
 
 TEST_F(Sharding, keeps_groups_of_parameters) {
@@ -327,7 +334,7 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
         adamw.step(*ops, state);
         sync->updated();
         sync->gather();
-        const auto g = floats_of(store.exchanged_gradients());
+        const auto g = floats_of(store.gradients());
         for (std::size_t i = 0; i < p.size(); ++i) {
           p[i] *= 1 - learning_rate * course.weight_decay;
           m[i] = course.beta1 * m[i] + (1 - course.beta1) * g[i];

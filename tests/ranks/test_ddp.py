@@ -231,6 +231,37 @@ def test_bf16_sends_half_the_bytes(paceline, tmp_path):
         assert sent[sync, "fp32"] == 2 * sent[sync, "bf16"] > 0
 
 
+@pytest.mark.parametrize("vocab", [128, 5000])
+def test_memory_is_the_predicted(paceline, tmp_path, vocab):
+    done = paceline(
+        *(*TINY, "--context", 16, "--vocab", vocab, "--sync", "none,flat", "--batch-size", 2),
+        *("--precision", "fp32,bf16", "--comm-dtype", "fp32,bf16", "--warmup", 0, "--steps", 1),
+        ranks=2,
+    )
+    assert done.code == 0, done.err
+    gradients = {}
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row in rows(tmp_path / "out.h5"):
+            assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
+            form = f["cases"][row["case"]]["memory/closed_form"]
+            lines = dict(zip(form["what"].asstr()[:], range(len(form["what"])), strict=True))
+            for what in ("gradients", "peak"):
+                assert form["ratio"][lines[what]] == pytest.approx(1, abs=0.02), (row["case"], what)
+            formula = form["formula"].asstr()[lines["gradients"]]
+            gradients[row["precision"], row["comm_dtype"]] = formula
+    products = LAYERS * (4 * WIDTH * WIDTH + 3 * WIDTH * INNER) + vocab * WIDTH
+    others = vocab * WIDTH + (2 * LAYERS + 1) * WIDTH
+    n = products + others
+    assert gradients == {
+        ("fp32", "none"): f"{n} x 4",
+        ("fp32", "fp32"): f"{n} x 4",
+        ("fp32", "bf16"): f"{n} x 2 + {n} x 4",
+        ("bf16", "none"): f"{n} x 4",
+        ("bf16", "fp32"): f"{n} x 4",
+        ("bf16", "bf16"): f"{n} x 2 + {others} x 4",
+    }
+
+
 def test_axes_that_do_not_apply_fold(paceline):
     """--bucket-mb multiplies bucketed alone, --comm-dtype all but none."""
     done = paceline(

@@ -64,7 +64,7 @@ TEST(AccountingTest, FlashKeepsALogsumexpInPlaceOfProbabilities) {
   s.attention = AttentionKind::flash;
   const double rows = 12.0 * 4 * 12 * 1024;  // of every block and head
   EXPECT_DOUBLE_EQ(naive - memory_form(s).activations, rows * (1024 * 2 - 4));
-  const std::vector<MemoryLine> lines = memory_lines(s, 1);
+  const std::vector<MemoryLine> lines = memory_lines(s);
   EXPECT_EQ(line_of(lines, "its attention probabilities"), nullptr);
   EXPECT_EQ(line_of(lines, "its logsumexp")->formula, "4 x 12 x 1024 x 4");
 }
@@ -75,6 +75,13 @@ TEST(AccountingTest, StateBytesPerParameter) {
   EXPECT_DOUBLE_EQ(fp32.parameters + fp32.gradients + fp32.optimizer, 16 * n);
   const MemoryForm bf16 = memory_form(shape("2.7b", Mode::train_step, "bf16"));
   EXPECT_DOUBLE_EQ(bf16.parameters + bf16.gradients + bf16.optimizer, 18 * n);
+  // Exchanged as bfloat16: a product writes it, other gradients are float32 at first.
+  StepShape exchanged = shape("2.7b", Mode::train_step, "bf16");
+  exchanged.precision.communication = Dtype::bf16;
+  const double others = 2560 * (10000 + 2 * 32 + 1);  // the embedding and the norms
+  EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 2 * n + 4 * others);
+  exchanged.precision.compute = Dtype::f32;
+  EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 6 * n);
   const MemoryForm inference = memory_form(shape("2.7b", Mode::inference));
   EXPECT_DOUBLE_EQ(inference.parameters, 4 * n);
   EXPECT_EQ(inference.gradients + inference.optimizer, 0);
@@ -93,9 +100,10 @@ TEST(AccountingTest, ModesAskForMoreInOrder) {
 
 TEST(AccountingTest, LinesHoldTheirNumbers) {
   const StepShape s = shape("2.7b", Mode::train_step, "bf16");
-  const std::vector<MemoryLine> lines = memory_lines(s, memory_form(s).peak());
+  const std::vector<MemoryLine> lines = memory_lines(s);
   EXPECT_EQ(line_of(lines, "parameters")->formula, "3406809600 x (4 + 2)");
   EXPECT_DOUBLE_EQ(line_of(lines, "parameters")->bytes, 6 * 3406809600.0);
+  EXPECT_EQ(line_of(lines, "gradients")->formula, "3406809600 x 4");
   EXPECT_EQ(line_of(lines, "optimizer state")->formula, "2 x 3406809600 x 4");
   EXPECT_EQ(line_of(lines, "residual stream")->formula, "4 x 128 x 2560 x 4");
   EXPECT_DOUBLE_EQ(line_of(lines, "residual stream")->bytes, 4 * 128 * 2560 * 4.0);
@@ -106,7 +114,7 @@ TEST(AccountingTest, LinesHoldTheirNumbers) {
 }
 
 TEST(AccountingTest, LinesOfWhatTheModeHas) {
-  const auto lines_of = [](Mode mode) { return memory_lines(shape("small", mode), 1); };
+  const auto lines_of = [](Mode mode) { return memory_lines(shape("small", mode)); };
   EXPECT_EQ(line_of(lines_of(Mode::forward), "gradients"), nullptr);
   EXPECT_EQ(line_of(lines_of(Mode::forward_backward), "optimizer state"), nullptr);
   EXPECT_EQ(line_of(lines_of(Mode::inference), "a block"), nullptr);

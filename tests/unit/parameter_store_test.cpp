@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "core/error.h"
@@ -60,14 +62,51 @@ TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
   }
 }
 
-TEST_F(ParameterStoreTest, GradientsAreExchangedAsTheyAreOrInAnotherDtype) {
-  ParameterStore store(device, precision_named("fp32"), two_entries());
-  store.allocate_gradients();
-  store.exchange_gradients_in(Dtype::f32);
-  EXPECT_EQ(store.exchanged_gradients().data, store.gradients().data);
-  store.exchange_gradients_in(Dtype::bf16);
-  EXPECT_EQ(store.exchanged_gradients().dtype, Dtype::bf16);
-  EXPECT_EQ(store.exchanged_gradients().numel(), store.size());
+// What a product writes once it writes as ranks exchange it, where it computes in that dtype.
+TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
+  std::vector<ParameterEntry> entries = two_entries();  // the second one is tied
+  entries.push_back({.views = {{"d", {9}}}, .shape = {9}, .full_precision = true});
+  struct Case {
+    const char* precision;
+    Dtype exchanged;
+    std::vector<Dtype> written;  // by entry
+  };
+  for (const Case& c : {Case{"fp32", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
+                        Case{"bf16", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
+                        Case{"fp32", Dtype::bf16, {Dtype::f32, Dtype::f32, Dtype::f32}},
+                        Case{"bf16", Dtype::bf16, {Dtype::bf16, Dtype::f32, Dtype::f32}}}) {
+    SCOPED_TRACE(std::string(c.precision) + ", exchanged as " + std::string(name_of(c.exchanged)));
+    Precision precision = precision_named(c.precision);
+    precision.communication = c.exchanged;
+    const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
+    ParameterStore store(device, precision, entries);
+    store.allocate_gradients();
+    EXPECT_EQ(store.gradients().dtype, c.exchanged);
+    EXPECT_EQ(store.gradients().shape, Shape({store.size()}));
+    std::size_t bytes = store.gradients().bytes();
+    const auto rounded = [&](ParameterId id) {
+      Array wide = device.allocate({1}, Dtype::f32, MemoryKind::workspace);
+      ops->cast(wide, store.gradients().slice(store.entries()[id].offset, {1}));
+      return *wide.tensor().as<float>();
+    };
+    for (ParameterId id = 0; id < 3; ++id) {
+      const Tensor gradient = store.parameter(id).gradient;
+      EXPECT_EQ(gradient.dtype, c.written[id]);
+      EXPECT_EQ(gradient.shape, entries[id].shape);
+      ops->fill(gradient, 1 + static_cast<double>(id));
+      const bool beside = c.written[id] != c.exchanged;
+      EXPECT_EQ(rounded(id), beside ? 0 : 1 + id);
+      // Of entries this small, an alignment each.
+      if (beside) bytes += ParameterStore::alignment * sizeof(float);
+    }
+    EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), bytes);
+    for (const ParameterId last : {1, 2}) {  // ranges that begin before what is to be rounded
+      store.round_gradients(*ops, {0, store.entries()[last].offset + 1});
+      for (ParameterId id = 0; id <= last; ++id) EXPECT_EQ(rounded(id), 1 + id);
+      const bool waits = last == 1 && c.written[2] != c.exchanged;
+      EXPECT_EQ(rounded(2), waits ? 0 : 3);
+    }
+  }
 }
 
 TEST_F(ParameterStoreTest, ViewsFollowEachOtherWithinTheirEntry) {

@@ -33,11 +33,13 @@ class Recorder final : public ParameterSync {
 struct Trainer {
   explicit Trainer(const std::string& precision, int threads = 1,
                    AttentionKind attention = AttentionKind::naive)
+      : Trainer(precision_named(precision), threads, attention) {}
+  explicit Trainer(const Precision& precision, int threads = 1,
+                   AttentionKind attention = AttentionKind::naive)
       : device(memory, threads),
-        ops(device.make_ops({.precision = precision_named(precision), .attention = attention})),
-        model(device, config(), precision_named(precision)),
-        state(StepState::create(device, 2, 7, precision_named(precision).loss,
-                                precision_named(precision).loss_scaling, 1e-3)),
+        ops(device.make_ops({.precision = precision, .attention = attention})),
+        model(device, config(), precision),
+        state(StepState::create(device, 2, 7, precision.loss, precision.loss_scaling, 1e-3)),
         adamw(model.store(), AdamWConfig{}, Shard::whole(model.store())) {
     initialise_weights(*ops, model.store(), 3);
     const Batch batch = random_batch({.rows = 2, .context = 7, .vocab = 31}, 5);
@@ -96,6 +98,24 @@ TEST(TransformerTest, ForwardAnnouncesEveryParameterBeforeItsUse) {
   std::vector<ParameterId> all(t.model.store().entries().size());
   std::iota(all.begin(), all.end(), ParameterId{0});
   EXPECT_EQ(used, all);
+}
+
+TEST(TransformerTest, GradientsThatAreExchangedAsBfloat16AreThoseOfACast) {
+  for (const char* name : {"fp32", "bf16"}) {
+    Precision precision = precision_named(name);
+    Trainer exact(precision);
+    precision.communication = Dtype::bf16;
+    Trainer t(precision);
+    for (Trainer* trainer : {&exact, &t}) {
+      trainer->forward();
+      trainer->backward();
+    }
+    const ParameterStore& store = t.model.store();
+    store.round_gradients(*t.ops, {0, store.size()});
+    const Array cast = t.device.allocate({store.size()}, Dtype::bf16, MemoryKind::gradient);
+    t.ops->cast(cast, exact.model.store().gradients());
+    EXPECT_EQ(t.values<std::uint16_t>(store.gradients()), t.values<std::uint16_t>(cast)) << name;
+  }
 }
 
 TEST(TransformerTest, EveryGradientEqualsFiniteDifferencesInFloat64) {
