@@ -43,7 +43,7 @@ double estimated(const Candidate& c, const Turns& turns) {
   };
   const int longest = c.order.longest();
   const double longest_time = time((longest + turns.parts() - 1) / turns.parts(), turns.parts());
-  if (c.order.causal()) {
+  if (c.order.causal() && turns.rounds() > 1) {
     const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / turns.parts();
     const double share = static_cast<double>(turns.tiles()) / turns.clusters();
     // The last round of an odd number has nobody to make up for it.

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/check.h"
+#include "cuda/current_device.h"
 #include "tests/gpu/oracle.h"
 
 namespace paceline {
@@ -313,10 +314,10 @@ TEST_P(FlashOnGpu, one_head) {
 // Tiles that do not fill the multiprocessors once more, whole and in parts.
 TEST_P(FlashOnGpu, tiles_that_are_left) {
   for (const std::int64_t head_dim : {16, 64}) {
-    for (const std::int64_t heads : {31, 40}) {
+    for (const std::int64_t heads : {24, 31, 50}) {
       const FlashShape s = shape(1, 1000, heads, head_dim, false);
       const FlashPlan plan = flash_plan(s);
-      if (std::string(plan.kernels) == "sm90") {
+      if (std::string(plan.kernels) == "sm90" && multiprocessors() == 132) {
         EXPECT_GT(plan.forward_parts, 1) << heads;
       }
       check(s);
