@@ -40,6 +40,10 @@ struct Tile {
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
   static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
+  static constexpr int most_parts = 1 << most_log2_parts(HeadDim, Warpgroups);
+  static constexpr int groups = HeadDim / 8;
+  // At most: of each of `parts` blocks, every parts-th group.
+  static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
   static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
   static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
@@ -56,15 +60,15 @@ struct Shared {
   Barrier q_full, q_empty;
   Barrier k_full[Tile::stages], k_empty[Tile::stages];
   Barrier v_full[Tile::stages], v_empty[Tile::stages];
-  // This block's part of O and the logsumexp, for the cluster. O as accumulators have it, so many
-  // columns of all threads after others.
-  float4 o[Tile::divides ? Tile::warpgroups * Tile::head_dim / 8 * warpgroup_threads : 1];
-  float logsumexp[Tile::queries];
+  // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
+  // have them, and the logsumexp.
+  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::warpgroups * warpgroup_threads];
+  float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
   Barrier parts_full, parts_empty;
 
   __device__ void init_barriers(int parts) {
     constexpr int consumer_warps = 4 * Tile::warpgroups;
-    parts_full.init(parts * consumer_warps);
+    parts_full.init(1);
     parts_empty.init(parts * consumer_warps);
     q_full.init(1);
     q_empty.init(consumer_warps);
@@ -96,19 +100,19 @@ struct Item {
   int batch;
   int first_query;
   int part;
-  int parts;
+  int log2_parts;
   int first;
   int end;
   int whole;
 
   __device__ Item(const Parameters& p, const TileShare& share)
-      : part(share.part), parts(share.parts) {
-    const WorkItem work = p.order.at(share.tile);
+      : part(share.part), log2_parts(share.log2_parts) {
+    const WorkItem work = p.order.tile(share.tile);
     head = work.head;
     batch = work.batch;
     first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
-    first = work.end * part / parts;
-    end = work.end * (part + 1) / parts;
+    first = work.end * part >> log2_parts;
+    end = work.end * (part + 1) >> log2_parts;
     whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
   }
 };
@@ -142,6 +146,7 @@ __device__ void produce(const Parameters& p, Shared<Tile>& shared) {
     load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
     parity ^= 1;
     load_k(item.end - 1);
+#pragma unroll 1  // short code: each kilobyte that is not cached yet takes a microsecond
     for (int n = item.end - 1; n >= item.first; --n) {
       if (n > item.first) load_k(n - 1);  // needed before V of this tile
       shared.v_empty[v.stage].wait(v.parity ^ 1);
@@ -164,76 +169,78 @@ __device__ void mask(Accumulator<Keys>& s, RowPair<int> last) {
 
 // O and the logsumexp of a tile whose keys the blocks of a cluster have seen in parts:
 //   L = log(sum_p exp(L_p)),  O = sum_p exp(L_p - L) O_p.
-// Each block puts together every so many groups of eight columns. By all consumers of the cluster,
-// for the first time with parity 0, then 1.
+// Each block puts together every so many groups of eight columns, which the others send it. By all
+// consumers of the cluster; `before`: so many times.
 template <class Tile>
 __device__ void merge(const Parameters& p, Shared<Tile>& shared, const Item<Tile>& item,
                       const Accumulator<Tile::head_dim>& o, RowPair<float>& logsumexp,
-                      int warpgroup, int parity) {
+                      int warpgroup, int before) {
   using T = typename Tile::Element;
-  constexpr int groups = Tile::head_dim / 8;
+  const int parts = 1 << item.log2_parts;
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
-  float4* const own_o = shared.o + warpgroup * groups * warpgroup_threads + thread;
-  float* const own_logsumexp = shared.logsumexp + 64 * warpgroup + o.row();
-  shared.parts_empty.wait_for_cluster(parity ^ 1);
-#pragma unroll
-  for (int g = 0; g < groups; ++g) {
-    own_o[g * warpgroup_threads] =
-        make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]);
+  const int consumer = warpgroup * warpgroup_threads + thread;
+  const int row = 64 * warpgroup + o.row();
+  if (before > 0) {  // what was sent then has been read
+    __syncwarp();
+    if (lane() < parts) shared.parts_empty.arrive_at(lane());
+    shared.parts_empty.wait_for_cluster(before - 1 & 1);
   }
-  for (int h = 0; h < 2; ++h) own_logsumexp[8 * h] = logsumexp.of[h];
-  __syncwarp();
-  if (lane() < item.parts) shared.parts_full.arrive_at(lane());
-  shared.parts_full.wait_for_cluster(parity);
+  if (consumer == 0) {
+    const int own_groups = (Tile::groups - item.part + parts - 1) >> item.log2_parts;
+    shared.parts_full.arrive_and_expect(
+        parts * static_cast<int>(own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0])));
+  }
+#pragma unroll
+  for (int g = 0; g < Tile::groups; ++g) {
+    const int owner = g & parts - 1;
+    send(&shared.o[g - owner + item.part][consumer], shared.parts_full, owner,
+         make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
+  }
+  for (int to = thread % 4; to < parts; to += 4) {
+    float* const l = &shared.logsumexp[item.part][row];
+    send(l, shared.parts_full, to, logsumexp.of[0]);
+    send(l + 8, shared.parts_full, to, logsumexp.of[1]);
+  }
+  shared.parts_full.wait_for_cluster(before & 1);
 
-  RowPair<float> highest{{-INFINITY, -INFINITY}};
-  RowPair<float> sum{{0, 0}};
-  const auto for_each_part = [&](auto&& f) {
-    for (int part = 0; part < item.parts; ++part) {
-      const float* const l = of_block(own_logsumexp, part);
-      f(part, RowPair<float>{{l[0] * log2e, l[8] * log2e}});
-    }
+  const auto exponent = [&](int part, int h) {  // of 2
+    return shared.logsumexp[part][row + 8 * h] * log2e;
   };
-  for_each_part([&](int, const RowPair<float>& l) {
-    for (int h = 0; h < 2; ++h) highest.of[h] = fmaxf(highest.of[h], l.of[h]);
-  });
-  constexpr int most_groups = groups / 2;
-  float4 out[most_groups] = {};
-  for_each_part([&](int part, const RowPair<float>& l) {
-    const float upper = fast_exp2(l.of[0] - highest.of[0]);
-    const float lower = fast_exp2(l.of[1] - highest.of[1]);
-    sum.of[0] += upper;
-    sum.of[1] += lower;
-    const float4* const from = of_block(own_o, part);
+  RowPair<float> total;
 #pragma unroll
-    for (int i = 0; i < most_groups; ++i) {
-      const int g = item.part + i * item.parts;
-      if (g >= groups) break;
-      const float4 x = from[g * warpgroup_threads];
-      out[i].x += upper * x.x;
-      out[i].y += upper * x.y;
-      out[i].z += lower * x.z;
-      out[i].w += lower * x.w;
-    }
-  });
-  __syncwarp();
-  if (lane() < item.parts) shared.parts_empty.arrive_at(lane());
-
-  const int row = item.first_query + 64 * warpgroup + o.row();
-  T* const to = p.o.head<T>(item.batch, item.head) + row * p.o.row_stride + 2 * (thread % 4);
-#pragma unroll
-  for (int i = 0; i < most_groups; ++i) {
-    const int g = item.part + i * item.parts;
-    if (g >= groups) break;
-    const auto store = [&](int h, float x, float y) {
-      if (row + 8 * h >= p.context) return;
-      *reinterpret_cast<std::uint32_t*>(to + 8 * h * p.o.row_stride + 8 * g) =
-          packed<T>(x / sum.of[h], y / sum.of[h]);
-    };
-    store(0, out[i].x, out[i].y);
-    store(1, out[i].z, out[i].w);
+  for (int h = 0; h < 2; ++h) {
+    float highest = -INFINITY;
+    float sum = 0;
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) highest = fmaxf(highest, exponent(part, h));
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) sum += fast_exp2(exponent(part, h) - highest);
+    total.of[h] = highest + log2f(sum);
+    logsumexp.of[h] = total.of[h] / log2e;
   }
-  for (int h = 0; h < 2; ++h) logsumexp.of[h] = (highest.of[h] + log2f(sum.of[h])) / log2e;
+  T* const to = p.o.head<T>(item.batch, item.head) + (item.first_query + row) * p.o.row_stride +
+                2 * (thread % 4);
+#pragma unroll 1
+  for (int first = 0; first + item.part < Tile::groups; first += parts) {
+    float4 sum = {0, 0, 0, 0};
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      const float4 x = shared.o[first + part][consumer];
+      const float upper = fast_exp2(exponent(part, 0) - total.of[0]);
+      const float lower = fast_exp2(exponent(part, 1) - total.of[1]);
+      sum.x += upper * x.x;
+      sum.y += upper * x.y;
+      sum.z += lower * x.z;
+      sum.w += lower * x.w;
+    }
+    const auto store = [&](int h, float x, float y) {
+      if (item.first_query + row + 8 * h >= p.context) return;
+      T* const place = to + 8 * h * p.o.row_stride + 8 * (first + item.part);
+      *reinterpret_cast<std::uint32_t*>(place) = packed<T>(x, y);
+    };
+    store(0, sum.x, sum.y);
+    store(1, sum.z, sum.w);
+  }
 }
 
 template <class Tile>
@@ -256,7 +263,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
   RingPlace<Tile::stages> k;
   RingPlace<Tile::stages> v;
   int parity = 0;
-  int merge_parity = 0;
+  int merges = 0;
   for_each_item<Tile>(p, [&](const Item<Tile>& item) {
     const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
@@ -299,7 +306,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       round_to_operand<T>(probabilities, s);
       if (n > item.first) await_keys();
 
-      const auto step = [&](auto masked) {
+      while (n > item.first) {
         await_turn();
         start_scores();
         start_outputs(n < item.end - 1);
@@ -308,7 +315,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
         wait<1>(s);
         release(shared.k_empty[k.stage]);
         k.advance();
-        if constexpr (masked) mask_tile(n);
+        if (n >= item.whole) mask_tile(n);
         const RowPair<float> correction = rows.take(s, p.factor);
         // Here, because the assembler moves no exponentials past a branch: else it would take them
         // after the product that they are to hide behind.
@@ -318,9 +325,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
         v.advance();
         scale_rows(o, correction);
         round_to_operand<T>(probabilities, s);
-      };
-      while (n > max(item.first, item.whole)) step(std::true_type{});
-      while (n > item.first) step(std::false_type{});
+      }
 
       release(shared.q_empty);
       start_outputs(item.end - item.first > 1);
@@ -337,12 +342,11 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
     }
 
     const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head;
-    if (item.parts == 1) {
+    if (item.log2_parts == 0) {
       T* const to = p.o.head<T>(item.batch, item.head);
       store_rows(to, p.o.row_stride, o, first_query, p.context);
     } else if constexpr (Tile::divides) {
-      merge(p, shared, item, o, logsumexp, warpgroup, merge_parity);
-      merge_parity ^= 1;
+      merge(p, shared, item, o, logsumexp, warpgroup, merges++);
     }
     if (item.part > 0) return;
 #pragma unroll
@@ -353,8 +357,6 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
       }
     }
   });
-  // Others may still read this block's part.
-  if constexpr (Tile::divides) shared.parts_empty.wait_for_cluster(merge_parity ^ 1);
 }
 
 template <class Tile>

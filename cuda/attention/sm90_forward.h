@@ -16,6 +16,11 @@ constexpr int most_warpgroups(std::int64_t head_dim) { return head_dim <= 64 ? 3
 inline constexpr int forward_keys = 128;
 inline constexpr int most_forward_keys = 176;  // head dimension 128
 
+// Into how many parts the keys of a tile may be divided: as there is room for their results.
+constexpr int most_log2_parts(std::int64_t head_dim, int warpgroups) {
+  return head_dim > 64 && warpgroups == 2 ? 2 : 3;
+}
+
 struct ForwardPlan {
   explicit ForwardPlan(const FlashShape& shape);
 

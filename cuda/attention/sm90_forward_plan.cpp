@@ -55,18 +55,21 @@ double estimated(const Candidate& c, const Turns& turns) {
 }
 
 Turns undivided(int tiles) {
-  return Turns(
-      {.tiles = tiles, .whole = tiles, .parts = 1, .blocks = std::min(tiles, multiprocessors())});
+  return Turns({.tiles = tiles,
+                .whole = tiles,
+                .log2_parts = 0,
+                .blocks = std::min(tiles, multiprocessors())});
 }
-Turns divided(int tiles, int parts) {
-  const int clusters = std::min(tiles, sm90_forward_clusters(parts));
-  return Turns({.tiles = tiles, .whole = 0, .parts = parts, .blocks = clusters * parts});
+Turns divided(int tiles, int log2_parts) {
+  const int clusters = std::min(tiles, sm90_forward_clusters(1 << log2_parts));
+  const int blocks = clusters << log2_parts;
+  return Turns({.tiles = tiles, .whole = 0, .log2_parts = log2_parts, .blocks = blocks});
 }
 // Only what is left when the others fill whole rounds.
-Turns rest_divided(int tiles, int parts) {
-  const int blocks = sm90_forward_clusters(parts) * parts;
+Turns rest_divided(int tiles, int log2_parts) {
+  const int blocks = sm90_forward_clusters(1 << log2_parts) << log2_parts;
   const int whole = tiles / blocks * blocks;
-  return Turns({.tiles = tiles, .whole = whole, .parts = parts, .blocks = blocks});
+  return Turns({.tiles = tiles, .whole = whole, .log2_parts = log2_parts, .blocks = blocks});
 }
 
 }  // namespace
@@ -90,10 +93,10 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     const Candidate c = candidate(shape, w, forward_keys);
     const int tiles = c.order.items();
     consider(c, undivided(tiles));
-    for (const int parts : {2, 4, 8}) {
-      consider(c, divided(tiles, parts));
+    for (int log2_parts = 1; log2_parts <= most_log2_parts(shape.head_dim, w); ++log2_parts) {
+      consider(c, divided(tiles, log2_parts));
       // With a causal mask the first tiles are the longest: it is those that want dividing.
-      if (!shape.causal) consider(c, rest_divided(tiles, parts));
+      if (!shape.causal) consider(c, rest_divided(tiles, log2_parts));
     }
   }
 }

@@ -65,6 +65,12 @@ class TileOrder {
   [[nodiscard]] constexpr int span() const { return span_; }
   [[nodiscard]] constexpr bool causal() const { return s_.causal; }
 
+  // Of whole tiles.
+  [[nodiscard]] constexpr WorkItem tile(int index) const {
+    WorkItem item = place(index, blocks());
+    item.end = seen(item.rank);
+    return item;
+  }
   [[nodiscard]] constexpr WorkItem at(int index) const {
     for (int part = 0; part < full_parts_; ++part) {
       const int tiles = tiles_that_see((part + 1) * span_);
@@ -76,8 +82,7 @@ class TileOrder {
       }
       index -= tiles * all_heads();
     }
-    WorkItem item = place(index, blocks());
-    item.end = seen(item.rank);
+    WorkItem item = tile(index);
     item.first = item.end / span_ * span_;
     return item;
   }

@@ -3,11 +3,11 @@
 
 namespace paceline {
 
-// A tile, or a part of it: part `part` of `parts` of what it goes over.
+// A tile, or a part of what it goes over.
 struct TileShare {
-  int tile = -1;  // none
-  int part = 0;
-  int parts = 1;
+  int tile;  // negative: none
+  int part;
+  int log2_parts;
 };
 
 // Blocks take tiles in turns, from the first block to the last and back: who has had the longest of
@@ -18,20 +18,20 @@ class Turns {
   struct Shape {
     int tiles;
     int whole;
-    int parts;   // blocks of a cluster
-    int blocks;  // a multiple of parts
+    int log2_parts;  // their number is that of a cluster's blocks
+    int blocks;      // a multiple of parts
   };
 
   Turns() = default;
   explicit constexpr Turns(const Shape& shape)
       : s_(shape),
-        clusters_(shape.blocks / shape.parts),
+        clusters_(shape.blocks >> shape.log2_parts),
         rounds_of_whole_(rounds_of(shape.whole, shape.blocks)),
         rounds_(rounds_of_whole_ + rounds_of(shape.tiles - shape.whole, clusters_)) {}
 
   [[nodiscard]] constexpr int tiles() const { return s_.tiles; }
   [[nodiscard]] constexpr int whole() const { return s_.whole; }
-  [[nodiscard]] constexpr int parts() const { return s_.parts; }
+  [[nodiscard]] constexpr int parts() const { return 1 << s_.log2_parts; }
   [[nodiscard]] constexpr int blocks() const { return s_.blocks; }
   [[nodiscard]] constexpr int clusters() const { return clusters_; }
   [[nodiscard]] constexpr int rounds_of_whole() const { return rounds_of_whole_; }
@@ -40,10 +40,11 @@ class Turns {
   [[nodiscard]] constexpr TileShare share(int round, int block) const {
     if (round < rounds_of_whole_) {
       const int tile = turn(round, s_.blocks, block);
-      return {tile < s_.whole ? tile : -1, 0, 1};
+      return {tile < s_.whole ? tile : -1, 0, 0};
     }
-    const int tile = s_.whole + turn(round - rounds_of_whole_, clusters_, block / s_.parts);
-    return {tile < s_.tiles ? tile : -1, block % s_.parts, s_.parts};
+    const int cluster = block >> s_.log2_parts;
+    const int tile = s_.whole + turn(round - rounds_of_whole_, clusters_, cluster);
+    return {tile < s_.tiles ? tile : -1, block - (cluster << s_.log2_parts), s_.log2_parts};
   }
 
  private:

@@ -30,13 +30,14 @@ class Barrier {
         "r"(bytes)
         : "memory");
   }
-  // At the same barrier of another block of the cluster, by its rank.
+  // At the same barrier of a block of the cluster, by its rank: what this thread has read may be
+  // written over. Publishes nothing.
   __device__ void arrive_at(int rank) {
     asm volatile(
         "{\n"
         ".reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
         "}\n" ::"r"(shared_address(this)),
         "r"(rank)
         : "memory");
@@ -53,7 +54,7 @@ class Barrier {
         "r"(parity)
         : "memory");
   }
-  // Also for what other blocks of the cluster have written before they arrived.
+  // Also for what other blocks of the cluster have sent.
   __device__ void wait_for_cluster(int parity) {
     asm volatile(
         "{\n"

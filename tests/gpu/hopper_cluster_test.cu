@@ -1,6 +1,5 @@
-// Blocks of a cluster that read each other's shared memory, round after round.
+// Blocks of a cluster that send each other numbers, round after round.
 
-#include "cuda/hopper/barrier.cuh"
 #include "cuda/hopper/cluster.cuh"
 #include "cuda/launch.cuh"
 #include "tests/gpu/hopper_test.cuh"
@@ -12,57 +11,84 @@ using namespace hopper;
 
 constexpr int threads = 64;
 constexpr int rounds = 50;
+constexpr int most_blocks = 8;
 
-// out[round][block][thread]: the sum of what that thread of every block of the cluster has shared.
-__global__ void add_up(int* out, int blocks) {
-  __shared__ int shared[threads];
-  __shared__ Barrier full, empty;
+// A number for each place, exact in float.
+__host__ __device__ float sent(int round, int from, int to, int thread, int i) {
+  return static_cast<float>((((round * 16 + from) * 8 + to) * threads + thread) * 5 + i);
+}
+
+struct Received {
+  float4 four[most_blocks][threads];
+  float one[most_blocks][threads];
+  Barrier full, empty;
+};
+
+// out[round][block][from][thread][5]: what a block has received.
+__global__ void exchange(float* out, int blocks) {
+  __shared__ Received shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int block = static_cast<int>(blockIdx.x);
+  const int rank = block % blocks;
   if (thread == 0) {
-    full.init(blocks * threads / 32);
-    empty.init(blocks * threads / 32);
+    shared.full.init(1);
+    shared.empty.init(blocks * threads / 32);
     barriers_are_ready();
   }
   __syncthreads();
   cluster_arrive();
   cluster_wait();
-  int parity = 0;
-  for (int round = 0; round < rounds; ++round, parity ^= 1) {
+  for (int round = 0; round < rounds; ++round) {
     __nanosleep((round * 37 + block * 101) % 13 * 200);
-    empty.wait_for_cluster(parity ^ 1);
-    shared[thread] = (round * 100 + block) * 1000 + thread;
-    __syncwarp();
-    if (lane() < blocks) full.arrive_at(lane());
-    full.wait_for_cluster(parity);
-    int sum = 0;
-    for (int rank = 0; rank < blocks; ++rank) sum += of_block(shared, rank)[thread];
-    __syncwarp();
-    if (lane() < blocks) empty.arrive_at(lane());
-    out[(round * static_cast<int>(gridDim.x) + block) * threads + thread] = sum;
+    if (round > 0) {
+      __syncwarp();
+      if (lane() < blocks) shared.empty.arrive_at(lane());
+      shared.empty.wait_for_cluster(round - 1 & 1);
+    }
+    if (thread == 0) {
+      shared.full.arrive_and_expect(blocks * threads * static_cast<int>(5 * sizeof(float)));
+    }
+    for (int to = 0; to < blocks; ++to) {
+      const auto x = [&](int i) { return sent(round, block, to, thread, i); };
+      send(&shared.four[rank][thread], shared.full, to, make_float4(x(0), x(1), x(2), x(3)));
+      send(&shared.one[rank][thread], shared.full, to, x(4));
+    }
+    shared.full.wait_for_cluster(round & 1);
+    for (int from = 0; from < blocks; ++from) {
+      const int place = (round * static_cast<int>(gridDim.x) + block) * blocks + from;
+      float* const to = out + (place * threads + thread) * 5;
+      const float4 four = shared.four[from][thread];
+      to[0] = four.x;
+      to[1] = four.y;
+      to[2] = four.z;
+      to[3] = four.w;
+      to[4] = shared.one[from][thread];
+    }
   }
-  empty.wait_for_cluster(parity ^ 1);
 }
 
 using HopperCluster = Hopper;
 
-TEST_F(HopperCluster, BlocksReadWhatTheOthersHaveShared) {
+TEST_F(HopperCluster, BlocksReceiveWhatTheOthersSend) {
   for (const int blocks : {2, 4, 8}) {
     const int all = 2 * blocks;
-    const DeviceArray<int> out(std::vector<int>(static_cast<std::size_t>(rounds * all * threads)));
+    const int numbers = rounds * all * blocks * threads * 5;
+    const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(numbers), -1));
     launch({.blocks = static_cast<unsigned>(all),
             .threads = threads,
             .cluster = static_cast<unsigned>(blocks)},
-           add_up, out.get(), blocks);
+           exchange, out.get(), blocks);
     CUDA_CHECK(cudaDeviceSynchronize());
-    const std::vector<int> got = out.read();
-    for (int i = 0; i < rounds * all * threads; ++i) {
-      const int thread = i % threads;
-      const int first = i / threads % all / blocks * blocks;
-      const int round = i / threads / all;
-      int want = 0;
-      for (int b = first; b < first + blocks; ++b) want += (round * 100 + b) * 1000 + thread;
-      ASSERT_EQ(got.at(static_cast<std::size_t>(i)), want) << blocks << " blocks, round " << round;
+    const std::vector<float> got = out.read();
+    for (int i = 0; i < numbers; ++i) {
+      const int thread = i / 5 % threads;
+      const int from = i / 5 / threads % blocks;
+      const int block = i / 5 / threads / blocks % all;
+      const int round = i / 5 / threads / blocks / all;
+      const int sender = block / blocks * blocks + from;
+      ASSERT_EQ(got.at(static_cast<std::size_t>(i)),
+                sent(round, sender, block % blocks, thread, i % 5))
+          << blocks << " blocks, round " << round << ", block " << block << " from " << from;
     }
   }
 }
@@ -70,7 +96,8 @@ TEST_F(HopperCluster, BlocksReadWhatTheOthersHaveShared) {
 TEST_F(HopperCluster, SoManyRunAtTheSameTime) {
   for (const unsigned blocks : {2U, 4U, 8U}) {
     const int clusters = resident_clusters(
-        {.blocks = blocks, .threads = 1024, .shared_bytes = 200 << 10, .cluster = blocks}, add_up);
+        {.blocks = blocks, .threads = 1024, .shared_bytes = 200 << 10, .cluster = blocks},
+        exchange);
     const int running = clusters * static_cast<int>(blocks);
     EXPECT_LE(running, multiprocessors());
     EXPECT_GE(running, multiprocessors() * 3 / 4);

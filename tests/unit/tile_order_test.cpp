@@ -175,12 +175,13 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
   std::mt19937 random(4);
   const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
   for (int i = 0; i < 200; ++i) {
-    const int parts = 1 << random() % 4;
+    const int log2_parts = static_cast<int>(random() % 4);
+    const int parts = 1 << log2_parts;
     const int clusters = draw(20);
     const int tiles = draw(300);
     const Turns turns({.tiles = tiles,
                        .whole = parts == 1 ? tiles : static_cast<int>(random() % tiles),
-                       .parts = parts,
+                       .log2_parts = log2_parts,
                        .blocks = clusters * parts});
     SCOPED_TRACE(testing::Message() << tiles << " tiles, " << turns.whole() << " whole, " << parts
                                     << " parts, " << turns.blocks() << " blocks");
@@ -189,8 +190,8 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
       for (int block = 0; block < turns.blocks(); ++block) {
         const TileShare share = turns.share(round, block);
         if (share.tile < 0) continue;
-        EXPECT_EQ(share.parts, share.tile < turns.whole() ? 1 : parts);
-        if (share.parts > 1) {
+        EXPECT_EQ(share.log2_parts, share.tile < turns.whole() ? 0 : log2_parts);
+        if (share.log2_parts > 0) {
           EXPECT_EQ(share.part, block % parts);
         }
         ++taken[{share.tile, share.part}];
@@ -207,12 +208,13 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
 TEST(Turns, BlocksThatComeAndGoHaveEquallyMuch) {
   const TileOrder order(forward(8192, 16, 1, true));
   constexpr int blocks = 132;
-  const Turns turns({.tiles = order.items(), .whole = order.items(), .parts = 1, .blocks = blocks});
+  const Turns turns(
+      {.tiles = order.items(), .whole = order.items(), .log2_parts = 0, .blocks = blocks});
   std::vector<int> steps(blocks, 0);
   for (int round = 0; round < turns.rounds(); ++round) {
     for (int block = 0; block < blocks; ++block) {
       const TileShare share = turns.share(round, block);
-      if (share.tile >= 0) steps.at(static_cast<std::size_t>(block)) += order.at(share.tile).end;
+      if (share.tile >= 0) steps.at(static_cast<std::size_t>(block)) += order.tile(share.tile).end;
     }
   }
   const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / blocks;
