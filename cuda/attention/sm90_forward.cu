@@ -40,7 +40,7 @@ struct Tile {
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
   static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
-  static constexpr int most_parts = 1 << most_log2_parts(HeadDim, Warpgroups);
+  static constexpr int most_parts = 1 << most_log2_parts;
   static constexpr int groups = HeadDim / 8;
   // At most: of each of `parts` blocks, every parts-th group.
   static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
@@ -407,9 +407,9 @@ void start(const FlashForward& call, const ForwardPlan& plan) {
 // Every kernel's blocks take a multiprocessor each: this one's stand for all.
 int sm90_forward_clusters(int blocks) {
   using Largest = Tile<__nv_bfloat16, 128, 2, forward_keys>;
-  static const std::array<int, 9> most = [] {
-    std::array<int, 9> found{};
-    for (const unsigned size : {2, 4, 8}) {
+  static const std::array<int, 5> most = [] {
+    std::array<int, 5> found{};
+    for (const unsigned size : {2, 4}) {
       found.at(size) = resident_clusters({.blocks = size,
                                           .threads = Largest::threads,
                                           .shared_bytes = sizeof(Shared<Largest>),

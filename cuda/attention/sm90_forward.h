@@ -16,10 +16,9 @@ constexpr int most_warpgroups(std::int64_t head_dim) { return head_dim <= 64 ? 3
 inline constexpr int forward_keys = 128;
 inline constexpr int most_forward_keys = 176;  // head dimension 128
 
-// Into how many parts the keys of a tile may be divided: as there is room for their results.
-constexpr int most_log2_parts(std::int64_t head_dim, int warpgroups) {
-  return head_dim > 64 && warpgroups == 2 ? 2 : 3;
-}
+// Into how many parts the keys of a tile may be divided: clusters of eight blocks leave more
+// multiprocessors idle and take twice as long to put parts together.
+inline constexpr int most_log2_parts = 2;
 
 struct ForwardPlan {
   explicit ForwardPlan(const FlashShape& shape);
@@ -30,7 +29,7 @@ struct ForwardPlan {
   Turns turns;
 };
 
-// Clusters of so many blocks, 2, 4 or 8, that run at the same time.
+// Clusters of so many blocks, 2 or 4, that run at the same time.
 [[nodiscard]] int sm90_forward_clusters(int blocks);
 
 }  // namespace paceline

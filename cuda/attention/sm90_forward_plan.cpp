@@ -32,26 +32,26 @@ Candidate candidate(const FlashShape& shape, int warpgroups, int keys) {
 }
 
 // In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md).
-double estimated(const Candidate& c, const Turns& turns) {
+double estimated(const Candidate& c, int head_dim, const Turns& turns) {
   constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
   constexpr double start_up = 0.8;
-  constexpr double merge = 1;
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
   const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide;
-  const auto time = [&](double tiles_of_keys, int parts) {
-    return tiles_of_keys * step + start_up + (parts > 1 ? merge : 0);
-  };
   const int longest = c.order.longest();
-  const double longest_time = time((longest + turns.parts() - 1) / turns.parts(), turns.parts());
+  const double whole = longest * step + start_up;
+  const int parts = turns.parts();
+  const double merge = 0.5 + 0.75 * c.warpgroups * head_dim / 64;
+  const double beside_steps = start_up + (parts > 1 ? merge : 0);
+  const double part = (longest + parts - 1) / parts * step + beside_steps;
   if (c.order.causal() && turns.rounds() > 1) {
-    const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / turns.parts();
+    const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / parts;
     const double share = static_cast<double>(turns.tiles()) / turns.clusters();
     // The last round of an odd number has nobody to make up for it.
-    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / turns.parts() * step : 0;
-    return std::max(longest_time, share * time(mean, turns.parts()) + odd);
+    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / parts : 0;
+    return std::max(part, (share * mean + odd) * step + turns.rounds() * beside_steps);
   }
-  return turns.rounds_of_whole() * time(longest, 1) +
-         (turns.rounds() - turns.rounds_of_whole()) * longest_time;
+  const int rounds_of_parts = turns.rounds() - turns.rounds_of_whole();
+  return turns.rounds_of_whole() * whole + rounds_of_parts * part;
 }
 
 Turns undivided(int tiles) {
@@ -77,7 +77,7 @@ Turns rest_divided(int tiles, int log2_parts) {
 ForwardPlan::ForwardPlan(const FlashShape& shape) {
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](const Candidate& c, const Turns& way) {
-    const double time = estimated(c, way);
+    const double time = estimated(c, static_cast<int>(shape.head_dim), way);
     if (time >= least) return;
     least = time;
     warpgroups = c.warpgroups;
@@ -93,7 +93,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     const Candidate c = candidate(shape, w, forward_keys);
     const int tiles = c.order.items();
     consider(c, undivided(tiles));
-    for (int log2_parts = 1; log2_parts <= most_log2_parts(shape.head_dim, w); ++log2_parts) {
+    for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
       consider(c, divided(tiles, log2_parts));
       // With a causal mask the first tiles are the longest: it is those that want dividing.
       if (!shape.causal) consider(c, rest_divided(tiles, log2_parts));

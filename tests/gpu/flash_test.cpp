@@ -314,7 +314,7 @@ TEST_P(FlashOnGpu, one_head) {
 // Tiles that do not fill the multiprocessors once more, whole and in parts.
 TEST_P(FlashOnGpu, tiles_that_are_left) {
   for (const std::int64_t head_dim : {16, 64}) {
-    for (const std::int64_t heads : {24, 31, 50}) {
+    for (const std::int64_t heads : {24, 50}) {
       const FlashShape s = shape(1, 1000, heads, head_dim, false);
       const FlashPlan plan = flash_plan(s);
       if (std::string(plan.kernels) == "sm90" && multiprocessors() == 132) {

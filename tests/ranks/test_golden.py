@@ -38,6 +38,8 @@ def run_golden(request, paceline, golden, tmp_path):
             for name, value in tensors(case["weights"]).items():
                 f[f"weights/{name}"] = value
         a = case.attrs
+        if request.param == "cuda" and "flash" in args and a["d_model"] // a["heads"] < 16:
+            pytest.skip("flash attention on a GPU serves no head dimension this small")
         done = paceline(
             *("model", "--quiet", "--force", "--output", "out.h5", "--dump", "dump.h5"),
             *("--load-weights", "input.h5", "--tokens", "input.h5"),
