@@ -74,10 +74,13 @@ Table parameters_table(const ParameterStore& store, const std::vector<MemoryBloc
   std::vector<std::int64_t> offset;
   std::vector<std::int64_t> bytes;
   constexpr std::int64_t rounding = 512;  // the allocators' largest
+  const auto state_element = whole(size_of(store.parameters().dtype));
   for (const MemoryBlock& block : in_use) {
     if (block.kind > MemoryKind::optimizer_state) continue;
     const std::int64_t element = whole(block.bytes) / store.size();
     if (element == 0 || whole(block.bytes) % store.size() >= rounding) continue;  // a shard
+    const bool of_state = block.kind == MemoryKind::optimizer_state;
+    if (of_state && element != state_element) continue;
     for (const ParameterEntry& entry : store.entries()) {
       for (const ParameterView& view : entry.views) {
         array.push_back(last_part(block.scope));

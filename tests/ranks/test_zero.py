@@ -96,6 +96,20 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
     assert calls[0].startswith("all_gather token_embeddings.weight")
 
 
+def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
+    """Half of a state of four bytes an element is not a state of two."""
+    args = ("--shard", "none,zero1", "--warmup", 0, "--steps", 1)
+    done = paceline("zero", *SMALL, *args, ranks=2)
+    assert done.code == 0, done.err
+    none, zero1 = rows(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as f:
+        arrays = [
+            set(f["cases"][row["case"]]["memory/parameters/array"].asstr()[:])
+            for row in (none, zero1)
+        ]
+    assert arrays[0] - arrays[1] == {"adam m", "adam v"}
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
