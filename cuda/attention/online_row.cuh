@@ -30,7 +30,7 @@ struct OnlineRow {
   }
   // The natural logarithm, from the sum of all threads that share the row.
   [[nodiscard]] __device__ float logsumexp(float total) const {
-    return (shift + log2f(total)) / log2e;
+    return (shift + log2f(total)) * ln2;
   }
 };
 

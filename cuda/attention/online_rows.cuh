@@ -52,7 +52,7 @@ class OnlineRows {
     for (int h = 0; h < 2; ++h) {
       const float sum = quad_reduce(rows_[h].sum, Sum{});
       logsumexp.of[h] = rows_[h].logsumexp(sum);
-      inverse.of[h] = sum > 0 ? 1 / sum : 0;
+      inverse.of[h] = sum > 0 ? fast_reciprocal(sum) : 0;
     }
     return inverse;
   }

@@ -196,7 +196,7 @@ __device__ void merge(const Parameters& p, Shared<Tile>& shared, const Item<Tile
     send(&shared.o[g - owner + item.part][consumer], shared.parts_full, owner,
          make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
   }
-  for (int to = thread % 4; to < parts; to += 4) {
+  if (const int to = thread % 4; to < parts) {
     float* const l = &shared.logsumexp[item.part][row];
     send(l, shared.parts_full, to, logsumexp.of[0]);
     send(l + 8, shared.parts_full, to, logsumexp.of[1]);
@@ -216,7 +216,7 @@ __device__ void merge(const Parameters& p, Shared<Tile>& shared, const Item<Tile
 #pragma unroll 1
     for (int part = 0; part < parts; ++part) sum += fast_exp2(exponent(part, h) - highest);
     total.of[h] = highest + log2f(sum);
-    logsumexp.of[h] = total.of[h] / log2e;
+    logsumexp.of[h] = total.of[h] * ln2;
   }
   T* const to = p.o.head<T>(item.batch, item.head) + (item.first_query + row) * p.o.row_stride +
                 2 * (thread % 4);

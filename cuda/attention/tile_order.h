@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "cuda/attention/divisor.h"
+
 namespace paceline {
 
 struct WorkItem {
@@ -31,19 +33,29 @@ class TileOrder {
 
   TileOrder() = default;
   // Whole tiles.
-  explicit constexpr TileOrder(const Shape& shape) : s_(shape), span_(longest() + 1) {}
+  explicit constexpr TileOrder(const Shape& shape)
+      : s_(shape),
+        blocks_((shape.context + shape.outer - 1) / shape.outer),
+        inner_(shape.inner),
+        heads_(shape.heads),
+        section_(std::min(shape.section, all_heads())),
+        last_section_((all_heads() - 1) % section_ + 1),
+        section_tiles_(section_.value() * blocks_),
+        span_(longest() + 1) {}
   // Parts of so many inner tiles.
-  constexpr TileOrder(const Shape& shape, int span)
-      : s_(shape), span_(span), full_parts_(longest() / span) {}
+  constexpr TileOrder(const Shape& shape, int span) : TileOrder(shape) {
+    span_ = span;
+    full_parts_ = longest() / span;
+  }
 
-  [[nodiscard]] constexpr int blocks() const { return (s_.context + s_.outer - 1) / s_.outer; }
+  [[nodiscard]] constexpr int blocks() const { return blocks_; }
   [[nodiscard]] constexpr int heads() const { return s_.heads; }
   [[nodiscard]] constexpr int all_heads() const { return s_.heads * s_.batch; }
   [[nodiscard]] constexpr int longest() const { return seen(0); }
   // Inner tiles that a tile sees.
   [[nodiscard]] constexpr int seen(int rank) const {
     const int rows = s_.causal ? std::min(s_.context, s_.reach - rank * s_.outer) : s_.context;
-    return (rows + s_.inner - 1) / s_.inner;
+    return (rows + s_.inner - 1) / inner_;
   }
   // Tiles of a head that see so many inner tiles or more, at most longest().
   [[nodiscard]] constexpr int tiles_that_see(int inner_tiles) const {
@@ -67,7 +79,7 @@ class TileOrder {
 
   // Of whole tiles.
   [[nodiscard]] constexpr WorkItem tile(int index) const {
-    WorkItem item = place(index, blocks());
+    WorkItem item = place(index, blocks(), section_tiles_);
     item.end = seen(item.rank);
     return item;
   }
@@ -75,7 +87,7 @@ class TileOrder {
     for (int part = 0; part < full_parts_; ++part) {
       const int tiles = tiles_that_see((part + 1) * span_);
       if (index < tiles * all_heads()) {
-        WorkItem item = place(index, tiles);
+        WorkItem item = place(index, tiles, section_.value() * tiles);
         item.first = part * span_;
         item.end = item.first + span_;
         return item;
@@ -91,15 +103,22 @@ class TileOrder {
   [[nodiscard]] constexpr bool has_rests() const { return s_.causal || longest() % span_ != 0; }
 
   // Of the longest so many tiles of each head.
-  [[nodiscard]] constexpr WorkItem place(int index, int tiles) const {
-    const int first = index / (s_.section * tiles) * s_.section;  // head of the section
-    const int size = std::min(s_.section, all_heads() - first);
+  template <class Number>
+  [[nodiscard]] constexpr WorkItem place(int index, int tiles, const Number& section_tiles) const {
+    const int first = index / section_tiles * section_.value();  // head of the section
+    const Divisor& size = first + section_.value() <= all_heads() ? section_ : last_section_;
     const int within = index - first * tiles;
     const int head = first + within % size;
-    return {within / size, head % s_.heads, head / s_.heads, 0, 0};
+    return {within / size, head % heads_, head / heads_, 0, 0};
   }
 
   Shape s_{};
+  int blocks_ = 0;
+  Divisor inner_;
+  Divisor heads_;
+  Divisor section_;       // heads of a section
+  Divisor last_section_;  // and of the last
+  Divisor section_tiles_;
   int span_ = 1;
   int full_parts_ = 0;
 };

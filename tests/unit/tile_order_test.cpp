@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "cuda/attention/division.h"
+#include "cuda/attention/divisor.h"
 #include "cuda/attention/turns.h"
 
 namespace paceline {
@@ -167,6 +169,34 @@ TEST(Division, CountsTheRoundsOfTilesOfOneLength) {
   one_each.outer = 4096;
   const TileOrder whole(one_each, 65);
   EXPECT_EQ(estimated(whole, costs, multiprocessors), 2 * (64 + costs.start_up));
+}
+
+// ---- division -----------------------------------------------------------------------------------
+
+TEST(Divisor, DividesWhatAnIntHolds) {
+  std::mt19937 random(5);
+  const int largest = std::numeric_limits<int>::max();
+  const auto check = [](int x, int n) {
+    const Divisor d(n);
+    EXPECT_EQ(x / d, x / n) << x << " / " << n;
+    EXPECT_EQ(x % d, x % n) << x << " % " << n;
+  };
+  const auto draw = [&] { return static_cast<int>((random() & 0x7fffffffU) >> random() % 31); };
+  for (int i = 0; i < 100000; ++i) {
+    const int n = std::max(1, draw());
+    const int x = draw();
+    check(x, n);
+    check(x / n * n, n);  // the least with its quotient
+    if (x >= n) check(x / n * n - 1, n);
+    check(largest, n);
+  }
+  for (int bit = 0; bit < 31; ++bit) {
+    const int n = 1 << bit;
+    for (const int by : {std::max(1, n - 1), n, n + 1}) {
+      for (const int x : {0, 1, n - 1, n, n + 1, largest - 1, largest}) check(x, by);
+    }
+  }
+  check(largest, largest);
 }
 
 // ---- which blocks take them --------------------------------------------------------------------
