@@ -1,6 +1,6 @@
 #pragma once
-// Into how many parts the tiles of a launch are divided: those of one short sequence would leave
-// most multiprocessors idle, and with a causal mask the longest would be waited for.
+// Into how many parts the tiles of the backward pass are divided: those of one short sequence would
+// leave most multiprocessors idle, and with a causal mask the longest would be waited for.
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@ struct DivisionCosts {
   double merge_of_part;  // and for each part of all tiles
 };
 
-// Estimated time of all items, of which the longest start first: of blocks that take the next item
-// when they are done, which blocks that take theirs in turns come near.
+// Estimated time of all items, of which the longest start first, by blocks that take the next when
+// they are done.
 constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
                            int multiprocessors) {
   const auto rounds = [&](int items) { return (items + multiprocessors - 1) / multiprocessors; };

@@ -57,7 +57,13 @@ constexpr Sm80BackwardTiles sm80_backward_tiles(int head_dim, int element_bytes)
 }
 
 // Exact float32 multiplies tiles of 64 rows.
-constexpr FlashPlan exact_plan() { return {"exact", 64, 64, 64, 64}; }
+constexpr FlashPlan exact_plan() {
+  return {.kernels = "exact",
+          .forward_queries = 64,
+          .forward_keys = 64,
+          .backward_queries = 64,
+          .backward_keys = 64};
+}
 
 // Where the parts of a workspace start, in bytes; `end` is its size. All of it is linear in T.
 struct Sm80Workspace {

@@ -15,11 +15,8 @@
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
-#include "cuda/attention/sm90_forward.h"
+#include "cuda/attention/sm90_forward_merge.cuh"
 #include "cuda/attention/store_rows.cuh"
-#include "cuda/attention/tile_order.h"
-#include "cuda/current_device.h"
-#include "cuda/exponential.cuh"
 #include "cuda/hopper/cluster.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
@@ -31,109 +28,23 @@ namespace {
 
 using namespace hopper;
 
-template <class T, int HeadDim, int Warpgroups, int Keys>
-struct Tile {
-  using Element = T;
-  static constexpr int head_dim = HeadDim;
-  static constexpr int warpgroups = Warpgroups;  // consumers
-  static constexpr int queries = 64 * Warpgroups;
-  static constexpr int keys = Keys;
-  static constexpr int stages = 2;
-  static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
-  static constexpr int most_parts = 1 << most_log2_parts;
-  static constexpr int groups = HeadDim / 8;
-  // At most: of each of `parts` blocks, every parts-th group.
-  static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
-  static constexpr int threads = warpgroup_threads * (Warpgroups + 1);
-  // Of 64 Ki registers, what the producer gives up.
-  static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
-  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : 240;
-  static_assert(registers_suffice(Warpgroups, producer_registers, consumer_registers));
-};
-
-template <class Tile>
-struct Shared {
-  using T = typename Tile::Element;
-  SharedTile<T, Tile::queries, Tile::head_dim> q;
-  SharedTile<T, Tile::keys, Tile::head_dim> k[Tile::stages];
-  SharedTile<T, Tile::keys, Tile::head_dim> v[Tile::stages];
-  Barrier q_full, q_empty;
-  Barrier k_full[Tile::stages], k_empty[Tile::stages];
-  Barrier v_full[Tile::stages], v_empty[Tile::stages];
-  // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
-  // have them, and the logsumexp.
-  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::warpgroups * warpgroup_threads];
-  float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
-  Barrier parts_full, parts_empty;
-
-  __device__ void init_barriers(int parts) {
-    constexpr int consumer_warps = 4 * Tile::warpgroups;
-    parts_full.init(1);
-    parts_empty.init(parts * consumer_warps);
-    q_full.init(1);
-    q_empty.init(consumer_warps);
-    for (int s = 0; s < Tile::stages; ++s) {
-      k_full[s].init(1);
-      v_full[s].init(1);
-      k_empty[s].init(consumer_warps);
-      v_empty[s].init(consumer_warps);
-    }
-    barriers_are_ready();
-  }
-};
-
-struct Parameters {
-  CUtensorMap q, k, v;
-  FlashHeads o;
-  float* logsumexp;  // [B, H, T]
-  int context;
-  float factor;  // scale log2(e)
-  TileOrder order;
-  Turns turns;
-};
-
-// A tile of queries and the tiles of keys that it sees, or this block's part of them, from the last
-// to the first; those from `whole` on have keys that not every query sees.
-template <class Tile>
-struct Item {
-  int head;
-  int batch;
-  int first_query;
-  int part;
-  int log2_parts;
-  int first;
-  int end;
-  int whole;
-
-  __device__ Item(const Parameters& p, const TileShare& share)
-      : part(share.part), log2_parts(share.log2_parts) {
-    const WorkItem work = p.order.tile(share.tile);
-    head = work.head;
-    batch = work.batch;
-    first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
-    first = work.end * part >> log2_parts;
-    end = work.end * (part + 1) >> log2_parts;
-    whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
-  }
-};
-
 template <class Tile, class F>
-__device__ void for_each_item(const Parameters& p, F&& f) {
+__device__ void for_each_item(const ForwardParameters& p, F&& f) {
   for (int round = 0; round < p.turns.rounds(); ++round) {
     const TileShare share = p.turns.share(round, static_cast<int>(blockIdx.x));
-    if (share.tile >= 0) f(Item<Tile>(p, share));
+    if (share.tile >= 0) f(ForwardItem<Tile>(p, share));
   }
 }
 
 template <class Tile>
-__device__ void produce(const Parameters& p, Shared<Tile>& shared) {
+__device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   using T = typename Tile::Element;
   constexpr int q_bytes = SharedTile<T, Tile::queries, Tile::head_dim>::bytes;
   constexpr int kv_bytes = SharedTile<T, Tile::keys, Tile::head_dim>::bytes;
   RingPlace<Tile::stages> k;
   RingPlace<Tile::stages> v;
   int parity = 0;
-  for_each_item<Tile>(p, [&](const Item<Tile>& item) {
+  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
     if (item.first == item.end) return;
     const auto load_k = [&](int n) {
       shared.k_empty[k.stage].wait(k.parity ^ 1);
@@ -167,84 +78,8 @@ __device__ void mask(Accumulator<Keys>& s, RowPair<int> last) {
   }
 }
 
-// O and the logsumexp of a tile whose keys the blocks of a cluster have seen in parts:
-//   L = log(sum_p exp(L_p)),  O = sum_p exp(L_p - L) O_p.
-// Each block puts together every so many groups of eight columns, which the others send it. By all
-// consumers of the cluster; `before`: so many times.
 template <class Tile>
-__device__ void merge(const Parameters& p, Shared<Tile>& shared, const Item<Tile>& item,
-                      const Accumulator<Tile::head_dim>& o, RowPair<float>& logsumexp,
-                      int warpgroup, int before) {
-  using T = typename Tile::Element;
-  const int parts = 1 << item.log2_parts;
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
-  const int consumer = warpgroup * warpgroup_threads + thread;
-  const int row = 64 * warpgroup + o.row();
-  if (before > 0) {  // what was sent then has been read
-    __syncwarp();
-    if (lane() < parts) shared.parts_empty.arrive_at(lane());
-    shared.parts_empty.wait_for_cluster(before - 1 & 1);
-  }
-  if (consumer == 0) {
-    const int own_groups = (Tile::groups - item.part + parts - 1) >> item.log2_parts;
-    shared.parts_full.arrive_and_expect(
-        parts * static_cast<int>(own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0])));
-  }
-#pragma unroll
-  for (int g = 0; g < Tile::groups; ++g) {
-    const int owner = g & parts - 1;
-    send(&shared.o[g - owner + item.part][consumer], shared.parts_full, owner,
-         make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
-  }
-  if (const int to = thread % 4; to < parts) {
-    float* const l = &shared.logsumexp[item.part][row];
-    send(l, shared.parts_full, to, logsumexp.of[0]);
-    send(l + 8, shared.parts_full, to, logsumexp.of[1]);
-  }
-  shared.parts_full.wait_for_cluster(before & 1);
-
-  const auto exponent = [&](int part, int h) {  // of 2
-    return shared.logsumexp[part][row + 8 * h] * log2e;
-  };
-  RowPair<float> total;
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    float highest = -INFINITY;
-    float sum = 0;
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) highest = fmaxf(highest, exponent(part, h));
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) sum += fast_exp2(exponent(part, h) - highest);
-    total.of[h] = highest + log2f(sum);
-    logsumexp.of[h] = total.of[h] * ln2;
-  }
-  T* const to = p.o.head<T>(item.batch, item.head) + (item.first_query + row) * p.o.row_stride +
-                2 * (thread % 4);
-#pragma unroll 1
-  for (int first = 0; first + item.part < Tile::groups; first += parts) {
-    float4 sum = {0, 0, 0, 0};
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) {
-      const float4 x = shared.o[first + part][consumer];
-      const float upper = fast_exp2(exponent(part, 0) - total.of[0]);
-      const float lower = fast_exp2(exponent(part, 1) - total.of[1]);
-      sum.x += upper * x.x;
-      sum.y += upper * x.y;
-      sum.z += lower * x.z;
-      sum.w += lower * x.w;
-    }
-    const auto store = [&](int h, float x, float y) {
-      if (item.first_query + row + 8 * h >= p.context) return;
-      T* const place = to + 8 * h * p.o.row_stride + 8 * (first + item.part);
-      *reinterpret_cast<std::uint32_t*>(place) = packed<T>(x, y);
-    };
-    store(0, sum.x, sum.y);
-    store(1, sum.z, sum.w);
-  }
-}
-
-template <class Tile>
-__device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup) {
+__device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared, int warpgroup) {
   using T = typename Tile::Element;
   // Warpgroups take turns in giving the tensor cores work.
   const auto await_turn = [&] {
@@ -264,7 +99,7 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
   RingPlace<Tile::stages> v;
   int parity = 0;
   int merges = 0;
-  for_each_item<Tile>(p, [&](const Item<Tile>& item) {
+  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
     const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
     Accumulator<Tile::keys> s;
@@ -361,10 +196,10 @@ __device__ void consume(const Parameters& p, Shared<Tile>& shared, int warpgroup
 
 template <class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    sm90_forward_kernel(const __grid_constant__ Parameters p) {
+    sm90_forward_kernel(const __grid_constant__ ForwardParameters p) {
   wait_for_stream();
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<Shared<Tile>*>(memory);
+  auto& shared = *reinterpret_cast<ForwardShared<Tile>*>(memory);
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
@@ -386,16 +221,16 @@ template <class Tile>
 void start(const FlashForward& call, const ForwardPlan& plan) {
   const FlashShape& shape = call.shape;
   constexpr int d = Tile::head_dim;
-  const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
-                              .k = tensor_map(call.k, shape, Tile::keys, d),
-                              .v = tensor_map(call.v, shape, Tile::keys, d),
-                              .o = call.o,
-                              .logsumexp = call.logsumexp,
-                              .context = static_cast<int>(shape.context),
-                              .factor = call.scale * log2e,
-                              .order = plan.order,
-                              .turns = plan.turns};
-  constexpr std::size_t bytes = sizeof(Shared<Tile>);
+  const ForwardParameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
+                                     .k = tensor_map(call.k, shape, Tile::keys, d),
+                                     .v = tensor_map(call.v, shape, Tile::keys, d),
+                                     .o = call.o,
+                                     .logsumexp = call.logsumexp,
+                                     .context = static_cast<int>(shape.context),
+                                     .factor = call.scale * log2e,
+                                     .order = plan.order,
+                                     .turns = plan.turns};
+  constexpr std::size_t bytes = sizeof(ForwardShared<Tile>);
   static_assert(bytes <= 227 * 1024);
   launch({static_cast<unsigned>(plan.turns.blocks()), Tile::threads, call.stream, bytes,
           static_cast<unsigned>(plan.turns.parts())},
@@ -406,13 +241,13 @@ void start(const FlashForward& call, const ForwardPlan& plan) {
 
 // Every kernel's blocks take a multiprocessor each: this one's stand for all.
 int sm90_forward_clusters(int blocks) {
-  using Largest = Tile<__nv_bfloat16, 128, 2, forward_keys>;
+  using Largest = ForwardTile<__nv_bfloat16, 128, 2, forward_keys>;
   static const std::array<int, 5> most = [] {
     std::array<int, 5> found{};
     for (const unsigned size : {2, 4}) {
       found.at(size) = resident_clusters({.blocks = size,
                                           .threads = Largest::threads,
-                                          .shared_bytes = sizeof(Shared<Largest>),
+                                          .shared_bytes = sizeof(ForwardShared<Largest>),
                                           .cluster = size},
                                          sm90_forward_kernel<Largest>);
     }
@@ -426,11 +261,11 @@ void sm90_forward(const FlashForward& call) {
   dispatch_half(call.shape.dtype, [&]<class T>() {
     dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
       const auto start_with = [&]<int Keys>() {
-        if (plan.warpgroups == 1) return start<Tile<T, d, 1, Keys>>(call, plan);
+        if (plan.warpgroups == 1) return start<ForwardTile<T, d, 1, Keys>>(call, plan);
         if constexpr (most_warpgroups(d) == 3) {
-          if (plan.warpgroups == 3) return start<Tile<T, d, 3, Keys>>(call, plan);
+          if (plan.warpgroups == 3) return start<ForwardTile<T, d, 3, Keys>>(call, plan);
         }
-        start<Tile<T, d, 2, Keys>>(call, plan);
+        start<ForwardTile<T, d, 2, Keys>>(call, plan);
       };
       if constexpr (d == 128) {
         if (plan.keys == most_forward_keys) {

@@ -94,6 +94,8 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     const int tiles = c.order.items();
     consider(c, undivided(tiles));
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
+      if (sm90_forward_clusters(1 << log2_parts) == 0)
+        continue;  // too few multiprocessors are ours
       consider(c, divided(tiles, log2_parts));
       // With a causal mask the first tiles are the longest: it is those that want dividing.
       if (!shape.causal) consider(c, rest_divided(tiles, log2_parts));

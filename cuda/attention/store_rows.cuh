@@ -57,17 +57,4 @@ __device__ void store_rows(T* to, std::int64_t stride, const hopper::Accumulator
   }
 }
 
-// The same rows in float, neighbours in memory.
-template <int N>
-__device__ void store_sums(float* to, const hopper::Accumulator<N>& x, int first, int rows) {
-#pragma unroll
-  for (int i = 0; i < N / 2; i += 2) {
-    const int row = first + x.row() + 8 * x.half(i);
-    if (row < rows) {
-      *reinterpret_cast<float2*>(to + std::int64_t{row} * N + x.col(i)) =
-          make_float2(x.at[i], x.at[i + 1]);
-    }
-  }
-}
-
 }  // namespace paceline

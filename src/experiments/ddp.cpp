@@ -1,7 +1,5 @@
 #include "experiments/ddp.h"
 
-#include <fmt/format.h>
-
 #include "core/error.h"
 
 namespace paceline {

@@ -52,7 +52,7 @@ class ModelExperiment : public Experiment {
     return nullptr;
   }
   // What its memory should be, measured on rank 0.
-  [[nodiscard]] virtual std::vector<MemoryLine> memory_lines(const Case& c) const;
+  [[nodiscard]] std::vector<MemoryLine> memory_lines(const Case& c) const;
   // Collective, before a case is measured, with nothing in memory: what it finds goes into the
   // record; a status other than ok ends the case.
   virtual void verify(CaseRecord& /*record*/, Progress& /*progress*/) {}

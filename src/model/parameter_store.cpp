@@ -37,9 +37,9 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
     size_ += rounded_up(within, alignment);
   }
   size_ = rounded_up(size_, unit);
-  values_ = allocate(size_, precision_.parameters, MemoryKind::parameter, "parameters");
+  values_ = allocate(precision_.parameters, MemoryKind::parameter, "parameters");
   if (precision.mixed()) {
-    copy_ = allocate(size_, precision.compute, MemoryKind::parameter, "low-precision copy");
+    copy_ = allocate(precision.compute, MemoryKind::parameter, "low-precision copy");
   }
   unrounded_from_ = first_unrounded();
 }
@@ -55,21 +55,22 @@ std::int64_t ParameterStore::first_unrounded() const {
 }
 
 // Zeros.
-Array ParameterStore::allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
-                               std::string_view scope) const {
+Array ParameterStore::allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const {
   const Scope scope_of_all(device_.scopes(), scope);
-  Array array = layout_.allocate ? layout_.allocate({length}, dtype, kind)
-                                 : device_.allocate({length}, dtype, kind);
+  Array array = layout_.allocate ? layout_.allocate({size_}, dtype, kind)
+                                 : device_.allocate({size_}, dtype, kind);
   device_.zero(array);
   return array;
 }
 
 void ParameterStore::allocate_gradients() {
   if (!gradients_.empty()) return;
-  gradients_ = allocate(size_, precision_.communication, MemoryKind::gradient, "gradients");
+  gradients_ = allocate(precision_.communication, MemoryKind::gradient, "gradients");
   if (unrounded_from_ == size_) return;
-  unrounded_ = allocate(size_ - unrounded_from_, precision_.gradients, MemoryKind::gradient,
-                        "unrounded gradients");
+  const Scope scope(device_.scopes(), "unrounded gradients");
+  unrounded_ =
+      device_.allocate({size_ - unrounded_from_}, precision_.gradients, MemoryKind::gradient);
+  device_.zero(unrounded_);
 }
 
 std::vector<Tensor> ParameterStore::flat_arrays() const {

@@ -96,8 +96,7 @@ class ParameterStore {
   void refresh_copy(Ops& ops) const;
 
  private:
-  [[nodiscard]] Array allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
-                               std::string_view scope) const;
+  [[nodiscard]] Array allocate(Dtype dtype, MemoryKind kind, std::string_view scope) const;
   // Where the gradients begin that are written beside gradients().
   [[nodiscard]] std::int64_t first_unrounded() const;
 

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "cuda/check.h"
-#include "cuda/current_device.h"
 #include "tests/gpu/oracle.h"
 
 namespace paceline {
@@ -314,14 +313,32 @@ TEST_P(FlashOnGpu, one_head) {
 // Tiles that do not fill the multiprocessors once more, whole and in parts.
 TEST_P(FlashOnGpu, tiles_that_are_left) {
   for (const std::int64_t head_dim : {16, 64}) {
-    for (const std::int64_t heads : {24, 50}) {
+    std::int64_t most_parts = 0;
+    for (const std::int64_t heads : {24, 25, 50}) {
       const FlashShape s = shape(1, 1000, heads, head_dim, false);
-      const FlashPlan plan = flash_plan(s);
-      if (std::string(plan.kernels) == "sm90" && multiprocessors() == 132) {
-        EXPECT_GT(plan.forward_parts, 1) << heads;
-      }
+      most_parts = std::max(most_parts, flash_plan(s).forward_parts);
       check(s);
     }
+    if (std::string(flash_plan(shape(1, 1000, 1, head_dim, false)).kernels) == "sm90") {
+      EXPECT_GT(most_parts, 1) << head_dim;
+    }
+  }
+}
+
+// Clusters that put together one tile after another.
+TEST_P(FlashOnGpu, several_tiles_in_parts) {
+  for (const bool causal : {false, true}) check(shape(1, 3000, 6, 16, causal));
+}
+
+TEST_P(FlashOnGpu, the_plan_names_every_tile) {
+  const FlashPlan plan = flash_plan(shape(1, 1000, 1, 64, true));
+  for (const std::int64_t rows :
+       {plan.forward_queries, plan.forward_keys, plan.backward_queries, plan.backward_keys}) {
+    EXPECT_GE(rows, 32);
+  }
+  if (std::string(plan.kernels) != "sm90") {
+    EXPECT_EQ(plan.forward_parts, 1);
+    EXPECT_EQ(plan.backward_parts, 1);
   }
 }
 

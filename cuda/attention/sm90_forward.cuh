@@ -1,0 +1,100 @@
+#pragma once
+// What the roles of Hopper's forward pass share: tiles, shared memory and the work of a block.
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "cuda/attention/sm90_forward.h"
+#include "cuda/hopper/shared_tile.cuh"
+#include "cuda/hopper/warpgroup.cuh"
+
+namespace paceline {
+
+template <class T, int HeadDim, int Warpgroups, int Keys>
+struct ForwardTile {
+  using Element = T;
+  static constexpr int head_dim = HeadDim;
+  static constexpr int warpgroups = Warpgroups;  // consumers
+  static constexpr int queries = 64 * Warpgroups;
+  static constexpr int keys = Keys;
+  static constexpr int stages = 2;
+  static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
+  static constexpr int most_parts = 1 << most_log2_parts;
+  static constexpr int groups = HeadDim / 8;
+  // At most: of each of `parts` blocks, every parts-th group.
+  static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
+  static constexpr int threads = hopper::warpgroup_threads * (Warpgroups + 1);
+  // Of 64 Ki registers, what the producer gives up.
+  static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
+  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : 240;
+  static_assert(hopper::registers_suffice(Warpgroups, producer_registers, consumer_registers));
+};
+
+template <class Tile>
+struct ForwardShared {
+  using T = typename Tile::Element;
+  hopper::SharedTile<T, Tile::queries, Tile::head_dim> q;
+  hopper::SharedTile<T, Tile::keys, Tile::head_dim> k[Tile::stages];
+  hopper::SharedTile<T, Tile::keys, Tile::head_dim> v[Tile::stages];
+  hopper::Barrier q_full, q_empty;
+  hopper::Barrier k_full[Tile::stages], k_empty[Tile::stages];
+  hopper::Barrier v_full[Tile::stages], v_empty[Tile::stages];
+  // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
+  // have them, and the logsumexp.
+  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::warpgroups * hopper::warpgroup_threads];
+  float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
+  hopper::Barrier parts_full, parts_empty;
+
+  __device__ void init_barriers(int parts) {
+    constexpr int consumer_warps = 4 * Tile::warpgroups;
+    parts_full.init(1);
+    parts_empty.init(parts * consumer_warps);
+    q_full.init(1);
+    q_empty.init(consumer_warps);
+    for (int s = 0; s < Tile::stages; ++s) {
+      k_full[s].init(1);
+      v_full[s].init(1);
+      k_empty[s].init(consumer_warps);
+      v_empty[s].init(consumer_warps);
+    }
+    hopper::barriers_are_ready();
+  }
+};
+
+struct ForwardParameters {
+  CUtensorMap q, k, v;
+  FlashHeads o;
+  float* logsumexp;  // [B, H, T]
+  int context;
+  float factor;  // scale log2(e)
+  TileOrder order;
+  Turns turns;
+};
+
+// A tile of queries and the tiles of keys that it sees, or this block's part of them, from the last
+// to the first; those from `whole` on have keys that not every query sees.
+template <class Tile>
+struct ForwardItem {
+  int head;
+  int batch;
+  int first_query;
+  int part;
+  int log2_parts;
+  int first;
+  int end;
+  int whole;
+
+  __device__ ForwardItem(const ForwardParameters& p, const TileShare& share)
+      : part(share.part), log2_parts(share.log2_parts) {
+    const WorkItem work = p.order.tile(share.tile);
+    head = work.head;
+    batch = work.batch;
+    first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
+    first = work.end * part >> log2_parts;
+    end = work.end * (part + 1) >> log2_parts;
+    whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
+  }
+};
+
+}  // namespace paceline
