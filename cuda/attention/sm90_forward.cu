@@ -9,6 +9,8 @@
 // engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
 // The product S of a tile runs while the exponentials of the tile before are taken, and while one
 // warpgroup takes exponentials, another has the tensor cores.
+// Where tiles are few, the blocks of a cluster see a part of the keys each (turns.h) and put the
+// parts together (sm90_forward_merge.cuh).
 
 #include <array>
 
