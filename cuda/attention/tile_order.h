@@ -51,6 +51,7 @@ class TileOrder {
   [[nodiscard]] constexpr int blocks() const { return blocks_; }
   [[nodiscard]] constexpr int heads() const { return s_.heads; }
   [[nodiscard]] constexpr int all_heads() const { return s_.heads * s_.batch; }
+  [[nodiscard]] constexpr bool has_sections() const { return section_.value() < all_heads(); }
   [[nodiscard]] constexpr int longest() const { return seen(0); }
   // Inner tiles that a tile sees.
   [[nodiscard]] constexpr int seen(int rank) const {

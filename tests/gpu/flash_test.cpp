@@ -325,6 +325,9 @@ TEST_P(FlashOnGpu, tiles_that_are_left) {
   }
 }
 
+// More heads than stay in the L2 cache together.
+TEST_P(FlashOnGpu, heads_in_sections) { check(shape(1, 264, 250, 128, true)); }
+
 // Clusters that put together one tile after another.
 TEST_P(FlashOnGpu, several_tiles_in_parts) {
   for (const bool causal : {false, true}) check(shape(1, 3000, 6, 16, causal));
