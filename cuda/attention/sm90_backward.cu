@@ -115,6 +115,7 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared, const Item
   constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
+#pragma unroll 1  // short code, as in sm90_forward.cu
   for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
     const int row = m * Tile::queries;
     const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,

@@ -36,6 +36,7 @@ class TileOrder {
   explicit constexpr TileOrder(const Shape& shape)
       : s_(shape),
         blocks_((shape.context + shape.outer - 1) / shape.outer),
+        outer_(shape.outer),
         inner_(shape.inner),
         heads_(shape.heads),
         section_(std::min(shape.section, all_heads())),
@@ -44,7 +45,7 @@ class TileOrder {
         span_(longest() + 1) {}
   // Parts of so many inner tiles.
   constexpr TileOrder(const Shape& shape, int span) : TileOrder(shape) {
-    span_ = span;
+    span_ = Divisor(span);
     full_parts_ = longest() / span;
   }
 
@@ -62,20 +63,20 @@ class TileOrder {
   [[nodiscard]] constexpr int tiles_that_see(int inner_tiles) const {
     if (!s_.causal) return blocks();
     const int beyond = s_.reach - (inner_tiles - 1) * s_.inner;
-    return std::min(blocks(), (beyond + s_.outer - 1) / s_.outer);
+    return std::min(blocks(), (beyond + s_.outer - 1) / outer_);
   }
   // Parts of a whole span, in all heads.
   [[nodiscard]] constexpr int full_items() const {
     int items = 0;
-    for (int part = 1; part <= full_parts_; ++part) items += tiles_that_see(part * span_);
+    for (int part = 1; part <= full_parts_; ++part) items += tiles_that_see(part * span());
     return items * all_heads();
   }
   // With what is left of the tiles, of which some have nothing left.
   [[nodiscard]] constexpr int items() const {
     return full_items() + (has_rests() ? blocks() * all_heads() : 0);
   }
-  [[nodiscard]] constexpr int parts(int rank) const { return (seen(rank) + span_ - 1) / span_; }
-  [[nodiscard]] constexpr int span() const { return span_; }
+  [[nodiscard]] constexpr int parts(int rank) const { return (seen(rank) + span() - 1) / span_; }
+  [[nodiscard]] constexpr int span() const { return span_.value(); }
   [[nodiscard]] constexpr bool causal() const { return s_.causal; }
 
   // Of whole tiles.
@@ -86,17 +87,17 @@ class TileOrder {
   }
   [[nodiscard]] constexpr WorkItem at(int index) const {
     for (int part = 0; part < full_parts_; ++part) {
-      const int tiles = tiles_that_see((part + 1) * span_);
+      const int tiles = tiles_that_see((part + 1) * span());
       if (index < tiles * all_heads()) {
         WorkItem item = place(index, tiles, section_.value() * tiles);
-        item.first = part * span_;
-        item.end = item.first + span_;
+        item.first = part * span();
+        item.end = item.first + span();
         return item;
       }
       index -= tiles * all_heads();
     }
     WorkItem item = tile(index);
-    item.first = item.end / span_ * span_;
+    item.first = item.end - item.end % span_;
     return item;
   }
 
@@ -115,12 +116,13 @@ class TileOrder {
 
   Shape s_{};
   int blocks_ = 0;
+  Divisor outer_;
   Divisor inner_;
   Divisor heads_;
   Divisor section_;       // heads of a section
   Divisor last_section_;  // and of the last
   Divisor section_tiles_;
-  int span_ = 1;
+  Divisor span_;
   int full_parts_ = 0;
 };
 
