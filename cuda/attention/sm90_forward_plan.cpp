@@ -42,7 +42,8 @@ double estimated(const Candidate& c, int head_dim, const Turns& turns) {
   const int parts = turns.parts();
   const double merge = 0.5 + 0.75 * c.warpgroups * head_dim / 64;
   const double beside_steps = start_up + (parts > 1 ? merge : 0);
-  const double part = (longest + parts - 1) / parts * step + beside_steps;
+  const int longest_part = (longest + parts - 1) / parts;
+  const double part = longest_part * step + beside_steps;
   const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / parts;
   if (turns.blocks() > multiprocessors()) {  // a block starts where another ends
     constexpr double block = 1;
