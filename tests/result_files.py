@@ -13,3 +13,9 @@ def summary(path: Path) -> dict[str, list]:
             text = h5py.check_string_dtype(dataset.dtype) is not None
             columns[name] = list(dataset.asstr()[:] if text else dataset[:])
         return columns
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    """The summary's rows as dictionaries."""
+    columns = summary(path)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

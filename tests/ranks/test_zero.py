@@ -4,16 +4,10 @@ import h5py
 import numpy as np
 import pytest
 
-from result_files import summary
+from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
-
-
-def rows(path):
-    """The summary's rows as dictionaries."""
-    columns = summary(path)
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
