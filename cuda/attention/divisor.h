@@ -13,8 +13,8 @@ class Divisor {
   // By 1 or more.
   explicit constexpr Divisor(int n) : n_(n) {
     while ((std::int64_t{1} << shift_) < n) ++shift_;
-    // 2^(31 + shift) / n, rounded up: too large by at most 2^shift / n parts of 2^(31 + shift),
-    // which is too little to change a quotient of less than 2^31.
+    // The next whole number above 2^(31 + shift) / n: times n it is too large by at most n, which
+    // 2^shift is not less than, and so changes no quotient of what is below 2^31.
     const std::uint64_t power = std::uint64_t{1} << (31 + shift_);
     multiplier_ = static_cast<std::uint32_t>(power / static_cast<std::uint64_t>(n) + 1);
   }

@@ -242,20 +242,21 @@ void start(const FlashForward& call, const ForwardPlan& plan) {
 }  // namespace
 
 // Every kernel's blocks take a multiprocessor each: this one's stand for all.
-int sm90_forward_clusters(int blocks) {
+int sm90_forward_clusters(int log2_parts) {
   using Largest = ForwardTile<__nv_bfloat16, 128, 2, forward_keys>;
-  static const std::array<int, 5> most = [] {
-    std::array<int, 5> found{};
-    for (const unsigned size : {2, 4}) {
-      found.at(size) = resident_clusters({.blocks = size,
+  static const auto most = [] {
+    std::array<int, most_log2_parts + 1> clusters{};
+    for (std::size_t i = 1; i < clusters.size(); ++i) {
+      const unsigned blocks = 1U << i;
+      clusters.at(i) = resident_clusters({.blocks = blocks,
                                           .threads = Largest::threads,
                                           .shared_bytes = sizeof(ForwardShared<Largest>),
-                                          .cluster = size},
+                                          .cluster = blocks},
                                          sm90_forward_kernel<Largest>);
     }
-    return found;
+    return clusters;
   }();
-  return most.at(static_cast<std::size_t>(blocks));
+  return most.at(static_cast<std::size_t>(log2_parts));
 }
 
 void sm90_forward(const FlashForward& call) {

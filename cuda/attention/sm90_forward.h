@@ -29,7 +29,7 @@ struct ForwardPlan {
   Turns turns;
 };
 
-// Clusters of so many blocks, 2 or 4, that run at the same time.
-[[nodiscard]] int sm90_forward_clusters(int blocks);
+// Clusters of 2^log2_parts blocks, 2 or more, that run at the same time.
+[[nodiscard]] int sm90_forward_clusters(int log2_parts);
 
 }  // namespace paceline

@@ -73,13 +73,13 @@ Turns undivided(int tiles) {
                 .blocks = std::min(tiles, multiprocessors())});
 }
 Turns divided(int tiles, int log2_parts) {
-  const int clusters = std::min(tiles, sm90_forward_clusters(1 << log2_parts));
+  const int clusters = std::min(tiles, sm90_forward_clusters(log2_parts));
   const int blocks = clusters << log2_parts;
   return Turns({.tiles = tiles, .whole = 0, .log2_parts = log2_parts, .blocks = blocks});
 }
 // Only what is left when the others fill whole rounds.
 Turns rest_divided(int tiles, int log2_parts) {
-  const int blocks = sm90_forward_clusters(1 << log2_parts) << log2_parts;
+  const int blocks = sm90_forward_clusters(log2_parts) << log2_parts;
   const int whole = tiles / blocks * blocks;
   return Turns({.tiles = tiles, .whole = whole, .log2_parts = log2_parts, .blocks = blocks});
 }
@@ -107,8 +107,8 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     const bool uneven = shape.causal && c.order.has_sections();
     consider(c, uneven ? as_they_come(tiles) : undivided(tiles));
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
-      if (sm90_forward_clusters(1 << log2_parts) == 0)
-        continue;  // too few multiprocessors are ours
+      // A process may have a few multiprocessors only.
+      if (sm90_forward_clusters(log2_parts) == 0) continue;
       consider(c, divided(tiles, log2_parts));
       // With a causal mask the first tiles are the longest: it is those that want dividing.
       if (!shape.causal) consider(c, rest_divided(tiles, log2_parts));

@@ -30,7 +30,6 @@ class Turns {
         rounds_(rounds_of_whole_ + rounds_of(shape.tiles - shape.whole, clusters_)) {}
 
   [[nodiscard]] constexpr int tiles() const { return s_.tiles; }
-  [[nodiscard]] constexpr int whole() const { return s_.whole; }
   [[nodiscard]] constexpr int parts() const { return 1 << s_.log2_parts; }
   [[nodiscard]] constexpr int blocks() const { return s_.blocks; }
   [[nodiscard]] constexpr int clusters() const { return clusters_; }

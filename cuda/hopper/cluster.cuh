@@ -16,8 +16,8 @@ __device__ inline void cluster_wait() {
 }
 
 // Into the shared memory of a block of the cluster, by its rank; `to` and `full` are that block's,
-// named by this block's at the same place. `full` counts the bytes as it does those of copies; who
-// waits_for_cluster() for it sees them. No fence is needed, which would take longer than the rest.
+// named by this block's at the same place. `full` counts the bytes as it does those of copies; they
+// are seen after its wait_for_cluster(). No fence is needed, which would take longer than the rest.
 __device__ inline void send(float* to, Barrier& full, int rank, float x) {
   asm volatile(
       "{\n"

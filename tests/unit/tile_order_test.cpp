@@ -209,25 +209,24 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
     const int parts = 1 << log2_parts;
     const int clusters = draw(20);
     const int tiles = draw(300);
-    const Turns turns({.tiles = tiles,
-                       .whole = parts == 1 ? tiles : static_cast<int>(random() % tiles),
-                       .log2_parts = log2_parts,
-                       .blocks = clusters * parts});
-    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << turns.whole() << " whole, " << parts
+    const int whole = parts == 1 ? tiles : static_cast<int>(random() % tiles);
+    const Turns turns(
+        {.tiles = tiles, .whole = whole, .log2_parts = log2_parts, .blocks = clusters * parts});
+    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << whole << " whole, " << parts
                                     << " parts, " << turns.blocks() << " blocks");
     std::map<std::pair<int, int>, int> taken;
     for (int round = 0; round < turns.rounds(); ++round) {
       for (int block = 0; block < turns.blocks(); ++block) {
         const TileShare share = turns.share(round, block);
         if (share.tile < 0) continue;
-        EXPECT_EQ(share.log2_parts, share.tile < turns.whole() ? 0 : log2_parts);
+        EXPECT_EQ(share.log2_parts, share.tile < whole ? 0 : log2_parts);
         if (share.log2_parts > 0) {
           EXPECT_EQ(share.part, block % parts);
         }
         ++taken[{share.tile, share.part}];
       }
     }
-    const auto shares = turns.whole() + (tiles - turns.whole()) * parts;
+    const auto shares = whole + (tiles - whole) * parts;
     EXPECT_EQ(taken.size(), static_cast<std::size_t>(shares));
     for (const auto& [share, times] : taken) EXPECT_EQ(times, 1) << share.first;
   }
