@@ -30,14 +30,19 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   }
   if (consumer == 0) {
     const int own_groups = (Tile::groups - item.part + parts - 1) >> item.log2_parts;
-    shared.parts_full.arrive_and_expect(
-        parts * static_cast<int>(own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0])));
+    shared.parts_full.arrive_and_expect(static_cast<int>(
+        (parts - 1) * own_groups * sizeof(shared.o[0]) + parts * sizeof(shared.logsumexp[0])));
   }
 #pragma unroll
   for (int g = 0; g < Tile::groups; ++g) {
     const int owner = g & parts - 1;
-    send(&shared.o[g - owner + item.part][consumer], shared.parts_full, owner,
-         make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
+    float4* const to = &shared.o[g - owner + item.part][consumer];
+    const float4 x = make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]);
+    if (owner == item.part) {
+      *to = x;  // read by this thread alone
+    } else {
+      send(to, shared.parts_full, owner, x);
+    }
   }
   static_assert(Tile::most_parts <= 4);  // a row's four lanes have a block each to send it to
   if (const int to = thread % 4; to < parts) {
