@@ -72,14 +72,10 @@ def attention(variant: str, causal: bool, context: int) -> Attention:
 
 
 def captured(work: Callable[[], object]) -> Callable[[], object]:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
+    for _ in range(3):
+        work()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
         work()
     return graph.replay
 
@@ -170,7 +166,9 @@ def main() -> None:
             row = {"software": f"PyTorch {torch.__version__}", "variant": variant} | case
             torch.cuda.reset_peak_memory_stats()
             try:
-                row |= measure(options, case, variant)
+                # A capture may not touch the default stream, where autograd would look for inputs.
+                with torch.cuda.stream(torch.cuda.Stream()):
+                    row |= measure(options, case, variant)
             except torch.cuda.OutOfMemoryError as error:
                 row |= {"status": "oom", "reason": str(error).splitlines()[0]}
             except RuntimeError as error:  # no such kernel for this dtype or head dimension

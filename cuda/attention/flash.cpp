@@ -24,8 +24,10 @@ bool is_exact(const FlashShape& s) {
   return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
 }
 
-bool uses_sm90(const FlashShape& s) {
-  return s.kernels == FlashKernels::newest && s.dtype != Dtype::f32 && compute_capability() == 90;
+bool uses_sm90(const FlashShape& s, FlashPass pass) {
+  if (s.kernels != FlashKernels::newest || compute_capability() != 90) return false;
+  const bool near = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::near;
+  return s.dtype != Dtype::f32 || (near && pass == FlashPass::forward);
 }
 
 // Ampere's instructions and shared memory, which data-centre GPUs have had since.
@@ -58,7 +60,7 @@ void check_shape(const FlashShape& s) {
 }
 
 // Kernels move 16 bytes at a time; Ampere's count a head's elements in 32 bits.
-void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
+void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<FlashHeads> all) {
   const std::int64_t pack = 16 / static_cast<std::int64_t>(size_of(s.dtype));
   for (const FlashHeads& x : all) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
@@ -66,7 +68,7 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
                          x.head_stride % pack == 0;
     if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
     // Addresses are computed, not used, for up to a tile's rows past the last.
-    if (!uses_sm90(s) &&
+    if (!uses_sm90(s, pass) &&
         (s.context + 128) * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
       throw EnvironmentError(fmt::format(
           "--attention flash on a GPU: {} rows, {} elements apart, are more than it can address",
@@ -79,7 +81,7 @@ void check_heads(const FlashShape& s, std::initializer_list<FlashHeads> all) {
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
-  if (uses_sm90(s)) {
+  if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {
     return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
   }
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
@@ -87,56 +89,42 @@ std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
 
 FlashPlan flash_plan(const FlashShape& s) {
   check_shape(s);
-  if (is_exact(s)) return exact_plan();
-  if (uses_sm90(s)) {
-    const Sm90Tiles forward = sm90_forward_tiles(s);
-    const Sm90Tiles backward = sm90_backward_tiles(s);
-    return {.kernels = "sm90",
-            .forward_queries = forward.queries,
-            .forward_keys = forward.keys,
-            .forward_parts = forward.parts,
-            .backward_queries = backward.queries,
-            .backward_keys = backward.keys,
-            .backward_parts = backward.parts};
-  }
+  if (is_exact(s)) return {exact_tiles, exact_tiles};
   const auto head_dim = static_cast<int>(s.head_dim);
   const int bytes = static_cast<int>(size_of(s.dtype));
   const Sm80ForwardTiles forward = sm80_forward_tiles(head_dim, bytes);
   const Sm80BackwardTiles backward = sm80_backward_tiles(head_dim, bytes);
-  return {.kernels = "sm80",
-          .forward_queries = forward.queries(),
-          .forward_keys = forward.keys,
-          .backward_queries = backward.queries,
-          .backward_keys = backward.keys};
+  FlashPlan plan{.forward = {"sm80", forward.queries(), forward.keys},
+                 .backward = {"sm80", backward.queries, backward.keys}};
+  if (uses_sm90(s, FlashPass::forward)) plan.forward = sm90_forward_tiles(s);
+  if (uses_sm90(s, FlashPass::backward)) plan.backward = sm90_backward_tiles(s);
+  return plan;
 }
 
 void flash_forward(const FlashForward& call) {
   check_gpu();
   check_shape(call.shape);
-  check_heads(call.shape, {call.q, call.k, call.v, call.o});
+  check_heads(call.shape, FlashPass::forward, {call.q, call.k, call.v, call.o});
   if (is_exact(call.shape)) {
     exact_forward(call);
-  } else if (call.shape.dtype == Dtype::f32) {
-    sm80_forward_fp32(call);
-  } else if (uses_sm90(call.shape)) {
-    sm90_forward(call);
+  } else if (uses_sm90(call.shape, FlashPass::forward)) {
+    call.shape.dtype == Dtype::f32 ? sm90_forward_near(call) : sm90_forward(call);
   } else {
-    sm80_forward_half(call);
+    call.shape.dtype == Dtype::f32 ? sm80_forward_fp32(call) : sm80_forward_half(call);
   }
 }
 
 void flash_backward(const FlashBackward& call) {
   check_gpu();
   check_shape(call.shape);
-  check_heads(call.shape, {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv});
+  check_heads(call.shape, FlashPass::backward,
+              {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv});
   if (is_exact(call.shape)) {
     exact_backward(call);
-  } else if (call.shape.dtype == Dtype::f32) {
-    sm80_backward_fp32(call);
-  } else if (uses_sm90(call.shape)) {
+  } else if (uses_sm90(call.shape, FlashPass::backward)) {
     sm90_backward(call);
   } else {
-    sm80_backward_half(call);
+    call.shape.dtype == Dtype::f32 ? sm80_backward_fp32(call) : sm80_backward_half(call);
   }
 }
 

@@ -57,13 +57,7 @@ constexpr Sm80BackwardTiles sm80_backward_tiles(int head_dim, int element_bytes)
 }
 
 // Exact float32 multiplies tiles of 64 rows.
-constexpr FlashPlan exact_plan() {
-  return {.kernels = "exact",
-          .forward_queries = 64,
-          .forward_keys = 64,
-          .backward_queries = 64,
-          .backward_keys = 64};
-}
+inline constexpr FlashTiles exact_tiles{"exact", 64, 64};
 
 // Where the parts of a workspace start, in bytes; `end` is its size. All of it is linear in T.
 struct Sm80Workspace {
@@ -107,6 +101,10 @@ inline QueryRows query_rows(const FlashBackward& call) {
           reinterpret_cast<float*>(memory + at.delta),
           static_cast<int>(sm80_padded(call.shape.context))};
 }
+
+// The call with its q, k and v as high and low parts in its workspace, bfloat16: a row's high
+// parts, then its low ones. Enqueues the conversion.
+FlashForward with_parts(const FlashForward& call);
 
 // The calls of flash.h, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);    // bfloat16 and float16

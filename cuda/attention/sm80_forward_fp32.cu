@@ -27,6 +27,21 @@ void forward(const FlashForward& call) {
 
 }  // namespace
 
+FlashForward with_parts(const FlashForward& call) {
+  const auto operands = convert_operands<Split, 3>(
+      {call.q, call.k, call.v}, static_cast<char*>(call.workspace), call.shape, call.stream);
+  const auto heads = [](const StridedHeads<const __nv_bfloat16>& x) -> FlashHeads {
+    return {const_cast<__nv_bfloat16*>(x.data), x.batch_stride, x.row_stride, x.head_stride};
+  };
+  FlashForward parts = call;
+  parts.shape.dtype = Dtype::bf16;
+  parts.shape.head_dim *= Split::parts;
+  parts.q = heads(operands[0]);
+  parts.k = heads(operands[1]);
+  parts.v = heads(operands[2]);
+  return parts;
+}
+
 void sm80_forward_fp32(const FlashForward& call) {
   call.shape.fp32 == Fp32Attention::tf32 ? forward<Tf32>(call) : forward<Split>(call);
 }

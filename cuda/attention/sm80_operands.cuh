@@ -1,7 +1,7 @@
 #pragma once
 // From a call's heads to the kernels' operands. float32 is rounded to tf32, or split into two
-// bfloat16, once and ahead of the products, by a pass over memory: x [B, T, H, d] -> parts [B, H,
-// T, d] in the workspace, 4 bytes an element either way.
+// bfloat16, once and ahead of the products, by a pass over memory: x [B, T, H, d] -> [B, H, T,
+// part, d] in the workspace, 4 bytes an element either way.
 
 #include <array>
 
@@ -82,9 +82,11 @@ std::array<StridedHeads<const typename Arithmetic::Element>, n> convert_operands
     operands.from[i] = strided<const float>(from[i]);
     auto* const data = reinterpret_cast<Element*>(memory + static_cast<std::int64_t>(i) *
                                                                elements_of(s) * sizeof(float));
-    operands.to[i] = {data, s.heads * of_head, of_head, elements_of(s),
-                      static_cast<int>(s.head_dim)};
-    converted[i] = {data, s.heads * of_head, of_head, elements_of(s), static_cast<int>(s.head_dim)};
+    constexpr int parts = Arithmetic::parts;
+    operands.to[i] = {data, s.heads * of_head * parts, of_head * parts, s.head_dim,
+                      static_cast<int>(s.head_dim) * parts};
+    converted[i] = {data, s.heads * of_head * parts, of_head * parts, s.head_dim,
+                    static_cast<int>(s.head_dim) * parts};
   }
   const std::int64_t packs = of_head / 4;
   const dim3 blocks(static_cast<unsigned>((packs + convert_threads - 1) / convert_threads),

@@ -1,6 +1,6 @@
 #pragma once
 // Flash attention's kernels for Hopper (compiled for sm_90a alone): bfloat16 and float16, head
-// dimensions 16, 32, 64, 80 and 128.
+// dimensions 16, 32, 64, 80 and 128; float32 as two bfloat16, forward.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -10,16 +10,13 @@
 namespace paceline {
 
 void sm90_forward(const FlashForward& call);
+// float32 inputs, each element as high + low, both bfloat16.
+void sm90_forward_near(const FlashForward& call);
 void sm90_backward(const FlashBackward& call);
 [[nodiscard]] std::size_t sm90_backward_workspace_bytes(const FlashShape& shape);
 
-struct Sm90Tiles {
-  int queries;
-  int keys;
-  int parts;  // at most, of what a tile goes over
-};
-[[nodiscard]] Sm90Tiles sm90_forward_tiles(const FlashShape& shape);
-[[nodiscard]] Sm90Tiles sm90_backward_tiles(const FlashShape& shape);
+[[nodiscard]] FlashTiles sm90_forward_tiles(const FlashShape& shape);
+[[nodiscard]] FlashTiles sm90_backward_tiles(const FlashShape& shape);
 
 // Heads, of all sequences, that stay in the L2 cache together.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);

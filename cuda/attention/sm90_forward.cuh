@@ -4,22 +4,33 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/attention/sm90_forward.h"
 #include "cuda/hopper/shared_tile.cuh"
+#include "cuda/hopper/split.cuh"
 #include "cuda/hopper/warpgroup.cuh"
 
 namespace paceline {
 
+// T: bfloat16, float16, or float as two bfloat16.
 template <class T, int HeadDim, int Warpgroups, int Keys>
 struct ForwardTile {
   using Element = T;
+  static constexpr bool splits = std::is_same_v<T, float>;
   static constexpr int head_dim = HeadDim;
   static constexpr int warpgroups = Warpgroups;  // consumers
   static constexpr int queries = 64 * Warpgroups;
   static constexpr int keys = Keys;
   static constexpr int stages = 2;
-  static constexpr bool divides = Keys == forward_keys;  // has room for parts' results
+  template <int Rows>
+  using Shared = std::conditional_t<splits, hopper::SplitTile<Rows, HeadDim>,
+                                    hopper::SharedTile<T, Rows, HeadDim>>;
+  using Probabilities =
+      std::conditional_t<splits, hopper::SplitOperand<Keys>, hopper::Operand<Keys>>;
+  // Two blocks may share tiles of keys.
+  static constexpr bool pairs = Keys == most_forward_keys;
+  static constexpr bool divides = Keys == forward_keys && !splits;  // has room for parts' results
   static constexpr int most_parts = 1 << most_log2_parts;
   static constexpr int groups = HeadDim / 8;
   // At most: of each of `parts` blocks, every parts-th group.
@@ -27,16 +38,17 @@ struct ForwardTile {
   static constexpr int threads = hopper::warpgroup_threads * (Warpgroups + 1);
   // Of 64 Ki registers, what the producer gives up.
   static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
-  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : 240;
+  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : Warpgroups == 1 ? 248 : 240;
   static_assert(hopper::registers_suffice(Warpgroups, producer_registers, consumer_registers));
 };
 
 template <class Tile>
 struct ForwardShared {
-  using T = typename Tile::Element;
-  hopper::SharedTile<T, Tile::queries, Tile::head_dim> q;
-  hopper::SharedTile<T, Tile::keys, Tile::head_dim> k[Tile::stages];
-  hopper::SharedTile<T, Tile::keys, Tile::head_dim> v[Tile::stages];
+  using Queries = typename Tile::template Shared<Tile::queries>;
+  using Keys = typename Tile::template Shared<Tile::keys>;
+  Queries q;
+  Keys k[Tile::stages];
+  Keys v[Tile::stages];
   hopper::Barrier q_full, q_empty;
   hopper::Barrier k_full[Tile::stages], k_empty[Tile::stages];
   hopper::Barrier v_full[Tile::stages], v_empty[Tile::stages];
@@ -46,8 +58,9 @@ struct ForwardShared {
   float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
 
-  __device__ void init_barriers(int parts) {
+  __device__ void init_barriers(int parts, bool paired) {
     constexpr int consumer_warps = 4 * Tile::warpgroups;
+    const int readers = paired ? 2 * consumer_warps : consumer_warps;  // of keys and values
     parts_full.init(1);
     parts_empty.init(parts * consumer_warps);
     q_full.init(1);
@@ -55,8 +68,8 @@ struct ForwardShared {
     for (int s = 0; s < Tile::stages; ++s) {
       k_full[s].init(1);
       v_full[s].init(1);
-      k_empty[s].init(consumer_warps);
-      v_empty[s].init(consumer_warps);
+      k_empty[s].init(readers);
+      v_empty[s].init(readers);
     }
     hopper::barriers_are_ready();
   }
@@ -68,6 +81,7 @@ struct ForwardParameters {
   float* logsumexp;  // [B, H, T]
   int context;
   float factor;  // scale log2(e)
+  bool paired;
   TileOrder order;
   Turns turns;
 };
@@ -86,11 +100,12 @@ struct ForwardItem {
   int whole;
 
   __device__ ForwardItem(const ForwardParameters& p, const TileShare& share)
-      : part(share.part), log2_parts(share.log2_parts) {
+      : part(p.paired ? 0 : share.part), log2_parts(p.paired ? 0 : share.log2_parts) {
     const WorkItem work = p.order.tile(share.tile);
     head = work.head;
     batch = work.batch;
-    first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
+    const int tile = p.order.blocks() - 1 - work.rank;
+    first_query = (p.paired ? 2 * tile + share.part : tile) * Tile::queries;
     first = work.end * part >> log2_parts;
     end = work.end * (part + 1) >> log2_parts;
     whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;

@@ -15,6 +15,7 @@ constexpr int most_warpgroups(std::int64_t head_dim) { return head_dim <= 64 ? 3
 // with a causal mask not more than that few are hidden.
 inline constexpr int forward_keys = 128;
 inline constexpr int most_forward_keys = 176;  // head dimension 128
+constexpr int near_forward_keys(std::int64_t head_dim) { return head_dim <= 64 ? 128 : 64; }
 
 // Into how many parts the keys of a tile may be divided: clusters of eight blocks leave more
 // multiprocessors idle and take twice as long to put parts together.
@@ -25,8 +26,14 @@ struct ForwardPlan {
 
   int warpgroups = 1;
   int keys = forward_keys;
+  // Two blocks have neighbouring tiles of queries and share their tiles of keys: `order` is of
+  // pairs.
+  bool paired = false;
   TileOrder order;  // of tiles of queries, over tiles of keys
   Turns turns;
+
+  // Of the keys that a tile sees.
+  [[nodiscard]] int parts() const { return paired ? 1 : turns.parts(); }
 };
 
 // Clusters of 2^log2_parts blocks, 2 or more, that run at the same time.

@@ -13,14 +13,16 @@ namespace {
 struct Candidate {
   int warpgroups;
   int keys;
+  bool paired;
   TileOrder order;
 };
 
-Candidate candidate(const FlashShape& shape, int warpgroups, int keys) {
-  const int queries = 64 * warpgroups;
+Candidate candidate(const FlashShape& shape, int warpgroups, int keys, bool paired) {
+  const int queries = (paired ? 2 : 1) * 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
-  const int bytes_of_key = static_cast<int>(shape.head_dim) * 4;  // K and V
-  return {warpgroups, keys,
+  const auto bytes_of_key =  // K and V
+      static_cast<int>(2 * shape.head_dim * static_cast<std::int64_t>(size_of(shape.dtype)));
+  return {warpgroups, keys, paired,
           TileOrder({.context = context,
                      .heads = static_cast<int>(shape.heads),
                      .batch = static_cast<int>(shape.batch),
@@ -36,10 +38,11 @@ double estimated(const Candidate& c, int head_dim, const Turns& turns) {
   constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
   constexpr double start_up = 0.8;
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
-  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide;
+  const double together = c.paired ? 0.98 : 1;
+  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together;
   const int longest = c.order.longest();
   const double whole = longest * step + start_up;
-  const int parts = turns.parts();
+  const int parts = c.paired ? 1 : turns.parts();
   const double merge = 0.5 + 0.75 * c.warpgroups * head_dim / 64;
   const double beside_steps = start_up + (parts > 1 ? merge : 0);
   const int longest_part = (longest + parts - 1) / parts;
@@ -72,6 +75,10 @@ Turns undivided(int tiles) {
                 .log2_parts = 0,
                 .blocks = std::min(tiles, multiprocessors())});
 }
+Turns whole(const TileOrder& order) {
+  return order.causal() && order.has_sections() ? as_they_come(order.items())
+                                                : undivided(order.items());
+}
 Turns divided(int tiles, int log2_parts) {
   const int clusters = std::min(tiles, sm90_forward_clusters(log2_parts));
   const int blocks = clusters << log2_parts;
@@ -94,18 +101,27 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     least = time;
     warpgroups = c.warpgroups;
     keys = c.keys;
+    paired = c.paired;
     order = c.order;
     turns = way;
   };
+  if (shape.dtype == Dtype::f32) {
+    for (const int w : {2, 1}) {
+      const Candidate c = candidate(shape, w, near_forward_keys(shape.head_dim), false);
+      consider(c, whole(c.order));
+    }
+    return;
+  }
   for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
     if (shape.head_dim == 128 && !shape.causal) {
-      const Candidate wide = candidate(shape, w, most_forward_keys);
-      consider(wide, undivided(wide.order.items()));
+      const Candidate single = candidate(shape, w, most_forward_keys, false);
+      consider(single, undivided(single.order.items()));
+      const Candidate pairs = candidate(shape, w, most_forward_keys, true);
+      if (sm90_forward_clusters(1) > 0) consider(pairs, divided(pairs.order.items(), 1));
     }
-    const Candidate c = candidate(shape, w, forward_keys);
+    const Candidate c = candidate(shape, w, forward_keys, false);
     const int tiles = c.order.items();
-    const bool uneven = shape.causal && c.order.has_sections();
-    consider(c, uneven ? as_they_come(tiles) : undivided(tiles));
+    consider(c, whole(c.order));
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
       // A process may have a few multiprocessors only.
       if (sm90_forward_clusters(log2_parts) == 0) continue;
@@ -116,9 +132,9 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
   }
 }
 
-Sm90Tiles sm90_forward_tiles(const FlashShape& shape) {
+FlashTiles sm90_forward_tiles(const FlashShape& shape) {
   const ForwardPlan plan(shape);
-  return {64 * plan.warpgroups, plan.keys, plan.turns.parts()};
+  return {"sm90", 64 * plan.warpgroups, plan.keys, plan.parts()};
 }
 
 }  // namespace paceline

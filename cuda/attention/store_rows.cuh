@@ -1,5 +1,5 @@
 #pragma once
-// An accumulator's rows to global memory, rounded to 16 bits, 16 bytes per lane.
+// An accumulator's rows to global memory.
 
 #include <cstdint>
 
@@ -24,6 +24,23 @@ __device__ inline void transpose_in_quad(std::uint32_t (&words)[4]) {
 }
 
 // Rows first ... first + 63 of x to to[row * stride], those below `rows`. By all of a warpgroup.
+template <int N>
+__device__ void store_rows(float* to, std::int64_t stride, const hopper::Accumulator<N>& x,
+                           int first, int rows) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int row = first + x.row() + 8 * h;
+    if (row >= rows) continue;
+    float* const out = to + row * stride + 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int c = 0; c < N / 8; ++c) {
+      *reinterpret_cast<float2*>(out + 8 * c) =
+          make_float2(x.at[4 * c + 2 * h], x.at[4 * c + 2 * h + 1]);
+    }
+  }
+}
+
+// Rounded to 16 bits, 16 bytes per lane.
 template <class T, int N>
 __device__ void store_rows(T* to, std::int64_t stride, const hopper::Accumulator<N>& x, int first,
                            int rows) {

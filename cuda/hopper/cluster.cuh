@@ -15,6 +15,13 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// Of this block in its cluster.
+__device__ inline int block_rank() {
+  int rank = 0;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
 // Into the shared memory of a block of the cluster, by its rank; `to` and `full` are that block's,
 // named by this block's at the same place. `full` counts the bytes as it does those of copies; they
 // are seen after its wait_for_cluster(). No fence is needed, which would take longer than the rest.

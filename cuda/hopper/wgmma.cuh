@@ -67,6 +67,17 @@ __device__ void round_to_operand(Operand<N>& to, const Accumulator<N>& from) {
 }
 
 template <int N>
+__device__ void clear(Accumulator<N>& x) {
+#pragma unroll
+  for (float& value : x.at) value = 0;
+}
+template <int N>
+__device__ void add(Accumulator<N>& to, const Accumulator<N>& x) {
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) to.at[i] += x.at[i];
+}
+
+template <int N>
 __device__ void pin(Accumulator<N>& x) {
 #pragma unroll
   for (int i = 0; i < N / 2; ++i) asm volatile("" : "+f"(x.at[i])::"memory");

@@ -124,16 +124,16 @@ struct ScoreOptions {
   bool causal = true;
 };
 
-// Which kernels serve flash attention, and on how many rows of queries and of keys they work at
-// once.
-struct FlashPlan {
+// Which kernels serve a pass of flash attention, and on how many rows they work at once.
+struct FlashTiles {
   const char* kernels = "";  // "sm90", "sm80", "exact" or "cpu"
-  std::int64_t forward_queries = 0;
-  std::int64_t forward_keys = 0;
-  std::int64_t forward_parts = 1;  // into which blocks divide what a tile goes over, if they do
-  std::int64_t backward_queries = 0;
-  std::int64_t backward_keys = 0;
-  std::int64_t backward_parts = 1;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t parts = 1;  // into which blocks divide what a tile goes over, if they do
+};
+struct FlashPlan {
+  FlashTiles forward;
+  FlashTiles backward;
 };
 
 class Ops {

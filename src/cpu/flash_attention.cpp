@@ -273,11 +273,8 @@ void row_dots(const Tensor& delta, const Heads& d_o, const Heads& o) {
 }  // namespace
 
 FlashPlan CpuOps::flash_plan(const AttentionShape& /*shape*/) const {
-  return {.kernels = "cpu",
-          .forward_queries = tile,
-          .forward_keys = tile,
-          .backward_queries = tile,
-          .backward_keys = tile};
+  const FlashTiles tiles{"cpu", tile, tile};
+  return {tiles, tiles};
 }
 
 void CpuOps::flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q,

@@ -51,15 +51,19 @@ void check_attention_options(const OptionParser& p, const std::vector<std::strin
 void add_flash_kernels_option(OptionParser& p, std::vector<std::string>& kernels) {
   p.choices(
       "--flash-kernels", kernels, kernel_names,
-      "of flash attention on bf16 and fp16: newest (of the GPU's generation), sm80 (Ampere's), "
-      "a,b [newest]");
+      "of flash attention on bf16, fp16 and fp32 as near: newest (of the GPU's generation), sm80 "
+      "(Ampere's), a,b [newest]");
 }
 
 void check_flash_kernels_option(const OptionParser& p, const std::vector<std::string>& attentions,
-                                const std::vector<std::string>& precisions) {
+                                const std::vector<std::string>& precisions,
+                                const std::vector<std::string>& fp32_attentions) {
   const bool half = has(precisions, "bf16") || has(precisions, "fp16");
-  if (!p.by_name("--flash-kernels") || (has(attentions, "flash") && half)) return;
-  throw UsageError("--flash-kernels: goes with --attention flash and --precision bf16 or fp16");
+  const bool near = has(precisions, "fp32") && has(fp32_attentions, "near");
+  if (!p.by_name("--flash-kernels") || (has(attentions, "flash") && (half || near))) return;
+  throw UsageError(
+      "--flash-kernels: goes with --attention flash and --precision bf16 or fp16, or fp32 with "
+      "--fp32-attention near");
 }
 
 std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
@@ -77,7 +81,9 @@ std::vector<Case> with_flash_kernels(const std::vector<Case>& cases,
   return with_axis(cases, "flash_kernels", [&](const Case& c) -> std::vector<std::string> {
     const std::string& precision = c.text("precision");
     const bool half = precision == "bf16" || precision == "fp16";
-    return half && c.text("attention") == "flash" ? kernels : std::vector<std::string>{};
+    const bool near = c.has("fp32_attention") && c.text("fp32_attention") == "near";
+    const bool chooses = c.text("attention") == "flash" && (half || near);
+    return chooses ? kernels : std::vector<std::string>{};
   });
 }
 

@@ -20,14 +20,15 @@ void check_attention_options(const OptionParser& p, const std::vector<std::strin
 // --flash-kernels; the same of it.
 void add_flash_kernels_option(OptionParser& p, std::vector<std::string>& kernels);
 void check_flash_kernels_option(const OptionParser& p, const std::vector<std::string>& attentions,
-                                const std::vector<std::string>& precisions);
+                                const std::vector<std::string>& precisions,
+                                const std::vector<std::string>& fp32_attentions);
 
 // Another axis, fp32_attention, of the cases that are flash attention of fp32; with precision tf32
 // it is tf32, and others lack it.
 [[nodiscard]] std::vector<Case> with_fp32_attention(const std::vector<Case>& cases,
                                                     const std::vector<std::string>& modes);
-// Another axis, flash_kernels, of the cases that are flash attention of bf16 or fp16: there alone
-// is a choice.
+// Another axis, flash_kernels, of the cases that are flash attention of bf16, fp16 or, by their
+// fp32_attention, near: there alone is a choice.
 [[nodiscard]] std::vector<Case> with_flash_kernels(const std::vector<Case>& cases,
                                                    const std::vector<std::string>& kernels);
 

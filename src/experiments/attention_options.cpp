@@ -81,7 +81,7 @@ bool parse_attention(Options& o, const std::vector<std::string>& arguments, std:
   if (!p.parse(arguments)) return false;
   check_run_options(o.run);
   check_attention_options(p, a.attentions, a.precisions);
-  check_flash_kernels_option(p, a.attentions, a.precisions);
+  check_flash_kernels_option(p, a.attentions, a.precisions, a.fp32_attentions);
   return true;
 }
 

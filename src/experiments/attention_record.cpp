@@ -64,17 +64,17 @@ void AttentionExperiment::add_outcome(CaseRecord& record, const Outcome& outcome
   bytes("predicted_peak_bytes", form.peak);
   bytes("workspace_bytes", static_cast<double>(outcome.memory.workspace));
   if (config.attention != AttentionKind::flash) return;
-  const FlashPlan& flash = outcome.flash;
-  record.summary.push_back({"kernels", "", std::vector<std::string>{flash.kernels}});
-  const auto rows = [&](const char* name, std::int64_t value) {
-    record.summary.push_back({name, "", std::vector<std::int64_t>{value}});
+  const auto add_tiles = [&](const std::string& pass, const FlashTiles& tiles) {
+    const auto rows = [&](const char* name, std::int64_t value) {
+      record.summary.push_back({pass + name, "", std::vector<std::int64_t>{value}});
+    };
+    record.summary.push_back({pass + "_kernels", "", std::vector<std::string>{tiles.kernels}});
+    rows("_tile_queries", tiles.queries);
+    rows("_tile_keys", tiles.keys);
+    rows("_parts", tiles.parts);
   };
-  rows("forward_tile_queries", flash.forward_queries);
-  rows("forward_tile_keys", flash.forward_keys);
-  rows("forward_parts", flash.forward_parts);
-  rows("backward_tile_queries", flash.backward_queries);
-  rows("backward_tile_keys", flash.backward_keys);
-  rows("backward_parts", flash.backward_parts);
+  add_tiles("forward", outcome.flash.forward);
+  add_tiles("backward", outcome.flash.backward);
 }
 
 // Every output of every rank beside its bar. One that does not pass makes the case a mismatch.

@@ -45,7 +45,7 @@ def test_the_record(paceline, tmp_path):
     kept[1] -= one  # flash keeps the result, which is there anyway
     before = [5 * one + k for k in kept]
     assert table["memory_before_backward_bytes"] == pytest.approx(before, rel=0.02)
-    assert table["kernels"] == ["", "cpu"]
+    assert table["forward_kernels"] == table["backward_kernels"] == ["", "cpu"]
     assert table["forward_tile_keys"][1] == 64
     assert table["forward_parts"][1] == table["backward_parts"][1] == 1
     flops = {"forward": 1, "backward": 2.5, "both": 3.5}

@@ -60,7 +60,11 @@ WRONG = [
     (("attention", "--attention", "sparse"), "--attention", "naive, fused, flash"),
     (("attention", "--fp32-attention", "near", "--precision", "bf16"), "--fp32-attention", "fp32"),
     (("attention", "--flash-kernels", "sm70"), "--flash-kernels", "newest, sm80"),
-    (("attention", "--flash-kernels", "newest"), "--flash-kernels", "--precision bf16 or fp16"),
+    (
+        ("attention", "--flash-kernels", "newest", "--fp32-attention", "exact"),
+        "--flash-kernels",
+        "--precision bf16 or fp16",
+    ),
     (
         ("attention", "--precision", "bf16", "--flash-kernels", "newest,sm80", "--device", "cpu"),
         "--flash-kernels",

@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "cuda/hopper/cluster.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
+#include "cuda/launch.cuh"
 #include "tests/gpu/hopper_test.cuh"
 
 namespace paceline {
@@ -59,7 +61,8 @@ struct Loaded {
 };
 
 // All bytes of every tile of a tensor, in the order in which they lie: [B, H, blocks, bytes / 2].
-template <class Tile>
+// In pairs: for each of two blocks.
+template <class Tile, bool Pairs>
 __global__ void load_tiles(const __grid_constant__ CUtensorMap map, std::uint16_t* out) {
   auto& shared = shared_as<Loaded<Tile>>();
   constexpr int elements = Tile::bytes / 2;
@@ -71,13 +74,22 @@ __global__ void load_tiles(const __grid_constant__ CUtensorMap map, std::uint16_
     barriers_are_ready();
   }
   __syncthreads();
+  if constexpr (Pairs) {
+    cluster_arrive();
+    cluster_wait();
+  }
   const int block = blockIdx.x;
   const int head = blockIdx.y;
   const int batch = blockIdx.z;
   if (threadIdx.x == 0) {
     prefetch(map);
     shared.full.arrive_and_expect(Tile::bytes);
-    load(shared.tile, map, shared.full, block * Tile::rows, head, batch);
+    if constexpr (Pairs) {
+      const int row = block / 2 * Tile::rows;
+      load_half_for_both(shared.tile, map, shared.full, block_rank(), row, head, batch);
+    } else {
+      load(shared.tile, map, shared.full, block * Tile::rows, head, batch);
+    }
   }
   shared.full.wait(0);
   const int index = (batch * gridDim.y + head) * gridDim.x + block;
@@ -114,10 +126,10 @@ std::vector<std::uint16_t> coded_heads(const FlashShape& s, const Layout& l) {
 }
 
 template <class Tile>
-std::vector<std::uint16_t> expected_tiles(const FlashShape& s, int blocks) {
+std::vector<std::uint16_t> expected_tiles(const FlashShape& s, int blocks, int of_tile) {
   std::vector<std::uint16_t> tiles;
   for (int i = 0; i < s.batch * s.heads * blocks; ++i) {
-    const int block = i % blocks;
+    const int block = i % blocks / of_tile;
     const auto first = static_cast<std::ptrdiff_t>(tiles.size());
     tiles.resize(tiles.size() + Tile::bytes / 2, 0);
     for (int r = 0; r < Tile::rows && block * Tile::rows + r < s.context; ++r) {
@@ -137,15 +149,25 @@ void expect_loads(const Layout& l, const FlashShape& shape) {
   // One block more than the tensor has: nothing but zeros.
   const auto blocks = static_cast<int>(shape.context / Rows + 2);
   const DeviceArray<std::uint16_t> x(coded_heads(shape, l));
-  const std::vector<std::uint16_t> want = expected_tiles<Tile>(shape, blocks);
-  const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xBAD1));
   const FlashHeads heads{x.get() + l.first, l.batch_stride, l.row_stride, l.head_stride};
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(shape.heads),
-                  static_cast<unsigned>(shape.batch));
-  run(load_tiles<Tile>, grid, 128, sizeof(Loaded<Tile>), tensor_map(heads, shape, Rows, Cols),
-      out.get());
-  expect_same(out.read(), want, Tile::panel_cols,
-              l.name + ", tile of " + std::to_string(Rows) + " x " + std::to_string(Cols));
+  const auto expect = [&](auto kernel, unsigned of_tile) {
+    const int all = blocks * static_cast<int>(of_tile);
+    const std::vector<std::uint16_t> want =
+        expected_tiles<Tile>(shape, all, static_cast<int>(of_tile));
+    const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xBAD1));
+    const dim3 grid(static_cast<unsigned>(all), static_cast<unsigned>(shape.heads),
+                    static_cast<unsigned>(shape.batch));
+    const int rows = Rows / static_cast<int>(of_tile);
+    launch(
+        {.blocks = grid, .threads = 128, .shared_bytes = sizeof(Loaded<Tile>), .cluster = of_tile},
+        kernel, tensor_map(heads, shape, rows, Cols), out.get());
+    CUDA_CHECK(cudaDeviceSynchronize());
+    expect_same(out.read(), want, Tile::panel_cols,
+                l.name + ", tile of " + std::to_string(Rows) + " x " + std::to_string(Cols) +
+                    ", by " + std::to_string(of_tile));
+  };
+  expect(load_tiles<Tile, false>, 1);
+  expect(load_tiles<Tile, true>, 2);
 }
 
 template <class T, int Cols>

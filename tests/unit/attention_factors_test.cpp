@@ -35,11 +35,13 @@ TEST(AttentionFactors, OnlyFlashOfFp32HasAChoiceOfProducts) {
   EXPECT_EQ(ops_config_of(cases[2]).fp32_attention, Fp32Attention::near);
 }
 
-TEST(AttentionFactors, OnlyFlashOfHalfTypesHasAChoiceOfKernels) {
-  const auto cases = with_flash_kernels(every_attention_and_precision(), {"newest", "sm80"});
-  EXPECT_EQ(cases.size(), 10U);
+TEST(AttentionFactors, OnlyFlashOfHalfTypesAndNearHasAChoiceOfKernels) {
+  const auto cases = with_flash_kernels(
+      with_fp32_attention(every_attention_and_precision(), {"exact", "near"}), {"newest", "sm80"});
+  EXPECT_EQ(cases.size(), 12U);
   EXPECT_EQ(values_of(cases, "flash_kernels"),
-            (std::vector<std::string>{"bf16 newest", "bf16 sm80", "fp16 newest", "fp16 sm80"}));
+            (std::vector<std::string>{"fp32 newest", "fp32 sm80", "bf16 newest", "bf16 sm80",
+                                      "fp16 newest", "fp16 sm80"}));
   for (const Case& c : cases) {
     const bool sm80 = c.has("flash_kernels") && c.text("flash_kernels") == "sm80";
     EXPECT_EQ(ops_config_of(c).flash_kernels, sm80 ? FlashKernels::sm80 : FlashKernels::newest);

@@ -1,0 +1,20 @@
+// Hopper's forward pass for float32 as two bfloat16.
+
+#include "cuda/attention/head_dim.h"
+#include "cuda/attention/sm80.h"
+#include "cuda/attention/sm90.h"
+#include "cuda/attention/sm90_forward_kernel.cuh"
+
+namespace paceline {
+
+void sm90_forward_near(const FlashForward& call) {
+  const ForwardPlan plan(call.shape);
+  const FlashForward parts = with_parts(call);
+  dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
+    constexpr int keys = near_forward_keys(d);
+    plan.warpgroups == 1 ? start_forward<ForwardTile<float, d, 1, keys>>(parts, plan)
+                         : start_forward<ForwardTile<float, d, 2, keys>>(parts, plan);
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,73 @@
+#pragma once
+// float32 as high + low, both bfloat16: tiles in shared memory, operands in registers, and products
+// high high + high low + low high, whose error is about 2^-16 of an operand.
+
+#include "cuda/hopper/tma.cuh"
+#include "cuda/hopper/wgmma.cuh"
+
+namespace paceline::hopper {
+
+template <int Rows, int Cols>
+struct SplitTile {
+  using Part = SharedTile<__nv_bfloat16, Rows, Cols>;
+  static constexpr int bytes = 2 * Part::bytes;
+
+  Part high, low;
+};
+
+template <int K>
+struct SplitOperand {
+  Operand<K> high, low;
+};
+
+// As of a SharedTile; in memory the low parts of a row are behind the high ones.
+template <int Rows, int Cols>
+__device__ void load(SplitTile<Rows, Cols>& tile, const CUtensorMap& map, Barrier& full, int row,
+                     int head, int batch) {
+  load(tile.high, map, full, row, head, batch);
+  load(tile.low, map, full, row, head, batch, Cols);
+}
+
+template <class Float, int N>
+__device__ void round_to_operand(SplitOperand<N>& to, const Accumulator<N>& from) {
+  using T = __nv_bfloat16;
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float x = from.at[8 * k + 2 * i];
+      const float y = from.at[8 * k + 2 * i + 1];
+      const std::uint32_t high = packed<T>(x, y);
+      to.high.at[k][i] = high;
+      // A bfloat16 is the upper half of a float.
+      to.low.at[k][i] =
+          packed<T>(x - __uint_as_float(high << 16U), y - __uint_as_float(high & 0xffff0000U));
+    }
+  }
+}
+
+template <int K>
+__device__ void pin(SplitOperand<K>& x) {
+  pin(x.high);
+  pin(x.low);
+}
+
+// The smallest terms first. d (+)= a b^T, a [64, K] from a_row on, b [N, K].
+template <int N, int ARows, int K>
+__device__ void mma_abt(Accumulator<N>& d, const SplitTile<ARows, K>& a, int a_row,
+                        const SplitTile<N, K>& b, bool add = false) {
+  mma_abt(d, a.low, a_row, b.high, add);
+  mma_abt(d, a.high, a_row, b.low, true);
+  mma_abt(d, a.high, a_row, b.high, true);
+}
+
+// d (+)= a b, a [64, K], b [K, N].
+template <int N, int K>
+__device__ void mma_ab(Accumulator<N>& d, const SplitOperand<K>& a, const SplitTile<K, N>& b,
+                       bool add) {
+  mma_ab(d, a.low, b.high, add);
+  mma_ab(d, a.high, b.low, true);
+  mma_ab(d, a.high, b.high, true);
+}
+
+}  // namespace paceline::hopper

@@ -1,0 +1,136 @@
+// float32 as two bfloat16: tiles as the copy engine brings them, and products.
+
+#include <cmath>
+#include <random>
+
+#include "cuda/hopper/split.cuh"
+#include "cuda/hopper/tensor_map.h"
+#include "tests/gpu/hopper_mma_test.cuh"
+
+namespace paceline {
+namespace {
+
+using namespace hopper;
+using HopperSplit = Hopper;
+
+HostMatrix<float> normal(int rows, int cols, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw;
+  return filled<float>(rows, cols, [&](int, int) { return draw(random); });
+}
+
+// A row's high parts, then its low ones.
+HostMatrix<__nv_bfloat16> parts(const HostMatrix<float>& x) {
+  return filled<__nv_bfloat16>(x.rows, 2 * x.cols, [&](int r, int c) {
+    const float value = x(r, c % x.cols);
+    const __nv_bfloat16 high = value;
+    return c < x.cols ? high : static_cast<__nv_bfloat16>(value - static_cast<float>(high));
+  });
+}
+
+CUtensorMap map_of(const DeviceArray<__nv_bfloat16>& x, int rows, int cols) {
+  const FlashShape shape{
+      .batch = 1, .context = rows, .heads = 1, .head_dim = 2 * cols, .dtype = Dtype::bf16};
+  const std::int64_t row = 2 * std::int64_t{cols};
+  return tensor_map(FlashHeads{x.get(), rows * row, row, rows * row}, shape, rows, cols);
+}
+
+template <class A, class B>
+struct Operands {
+  A a;
+  B b;
+  Barrier full;
+};
+
+// By one thread; all see the tiles afterwards.
+template <class Shared, class... Load>
+__device__ void await_loads(Shared& shared, int bytes, Load&&... load) {
+  if (threadIdx.x == 0) {
+    shared.full.init(1);
+    barriers_are_ready();
+    shared.full.arrive_and_expect(bytes);
+    (load(), ...);
+  }
+  __syncthreads();
+  shared.full.wait(0);
+}
+
+template <int N, int K>
+__global__ void abt(float* d, const __grid_constant__ CUtensorMap a,
+                    const __grid_constant__ CUtensorMap b) {
+  using A = SplitTile<64, K>;
+  using B = SplitTile<N, K>;
+  auto& shared = shared_as<Operands<A, B>>();
+  await_loads(
+      shared, A::bytes + B::bytes, [&] { load(shared.a, a, shared.full, 0, 0, 0); },
+      [&] { load(shared.b, b, shared.full, 0, 0, 0); });
+  Accumulator<N> sums;
+  begin(sums);
+  mma_abt(sums, shared.a, 0, shared.b);
+  commit();
+  wait<0>(sums);
+  write(d, sums);
+}
+
+template <int N, int K>
+__global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap b) {
+  using B = SplitTile<K, N>;
+  auto& shared = shared_as<Operands<int, B>>();
+  await_loads(shared, B::bytes, [&] { load(shared.b, b, shared.full, 0, 0, 0); });
+  Accumulator<K> left;
+  read(left, a);
+  SplitOperand<K> operand;
+  round_to_operand<float>(operand, left);
+  Accumulator<N> sums;
+  begin(sums, operand);
+  mma_ab(sums, operand, shared.b, false);
+  commit();
+  wait<0>(sums, operand);
+  write(d, sums);
+}
+
+// Of a product that leaves out low low. Without any other of the parts it would be above 1e-3.
+void expect_near(const HostMatrix<float>& got, const HostMatrix<float>& want) {
+  double difference = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < want.at.size(); ++i) {
+    difference += std::pow(static_cast<double>(got.at[i]) - want.at[i], 2);
+    size += std::pow(static_cast<double>(want.at[i]), 2);
+  }
+  EXPECT_LT(std::sqrt(difference / size), 1e-5);
+}
+
+template <int N, int K>
+void expect_products() {
+  const HostMatrix<float> a = normal(64, K, 1);
+  const HostMatrix<float> b = normal(N, K, 2);
+  const HostMatrix<float> nothing{64, N};
+  HostMatrix<float> got = nothing;
+  const DeviceArray<float> sums(got.at);
+  const DeviceArray<__nv_bfloat16> a_parts(parts(a).at);
+  const DeviceArray<__nv_bfloat16> b_parts(parts(b).at);
+  const DeviceArray<__nv_bfloat16> columns(parts(transposed(b)).at);
+  const DeviceArray<float> left(a.at);
+  const HostMatrix<float> want = product(nothing, a, b);
+
+  run(abt<N, K>, 1, warpgroup_threads, sizeof(Operands<SplitTile<64, K>, SplitTile<N, K>>),
+      sums.get(), map_of(a_parts, 64, K), map_of(b_parts, N, K));
+  got.at = sums.read();
+  expect_near(got, want);
+  run(ab<N, K>, 1, warpgroup_threads, sizeof(Operands<int, SplitTile<K, N>>), sums.get(),
+      left.get(), map_of(columns, K, N));
+  got.at = sums.read();
+  expect_near(got, want);
+}
+
+TEST_F(HopperSplit, ProductsOfHighAndLowParts) {
+  expect_products<128, 64>();
+  expect_products<64, 128>();
+  expect_products<80, 64>();
+  expect_products<64, 80>();
+  expect_products<16, 128>();
+  expect_products<32, 128>();
+}
+
+}  // namespace
+}  // namespace paceline
