@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/fnv1a.h"
+
 namespace paceline {
 
 namespace {
@@ -81,9 +83,6 @@ template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
 
-// FNV-1a over words, so that equal bits give equal sums.
-std::uint64_t mixed(std::uint64_t sum, std::uint64_t word) { return (sum ^ word) * 0x100000001b3U; }
-
 }  // namespace
 
 CollectiveBuffers::CollectiveBuffers(Device& device, const Allocate& allocate,
@@ -125,6 +124,7 @@ CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
   const Tensor& x = call_.recv;
   const double allowed = tolerance(x.dtype, call_.reduction, pattern);
   const bool whole_numbers = x.dtype == Dtype::i32;
+  Fnv1a bits;
   dispatch_any(x.dtype, [&]<class T>() {
     std::vector<T> host;
     for (std::int64_t first = 0; first < x.numel(); first += piece) {
@@ -145,11 +145,10 @@ CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
       }
       result.wrong += wrong;
       result.largest_error = std::max(result.largest_error, largest);
-      for (const T& value : host) {
-        result.checksum = mixed(result.checksum, std::bit_cast<BitsOf<T>>(value));
-      }
+      for (const T& value : host) bits.add(std::bit_cast<BitsOf<T>>(value));
     }
   });
+  result.checksum = bits.sum();
   return result;
 }
 

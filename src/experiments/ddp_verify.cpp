@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
+#include "core/fnv1a.h"
 #include "experiments/attention_factors.h"
 #include "experiments/ddp.h"
 #include "parallel/no_sync.h"
@@ -76,17 +77,12 @@ class Trainer {
   TrainingStep step_;
 };
 
-// FNV-1a over the bits.
 std::uint64_t checksum(const Weights& weights) {
-  std::uint64_t sum = 0xcbf29ce484222325U;
+  Fnv1a bits;
   for (const NamedWeights& tensor : weights) {
-    for (const float value : tensor.values) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, &value, sizeof bits);
-      sum = (sum ^ bits) * 0x100000001b3U;
-    }
+    for (const float value : tensor.values) bits.add(std::bit_cast<std::uint32_t>(value));
   }
-  return sum;
+  return bits.sum();
 }
 
 // The largest |a - b| / (atol + rtol |b|).

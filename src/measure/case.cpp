@@ -5,30 +5,16 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/fnv1a.h"
 
 namespace paceline {
 
 namespace {
 
-// FNV-1a, 64 bits.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) add(c);
-    add('\0');  // so that "ab", "c" and "a", "bc" differ
-  }
-  [[nodiscard]] std::uint32_t folded() const {
-    return static_cast<std::uint32_t>(state_ ^ (state_ >> 32U));
-  }
-
- private:
-  void add(char c) {
-    constexpr std::uint64_t prime = 0x100000001b3U;
-    state_ = (state_ ^ static_cast<unsigned char>(c)) * prime;
-  }
-
-  std::uint64_t state_ = 0xcbf29ce484222325U;
-};
+void add_text(Fnv1a& hash, std::string_view text) {
+  for (const char c : text) hash.add(static_cast<unsigned char>(c));
+  hash.add(0);  // so that "ab", "c" and "a", "bc" differ
+}
 
 std::string reduced(std::string_view text) {
   std::string out;
@@ -104,12 +90,13 @@ std::string Case::id(const std::vector<std::string>& named) const {
   }
   if (readable.size() > longest) readable.resize(longest);
 
-  Hash hash;
+  Fnv1a hash;
   for (const auto& [name, value] : factors_) {
-    hash.add(name);
-    hash.add(fmt::format("{}:{}", value.index(), to_text(value)));
+    add_text(hash, name);
+    add_text(hash, fmt::format("{}:{}", value.index(), to_text(value)));
   }
-  return fmt::format("{}{}{:08x}", readable, readable.empty() ? "" : "-", hash.folded());
+  const auto folded = static_cast<std::uint32_t>(hash.sum() ^ (hash.sum() >> 32U));
+  return fmt::format("{}{}{:08x}", readable, readable.empty() ? "" : "-", folded);
 }
 
 void Grid::axis(std::string_view name, std::vector<Value> values) {
