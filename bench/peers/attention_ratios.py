@@ -39,6 +39,11 @@ def tflops(row: Row, phase: str) -> float:
     return FORWARD[phase] * forward / row[f"{phase}_median_s"] / 1e12
 
 
+def kernels(ours: Row, phase: str) -> str:
+    passes = ["forward", "backward"] if phase == "both" else [phase]
+    return ", ".join(dict.fromkeys(ours[f"{p}_kernels"] for p in passes))
+
+
 def lines(ours: Row, peers: list[Row], variants: list[str]) -> list[str]:
     rows = []
     for phase in FORWARD:
@@ -47,7 +52,7 @@ def lines(ours: Row, peers: list[Row], variants: list[str]) -> list[str]:
         best = min((p[f"{phase}_median_s"] for p in times.values()), default=None)
         own = ours[f"{phase}_median_s"]
         ratio = f"{best / own:.2f}" if best else "-"
-        own_cells = [phase, ours["kernels"], f"{1e6 * own:.1f}", f"{tflops(ours, phase):.0f}"]
+        own_cells = [phase, kernels(ours, phase), f"{1e6 * own:.1f}", f"{tflops(ours, phase):.0f}"]
         rows.append("| " + " | ".join([*map(str, key(ours)), *own_cells, *shown, ratio]) + " |")
     return rows
 

@@ -67,12 +67,14 @@ void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<Flas
                          x.batch_stride % pack == 0 && x.row_stride % pack == 0 &&
                          x.head_stride % pack == 0;
     if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
-    // Addresses are computed, not used, for up to a tile's rows past the last.
-    if (!uses_sm90(s, pass) &&
-        (s.context + 128) * x.row_stride > std::numeric_limits<std::int32_t>::max()) {
+    // Addresses are computed, not used, for up to a tile's rows past the last. float32 may be
+    // split.
+    const std::int64_t row =
+        s.dtype == Dtype::f32 ? std::max(x.row_stride, 2 * s.head_dim) : x.row_stride;
+    if (!uses_sm90(s, pass) && (s.context + 128) * row > std::numeric_limits<std::int32_t>::max()) {
       throw EnvironmentError(fmt::format(
           "--attention flash on a GPU: {} rows, {} elements apart, are more than it can address",
-          s.context, x.row_stride));
+          s.context, row));
     }
   }
 }
@@ -81,7 +83,7 @@ void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<Flas
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
-  if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {
+  if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {  // near is split as for Ampere's kernels
     return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
   }
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);

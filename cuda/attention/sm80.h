@@ -1,6 +1,6 @@
 #pragma once
 // Flash attention with the instructions of sm_80 (mma.sync, ldmatrix, cp.async), which every GPU
-// since has: what flash.cpp asks of these kernels.
+// since has.
 
 #include <cstdint>
 
@@ -102,9 +102,9 @@ inline QueryRows query_rows(const FlashBackward& call) {
           static_cast<int>(sm80_padded(call.shape.context))};
 }
 
-// The call with its q, k and v as high and low parts in its workspace, bfloat16: a row's high
-// parts, then its low ones. Enqueues the conversion.
-FlashForward with_parts(const FlashForward& call);
+// The call with q, k and v split into high and low parts, in its workspace: [B, H, T, part, d], of
+// which its shape is, bfloat16 with 2 d columns; o stays float32 with d. Enqueues the conversion.
+FlashForward with_split_operands(const FlashForward& call);
 
 // The calls of flash.h, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);    // bfloat16 and float16

@@ -27,7 +27,7 @@ void forward(const FlashForward& call) {
 
 }  // namespace
 
-FlashForward with_parts(const FlashForward& call) {
+FlashForward with_split_operands(const FlashForward& call) {
   const auto operands = convert_operands<Split, 3>(
       {call.q, call.k, call.v}, static_cast<char*>(call.workspace), call.shape, call.stream);
   const auto heads = [](const StridedHeads<const __nv_bfloat16>& x) -> FlashHeads {

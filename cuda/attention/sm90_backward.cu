@@ -115,7 +115,7 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared, const Item
   constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
-#pragma unroll 1  // short code, as in sm90_forward.cu
+#pragma unroll 1  // short code, as in sm90_forward_kernel.cuh
   for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
     const int row = m * Tile::queries;
     const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
@@ -293,7 +293,8 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     if constexpr (!last) {
       wait<2>(s);
       take_exponentials(q.stage, m + 1);
-      // Here, because the assembler moves no exponentials past a branch (sm90_forward.cu).
+      // Here, because the assembler moves no exponentials past a branch
+      // (sm90_forward_kernel.cuh).
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);

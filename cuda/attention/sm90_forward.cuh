@@ -29,7 +29,7 @@ struct ForwardTile {
   using Probabilities =
       std::conditional_t<splits, hopper::SplitOperand<Keys>, hopper::Operand<Keys>>;
   // Two blocks may share tiles of keys.
-  static constexpr bool pairs = Keys == most_forward_keys;
+  static constexpr bool pairs = Keys == most_forward_keys && !splits;
   static constexpr bool divides = Keys == forward_keys && !splits;  // has room for parts' results
   static constexpr int most_parts = 1 << most_log2_parts;
   static constexpr int groups = HeadDim / 8;
@@ -58,11 +58,11 @@ struct ForwardShared {
   float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
 
-  __device__ void init_barriers(int parts, bool paired) {
+  __device__ void init_barriers(int cluster, bool paired) {
     constexpr int consumer_warps = 4 * Tile::warpgroups;
     const int readers = paired ? 2 * consumer_warps : consumer_warps;  // of keys and values
     parts_full.init(1);
-    parts_empty.init(parts * consumer_warps);
+    parts_empty.init(cluster * consumer_warps);
     q_full.init(1);
     q_empty.init(consumer_warps);
     for (int s = 0; s < Tile::stages; ++s) {

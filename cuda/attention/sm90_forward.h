@@ -10,11 +10,13 @@ namespace paceline {
 // A tile has so many rows of queries for each consumer warpgroup: as many as there are registers
 // for, unless fewer keep more multiprocessors busy.
 constexpr int most_warpgroups(std::int64_t head_dim) { return head_dim <= 64 ? 3 : 2; }
+inline constexpr int most_near_warpgroups = 2;
 
 // Keys of a tile: as many as spill no register, where no room is needed for putting parts together;
 // with a causal mask not more than that few are hidden.
 inline constexpr int forward_keys = 128;
 inline constexpr int most_forward_keys = 176;  // head dimension 128
+// Of two parts as many as shared memory has room for; rows of 80 columns take 128 there.
 constexpr int near_forward_keys(std::int64_t head_dim) { return head_dim <= 64 ? 128 : 64; }
 
 // Into how many parts the keys of a tile may be divided: clusters of eight blocks leave more
@@ -33,7 +35,7 @@ struct ForwardPlan {
   Turns turns;
 
   // Of the keys that a tile sees.
-  [[nodiscard]] int parts() const { return paired ? 1 : turns.parts(); }
+  [[nodiscard]] int parts() const { return paired ? 1 : turns.cluster(); }
 };
 
 // Clusters of 2^log2_parts blocks, 2 or more, that run at the same time.

@@ -11,7 +11,10 @@
 // The product S of a tile runs while the exponentials of the tile before are taken, and while one
 // warpgroup takes exponentials, another has the tensor cores.
 // Where tiles are few, the blocks of a cluster see a part of the keys each (turns.h) and put the
-// parts together (sm90_forward_merge.cuh).
+// parts together (sm90_forward_merge.cuh). Or the two blocks of a cluster have neighbouring tiles
+// of queries, and each brings half of every tile of keys for both. float32 is two bfloat16
+// (hopper/split.cuh); then a tile's P V begins at 0 and is added to O in float32, because tensor
+// cores cut sums off (NOTES.md, "fp32, near").
 
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90_forward_merge.cuh"
@@ -224,17 +227,17 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
-    shared.init_barriers(p.turns.parts(), p.paired);
+    shared.init_barriers(p.turns.cluster(), p.paired);
   }
   __syncthreads();
-  if (p.turns.parts() > 1) cluster_arrive();
+  if (p.turns.cluster() > 1) cluster_arrive();
   if (warpgroup == 0) {
     give_up_registers<Tile::producer_registers>();
     if (p.paired) cluster_wait();
     if (threadIdx.x == 0) produce(p, shared);
   } else {
     take_registers<Tile::consumer_registers>();
-    if (p.turns.parts() > 1) cluster_wait();
+    if (p.turns.cluster() > 1) cluster_wait();
     consume(p, shared, warpgroup - 1);
   }
 }
@@ -258,7 +261,7 @@ void start_forward(const FlashForward& call, const ForwardPlan& plan) {
   constexpr std::size_t bytes = sizeof(ForwardShared<Tile>);
   static_assert(bytes <= 227 * 1024);
   launch({static_cast<unsigned>(plan.turns.blocks()), Tile::threads, call.stream, bytes,
-          static_cast<unsigned>(plan.turns.parts())},
+          static_cast<unsigned>(plan.turns.cluster())},
          sm90_forward_kernel<Tile>, parameters);
 }
 

@@ -9,11 +9,12 @@ namespace paceline {
 
 void sm90_forward_near(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
-  const FlashForward parts = with_parts(call);
+  const FlashForward split = with_split_operands(call);
   dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
     constexpr int keys = near_forward_keys(d);
-    plan.warpgroups == 1 ? start_forward<ForwardTile<float, d, 1, keys>>(parts, plan)
-                         : start_forward<ForwardTile<float, d, 2, keys>>(parts, plan);
+    plan.warpgroups == 1
+        ? start_forward<ForwardTile<float, d, 1, keys>>(split, plan)
+        : start_forward<ForwardTile<float, d, most_near_warpgroups, keys>>(split, plan);
   });
 }
 

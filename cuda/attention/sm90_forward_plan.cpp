@@ -33,16 +33,17 @@ Candidate candidate(const FlashShape& shape, int warpgroups, int keys, bool pair
                      .section = heads_per_section(shape, bytes_of_key)})};
 }
 
-// In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md).
+// In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md), those of near taken
+// to be in proportion.
 double estimated(const Candidate& c, int head_dim, const Turns& turns) {
   constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
-  constexpr double start_up = 0.8;
+  const double start_up = c.paired ? 0.9 : 0.8;
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
-  const double together = c.paired ? 0.98 : 1;
+  const double together = c.paired ? 0.975 : 1;
   const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together;
   const int longest = c.order.longest();
   const double whole = longest * step + start_up;
-  const int parts = c.paired ? 1 : turns.parts();
+  const int parts = c.paired ? 1 : turns.cluster();
   const double merge = 0.5 + 0.75 * c.warpgroups * head_dim / 64;
   const double beside_steps = start_up + (parts > 1 ? merge : 0);
   const int longest_part = (longest + parts - 1) / parts;
@@ -106,7 +107,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     turns = way;
   };
   if (shape.dtype == Dtype::f32) {
-    for (const int w : {2, 1}) {
+    for (int w = most_near_warpgroups; w >= 1; --w) {
       const Candidate c = candidate(shape, w, near_forward_keys(shape.head_dim), false);
       consider(c, whole(c.order));
     }

@@ -30,7 +30,7 @@ class Turns {
         rounds_(rounds_of_whole_ + rounds_of(shape.tiles - shape.whole, clusters_)) {}
 
   [[nodiscard]] constexpr int tiles() const { return s_.tiles; }
-  [[nodiscard]] constexpr int parts() const { return 1 << s_.log2_parts; }
+  [[nodiscard]] constexpr int cluster() const { return 1 << s_.log2_parts; }  // its blocks
   [[nodiscard]] constexpr int blocks() const { return s_.blocks; }
   [[nodiscard]] constexpr int clusters() const { return clusters_; }
   [[nodiscard]] constexpr int rounds_of_whole() const { return rounds_of_whole_; }

@@ -20,7 +20,8 @@ struct SplitOperand {
   Operand<K> high, low;
 };
 
-// As of a SharedTile; in memory the low parts of a row are behind the high ones.
+// As of a SharedTile; in memory the low parts of a row are behind the high ones. Where a panel of
+// the high parts has columns to spare, there are low ones.
 template <int Rows, int Cols>
 __device__ void load(SplitTile<Rows, Cols>& tile, const CUtensorMap& map, Barrier& full, int row,
                      int head, int batch) {
@@ -52,11 +53,11 @@ __device__ void pin(SplitOperand<K>& x) {
   pin(x.low);
 }
 
-// The smallest terms first. d (+)= a b^T, a [64, K] from a_row on, b [N, K].
+// The smallest terms first. d = a b^T, a [64, K] from a_row on, b [N, K].
 template <int N, int ARows, int K>
 __device__ void mma_abt(Accumulator<N>& d, const SplitTile<ARows, K>& a, int a_row,
-                        const SplitTile<N, K>& b, bool add = false) {
-  mma_abt(d, a.low, a_row, b.high, add);
+                        const SplitTile<N, K>& b) {
+  mma_abt(d, a.low, a_row, b.high);
   mma_abt(d, a.high, a_row, b.low, true);
   mma_abt(d, a.high, a_row, b.high, true);
 }

@@ -30,8 +30,8 @@ enum class AttentionKind : std::uint8_t { naive, fused, flash };
 // the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
 // rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
 enum class Fp32Attention : std::uint8_t { exact, near, tf32 };
-// Which kernels flash attention of half types has on a GPU: those of its generation, or Ampere's,
-// which run on every GPU since.
+// Which kernels flash attention of half types, and of fp32 as near, has on a GPU: those of its
+// generation, or Ampere's, which run on every GPU since.
 enum class FlashKernels : std::uint8_t { newest, sm80 };
 enum class Execution : std::uint8_t { eager, compiled };
 

@@ -8,7 +8,9 @@
 #include <array>
 
 #include "core/error.h"
+#include "cuda/attention/sm90_forward.h"
 #include "cuda/check.h"
+#include "cuda/current_device.h"
 #include "tests/gpu/oracle.h"
 
 namespace paceline {
@@ -185,10 +187,14 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     }
   }
 
-  // Where tiles are few: Hopper's kernels for 16 bits, both passes.
-  static bool divides(const FlashPlan& plan) {
-    return std::string(plan.backward.kernels) == "sm90";
+  static bool uses_hopper(FlashPass pass) {
+    const Arithmetic& a = GetParam();
+    const bool half = std::string(a.precision) != "fp32";
+    const bool near = a.fp32 == Fp32Attention::near && pass == FlashPass::forward;
+    return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || near);
   }
+  // Where tiles are few, both passes.
+  static bool divides() { return uses_hopper(FlashPass::backward); }
 
   [[nodiscard]] FlashShape shape(std::int64_t batch, std::int64_t context, std::int64_t heads,
                                  std::int64_t head_dim, bool causal) const {
@@ -265,7 +271,7 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
     for (const bool causal : {false, true}) {
       FlashShape s = shape(1, 264, 132, head_dim, causal);
       const FlashPlan plan = flash_plan(s);
-      if (divides(plan)) {
+      if (divides()) {
         EXPECT_EQ(plan.forward.queries, head_dim <= 64 ? 192 : 128);
       }
       check(s);
@@ -306,7 +312,7 @@ TEST_P(FlashOnGpu, one_head) {
       for (const bool causal : {false, true}) {
         const FlashShape s = shape(1, context, 1, head_dim, causal);
         const FlashPlan plan = flash_plan(s);
-        if (divides(plan) && context >= 2000) {
+        if (divides() && context >= 2000) {
           EXPECT_GT(plan.forward.parts, 1);
           EXPECT_GT(plan.backward.parts, 1);
         }
@@ -325,7 +331,7 @@ TEST_P(FlashOnGpu, tiles_that_are_left) {
       most_parts = std::max(most_parts, flash_plan(s).forward.parts);
       check(s);
     }
-    if (divides(flash_plan(shape(1, 1000, 1, head_dim, false)))) {
+    if (divides()) {
       EXPECT_GT(most_parts, 1) << head_dim;
     }
   }
@@ -339,13 +345,32 @@ TEST_P(FlashOnGpu, several_tiles_in_parts) {
   for (const bool causal : {false, true}) check(shape(1, 3000, 6, 16, causal));
 }
 
+// Blocks that share keys: three rounds, one pair in the last; a pair of which one is beyond the
+// rows.
+TEST_P(FlashOnGpu, pairs_of_blocks) {
+  if (!divides()) GTEST_SKIP() << "these kernels have none";
+  for (const auto& [context, heads] : {std::pair{700, 45}, {1056, 13}}) {
+    const FlashShape s = shape(1, context, heads, 128, false);
+    if (2 * sm90_forward_clusters(1) == multiprocessors()) {
+      EXPECT_TRUE(ForwardPlan(s).paired) << context;
+    }
+    check(s);
+  }
+}
+
 TEST_P(FlashOnGpu, the_plan_names_every_tile) {
   const FlashPlan plan = flash_plan(shape(1, 1000, 1, 64, true));
+  const auto expect_kernels = [&](const FlashTiles& tiles, FlashPass pass) {
+    const bool exact = GetParam().fp32 == Fp32Attention::exact;
+    EXPECT_STREQ(tiles.kernels, uses_hopper(pass) ? "sm90" : exact ? "exact" : "sm80");
+  };
+  expect_kernels(plan.forward, FlashPass::forward);
+  expect_kernels(plan.backward, FlashPass::backward);
   for (const std::int64_t rows :
        {plan.forward.queries, plan.forward.keys, plan.backward.queries, plan.backward.keys}) {
     EXPECT_GE(rows, 32);
   }
-  if (!divides(plan)) {
+  if (!divides()) {
     EXPECT_EQ(plan.forward.parts, 1);
     EXPECT_EQ(plan.backward.parts, 1);
   }

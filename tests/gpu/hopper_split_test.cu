@@ -55,10 +55,12 @@ __device__ void await_loads(Shared& shared, int bytes, Load&&... load) {
   shared.full.wait(0);
 }
 
+constexpr int a_rows = 128;
+
 template <int N, int K>
 __global__ void abt(float* d, const __grid_constant__ CUtensorMap a,
-                    const __grid_constant__ CUtensorMap b) {
-  using A = SplitTile<64, K>;
+                    const __grid_constant__ CUtensorMap b, int a_row) {
+  using A = SplitTile<a_rows, K>;
   using B = SplitTile<N, K>;
   auto& shared = shared_as<Operands<A, B>>();
   await_loads(
@@ -66,12 +68,13 @@ __global__ void abt(float* d, const __grid_constant__ CUtensorMap a,
       [&] { load(shared.b, b, shared.full, 0, 0, 0); });
   Accumulator<N> sums;
   begin(sums);
-  mma_abt(sums, shared.a, 0, shared.b);
+  mma_abt(sums, shared.a, a_row, shared.b);
   commit();
   wait<0>(sums);
   write(d, sums);
 }
 
+// Twice a b.
 template <int N, int K>
 __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap b) {
   using B = SplitTile<K, N>;
@@ -84,6 +87,7 @@ __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap
   Accumulator<N> sums;
   begin(sums, operand);
   mma_ab(sums, operand, shared.b, false);
+  mma_ab(sums, operand, shared.b, true);
   commit();
   wait<0>(sums, operand);
   write(d, sums);
@@ -102,25 +106,28 @@ void expect_near(const HostMatrix<float>& got, const HostMatrix<float>& want) {
 
 template <int N, int K>
 void expect_products() {
-  const HostMatrix<float> a = normal(64, K, 1);
+  const HostMatrix<float> a = normal(a_rows, K, 1);
   const HostMatrix<float> b = normal(N, K, 2);
-  const HostMatrix<float> nothing{64, N};
-  HostMatrix<float> got = nothing;
-  const DeviceArray<float> sums(got.at);
   const DeviceArray<__nv_bfloat16> a_parts(parts(a).at);
   const DeviceArray<__nv_bfloat16> b_parts(parts(b).at);
   const DeviceArray<__nv_bfloat16> columns(parts(transposed(b)).at);
-  const DeviceArray<float> left(a.at);
-  const HostMatrix<float> want = product(nothing, a, b);
-
-  run(abt<N, K>, 1, warpgroup_threads, sizeof(Operands<SplitTile<64, K>, SplitTile<N, K>>),
-      sums.get(), map_of(a_parts, 64, K), map_of(b_parts, N, K));
-  got.at = sums.read();
-  expect_near(got, want);
-  run(ab<N, K>, 1, warpgroup_threads, sizeof(Operands<int, SplitTile<K, N>>), sums.get(),
-      left.get(), map_of(columns, K, N));
-  got.at = sums.read();
-  expect_near(got, want);
+  for (const int a_row : {0, 64}) {
+    const HostMatrix<float> rows =
+        filled<float>(64, K, [&](int r, int c) { return a(a_row + r, c); });
+    HostMatrix<float> want = product(HostMatrix<float>{64, N}, rows, b);
+    HostMatrix<float> got{64, N};
+    const DeviceArray<float> sums(got.at);
+    run(abt<N, K>, 1, warpgroup_threads, sizeof(Operands<SplitTile<a_rows, K>, SplitTile<N, K>>),
+        sums.get(), map_of(a_parts, a_rows, K), map_of(b_parts, N, K), a_row);
+    got.at = sums.read();
+    expect_near(got, want);
+    const DeviceArray<float> left(rows.at);
+    run(ab<N, K>, 1, warpgroup_threads, sizeof(Operands<int, SplitTile<K, N>>), sums.get(),
+        left.get(), map_of(columns, K, N));
+    got.at = sums.read();
+    for (float& x : want.at) x *= 2;
+    expect_near(got, want);
+  }
 }
 
 TEST_F(HopperSplit, ProductsOfHighAndLowParts) {
