@@ -33,32 +33,42 @@ Candidate candidate(const FlashShape& shape, int warpgroups, int keys, bool pair
                      .section = heads_per_section(shape, bytes_of_key)})};
 }
 
-// In steps of two warpgroups over 128 keys. The costs are measured (NOTES.md), those of near taken
-// to be in proportion.
-double estimated(const Candidate& c, int head_dim, const Turns& turns) {
+// In steps of two warpgroups over 128 keys. Measured (NOTES.md), those of near taken to be in
+// proportion.
+struct Costs {
+  double step;      // over a tile of keys
+  double start_up;  // of a tile, or a part of it
+  double merge;     // of a tile's parts
+};
+
+Costs costs_of(const Candidate& c, std::int64_t head_dim) {
   constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
-  const double start_up = c.paired ? 0.9 : 0.8;
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
   const double together = c.paired ? 0.975 : 1;
-  const double step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together;
-  const int longest = c.order.longest();
-  const double whole = longest * step + start_up;
+  return {.step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together,
+          .start_up = c.paired ? 0.9 : 0.8,
+          .merge = 0.5 + 0.75 * c.warpgroups * static_cast<double>(head_dim) / 64};
+}
+
+double estimated(const Candidate& c, const Costs& costs, const Turns& turns) {
   const int parts = c.paired ? 1 : turns.cluster();
-  const double merge = 0.5 + 0.75 * c.warpgroups * head_dim / 64;
-  const double beside_steps = start_up + (parts > 1 ? merge : 0);
+  const int longest = c.order.longest();
+  const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0;
+  const double whole = longest * costs.step + costs.start_up;
+  const double beside_steps = costs.start_up + (parts > 1 ? costs.merge : 0);
   const int longest_part = (longest + parts - 1) / parts;
-  const double part = longest_part * step + beside_steps;
-  const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0 / parts;
+  const double part = longest_part * costs.step + beside_steps;
   if (turns.blocks() > multiprocessors()) {  // a block starts where another ends
     constexpr double block = 1;
     const double share = static_cast<double>(turns.tiles()) / multiprocessors();
-    return std::max(whole + block, share * (mean * step + start_up + block));
+    return std::max(whole + block, share * (mean * costs.step + costs.start_up + block));
   }
   if (c.order.causal() && turns.rounds() > 1) {
     const double share = static_cast<double>(turns.tiles()) / turns.clusters();
     // The last round of an odd number has nobody to make up for it.
-    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 / parts : 0;
-    return std::max(part, (share * mean + odd) * step + turns.rounds() * beside_steps);
+    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 : 0;
+    return std::max(part,
+                    (share * mean + odd) / parts * costs.step + turns.rounds() * beside_steps);
   }
   const int rounds_of_parts = turns.rounds() - turns.rounds_of_whole();
   return turns.rounds_of_whole() * whole + rounds_of_parts * part;
@@ -97,7 +107,7 @@ Turns rest_divided(int tiles, int log2_parts) {
 ForwardPlan::ForwardPlan(const FlashShape& shape) {
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](const Candidate& c, const Turns& way) {
-    const double time = estimated(c, static_cast<int>(shape.head_dim), way);
+    const double time = estimated(c, costs_of(c, shape.head_dim), way);
     if (time >= least) return;
     least = time;
     warpgroups = c.warpgroups;
