@@ -220,8 +220,8 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
 template <class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     sm90_forward_kernel(const __grid_constant__ ForwardParameters p) {
-  using namespace hopper;
   wait_for_stream();
+  using namespace hopper;
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<ForwardShared<Tile>*>(memory);
   const int warpgroup = warpgroup_index();
