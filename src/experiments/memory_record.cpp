@@ -15,9 +15,6 @@ namespace {
 
 std::int64_t whole(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-// "backward/gradients" -> "gradients"
-std::string last_part(const std::string& scope) { return scope.substr(scope.rfind('/') + 1); }
-
 const MemoryMark& mark_named(const std::vector<MemoryMark>& marks, std::string_view name) {
   const auto it = std::find_if(marks.rbegin(), marks.rend(),
                                [&](const MemoryMark& m) { return m.mark == name; });
@@ -67,24 +64,18 @@ Table blocks_table(const std::vector<MemoryBlock>& largest) {
   return {"memory/blocks", {{"bytes", "bytes", bytes}, {"kind", "", kind}, {"scope", "", scope}}};
 }
 
-Table parameters_table(const ParameterStore& store, const std::vector<MemoryBlock>& in_use) {
+Table parameters_table(const ParameterStore& store, const std::vector<StoreArray>& arrays) {
   std::vector<std::string> array;
   std::vector<std::string> kind;
   std::vector<std::string> name;
   std::vector<std::int64_t> offset;
   std::vector<std::int64_t> bytes;
-  constexpr std::int64_t rounding = 512;  // the allocators' largest
-  const auto state_element = whole(size_of(store.parameters().dtype));
-  for (const MemoryBlock& block : in_use) {
-    if (block.kind > MemoryKind::optimizer_state) continue;
-    const std::int64_t element = whole(block.bytes) / store.size();
-    if (element == 0 || whole(block.bytes) % store.size() >= rounding) continue;  // a shard
-    const bool of_state = block.kind == MemoryKind::optimizer_state;
-    if (of_state && element != state_element) continue;
+  for (const StoreArray& one : arrays) {
+    const auto element = whole(size_of(one.values.dtype));
     for (const ParameterEntry& entry : store.entries()) {
       for (const ParameterView& view : entry.views) {
-        array.push_back(last_part(block.scope));
-        kind.emplace_back(name_of(block.kind));
+        array.emplace_back(one.name);
+        kind.emplace_back(name_of(one.kind));
         name.push_back(view.name);
         offset.push_back((entry.offset + view.offset) * element);
         bytes.push_back(view.shape.numel() * element);

@@ -33,10 +33,9 @@ struct MemoryOutcome {
 
 // "memory/blocks": the largest, and the scope they come from.
 [[nodiscard]] Table blocks_table(const std::vector<MemoryBlock>& largest);
-// "memory/parameters": every parameter's range, in bytes, in each of the arrays of `in_use` that
-// are as long as the store.
+// "memory/parameters": every parameter's range, in bytes, in each of the store's arrays.
 [[nodiscard]] Table parameters_table(const ParameterStore& store,
-                                     const std::vector<MemoryBlock>& in_use);
+                                     const std::vector<StoreArray>& arrays);
 // "memory/driver": the counts, and what the driver's has beyond the allocator's: the CUDA context
 // and libraries.
 [[nodiscard]] Table driver_table(const std::vector<MemoryCounts>& counts);

@@ -279,7 +279,7 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
   outcome.memory.largest = ledger.largest(16);
   outcome.memory.peak_bytes = ledger.peak();
   outcome.memory.counts.push_back(count_memory(device_, "at the end"));
-  outcome.parameters = parameters_table(step.model().store(), ledger.blocks());
+  outcome.parameters = parameters_table(step.model().store(), step.arrays());
   gather_for_dump(training);
   if (dump_) dump_->take_weights(step.model().store());
   if (options_.model.memory_timeline) {

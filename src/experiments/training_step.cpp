@@ -49,6 +49,13 @@ TrainingStep::TrainingStep(Device& device, const StepShape& shape, const OpsConf
           std::make_unique<AdamW>(model_.store(), options.adamw, Shard::whole(model_.store()))),
       timer_(device, options.timing) {}
 
+std::vector<StoreArray> TrainingStep::arrays() {
+  std::vector<StoreArray> arrays = model_.store().flat_arrays();
+  const std::vector<StoreArray> state = optimizer_->flat_state();
+  arrays.insert(arrays.end(), state.begin(), state.end());
+  return arrays;
+}
+
 void TrainingStep::optimize(Shard shard) {
   optimizer_ = std::make_unique<AdamW>(model_.store(), options_.adamw, std::move(shard));
 }

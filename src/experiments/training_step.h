@@ -87,6 +87,8 @@ class TrainingStep {
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
   // In use before the rehearsal's backward: what forward has kept for it, among others.
   [[nodiscard]] const std::vector<MemoryBlock>& kept() const { return kept_; }
+  // The store's, with the optimizer's state where that is whole.
+  [[nodiscard]] std::vector<StoreArray> arrays();
   [[nodiscard]] double loss();
 
  private:

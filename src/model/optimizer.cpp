@@ -9,6 +9,9 @@ namespace paceline {
 
 namespace {
 
+constexpr const char* m_name = "adam m";
+constexpr const char* v_name = "adam v";
+
 std::vector<ParameterId> all_of(const ParameterStore& store) {
   std::vector<ParameterId> ids(store.entries().size());
   for (ParameterId id = 0; id < ids.size(); ++id) ids[id] = id;
@@ -66,6 +69,11 @@ void AdamW::reset(Device& device) {
   device.zero(v_);
 }
 
+std::vector<StoreArray> AdamW::flat_state() const {
+  if (m_.empty() || state_size_ != store_.size()) return {};
+  return {{m_name, MemoryKind::optimizer_state, m_}, {v_name, MemoryKind::optimizer_state, v_}};
+}
+
 void AdamW::step(Ops& ops, const StepState& state) {
   if (m_.empty() && state_size_ > 0) {
     Device& device = ops.device();
@@ -73,8 +81,8 @@ void AdamW::step(Ops& ops, const StepState& state) {
       const Scope scope(device.scopes(), name);
       return device.allocate({state_size_}, store_.parameters().dtype, MemoryKind::optimizer_state);
     };
-    m_ = allocate("adam m");
-    v_ = allocate("adam v");
+    m_ = allocate(m_name);
+    v_ = allocate(v_name);
     reset(device);
   }
   const Tensor& gradients = store_.gradients();

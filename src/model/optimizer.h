@@ -21,6 +21,8 @@ class Optimizer {
   virtual void step(Ops& ops, const StepState& state) = 0;
   // As before the first step.
   virtual void reset(Device& /*device*/) {}
+  // Its state that has an element for each of the store's.
+  [[nodiscard]] virtual std::vector<StoreArray> flat_state() const { return {}; }
 };
 
 // What of the store this rank's optimizer updates, and has state for. The whole, by default.
@@ -52,6 +54,7 @@ class AdamW final : public Optimizer {
 
   void step(Ops& ops, const StepState& state) override;
   void reset(Device& device) override;
+  [[nodiscard]] std::vector<StoreArray> flat_state() const override;
 
   // Adam's m, [elements of the shard], one range after the other; empty before the first step.
   [[nodiscard]] const Tensor& m() const { return m_; }

@@ -9,6 +9,10 @@ namespace paceline {
 
 namespace {
 
+constexpr const char* values_name = "parameters";
+constexpr const char* copy_name = "low-precision copy";
+constexpr const char* gradients_name = "gradients";
+
 std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
@@ -37,9 +41,9 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
     size_ += rounded_up(within, alignment);
   }
   size_ = rounded_up(size_, unit);
-  values_ = allocate(precision_.parameters, MemoryKind::parameter, "parameters");
+  values_ = allocate(precision_.parameters, MemoryKind::parameter, values_name);
   if (precision.mixed()) {
-    copy_ = allocate(precision.compute, MemoryKind::parameter, "low-precision copy");
+    copy_ = allocate(precision.compute, MemoryKind::parameter, copy_name);
   }
   unrounded_from_ = first_unrounded();
 }
@@ -65,7 +69,7 @@ Array ParameterStore::allocate(Dtype dtype, MemoryKind kind, std::string_view sc
 
 void ParameterStore::allocate_gradients() {
   if (!gradients_.empty()) return;
-  gradients_ = allocate(precision_.communication, MemoryKind::gradient, "gradients");
+  gradients_ = allocate(precision_.communication, MemoryKind::gradient, gradients_name);
   if (unrounded_from_ == size_) return;
   const Scope scope(device_.scopes(), "unrounded gradients");
   unrounded_ =
@@ -73,11 +77,10 @@ void ParameterStore::allocate_gradients() {
   device_.zero(unrounded_);
 }
 
-std::vector<Tensor> ParameterStore::flat_arrays() const {
-  std::vector<Tensor> arrays;
-  for (const Array* array : {&values_, &copy_, &gradients_}) {
-    if (!array->empty()) arrays.push_back(*array);
-  }
+std::vector<StoreArray> ParameterStore::flat_arrays() const {
+  std::vector<StoreArray> arrays = {{values_name, MemoryKind::parameter, values_}};
+  if (!copy_.empty()) arrays.push_back({copy_name, MemoryKind::parameter, copy_});
+  if (!gradients_.empty()) arrays.push_back({gradients_name, MemoryKind::gradient, gradients_});
   return arrays;
 }
 

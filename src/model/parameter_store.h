@@ -47,6 +47,13 @@ struct StoreRange {
   }
 };
 
+// An array [ParameterStore::size()], under the name that its memory has in the ledger.
+struct StoreArray {
+  const char* name;
+  MemoryKind kind;
+  Tensor values;
+};
+
 struct StoreLayout {
   // The entries read in full precision start at, and the store ends at, a multiple of what so many
   // shards have when each is aligned like an entry.
@@ -79,7 +86,7 @@ class ParameterStore {
   [[nodiscard]] const Tensor& gradients() const { return gradients_; }
 
   // All that are there.
-  [[nodiscard]] std::vector<Tensor> flat_arrays() const;
+  [[nodiscard]] std::vector<StoreArray> flat_arrays() const;
 
   // The slice of a flat array that a view names.
   [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,

@@ -34,8 +34,8 @@ GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& commun
 
 void GradientSync::start() {
   if (registered_) {
-    for (const Tensor& flat : store_.flat_arrays()) {
-      registrations_.push_back(communicator_.register_memory(flat));
+    for (const StoreArray& array : store_.flat_arrays()) {
+      registrations_.push_back(communicator_.register_memory(array.values));
     }
   }
   broadcast_parameters(store_, ops_, communicator_);
