@@ -14,6 +14,7 @@
 // in both, which is what makes C an A without any exchange.
 
 #include "cuda/ampere/ptx.cuh"
+#include "cuda/packed.cuh"
 
 namespace paceline {
 
@@ -69,17 +70,6 @@ struct Accumulator {
 enum class Order : std::uint8_t { natural, paired };
 
 template <class T>
-__device__ inline std::uint32_t packed(float low, float high) {
-  if constexpr (std::same_as<T, __half>) {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&pair);
-  } else {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&pair);
-  }
-}
-
-template <class T>
 struct Half {
   using Element = T;
   using Pair = std::uint32_t;       // two neighbours of a row
@@ -133,11 +123,9 @@ struct Split {
     mma_m16n8k16<Element>(c, a.x[0], b.x[0] + 2 * n);
   }
   static __device__ void pack(float a, float b, Pair (&plane)[2]) {
-    plane[0] = packed<Element>(a, b);
-    // A bfloat16 is the upper half of a float.
-    const float high_a = __uint_as_float(plane[0] << 16U);
-    const float high_b = __uint_as_float(plane[0] & 0xffff0000U);
-    plane[1] = packed<Element>(a - high_a, b - high_b);
+    const SplitPair pair = split(a, b);
+    plane[0] = pair.high;
+    plane[1] = pair.low;
   }
   static __device__ FragmentA<2> operand(const float (&left)[4], const float (&right)[4]) {
     FragmentA<2> a;

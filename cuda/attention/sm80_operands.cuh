@@ -83,10 +83,10 @@ std::array<StridedHeads<const typename Arithmetic::Element>, n> convert_operands
     auto* const data = reinterpret_cast<Element*>(memory + static_cast<std::int64_t>(i) *
                                                                elements_of(s) * sizeof(float));
     constexpr int parts = Arithmetic::parts;
-    operands.to[i] = {data, s.heads * of_head * parts, of_head * parts, s.head_dim,
-                      static_cast<int>(s.head_dim) * parts};
-    converted[i] = {data, s.heads * of_head * parts, of_head * parts, s.head_dim,
-                    static_cast<int>(s.head_dim) * parts};
+    const StridedHeads<Element> to{data, s.heads * of_head * parts, of_head * parts, s.head_dim,
+                                   static_cast<int>(s.head_dim) * parts};
+    operands.to[i] = to;
+    converted[i] = {to.data, to.batch_stride, to.head_stride, to.part_stride, to.row_stride};
   }
   const std::int64_t packs = of_head / 4;
   const dim3 blocks(static_cast<unsigned>((packs + convert_threads - 1) / convert_threads),

@@ -55,7 +55,7 @@ __device__ void store_rows(T* to, std::int64_t stride, const hopper::Accumulator
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4 && c + i < chunks; ++i) {
-        words[i] = hopper::packed<T>(x.at[4 * (c + i) + 2 * h], x.at[4 * (c + i) + 2 * h + 1]);
+        words[i] = packed<T>(x.at[4 * (c + i) + 2 * h], x.at[4 * (c + i) + 2 * h + 1]);
       }
       if (c + 4 <= chunks) {
         transpose_in_quad(words);

@@ -31,18 +31,13 @@ __device__ void load(SplitTile<Rows, Cols>& tile, const CUtensorMap& map, Barrie
 
 template <class Float, int N>
 __device__ void round_to_operand(SplitOperand<N>& to, const Accumulator<N>& from) {
-  using T = __nv_bfloat16;
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float x = from.at[8 * k + 2 * i];
-      const float y = from.at[8 * k + 2 * i + 1];
-      const std::uint32_t high = packed<T>(x, y);
-      to.high.at[k][i] = high;
-      // A bfloat16 is the upper half of a float.
-      to.low.at[k][i] =
-          packed<T>(x - __uint_as_float(high << 16U), y - __uint_as_float(high & 0xffff0000U));
+      const SplitPair pair = split(from.at[8 * k + 2 * i], from.at[8 * k + 2 * i + 1]);
+      to.high.at[k][i] = pair.high;
+      to.low.at[k][i] = pair.low;
     }
   }
 }

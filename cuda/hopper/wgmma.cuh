@@ -4,14 +4,11 @@
 // its results usable. In between nothing may touch the accumulators, nor the registers that are
 // operands: begin() and wait() take them, so that the compiler moves nothing across.
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
-#include <type_traits>
 
 #include "cuda/hopper/shared_tile.cuh"
 #include "cuda/hopper/warpgroup.cuh"
+#include "cuda/packed.cuh"
 #include "generated/wgmma_instructions.cuh"
 
 namespace paceline::hopper {
@@ -42,17 +39,6 @@ template <int K>
 struct Operand {
   std::uint32_t at[K / 16][4];
 };
-
-template <class T>
-__device__ std::uint32_t packed(float low, float high) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(both);
-  } else {
-    const __half2 both = __floats2half2_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(both);
-  }
-}
 
 // A result as the next product's operand: the layouts agree, thread by thread.
 template <class T, int N>

@@ -1,11 +1,11 @@
 // float32 as two bfloat16: tiles as the copy engine brings them, and products.
 
-#include <cmath>
 #include <random>
 
 #include "cuda/hopper/split.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "tests/gpu/hopper_mma_test.cuh"
+#include "tests/gpu/oracle.h"
 
 namespace paceline {
 namespace {
@@ -95,13 +95,7 @@ __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap
 
 // Of a product that leaves out low low. Without any other of the parts it would be above 1e-3.
 void expect_near(const HostMatrix<float>& got, const HostMatrix<float>& want) {
-  double difference = 0;
-  double size = 0;
-  for (std::size_t i = 0; i < want.at.size(); ++i) {
-    difference += std::pow(static_cast<double>(got.at[i]) - want.at[i], 2);
-    size += std::pow(static_cast<double>(want.at[i]), 2);
-  }
-  EXPECT_LT(std::sqrt(difference / size), 1e-5);
+  EXPECT_LT(distance({got.at.begin(), got.at.end()}, {want.at.begin(), want.at.end()}, 0), 1e-5);
 }
 
 template <int N, int K>
