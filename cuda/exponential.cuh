@@ -17,6 +17,13 @@ __device__ inline float fast_exp2(float x) {
 // exp(x); the relative error grows by |x| 2^-24.
 __device__ inline float fast_exp(float x) { return fast_exp2(x * log2e); }
 
+// The logarithm to base 2 of 1 to 4, within 2^-21.
+__device__ inline float fast_log2(float x) {
+  float logarithm;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(logarithm) : "f"(x));
+  return logarithm;
+}
+
 // 1 / x within a relative error of 2^-23; of less than 2^-126 it is infinite.
 __device__ inline float fast_reciprocal(float x) {
   float reciprocal;

@@ -30,19 +30,20 @@ void sm90_forward(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
   dispatch_half(call.shape.dtype, [&]<class T>() {
     dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
-      const auto start_with = [&]<int Keys>() {
-        if (plan.warpgroups == 1) return start_forward<ForwardTile<T, d, 1, Keys>>(call, plan);
-        if constexpr (most_warpgroups(d) == 3) {
-          if (plan.warpgroups == 3) return start_forward<ForwardTile<T, d, 3, Keys>>(call, plan);
-        }
-        start_forward<ForwardTile<T, d, 2, Keys>>(call, plan);
+      const auto start = [&]<int Warpgroups, int Keys = forward_keys>() {
+        start_forward<ForwardTile<T, d, Warpgroups, Keys>>(call, plan);
       };
+      if constexpr (most_warpgroups(d) == 4) {
+        if (plan.warpgroups == 4) return start.template operator()<4, least_forward_keys>();
+        if (plan.warpgroups == 3) return start.template operator()<3>();
+      }
       if constexpr (d == 128) {
         if (plan.keys == most_forward_keys) {
-          return start_with.template operator()<most_forward_keys>();
+          return plan.warpgroups == 1 ? start.template operator()<1, most_forward_keys>()
+                                      : start.template operator()<2, most_forward_keys>();
         }
       }
-      start_with.template operator()<forward_keys>();
+      plan.warpgroups == 1 ? start.template operator()<1>() : start.template operator()<2>();
     });
   });
 }

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -35,10 +36,11 @@ struct ForwardTile {
   static constexpr int groups = HeadDim / 8;
   // At most: of each of `parts` blocks, every parts-th group.
   static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
-  static constexpr int threads = hopper::warpgroup_threads * (Warpgroups + 1);
+  static constexpr int consumer_threads = hopper::warpgroup_threads * Warpgroups;
+  static constexpr int threads = hopper::warpgroup_threads + consumer_threads;
   // Of 64 Ki registers, what the producer gives up.
-  static constexpr int producer_registers = Warpgroups == 3 ? 32 : 24;
-  static constexpr int consumer_registers = Warpgroups == 3 ? 160 : Warpgroups == 1 ? 248 : 240;
+  static constexpr int producer_registers = Warpgroups >= 3 ? 32 : 24;
+  static constexpr int consumer_registers = std::array<int, 5>{0, 248, 240, 160, 112}[Warpgroups];
   static_assert(hopper::registers_suffice(Warpgroups, producer_registers, consumer_registers));
 };
 
@@ -54,7 +56,7 @@ struct ForwardShared {
   hopper::Barrier v_full[Tile::stages], v_empty[Tile::stages];
   // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
   // have them, and the logsumexp.
-  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::warpgroups * hopper::warpgroup_threads];
+  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::consumer_threads];
   float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
 

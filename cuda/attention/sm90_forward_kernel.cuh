@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     if (threadIdx.x == 0) produce(p, shared);
   } else {
     take_registers<Tile::consumer_registers>();
-    if (p.turns.cluster() > 1) cluster_wait();
+    if (p.paired) cluster_wait();
     consume(p, shared, warpgroup - 1);
   }
 }

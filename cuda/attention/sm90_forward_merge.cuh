@@ -23,64 +23,74 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
   const int consumer = warpgroup * warpgroup_threads + thread;
   const int row = 64 * warpgroup + o.row();
-  if (before > 0) {  // what was sent then has been read
+  if (before == 0) {
+    cluster_wait();  // the others' barriers are there
+  } else {           // what was sent then has been read
     __syncwarp();
     if (lane() < parts) shared.parts_empty.arrive_at(lane());
     shared.parts_empty.wait_for_cluster(before - 1 & 1);
   }
   if (consumer == 0) {
     const int own_groups = (Tile::groups - item.part + parts - 1) >> item.log2_parts;
-    shared.parts_full.arrive_and_expect(static_cast<int>(
-        (parts - 1) * own_groups * sizeof(shared.o[0]) + parts * sizeof(shared.logsumexp[0])));
+    shared.parts_full.arrive_and_expect(
+        static_cast<int>(parts * (own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0]))));
+  }
+  // In its owner's memory group g of this part lies beside the others': at o[g - owner + part].
+  static_assert(Tile::most_parts == 4);
+  Place slot[4];  // of groups g, g + 4, ...
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int owner = i & parts - 1;
+    slot[i] = Place(&shared.o[i - owner + item.part][consumer], shared.parts_full, owner);
   }
 #pragma unroll
   for (int g = 0; g < Tile::groups; ++g) {
-    const int owner = g & parts - 1;
-    float4* const to = &shared.o[g - owner + item.part][consumer];
-    const float4 x = make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]);
-    if (owner == item.part) {
-      *to = x;  // read by this thread alone
-    } else {
-      send(to, shared.parts_full, owner, x);
-    }
+    send(slot[g % 4], g / 4 * 4 * static_cast<int>(sizeof(shared.o[0])),
+         make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
   }
-  static_assert(Tile::most_parts <= 4);  // a row's four lanes have a block each to send it to
-  if (const int to = thread % 4; to < parts) {
-    float* const l = &shared.logsumexp[item.part][row];
-    send(l, shared.parts_full, to, logsumexp.of[0]);
-    send(l + 8, shared.parts_full, to, logsumexp.of[1]);
+  if (const int to = thread % 4; to < parts) {  // of the four lanes that share a row
+    const Place place(&shared.logsumexp[item.part][row], shared.parts_full, to);
+    send(place, 0, logsumexp.of[0]);
+    send(place, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
   }
   shared.parts_full.wait_for_cluster(before & 1);
 
-  const auto exponent = [&](int part, int h) {  // of 2
-    return shared.logsumexp[part][row + 8 * h] * log2e;
-  };
-  RowPair<float> total;
+  RowPair<float> l[Tile::most_parts];
+#pragma unroll
+  for (int part = 0; part < Tile::most_parts; ++part) {
+    l[part] = {-INFINITY, -INFINITY};
+    if (part < parts) l[part] = {shared.logsumexp[part][row], shared.logsumexp[part][row + 8]};
+  }
+  RowPair<float> weight[Tile::most_parts];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     float highest = -INFINITY;
+#pragma unroll
+    for (const RowPair<float>& x : l) highest = fmaxf(highest, x.of[h]);
     float sum = 0;
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) highest = fmaxf(highest, exponent(part, h));
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) sum += fast_exp2(exponent(part, h) - highest);
-    total.of[h] = highest + log2f(sum);
-    logsumexp.of[h] = total.of[h] * ln2;
+#pragma unroll
+    for (int part = 0; part < Tile::most_parts; ++part) {
+      weight[part].of[h] = fast_exp(l[part].of[h] - highest);
+      sum += weight[part].of[h];
+    }
+    const float inverse = fast_reciprocal(sum);
+#pragma unroll
+    for (RowPair<float>& w : weight) w.of[h] *= inverse;
+    logsumexp.of[h] = highest + fast_log2(sum) * ln2;
   }
   T* const to = p.o.head<T>(item.batch, item.head) + (item.first_query + row) * p.o.row_stride +
                 2 * (thread % 4);
-#pragma unroll 1
+#pragma unroll 1  // short code: see produce()
   for (int first = 0; first + item.part < Tile::groups; first += parts) {
     float4 sum = {0, 0, 0, 0};
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) {
+#pragma unroll
+    for (int part = 0; part < Tile::most_parts; ++part) {
+      if (part >= parts) break;
       const float4 x = shared.o[first + part][consumer];
-      const float upper = fast_exp2(exponent(part, 0) - total.of[0]);
-      const float lower = fast_exp2(exponent(part, 1) - total.of[1]);
-      sum.x += upper * x.x;
-      sum.y += upper * x.y;
-      sum.z += lower * x.z;
-      sum.w += lower * x.w;
+      sum.x += weight[part].of[0] * x.x;
+      sum.y += weight[part].of[0] * x.y;
+      sum.z += weight[part].of[1] * x.z;
+      sum.w += weight[part].of[1] * x.w;
     }
     const auto store = [&](int h, float x, float y) {
       if (item.first_query + row + 8 * h >= p.context) return;

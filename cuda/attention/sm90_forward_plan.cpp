@@ -42,12 +42,13 @@ struct Costs {
 };
 
 Costs costs_of(const Candidate& c, std::int64_t head_dim) {
-  constexpr std::array<double, 4> step_of = {0, 0.74, 1, 1.22};  // by warpgroups
+  const double four = head_dim <= 32 ? 0.91 : 0.95;
+  const std::array<double, 5> step_of = {0, 0.74, 1, 1.22, four};  // by warpgroups
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
   const double together = c.paired ? 0.975 : 1;
   return {.step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together,
           .start_up = c.paired ? 0.9 : 0.8,
-          .merge = 0.5 + 0.75 * c.warpgroups * static_cast<double>(head_dim) / 64};
+          .merge = 0.75 + 0.25 * c.warpgroups * static_cast<double>(head_dim) / 64};
 }
 
 double estimated(const Candidate& c, const Costs& costs, const Turns& turns) {
@@ -130,9 +131,10 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
       const Candidate pairs = candidate(shape, w, most_forward_keys, true);
       if (sm90_forward_clusters(1) > 0) consider(pairs, divided(pairs.order.items(), 1));
     }
-    const Candidate c = candidate(shape, w, forward_keys, false);
+    const Candidate c = candidate(shape, w, w == 4 ? least_forward_keys : forward_keys, false);
     const int tiles = c.order.items();
     consider(c, whole(c.order));
+    if (c.keys != forward_keys) continue;  // no room for parts
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
       // A process may have a few multiprocessors only.
       if (sm90_forward_clusters(log2_parts) == 0) continue;

@@ -22,30 +22,39 @@ __device__ inline int block_rank() {
   return rank;
 }
 
-// Into the shared memory of a block of the cluster, by its rank; `to` and `full` are that block's,
-// named by this block's at the same place. `full` counts the bytes as it does those of copies; they
-// are seen after its wait_for_cluster(). No fence is needed, which would take longer than the rest.
-__device__ inline void send(float* to, Barrier& full, int rank, float x) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 there, barrier;\n"
-      "mapa.shared::cluster.u32 there, %0, %2;\n"
-      "mapa.shared::cluster.u32 barrier, %1, %2;\n"
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [there], %3, [barrier];\n"
-      "}\n" ::"r"(shared_address(to)),
-      "r"(shared_address(&full)), "r"(rank), "f"(x)
-      : "memory");
+// In the shared memory of a block of the cluster, by its rank, where this block has `at`; and the
+// barrier there that counts what is sent to it.
+struct Place {
+  std::uint32_t at;
+  std::uint32_t full;
+
+  Place() = default;
+  __device__ Place(const void* here, const Barrier& barrier, int rank)
+      : at(of_block(here, rank)), full(of_block(&barrier, rank)) {}
+
+ private:
+  static __device__ std::uint32_t of_block(const void* here, int rank) {
+    std::uint32_t there = 0;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there)
+                 : "r"(shared_address(here)), "r"(rank));
+    return there;
+  }
+};
+
+// So many bytes behind the place; the bytes count as those of copies do, and are seen after its
+// barrier's wait_for_cluster(). No fence is needed, which would take longer than the rest.
+__device__ inline void send(const Place& to, int offset, float x) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
+                   to.at + offset),
+               "f"(x), "r"(to.full)
+               : "memory");
 }
-__device__ inline void send(float4* to, Barrier& full, int rank, const float4& x) {
+__device__ inline void send(const Place& to, int offset, const float4& x) {
   asm volatile(
-      "{\n"
-      ".reg .b32 there, barrier;\n"
-      "mapa.shared::cluster.u32 there, %0, %2;\n"
-      "mapa.shared::cluster.u32 barrier, %1, %2;\n"
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%3, %4, %5, %6}, "
-      "[barrier];\n"
-      "}\n" ::"r"(shared_address(to)),
-      "r"(shared_address(&full)), "r"(rank), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(to.at + offset),
+      "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w), "r"(to.full)
       : "memory");
 }
 
