@@ -1,6 +1,6 @@
 #pragma once
 // Exponentials in one or two instructions: the library's take six, and one per element leaves less
-// time than that. A reciprocal likewise.
+// time than that. A reciprocal and a logarithm likewise.
 
 namespace paceline {
 

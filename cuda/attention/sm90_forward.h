@@ -7,14 +7,14 @@
 
 namespace paceline {
 
-// A tile has so many rows of queries for each consumer warpgroup: as many as there are registers
-// for, unless fewer keep more multiprocessors busy.
+// A tile has 64 rows of queries for each consumer warpgroup. More take less time for each, but four
+// have registers for few keys only: they serve where their tiles fill the multiprocessors better.
 constexpr int most_warpgroups(std::int64_t head_dim) { return head_dim <= 64 ? 4 : 2; }
 inline constexpr int most_near_warpgroups = 2;
 
 // Keys of a tile: as many as spill no register, where no room is needed for putting parts together;
 // with a causal mask not more than that few are hidden.
-inline constexpr int least_forward_keys = 64;  // of four warpgroups
+inline constexpr int least_forward_keys = 64;  // four warpgroups, whose tiles are not divided
 inline constexpr int forward_keys = 128;
 inline constexpr int most_forward_keys = 176;  // head dimension 128
 // Of two parts as many as shared memory has room for; rows of 80 columns take 128 there.

@@ -231,13 +231,12 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   }
   __syncthreads();
   if (p.turns.cluster() > 1) cluster_arrive();
+  if (p.paired) cluster_wait();  // else merge() waits
   if (warpgroup == 0) {
     give_up_registers<Tile::producer_registers>();
-    if (p.paired) cluster_wait();
     if (threadIdx.x == 0) produce(p, shared);
   } else {
     take_registers<Tile::consumer_registers>();
-    if (p.paired) cluster_wait();
     consume(p, shared, warpgroup - 1);
   }
 }

@@ -11,8 +11,8 @@ namespace paceline {
 
 // O and the logsumexp from those of the parts:
 //   L = log(sum_p exp(L_p)),  O = sum_p exp(L_p - L) O_p.
-// Each block puts together every so many groups of eight columns, which the others send it. By all
-// consumers of the cluster; `before`: so many times.
+// Each block puts together every so many groups of eight columns, which all send it, itself too:
+// that takes no branch. By all consumers of the cluster; `before`: so many times.
 template <class Tile>
 __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
                       const ForwardItem<Tile>& item, const hopper::Accumulator<Tile::head_dim>& o,
@@ -36,22 +36,23 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
         static_cast<int>(parts * (own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0]))));
   }
   // In its owner's memory group g of this part lies beside the others': at o[g - owner + part].
-  static_assert(Tile::most_parts == 4);
-  Place slot[4];  // of groups g, g + 4, ...
+  constexpr int slots = Tile::most_parts;
+  ClusterPlace slot[slots];  // of groups g, g + slots, ...
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < slots; ++i) {
     const int owner = i & parts - 1;
-    slot[i] = Place(&shared.o[i - owner + item.part][consumer], shared.parts_full, owner);
+    slot[i] = ClusterPlace(&shared.o[i - owner + item.part][consumer], shared.parts_full, owner);
   }
 #pragma unroll
   for (int g = 0; g < Tile::groups; ++g) {
-    send(slot[g % 4], g / 4 * 4 * static_cast<int>(sizeof(shared.o[0])),
+    send(slot[g % slots], g / slots * slots * static_cast<int>(sizeof(shared.o[0])),
          make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
   }
-  if (const int to = thread % 4; to < parts) {  // of the four lanes that share a row
-    const Place place(&shared.logsumexp[item.part][row], shared.parts_full, to);
-    send(place, 0, logsumexp.of[0]);
-    send(place, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
+  static_assert(Tile::most_parts <= 4);  // a row's four lanes have a block each to send it to
+  if (const int to = thread % 4; to < parts) {
+    const ClusterPlace there(&shared.logsumexp[item.part][row], shared.parts_full, to);
+    send(there, 0, logsumexp.of[0]);
+    send(there, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
   }
   shared.parts_full.wait_for_cluster(before & 1);
 

@@ -42,7 +42,7 @@ struct Costs {
 };
 
 Costs costs_of(const Candidate& c, std::int64_t head_dim) {
-  const double four = head_dim <= 32 ? 0.91 : 0.95;
+  const double four = head_dim <= 32 ? 0.91 : 0.95;                // over 64 keys
   const std::array<double, 5> step_of = {0, 0.74, 1, 1.22, four};  // by warpgroups
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
   const double together = c.paired ? 0.975 : 1;
@@ -134,7 +134,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     const Candidate c = candidate(shape, w, w == 4 ? least_forward_keys : forward_keys, false);
     const int tiles = c.order.items();
     consider(c, whole(c.order));
-    if (c.keys != forward_keys) continue;  // no room for parts
+    if (c.keys == least_forward_keys) continue;
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
       // A process may have a few multiprocessors only.
       if (sm90_forward_clusters(log2_parts) == 0) continue;

@@ -22,35 +22,35 @@ __device__ inline int block_rank() {
   return rank;
 }
 
-// In the shared memory of a block of the cluster, by its rank, where this block has `at`; and the
-// barrier there that counts what is sent to it.
-struct Place {
+// Where a block of the cluster, by its rank, has what this block has at `here`, and the barrier of
+// that block that counts what is sent there.
+struct ClusterPlace {
   std::uint32_t at;
   std::uint32_t full;
 
-  Place() = default;
-  __device__ Place(const void* here, const Barrier& barrier, int rank)
+  ClusterPlace() = default;
+  __device__ ClusterPlace(const void* here, const Barrier& barrier, int rank)
       : at(of_block(here, rank)), full(of_block(&barrier, rank)) {}
 
  private:
   static __device__ std::uint32_t of_block(const void* here, int rank) {
     std::uint32_t there = 0;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(there)
-                 : "r"(shared_address(here)), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"(shared_address(here)), "r"(rank));
     return there;
   }
 };
 
 // So many bytes behind the place; the bytes count as those of copies do, and are seen after its
 // barrier's wait_for_cluster(). No fence is needed, which would take longer than the rest.
-__device__ inline void send(const Place& to, int offset, float x) {
+__device__ inline void send(const ClusterPlace& to, int offset, float x) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
                    to.at + offset),
                "f"(x), "r"(to.full)
                : "memory");
 }
-__device__ inline void send(const Place& to, int offset, const float4& x) {
+__device__ inline void send(const ClusterPlace& to, int offset, const float4& x) {
   asm volatile(
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
       "[%5];" ::"r"(to.at + offset),
