@@ -103,6 +103,18 @@ FlashPlan flash_plan(const FlashShape& s) {
   return plan;
 }
 
+namespace {
+
+void sm80_backward(const FlashBackward& call) {
+  switch (call.shape.dtype) {
+    case Dtype::bf16: return sm80_backward_bf16(call);
+    case Dtype::f16: return sm80_backward_fp16(call);
+    default: return sm80_backward_fp32(call);
+  }
+}
+
+}  // namespace
+
 void flash_forward(const FlashForward& call) {
   check_gpu();
   check_shape(call.shape);
@@ -110,7 +122,7 @@ void flash_forward(const FlashForward& call) {
   if (is_exact(call.shape)) {
     exact_forward(call);
   } else if (uses_sm90(call.shape, FlashPass::forward)) {
-    call.shape.dtype == Dtype::f32 ? sm90_forward_near(call) : sm90_forward(call);
+    sm90_forward(call);
   } else {
     call.shape.dtype == Dtype::f32 ? sm80_forward_fp32(call) : sm80_forward_half(call);
   }
@@ -126,7 +138,7 @@ void flash_backward(const FlashBackward& call) {
   } else if (uses_sm90(call.shape, FlashPass::backward)) {
     sm90_backward(call);
   } else {
-    call.shape.dtype == Dtype::f32 ? sm80_backward_fp32(call) : sm80_backward_half(call);
+    sm80_backward(call);
   }
 }
 

@@ -49,4 +49,11 @@ void sm80_backward(const FlashBackward& call, const Operand<Arithmetic>& q,
   });
 }
 
+// T: bfloat16 or float16.
+template <class T>
+void sm80_backward_half(const FlashBackward& call) {
+  sm80_backward<Half<T>>(call, strided<const T>(call.q), strided<const T>(call.k),
+                         strided<const T>(call.v), strided<const T>(call.d_o));
+}
+
 }  // namespace paceline

@@ -2,7 +2,17 @@
 
 #include <algorithm>
 
+#include "cuda/attention/sm90_forward.h"
+
 namespace paceline {
+
+void sm90_forward(const FlashForward& call) {
+  switch (call.shape.dtype) {
+    case Dtype::bf16: return sm90_forward_bf16(call);
+    case Dtype::f16: return sm90_forward_fp16(call);
+    default: return sm90_forward_near(call);
+  }
+}
 
 int heads_per_section(const FlashShape& shape, int bytes_per_position) {
   constexpr std::int64_t share_of_l2 = std::int64_t{32} << 20U;

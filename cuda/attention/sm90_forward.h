@@ -39,6 +39,11 @@ struct ForwardPlan {
   [[nodiscard]] int parts() const { return paired ? 1 : turns.cluster(); }
 };
 
+// For inputs of these types; near: float32, each element as high + low, both bfloat16.
+void sm90_forward_bf16(const FlashForward& call);
+void sm90_forward_fp16(const FlashForward& call);
+void sm90_forward_near(const FlashForward& call);
+
 // Clusters of 2^log2_parts blocks, 2 or more, that run at the same time.
 [[nodiscard]] int sm90_forward_clusters(int log2_parts);
 

@@ -2,7 +2,6 @@
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"
-#include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward_kernel.cuh"
 
 namespace paceline {

@@ -124,13 +124,13 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     }
     return;
   }
+  if (shape.head_dim == 128 && !shape.causal) {
+    const Candidate single = candidate(shape, 2, most_forward_keys, false);
+    consider(single, undivided(single.order.items()));
+    const Candidate pairs = candidate(shape, 2, most_forward_keys, true);
+    if (sm90_forward_clusters(1) > 0) consider(pairs, divided(pairs.order.items(), 1));
+  }
   for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
-    if (shape.head_dim == 128 && !shape.causal) {
-      const Candidate single = candidate(shape, w, most_forward_keys, false);
-      consider(single, undivided(single.order.items()));
-      const Candidate pairs = candidate(shape, w, most_forward_keys, true);
-      if (sm90_forward_clusters(1) > 0) consider(pairs, divided(pairs.order.items(), 1));
-    }
     const Candidate c = candidate(shape, w, w == 4 ? least_forward_keys : forward_keys, false);
     const int tiles = c.order.items();
     consider(c, whole(c.order));
