@@ -109,7 +109,8 @@ void sm80_backward(const FlashBackward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm80_backward_bf16(call);
     case Dtype::f16: return sm80_backward_fp16(call);
-    default: return sm80_backward_fp32(call);
+    default:
+      call.shape.fp32 == Fp32Attention::tf32 ? sm80_backward_tf32(call) : sm80_backward_near(call);
   }
 }
 

@@ -111,7 +111,8 @@ void sm80_forward_half(const FlashForward& call);  // bfloat16 and float16
 void sm80_forward_fp32(const FlashForward& call);  // near and tf32
 void sm80_backward_bf16(const FlashBackward& call);
 void sm80_backward_fp16(const FlashBackward& call);
-void sm80_backward_fp32(const FlashBackward& call);  // near and tf32
+void sm80_backward_near(const FlashBackward& call);
+void sm80_backward_tf32(const FlashBackward& call);
 void exact_forward(const FlashForward& call);
 void exact_backward(const FlashBackward& call);
 

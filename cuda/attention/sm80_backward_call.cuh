@@ -49,11 +49,20 @@ void sm80_backward(const FlashBackward& call, const Operand<Arithmetic>& q,
   });
 }
 
-// T: bfloat16 or float16.
+// Of T: bfloat16 or float16.
 template <class T>
 void sm80_backward_half(const FlashBackward& call) {
   sm80_backward<Half<T>>(call, strided<const T>(call.q), strided<const T>(call.k),
                          strided<const T>(call.v), strided<const T>(call.d_o));
+}
+
+// Of float32, whose operands it converts first. Arithmetic: Split (near) or Tf32.
+template <class Arithmetic>
+void sm80_backward_fp32(const FlashBackward& call) {
+  const auto [q, k, v, d_o] =
+      convert_operands<Arithmetic, 4>({call.q, call.k, call.v, call.d_o},
+                                      static_cast<char*>(call.workspace), call.shape, call.stream);
+  sm80_backward<Arithmetic>(call, q, k, v, d_o);
 }
 
 }  // namespace paceline

@@ -1,0 +1,9 @@
+// The backward pass of float32 as two bfloat16.
+
+#include "cuda/attention/sm80_backward_call.cuh"
+
+namespace paceline {
+
+void sm80_backward_near(const FlashBackward& call) { sm80_backward_fp32<Split>(call); }
+
+}  // namespace paceline
