@@ -61,11 +61,11 @@ struct Shared {
     kv_full.init(1);
     for (int s = 0; s < q_stages; ++s) {
       q_full[s].init(1);
-      q_empty[s].init(4 * warpgroups);
+      q_empty[s].init(warpgroups * warpgroup_threads);
     }
     for (int s = 0; s < do_stages; ++s) {
       do_full[s].init(1);
-      do_empty[s].init(4 * warpgroups);
+      do_empty[s].init(warpgroups * warpgroup_threads);
     }
     barriers_are_ready();
   }
@@ -211,9 +211,6 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
 template <class T, class Tile>
 __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
                         int warpgroup) {
-  const auto release = [](Barrier& empty) {
-    if (lane() == 0) empty.arrive();
-  };
   Accumulator<Tile::head_dim> dk;
   Accumulator<Tile::head_dim> dv;
   Accumulator<Tile::queries> s;
@@ -281,7 +278,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     if constexpr (!last) start_scores();
     named_barrier_sync(scores_written, warpgroups * warpgroup_threads);
     wait<last ? 0 : 1>(dk);
-    if (add) release(shared.q_empty[q_before]);
+    if (add) shared.q_empty[q_before].arrive();
 
     begin(dq);
     mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : own_rows(), shared.k,
@@ -300,7 +297,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     wait<1>(dq);
     add_dq<Tile>(dq, p, dq_tiles + m, item.first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);
-    release(shared.do_empty[do_stage]);
+    shared.do_empty[do_stage].arrive();
 
     if constexpr (!last) start_gradients();
     begin(dk);

@@ -16,6 +16,8 @@
 // (hopper/split.cuh); then a tile's P V begins at 0 and is added to O in float32, because tensor
 // cores cut sums off (NOTES.md, "fp32, near").
 
+#include <utility>
+
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90_forward_merge.cuh"
 #include "cuda/attention/store_rows.cuh"
@@ -28,10 +30,31 @@ namespace paceline {
 
 template <class Tile, class F>
 __device__ void for_each_item(const ForwardParameters& p, F&& f) {
-  for (int round = 0; round < p.turns.rounds(); ++round) {
-    const TileShare share = p.turns.share(round, static_cast<int>(blockIdx.x));
-    if (share.tile >= 0) f(ForwardItem<Tile>(p, share));
+  const auto block = static_cast<int>(blockIdx.x);
+  for (TileShare share = p.turns.first(block); share.tile < p.turns.tiles();
+       share = p.turns.next(share, block)) {
+    f(ForwardItem<Tile>(p, share));
   }
+}
+
+template <class Tile>
+__device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& shared,
+                             const ForwardItem<Tile>& item) {
+  shared.q_full.arrive_and_expect(ForwardShared<Tile>::Queries::bytes);
+  load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
+}
+
+// Queries and the last keys of a block's first item, by one thread, before anything else: what a
+// short call takes is mostly waiting for memory that is not cached, for instructions too. So the
+// code of this is short and where the kernel begins; produce() does it for the items after.
+template <class Tile>
+__device__ void start_first_item(const ForwardParameters& p, ForwardShared<Tile>& shared) {
+  const TileShare share = p.turns.first(static_cast<int>(blockIdx.x));
+  const ForwardItem<Tile> item(p, share);
+  if (share.tile >= p.turns.tiles() || item.first == item.end) return;
+  load_queries(p, shared, item);
+  shared.k_full[0].arrive_and_expect(ForwardShared<Tile>::Keys::bytes);
+  load(shared.k[0], p.k, shared.k_full[0], (item.end - 1) * Tile::keys, item.head, item.batch);
 }
 
 template <class Tile>
@@ -57,16 +80,21 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
     place.advance();
   };
   int parity = 0;
+  bool started = !p.paired;
   for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
+    const bool goes_on = std::exchange(started, false);
     if (item.first == item.end) return;
     const auto load_k = [&](int n) {
       load_keys(k, shared.k, p.k, shared.k_full, shared.k_empty, n, item);
     };
-    shared.q_empty.wait(parity ^ 1);
-    shared.q_full.arrive_and_expect(Shared::Queries::bytes);
-    load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
+    if (goes_on) {
+      k.advance();
+    } else {
+      shared.q_empty.wait(parity ^ 1);
+      load_queries(p, shared, item);
+      load_k(item.end - 1);
+    }
     parity ^= 1;
-    load_k(item.end - 1);
 #pragma unroll 1  // short code: each kilobyte that is not cached yet takes a microsecond
     for (int n = item.end - 1; n >= item.first; --n) {
       if (n > item.first) load_k(n - 1);  // needed before V of this tile
@@ -228,6 +256,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
     shared.init_barriers(p.turns.cluster(), p.paired);
+    if (!p.paired) start_first_item(p, shared);
   }
   __syncthreads();
   if (p.turns.cluster() > 1) cluster_arrive();
