@@ -30,10 +30,9 @@ namespace paceline {
 
 template <class Tile, class F>
 __device__ void for_each_item(const ForwardParameters& p, F&& f) {
-  const auto block = static_cast<int>(blockIdx.x);
-  for (TileShare share = p.turns.first(block); share.tile < p.turns.tiles();
-       share = p.turns.next(share, block)) {
-    f(ForwardItem<Tile>(p, share));
+  for (int round = 0; round < p.turns.rounds(); ++round) {
+    const TileShare share = p.turns.share(round, static_cast<int>(blockIdx.x));
+    if (share.tile >= 0) f(ForwardItem<Tile>(p, share));
   }
 }
 
@@ -49,9 +48,9 @@ __device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& sh
 // code of this is short and where the kernel begins; produce() does it for the items after.
 template <class Tile>
 __device__ void start_first_item(const ForwardParameters& p, ForwardShared<Tile>& shared) {
-  const TileShare share = p.turns.first(static_cast<int>(blockIdx.x));
+  const TileShare share = p.turns.share(0, static_cast<int>(blockIdx.x));
   const ForwardItem<Tile> item(p, share);
-  if (share.tile >= p.turns.tiles() || item.first == item.end) return;
+  if (share.tile < 0 || item.first == item.end) return;
   load_queries(p, shared, item);
   shared.k_full[0].arrive_and_expect(ForwardShared<Tile>::Keys::bytes);
   load(shared.k[0], p.k, shared.k_full[0], (item.end - 1) * Tile::keys, item.head, item.batch);
@@ -80,7 +79,7 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
     place.advance();
   };
   int parity = 0;
-  bool started = !p.paired;
+  bool started = !(Tile::pairs && p.paired);
   for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
     const bool goes_on = std::exchange(started, false);
     if (item.first == item.end) return;
@@ -256,7 +255,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
     shared.init_barriers(p.turns.cluster(), p.paired);
-    if (!p.paired) start_first_item(p, shared);
+    if (!(Tile::pairs && p.paired)) start_first_item(p, shared);
   }
   __syncthreads();
   if (p.turns.cluster() > 1) cluster_arrive();

@@ -107,12 +107,8 @@ class TileOrder {
   // Of the longest so many tiles of each head.
   template <class Number>
   [[nodiscard]] constexpr WorkItem place(int index, int tiles, const Number& section_tiles) const {
-    int first = 0;  // head of the section
-    Divisor size = section_;
-    if (has_sections()) {
-      first = index / section_tiles * section_.value();
-      if (first + section_.value() > all_heads()) size = last_section_;
-    }
+    const int first = index / section_tiles * section_.value();  // head of the section
+    const Divisor& size = first + section_.value() <= all_heads() ? section_ : last_section_;
     const int within = index - first * tiles;
     const int head = first + within % size;
     return {within / size, head % heads_, head / heads_, 0, 0};

@@ -5,10 +5,9 @@ namespace paceline {
 
 // A tile, or a part of what it goes over.
 struct TileShare {
-  int tile;
+  int tile;  // negative: none
   int part;
   int log2_parts;
-  int step;  // to the next tile of who takes this one
 };
 
 // Blocks take tiles in turns, from the first block to the last and back: who has had the longest of
@@ -37,25 +36,20 @@ class Turns {
   [[nodiscard]] constexpr int rounds_of_whole() const { return rounds_of_whole_; }
   [[nodiscard]] constexpr int rounds() const { return rounds_; }
 
-  // What a block takes, one after another, until the tile is tiles() or more.
-  [[nodiscard]] constexpr TileShare first(int block) const {
-    if (block >= s_.whole) return first_part(block);
-    return {block, 0, 0, to_next(s_.blocks, block)};
-  }
-  [[nodiscard]] constexpr TileShare next(TileShare share, int block) const {
-    const bool is_whole = share.tile < s_.whole;
-    share.tile += share.step;
-    share.step = 2 * (is_whole ? s_.blocks : clusters_) - share.step;  // there and back
-    return is_whole && share.tile >= s_.whole ? first_part(block) : share;
+  [[nodiscard]] constexpr TileShare share(int round, int block) const {
+    if (round < rounds_of_whole_) {
+      const int tile = turn(round, s_.blocks, block);
+      return {tile < s_.whole ? tile : -1, 0, 0};
+    }
+    const int cluster = block >> s_.log2_parts;
+    const int tile = s_.whole + turn(round - rounds_of_whole_, clusters_, cluster);
+    return {tile < s_.tiles ? tile : -1, block - (cluster << s_.log2_parts), s_.log2_parts};
   }
 
  private:
   static constexpr int rounds_of(int items, int takers) { return (items + takers - 1) / takers; }
-  static constexpr int to_next(int takers, int taker) { return 2 * (takers - taker) - 1; }
-  [[nodiscard]] constexpr TileShare first_part(int block) const {
-    const int cluster = block >> s_.log2_parts;
-    const int part = block - (cluster << s_.log2_parts);
-    return {s_.whole + cluster, part, s_.log2_parts, to_next(clusters_, cluster)};
+  static constexpr int turn(int round, int takers, int taker) {
+    return round * takers + (round % 2 == 0 ? taker : takers - 1 - taker);
   }
 
   Shape s_{};

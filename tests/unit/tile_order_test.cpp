@@ -215,18 +215,16 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
     SCOPED_TRACE(testing::Message() << tiles << " tiles, " << whole << " whole, " << parts
                                     << " parts, " << turns.blocks() << " blocks");
     std::map<std::pair<int, int>, int> taken;
-    for (int block = 0; block < turns.blocks(); ++block) {
-      int rounds = 0;
-      for (TileShare share = turns.first(block); share.tile < tiles;
-           share = turns.next(share, block)) {
+    for (int round = 0; round < turns.rounds(); ++round) {
+      for (int block = 0; block < turns.blocks(); ++block) {
+        const TileShare share = turns.share(round, block);
+        if (share.tile < 0) continue;
         EXPECT_EQ(share.log2_parts, share.tile < whole ? 0 : log2_parts);
         if (share.log2_parts > 0) {
           EXPECT_EQ(share.part, block % parts);
         }
         ++taken[{share.tile, share.part}];
-        ++rounds;
       }
-      EXPECT_LE(rounds, turns.rounds());
     }
     const auto shares = whole + (tiles - whole) * parts;
     EXPECT_EQ(taken.size(), static_cast<std::size_t>(shares));
@@ -242,10 +240,10 @@ TEST(Turns, BlocksThatComeAndGoHaveEquallyMuch) {
   const Turns turns(
       {.tiles = order.items(), .whole = order.items(), .log2_parts = 0, .blocks = blocks});
   std::vector<int> steps(blocks, 0);
-  for (int block = 0; block < blocks; ++block) {
-    for (TileShare share = turns.first(block); share.tile < turns.tiles();
-         share = turns.next(share, block)) {
-      steps.at(static_cast<std::size_t>(block)) += order.tile(share.tile).end;
+  for (int round = 0; round < turns.rounds(); ++round) {
+    for (int block = 0; block < blocks; ++block) {
+      const TileShare share = turns.share(round, block);
+      if (share.tile >= 0) steps.at(static_cast<std::size_t>(block)) += order.tile(share.tile).end;
     }
   }
   const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / blocks;
