@@ -13,12 +13,17 @@ struct RowPair {
   T of[2];
 };
 
+// What results so far are to be multiplied with, if it is not 1 for every row of the warp.
+struct Correction {
+  bool needed = false;
+  RowPair<float> factor = {{1, 1}};
+};
+
 class OnlineRows {
  public:
-  // Takes in scores s, which become their exponentials. Returns what the results so far are to be
-  // multiplied with. factor: scale log2(e), above 0.
+  // Takes in scores s, which become their exponentials. factor: scale log2(e), above 0.
   template <int N>
-  __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
+  __device__ Correction take(hopper::Accumulator<N>& s, float factor) {
     using Scores = hopper::Accumulator<N>;
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
 #pragma unroll
@@ -26,12 +31,8 @@ class OnlineRows {
       float& h = highest[Scores::half(i)][i % 2];
       h = fmaxf(h, s.at[i]);
     }
-    RowPair<float> correction;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float top = quad_reduce(fmaxf(highest[h][0], highest[h][1]), Max{});
-      correction.of[h] = rows_[h].rise(top, factor);
-    }
+    const Correction correction =
+        rise({fmaxf(highest[0][0], highest[0][1]), fmaxf(highest[1][0], highest[1][1])}, factor);
     float sum[2][2] = {};
 #pragma unroll
     for (int i = 0; i < Scores::elements; ++i) {
@@ -58,6 +59,25 @@ class OnlineRows {
   }
 
  private:
+  // What is subtracted from scores need not be their maximum, only so close to it that nothing
+  // overflows: it stays until a score of the warp would have an exponential above 2^8 (float16
+  // holds 2^15), which is rare after the first tiles. That is FlashAttention-4's idea.
+  __device__ Correction rise(RowPair<float> highest, float factor) {
+    constexpr float slack = 8;
+    bool needed = false;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) needed |= highest.of[h] * factor > rows_[h].shift + slack;
+    Correction correction;
+    correction.needed = __any_sync(0xffffffffU, needed);
+    if (correction.needed) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        correction.factor.of[h] = rows_[h].rise(quad_reduce(highest.of[h], Max{}), factor);
+      }
+    }
+    return correction;
+  }
+
   OnlineRow rows_[2];
 };
 

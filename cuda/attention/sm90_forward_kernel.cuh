@@ -205,12 +205,12 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
         release(shared.k_empty[k.stage]);
         k.advance();
         if (n >= item.whole) mask_tile(n);
-        const RowPair<float> correction = rows.take(s, p.factor);
+        const Correction correction = rows.take(s, p.factor);
         // Here, because the assembler moves no exponentials past a branch: else it would take them
         // after the product that they are to hide behind.
         if (n > item.first) await_keys();
         await_outputs();
-        scale_rows(o, correction);
+        if (correction.needed || !Tile::skips_correction) scale_rows(o, correction.factor);
         round_to_operand<T>(probabilities, s);
       }
 

@@ -42,7 +42,7 @@ struct Costs {
 };
 
 Costs costs_of(const Candidate& c, std::int64_t head_dim) {
-  const double four = head_dim <= 32 ? 0.91 : 0.95;                // over 64 keys
+  const double four = head_dim <= 32 ? 0.91 : 0.85;                // over 64 keys
   const std::array<double, 5> step_of = {0, 0.74, 1, 1.22, four};  // by warpgroups
   const double wide = c.keys == most_forward_keys ? 1.33 : 1;
   const double together = c.paired ? 0.975 : 1;
