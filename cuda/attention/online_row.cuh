@@ -9,8 +9,9 @@
 namespace paceline {
 
 struct OnlineRow {
-  // The maximum times the factor, rounded once. Rounded anew where it is used, it would differ by
-  // its last bit between a correction and the exponentials, which every tile adds to the logsumexp.
+  // The maximum, or what it was some tiles ago (online_rows.cuh), times the factor, rounded once.
+  // Rounded anew where it is used, it would differ by its last bit between a correction and the
+  // exponentials, which every tile adds to the logsumexp.
   float shift = -INFINITY;
   float sum = 0;  // this thread's part
 

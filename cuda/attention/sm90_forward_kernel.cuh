@@ -4,7 +4,9 @@
 //
 //   S = Q K^T,  m' = max(m, rowmax(S)),  P = exp(scale (S - m')),
 //   l = exp(scale (m - m')) l + rowsum(P),  O = exp(scale (m - m')) O + P V;
-//   at the end O / l and L = scale m + log(l).
+//   at the end O / l and L = scale m + log(l),
+//
+// where m is raised only when it has to be (online_rows.cuh).
 //
 // As FlashAttention-3 (Shah et al., arXiv:2407.08608) arranges it: a producer warp has the copy
 // engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
