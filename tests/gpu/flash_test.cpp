@@ -234,6 +234,40 @@ TEST_P(FlashOnGpu, a_long_sequence) {
   }
 }
 
+// The first 64 keys, which come last, have scores higher by 8 or more: what is summed up until then
+// is corrected by less than 2^-8. By the last dimension, so that the others' products are not added
+// to a large sum.
+TEST_P(FlashOnGpu, scores_that_rise_late) {
+  struct Size {
+    std::int64_t context, heads, head_dim;
+  };
+  // One, four, three and two warpgroups of queries, the last over 176 keys.
+  for (const Size& size :
+       {Size{500, 2, 16}, Size{500, 2, 32}, Size{500, 2, 64}, Size{500, 2, 80}, Size{500, 2, 128},
+        Size{200, 100, 32}, Size{300, 60, 64}, Size{300, 30, 128}}) {
+    for (const bool causal : {false, true}) {
+      const FlashShape s = shape(1, size.context, size.heads, size.head_dim, causal);
+      Inputs in = inputs(s);
+      Values qkv = read(*gpu, *gpu_ops, in.qkv);
+      const double raised = std::ceil(std::sqrt(static_cast<double>(s.head_dim)) / 2);
+      const auto last_of = [&](std::int64_t position, int which, std::int64_t head) -> double& {
+        const auto row = (position * 3 + which) * s.heads + head;
+        return qkv.at(static_cast<std::size_t>((row + 1) * s.head_dim - 1));
+      };
+      for (std::int64_t position = 0; position < s.context; ++position) {
+        for (std::int64_t head = 0; head < s.heads; ++head) {
+          last_of(position, 0, head) = 16;
+          last_of(position, 1, head) = position < 64 ? raised : 0;
+        }
+      }
+      in.qkv = write(*gpu, *gpu_ops, packed(s), s.dtype, qkv);
+      SCOPED_TRACE(testing::Message() << "T " << s.context << " H " << s.heads << " d "
+                                      << s.head_dim << (causal ? " causal" : ""));
+      compare(s, run(s, in), expected(s, in));
+    }
+  }
+}
+
 TEST_P(FlashOnGpu, deterministic_gradients_repeat_bit_by_bit) {
   for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
     FlashShape s = shape(2, 1000, 3, head_dim, true);
