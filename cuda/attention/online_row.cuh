@@ -1,17 +1,17 @@
 #pragma once
-// What a row of attention knows of the scores seen so far: their maximum and the sum of their
-// exponentials. Milakov and Gimelshein, arXiv:1805.02867; FlashAttention-2, algorithm 1.
-// Exponentials are powers of two: exp(scale (s - m)) = 2^(s factor - m factor), factor = scale
-// log2(e), one multiply-add each.
+// What a row of attention knows of the scores seen so far: their maximum, or a number close to it,
+// and the sum of their exponentials. Milakov and Gimelshein, arXiv:1805.02867; FlashAttention-2,
+// algorithm 1. Exponentials are powers of two: exp(scale (s - m)) = 2^(s factor - m factor), factor
+// = scale log2(e), one multiply-add each.
 
 #include "cuda/exponential.cuh"
 
 namespace paceline {
 
 struct OnlineRow {
-  // The maximum, or what it was some tiles ago (online_rows.cuh), times the factor, rounded once.
-  // Rounded anew where it is used, it would differ by its last bit between a correction and the
-  // exponentials, which every tile adds to the logsumexp.
+  // The maximum, or what it was when it was last raised (online_rows.cuh), times the factor,
+  // rounded once. Rounded anew where it is used, it would differ by its last bit between a
+  // correction and the exponentials, which every tile adds to the logsumexp.
   float shift = -INFINITY;
   float sum = 0;  // this thread's part
 

@@ -13,7 +13,7 @@ struct RowPair {
   T of[2];
 };
 
-// What results so far are to be multiplied with, if it is not 1 for every row of the warp.
+// What results so far are to be multiplied with; not needed where it is 1 for all rows of the warp.
 struct Correction {
   bool needed = false;
   RowPair<float> factor = {{1, 1}};
@@ -59,20 +59,19 @@ class OnlineRows {
   }
 
  private:
-  // What is subtracted from scores need not be their maximum, only so close to it that nothing
-  // overflows: it stays until a score of the warp would have an exponential above 2^8 (float16
-  // holds 2^15), which is rare after the first tiles. That is FlashAttention-4's idea.
+  // What is subtracted from a row's scores need not be their maximum, only so close to it that
+  // nothing overflows: it stays until a score would have an exponential above 2^8 (float16 holds
+  // 2^15), which is rare after the first tiles. That is FlashAttention-4's idea.
   __device__ Correction rise(RowPair<float> highest, float factor) {
     constexpr float slack = 8;
-    bool needed = false;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) needed |= highest.of[h] * factor > rows_[h].shift + slack;
+    const auto too_high = [&](int h) { return highest.of[h] * factor > rows_[h].shift + slack; };
     Correction correction;
-    correction.needed = __any_sync(0xffffffffU, needed);
+    correction.needed = __any_sync(0xffffffffU, too_high(0) || too_high(1));
     if (correction.needed) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        correction.factor.of[h] = rows_[h].rise(quad_reduce(highest.of[h], Max{}), factor);
+        highest.of[h] = quad_reduce(highest.of[h], Max{});
+        if (too_high(h)) correction.factor.of[h] = rows_[h].rise(highest.of[h], factor);
       }
     }
     return correction;

@@ -18,8 +18,6 @@
 // (hopper/split.cuh); then a tile's P V begins at 0 and is added to O in float32, because tensor
 // cores cut sums off (NOTES.md, "fp32, near").
 
-#include <utility>
-
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90_forward_merge.cuh"
 #include "cuda/attention/store_rows.cuh"
@@ -34,8 +32,14 @@ template <class Tile, class F>
 __device__ void for_each_item(const ForwardParameters& p, F&& f) {
   for (int round = 0; round < p.turns.rounds(); ++round) {
     const TileShare share = p.turns.share(round, static_cast<int>(blockIdx.x));
-    if (share.tile >= 0) f(ForwardItem<Tile>(p, share));
+    if (share.tile >= 0) f(ForwardItem<Tile>(p, share), round);
   }
+}
+
+// Whether the two blocks of a cluster bring keys for each other.
+template <class Tile>
+__device__ bool shares_keys(const ForwardParameters& p) {
+  return Tile::pairs && p.paired;
 }
 
 template <class Tile>
@@ -45,14 +49,16 @@ __device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& sh
   load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
 }
 
-// Queries and the last keys of a block's first item, by one thread, before anything else: what a
-// short call takes is mostly waiting for memory that is not cached, for instructions too. So the
-// code of this is short and where the kernel begins; produce() does it for the items after.
+// Asks for the queries and last keys of a block's item of round 0, before anything else and by one
+// thread: what a short call takes is mostly waiting for memory that is not cached, for instructions
+// too. So the code of this is short and where the kernel begins. Not where blocks share keys, as
+// the other's barriers may not be there yet.
 template <class Tile>
-__device__ void start_first_item(const ForwardParameters& p, ForwardShared<Tile>& shared) {
+__device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   const TileShare share = p.turns.share(0, static_cast<int>(blockIdx.x));
+  if (share.tile < 0) return;
   const ForwardItem<Tile> item(p, share);
-  if (share.tile < 0 || item.first == item.end) return;
+  if (item.first == item.end) return;
   load_queries(p, shared, item);
   shared.k_full[0].arrive_and_expect(ForwardShared<Tile>::Keys::bytes);
   load(shared.k[0], p.k, shared.k_full[0], (item.end - 1) * Tile::keys, item.head, item.batch);
@@ -72,7 +78,7 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
     full[s].arrive_and_expect(Shared::Keys::bytes);
     const int key = n * Tile::keys;
     if constexpr (Tile::pairs) {
-      if (p.paired) {
+      if (shares_keys<Tile>(p)) {
         load_half_for_both(tiles[s], map, full[s], block_rank(), key, item.head, item.batch);
         return place.advance();
       }
@@ -81,15 +87,13 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
     place.advance();
   };
   int parity = 0;
-  bool started = !(Tile::pairs && p.paired);
-  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
-    const bool goes_on = std::exchange(started, false);
+  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int round) {
     if (item.first == item.end) return;
     const auto load_k = [&](int n) {
       load_keys(k, shared.k, p.k, shared.k_full, shared.k_empty, n, item);
     };
-    if (goes_on) {
-      k.advance();
+    if (round == 0 && !shares_keys<Tile>(p)) {
+      k.advance();  // load_ahead() has asked for them
     } else {
       shared.q_empty.wait(parity ^ 1);
       load_queries(p, shared, item);
@@ -102,7 +106,7 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
       load_keys(v, shared.v, p.v, shared.v_full, shared.v_empty, n, item);
     }
   });
-  if (Tile::pairs && p.paired) {  // a block whose barriers the other still arrives at must not end
+  if (shares_keys<Tile>(p)) {  // a block whose barriers the other still arrives at must not end
     for (int s = 0; s < Tile::stages; ++s, k.advance(), v.advance()) {
       shared.k_empty[k.stage].wait(k.parity ^ 1);
       shared.v_empty[v.stage].wait(v.parity ^ 1);
@@ -138,7 +142,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
   };
   const auto release = [&](Barrier& empty) {
     if (lane() == 0) empty.arrive();
-    if (Tile::pairs && p.paired && lane() == 1) empty.arrive_at(block_rank() ^ 1);
+    if (shares_keys<Tile>(p) && lane() == 1) empty.arrive_at(block_rank() ^ 1);
   };
   if (warpgroup == Tile::warpgroups - 1) end_turn();
 
@@ -146,7 +150,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
   RingPlace<Tile::stages> v;
   int parity = 0;
   int merges = 0;
-  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item) {
+  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int) {
     const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
     Accumulator<Tile::head_dim> of_tile;
@@ -257,7 +261,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
     shared.init_barriers(p.turns.cluster(), p.paired);
-    if (!(Tile::pairs && p.paired)) start_first_item(p, shared);
+    if (!shares_keys<Tile>(p)) load_ahead(p, shared);
   }
   __syncthreads();
   if (p.turns.cluster() > 1) cluster_arrive();

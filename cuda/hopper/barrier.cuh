@@ -15,7 +15,8 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 // next begins. Phases alternate in parity, 0 first.
 class Barrier {
  public:
-  // By one thread, before barriers_are_ready() and a __syncthreads().
+  // By one thread. It may use the barrier after barriers_are_ready(), others after a
+  // __syncthreads().
   __device__ void init(int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)),
                  "r"(arrivals));
