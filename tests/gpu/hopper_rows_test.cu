@@ -108,7 +108,9 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float* cor
     Accumulator<N> s;
     read(s, scores + t * 64 * N);
     const Correction correction = rows.take(s, scale);
-    put(corrections + t * 64, correction.needed ? correction.factor : RowPair<float>{{1, 1}});
+    const auto [first, second] = correction.factor.of;
+    const bool agrees = correction.needed || (first == 1 && second == 1);
+    put(corrections + t * 64, agrees ? correction.factor : RowPair<float>{{NAN, NAN}});
     write(scores + t * 64 * N, s);
   }
   RowPair<float> logsumexp;
