@@ -31,8 +31,8 @@ struct ForwardTile {
       std::conditional_t<splits, hopper::SplitOperand<Keys>, hopper::Operand<Keys>>;
   // Two blocks may share tiles of keys.
   static constexpr bool pairs = Keys == most_forward_keys && !splits;
-  // Whether a branch skips multiplying O by 1. Not with few columns or 176 keys: there the assembler
-  // moves the sums of exponentials behind the branch, which costs more.
+  // Whether a branch skips multiplying O by 1. Not with few columns or 176 keys: there the
+  // assembler moves the sums of exponentials behind the branch, which costs more.
   static constexpr bool skips_correction = HeadDim > 32 && Keys < most_forward_keys;
   static constexpr bool divides = Keys == forward_keys && !splits;  // has room for parts' results
   static constexpr int most_parts = 1 << most_log2_parts;
