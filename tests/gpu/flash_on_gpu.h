@@ -1,0 +1,216 @@
+#pragma once
+// What the tests of flash attention on the GPU share: its result beside that of the CPU oracle in
+// float64 on the same rounded inputs, in every arithmetic; views of packed qkv, outputs and
+// workspace poisoned.
+
+#include <cuda_runtime.h>
+
+#include <array>
+
+#include "cuda/attention/flash.h"
+#include "cuda/check.h"
+#include "cuda/current_device.h"
+#include "tests/gpu/oracle.h"
+
+namespace paceline {
+
+struct Arithmetic {
+  const char* name;
+  const char* precision;
+  Fp32Attention fp32;
+  double bar;  // of relative L2 distance
+  double bar_logsumexp;
+  FlashKernels kernels = FlashKernels::newest;
+};
+inline constexpr std::array<Arithmetic, 8> arithmetics = {
+    {{"bf16", "bf16", Fp32Attention::near, 5e-3, 1e-5},
+     {"fp16", "fp16", Fp32Attention::near, 1e-3, 1e-5},
+     {"bf16_sm80", "bf16", Fp32Attention::near, 5e-3, 1e-5, FlashKernels::sm80},
+     {"fp16_sm80", "fp16", Fp32Attention::near, 1e-3, 1e-5, FlashKernels::sm80},
+     {"tf32", "fp32", Fp32Attention::tf32, 1e-3, 2e-3},
+     {"near", "fp32", Fp32Attention::near, 2e-5, 5e-5},
+     {"near_sm80", "fp32", Fp32Attention::near, 2e-5, 5e-5, FlashKernels::sm80},
+     {"exact", "fp32", Fp32Attention::exact, 2e-6, 1e-5}}};
+
+using Values = std::vector<double>;
+
+// dqkv [B, T, 3, H, d], o [B, T, H, d], logsumexp [B, H, T]
+struct Result {
+  Values o, logsumexp, dqkv;
+};
+
+class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
+ protected:
+  void SetUp() override {
+    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    gpu = make_cuda_device(0, std::nullopt, 1);
+    gpu_ops = gpu->make_ops({.precision = precision_named(GetParam().precision)});
+    cpu_ops = cpu.make_ops({.precision = precision_named("fp64")});
+  }
+
+  struct Inputs {
+    Array qkv;  // [B, T, 3, H, d]
+    Array d_o;  // [B, T, H, d]
+  };
+  static Shape packed(const FlashShape& s) { return {s.batch, s.context, 3, s.heads, s.head_dim}; }
+  static Shape plain(const FlashShape& s) { return {s.batch, s.context, s.heads, s.head_dim}; }
+  static Shape rows(const FlashShape& s) { return {s.batch, s.heads, s.context}; }
+
+  Inputs inputs(const FlashShape& s) {
+    const auto normal = [&](const Shape& shape) {
+      std::vector<float> drawn(static_cast<std::size_t>(shape.numel()));
+      Random(5, streams++).fill_normal(drawn);
+      return write(*gpu, *gpu_ops, shape, s.dtype, {drawn.begin(), drawn.end()});
+    };
+    Array qkv = normal(packed(s));
+    return {qkv, normal(plain(s))};
+  }
+  // What an upload used before may still be read on the device's stream.
+  Array poisoned(const Shape& shape, Dtype dtype) {
+    gpu->synchronize();
+    Array x = gpu->allocate(shape, dtype, MemoryKind::workspace);
+    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+    CUDA_CHECK(cudaMemset(x.tensor().data, 0xff, bytes));
+    return x;
+  }
+  Array poisoned_workspace(const FlashShape& s, FlashPass pass) {
+    const auto bytes = static_cast<std::int64_t>(flash_workspace_bytes(s, pass));
+    return poisoned({bytes / 4 + 1}, Dtype::f32);
+  }
+  static FlashHeads pointers(const Heads& x) {
+    return {x.tensor.data, x.batch_stride, x.row_stride, x.head_stride};
+  }
+
+  // What a call writes, poisoned.
+  struct Outputs {
+    Array dqkv, o, logsumexp, forward_space, backward_space;
+  };
+  Outputs outputs(const FlashShape& s) {
+    Outputs out{poisoned(packed(s), s.dtype), poisoned(plain(s), s.dtype),
+                poisoned(rows(s), Dtype::f32), poisoned_workspace(s, FlashPass::forward),
+                poisoned_workspace(s, FlashPass::backward)};
+    CUDA_CHECK(cudaDeviceSynchronize());
+    return out;
+  }
+  void enqueue(const FlashShape& s, const Inputs& in, const Outputs& out, cudaStream_t stream) {
+    const QkvHeads x(in.qkv);
+    const QkvHeads dx(out.dqkv);
+    flash_forward({.shape = s,
+                   .scale = scale_of(s),
+                   .q = pointers(x.q),
+                   .k = pointers(x.k),
+                   .v = pointers(x.v),
+                   .o = pointers(Heads(out.o)),
+                   .logsumexp = out.logsumexp.tensor().as<float>(),
+                   .workspace = out.forward_space.tensor().data,
+                   .stream = stream});
+    flash_backward({.shape = s,
+                    .scale = scale_of(s),
+                    .q = pointers(x.q),
+                    .k = pointers(x.k),
+                    .v = pointers(x.v),
+                    .o = pointers(Heads(out.o)),
+                    .d_o = pointers(Heads(in.d_o)),
+                    .logsumexp = out.logsumexp.tensor().as<float>(),
+                    .dq = pointers(dx.q),
+                    .dk = pointers(dx.k),
+                    .dv = pointers(dx.v),
+                    .workspace = out.backward_space.tensor().data,
+                    .stream = stream});
+  }
+  Result result(const Outputs& out) {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    return {read(*gpu, *gpu_ops, out.o), read(*gpu, *gpu_ops, out.logsumexp),
+            read(*gpu, *gpu_ops, out.dqkv)};
+  }
+  Result run(const FlashShape& s, const Inputs& in) {
+    const Outputs out = outputs(s);
+    enqueue(s, in, out, nullptr);
+    return result(out);
+  }
+
+  Result expected(const FlashShape& s, const Inputs& in) {
+    const auto wide = [&](const Array& x, const Shape& shape) {
+      return write(cpu, *cpu_ops, shape, Dtype::f64, read(*gpu, *gpu_ops, x));
+    };
+    const Array qkv = wide(in.qkv, packed(s));
+    const Array d_o = wide(in.d_o, plain(s));
+    const Array dqkv = cpu.allocate(packed(s), Dtype::f64, MemoryKind::workspace);
+    const Array o = cpu.allocate(plain(s), Dtype::f64, MemoryKind::workspace);
+    const Array logsumexp = cpu.allocate(rows(s), Dtype::f64, MemoryKind::workspace);
+    const QkvHeads x(qkv);
+    const QkvHeads dx(dqkv);
+    const ScoreOptions scores{.scale = scale_of(s), .causal = s.causal};
+    cpu_ops->flash_attention(Heads(o), logsumexp, x.q, x.k, x.v, scores);
+    cpu_ops->flash_attention_backward(dx.q, dx.k, dx.v, Heads(d_o), x.q, x.k, x.v, Heads(o),
+                                      logsumexp, scores);
+    return {read(cpu, *cpu_ops, o), read(cpu, *cpu_ops, logsumexp), read(cpu, *cpu_ops, dqkv)};
+  }
+
+  static float scale_of(const FlashShape& s) {
+    return 1 / std::sqrt(static_cast<float>(s.head_dim));
+  }
+  // q's, k's or v's part of packed gradients.
+  static Values part(const FlashShape& s, const Values& dqkv, std::size_t which) {
+    const auto width = static_cast<std::size_t>(s.heads * s.head_dim);
+    Values out;
+    for (std::size_t row = which * width; row < dqkv.size(); row += 3 * width) {
+      const auto begin = dqkv.begin() + static_cast<std::ptrdiff_t>(row);
+      out.insert(out.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+    }
+    return out;
+  }
+  // ||got - want|| / max(||want||, what as many random terms of weight 1 / T come to): dQ and dK
+  // vanish at length 1.
+  static double error(const FlashShape& s, const Values& got, const Values& want) {
+    return distance(got, want, 1 / std::sqrt(static_cast<double>(s.context)));
+  }
+
+  void check(const FlashShape& s) {
+    SCOPED_TRACE(testing::Message()
+                 << GetParam().name << " B " << s.batch << " T " << s.context << " H " << s.heads
+                 << " d " << s.head_dim << (s.causal ? " causal" : "")
+                 << (s.deterministic ? " deterministic" : ""));
+    const Inputs in = inputs(s);
+    compare(s, run(s, in), expected(s, in));
+  }
+  void compare(const FlashShape& s, const Result& got, const Result& want) {
+    EXPECT_LT(error(s, got.o, want.o), GetParam().bar) << "O";
+    const std::array<const char*, 3> names = {"dQ", "dK", "dV"};
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_LT(error(s, part(s, got.dqkv, i), part(s, want.dqkv, i)), GetParam().bar) << names[i];
+    }
+    for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
+      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().bar_logsumexp) << i;
+    }
+  }
+
+  static bool uses_hopper(FlashPass pass) {
+    const Arithmetic& a = GetParam();
+    const bool half = std::string(a.precision) != "fp32";
+    const bool near = a.fp32 == Fp32Attention::near && pass == FlashPass::forward;
+    return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || near);
+  }
+  // Where tiles are few, both passes.
+  static bool divides() { return uses_hopper(FlashPass::backward); }
+
+  [[nodiscard]] FlashShape shape(std::int64_t batch, std::int64_t context, std::int64_t heads,
+                                 std::int64_t head_dim, bool causal) const {
+    return {.batch = batch,
+            .context = context,
+            .heads = heads,
+            .head_dim = head_dim,
+            .dtype = precision_named(GetParam().precision).compute,
+            .fp32 = GetParam().fp32,
+            .causal = causal,
+            .kernels = GetParam().kernels};
+  }
+
+  std::unique_ptr<Device> gpu;
+  CpuDevice cpu{std::size_t{1} << 32U, 4};
+  std::unique_ptr<Ops> gpu_ops;
+  std::unique_ptr<Ops> cpu_ops;
+  std::uint64_t streams = 0;
+};
+
+}  // namespace paceline
