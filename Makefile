@@ -200,7 +200,8 @@ lint: lint-format lint-python $(TIDY)
 
 lint-format: tools/deps.sh
 	@tools/deps.sh lint
-	clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
+	$(call say,FORMAT,sources)
+	$(Q)clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 
 lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
