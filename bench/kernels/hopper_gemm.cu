@@ -104,9 +104,10 @@ __global__ void __launch_bounds__(threads, 1)
 
 void hopper_gemm(const HopperGemm& call) {
   const auto map = [&](void* x, int rows, int box_rows) {
-    const FlashShape shape{.batch = 1, .context = rows, .heads = call.K / depth, .head_dim = depth};
     const std::int64_t all = static_cast<std::int64_t>(rows) * call.K;
-    return tensor_map({x, all, call.K, depth}, shape, box_rows, depth);
+    return tensor_map(
+        {.data = x, .sizes = {depth, rows, call.K / depth, 1}, .strides = {call.K, depth, all}},
+        box_rows, depth);
   };
   // Blocks that run together share rows of A and of B in the L2 cache: a square of them.
   constexpr int section = 16;

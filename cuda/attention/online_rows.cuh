@@ -2,6 +2,7 @@
 // OnlineRow for the rows of a warpgroup's accumulator.
 
 #include "cuda/attention/online_row.cuh"
+#include "cuda/hopper/barrier.cuh"
 #include "cuda/hopper/wgmma.cuh"
 #include "cuda/reduce.cuh"
 
@@ -13,17 +14,12 @@ struct RowPair {
   T of[2];
 };
 
-// What results so far are to be multiplied with; not needed where it is 1 for all rows of the warp.
-struct Correction {
-  bool needed = false;
-  RowPair<float> factor = {{1, 1}};
-};
-
 class OnlineRows {
  public:
-  // Takes in scores s, which become their exponentials. factor: scale log2(e), above 0.
+  // Takes in scores s, which become their exponentials. factor: scale log2(e), above 0. Returns
+  // what results so far are to be multiplied with.
   template <int N>
-  __device__ Correction take(hopper::Accumulator<N>& s, float factor) {
+  __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
     using Scores = hopper::Accumulator<N>;
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
 #pragma unroll
@@ -31,18 +27,29 @@ class OnlineRows {
       float& h = highest[Scores::half(i)][i % 2];
       h = fmaxf(h, s.at[i]);
     }
-    const Correction correction =
-        rise({fmaxf(highest[0][0], highest[0][1]), fmaxf(highest[1][0], highest[1][1])}, factor);
-    float sum[2][2] = {};
+    RowPair<float> correction;
 #pragma unroll
-    for (int i = 0; i < Scores::elements; ++i) {
-      const int h = Scores::half(i);
-      s.at[i] = rows_[h].exponential(s.at[i], factor);
-      sum[h][i % 2] += s.at[i];
+    for (int h = 0; h < 2; ++h) {
+      const float of_row = quad_reduce(fmaxf(highest[h][0], highest[h][1]), Max{});
+      correction.of[h] = rows_[h].rise(of_row, factor);
     }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) rows_[h].sum += sum[h][0] + sum[h][1];
+    add(exponentials(s, factor));
     return correction;
+  }
+
+  // The same without their maximum, if that goes well. What is subtracted from scores need not be
+  // the maximum, only so close to it that nothing overflows (FlashAttention-4), which that of the
+  // tiles before mostly is. False, in all of the warpgroup, where a thread's exponentials add up to
+  // the limit or a row has seen nothing yet: then s is used up, and nothing has been taken in.
+  // barrier: a named one of the warpgroup's own.
+  template <int N>
+  __device__ bool try_to_take(hopper::Accumulator<N>& s, float factor, float limit, int barrier) {
+    const RowPair<float> sums = exponentials(s, factor);
+    const bool fits =
+        fmaxf(sums.of[0], sums.of[1]) < limit && fminf(rows_[0].shift, rows_[1].shift) > -INFINITY;
+    if (!hopper::named_barrier_all(barrier, hopper::warpgroup_threads, fits)) return false;
+    add(sums);
+    return true;
   }
 
   // After the last scores: what the results are to be multiplied with, and the logsumexp. A row
@@ -59,22 +66,20 @@ class OnlineRows {
   }
 
  private:
-  // What is subtracted from a row's scores need not be their maximum, only so close to it that
-  // nothing overflows: it stays until a score would have an exponential above 2^8 (float16 holds
-  // 2^15), which is rare after the first tiles. That is FlashAttention-4's idea.
-  __device__ Correction rise(RowPair<float> highest, float factor) {
-    constexpr float slack = 8;
-    const auto too_high = [&](int h) { return highest.of[h] * factor > rows_[h].shift + slack; };
-    Correction correction;
-    correction.needed = __any_sync(0xffffffffU, too_high(0) || too_high(1));
-    if (correction.needed) {
+  template <int N>
+  __device__ RowPair<float> exponentials(hopper::Accumulator<N>& s, float factor) const {
+    float sum[2][2] = {};
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        highest.of[h] = quad_reduce(highest.of[h], Max{});
-        if (too_high(h)) correction.factor.of[h] = rows_[h].rise(highest.of[h], factor);
-      }
+    for (int i = 0; i < N / 2; ++i) {
+      const int h = hopper::Accumulator<N>::half(i);
+      s.at[i] = rows_[h].exponential(s.at[i], factor);
+      sum[h][i % 2] += s.at[i];
     }
-    return correction;
+    return {sum[0][0] + sum[0][1], sum[1][0] + sum[1][1]};
+  }
+  __device__ void add(const RowPair<float>& sums) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) rows_[h].sum += sums.of[h];
   }
 
   OnlineRow rows_[2];

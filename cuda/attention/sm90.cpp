@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/attention/sm90_forward.h"
+#include "cuda/hopper/tensor_map.h"
 
 namespace paceline {
 
@@ -12,6 +13,13 @@ void sm90_forward(const FlashForward& call) {
     case Dtype::f16: return sm90_forward_fp16(call);
     default: return sm90_forward_near(call);
   }
+}
+
+CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {
+  return hopper::tensor_map({.data = x.data,
+                             .sizes = {shape.head_dim, shape.context, shape.heads, shape.batch},
+                             .strides = {x.row_stride, x.head_stride, x.batch_stride}},
+                            rows, cols);
 }
 
 int heads_per_section(const FlashShape& shape, int bytes_per_position) {

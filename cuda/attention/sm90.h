@@ -2,6 +2,7 @@
 // Flash attention's kernels for Hopper (compiled for sm_90a alone): bfloat16 and float16, head
 // dimensions 16, 32, 64, 80 and 128; float32 as two bfloat16, forward.
 
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -15,6 +16,10 @@ void sm90_backward(const FlashBackward& call);
 
 [[nodiscard]] FlashTiles sm90_forward_tiles(const FlashShape& shape);
 [[nodiscard]] FlashTiles sm90_backward_tiles(const FlashShape& shape);
+
+// Of heads whose elements have 16 bits, for tiles of [rows, cols] (hopper/tensor_map.h).
+[[nodiscard]] CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows,
+                                     int cols);
 
 // Heads, of all sequences, that stay in the L2 cache together.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);

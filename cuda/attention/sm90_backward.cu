@@ -21,7 +21,6 @@
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
 #include "cuda/exponential.cuh"
-#include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
 

@@ -15,26 +15,24 @@
 namespace paceline {
 
 // T: bfloat16, float16, or float as two bfloat16.
-template <class T, int HeadDim, int Warpgroups, int Keys>
+template <class T, int HeadDim, int Warpgroups>
 struct ForwardTile {
   using Element = T;
   static constexpr bool splits = std::is_same_v<T, float>;
   static constexpr int head_dim = HeadDim;
   static constexpr int warpgroups = Warpgroups;  // consumers
   static constexpr int queries = 64 * Warpgroups;
-  static constexpr int keys = Keys;
-  static constexpr int stages = 2;
+  static constexpr int keys = forward_keys(HeadDim, Warpgroups, splits);
+  static constexpr int stages = HeadDim <= 64 && !splits ? 3 : 2;  // shared memory has no more
   template <int Rows>
   using Shared = std::conditional_t<splits, hopper::SplitTile<Rows, HeadDim>,
                                     hopper::SharedTile<T, Rows, HeadDim>>;
   using Probabilities =
-      std::conditional_t<splits, hopper::SplitOperand<Keys>, hopper::Operand<Keys>>;
-  // Two blocks may share tiles of keys.
-  static constexpr bool pairs = Keys == most_forward_keys && !splits;
-  // Whether a branch skips multiplying O by 1. Not with few columns or 176 keys: there the
-  // assembler moves the sums of exponentials behind the branch, which costs more.
-  static constexpr bool skips_correction = HeadDim > 32 && Keys < most_forward_keys;
-  static constexpr bool divides = Keys == forward_keys && !splits;  // has room for parts' results
+      std::conditional_t<splits, hopper::SplitOperand<keys>, hopper::Operand<keys>>;
+  // What a thread's exponentials of a tile must add up to less than where they are taken without
+  // their maximum: operands and O have to hold them.
+  static constexpr float limit = std::is_same_v<T, __half> ? 0x1p14F : 0x1p24F;
+  static constexpr bool divides = !splits;  // has room for parts' results
   static constexpr int most_parts = 1 << most_log2_parts;
   static constexpr int groups = HeadDim / 8;
   // At most: of each of `parts` blocks, every parts-th group.
@@ -63,9 +61,8 @@ struct ForwardShared {
   float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
 
-  __device__ void init_barriers(int cluster, bool paired) {
+  __device__ void init_barriers(int cluster) {
     constexpr int consumer_warps = 4 * Tile::warpgroups;
-    const int readers = paired ? 2 * consumer_warps : consumer_warps;  // of keys and values
     parts_full.init(1);
     parts_empty.init(cluster * consumer_warps);
     q_full.init(1);
@@ -73,8 +70,8 @@ struct ForwardShared {
     for (int s = 0; s < Tile::stages; ++s) {
       k_full[s].init(1);
       v_full[s].init(1);
-      k_empty[s].init(readers);
-      v_empty[s].init(readers);
+      k_empty[s].init(consumer_warps);
+      v_empty[s].init(consumer_warps);
     }
     hopper::barriers_are_ready();
   }
@@ -86,7 +83,6 @@ struct ForwardParameters {
   float* logsumexp;  // [B, H, T]
   int context;
   float factor;  // scale log2(e)
-  bool paired;
   TileOrder order;
   Turns turns;
 };
@@ -105,12 +101,11 @@ struct ForwardItem {
   int whole;
 
   __device__ ForwardItem(const ForwardParameters& p, const TileShare& share)
-      : part(p.paired ? 0 : share.part), log2_parts(p.paired ? 0 : share.log2_parts) {
+      : part(share.part), log2_parts(share.log2_parts) {
     const WorkItem work = p.order.tile(share.tile);
     head = work.head;
     batch = work.batch;
-    const int tile = p.order.blocks() - 1 - work.rank;
-    first_query = (p.paired ? 2 * tile + share.part : tile) * Tile::queries;
+    first_query = (p.order.blocks() - 1 - work.rank) * Tile::queries;
     first = work.end * part >> log2_parts;
     end = work.end * (part + 1) >> log2_parts;
     whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;

@@ -12,15 +12,14 @@ template <class T>
 void start_forward_half(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
   dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
-    const auto start = [&]<int Warpgroups, int Keys = forward_keys>() {
-      start_forward<ForwardTile<T, d, Warpgroups, Keys>>(call, plan);
+    const auto start = [&]<int Warpgroups>() {
+      start_forward<ForwardTile<T, d, Warpgroups>>(call, plan);
     };
-    if constexpr (most_warpgroups(d) == 4) {
-      if (plan.warpgroups == 4) return start.template operator()<4, least_forward_keys>();
-      if (plan.warpgroups == 3) return start.template operator()<3>();
+    if constexpr (most_warpgroups(d) >= 4) {
+      if (plan.warpgroups == 4) return start.template operator()<4>();
     }
-    if constexpr (d == 128) {
-      if (plan.keys == most_forward_keys) return start.template operator()<2, most_forward_keys>();
+    if constexpr (most_warpgroups(d) >= 3) {
+      if (plan.warpgroups == 3) return start.template operator()<3>();
     }
     plan.warpgroups == 1 ? start.template operator()<1>() : start.template operator()<2>();
   });

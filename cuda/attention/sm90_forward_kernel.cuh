@@ -6,23 +6,23 @@
 //   l = exp(scale (m - m')) l + rowsum(P),  O = exp(scale (m - m')) O + P V;
 //   at the end O / l and L = scale m + log(l),
 //
-// where m is raised only when it has to be (online_rows.cuh).
+// where, after the first tile, m stays what it is as long as no exponential gets too large: it is
+// the sums that tell, and only then is the product taken again, with the maximum (online_rows.cuh).
 //
 // As FlashAttention-3 (Shah et al., arXiv:2407.08608) arranges it: a producer warp has the copy
 // engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
 // The product S of a tile runs while the exponentials of the tile before are taken, and while one
 // warpgroup takes exponentials, another has the tensor cores.
 // Where tiles are few, the blocks of a cluster see a part of the keys each (turns.h) and put the
-// parts together (sm90_forward_merge.cuh). Or the two blocks of a cluster have neighbouring tiles
-// of queries, and each brings half of every tile of keys for both. float32 is two bfloat16
-// (hopper/split.cuh); then a tile's P V begins at 0 and is added to O in float32, because tensor
-// cores cut sums off (NOTES.md, "fp32, near").
+// parts together (sm90_forward_merge.cuh). float32 is two bfloat16 (hopper/split.cuh); then a
+// tile's P V begins at 0 and is added to O in float32, because tensor cores cut sums off (NOTES.md,
+// "fp32, near").
 
 #include "cuda/attention/online_rows.cuh"
+#include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_forward_merge.cuh"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/hopper/cluster.cuh"
-#include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
 
@@ -36,12 +36,6 @@ __device__ void for_each_item(const ForwardParameters& p, F&& f) {
   }
 }
 
-// Whether the two blocks of a cluster bring keys for each other.
-template <class Tile>
-__device__ bool shares_keys(const ForwardParameters& p) {
-  return Tile::pairs && p.paired;
-}
-
 template <class Tile>
 __device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& shared,
                              const ForwardItem<Tile>& item) {
@@ -49,10 +43,17 @@ __device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& sh
   load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
 }
 
+// Tile n of keys or values.
+template <class Tile>
+__device__ void load_keys(typename ForwardShared<Tile>::Keys& to, const CUtensorMap& map,
+                          hopper::Barrier& full, int n, const ForwardItem<Tile>& item) {
+  full.arrive_and_expect(ForwardShared<Tile>::Keys::bytes);
+  load(to, map, full, n * Tile::keys, item.head, item.batch);
+}
+
 // Asks for the queries and last keys of a block's item of round 0, before anything else and by one
 // thread: what a short call takes is mostly waiting for memory that is not cached, for instructions
-// too. So the code of this is short and where the kernel begins. Not where blocks share keys, as
-// the other's barriers may not be there yet.
+// too. So the code of this is short and where the kernel begins.
 template <class Tile>
 __device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   const TileShare share = p.turns.share(0, static_cast<int>(blockIdx.x));
@@ -60,39 +61,29 @@ __device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shar
   const ForwardItem<Tile> item(p, share);
   if (item.first == item.end) return;
   load_queries(p, shared, item);
-  shared.k_full[0].arrive_and_expect(ForwardShared<Tile>::Keys::bytes);
-  load(shared.k[0], p.k, shared.k_full[0], (item.end - 1) * Tile::keys, item.head, item.batch);
+  load_keys<Tile>(shared.k[0], p.k, shared.k_full[0], item.end - 1, item);
 }
 
 template <class Tile>
 __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   using namespace hopper;
-  using Shared = ForwardShared<Tile>;
   using Place = RingPlace<Tile::stages>;
   Place k;
   Place v;
-  const auto load_keys = [&](Place& place, auto* tiles, const CUtensorMap& map, Barrier* full,
-                             Barrier* empty, int n, const ForwardItem<Tile>& item) {
-    const int s = place.stage;
-    empty[s].wait(place.parity ^ 1);
-    full[s].arrive_and_expect(Shared::Keys::bytes);
-    const int key = n * Tile::keys;
-    if constexpr (Tile::pairs) {
-      if (shares_keys<Tile>(p)) {
-        load_half_for_both(tiles[s], map, full[s], block_rank(), key, item.head, item.batch);
-        return place.advance();
-      }
-    }
-    load(tiles[s], map, full[s], key, item.head, item.batch);
-    place.advance();
-  };
   int parity = 0;
   for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int round) {
     if (item.first == item.end) return;
     const auto load_k = [&](int n) {
-      load_keys(k, shared.k, p.k, shared.k_full, shared.k_empty, n, item);
+      shared.k_empty[k.stage].wait(k.parity ^ 1);
+      load_keys<Tile>(shared.k[k.stage], p.k, shared.k_full[k.stage], n, item);
+      k.advance();
     };
-    if (round == 0 && !shares_keys<Tile>(p)) {
+    const auto load_v = [&](int n) {
+      shared.v_empty[v.stage].wait(v.parity ^ 1);
+      load_keys<Tile>(shared.v[v.stage], p.v, shared.v_full[v.stage], n, item);
+      v.advance();
+    };
+    if (round == 0) {
       k.advance();  // load_ahead() has asked for them
     } else {
       shared.q_empty.wait(parity ^ 1);
@@ -103,15 +94,9 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
 #pragma unroll 1  // short code: each kilobyte that is not cached yet takes a microsecond
     for (int n = item.end - 1; n >= item.first; --n) {
       if (n > item.first) load_k(n - 1);  // needed before V of this tile
-      load_keys(v, shared.v, p.v, shared.v_full, shared.v_empty, n, item);
+      load_v(n);
     }
   });
-  if (shares_keys<Tile>(p)) {  // a block whose barriers the other still arrives at must not end
-    for (int s = 0; s < Tile::stages; ++s, k.advance(), v.advance()) {
-      shared.k_empty[k.stage].wait(k.parity ^ 1);
-      shared.v_empty[v.stage].wait(v.parity ^ 1);
-    }
-  }
 }
 
 // Scores of keys behind the last that a row of queries sees become -infinity.
@@ -137,12 +122,12 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       named_barrier_arrive(1 + (warpgroup + 1) % Tile::warpgroups, 2 * warpgroup_threads);
     }
   };
+  const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // the turns' come before
   const auto release_q = [&] {
     if (lane() == 0) shared.q_empty.arrive();
   };
   const auto release = [&](Barrier& empty) {
     if (lane() == 0) empty.arrive();
-    if (shares_keys<Tile>(p) && lane() == 1) empty.arrive_at(block_rank() ^ 1);
   };
   if (warpgroup == Tile::warpgroups - 1) end_turn();
 
@@ -167,9 +152,16 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     };
     const auto await_keys = [&] { shared.k_full[k.stage].wait(k.parity); };
     const auto start_scores = [&] {
+      int row = 64 * warpgroup;
+      // Else its addresses stay in 16 registers, for which there is no room.
+      if constexpr (Tile::splits && Tile::head_dim == 128) pin(row);
       begin(s);
-      mma_abt(s, shared.q, 64 * warpgroup, shared.k[k.stage]);
+      mma_abt(s, shared.q, row, shared.k[k.stage]);
       commit();
+    };
+    const auto release_keys = [&] {
+      release(shared.k_empty[k.stage]);
+      k.advance();
     };
     const auto start_outputs = [&](bool add) {
       shared.v_full[v.stage].wait(v.parity);
@@ -194,8 +186,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       start_scores();
       end_turn();
       wait<0>(s);
-      release(shared.k_empty[k.stage]);
-      k.advance();
+      release_keys();
       if (n >= item.whole) mask_tile(n);
       rows.take(s, p.factor);
       round_to_operand<T>(probabilities, s);
@@ -208,15 +199,25 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
         end_turn();
         --n;
         wait<1>(s);
-        release(shared.k_empty[k.stage]);
-        k.advance();
-        if (n >= item.whole) mask_tile(n);
-        const Correction correction = rows.take(s, p.factor);
-        // Here, because the assembler moves no exponentials past a branch: else it would take them
-        // after the product that they are to hide behind.
-        if (n > item.first) await_keys();
-        await_outputs();
-        if (correction.needed || !Tile::skips_correction) scale_rows(o, correction.factor);
+        const bool masked = n >= item.whole;
+        if (!masked && rows.try_to_take(s, p.factor, Tile::limit, own_barrier)) {
+          release_keys();
+          // Awaited before the outputs because the assembler moves no exponentials past a branch:
+          // else it would take them after the product that they are to hide behind.
+          if (n > item.first) await_keys();
+          await_outputs();
+        } else {
+          await_outputs();
+          if (masked) {
+            mask_tile(n);
+          } else {  // the scores again
+            start_scores();
+            wait<0>(s);
+          }
+          release_keys();
+          scale_rows(o, rows.take(s, p.factor));
+          if (n > item.first) await_keys();
+        }
         round_to_operand<T>(probabilities, s);
       }
 
@@ -260,12 +261,11 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
-    shared.init_barriers(p.turns.cluster(), p.paired);
-    if (!shares_keys<Tile>(p)) load_ahead(p, shared);
+    shared.init_barriers(p.turns.cluster());
+    load_ahead(p, shared);
   }
   __syncthreads();
-  if (p.turns.cluster() > 1) cluster_arrive();
-  if (p.paired) cluster_wait();  // else merge() waits
+  if (p.turns.cluster() > 1) cluster_arrive();  // merge() waits
   if (warpgroup == 0) {
     give_up_registers<Tile::producer_registers>();
     if (threadIdx.x == 0) produce(p, shared);
@@ -277,18 +277,15 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 
 template <class Tile>
 void start_forward(const FlashForward& call, const ForwardPlan& plan) {
-  using hopper::tensor_map;
   const FlashShape& shape = call.shape;
   constexpr int d = Tile::head_dim;
-  const int keys_of_load = plan.paired ? Tile::keys / 2 : Tile::keys;
   const ForwardParameters parameters{.q = tensor_map(call.q, shape, Tile::queries, d),
-                                     .k = tensor_map(call.k, shape, keys_of_load, d),
-                                     .v = tensor_map(call.v, shape, keys_of_load, d),
+                                     .k = tensor_map(call.k, shape, Tile::keys, d),
+                                     .v = tensor_map(call.v, shape, Tile::keys, d),
                                      .o = call.o,
                                      .logsumexp = call.logsumexp,
                                      .context = static_cast<int>(shape.context),
                                      .factor = call.scale * log2e,
-                                     .paired = plan.paired,
                                      .order = plan.order,
                                      .turns = plan.turns};
   constexpr std::size_t bytes = sizeof(ForwardShared<Tile>);

@@ -10,10 +10,8 @@ void sm90_forward_near(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
   const FlashForward split = with_split_operands(call);
   dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
-    constexpr int keys = near_forward_keys(d);
-    plan.warpgroups == 1
-        ? start_forward<ForwardTile<float, d, 1, keys>>(split, plan)
-        : start_forward<ForwardTile<float, d, most_near_warpgroups, keys>>(split, plan);
+    plan.warpgroups == 1 ? start_forward<ForwardTile<float, d, 1>>(split, plan)
+                         : start_forward<ForwardTile<float, d, most_near_warpgroups>>(split, plan);
   });
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "cuda/attention/sm90.h"
@@ -13,16 +12,16 @@ namespace {
 struct Candidate {
   int warpgroups;
   int keys;
-  bool paired;
   TileOrder order;
 };
 
-Candidate candidate(const FlashShape& shape, int warpgroups, int keys, bool paired) {
-  const int queries = (paired ? 2 : 1) * 64 * warpgroups;
+Candidate candidate(const FlashShape& shape, int warpgroups) {
+  const int keys = forward_keys(shape.head_dim, warpgroups, shape.dtype == Dtype::f32);
+  const int queries = 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
   const auto bytes_of_key =  // K and V
       static_cast<int>(2 * shape.head_dim * static_cast<std::int64_t>(size_of(shape.dtype)));
-  return {warpgroups, keys, paired,
+  return {warpgroups, keys,
           TileOrder({.context = context,
                      .heads = static_cast<int>(shape.heads),
                      .batch = static_cast<int>(shape.batch),
@@ -41,18 +40,23 @@ struct Costs {
   double merge;     // of a tile's parts
 };
 
+double cost_of_step(std::int64_t head_dim, int warpgroups) {
+  switch (warpgroups) {
+    case 1: return 0.74;
+    case 2: return 1;
+    case 3: return head_dim == 80 ? 0.97 : head_dim == 64 ? 1.24 : 1.37;
+    default: return head_dim == 64 ? 0.83 : head_dim == 32 ? 0.93 : 1.35;
+  }
+}
+
 Costs costs_of(const Candidate& c, std::int64_t head_dim) {
-  const double four = head_dim <= 32 ? 0.91 : 0.85;                // over 64 keys
-  const std::array<double, 5> step_of = {0, 0.74, 1, 1.22, four};  // by warpgroups
-  const double wide = c.keys == most_forward_keys ? 1.33 : 1;
-  const double together = c.paired ? 0.975 : 1;
-  return {.step = step_of.at(static_cast<std::size_t>(c.warpgroups)) * wide * together,
-          .start_up = c.paired ? 0.9 : 0.8,
+  return {.step = cost_of_step(head_dim, c.warpgroups),
+          .start_up = 0.8,
           .merge = 0.75 + 0.25 * c.warpgroups * static_cast<double>(head_dim) / 64};
 }
 
 double estimated(const Candidate& c, const Costs& costs, const Turns& turns) {
-  const int parts = c.paired ? 1 : turns.cluster();
+  const int parts = turns.cluster();
   const int longest = c.order.longest();
   const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0;
   const double whole = longest * costs.step + costs.start_up;
@@ -113,28 +117,15 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     least = time;
     warpgroups = c.warpgroups;
     keys = c.keys;
-    paired = c.paired;
     order = c.order;
     turns = way;
   };
-  if (shape.dtype == Dtype::f32) {
-    for (int w = most_near_warpgroups; w >= 1; --w) {
-      const Candidate c = candidate(shape, w, near_forward_keys(shape.head_dim), false);
-      consider(c, whole(c.order));
-    }
-    return;
-  }
-  if (shape.head_dim == 128 && !shape.causal) {
-    const Candidate single = candidate(shape, 2, most_forward_keys, false);
-    consider(single, undivided(single.order.items()));
-    const Candidate pairs = candidate(shape, 2, most_forward_keys, true);
-    if (sm90_forward_clusters(1) > 0) consider(pairs, divided(pairs.order.items(), 1));
-  }
-  for (int w = most_warpgroups(shape.head_dim); w >= 1; --w) {
-    const Candidate c = candidate(shape, w, w == 4 ? least_forward_keys : forward_keys, false);
+  const bool splits = shape.dtype == Dtype::f32;
+  for (int w = splits ? most_near_warpgroups : most_warpgroups(shape.head_dim); w >= 1; --w) {
+    const Candidate c = candidate(shape, w);
     const int tiles = c.order.items();
     consider(c, whole(c.order));
-    if (c.keys == least_forward_keys) continue;
+    if (splits) continue;
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
       // A process may have a few multiprocessors only.
       if (sm90_forward_clusters(log2_parts) == 0) continue;

@@ -91,6 +91,22 @@ __device__ inline void named_barrier_sync(int name, int threads) {
 __device__ inline void named_barrier_arrive(int name, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
+// Waits, too; whether x holds for all of them. The vote tells the compiler that a warp's lanes
+// agree.
+__device__ inline bool named_barrier_all(int name, int threads, bool x) {
+  int all = 0;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.s32 p, %1, 0;\n"
+      "bar.red.and.pred p, %2, %3, p;\n"
+      "selp.s32 %0, 1, 0, p;\n"
+      "}\n"
+      : "=r"(all)
+      : "r"(static_cast<int>(x)), "r"(name), "r"(threads)
+      : "memory");
+  return __any_sync(0xffffffffU, all) != 0;
+}
 
 // A place in a ring of buffers, each with a full and an empty Barrier. Who fills waits for
 // empty[stage] with parity ^ 1, so that the first round does not wait; who reads, for full[stage]

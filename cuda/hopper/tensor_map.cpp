@@ -29,14 +29,13 @@ Encode encode() {
 
 }  // namespace
 
-CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {
-  constexpr std::uint64_t element = 2;
+CUtensorMap tensor_map(const TensorInMemory& x, int rows, int cols) {
   const int panel = std::min(cols, 64);
-  const auto size = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  const std::array<std::uint64_t, 4> extents = {size(shape.head_dim), size(shape.context),
-                                                size(shape.heads), size(shape.batch)};
-  const std::array<std::uint64_t, 3> strides = {
-      size(x.row_stride) * element, size(x.head_stride) * element, size(x.batch_stride) * element};
+  std::array<std::uint64_t, 4> extents{};
+  std::ranges::copy(x.sizes, extents.begin());
+  std::array<std::uint64_t, 3> bytes{};
+  std::ranges::transform(x.strides, bytes.begin(),
+                         [](std::int64_t elements) { return 2 * elements; });
   const std::array<std::uint32_t, 4> box = {static_cast<std::uint32_t>(panel),
                                             static_cast<std::uint32_t>(rows), 1, 1};
   const std::array<std::uint32_t, 4> steps = {1, 1, 1, 1};
@@ -45,16 +44,13 @@ CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, i
                                                    : CU_TENSOR_MAP_SWIZZLE_32B;
   CUtensorMap map{};
   const CUresult result =
-      encode()(&map,
-               shape.dtype == Dtype::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                          : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-               4, x.data, extents.data(), strides.data(), box.data(), steps.data(),
-               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encode()(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 4, x.data, extents.data(), bytes.data(),
+               box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EnvironmentError(
-        "flash attention wants rows of heads at multiples of 16 bytes; use a head dimension that "
-        "is a multiple of 8");
+        "the GPU's copy engine wants tensors and their rows at multiples of 16 bytes; use a head "
+        "dimension that is a multiple of 8");
   }
   return map;
 }

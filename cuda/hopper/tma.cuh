@@ -8,8 +8,8 @@
 
 namespace paceline::hopper {
 
-// Rows row ... of one head, [rows, cols] of [B, T, H, d] (tensor_map.h), columns from `col` on,
-// into the tile; columns and rows beyond the tensor are zeros. `full` gets SharedTile::bytes.
+// Rows row ... of a tensor [cols, rows, heads, batches] (tensor_map.h), columns from `col` on, into
+// the tile; columns and rows beyond the tensor are zeros. `full` gets SharedTile::bytes.
 template <class T, int Rows, int Cols>
 __device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Barrier& full,
                      int row, int head, int batch, int col = 0) {
@@ -21,26 +21,6 @@ __device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Ba
         "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared_address(tile.panel(p))),
         "l"(&map), "r"(shared_address(&full)), "r"(col + p * Tile::panel_cols), "r"(row), "r"(head),
         "r"(batch)
-        : "memory");
-  }
-}
-
-// Of a pair of blocks (a cluster of two) each brings half of the rows, by its rank, into the tiles
-// of both: half of the traffic. `map` has boxes of half a tile; each block's `full` gets
-// SharedTile::bytes from both together.
-template <class T, int Rows, int Cols>
-__device__ void load_half_for_both(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map,
-                                   Barrier& full, int rank, int row, int head, int batch) {
-  using Tile = SharedTile<T, Rows, Cols>;
-  static_assert(Rows % 16 == 0);
-#pragma unroll
-  for (int p = 0; p < Tile::panels; ++p) {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(
-            shared_address(tile.panel(p) + rank * Tile::panel_bytes / 2)),
-        "l"(&map), "r"(shared_address(&full)), "r"(p * Tile::panel_cols),
-        "r"(row + rank * Rows / 2), "r"(head), "r"(batch), "h"(static_cast<std::uint16_t>(3))
         : "memory");
   }
 }

@@ -63,6 +63,8 @@ __device__ void add(Accumulator<N>& to, const Accumulator<N>& x) {
   for (int i = 0; i < N / 2; ++i) to.at[i] += x.at[i];
 }
 
+// What the compiler knows of these registers ends here.
+__device__ inline void pin(int& x) { asm volatile("" : "+r"(x)); }
 template <int N>
 __device__ void pin(Accumulator<N>& x) {
 #pragma unroll

@@ -4,10 +4,14 @@
 // workspace poisoned.
 
 #include <cuda_runtime.h>
+#include <fmt/format.h>
 
 #include <array>
+#include <map>
+#include <tuple>
 
 #include "cuda/attention/flash.h"
+#include "cuda/attention/sm90_forward.h"
 #include "cuda/check.h"
 #include "cuda/current_device.h"
 #include "tests/gpu/oracle.h"
@@ -92,9 +96,9 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     CUDA_CHECK(cudaDeviceSynchronize());
     return out;
   }
-  void enqueue(const FlashShape& s, const Inputs& in, const Outputs& out, cudaStream_t stream) {
+  static void enqueue_forward(const FlashShape& s, const Inputs& in, const Outputs& out,
+                              cudaStream_t stream) {
     const QkvHeads x(in.qkv);
-    const QkvHeads dx(out.dqkv);
     flash_forward({.shape = s,
                    .scale = scale_of(s),
                    .q = pointers(x.q),
@@ -104,6 +108,12 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
                    .logsumexp = out.logsumexp.tensor().as<float>(),
                    .workspace = out.forward_space.tensor().data,
                    .stream = stream});
+  }
+  static void enqueue(const FlashShape& s, const Inputs& in, const Outputs& out,
+                      cudaStream_t stream) {
+    enqueue_forward(s, in, out, stream);
+    const QkvHeads x(in.qkv);
+    const QkvHeads dx(out.dqkv);
     flash_backward({.shape = s,
                     .scale = scale_of(s),
                     .q = pointers(x.q),
@@ -128,8 +138,37 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     enqueue(s, in, out, nullptr);
     return result(out);
   }
+  Result run_forward(const FlashShape& s, const Inputs& in) {
+    const Outputs out = outputs(s);
+    enqueue_forward(s, in, out, nullptr);
+    return result(out);
+  }
 
-  Result expected(const FlashShape& s, const Inputs& in) {
+  // Of every third row the scores of 64 keys, from the last to the first, are higher than without.
+  // By the last dimension, so that the others' products are not added to a large sum, and in
+  // quarters, which every arithmetic holds.
+  template <class Higher>
+  Inputs rising(const FlashShape& s, Higher&& higher) {
+    Inputs in = inputs(s);
+    Values qkv = read(*gpu, *gpu_ops, in.qkv);
+    const double unit = std::sqrt(static_cast<double>(s.head_dim)) / 16;  // a score higher by 1
+    const auto last_of = [&](std::int64_t position, int which, std::int64_t head) -> double& {
+      const auto row = (position * 3 + which) * s.heads + head;
+      return qkv.at(static_cast<std::size_t>((row + 1) * s.head_dim - 1));
+    };
+    for (std::int64_t position = 0; position < s.context; ++position) {
+      const auto block = static_cast<std::size_t>((s.context - 1 - position) / 64);
+      for (std::int64_t head = 0; head < s.heads; ++head) {
+        last_of(position, 0, head) = position % 3 == 0 ? 16 : 0;
+        last_of(position, 1, head) = std::round(4 * unit * higher(block)) / 4;
+      }
+    }
+    in.qkv = write(*gpu, *gpu_ops, packed(s), s.dtype, qkv);
+    return in;
+  }
+
+  enum class Passes { forward, both };
+  Result expected(const FlashShape& s, const Inputs& in, Passes passes = Passes::both) {
     const auto wide = [&](const Array& x, const Shape& shape) {
       return write(cpu, *cpu_ops, shape, Dtype::f64, read(*gpu, *gpu_ops, x));
     };
@@ -142,8 +181,10 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     const QkvHeads dx(dqkv);
     const ScoreOptions scores{.scale = scale_of(s), .causal = s.causal};
     cpu_ops->flash_attention(Heads(o), logsumexp, x.q, x.k, x.v, scores);
-    cpu_ops->flash_attention_backward(dx.q, dx.k, dx.v, Heads(d_o), x.q, x.k, x.v, Heads(o),
-                                      logsumexp, scores);
+    if (passes == Passes::both) {
+      cpu_ops->flash_attention_backward(dx.q, dx.k, dx.v, Heads(d_o), x.q, x.k, x.v, Heads(o),
+                                        logsumexp, scores);
+    }
     return {read(cpu, *cpu_ops, o), read(cpu, *cpu_ops, logsumexp), read(cpu, *cpu_ops, dqkv)};
   }
 
@@ -166,22 +207,27 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return distance(got, want, 1 / std::sqrt(static_cast<double>(s.context)));
   }
 
+  static std::string describe(const FlashShape& s) {
+    return fmt::format("{} B {} T {} H {} d {}{}{}", GetParam().name, s.batch, s.context, s.heads,
+                       s.head_dim, s.causal ? " causal" : "",
+                       s.deterministic ? " deterministic" : "");
+  }
   void check(const FlashShape& s) {
-    SCOPED_TRACE(testing::Message()
-                 << GetParam().name << " B " << s.batch << " T " << s.context << " H " << s.heads
-                 << " d " << s.head_dim << (s.causal ? " causal" : "")
-                 << (s.deterministic ? " deterministic" : ""));
+    SCOPED_TRACE(describe(s));
     const Inputs in = inputs(s);
     compare(s, run(s, in), expected(s, in));
   }
-  void compare(const FlashShape& s, const Result& got, const Result& want) {
+  void compare_forward(const FlashShape& s, const Result& got, const Result& want) {
     EXPECT_LT(error(s, got.o, want.o), GetParam().bar) << "O";
+    for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
+      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().bar_logsumexp) << i;
+    }
+  }
+  void compare(const FlashShape& s, const Result& got, const Result& want) {
+    compare_forward(s, got, want);
     const std::array<const char*, 3> names = {"dQ", "dK", "dV"};
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_LT(error(s, part(s, got.dqkv, i), part(s, want.dqkv, i)), GetParam().bar) << names[i];
-    }
-    for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
-      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().bar_logsumexp) << i;
     }
   }
 
@@ -204,6 +250,30 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
             .fp32 = GetParam().fp32,
             .causal = causal,
             .kernels = GetParam().kernels};
+  }
+
+  // Of each way in which a forward pass goes over its tiles, by their size, whole, in parts or
+  // both, the smallest call that is planned so; every other one with a mask.
+  [[nodiscard]] std::vector<FlashShape> one_of_each_way(std::int64_t head_dim) const {
+    if (!uses_hopper(FlashPass::forward)) return {shape(1, 300, 2, head_dim, true)};
+    using Way = std::tuple<int, bool, bool>;
+    std::map<Way, FlashShape> ways;
+    const auto work = [](const FlashShape& s) { return s.heads * s.context * s.context; };
+    for (const std::int64_t context : {300, 500, 1000}) {
+      for (std::int64_t heads = 1; heads <= 160; ++heads) {
+        for (const bool causal : {false, true}) {
+          const FlashShape s = shape(1, context, heads, head_dim, causal);
+          const ForwardPlan plan(s);
+          if ((plan.warpgroups + plan.parts()) % 2 == (causal ? 0 : 1)) continue;
+          const Way way = {plan.warpgroups, plan.turns.rounds_of_whole() > 0, plan.parts() > 1};
+          const auto [at, is_new] = ways.emplace(way, s);
+          if (!is_new && work(s) < work(at->second)) at->second = s;
+        }
+      }
+    }
+    std::vector<FlashShape> shapes;
+    for (const auto& [way, s] : ways) shapes.push_back(s);
+    return shapes;
   }
 
   std::unique_ptr<Device> gpu;

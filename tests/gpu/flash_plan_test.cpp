@@ -1,20 +1,34 @@
-// Flash attention on the GPU in every way over its tiles: whole, in parts, in turns, by four
-// warpgroups, by pairs of blocks.
+// Flash attention on the GPU in every way over its tiles: by their sizes, whole, in parts, in
+// turns.
 
-#include "cuda/attention/sm90_forward.h"
+#include <set>
+
+#include "cuda/attention/head_dim.h"
 #include "tests/gpu/flash_on_gpu.h"
 
 namespace paceline {
 namespace {
+
+TEST_P(FlashOnGpu, every_way_over_the_tiles) {
+  for (const std::int64_t head_dim : head_dims) {
+    std::set<int> warpgroups;
+    for (const FlashShape& s : one_of_each_way(head_dim)) {
+      if (divides()) warpgroups.insert(ForwardPlan(s).warpgroups);
+      check(s);
+    }
+    if (divides() && multiprocessors() == 132) {
+      EXPECT_EQ(warpgroups.size(), most_warpgroups(head_dim)) << head_dim;
+    }
+  }
+}
 
 // Blocks that compute several tiles, and more blocks than run at once.
 TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
   for (const std::int64_t head_dim : {16, 64, 80, 128}) {
     for (const bool causal : {false, true}) {
       FlashShape s = shape(1, 264, 132, head_dim, causal);
-      const FlashPlan plan = flash_plan(s);
       if (divides()) {
-        EXPECT_EQ(plan.forward.queries, head_dim <= 64 ? 192 : 128);
+        EXPECT_GT(ForwardPlan(s).order.items(), multiprocessors());
       }
       check(s);
       s.deterministic = true;
@@ -28,7 +42,7 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
 
 // One sequence's tiles are divided over the multiprocessors.
 TEST_P(FlashOnGpu, one_head) {
-  for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
+  for (const std::int64_t head_dim : head_dims) {
     for (const std::int64_t context : {100, 500, 2000, 3000}) {
       for (const bool causal : {false, true}) {
         const FlashShape s = shape(1, context, 1, head_dim, causal);
@@ -39,21 +53,6 @@ TEST_P(FlashOnGpu, one_head) {
         }
         check(s);
       }
-    }
-  }
-}
-
-// Tiles that do not fill the multiprocessors once more, whole and in parts.
-TEST_P(FlashOnGpu, tiles_that_are_left) {
-  for (const std::int64_t head_dim : {16, 64}) {
-    std::int64_t most_parts = 0;
-    for (const std::int64_t heads : {24, 25, 50}) {
-      const FlashShape s = shape(1, 1000, heads, head_dim, false);
-      most_parts = std::max(most_parts, flash_plan(s).forward.parts);
-      check(s);
-    }
-    if (divides()) {
-      EXPECT_GT(most_parts, 1) << head_dim;
     }
   }
 }
@@ -70,32 +69,6 @@ TEST_P(FlashOnGpu, several_tiles_in_parts) {
     EXPECT_GE(plan.turns.rounds(), 3);
   }
   check(s);
-}
-
-// Tiles of four warpgroups, two rounds of them.
-TEST_P(FlashOnGpu, four_warpgroups) {
-  for (const std::int64_t head_dim : {16, 32, 64}) {
-    for (const bool causal : {false, true}) {
-      const FlashShape s = shape(1, 500, 120, head_dim, causal);
-      if (divides() && multiprocessors() == 132) {
-        EXPECT_EQ(flash_plan(s).forward.queries, 256) << head_dim;
-      }
-      check(s);
-    }
-  }
-}
-
-// Blocks that share keys: three rounds, the last not full; a pair of which one is beyond the
-// rows.
-TEST_P(FlashOnGpu, pairs_of_blocks) {
-  if (!divides()) GTEST_SKIP() << "only Hopper's kernels of 16-bit inputs have pairs";
-  for (const auto& [context, heads] : {std::pair{700, 50}, {1056, 13}}) {
-    const FlashShape s = shape(1, context, heads, 128, false);
-    if (2 * sm90_forward_clusters(1) == multiprocessors()) {
-      EXPECT_TRUE(ForwardPlan(s).paired) << context;
-    }
-    check(s);
-  }
 }
 
 TEST_P(FlashOnGpu, the_plan_names_every_tile) {

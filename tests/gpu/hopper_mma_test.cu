@@ -80,7 +80,7 @@ void expect_abt_of(std::integer_sequence<int, N...>) {
 }
 
 TYPED_TEST(HopperMma, RowsTimesRowsInSharedMemory) {
-  using N = std::integer_sequence<int, 64, 80, 128, 176>;
+  using N = std::integer_sequence<int, 64, 80, 96, 128>;
   expect_abt_of<TypeParam, 16>(N{});
   expect_abt_of<TypeParam, 32>(N{});
   expect_abt_of<TypeParam, 64>(N{});
@@ -132,7 +132,7 @@ TYPED_TEST(HopperMma, RegistersTimesColumns) {
   using N = std::integer_sequence<int, 16, 32, 64, 80, 128>;
   expect_ab_registers_of<TypeParam, 64>(N{});
   expect_ab_registers_of<TypeParam, 128>(N{});
-  expect_ab_registers_of<TypeParam, 176>(N{});
+  expect_ab_registers_of<TypeParam, 96>(N{});
 }
 
 // ---- a b, both in shared memory ----------------------------------------------------------------
@@ -293,7 +293,7 @@ TYPED_TEST(HopperMma, AResultBecomesTheOperandThatItsRoundedNumbersAre) {
   expect_operand<TypeParam, 64>();
   expect_operand<TypeParam, 80>();
   expect_operand<TypeParam, 128>();
-  expect_operand<TypeParam, 176>();
+  expect_operand<TypeParam, 96>();
 }
 
 // Columns first_col ... of a [K, Cols] tile of other numbers.

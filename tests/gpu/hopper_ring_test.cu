@@ -1,5 +1,5 @@
-// Barriers at work: a ring of tiles between a producer and its consumers, copies of plain rows, and
-// additions to global memory.
+// Barriers at work: a ring of tiles between a producer and its consumers, votes of warpgroups,
+// copies of plain rows, and additions to global memory.
 
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
@@ -88,11 +88,41 @@ TEST_F(HopperRing, PassesEveryTileToBothConsumersInOrder) {
   }
   const DeviceArray<std::uint16_t> in(x);
   const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xDEAD));
-  const FlashShape shape{.batch = 1, .context = tiles * 64, .heads = 1, .head_dim = 64};
   const auto size = static_cast<std::int64_t>(x.size());
-  const CUtensorMap map = tensor_map({in.get(), size, 64, size}, shape, RingTile::rows, 64);
+  const CUtensorMap map =
+      tensor_map({.data = in.get(), .sizes = {64, size / 64, 1, 1}, .strides = {64, size, size}},
+                 RingTile::rows, 64);
   run(pass_tiles, 1, warpgroup_threads * (consumers + 1), sizeof(Ring), map, out.get());
   expect_same(out.read(), want, tile_elements, "tiles, one a row, of each consumer");
+}
+
+// ---- votes -------------------------------------------------------------------------------------
+
+// Of each ballot, by which thread is against it.
+__global__ void vote(const int* against, int ballots, std::uint16_t* passed) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int n = 0; n < ballots; ++n) {
+    dawdle(n, thread / 32);
+    const bool all =
+        named_barrier_all(1 + warpgroup_index(), warpgroup_threads, thread != against[n]);
+    passed[n * blockDim.x + threadIdx.x] = all ? 1 : 0;
+  }
+}
+
+TEST_F(HopperRing, AWarpgroupPassesWhatNoneOfItsThreadsIsAgainst) {
+  const std::vector<int> against = {-1, 0, -1, 31, 64, 127, 128, -1, 200, 255, 5, -1};
+  constexpr int threads = 2 * warpgroup_threads;
+  std::vector<std::uint16_t> want;
+  for (const int thread : against) {
+    for (int t = 0; t < threads; ++t) {
+      const bool own = thread >= 0 && thread / warpgroup_threads == t / warpgroup_threads;
+      want.push_back(own ? 0 : 1);
+    }
+  }
+  const DeviceArray<int> in(against);
+  const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xDEAD));
+  run(vote, 1, threads, 0, in.get(), static_cast<int>(against.size()), out.get());
+  expect_same(out.read(), want, threads, "threads, one ballot a row");
 }
 
 // ---- plain rows --------------------------------------------------------------------------------

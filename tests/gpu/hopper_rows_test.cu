@@ -1,7 +1,9 @@
 // What attention's tiles do with their rows: softmax as the scores come, rows to global memory, and
 // in what order tiles are computed.
 
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <random>
 #include <utility>
 
@@ -85,7 +87,7 @@ void expect_all_stored(std::integer_sequence<int, N...>) {
 }
 
 TEST_F(HopperRows, AreStoredWhereTheyBelongAndNowhereElse) {
-  using N = std::integer_sequence<int, 16, 32, 48, 64, 80, 96, 112, 128, 176, 256>;
+  using N = std::integer_sequence<int, 16, 32, 48, 64, 80, 96, 112, 128, 256>;
   expect_all_stored<__nv_bfloat16>(N{});
   expect_all_stored<__half>(N{});
   expect_all_stored<float>(N{});
@@ -93,11 +95,14 @@ TEST_F(HopperRows, AreStoredWhereTheyBelongAndNowhereElse) {
 
 // ---- softmax -----------------------------------------------------------------------------------
 
-// Scores [tiles, 64, N] become what OnlineRows makes of them; corrections [tiles, 64]; at the end
-// factor and logsumexp [2, 64].
+constexpr float tried = -1;
+
+// Scores [tiles, 64, N] become what OnlineRows makes of them, from the second tile on without their
+// maximum where a limit is given and that goes well; corrections [tiles, 64], or `tried`; at the
+// end factor and logsumexp [2, 64].
 template <int N>
-__global__ void online_softmax(float* scores, int tiles, float scale, float* corrections,
-                               float* ends) {
+__global__ void online_softmax(float* scores, int tiles, float scale, float limit,
+                               float* corrections, float* ends) {
   OnlineRows rows;
   const auto put = [](float* to, const RowPair<float>& x) {
     for (int h = 0; h < 2; ++h) {
@@ -106,11 +111,13 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float* cor
   };
   for (int t = 0; t < tiles; ++t) {
     Accumulator<N> s;
+    RowPair<float> correction = {{tried, tried}};
     read(s, scores + t * 64 * N);
-    const Correction correction = rows.take(s, scale);
-    const auto [first, second] = correction.factor.of;
-    const bool agrees = correction.needed || (first == 1 && second == 1);
-    put(corrections + t * 64, agrees ? correction.factor : RowPair<float>{{NAN, NAN}});
+    if (t == 0 || limit == 0 || !rows.try_to_take(s, scale, limit, 1)) {
+      read(s, scores + t * 64 * N);
+      correction = rows.take(s, scale);
+    }
+    put(corrections + t * 64, correction);
     write(scores + t * 64 * N, s);
   }
   RowPair<float> logsumexp;
@@ -139,7 +146,7 @@ struct OnlineResult {
 };
 
 template <int N>
-OnlineResult run_online(const HostMatrix<float>& scores, int tiles, float scale) {
+OnlineResult run_online(const HostMatrix<float>& scores, int tiles, float scale, float limit) {
   std::vector<float> in_tiles(scores.at.size());
   for (int r = 0; r < 64; ++r) {
     for (int c = 0; c < tiles * N; ++c) {
@@ -149,35 +156,64 @@ OnlineResult run_online(const HostMatrix<float>& scores, int tiles, float scale)
   const DeviceArray<float> s(in_tiles);
   const DeviceArray<float> corrections(std::vector<float>(static_cast<std::size_t>(64 * tiles)));
   const DeviceArray<float> ends(std::vector<float>(128));
-  run(online_softmax<N>, 1, warpgroup_threads, 0, s.get(), tiles, scale, corrections.get(),
+  run(online_softmax<N>, 1, warpgroup_threads, 0, s.get(), tiles, scale, limit, corrections.get(),
       ends.get());
   return {s.read(), corrections.read(), ends.read()};
 }
 
-// A row's results are multiplied only when its highest score has risen by more than 8, as a power
-// of two. How often it had, and how often it had risen by less, after the first tile with a key.
-struct Rises {
-  int corrected = 0;
-  int left = 0;
+// What a row's scores of a tile come to, as powers of two: the highest, and the sum.
+template <int N>
+std::pair<double, double> top_and_sum(const HostMatrix<float>& scores, int row, int tile,
+                                      float factor, double reference) {
+  double top = -INFINITY;
+  double sum = 0;
+  for (int c = tile * N; c < (tile + 1) * N; ++c) {
+    const double power = static_cast<double>(scores(row, c)) * factor;
+    top = std::fmax(top, power);
+    sum += std::exp2(power - reference);
+  }
+  return {top, sum};
+}
+
+// A tile is taken with the maximum, and all its rows corrected, if exponentials would reach the
+// limit without, or a row has seen nothing before. How many were, and how many not, after the
+// first.
+struct Taken {
+  int with_maximum = 0;
+  int without = 0;
 };
 template <int N>
-void expect_corrections(const OnlineResult& got, const HostMatrix<float>& scores, int row,
-                        int tiles, float factor, Rises& rises) {
-  float reference = -INFINITY;
+void expect_corrections(const OnlineResult& got, const HostMatrix<float>& scores, int tiles,
+                        float factor, float limit, Taken& taken) {
+  std::array<double, 64> reference;
+  reference.fill(-INFINITY);
   for (int t = 0; t < tiles; ++t) {
-    float top = -INFINITY;
-    for (int c = 0; c < N; ++c) top = std::fmax(top, scores(row, t * N + c));
-    top *= factor;
-    const float correction = got.corrections[static_cast<std::size_t>(t * 64 + row)];
-    if (top > reference + 8) {
-      const double want = std::exp2(static_cast<double>(reference) - top);
-      EXPECT_NEAR(correction, want, 1e-5 * want) << "row " << row << ", tile " << t;
-      rises.corrected += reference > -INFINITY ? 1 : 0;
-      reference = top;
-    } else {
-      EXPECT_EQ(correction, 1) << "row " << row << ", tile " << t;
-      rises.left += top > reference ? 1 : 0;
+    const float* const corrections = got.corrections.data() + t * 64;
+    const bool without = corrections[0] == tried;
+    double largest = 0;  // of the rows' sums: more than a thread's, which has a quarter
+    bool unseen = false;
+    for (int r = 0; r < 64; ++r) {
+      double& before = reference.at(static_cast<std::size_t>(r));
+      const auto [top, sum] = top_and_sum<N>(scores, r, t, factor, before);
+      unseen = unseen || before == -INFINITY;
+      largest = std::fmax(largest, sum);
+      if (without) {
+        EXPECT_EQ(corrections[r], tried) << "row " << r << ", tile " << t;
+        EXPECT_LT(top, before + std::log2(limit) + 1e-5) << "row " << r << ", tile " << t;
+      } else {
+        const double after = std::fmax(before, top);
+        const double want = after == -INFINITY ? 0 : std::exp2(before - after);
+        EXPECT_NEAR(corrections[r], want, 1e-5 * want) << "row " << r << ", tile " << t;
+        before = after;
+      }
     }
+    if (t == 0) continue;
+    if (without) {
+      EXPECT_FALSE(unseen) << "tile " << t;
+    } else {
+      EXPECT_TRUE(unseen || limit == 0 || largest > 0.9999 * limit) << "tile " << t;
+    }
+    (without ? taken.without : taken.with_maximum) += 1;
   }
 }
 
@@ -208,42 +244,54 @@ void expect_row(const OnlineResult& got, const HostMatrix<float>& scores, int ro
       const double power = at(got.powers, (t * 64 + row) * N + c);
       ASSERT_NEAR(power * later, want, 3e-5 * want + 1e-30)
           << "row " << row << ", key " << t * N + c;
-      ASSERT_LE(power, 256.1) << "row " << row << ", key " << t * N + c;
     }
-    later *= at(got.corrections, t * 64 + row);
+    const double correction = at(got.corrections, t * 64 + row);
+    if (correction != tried) later *= correction;
   }
   // Before the first tile with a key there was nothing to keep.
-  EXPECT_EQ(later, sum == 0 ? 1 : 0) << "row " << row;
+  EXPECT_EQ(later, 0) << "row " << row;
 }
 
 template <int N>
-void expect_softmax(float spread, Rises& rises) {
+void expect_softmax(float spread, bool hidden, float limit, Taken& taken) {
   constexpr int tiles = 4;
   constexpr double natural_scale = 0.3;
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0, spread);
   const HostMatrix<float> scores = filled<float>(64, tiles * N, [&](int r, int c) {
     const float drawn = normal(random);
-    return sees(r, c, N, tiles) ? drawn : -INFINITY;
+    return !hidden || sees(r, c, N, tiles) ? drawn : -INFINITY;
   });
   const float factor = static_cast<float>(natural_scale) * log2e;
-  const OnlineResult got = run_online<N>(scores, tiles, factor);
-  for (int r = 0; r < 64; ++r) {
-    expect_row<N>(got, scores, r, tiles, natural_scale);
-    expect_corrections<N>(got, scores, r, tiles, factor, rises);
+  const OnlineResult got = run_online<N>(scores, tiles, factor, limit);
+  for (int r = 0; r < 64; ++r) expect_row<N>(got, scores, r, tiles, natural_scale);
+  expect_corrections<N>(got, scores, tiles, factor, limit, taken);
+}
+Taken expect_softmax(std::initializer_list<float> spreads, bool hidden, float limit) {
+  Taken taken;
+  for (const float spread : spreads) {
+    expect_softmax<64>(spread, hidden, limit, taken);
+    expect_softmax<80>(spread, hidden, limit, taken);
+    expect_softmax<128>(spread, hidden, limit, taken);
+    expect_softmax<96>(spread, hidden, limit, taken);
   }
+  return taken;
 }
 
 TEST_F(HopperRows, SoftmaxAsTheScoresComeIsTheWholeRows) {
-  Rises rises;
-  for (const float spread : {0.01F, 1.0F, 6.0F, 30.0F}) {
-    expect_softmax<64>(spread, rises);
-    expect_softmax<80>(spread, rises);
-    expect_softmax<128>(spread, rises);
-    expect_softmax<176>(spread, rises);
-  }
-  EXPECT_GT(rises.corrected, 10);
-  EXPECT_GT(rises.left, 100);
+  const Taken taken = expect_softmax({0.01F, 1.0F, 6.0F, 30.0F}, true, 0);
+  EXPECT_EQ(taken.without, 0);
+}
+
+TEST_F(HopperRows, ScoresAreTakenWithoutTheirMaximumWhereNothingOverflows) {
+  const Taken taken = expect_softmax({0.01F, 1.0F, 6.0F, 30.0F}, false, 0x1p14F);
+  EXPECT_GT(taken.with_maximum, 5);
+  EXPECT_GT(taken.without, 20);
+  EXPECT_EQ(expect_softmax({0.01F, 30.0F}, false, 0x1p60F).with_maximum, 0);
+}
+
+TEST_F(HopperRows, ScoresAreTakenWithTheirMaximumWhereARowHasSeenNone) {
+  EXPECT_EQ(expect_softmax({0.01F, 6.0F}, true, 0x1p60F).without, 0);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ HostMatrix<__nv_bfloat16> parts(const HostMatrix<float>& x) {
 }
 
 CUtensorMap map_of(const DeviceArray<__nv_bfloat16>& x, int rows, int cols) {
-  const FlashShape shape{
-      .batch = 1, .context = rows, .heads = 1, .head_dim = 2 * cols, .dtype = Dtype::bf16};
   const std::int64_t row = 2 * std::int64_t{cols};
-  return tensor_map(FlashHeads{x.get(), rows * row, row, rows * row}, shape, rows, cols);
+  return tensor_map(
+      {.data = x.get(), .sizes = {row, rows, 1, 1}, .strides = {row, rows * row, rows * row}}, rows,
+      cols);
 }
 
 template <class A, class B>
