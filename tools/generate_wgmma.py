@@ -5,7 +5,7 @@ their accumulators are operands by number, which no C++ template can spell.
 """
 
 TYPES = {"__nv_bfloat16": "bf16", "__half": "f16"}
-WIDTHS = (16, 32, 64, 80, 96, 112, 128, 144, 160, 176, 192, 256)
+WIDTHS = (16, 32, 64, 80, 96, 128, 256)
 
 HEADER = """#pragma once
 // Made by tools/generate_wgmma.py: d = a b (+ d), m64nNk16, d [64, N] in float. a and b are

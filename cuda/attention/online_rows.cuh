@@ -20,11 +20,10 @@ class OnlineRows {
   // what results so far are to be multiplied with.
   template <int N>
   __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
-    using Scores = hopper::Accumulator<N>;
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
 #pragma unroll
-    for (int i = 0; i < Scores::elements; ++i) {
-      float& h = highest[Scores::half(i)][i % 2];
+    for (int i = 0; i < N / 2; ++i) {
+      float& h = highest[hopper::Accumulator<N>::half(i)][i % 2];
       h = fmaxf(h, s.at[i]);
     }
     RowPair<float> correction;

@@ -23,7 +23,7 @@ struct ForwardTile {
   static constexpr int warpgroups = Warpgroups;  // consumers
   static constexpr int queries = 64 * Warpgroups;
   static constexpr int keys = forward_keys(HeadDim, Warpgroups, splits);
-  static constexpr int stages = HeadDim <= 64 && !splits ? 3 : 2;  // shared memory has no more
+  static constexpr int stages = forward_stages(HeadDim, splits);
   template <int Rows>
   using Shared = std::conditional_t<splits, hopper::SplitTile<Rows, HeadDim>,
                                     hopper::SharedTile<T, Rows, HeadDim>>;

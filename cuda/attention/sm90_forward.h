@@ -14,12 +14,17 @@ constexpr int most_warpgroups(std::int64_t head_dim) {
 }
 inline constexpr int most_near_warpgroups = 2;
 
-// Keys of a tile: as many as spill no register and fit into shared memory, where split operands
-// take twice as much, and rows of 80 columns as much as 128.
+// Keys of a tile: the fastest number that spills no register and fits into shared memory, where
+// split operands take twice as much, and rows of 80 columns as much as 128.
 constexpr int forward_keys(std::int64_t head_dim, int warpgroups, bool splits) {
   if (splits) return head_dim <= 64 ? 128 : 64;
   if (warpgroups == 4) return head_dim == 16 ? 96 : 64;
   return head_dim == 80 && warpgroups == 3 ? 96 : 128;
+}
+
+// Tiles of keys, and as many of values, in shared memory or on their way.
+constexpr int forward_stages(std::int64_t head_dim, bool splits) {
+  return head_dim <= 64 && !splits ? 3 : 2;  // three for the others do not fit, or were not tried
 }
 
 // Into how many parts the keys of a tile may be divided: clusters of eight blocks leave more

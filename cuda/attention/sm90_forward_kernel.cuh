@@ -11,7 +11,7 @@
 //
 // As FlashAttention-3 (Shah et al., arXiv:2407.08608) arranges it: a producer warp has the copy
 // engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
-// The product S of a tile runs while the exponentials of the tile before are taken, and while one
+// The product P V of a tile runs while the exponentials of the next are taken, and while one
 // warpgroup takes exponentials, another has the tensor cores.
 // Where tiles are few, the blocks of a cluster see a part of the keys each (turns.h) and put the
 // parts together (sm90_forward_merge.cuh). float32 is two bfloat16 (hopper/split.cuh); then a
@@ -123,9 +123,6 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     }
   };
   const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // the turns' come before
-  const auto release_q = [&] {
-    if (lane() == 0) shared.q_empty.arrive();
-  };
   const auto release = [&](Barrier& empty) {
     if (lane() == 0) empty.arrive();
   };
@@ -202,9 +199,6 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
         const bool masked = n >= item.whole;
         if (!masked && rows.try_to_take(s, p.factor, Tile::limit, own_barrier)) {
           release_keys();
-          // Awaited before the outputs because the assembler moves no exponentials past a branch:
-          // else it would take them after the product that they are to hide behind.
-          if (n > item.first) await_keys();
           await_outputs();
         } else {
           await_outputs();
@@ -216,12 +210,12 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
           }
           release_keys();
           scale_rows(o, rows.take(s, p.factor));
-          if (n > item.first) await_keys();
         }
+        if (n > item.first) await_keys();
         round_to_operand<T>(probabilities, s);
       }
 
-      release_q();
+      release(shared.q_empty);
       start_outputs(item.end - item.first > 1);
       const RowPair<float> factor = rows.finish(logsumexp);
       await_outputs();

@@ -32,8 +32,8 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
                      .section = heads_per_section(shape, bytes_of_key)})};
 }
 
-// In steps of two warpgroups over 128 keys. Measured (NOTES.md), those of near taken to be in
-// proportion.
+// In steps of two warpgroups over 128 keys, each over forward_keys(). Measured (NOTES.md), those of
+// near taken to be in proportion.
 struct Costs {
   double step;      // over a tile of keys
   double start_up;  // of a tile, or a part of it

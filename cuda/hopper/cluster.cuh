@@ -15,13 +15,6 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Of this block in its cluster.
-__device__ inline int block_rank() {
-  int rank = 0;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
 // Where a block of the cluster, by its rank, has what this block has at `here`, and the barrier of
 // that block that counts what is sent there.
 struct ClusterPlace {

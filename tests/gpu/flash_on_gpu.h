@@ -8,7 +8,7 @@
 
 #include <array>
 #include <map>
-#include <tuple>
+#include <optional>
 
 #include "cuda/attention/flash.h"
 #include "cuda/attention/sm90_forward.h"
@@ -144,9 +144,9 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return result(out);
   }
 
-  // Of every third row the scores of 64 keys, from the last to the first, are higher than without.
-  // By the last dimension, so that the others' products are not added to a large sum, and in
-  // quarters, which every arithmetic holds.
+  // Of every third row the scores of the n-th 64 keys, from the last to the first, are higher by
+  // higher(n) than without. By the last dimension, so that the others' products are not added to a
+  // large sum.
   template <class Higher>
   Inputs rising(const FlashShape& s, Higher&& higher) {
     Inputs in = inputs(s);
@@ -252,28 +252,43 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
             .kernels = GetParam().kernels};
   }
 
-  // Of each way in which a forward pass goes over its tiles, by their size, whole, in parts or
-  // both, the smallest call that is planned so; every other one with a mask.
-  [[nodiscard]] std::vector<FlashShape> one_of_each_way(std::int64_t head_dim) const {
-    if (!uses_hopper(FlashPass::forward)) return {shape(1, 300, 2, head_dim, true)};
-    using Way = std::tuple<int, bool, bool>;
-    std::map<Way, FlashShape> ways;
+  // The smallest call of each kind of forward pass: kind(plan, shape), an optional.
+  template <class Kind>
+  [[nodiscard]] auto smallest_of_each(std::int64_t head_dim, Kind&& kind) const {
+    std::map<std::decay_t<decltype(*kind(std::declval<ForwardPlan>(), FlashShape{}))>, FlashShape>
+        smallest;
     const auto work = [](const FlashShape& s) { return s.heads * s.context * s.context; };
-    for (const std::int64_t context : {300, 500, 1000}) {
+    for (const std::int64_t context : {300, 500, 700, 1000, 1500, 2000, 3000}) {
       for (std::int64_t heads = 1; heads <= 160; ++heads) {
         for (const bool causal : {false, true}) {
           const FlashShape s = shape(1, context, heads, head_dim, causal);
-          const ForwardPlan plan(s);
-          if ((plan.warpgroups + plan.parts()) % 2 == (causal ? 0 : 1)) continue;
-          const Way way = {plan.warpgroups, plan.turns.rounds_of_whole() > 0, plan.parts() > 1};
-          const auto [at, is_new] = ways.emplace(way, s);
+          const auto found = kind(ForwardPlan(s), s);
+          if (!found) continue;
+          const auto [at, is_new] = smallest.emplace(*found, s);
           if (!is_new && work(s) < work(at->second)) at->second = s;
         }
       }
     }
+    return smallest;
+  }
+  // For each size of a tile a call that has a block go over more tiles of keys than its rings hold.
+  [[nodiscard]] std::vector<FlashShape> turning_rings(std::int64_t head_dim) const {
+    if (!uses_hopper(FlashPass::forward)) return {shape(1, 300, 2, head_dim, true)};
+    const auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
+      const int stages = forward_stages(s.head_dim, s.dtype == Dtype::f32);
+      const bool turns = plan.order.longest() / plan.parts() >= stages + 2;
+      return turns ? std::optional(plan.warpgroups) : std::nullopt;
+    });
+    expect_every_size(head_dim, calls);
     std::vector<FlashShape> shapes;
-    for (const auto& [way, s] : ways) shapes.push_back(s);
+    for (const auto& [warpgroups, s] : calls) shapes.push_back(s);
     return shapes;
+  }
+  void expect_every_size(std::int64_t head_dim,
+                         const std::map<int, FlashShape>& by_warpgroups) const {
+    if (multiprocessors() != 132) return;
+    EXPECT_EQ(by_warpgroups.size(), divides() ? most_warpgroups(head_dim) : most_near_warpgroups)
+        << head_dim;
   }
 
   std::unique_ptr<Device> gpu;

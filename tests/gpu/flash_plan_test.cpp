@@ -2,6 +2,7 @@
 // turns.
 
 #include <set>
+#include <tuple>
 
 #include "cuda/attention/head_dim.h"
 #include "tests/gpu/flash_on_gpu.h"
@@ -9,16 +10,25 @@
 namespace paceline {
 namespace {
 
+// By the size of tiles, whole, in parts or first the one and then the other, with and without a
+// mask.
 TEST_P(FlashOnGpu, every_way_over_the_tiles) {
+  if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels have one way";
   for (const std::int64_t head_dim : head_dims) {
-    std::set<int> warpgroups;
-    for (const FlashShape& s : one_of_each_way(head_dim)) {
-      if (divides()) warpgroups.insert(ForwardPlan(s).warpgroups);
+    using Way = std::tuple<int, bool, bool, bool>;
+    const auto ways = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
+      const bool whole = plan.turns.rounds_of_whole() > 0;
+      return std::optional(Way{plan.warpgroups, whole, plan.parts() > 1, s.causal});
+    });
+    std::map<int, FlashShape> sizes;
+    std::set<std::pair<bool, bool>> shares;
+    for (const auto& [way, s] : ways) {
+      sizes.emplace(std::get<0>(way), s);
+      shares.emplace(std::get<1>(way), std::get<2>(way));
       check(s);
     }
-    if (divides() && multiprocessors() == 132) {
-      EXPECT_EQ(warpgroups.size(), most_warpgroups(head_dim)) << head_dim;
-    }
+    expect_every_size(head_dim, sizes);
+    EXPECT_EQ(shares.size(), divides() ? 3 : 1) << head_dim;
   }
 }
 
@@ -60,15 +70,17 @@ TEST_P(FlashOnGpu, one_head) {
 // More heads than stay in the L2 cache together.
 TEST_P(FlashOnGpu, heads_in_sections) { check(shape(1, 264, 250, 128, true)); }
 
-// Clusters that put together one tile after another, three times.
+// Clusters that put together one tile after another.
 TEST_P(FlashOnGpu, several_tiles_in_parts) {
-  const FlashShape s = shape(1, 3000, 6, 128, true);
-  if (divides() && multiprocessors() == 132) {
-    const ForwardPlan plan(s);
-    EXPECT_GT(plan.parts(), 1);
-    EXPECT_GE(plan.turns.rounds(), 3);
+  if (!divides()) GTEST_SKIP() << "these kernels do not divide tiles";
+  for (const std::int64_t head_dim : head_dims) {
+    const auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape&) {
+      const bool again = plan.turns.rounds() - plan.turns.rounds_of_whole() > 1;
+      return plan.parts() > 1 && again ? std::optional(plan.warpgroups) : std::nullopt;
+    });
+    expect_every_size(head_dim, calls);
+    for (const auto& [warpgroups, s] : calls) check(s);
   }
-  check(s);
 }
 
 TEST_P(FlashOnGpu, the_plan_names_every_tile) {

@@ -11,12 +11,13 @@ namespace {
 using namespace hopper;
 
 constexpr int tiles = 100;
-constexpr int stages = 2;
 constexpr int consumers = 2;  // warpgroups
 using RingTile = SharedTile<__nv_bfloat16, 64, 64>;
 constexpr int tile_elements = RingTile::bytes / 2;
 
+template <int Stages>
 struct Ring {
+  static constexpr int stages = Stages;
   RingTile tile[stages];
   Barrier full[stages], empty[stages];
 };
@@ -24,8 +25,9 @@ struct Ring {
 // So long that who is ahead and who behind changes from tile to tile.
 __device__ void dawdle(int n, int who) { __nanosleep((n * 37 + who * 101) % 13 * 200); }
 
+template <class Ring>
 __device__ void produce(const CUtensorMap& map, Ring& ring) {
-  RingPlace<stages> place;
+  RingPlace<Ring::stages> place;
   for (int n = 0; n < tiles; ++n) {
     dawdle(n, 7);
     ring.empty[place.stage].wait(place.parity ^ 1);
@@ -35,8 +37,9 @@ __device__ void produce(const CUtensorMap& map, Ring& ring) {
   }
 }
 
+template <class Ring>
 __device__ void consume(Ring& ring, int warpgroup, std::uint16_t* out) {
-  RingPlace<stages> place;
+  RingPlace<Ring::stages> place;
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
   for (int n = 0; n < tiles; ++n) {
     ring.full[place.stage].wait(place.parity);
@@ -50,12 +53,13 @@ __device__ void consume(Ring& ring, int warpgroup, std::uint16_t* out) {
   }
 }
 
+template <class Ring>
 __global__ void __launch_bounds__(warpgroup_threads*(consumers + 1), 1)
     pass_tiles(const __grid_constant__ CUtensorMap map, std::uint16_t* out) {
   auto& ring = shared_as<Ring>();
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
-    for (int s = 0; s < stages; ++s) {
+    for (int s = 0; s < Ring::stages; ++s) {
       ring.full[s].init(1);
       ring.empty[s].init(4 * consumers);
     }
@@ -87,13 +91,19 @@ TEST_F(HopperRing, PassesEveryTileToBothConsumersInOrder) {
     }
   }
   const DeviceArray<std::uint16_t> in(x);
-  const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xDEAD));
   const auto size = static_cast<std::int64_t>(x.size());
   const CUtensorMap map =
       tensor_map({.data = in.get(), .sizes = {64, size / 64, 1, 1}, .strides = {64, size, size}},
                  RingTile::rows, 64);
-  run(pass_tiles, 1, warpgroup_threads * (consumers + 1), sizeof(Ring), map, out.get());
-  expect_same(out.read(), want, tile_elements, "tiles, one a row, of each consumer");
+  const auto expect = [&]<int stages>() {
+    const DeviceArray<std::uint16_t> out(std::vector<std::uint16_t>(want.size(), 0xDEAD));
+    run(pass_tiles<Ring<stages>>, 1, warpgroup_threads * (consumers + 1), sizeof(Ring<stages>), map,
+        out.get());
+    expect_same(out.read(), want, tile_elements,
+                "tiles, one a row, of each consumer; stages: " + std::to_string(stages));
+  };
+  expect.operator()<2>();
+  expect.operator()<3>();
 }
 
 // ---- votes -------------------------------------------------------------------------------------
