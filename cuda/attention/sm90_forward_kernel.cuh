@@ -187,9 +187,9 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       if (n >= item.whole) mask_tile(n);
       rows.take(s, p.factor);
       round_to_operand<T>(probabilities, s);
-      if (n > item.first) await_keys();
 
       while (n > item.first) {
+        await_keys();
         await_turn();
         start_scores();
         start_outputs(n < item.end - 1);
@@ -211,7 +211,6 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
           release_keys();
           scale_rows(o, rows.take(s, p.factor));
         }
-        if (n > item.first) await_keys();
         round_to_operand<T>(probabilities, s);
       }
 
