@@ -226,7 +226,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
   // are.
   const auto own_rows = [&] {
     int rows = 64 * warpgroup;
-    asm volatile("" : "+r"(rows));
+    pin(rows);
     return rows;
   };
   const auto start_scores = [&] {

@@ -35,7 +35,6 @@ struct ForwardPlan {
   explicit ForwardPlan(const FlashShape& shape);
 
   int warpgroups = 1;
-  int keys = 0;
   TileOrder order;  // of tiles of queries, over tiles of keys
   Turns turns;
 

@@ -11,25 +11,26 @@ namespace {
 
 struct Candidate {
   int warpgroups;
-  int keys;
   TileOrder order;
 };
 
+int keys_of(const FlashShape& shape, int warpgroups) {
+  return forward_keys(shape.head_dim, warpgroups, shape.dtype == Dtype::f32);
+}
+
 Candidate candidate(const FlashShape& shape, int warpgroups) {
-  const int keys = forward_keys(shape.head_dim, warpgroups, shape.dtype == Dtype::f32);
   const int queries = 64 * warpgroups;
   const auto context = static_cast<int>(shape.context);
   const auto bytes_of_key =  // K and V
       static_cast<int>(2 * shape.head_dim * static_cast<std::int64_t>(size_of(shape.dtype)));
-  return {warpgroups, keys,
-          TileOrder({.context = context,
-                     .heads = static_cast<int>(shape.heads),
-                     .batch = static_cast<int>(shape.batch),
-                     .outer = queries,
-                     .inner = keys,
-                     .causal = shape.causal,
-                     .reach = (context + queries - 1) / queries * queries,
-                     .section = heads_per_section(shape, bytes_of_key)})};
+  return {warpgroups, TileOrder({.context = context,
+                                 .heads = static_cast<int>(shape.heads),
+                                 .batch = static_cast<int>(shape.batch),
+                                 .outer = queries,
+                                 .inner = keys_of(shape, warpgroups),
+                                 .causal = shape.causal,
+                                 .reach = (context + queries - 1) / queries * queries,
+                                 .section = heads_per_section(shape, bytes_of_key)})};
 }
 
 // In steps of two warpgroups over 128 keys, each over forward_keys(). Measured (NOTES.md), those of
@@ -116,7 +117,6 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     if (time >= least) return;
     least = time;
     warpgroups = c.warpgroups;
-    keys = c.keys;
     order = c.order;
     turns = way;
   };
@@ -138,7 +138,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
 
 FlashTiles sm90_forward_tiles(const FlashShape& shape) {
   const ForwardPlan plan(shape);
-  return {"sm90", 64 * plan.warpgroups, plan.keys, plan.parts()};
+  return {"sm90", 64 * plan.warpgroups, keys_of(shape, plan.warpgroups), plan.parts()};
 }
 
 }  // namespace paceline

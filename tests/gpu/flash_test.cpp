@@ -34,11 +34,11 @@ TEST_P(FlashOnGpu, a_long_sequence) {
 TEST_P(FlashOnGpu, scores_that_rise_late) {
   constexpr std::array<double, 4> higher = {0, 3, 16, 26};
   for (const std::int64_t head_dim : head_dims) {
-    for (const FlashShape& s : turning_rings(head_dim)) {
+    for (const auto& [warpgroups, s] : turning_rings(head_dim)) {
       const Inputs in = rising(
           s, [&](std::size_t block) { return higher.at(std::min(block, higher.size() - 1)); });
       SCOPED_TRACE(describe(s));
-      compare_forward(s, run_forward(s, in), expected(s, in, Passes::forward));
+      compare_forward(s, run_forward(s, in), expected(s, in, FlashPass::forward));
     }
   }
 }
@@ -48,9 +48,9 @@ TEST_P(FlashOnGpu, scores_that_rise_late) {
 TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
   if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels always look for the maximum";
   for (const std::int64_t head_dim : head_dims) {
-    for (const FlashShape& s : turning_rings(head_dim)) {
+    for (const auto& [warpgroups, s] : turning_rings(head_dim)) {
       const Inputs in = rising(s, [](std::size_t block) { return 18 * block; });
-      const Values want = expected(s, in, Passes::forward).o;
+      const Values want = expected(s, in, FlashPass::forward).o;
       EXPECT_LT(error(s, run_forward(s, in).o, want), GetParam().bar) << describe(s);
     }
   }
