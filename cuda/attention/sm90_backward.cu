@@ -289,8 +289,8 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     if constexpr (!last) {
       wait<2>(s);
       take_exponentials(q.stage, m + 1);
-      // Here, because the assembler moves no exponentials past a branch
-      // (sm90_forward_kernel.cuh).
+      // Here, because the assembler moves no exponentials past a branch: else it takes them after
+      // the products that they are to hide behind.
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);
