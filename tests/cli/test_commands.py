@@ -197,13 +197,14 @@ def test_training_lowers_the_loss(paceline, tmp_path):
 
 @pytest.fixture
 def two_runs(paceline, tmp_path):
-    """a.h5, and b.h5 with twice its times."""
+    """a.h5 with steps of 10 ms, and b.h5 with steps of twice that."""
     assert paceline(*TINY, "--mode", "forward", "--output", "a.h5", "--quiet").code == 0
     shutil.copy(tmp_path / "a.h5", tmp_path / "b.h5")
-    with h5py.File(tmp_path / "b.h5", "a") as f:
-        for name, column in f["summary"].items():
-            if name.startswith("step_"):
-                column[:] = column[:] * 2
+    for name, seconds in ("a.h5", 0.010), ("b.h5", 0.020):
+        with h5py.File(tmp_path / name, "a") as f:
+            f["summary/step_ci_low_s"][:] = 0.99 * seconds
+            f["summary/step_median_s"][:] = seconds
+            f["summary/step_ci_high_s"][:] = 1.01 * seconds
 
 
 def test_a_dump_of_what_does_not_fit_is_not_made(paceline, tmp_path):
