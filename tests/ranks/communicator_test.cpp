@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/ranks/collective_case.h"
 #include "tests/ranks/collective_values.h"
 #include "tests/ranks/guarded_buffer.h"
 
@@ -29,9 +29,6 @@ constexpr std::array all_ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, Re
 constexpr std::array<std::int64_t, 4> sizes = {0, 1, 3, 1025};
 constexpr std::int64_t large = (1 << 20) + 1;
 
-// Until all collectives so far are done; rethrows.
-void wait() { shared.all->stream().synchronize(); }
-
 // Whether the event has been reached, without waiting: only then it has a time.
 bool reached(const EventPtr& event) {
   try {
@@ -40,139 +37,6 @@ bool reached(const EventPtr& event) {
   } catch (const InternalError&) {
     return false;
   }
-}
-
-// Every collective at one size, type and place.
-struct Case {
-  Communicator& c;
-  Dtype dtype;
-  std::int64_t k;
-  bool in_place;
-  int n = c.size();
-  int rank = c.rank();
-
-  [[nodiscard]] std::string str() const {
-    return std::string(name_of(dtype)) + ", " + std::to_string(k) + " elements, rank " +
-           std::to_string(rank) + " of " + std::to_string(n) + (in_place ? ", in place" : "");
-  }
-  [[nodiscard]] Formula mine(ReduceOp op) const {
-    return [this, op](std::int64_t i) { return input(op, dtype, n, rank, i); };
-  }
-  [[nodiscard]] Formula result(ReduceOp op, std::int64_t first = 0) const {
-    return [this, op, first](std::int64_t i) { return reduced(op, dtype, n, first + i); };
-  }
-  // NCCL multiplies by 1 / n before it adds, which rounds unless n is a power of two.
-  [[nodiscard]] double allowed(ReduceOp op) const {
-    const bool rounds = c.backend() == "nccl" && op == ReduceOp::avg && dtype != Dtype::i32 &&
-                        !std::has_single_bit(static_cast<unsigned>(n));
-    return rounds ? (n + 2) * roundoff(dtype) * n * largest_input : 0;
-  }
-  [[nodiscard]] Formula moved_by(int from, std::int64_t first = 0) const {
-    return [from, first](std::int64_t i) { return moved(from, first + i); };
-  }
-
-  void all_reduce(ReduceOp op) const;
-  void reduce_scatter(ReduceOp op) const;
-  void reduce(ReduceOp op, int root) const;
-  void all_gather() const;
-  void broadcast(int root) const;
-  void all_to_all() const;
-  void send_recv(int distance) const;
-
-  void reductions(ReduceOp op) const {
-    SCOPED_TRACE(str() + ", " + std::string(name_of(op)));
-    all_reduce(op);
-    reduce_scatter(op);
-    reduce(op, 0);
-    reduce(op, n - 1);
-  }
-  void moves() const {
-    SCOPED_TRACE(str());
-    all_gather();
-    all_to_all();
-    for (const int distance : {0, 1, n - 1}) send_recv(distance % n);
-    for (const int root : {0, n - 1}) broadcast(root);
-  }
-};
-
-void Case::all_reduce(ReduceOp op) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  fill(send, mine(op));
-  c.all_reduce(recv, send, op);
-  wait();
-  expect("all_reduce", recv, result(op), allowed(op));
-  if (!in_place) expect("all_reduce's input", send, mine(op));
-}
-
-void Case::reduce_scatter(ReduceOp op) const {
-  const Buffer send(dtype, n * k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send.part(rank, k) : other;
-  fill(send, mine(op));
-  c.reduce_scatter(recv, send, op);
-  wait();
-  expect("reduce_scatter", recv, result(op, rank * k), allowed(op));
-  if (!in_place) expect("reduce_scatter's input", send, mine(op));
-}
-
-void Case::reduce(ReduceOp op, int root) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  fill(send, mine(op));
-  // In every other element type the ranks without a result pass none.
-  const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
-  c.reduce(none ? Tensor{} : recv, send, op, root);
-  wait();
-  if (rank == root) expect("reduce", recv, result(op), allowed(op));
-  if (!in_place || rank != root) expect("reduce's input", send, mine(op));
-  if (!in_place && rank != root) other.expect_untouched();
-}
-
-void Case::all_gather() const {
-  const Buffer recv(dtype, n * k);
-  const Buffer other(dtype, k);
-  const Tensor send = in_place ? recv.part(rank, k) : other;
-  fill(send, moved_by(rank));
-  c.all_gather(recv, send);
-  wait();
-  for (int from = 0; from < n; ++from) expect("all_gather", recv.part(from, k), moved_by(from));
-  if (!in_place) expect("all_gather's input", send, moved_by(rank));
-}
-
-void Case::broadcast(int root) const {
-  const Buffer data(dtype, k);
-  if (rank == root) fill(data, moved_by(root));
-  c.broadcast(data, root);
-  wait();
-  expect("broadcast", data, moved_by(root));
-}
-
-void Case::all_to_all() const {
-  const Buffer send(dtype, n * k);
-  const Buffer other(dtype, n * k);
-  const Buffer& recv = in_place ? send : other;
-  fill(send, moved_by(rank));
-  c.all_to_all(recv, send);
-  wait();
-  for (int from = 0; from < n; ++from) {
-    expect("all_to_all", recv.part(from, k), moved_by(from, rank * k));
-  }
-  if (!in_place) expect("all_to_all's input", send, moved_by(rank));
-}
-
-void Case::send_recv(int distance) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  const int source = (rank + n - distance) % n;
-  fill(send, moved_by(rank));
-  c.send_recv(recv, source, send, (rank + distance) % n);
-  wait();
-  expect("send_recv", recv, moved_by(source));
-  if (!in_place) expect("send_recv's input", send, moved_by(rank));
 }
 
 class Collectives : public ::testing::Test {
@@ -207,7 +71,7 @@ TEST_F(Collectives, computes_every_collective_among_the_first_ranks) {
     for (const Dtype dtype : all_types) {
       for (const std::int64_t size : sizes) {
         for (const bool in_place : {false, true}) {
-          const Case x{*part, dtype, size, in_place};
+          const CollectiveCase x{*part, dtype, size, in_place};
           for (const ReduceOp op : all_ops) x.reductions(op);
           x.moves();
         }
@@ -219,7 +83,7 @@ TEST_F(Collectives, computes_every_collective_among_the_first_ranks) {
 TEST_F(Collectives, computes_large_collectives_among_all_ranks) {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     for (const bool in_place : {false, true}) {
-      const Case x{all, dtype, large, in_place};
+      const CollectiveCase x{all, dtype, large, in_place};
       x.reductions(ReduceOp::sum);
       if (dtype == Dtype::bf16) x.moves();
     }
@@ -337,7 +201,7 @@ TEST_F(Collectives, refuses_what_does_not_fit) {
   EXPECT_THROW(all.all_to_all(wide, x), InternalError);
   // Nothing of that was enqueued: it would fail, or meet the others' next call.
   wait();
-  Case{all, Dtype::f32, 3, false}.reductions(sum);
+  CollectiveCase{all, Dtype::f32, 3, false}.reductions(sum);
 }
 
 TEST_F(ThroughMpi, refuses_more_elements_than_an_int_counts) {
@@ -365,7 +229,7 @@ TEST_F(ThroughMpi, hands_on_what_mpi_reports) {
     EXPECT_TRUE(too_short) << error.what();
     EXPECT_EQ(error.code(), ExitCode::collective);
   }
-  Case{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
+  CollectiveCase{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
 }
 
 TEST_F(Collectives, ends_only_after_its_work) {
