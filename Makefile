@@ -171,8 +171,11 @@ $(PACKAGES): analysis/requirements.txt
 	@tools/deps.sh python
 	@touch $@
 
-# Unit tests, then everything that starts the program (alone and under mpirun) and the analysis.
-test: unit-test python-test
+# Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
+# after the other, whatever make's -j: ranks that wait for cores look as if they stood still.
+test: $(BUILD)/unit_tests $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
+	@$(MAKE) --no-print-directory unit-test
+	@$(MAKE) --no-print-directory python-test
 
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1

@@ -56,7 +56,7 @@ def paceline(tmp_path):
             env={**os.environ, **(env or {})},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         return Run(done.returncode, done.stdout, done.stderr)

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/clock.h"
 #include "core/units.h"
 
 namespace paceline {
@@ -27,12 +26,13 @@ std::size_t terminal_width(std::FILE* out) {
 
 }  // namespace
 
-Progress::Progress(bool enabled, int cases, std::FILE* out)
+Progress::Progress(bool enabled, int cases, std::FILE* out, Clock clock)
     : enabled_(enabled),
       terminal_(enabled && isatty(fileno(out)) == 1),
       cases_(cases),
       out_(out),
-      began_(host_seconds()),
+      clock_(clock),
+      began_(clock()),
       case_began_(began_) {}
 
 Progress::~Progress() {
@@ -42,13 +42,13 @@ Progress::~Progress() {
 void Progress::begin_case(int index, const std::string& name) {
   index_ = index;
   name_ = name;
-  case_began_ = host_seconds();
+  case_began_ = clock_();
   if (terminal_) show("set-up", 0);
 }
 
 void Progress::update(const std::string& what, double fraction) {
   constexpr double shortest = 0.1;  // seconds between two lines
-  if (terminal_ && host_seconds() - last_shown_ >= shortest) show(what, fraction);
+  if (terminal_ && clock_() - last_shown_ >= shortest) show(what, fraction);
 }
 
 void Progress::end_case(const std::string& headline) {
@@ -58,7 +58,7 @@ void Progress::end_case(const std::string& headline) {
     return;
   }
   fmt::print(out_, "[{}/{}] {}: {} (took {})\n", index_ + 1, cases_, name_, headline,
-             duration_text(host_seconds() - case_began_));
+             duration_text(clock_() - case_began_));
   std::fflush(out_);
 }
 
@@ -66,10 +66,10 @@ void Progress::show(const std::string& what, double fraction) {
   std::string line = fmt::format("[{}/{}] {}: {}", index_ + 1, cases_, name_, what);
   const double done = index_ + std::clamp(fraction, 0.0, 1.0);
   if (done > 0 && done < cases_) {
-    const double elapsed = host_seconds() - began_;
+    const double elapsed = clock_() - began_;
     line += fmt::format(", {} left", duration_text(elapsed * (cases_ - done) / done));
   }
-  last_shown_ = host_seconds();
+  last_shown_ = clock_();
   rewrite(line);
 }
 

@@ -6,12 +6,16 @@
 #include <functional>
 #include <string>
 
+#include "core/clock.h"
+
 namespace paceline {
 
 class Progress {
  public:
+  using Clock = double (*)();  // seconds
+
   // Silent when `enabled` is false (other ranks, --quiet).
-  Progress(bool enabled, int cases, std::FILE* out);
+  Progress(bool enabled, int cases, std::FILE* out, Clock clock = host_seconds);
   ~Progress();  // leaves a terminal's line empty, so that what follows starts at its beginning
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -33,6 +37,7 @@ class Progress {
   int index_ = 0;
   std::string name_;
   std::FILE* out_;
+  Clock clock_;
   double began_;
   double case_began_;
   double last_shown_ = 0;

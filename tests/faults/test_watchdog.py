@@ -1,5 +1,6 @@
 """Ranks that stand still: the others end the launch, with one line that says who did not arrive."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -16,9 +17,9 @@ from result_files import summary
 RANKS = 3
 TIMEOUT = 3
 ANSWERS_TAKE = 2
-AT_LATEST = TIMEOUT + 8  # with the answers, and the launcher's patience with a stopped rank
-COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet", "--timeout", TIMEOUT)
-MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40, "--context")
+PATIENCE = 60  # seconds, for what takes a few
+COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
+MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
 
@@ -33,13 +34,23 @@ def is_alive(pid):
 
 def rank_of(pid):
     """Nothing for a process that is no rank, or not yet: mpirun has forked, but not started it."""
-    for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    for variable in variables:
         if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
             return int(variable.partition(b"=")[2])
     return None
 
 
-def wait_until(what, seconds):
+def processor_time(pid):
+    """Seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(what, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it takes too long"
@@ -58,6 +69,7 @@ class Launch:
             start_new_session=True,
         )
         self.pids = {}
+        self.since = time.monotonic()  # what is to end it
 
     def found_all_ranks(self):
         children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
@@ -65,21 +77,25 @@ class Launch:
         return set(self.pids) == set(range(self.ranks))
 
     def signal(self, rank, which):
+        self.since = time.monotonic()
         os.kill(self.pids[rank], which)
 
+    def nobody_is_left(self):
+        return not any(map(is_alive, self.pids.values()))
+
     def end(self):
-        """The exit code, our line on stderr, and the seconds that it took."""
-        start = time.monotonic()
-        _, err = self.run.communicate(timeout=30)
+        """The exit code, our line on stderr, and the seconds since the last signal."""
+        _, err = self.run.communicate(timeout=PATIENCE)
         lines = [line for line in err.splitlines() if line.startswith("paceline: ")]
         assert len(lines) == 1, err
-        return self.run.returncode, lines[0], time.monotonic() - start
+        return self.run.returncode, lines[0], time.monotonic() - self.since
 
     def kill(self):
-        for pid in (*self.pids.values(), self.run.pid):
-            if is_alive(pid):
+        self.run.kill()
+        for pid in self.pids.values():
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.run.communicate(timeout=30)
+        self.run.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -89,7 +105,7 @@ def launch(tmp_path):
 
     def start(*arguments, ranks=RANKS):
         launches.append(Launch(tmp_path, ranks, arguments))
-        wait_until(launches[-1].found_all_ranks, 20)
+        wait_until(launches[-1].found_all_ranks)
         return launches[-1]
 
     yield start
@@ -97,31 +113,38 @@ def launch(tmp_path):
         one.kill()
 
 
-def wait_for_long_case(folder):
+def wait_for_long_case(run, folder):
     """All cases are finished but the long one, which is under way."""
     cases = folder / "out.h5.cases"
-    wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED), 60)
-    time.sleep(1)
+    wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED))
+    used = {pid: processor_time(pid) for pid in run.pids.values()}
+    wait_until(lambda: all(processor_time(pid) > used[pid] + 0.7 for pid in used))
 
 
 @pytest.fixture
 def in_long_case(launch, tmp_path):
-    run = launch(*MODEL, ",".join(map(str, [*FINISHED, LONG])))
-    wait_for_long_case(tmp_path)
+    contexts = ",".join(map(str, [*FINISHED, LONG]))
+    run = launch(*MODEL, "--timeout", TIMEOUT, "--context", contexts)
+    wait_for_long_case(run, tmp_path)
     return run
 
 
 @pytest.fixture(params=["mpi", "nccl"])
 def in_long_collective(request, launch, tmp_path):
-    """The long case is all_reduce after all_reduce of 100 MB."""
+    """in_long_collective(timeout): the long case is all_reduce after all_reduce of 100 MB."""
     ranks = RANKS if request.param == "mpi" else 2
     if request.param == "nccl" and gpu_count() < ranks:
         pytest.skip(f"{gpu_count()} GPUs here")
     sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
-    run = launch("collectives", *COMMON, *where, "--steps", 2000, ranks=ranks)
-    wait_for_long_case(tmp_path)
-    return run
+
+    def start(timeout):
+        limits = ("--steps", 2000, "--timeout", timeout)
+        run = launch("collectives", *COMMON, *where, *limits, ranks=ranks)
+        wait_for_long_case(run, tmp_path)
+        return run
+
+    return start
 
 
 def finished_bytes(paceline, folder):
@@ -136,14 +159,14 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
     in_long_case.signal(stopped, signal.SIGSTOP)
     code, line, seconds = in_long_case.end()
     assert code == 5
-    assert TIMEOUT <= seconds < AT_LATEST
+    assert seconds >= TIMEOUT
     assert line.startswith(f"paceline: rank {speaks}: ")
     assert re.search(
         r": tiny 512 .*: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
     )
     assert f"; rank {stopped} did not arrive and did not answer; " in line
     assert "--timeout" in line
-    wait_until(lambda: not any(map(is_alive, in_long_case.pids.values())), 5)
+    wait_until(in_long_case.nobody_is_left)
 
     times = {}
     for path in (tmp_path / "out.h5.cases").glob("*.h5"):
@@ -158,18 +181,17 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
 def test_two_stopped_ranks_are_both_named(in_long_case):
     for rank in (0, 1):
         in_long_case.signal(rank, signal.SIGSTOP)
-    code, line, seconds = in_long_case.end()
+    code, line, _ = in_long_case.end()
     assert code == 5
-    assert seconds < AT_LATEST
     assert line.startswith("paceline: rank 2: ")
     assert "; ranks 0, 1 did not arrive and did not answer; " in line
 
 
 def test_a_rank_that_comes_late_but_while_it_is_asked_for_ends_nothing(in_long_case):
     in_long_case.signal(1, signal.SIGSTOP)
-    time.sleep(TIMEOUT + ANSWERS_TAKE * 0.6)
+    time.sleep(TIMEOUT + ANSWERS_TAKE * 0.25)  # and the others come after a step of 0.3 s
     in_long_case.signal(1, signal.SIGCONT)
-    time.sleep(ANSWERS_TAKE * 1.5)
+    time.sleep(ANSWERS_TAKE * 2)
     assert in_long_case.run.poll() is None
     os.kill(in_long_case.run.pid, signal.SIGUSR1)
     code, line, _ = in_long_case.end()
@@ -182,33 +204,32 @@ def test_a_rank_that_does_something_else_answers_but_did_not_arrive(tmp_path, la
     folder.mkdir()
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        code, line, seconds = launch(*MODEL, LONG).end()
+        code, line, _ = launch(*MODEL, "--timeout", 1, "--context", LONG).end()
     assert code == 5
-    assert seconds < AT_LATEST
     assert "; rank 0 did not arrive; " in line
 
 
 def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_long_collective):
-    in_long_collective.signal(1, signal.SIGSTOP)
-    code, line, seconds = in_long_collective.end()
+    run = in_long_collective(TIMEOUT)
+    run.signal(1, signal.SIGSTOP)
+    code, line, seconds = run.end()
     assert code == 5
-    assert TIMEOUT <= seconds < AT_LATEST
+    assert seconds >= TIMEOUT
     at = r"paceline: rank 0: (mpi|nccl) all_reduce 100000000 .*: "
     # A GPU may finish what the stopped rank had enqueued.
-    waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement)"
+    waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)
     assert "; rank 1 did not arrive and did not answer; " in line
-    wait_until(lambda: not any(map(is_alive, in_long_collective.pids.values())), 5)
+    wait_until(run.nobody_is_left)
     assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
 
 
-def test_a_rank_killed_in_a_collective_ends_the_launch_at_once(
+def test_a_rank_killed_in_a_collective_ends_the_launch_without_the_watchdog(
     paceline, tmp_path, in_long_collective
 ):
-    in_long_collective.signal(1, signal.SIGKILL)
-    started = time.monotonic()
-    in_long_collective.run.communicate(timeout=30)
-    assert in_long_collective.run.returncode != 0
-    assert time.monotonic() - started < TIMEOUT
-    wait_until(lambda: not any(map(is_alive, in_long_collective.pids.values())), 5)
+    run = in_long_collective(10 * PATIENCE)
+    run.signal(1, signal.SIGKILL)
+    run.run.communicate(timeout=PATIENCE)
+    assert run.run.returncode != 0
+    wait_until(run.nobody_is_left)
     assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]

@@ -139,7 +139,7 @@ TEST_F(Collectives, returns_before_the_others_come) {
     all.all_reduce(x, x, ReduceOp::sum);
     done = all.stream().record();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_EQ(reached(done), n == 1);
+    EXPECT_TRUE(n == 1 || !reached(done));
   }
   world.barrier();  // the others join only now
   if (rank != 0) {

@@ -16,7 +16,7 @@ def run_tests(program, ranks, backend, folder):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/ops.h"
 
@@ -219,12 +220,13 @@ TEST(CpuStreams, a_worker_waits_for_an_event_that_is_not_reached_yet) {
 TEST(CpuStreams, events_tell_the_time_between_them) {
   CpuDevice device(megabyte, 1);
   Stream& worker = device.communication_stream();
+  const double began = host_seconds();
   const EventPtr before = worker.record();
   worker.enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
   const EventPtr after = worker.record();
   after->synchronize();
+  EXPECT_LE(after->seconds_since(*before), host_seconds() - began);
   EXPECT_GE(after->seconds_since(*before), 0.020);
-  EXPECT_LT(after->seconds_since(*before), 2);
   EXPECT_LE(before->seconds_since(*after), -0.020);
 }
 
@@ -274,11 +276,11 @@ TEST(CpuDevice, measures_its_ceilings_without_using_its_own_memory) {
   device.freeze();
   for (const char* name : {"fp32", "bf16"}) {
     const double flops = device.gemm_ceiling(precision_named(name));
-    EXPECT_GT(flops, 1e8);
+    EXPECT_GT(flops, 1e6);
     EXPECT_LT(flops, 1e15);
   }
   const double copy = device.copy_ceiling();
-  EXPECT_GT(copy, 1e8);
+  EXPECT_GT(copy, 1e6);
   EXPECT_LT(copy, 1e14);
   EXPECT_EQ(device.ledger().peak(), 0U);
 }

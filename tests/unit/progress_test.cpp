@@ -13,6 +13,9 @@
 namespace paceline {
 namespace {
 
+double now = 0;
+double clock_of_test() { return now; }
+
 std::string contents(std::FILE* file) {
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
@@ -23,16 +26,19 @@ std::string contents(std::FILE* file) {
 TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
   std::FILE* out = std::tmpfile();
   {
-    Progress progress(true, 2, out);
+    Progress progress(true, 2, out, clock_of_test);
     progress.begin_case(0, "small 128");
+    now += 5;
     progress.update("step 1/2", 0.5);
+    now += 10;
     progress.end_case("8.12 s");
     progress.begin_case(1, "small 256");
+    now += 1;
     progress.end_case("oom: 2 GB asked for");
   }
   EXPECT_EQ(contents(out),
-            "[1/2] small 128: 8.12 s (took 0 s)\n"
-            "[2/2] small 256: oom: 2 GB asked for (took 0 s)\n");
+            "[1/2] small 128: 8.12 s (took 15 s)\n"
+            "[2/2] small 256: oom: 2 GB asked for (took 1 s)\n");
   std::fclose(out);
 }
 
@@ -84,16 +90,18 @@ class Terminal {
 TEST(Progress, RewritesOneLineOnATerminal) {
   const Terminal terminal;
   {
-    Progress progress(true, 2, terminal.out());
+    Progress progress(true, 2, terminal.out(), clock_of_test);
     progress.begin_case(0, "small 128");
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: set-up\x1b[K");
-    progress.update("step 1/2", 0.5);  // less than a tenth of a second later
+    now += 0.09;
+    progress.update("step 1/2", 0.5);
     EXPECT_EQ(terminal.read(), "");
-    usleep(110'000);
+    now += 9.91;
     progress.update("step 2/2", 0.5);
-    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 0 s left\x1b[K");
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 30 s left\x1b[K");
+    now += 5;
     progress.end_case("8.12 s");
-    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: 8.12 s, 0 s left\x1b[K");
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: 8.12 s, 15 s left\x1b[K");
     progress.begin_case(1, std::string(100, 'x'));
     EXPECT_EQ(terminal.read(), "\r[2/2] " + std::string(53, 'x') + "\x1b[K");
   }
