@@ -38,6 +38,18 @@ def command(ranks: int, *args: object) -> list[str]:
     return ["mpirun", "--oversubscribe", "-np", str(ranks), *words]
 
 
+def start(folder: Path, ranks: int, *args: object) -> subprocess.Popen:
+    """In the background, in a process group of its own."""
+    return subprocess.Popen(
+        command(ranks, *args),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def gpu_count() -> int:
     if shutil.which("nvidia-smi") is None:
         return 0

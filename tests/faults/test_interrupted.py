@@ -8,7 +8,7 @@ import time
 import h5py
 import pytest
 
-from conftest import command
+from conftest import start
 from result_files import summary
 
 CPU = ("--device", "cpu", "--threads", 1)
@@ -22,21 +22,13 @@ PATIENCE = 60  # seconds, for what takes a few
 
 
 @pytest.fixture
-def start(tmp_path):
-    """start(ranks, *arguments): a run in the background, which does not outlast the test."""
+def launch(tmp_path):
+    """launch(ranks, *arguments): a run in the background, which does not outlast the test."""
     runs = []
 
     def start_one(ranks, *arguments):
-        run = subprocess.Popen(
-            command(ranks, *arguments),
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        runs.append(run)
-        return run
+        runs.append(start(tmp_path, ranks, *arguments))
+        return runs[-1]
 
     yield start_one
     for run in runs:
@@ -61,9 +53,9 @@ def wait_for_cases(folder, count):
     ("ranks", "which"), [(0, signal.SIGTERM), (0, signal.SIGINT), (2, signal.SIGUSR1)]
 )
 def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
-    paceline, tmp_path, start, ranks, which
+    paceline, tmp_path, launch, ranks, which
 ):
-    run = start(ranks, *SWEEP_AND_LONG)
+    run = launch(ranks, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 2)
     run.send_signal(which)
     _, err = run.communicate(timeout=PATIENCE)
@@ -87,8 +79,8 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
 
 
 @pytest.mark.parametrize("then", ["merge", "resume"])
-def test_kill_9_loses_no_finished_case(paceline, tmp_path, start, then):
-    run = start(0, *SWEEP_AND_LONG)
+def test_kill_9_loses_no_finished_case(paceline, tmp_path, launch, then):
+    run = launch(0, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 3)
     os.killpg(run.pid, signal.SIGKILL)
     run.communicate(timeout=PATIENCE)
@@ -106,8 +98,8 @@ def test_kill_9_loses_no_finished_case(paceline, tmp_path, start, then):
         assert f.attrs["complete"] == (then == "resume")
 
 
-def test_a_killed_rank_ends_the_launch_at_once(tmp_path, start):
-    run = start(2, *SWEEP_AND_LONG)
+def test_a_killed_rank_ends_the_launch_at_once(tmp_path, launch):
+    run = launch(2, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 1)
     ranks = subprocess.run(
         ["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=True
@@ -119,8 +111,8 @@ def test_a_killed_rank_ends_the_launch_at_once(tmp_path, start):
         assert len(f["cases"]) == 1
 
 
-def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path, start):
-    start(0, *ARGS, f"8,{LONG}", "--steps", 1000)  # beyond the ten seconds that the second waits
+def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path, launch):
+    launch(0, *ARGS, f"8,{LONG}", "--steps", 1000)  # beyond the ten seconds that the second waits
     wait_for_cases(tmp_path, 1)
     second = paceline(*SWEEP, "--resume")
     assert second.code == 2

@@ -5,13 +5,12 @@ import fcntl
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from conftest import command, gpu_count
+from conftest import gpu_count, start
 from result_files import summary
 
 RANKS = 3
@@ -60,14 +59,7 @@ def wait_until(what, seconds=PATIENCE):
 class Launch:
     def __init__(self, folder, ranks, arguments):
         self.ranks = ranks
-        self.run = subprocess.Popen(
-            command(ranks, *arguments),
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self.run = start(folder, ranks, *arguments)
         self.pids = {}
         self.since = time.monotonic()  # what is to end it
 
@@ -103,12 +95,12 @@ def launch(tmp_path):
     """launch(*arguments): a run whose ranks are found. None is left behind, whatever happens."""
     launches = []
 
-    def start(*arguments, ranks=RANKS):
+    def start_one(*arguments, ranks=RANKS):
         launches.append(Launch(tmp_path, ranks, arguments))
         wait_until(launches[-1].found_all_ranks)
         return launches[-1]
 
-    yield start
+    yield start_one
     for one in launches:
         one.kill()
 
@@ -138,13 +130,13 @@ def in_long_collective(request, launch, tmp_path):
     sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 
-    def start(timeout):
+    def start_one(timeout):
         limits = ("--steps", 2000, "--timeout", timeout)
         run = launch("collectives", *COMMON, *where, *limits, ranks=ranks)
         wait_for_long_case(run, tmp_path)
         return run
 
-    return start
+    return start_one
 
 
 def finished_bytes(paceline, folder):
