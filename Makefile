@@ -173,7 +173,7 @@ $(PACKAGES): analysis/requirements.txt
 
 # Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
 # after the other, whatever make's -j: ranks that wait for cores look as if they stood still.
-test: $(BUILD)/unit_tests $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
+test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
 

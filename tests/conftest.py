@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "paceline"
+PATIENCE = 60  # seconds, for what takes a few
 
 
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
@@ -48,6 +51,13 @@ def start(folder: Path, ranks: int, *args: object) -> subprocess.Popen:
         text=True,
         start_new_session=True,
     )
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
 
 
 def gpu_count() -> int:

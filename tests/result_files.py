@@ -15,6 +15,12 @@ def summary(path: Path) -> dict[str, list]:
         return columns
 
 
+def step_times(path: Path) -> dict[int, float]:
+    """The median seconds of a step, by context."""
+    columns = summary(path)
+    return dict(zip(columns["context"], columns["step_median_s"], strict=True))
+
+
 def rows(path: Path) -> list[dict[str, object]]:
     """The summary's rows as dictionaries."""
     columns = summary(path)

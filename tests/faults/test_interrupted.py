@@ -3,13 +3,12 @@
 import os
 import signal
 import subprocess
-import time
 
 import h5py
 import pytest
 
-from conftest import start
-from result_files import summary
+from conftest import PATIENCE, start, wait_until
+from result_files import step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
 SHORT = list(range(8, 18))
@@ -18,7 +17,6 @@ ARGS = ("model", "--size", "tiny", *CPU, "--warmup", 1, "--output", "out.h5", "-
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
-PATIENCE = 60  # seconds, for what takes a few
 
 
 @pytest.fixture
@@ -37,16 +35,8 @@ def launch(tmp_path):
             run.communicate(timeout=PATIENCE)
 
 
-def step_times(path):
-    columns = summary(path)
-    return dict(zip(columns["context"], columns["step_median_s"], strict=True))
-
-
 def wait_for_cases(folder, count):
-    deadline = time.monotonic() + PATIENCE
-    while len(list((folder / "out.h5.cases").glob("*.h5"))) < count:
-        assert time.monotonic() < deadline, "no case was finished"
-        time.sleep(0.02)
+    wait_until(lambda: len(list((folder / "out.h5.cases").glob("*.h5"))) >= count)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import gpu_count, start
-from result_files import summary
+from conftest import PATIENCE, gpu_count, start, wait_until
+from result_files import step_times, summary
 
 RANKS = 3
 TIMEOUT = 3
 ANSWERS_TAKE = 2
-PATIENCE = 60  # seconds, for what takes a few
 COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
@@ -47,13 +46,6 @@ def processor_time(pid):
     """Seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
-def wait_until(what, seconds=PATIENCE):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.02)
 
 
 class Launch:
@@ -126,7 +118,7 @@ def in_long_collective(request, launch, tmp_path):
     """in_long_collective(timeout): the long case is all_reduce after all_reduce of 100 MB."""
     ranks = RANKS if request.param == "mpi" else 2
     if request.param == "nccl" and gpu_count() < ranks:
-        pytest.skip(f"{gpu_count()} GPUs here")
+        pytest.skip(f"needs {ranks} GPUs, {gpu_count()} here")
     sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 
@@ -162,12 +154,10 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
 
     times = {}
     for path in (tmp_path / "out.h5.cases").glob("*.h5"):
-        columns = summary(path)
-        times |= dict(zip(columns["context"], columns["step_median_s"], strict=True))
+        times |= step_times(path)
     assert sorted(times) == FINISHED
     assert paceline("merge", "out.h5").code == 0
-    columns = summary(tmp_path / "out.h5")
-    assert dict(zip(columns["context"], columns["step_median_s"], strict=True)) == times
+    assert step_times(tmp_path / "out.h5") == times
 
 
 def test_two_stopped_ranks_are_both_named(in_long_case):

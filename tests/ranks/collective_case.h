@@ -42,13 +42,85 @@ struct CollectiveCase {
     return [from, first](std::int64_t i) { return moved(from, first + i); };
   }
 
-  void all_reduce(ReduceOp op) const;
-  void reduce_scatter(ReduceOp op) const;
-  void reduce(ReduceOp op, int root) const;
-  void all_gather() const;
-  void broadcast(int root) const;
-  void all_to_all() const;
-  void send_recv(int distance) const;
+  void all_reduce(ReduceOp op) const {
+    const Buffer send(dtype, k);
+    const Buffer other(dtype, k);
+    const Tensor recv = in_place ? send : other;
+    fill(send, mine(op));
+    c.all_reduce(recv, send, op);
+    wait();
+    expect("all_reduce", recv, result(op), allowed(op));
+    if (!in_place) expect("all_reduce's input", send, mine(op));
+  }
+
+  void reduce_scatter(ReduceOp op) const {
+    const Buffer send(dtype, n * k);
+    const Buffer other(dtype, k);
+    const Tensor recv = in_place ? send.part(rank, k) : other;
+    fill(send, mine(op));
+    c.reduce_scatter(recv, send, op);
+    wait();
+    expect("reduce_scatter", recv, result(op, rank * k), allowed(op));
+    if (!in_place) expect("reduce_scatter's input", send, mine(op));
+  }
+
+  void reduce(ReduceOp op, int root) const {
+    const Buffer send(dtype, k);
+    const Buffer other(dtype, k);
+    const Tensor recv = in_place ? send : other;
+    fill(send, mine(op));
+    // In every other element type the ranks without a result pass none.
+    const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
+    c.reduce(none ? Tensor{} : recv, send, op, root);
+    wait();
+    if (rank == root) expect("reduce", recv, result(op), allowed(op));
+    if (!in_place || rank != root) expect("reduce's input", send, mine(op));
+    if (!in_place && rank != root) other.expect_untouched();
+  }
+
+  void all_gather() const {
+    const Buffer recv(dtype, n * k);
+    const Buffer other(dtype, k);
+    const Tensor send = in_place ? recv.part(rank, k) : other;
+    fill(send, moved_by(rank));
+    c.all_gather(recv, send);
+    wait();
+    for (int from = 0; from < n; ++from) expect("all_gather", recv.part(from, k), moved_by(from));
+    if (!in_place) expect("all_gather's input", send, moved_by(rank));
+  }
+
+  void broadcast(int root) const {
+    const Buffer data(dtype, k);
+    if (rank == root) fill(data, moved_by(root));
+    c.broadcast(data, root);
+    wait();
+    expect("broadcast", data, moved_by(root));
+  }
+
+  void all_to_all() const {
+    const Buffer send(dtype, n * k);
+    const Buffer other(dtype, n * k);
+    const Buffer& recv = in_place ? send : other;
+    fill(send, moved_by(rank));
+    c.all_to_all(recv, send);
+    wait();
+    for (int from = 0; from < n; ++from) {
+      expect("all_to_all", recv.part(from, k), moved_by(from, rank * k));
+    }
+    if (!in_place) expect("all_to_all's input", send, moved_by(rank));
+  }
+
+  void send_recv(int distance) const {
+    const Buffer send(dtype, k);
+    const Buffer other(dtype, k);
+    const Tensor recv = in_place ? send : other;
+    const int source = (rank + n - distance) % n;
+    fill(send, moved_by(rank));
+    c.send_recv(recv, source, send, (rank + distance) % n);
+    wait();
+    expect("send_recv", recv, moved_by(source));
+    if (!in_place) expect("send_recv's input", send, moved_by(rank));
+  }
 
   void reductions(ReduceOp op) const {
     SCOPED_TRACE(str() + ", " + std::string(name_of(op)));
@@ -57,6 +129,7 @@ struct CollectiveCase {
     reduce(op, 0);
     reduce(op, n - 1);
   }
+
   void moves() const {
     SCOPED_TRACE(str());
     all_gather();
@@ -65,85 +138,5 @@ struct CollectiveCase {
     for (const int root : {0, n - 1}) broadcast(root);
   }
 };
-
-inline void CollectiveCase::all_reduce(ReduceOp op) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  fill(send, mine(op));
-  c.all_reduce(recv, send, op);
-  wait();
-  expect("all_reduce", recv, result(op), allowed(op));
-  if (!in_place) expect("all_reduce's input", send, mine(op));
-}
-
-inline void CollectiveCase::reduce_scatter(ReduceOp op) const {
-  const Buffer send(dtype, n * k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send.part(rank, k) : other;
-  fill(send, mine(op));
-  c.reduce_scatter(recv, send, op);
-  wait();
-  expect("reduce_scatter", recv, result(op, rank * k), allowed(op));
-  if (!in_place) expect("reduce_scatter's input", send, mine(op));
-}
-
-inline void CollectiveCase::reduce(ReduceOp op, int root) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  fill(send, mine(op));
-  // In every other element type the ranks without a result pass none.
-  const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
-  c.reduce(none ? Tensor{} : recv, send, op, root);
-  wait();
-  if (rank == root) expect("reduce", recv, result(op), allowed(op));
-  if (!in_place || rank != root) expect("reduce's input", send, mine(op));
-  if (!in_place && rank != root) other.expect_untouched();
-}
-
-inline void CollectiveCase::all_gather() const {
-  const Buffer recv(dtype, n * k);
-  const Buffer other(dtype, k);
-  const Tensor send = in_place ? recv.part(rank, k) : other;
-  fill(send, moved_by(rank));
-  c.all_gather(recv, send);
-  wait();
-  for (int from = 0; from < n; ++from) expect("all_gather", recv.part(from, k), moved_by(from));
-  if (!in_place) expect("all_gather's input", send, moved_by(rank));
-}
-
-inline void CollectiveCase::broadcast(int root) const {
-  const Buffer data(dtype, k);
-  if (rank == root) fill(data, moved_by(root));
-  c.broadcast(data, root);
-  wait();
-  expect("broadcast", data, moved_by(root));
-}
-
-inline void CollectiveCase::all_to_all() const {
-  const Buffer send(dtype, n * k);
-  const Buffer other(dtype, n * k);
-  const Buffer& recv = in_place ? send : other;
-  fill(send, moved_by(rank));
-  c.all_to_all(recv, send);
-  wait();
-  for (int from = 0; from < n; ++from) {
-    expect("all_to_all", recv.part(from, k), moved_by(from, rank * k));
-  }
-  if (!in_place) expect("all_to_all's input", send, moved_by(rank));
-}
-
-inline void CollectiveCase::send_recv(int distance) const {
-  const Buffer send(dtype, k);
-  const Buffer other(dtype, k);
-  const Tensor recv = in_place ? send : other;
-  const int source = (rank + n - distance) % n;
-  fill(send, moved_by(rank));
-  c.send_recv(recv, source, send, (rank + distance) % n);
-  wait();
-  expect("send_recv", recv, moved_by(source));
-  if (!in_place) expect("send_recv's input", send, moved_by(rank));
-}
 
 }  // namespace paceline

@@ -6,10 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <thread>
@@ -17,7 +15,6 @@
 
 #include "core/error.h"
 #include "tests/ranks/collective_case.h"
-#include "tests/ranks/collective_values.h"
 #include "tests/ranks/guarded_buffer.h"
 
 namespace paceline {

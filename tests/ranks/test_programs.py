@@ -9,7 +9,7 @@ from conftest import ROOT, gpu_count
 
 def run_tests(program, ranks, backend, folder):
     if backend == "nccl" and gpu_count() < ranks:
-        pytest.skip(f"{gpu_count()} GPUs here")
+        pytest.skip(f"needs {ranks} GPUs, {gpu_count()} here")
     launch = ["mpirun", "--oversubscribe", "-np", str(ranks)]
     done = subprocess.run(
         [*launch, str(ROOT / "build" / program), backend, "--gtest_brief=1"],
