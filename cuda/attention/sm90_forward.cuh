@@ -66,12 +66,12 @@ struct ForwardShared {
     parts_full.init(1);
     parts_empty.init(cluster * consumer_warps);
     q_full.init(1);
-    q_empty.init(consumer_warps);
+    q_empty.init(Tile::consumer_threads);
     for (int s = 0; s < Tile::stages; ++s) {
       k_full[s].init(1);
       v_full[s].init(1);
-      k_empty[s].init(consumer_warps);
-      v_empty[s].init(consumer_warps);
+      k_empty[s].init(Tile::consumer_threads);
+      v_empty[s].init(Tile::consumer_threads);
     }
     hopper::barriers_are_ready();
   }

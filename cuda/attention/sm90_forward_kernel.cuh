@@ -123,9 +123,6 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     }
   };
   const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // the turns' come before
-  const auto release = [&](Barrier& empty) {
-    if (lane() == 0) empty.arrive();
-  };
   if (warpgroup == Tile::warpgroups - 1) end_turn();
 
   RingPlace<Tile::stages> k;
@@ -157,7 +154,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       commit();
     };
     const auto release_keys = [&] {
-      release(shared.k_empty[k.stage]);
+      shared.k_empty[k.stage].arrive();
       k.advance();
     };
     const auto start_outputs = [&](bool add) {
@@ -168,7 +165,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     };
     const auto await_outputs = [&] {
       wait<0>(product, probabilities);
-      release(shared.v_empty[v.stage]);
+      shared.v_empty[v.stage].arrive();
       v.advance();
       if constexpr (Tile::splits) add(o, of_tile);
     };
@@ -214,7 +211,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
         round_to_operand<T>(probabilities, s);
       }
 
-      release(shared.q_empty);
+      shared.q_empty.arrive();
       start_outputs(item.end - item.first > 1);
       const RowPair<float> factor = rows.finish(logsumexp);
       await_outputs();
