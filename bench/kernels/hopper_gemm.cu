@@ -42,7 +42,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
   RingPlace<stages> place;
   for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
-    const WorkItem tile = p.order.at(i);
+    const WorkItem tile = p.order.tile(i);
     for (int k = 0; k < p.steps; ++k) {
       Barrier& full = shared.full[place.stage];
       shared.empty[place.stage].wait(place.parity ^ 1);
@@ -57,7 +57,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
 __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
   RingPlace<stages> place;
   for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
-    const WorkItem tile = p.order.at(i);
+    const WorkItem tile = p.order.tile(i);
     Accumulator<tile_cols> sums;
     int before = 0;  // stage of the product before
     for (int k = 0; k < p.steps; ++k) {
@@ -118,8 +118,7 @@ void hopper_gemm(const HopperGemm& call) {
                          .inner = call.N,
                          .causal = false,
                          .reach = call.N,
-                         .section = section},
-                        1);
+                         .section = section});
   const Parameters parameters{.a = map(call.a, call.M, tile_rows),
                               .b = map(call.b, call.N, tile_cols),
                               .c = static_cast<T*>(call.c),
@@ -127,7 +126,7 @@ void hopper_gemm(const HopperGemm& call) {
                               .N = call.N,
                               .steps = call.K / depth,
                               .order = order,
-                              .tiles = order.items()};
+                              .tiles = order.tiles()};
   constexpr std::size_t bytes = sizeof(Shared);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = hopper_gemm_kernel;

@@ -1,54 +1,71 @@
 #pragma once
-// Into how many parts the tiles of the backward pass are divided: those of one short sequence would
-// leave most multiprocessors idle, and with a causal mask the longest would be waited for.
+// Which tiles of the backward pass are shared: those of one short sequence would leave most
+// multiprocessors idle, with a causal mask the longest would be waited for, and without one the
+// last round is seldom full.
 
 #include <algorithm>
 
-#include "cuda/attention/tile_order.h"
+#include "cuda/attention/work_units.h"
 
 namespace paceline {
 
 // Times in those of one inner tile.
 struct DivisionCosts {
-  double start_up;       // of a part: the loads and stores of its tile
   double merge;          // of putting parts together: once,
   double merge_of_part;  // and for each part of all tiles
 };
 
-// Estimated time of all items, of which the longest start first, by blocks that take the next when
-// they are done.
-constexpr double estimated(const TileOrder& order, const DivisionCosts& costs,
-                           int multiprocessors) {
-  const auto rounds = [&](int items) { return (items + multiprocessors - 1) / multiprocessors; };
-  const int full = order.full_items();
-  const int rests = order.items() - full;
-  const double part = std::min(order.span(), order.longest()) + costs.start_up;
-  const double merge = order.parts(0) > 1 ? costs.merge + order.items() * costs.merge_of_part : 0;
-  const int idle = rounds(full) * multiprocessors - full;  // in the last round of whole parts
-  if (order.causal()) {
-    // What is left of tiles is of all lengths up to a span: two of them, a long one and a short
-    // one, fit beside a whole part.
-    const double mean = order.span() / 2.0 + costs.start_up;
-    const double total = full * part + rests * mean;
-    const double unfitting = static_cast<double>(std::max(0, rests - 2 * idle)) / rests;
-    return std::max(rounds(full) * part + unfitting * part, total / multiprocessors) + merge;
-  }
-  const double rest = order.longest() % order.span() + costs.start_up;
-  return rounds(full) * part + rounds(std::max(0, rests - idle)) * rest + merge;
+// Of the first so many tiles, by blocks that take the next when they are done; under a causal mask
+// of all, or of rounds in pairs: who had the longest of one has the shortest of the other.
+constexpr double time_of_whole(const TileOrder& order, int tiles, int multiprocessors) {
+  const int longest = order.longest() + 1;
+  if (!order.causal()) return (tiles + multiprocessors - 1) / multiprocessors * longest;
+  const double mean = (order.steps() - order.steps(tiles)) / multiprocessors;
+  if (tiles < order.tiles()) return mean;
+  if (mean <= longest) return longest;
+  // By which the last block is late: a fit to schedules of 300 to 4096 tiles, worked out one by
+  // one.
+  const double uneven = longest * multiprocessors / (8.0 * order.tiles());
+  return mean + uneven;
 }
 
-// The division that takes least. Many tiles stay whole.
-constexpr TileOrder divided(const TileOrder::Shape& shape, const DivisionCosts& costs,
-                            int multiprocessors) {
-  constexpr int most_rounds = 4;
-  TileOrder best(shape);
-  const int longest = best.longest();
-  const int most = most_rounds * multiprocessors / (best.blocks() * best.all_heads());
-  for (int parts = 2; parts <= std::min(longest, most); ++parts) {
-    const TileOrder found(shape, (longest + parts - 1) / parts);
-    if (estimated(found, costs, multiprocessors) < estimated(best, costs, multiprocessors)) {
-      best = found;
-    }
+// Estimated time, in that of one inner tile.
+constexpr double estimated(const WorkUnits& units, const DivisionCosts& costs,
+                           int multiprocessors) {
+  const double whole = time_of_whole(units.order(), units.whole(), multiprocessors);
+  if (units.shared() == 0) return whole;
+  const int ends = units.shares() - 1;  // of shares, each in another tile if there are enough
+  const int parts = ends + std::min(ends, units.shared());
+  const int start = 1;  // of a tile that another unit has begun
+  return whole + units.length() + start + costs.merge + parts * costs.merge_of_part;
+}
+
+// The first tile that can be shared. Blocks go through whole causal tiles side by side, through
+// shares at as many places: what those read has to stay in the L2 cache, `cached` inner tiles of
+// one head. Where heads go in sections it does not.
+constexpr int first_shared(const TileOrder& order, int multiprocessors, int cached) {
+  if (!order.causal()) return order.tiles() / multiprocessors * multiprocessors;
+  if (order.has_sections()) return order.tiles();
+  if (order.all_heads() > 1) return 0;
+  int first = 0;
+  while (first < order.tiles() && order.seen(first) > cached) first += 2 * multiprocessors;
+  return std::min(first, order.tiles());
+}
+
+// The division that takes least.
+constexpr WorkUnits divided(const TileOrder& order, const DivisionCosts& costs, int multiprocessors,
+                            int cached) {
+  WorkUnits best(order);
+  const int whole = first_shared(order, multiprocessors, cached);
+  constexpr double most_steps = 1 << 29;  // so that they are numbered without overflow
+  if (whole == order.tiles() || order.steps(whole) > most_steps) return best;
+  double least = estimated(best, costs, multiprocessors);
+  for (int shares = multiprocessors; shares > 1; shares /= 2) {
+    const WorkUnits found(order, whole, shares);
+    const double time = estimated(found, costs, multiprocessors);
+    if (time >= least) continue;
+    least = time;
+    best = found;
   }
   return best;
 }

@@ -21,7 +21,8 @@ void sm90_backward(const FlashBackward& call);
 [[nodiscard]] CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows,
                                      int cols);
 
-// Heads, of all sequences, that stay in the L2 cache together.
+constexpr std::int64_t share_of_l2 = 32 << 20;  // bytes that stay there
+// Heads, of all sequences, that stay in the L2 cache together: 1 or more.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);
 
 // Calls f.template operator()<T>() with the element type.

@@ -7,7 +7,8 @@
 // Everything is computed transposed, keys as rows: then P^T, in the registers that it was computed
 // in, is an operand of dV, and only dS passes through shared memory, where both warpgroups' keys
 // come together for dQ. dQ, which the blocks of all keys add to, is summed in float in global
-// memory.
+// memory. So are dK and dV where blocks share a tile of keys (work_units.h): a block goes on from
+// its part of one to its part of the next.
 //
 // In which order, for tiles m of queries; each warpgroup computes beneath products in flight:
 //
@@ -42,6 +43,42 @@ static_assert(registers_suffice(warpgroups, producer_registers, consumer_registe
 constexpr int scores_written = 1;  // both warpgroups' dS
 constexpr int dq_turn = 2;         // and the next: a warpgroup's turn to add to dQ
 
+struct Parameters {
+  CUtensorMap q, k, v, d_o;
+  FlashHeads dk, dv;
+  BackwardSpace space;
+  int context;
+  float scale;
+  bool deterministic;
+  WorkUnits units;
+};
+
+// A tile of keys and tiles of queries that see it; to those before `whole` some keys are hidden.
+template <class Tile>
+struct Item {
+  int head;
+  int batch;
+  int first_key;
+  int first;
+  int end;
+  int whole;
+  int sums;  // which sums of dK and dV this block adds to; negative: it has all of the tile
+
+  Item() = default;
+  __device__ Item(const Parameters& p, const WorkItem& work) {
+    const TileOrder& order = p.units.order();
+    sums = work.whole ? -1 : work.tile - p.units.whole();
+    head = work.head;
+    batch = work.batch;
+    first_key = work.rank * Tile::keys;
+    const int diagonal = order.causal() ? first_key / Tile::queries : 0;
+    first = diagonal + work.first;
+    end = diagonal + work.end;
+    whole = order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
+    if (first_key + Tile::keys > p.context) whole = end;  // keys that do not exist
+  }
+};
+
 template <class T, class Tile>
 struct Shared {
   using Queries = SharedTile<T, Tile::queries, Tile::head_dim>;
@@ -51,13 +88,16 @@ struct Shared {
   SharedTile<T, Tile::queries, Tile::keys> ds[2];
   alignas(16) float logsumexp[q_stages][Tile::queries];
   alignas(16) float delta[do_stages][Tile::queries];
-  int item;
-  Barrier kv_full;
+  Item<Tile> items[2];  // in turns; with one, head dimension 128 spills registers
+  Barrier item_full;    // consumers begin with it while its keys and values are on their way
+  Barrier kv_full, kv_empty;
   Barrier q_full[q_stages], q_empty[q_stages];
   Barrier do_full[do_stages], do_empty[do_stages];
 
   __device__ void init_barriers() {
+    item_full.init(1);
     kv_full.init(1);
+    kv_empty.init(warpgroups * warpgroup_threads);
     for (int s = 0; s < q_stages; ++s) {
       q_full[s].init(1);
       q_empty[s].init(warpgroups * warpgroup_threads);
@@ -70,64 +110,54 @@ struct Shared {
   }
 };
 
-struct Parameters {
-  CUtensorMap q, k, v, d_o;
-  FlashHeads dk, dv;
-  BackwardSpace space;
-  int context;
-  float scale;
-  bool deterministic;
-  TileOrder order;
-};
-
-// A tile of keys and tiles of queries that see it; to those before `whole` some keys are hidden.
-template <class Tile>
-struct Item {
-  int head;
-  int batch;
-  int first_key;
-  int first;
-  int end;
-  int whole;
-
-  __device__ Item(const Parameters& p, int index) {
-    const WorkItem work = p.order.at(index);
-    head = work.head;
-    batch = work.batch;
-    first_key = work.rank * Tile::keys;
-    const int diagonal = p.order.causal() ? first_key / Tile::queries : 0;
-    first = diagonal + work.first;
-    end = diagonal + work.end;
-    whole = p.order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
-    if (first_key + Tile::keys > p.context) whole = end;  // keys that do not exist
-  }
-};
-
 template <class T, class Tile>
-__device__ void produce(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item) {
+__device__ void produce(const Parameters& p, Shared<T, Tile>& shared) {
   using Block = Shared<T, Tile>;
-  shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
-  load(shared.k, p.k, shared.kv_full, item.first_key, item.head, item.batch);
-  load(shared.v, p.v, shared.kv_full, item.first_key, item.head, item.batch);
-  const std::int64_t rows =
-      (static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head) * p.space.rows;
-  constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
   RingPlace<q_stages> q;
   RingPlace<do_stages> d_o;
+  int parity = 0;
+  // To the consumers. Where it then lies: there are few registers.
+  const auto give = [&](const Item<Tile>& item) -> const Item<Tile>& {
+    Item<Tile>& place = shared.items[parity];
+    place = item;
+    shared.item_full.arrive();
+    parity ^= 1;
+    return place;
+  };
+  const auto produce_part = [&](const WorkItem& part) {
+    const Item<Tile> next(p, part);
+    shared.kv_empty.wait(parity ^ 1);
+    shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
+    load(shared.k, p.k, shared.kv_full, next.first_key, next.head, next.batch);
+    load(shared.v, p.v, shared.kv_full, next.first_key, next.head, next.batch);
+    const Item<Tile>& item = give(next);
+    const int rows = (item.batch * p.units.order().heads() + item.head) * p.space.rows;
+    constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
 #pragma unroll 1  // short code, as in sm90_forward_kernel.cuh
-  for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
-    const int row = m * Tile::queries;
-    const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
-                               auto* numbers, const float* from, Barrier* full, Barrier* empty) {
-      const int s = place.stage;
-      empty[s].wait(place.parity ^ 1);
-      full[s].arrive_and_expect(bytes);
-      load(to[s], map, full[s], row, item.head, item.batch);
-      load(numbers[s], from + rows + row, full[s], Tile::queries);
-    };
-    load_rows(q, shared.q, p.q, shared.logsumexp, p.space.logsumexp, shared.q_full, shared.q_empty);
-    load_rows(d_o, shared.d_o, p.d_o, shared.delta, p.space.delta, shared.do_full, shared.do_empty);
-  }
+    for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
+      const int row = m * Tile::queries;
+      const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
+                                 auto* numbers, const float* from, Barrier* full, Barrier* empty) {
+        const int s = place.stage;
+        empty[s].wait(place.parity ^ 1);
+        full[s].arrive_and_expect(bytes);
+        load(to[s], map, full[s], row, item.head, item.batch);
+        load(numbers[s], from + rows + row, full[s], Tile::queries);
+      };
+      load_rows(q, shared.q, p.q, shared.logsumexp, p.space.logsumexp, shared.q_full,
+                shared.q_empty);
+      load_rows(d_o, shared.d_o, p.d_o, shared.delta, p.space.delta, shared.do_full,
+                shared.do_empty);
+    }
+  };
+  // A block's first unit is that of its number, the others are for who comes first. Where blocks
+  // wait for each other all are: nobody says that blocks with low numbers start first.
+  const int by_number = p.deterministic ? 0 : static_cast<int>(gridDim.x);
+  const auto take = [&] { return by_number + atomicAdd(p.space.taken, 1); };
+  int unit = by_number > 0 ? static_cast<int>(blockIdx.x) : take();
+  for (; unit < p.units.count(); unit = take()) p.units.for_each_part(unit, produce_part);
+  shared.kv_empty.wait(parity ^ 1);
+  give({});  // none: the end
 }
 
 // Scores, keys as rows, become probabilities; logsumexp of the queries in shared memory.
@@ -158,8 +188,8 @@ __device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Quer
 }
 
 // Sums are the same from run to run when those of a tile are added in the order of the keys' tiles.
-// Nobody waits for a block that waits for a place: in that order blocks start, and take their item
-// when they do.
+// Nobody waits for a tile that no block has, nor for one that its own block has yet to begin: in
+// that order blocks take and compute them.
 __device__ void await_turn(const int* turn, int mine) {
   int now = 0;
   do {
@@ -207,9 +237,11 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
   }
 }
 
+// A warpgroup's part of an item.
 template <class T, class Tile>
-__device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
-                        int warpgroup) {
+__device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
+                        int parity, int warpgroup, RingPlace<q_stages>& q,
+                        RingPlace<do_stages>& d_o) {
   Accumulator<Tile::head_dim> dk;
   Accumulator<Tile::head_dim> dv;
   Accumulator<Tile::queries> s;
@@ -217,10 +249,13 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
   Accumulator<Tile::dq_cols> dq;
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
-  const std::int64_t bh = static_cast<std::int64_t>(item.batch) * p.order.heads() + item.head;
+  const std::int64_t bh =
+      static_cast<std::int64_t>(item.batch) * p.units.order().heads() + item.head;
   const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
-  RingPlace<q_stages> q;
-  RingPlace<do_stages> d_o;
+  // Not by a first product that begins at 0: what the item before has left would count as written
+  // by something else than products, and then the assembler lets no products overlap.
+  clear(dk);
+  clear(dv);
   int m = item.first;
   // Recomputed where they are used: the operands' addresses would take more registers than there
   // are.
@@ -239,7 +274,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     if (tile_of_queries < item.whole) {
       const auto first_query = [&](int key) {
         if (key >= p.context) return Tile::queries;  // no query of this tile sees it
-        return p.order.causal() ? key - tile_of_queries * Tile::queries : 0;
+        return p.units.order().causal() ? key - tile_of_queries * Tile::queries : 0;
       };
       const int key = item.first_key + 64 * warpgroup + s.row();
       mask(s, {first_query(key), first_query(key + 8)});
@@ -253,19 +288,18 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     commit();
   };
 
-  shared.kv_full.wait(0);
+  int q_stage = q.stage;   // of this tile
+  int q_before = q_stage;  // of the tile before
+  shared.kv_full.wait(parity);
   start_scores();
   q.advance();
   wait<0>(s);
-  int q_stage = 0;   // of this tile
-  int q_before = 0;  // of the tile before
   take_exponentials(q_stage, m);
   start_gradients();
   wait<0>(dp);
   // Begins with this tile's P, in s, and dP, and with dK of the tile before in flight; ends with
   // those of the next.
   const auto step = [&](auto last) {
-    const bool add = m > item.first;
     const int do_stage = d_o.stage;
     d_o.advance();
     score_gradients(dp, s, shared.delta[do_stage]);
@@ -277,14 +311,14 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
     if constexpr (!last) start_scores();
     named_barrier_sync(scores_written, warpgroups * warpgroup_threads);
     wait<last ? 0 : 1>(dk);
-    if (add) shared.q_empty[q_before].arrive();
+    if (m > item.first) shared.q_empty[q_before].arrive();
 
     begin(dq);
     mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : own_rows(), shared.k,
            Tile::splits_columns ? warpgroup : 0);
     commit();
     begin(dv, probabilities);
-    mma_ab(dv, probabilities, shared.d_o[do_stage], add);
+    mma_ab(dv, probabilities, shared.d_o[do_stage], true);
     commit();
     if constexpr (!last) {
       wait<2>(s);
@@ -294,30 +328,31 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);
+    if constexpr (last) shared.kv_empty.arrive();
     add_dq<Tile>(dq, p, dq_tiles + m, item.first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);
     shared.do_empty[do_stage].arrive();
 
     if constexpr (!last) start_gradients();
     begin(dk);
-    mma_atb(dk, ds_tile, warpgroup, shared.q[q_stage], add);
+    mma_atb(dk, ds_tile, warpgroup, shared.q[q_stage], true);
     commit();
     if constexpr (last) {
       wait<0>(dk);
+      shared.q_empty[q_stage].arrive();
     } else {
       wait<1>(dp);
+      q_before = q_stage;
+      q_stage = q.stage;
+      q.advance();
+      ++m;
     }
-    q_before = q_stage;
-    q_stage = q.stage;
-    q.advance();
-    ++m;
   };
   while (m + 1 < item.end) step(std::false_type{});
   step(std::true_type{});
 
-  if (p.space.dk != nullptr) {  // other blocks have the keys' other queries
-    const std::int64_t key_tile = bh * p.order.blocks() + item.first_key / Tile::keys;
-    const std::int64_t sums = (key_tile * 2 + warpgroup) * 64 * Tile::head_dim;
+  if (item.sums >= 0) {
+    const std::int64_t sums = (item.sums * 2 + warpgroup) * std::int64_t{64 * Tile::head_dim};
     add_sums(p.space.dv + sums, dv);
     add_sums(p.space.dk + sums, dk);
     return;
@@ -332,6 +367,20 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, const Item
 }
 
 template <class T, class Tile>
+__device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int warpgroup) {
+  RingPlace<q_stages> q;
+  RingPlace<do_stages> d_o;
+  for (int parity = 0;; parity ^= 1) {
+    shared.item_full.wait(parity);
+    const Item<Tile> item = shared.items[parity];
+    // By a vote: else the compiler takes what follows for divergent, and the rings' places leave
+    // the uniform registers.
+    if (!__any_sync(~0U, item.first < item.end)) return;
+    compute(p, shared, item, parity, warpgroup, q, d_o);
+  }
+}
+
+template <class T, class Tile>
 __global__ void __launch_bounds__(threads, 1)
     sm90_backward_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();
@@ -341,17 +390,14 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v, &p.d_o}) prefetch(*map);
     shared.init_barriers();
-    shared.item = p.deterministic ? atomicAdd(p.space.started, 1) : static_cast<int>(blockIdx.x);
   }
   __syncthreads();
-  const Item<Tile> item(p, shared.item);
-  if (item.first >= item.end) return;
   if (warpgroup == 0) {
     give_up_registers<producer_registers>();
-    if (threadIdx.x == 0) produce<T, Tile>(p, shared, item);
+    if (threadIdx.x == 0) produce<T, Tile>(p, shared);
   } else {
     take_registers<consumer_registers>();
-    consume<T, Tile>(p, shared, item, warpgroup - 1);
+    consume<T, Tile>(p, shared, warpgroup - 1);
   }
 }
 
@@ -362,6 +408,7 @@ void start(const FlashBackward& call) {
   const BackwardPlan<Tile> plan(shape);
   const BackwardSpace space = plan.at(call.workspace);
   sm90_backward_prepare(call, space, plan.zeroed_bytes());
+  const int blocks = std::min(plan.units.count(), multiprocessors());
   const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, HeadDim),
                               .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
                               .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
@@ -372,13 +419,12 @@ void start(const FlashBackward& call) {
                               .context = static_cast<int>(shape.context),
                               .scale = call.scale,
                               .deterministic = shape.deterministic,
-                              .order = plan.order};
+                              .units = plan.units};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile>;
-  const auto items = static_cast<unsigned>(plan.order.items());
-  launch({items, threads, call.stream, bytes}, kernel, parameters);
-  sm90_backward_finish(call, space);
+  launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, kernel, parameters);
+  sm90_backward_finish(call, space, plan.units);
 }
 
 }  // namespace

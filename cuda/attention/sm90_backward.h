@@ -22,14 +22,15 @@ struct BackwardTile {
   static constexpr int dq_floats = 64 * dq_cols;
 };
 
-// Sums lie in the order of accumulators' elements: [B H, tiles, 2, so many of a warpgroup's part].
-// Rows of queries are padded to whole tiles.
+// Sums lie in the order of accumulators' elements: [tiles, 2, so many of a warpgroup's part], dQ's
+// of all tiles of queries, by heads, dK's and dV's of the tiles of keys that blocks share, in their
+// order. Rows of queries are padded to whole tiles.
 struct BackwardSpace {
   float* dq;         // dq_floats of a warpgroup
-  float* dk;         // 64 head_dim of a warpgroup, as dv; null where a block sees all queries
+  float* dk;         // 64 head_dim of a warpgroup, as dv
   float* dv;         //
   int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
-  int* started;      // blocks so far
+  int* taken;        // units of work so far, beside those that blocks take by their number
   float* logsumexp;  // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
   float* delta;      // [B H, rows]: rowsum(dO * O)
   int rows;
@@ -39,8 +40,7 @@ template <class Tile>
 struct BackwardPlan {
   explicit BackwardPlan(const FlashShape& shape)
       : heads(static_cast<std::size_t>(shape.batch * shape.heads)),
-        query_tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)),
-        key_tiles(static_cast<std::size_t>((shape.context + Tile::keys - 1) / Tile::keys)) {
+        query_tiles(static_cast<std::size_t>((shape.context + Tile::queries - 1) / Tile::queries)) {
     constexpr int bytes_of_query = Tile::head_dim * 8;  // Q and dO in 16 bits, dQ in 32
     const TileOrder::Shape tiles{.context = static_cast<int>(shape.context),
                                  .heads = static_cast<int>(shape.heads),
@@ -51,19 +51,21 @@ struct BackwardPlan {
                                  .reach = static_cast<int>(shape.context),
                                  .section = heads_per_section(shape, bytes_of_query)};
     // Measured (NOTES.md).
-    constexpr DivisionCosts costs{.start_up = 1.2, .merge = 0.3, .merge_of_part = 0.015};
-    order = shape.deterministic ? TileOrder(tiles) : divided(tiles, costs, multiprocessors());
+    constexpr DivisionCosts costs{.merge = 0.3, .merge_of_part = 0.015};
+    const TileOrder order(tiles);
+    units = shape.deterministic ? WorkUnits(order)
+                                : divided(order, costs, multiprocessors(),
+                                          share_of_l2 / (bytes_of_query * Tile::queries));
   }
 
-  [[nodiscard]] bool divides() const { return order.parts(0) > 1; }
   [[nodiscard]] std::size_t rows() const { return query_tiles * Tile::queries; }
   [[nodiscard]] std::size_t dq_floats() const { return heads * query_tiles * 2 * Tile::dq_floats; }
   [[nodiscard]] std::size_t dk_floats() const {
-    return divides() ? heads * key_tiles * Tile::keys * Tile::head_dim : 0;
+    return static_cast<std::size_t>(units.shared()) * Tile::keys * Tile::head_dim;
   }
   [[nodiscard]] std::size_t turns() const { return heads * query_tiles * 2; }
-  // What must be 0 at first, which begins the workspace: sums, turns and how many blocks have
-  // started. Padded, so that what follows stays aligned.
+  // What must be 0 at first, which begins the workspace: sums, turns and how many units have
+  // been taken. Padded, so that what follows stays aligned.
   [[nodiscard]] std::size_t zeroed_bytes() const {
     const std::size_t numbers = dq_floats() + 2 * dk_floats() + turns() + 1;
     return (numbers + 63) / 64 * 64 * sizeof(float);
@@ -78,10 +80,10 @@ struct BackwardPlan {
     auto* const turn = reinterpret_cast<int*>(dv + dk_floats());
     float* const logsumexp = dq + zeroed_bytes() / sizeof(float);
     return {.dq = dq,
-            .dk = divides() ? dk : nullptr,
-            .dv = divides() ? dv : nullptr,
+            .dk = dk,
+            .dv = dv,
             .turns = turn,
-            .started = turn + turns(),
+            .taken = turn + turns(),
             .logsumexp = logsumexp,
             .delta = logsumexp + heads * rows(),
             .rows = static_cast<int>(rows())};
@@ -89,14 +91,14 @@ struct BackwardPlan {
 
   std::size_t heads;
   std::size_t query_tiles;
-  std::size_t key_tiles;
-  TileOrder order;  // of tiles of keys, over tiles of queries
+  WorkUnits units;  // tiles of keys, over tiles of queries
 };
 
 // delta, logsumexp, and zeros in the first so many bytes of the workspace.
 void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space,
                            std::size_t zeroed_bytes);
 // The gradients that are sums, in the inputs' dtype.
-void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space);
+void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
+                          const WorkUnits& units);
 
 }  // namespace paceline

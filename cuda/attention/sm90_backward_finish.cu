@@ -1,8 +1,6 @@
 // After the backward pass: gradients in the inputs' dtype from their sums, which lie in the order
 // in which a warpgroup's threads hold an accumulator's elements.
 
-#include <algorithm>
-
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
@@ -14,19 +12,19 @@ namespace paceline {
 
 namespace {
 
-// One gradient; dQ comes first.
 struct Gradient {
   const float* sums;
   FlashHeads to;
-  int tiles;  // per head
+  int groups;  // of 64 rows, of all heads
   float scale;
 };
 
 struct Parameters {
-  Gradient gradients[3];
+  Gradient gradients[3];  // dQ, dK and dV
   int context;
-  int heads;  // per sequence
-  int all_heads;
+  Divisor groups;  // of queries, per head
+  Divisor heads;
+  WorkUnits units;
 };
 
 template <class T, int Cols>
@@ -44,56 +42,66 @@ __device__ void finish(T* to, const Gradient& gradient, const float* sums, int f
   store_rows(to, gradient.to.row_stride, x, first, rows);
 }
 
-// A block for what one warpgroup has computed of a tile.
-template <class T, class Tile>
+// A block for 64 rows and up to 64 columns.
+template <class T, int HeadDim>
 __global__ void __launch_bounds__(hopper::warpgroup_threads)
     finish_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();
-  const Gradient& gradient = p.gradients[blockIdx.y];
-  const auto chunk = static_cast<int>(blockIdx.x);
-  const int part = chunk % 2;
-  const int tile = chunk / 2 % gradient.tiles;
-  const int bh = chunk / 2 / gradient.tiles;
-  if (bh >= p.all_heads) return;
-  T* const to = gradient.to.head<T>(bh / p.heads, bh % p.heads);
-  const bool is_dq = blockIdx.y == 0;
-  if (!is_dq || !Tile::splits_columns) {
-    const float* const sums = gradient.sums + chunk * std::int64_t{64 * Tile::head_dim};
-    const int first = tile * (is_dq ? Tile::queries : Tile::keys) + 64 * part;
-    return finish<T, Tile::head_dim>(to, gradient, sums, first, p.context);
+  constexpr int panels = (HeadDim + 63) / 64;
+  constexpr int cols = HeadDim < 64 ? HeadDim : 64;
+  constexpr int last_cols = HeadDim - (panels - 1) * cols;
+  const int panel = static_cast<int>(blockIdx.x) % panels;
+  int group = static_cast<int>(blockIdx.x) / panels;
+  int which = 0;
+  for (; group >= p.gradients[which].groups; ++which) group -= p.gradients[which].groups;
+  const Gradient& gradient = p.gradients[which];
+  constexpr int dq_cols = panels * cols;  // of sums
+  const std::int64_t sums_before = group * std::int64_t{64 * (which == 0 ? dq_cols : HeadDim)};
+  const float* const sums = gradient.sums + sums_before + panel * (64 * cols);
+  int batch = 0;
+  int head = 0;
+  int first = 0;
+  if (which == 0) {
+    const int bh = group / p.groups;
+    batch = bh / p.heads;
+    head = bh % p.heads;
+    first = group % p.groups * 64;
+  } else {
+    if (!p.units.divides(group / 2)) return;  // it has been stored as it was computed
+    const WorkItem tile = p.units.order().tile(p.units.whole() + group / 2);
+    batch = tile.batch;
+    head = tile.head;
+    first = (2 * tile.rank + group % 2) * 64;
   }
-  if constexpr (Tile::splits_columns) {
-    const float* const sums = gradient.sums + chunk * std::int64_t{Tile::dq_floats};
-    const int first = tile * Tile::queries;
-    if (part == 0) {
-      finish<T, 64>(to, gradient, sums, first, p.context);
-    } else {
-      finish<T, Tile::head_dim - 64>(to + 64, gradient, sums, first, p.context);
-    }
+  T* const to = gradient.to.head<T>(batch, head) + panel * cols;
+  if (last_cols == cols || panel < panels - 1) {
+    finish<T, cols>(to, gradient, sums, first, p.context);
+  } else {
+    finish<T, last_cols>(to, gradient, sums, first, p.context);
   }
 }
 
 }  // namespace
 
-void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space) {
-  const FlashShape& shape = call.shape;
-  const auto heads = static_cast<int>(shape.heads);
-  const auto all_heads = static_cast<int>(shape.batch) * heads;
-  dispatch_half(shape.dtype, [&]<class T>() {
-    dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() {
-      using Tile = BackwardTile<HeadDim>;
-      const int query_tiles = space.rows / Tile::queries;
-      const int key_tiles = (static_cast<int>(shape.context) + Tile::keys - 1) / Tile::keys;
-      const bool divided = space.dk != nullptr;
-      const Parameters parameters{.gradients = {{space.dq, call.dq, query_tiles, call.scale},
-                                                {space.dk, call.dk, key_tiles, call.scale},
-                                                {space.dv, call.dv, key_tiles, 1}},
-                                  .context = static_cast<int>(shape.context),
-                                  .heads = heads,
-                                  .all_heads = all_heads};
-      const int tiles = divided ? std::max(query_tiles, key_tiles) : query_tiles;
-      const dim3 blocks(static_cast<unsigned>(all_heads * tiles * 2), divided ? 3 : 1);
-      launch({blocks, hopper::warpgroup_threads, call.stream}, finish_kernel<T, Tile>, parameters);
+void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
+                          const WorkUnits& units) {
+  const int groups = space.rows / 64;  // of queries, per head
+  const int shared = 2 * units.shared();
+  const Parameters parameters{
+      .gradients = {{space.dq, call.dq, units.order().all_heads() * groups, call.scale},
+                    {space.dk, call.dk, shared, call.scale},
+                    {space.dv, call.dv, shared, 1}},
+      .context = static_cast<int>(call.shape.context),
+      .groups = Divisor(groups),
+      .heads = Divisor(units.order().heads()),
+      .units = units};
+  dispatch_half(call.shape.dtype, [&]<class T>() {
+    dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
+      const int panels = (HeadDim + 63) / 64;
+      const auto blocks =
+          static_cast<unsigned>((parameters.gradients[0].groups + 2 * shared) * panels);
+      launch({blocks, hopper::warpgroup_threads, call.stream}, finish_kernel<T, HeadDim>,
+             parameters);
     });
   });
 }

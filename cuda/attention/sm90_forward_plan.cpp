@@ -93,8 +93,8 @@ Turns undivided(int tiles) {
                 .blocks = std::min(tiles, multiprocessors())});
 }
 Turns whole(const TileOrder& order) {
-  return order.causal() && order.has_sections() ? as_they_come(order.items())
-                                                : undivided(order.items());
+  return order.causal() && order.has_sections() ? as_they_come(order.tiles())
+                                                : undivided(order.tiles());
 }
 Turns divided(int tiles, int log2_parts) {
   const int clusters = std::min(tiles, sm90_forward_clusters(log2_parts));
@@ -123,7 +123,7 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
   const bool splits = shape.dtype == Dtype::f32;
   for (int w = splits ? most_near_warpgroups : most_warpgroups(shape.head_dim); w >= 1; --w) {
     const Candidate c = candidate(shape, w);
-    const int tiles = c.order.items();
+    const int tiles = c.order.tiles();
     consider(c, whole(c.order));
     if (splits) continue;
     for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {

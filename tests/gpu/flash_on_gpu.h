@@ -73,9 +73,11 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   Array poisoned(const Shape& shape, Dtype dtype) {
     gpu->synchronize();
     Array x = gpu->allocate(shape, dtype, MemoryKind::workspace);
-    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-    CUDA_CHECK(cudaMemset(x.tensor().data, 0xff, bytes));
+    poison(x);
     return x;
+  }
+  static void poison(const Array& x) {
+    CUDA_CHECK(cudaMemset(x.tensor().data, 0xff, x.tensor().bytes()));
   }
   Array poisoned_workspace(const FlashShape& s, FlashPass pass) {
     const auto bytes = static_cast<std::int64_t>(flash_workspace_bytes(s, pass));
@@ -95,6 +97,13 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
                 poisoned_workspace(s, FlashPass::backward)};
     CUDA_CHECK(cudaDeviceSynchronize());
     return out;
+  }
+  static void poison(const Outputs& out) {
+    for (const Array* x :
+         {&out.dqkv, &out.o, &out.logsumexp, &out.forward_space, &out.backward_space}) {
+      poison(*x);
+    }
+    CUDA_CHECK(cudaDeviceSynchronize());
   }
   static void enqueue_forward(const FlashShape& s, const Inputs& in, const Outputs& out,
                               cudaStream_t stream) {

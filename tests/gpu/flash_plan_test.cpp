@@ -1,10 +1,12 @@
 // Flash attention on the GPU in every way over its tiles: by their sizes, whole, in parts, in
 // turns.
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "cuda/attention/head_dim.h"
+#include "cuda/attention/sm90_backward.h"
 #include "tests/gpu/flash_on_gpu.h"
 
 namespace paceline {
@@ -38,7 +40,7 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
     for (const bool causal : {false, true}) {
       FlashShape s = shape(1, 264, 132, head_dim, causal);
       if (divides()) {
-        EXPECT_GT(ForwardPlan(s).order.items(), multiprocessors());
+        EXPECT_GT(ForwardPlan(s).order.tiles(), multiprocessors());
       }
       check(s);
       s.deterministic = true;
@@ -46,6 +48,41 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
       const Result first = run(s, in);
       EXPECT_EQ(run(s, in).dqkv, first.dqkv) << head_dim;
       if (head_dim == 128) compare(s, first, expected(s, in));
+    }
+  }
+}
+
+// Backward, blocks that go on from tile to tile: without a mask after tiles that stay whole, with
+// one over three tiles and more.
+TEST_P(FlashOnGpu, shares_of_tiles) {
+  if (!uses_hopper(FlashPass::backward)) GTEST_SKIP() << "these kernels do not share tiles";
+  const auto most_parts = [](const WorkUnits& units) {
+    int most = 0;
+    for (int unit = 0; unit < units.count(); ++unit) {
+      int parts = 0;
+      units.for_each_part(unit, [&](const WorkItem&) { ++parts; });
+      most = std::max(most, parts);
+    }
+    return most;
+  };
+  for (const std::int64_t head_dim : head_dims) {
+    for (const bool causal : {false, true}) {
+      const auto units = [&](const FlashShape& s) {
+        return dispatch_head_dim(
+            head_dim, [&]<int HeadDim>() { return BackwardPlan<BackwardTile<HeadDim>>(s).units; });
+      };
+      const auto wanted = [&](const FlashShape& s) {
+        const WorkUnits found = units(s);
+        return causal ? most_parts(found) >= 3 : found.whole() > 0 && most_parts(found) == 2;
+      };
+      FlashShape s = shape(1, 1040, 1, head_dim, causal);
+      while (s.heads < 100 && !wanted(s)) ++s.heads;
+      ASSERT_TRUE(wanted(s)) << head_dim;
+      check(s);
+      if (causal) continue;
+      s.heads = 34;  // in sections
+      EXPECT_TRUE(units(s).order().has_sections() || head_dim < 128);
+      check(s);
     }
   }
 }

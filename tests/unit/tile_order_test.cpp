@@ -1,5 +1,5 @@
-// In what order the tiles of attention are computed, into how many parts they are divided, and
-// which blocks take them. On the host: a GPU is not needed.
+// In what order the tiles of attention are computed, and which blocks of the forward pass take
+// them. On the host: a GPU is not needed.
 
 #include "cuda/attention/tile_order.h"
 
@@ -10,10 +10,10 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <tuple>
 #include <vector>
 
-#include "cuda/attention/division.h"
 #include "cuda/attention/divisor.h"
 #include "cuda/attention/turns.h"
 
@@ -45,75 +45,45 @@ TileOrder::Shape backward(int context, int heads, int batch, bool causal, int se
 
 // ---- the order ---------------------------------------------------------------------------------
 
-using Head = std::tuple<int, int, int>;  // rank, head, batch
-
-void expect_each_tile_covered_once(const TileOrder& order) {
-  std::map<Head, std::vector<std::pair<int, int>>> parts;
-  for (int i = 0; i < order.items(); ++i) {
-    const WorkItem item = order.at(i);
-    ASSERT_LE(item.end - item.first, order.span());
-    if (item.first < item.end) {
-      parts[{item.rank, item.head, item.batch}].emplace_back(item.first, item.end);
-    }
-  }
-  EXPECT_EQ(parts.size(), static_cast<std::size_t>(order.blocks() * order.all_heads()));
-  for (auto& [tile, of_tile] : parts) {
-    std::sort(of_tile.begin(), of_tile.end());
-    int next = 0;
-    for (const auto& [first, end] : of_tile) {
-      EXPECT_EQ(first, next);
-      next = end;
-    }
-    EXPECT_EQ(next, order.seen(std::get<0>(tile)));
-    EXPECT_EQ(static_cast<int>(of_tile.size()), order.parts(std::get<0>(tile)));
-  }
-}
-
-TEST(TileOrder, CoversEachTileOnce) {
+TEST(TileOrder, HasEachTileOnce) {
   std::mt19937 random(3);
   const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
   for (int i = 0; i < 50; ++i) {
     const bool causal = i % 2 == 0;
-    const int context = draw(5000);
-    for (const auto& shape : {forward(context, draw(5), draw(4), causal, draw(9)),
-                              backward(context, draw(5), draw(4), causal, draw(9))}) {
-      const int longest = TileOrder(shape, 1).longest();
-      for (const int span : {1, draw(static_cast<unsigned>(longest)), longest, longest + 1}) {
-        SCOPED_TRACE(testing::Message() << "context " << context << " span " << span);
-        expect_each_tile_covered_once(TileOrder(shape, span));
-      }
+    const TileOrder order(forward(draw(5000), draw(5), draw(4), causal, draw(9)));
+    std::set<std::tuple<int, int, int>> tiles;
+    for (int tile = 0; tile < order.tiles(); ++tile) {
+      const WorkItem item = order.tile(tile);
+      EXPECT_EQ(item.tile, tile);
+      EXPECT_EQ(item.first, 0);
+      EXPECT_EQ(item.end, order.seen(item.rank));
+      ASSERT_LT(item.rank, order.blocks());
+      tiles.emplace(item.rank, item.head, item.batch);
     }
+    EXPECT_EQ(tiles.size(), static_cast<std::size_t>(order.blocks() * order.all_heads()));
   }
 }
 
 TEST(TileOrder, SeesWhatTheMaskLeaves) {
-  const TileOrder keys_of_queries(forward(1000, 1, 1, true), 100);
+  const TileOrder keys_of_queries(forward(1000, 1, 1, true));
   // Queries 960 to 999, 768 to 959, ... 0 to 191.
   const std::vector<int> keys = {8, 8, 6, 5, 3, 2};
   for (int rank = 0; rank < keys_of_queries.blocks(); ++rank) {
     EXPECT_EQ(keys_of_queries.seen(rank), keys.at(static_cast<std::size_t>(rank)));
   }
-  const TileOrder queries_of_keys(backward(300, 1, 1, true), 100);
+  const TileOrder queries_of_keys(backward(300, 1, 1, true));
   // Queries 0 to 299 of keys 0 to 127, then from 128 and from 256 on.
   EXPECT_EQ(queries_of_keys.seen(0), 5);
   EXPECT_EQ(queries_of_keys.seen(1), 3);
   EXPECT_EQ(queries_of_keys.seen(2), 1);
 }
 
-TEST(TileOrder, WholePartsComeFirst) {
-  const TileOrder order(backward(8192, 3, 2, true, 4), 16);
-  for (int i = 0; i < order.items(); ++i) {
-    const WorkItem item = order.at(i);
-    EXPECT_EQ(item.end - item.first == 16, i < order.full_items());
-  }
-}
-
 TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
-  const TileOrder order(forward(2000, 5, 3, true, 4), 100);
+  const TileOrder order(forward(2000, 5, 3, true, 4));
   int section = 0;
   int rank = 0;
-  for (int i = 0; i < order.items(); ++i) {
-    const WorkItem item = order.at(i);
+  for (int tile = 0; tile < order.tiles(); ++tile) {
+    const WorkItem item = order.tile(tile);
     const int now = (item.batch * 5 + item.head) / 4;
     if (now != section) rank = 0;
     EXPECT_GE(now, section);
@@ -121,54 +91,6 @@ TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
     section = now;
     rank = item.rank;
   }
-}
-
-// ---- the division ------------------------------------------------------------------------------
-
-constexpr int multiprocessors = 132;
-constexpr DivisionCosts costs{.start_up = 1, .merge = 3, .merge_of_part = 0.02};
-
-int parts_of(const TileOrder::Shape& shape) {
-  return divided(shape, costs, multiprocessors).parts(0);
-}
-
-TEST(Division, ManyTilesStayWhole) {
-  EXPECT_EQ(parts_of(backward(16384, 16, 1, false)), 1);
-  EXPECT_EQ(parts_of(forward(16384, 16, 4, true)), 1);
-}
-
-TEST(Division, OneTileIsSpreadOverTheMultiprocessors) {
-  EXPECT_GT(parts_of({.context = 8192,
-                      .heads = 1,
-                      .batch = 1,
-                      .outer = 8192,
-                      .inner = 128,
-                      .causal = false,
-                      .reach = 8192,
-                      .section = 1}),
-            8);
-}
-
-TEST(Division, PartsAreNotWorthTheirMergeWhereTilesAreShort) {
-  EXPECT_EQ(parts_of(forward(384, 1, 1, true)), 1);
-}
-
-TEST(Division, TheLongestOfFewCausalTilesIsDivided) {
-  const TileOrder::Shape few = forward(8192, 1, 1, true);
-  const TileOrder whole(few, TileOrder(few, 1).longest() + 1);
-  const TileOrder found = divided(few, costs, multiprocessors);
-  EXPECT_GT(found.parts(0), 1);
-  EXPECT_LT(estimated(found, costs, multiprocessors),
-            estimated(whole, costs, multiprocessors) / 1.5);
-}
-
-TEST(Division, CountsTheRoundsOfTilesOfOneLength) {
-  // 133 tiles of 64 inner tiles take two rounds.
-  const TileOrder::Shape tiles = backward(4096, 1, 133, false);
-  TileOrder::Shape one_each = tiles;
-  one_each.outer = 4096;
-  const TileOrder whole(one_each, 65);
-  EXPECT_EQ(estimated(whole, costs, multiprocessors), 2 * (64 + costs.start_up));
 }
 
 // ---- division -----------------------------------------------------------------------------------
@@ -238,7 +160,7 @@ TEST(Turns, BlocksThatComeAndGoHaveEquallyMuch) {
   const TileOrder order(forward(8192, 16, 1, true));
   constexpr int blocks = 132;
   const Turns turns(
-      {.tiles = order.items(), .whole = order.items(), .log2_parts = 0, .blocks = blocks});
+      {.tiles = order.tiles(), .whole = order.tiles(), .log2_parts = 0, .blocks = blocks});
   std::vector<int> steps(blocks, 0);
   for (int round = 0; round < turns.rounds(); ++round) {
     for (int block = 0; block < blocks; ++block) {
