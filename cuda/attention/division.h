@@ -15,34 +15,30 @@ struct DivisionCosts {
   double merge_of_part;  // and for each part of all tiles
 };
 
-// Of the first so many tiles, by blocks that take the next when they are done; under a causal mask
-// of all, or of rounds in pairs: who had the longest of one has the shortest of the other.
-constexpr double time_of_whole(const TileOrder& order, int tiles, int multiprocessors) {
-  const int longest = order.longest() + 1;
-  if (!order.causal()) return (tiles + multiprocessors - 1) / multiprocessors * longest;
-  const double mean = (order.steps() - order.steps(tiles)) / multiprocessors;
-  if (tiles < order.tiles()) return mean;
+// Estimated times, in that of one inner tile, of the tiles from one on.
+
+// By blocks that take the next when they are done; without a mask of one round.
+constexpr double time_of_whole(const TileOrder& order, int from, int multiprocessors) {
+  const int longest = order.longest() + 1 - from / order.all_heads() * order.fewer();
+  const double mean = order.steps(from) / multiprocessors;
   if (mean <= longest) return longest;
   // By which the last block is late: a fit to schedules of 300 to 4096 tiles, worked out one by
   // one.
-  const double uneven = longest * multiprocessors / (8.0 * order.tiles());
+  const double uneven = longest * multiprocessors / (8.0 * (order.tiles() - from));
   return mean + uneven;
 }
 
-// Estimated time, in that of one inner tile.
-constexpr double estimated(const WorkUnits& units, const DivisionCosts& costs,
-                           int multiprocessors) {
-  const double whole = time_of_whole(units.order(), units.whole(), multiprocessors);
-  if (units.shared() == 0) return whole;
+constexpr double time_of_shares(const WorkUnits& units, const DivisionCosts& costs) {
   const int ends = units.shares() - 1;  // of shares, each in another tile if there are enough
   const int parts = ends + std::min(ends, units.shared());
   const int start = 1;  // of a tile that another unit has begun
-  return whole + units.length() + start + costs.merge + parts * costs.merge_of_part;
+  return units.length() + start + costs.merge + parts * costs.merge_of_part;
 }
 
-// The first tile that can be shared. Blocks go through whole causal tiles side by side, through
-// shares at as many places: what those read has to stay in the L2 cache, `cached` inner tiles of
-// one head. Where heads go in sections it does not.
+// The first tile that can be shared, after whole rounds; under a causal mask in pairs: who has the
+// longest tile of one has the shortest of the other. Blocks go through whole causal tiles side by
+// side, through shares at as many places: what those read has to stay in the L2 cache, `cached`
+// inner tiles of one head. Where heads go in sections it does not.
 constexpr int first_shared(const TileOrder& order, int multiprocessors, int cached) {
   if (!order.causal()) return order.tiles() / multiprocessors * multiprocessors;
   if (order.has_sections()) return order.tiles();
@@ -59,10 +55,10 @@ constexpr WorkUnits divided(const TileOrder& order, const DivisionCosts& costs, 
   const int whole = first_shared(order, multiprocessors, cached);
   constexpr double most_steps = 1 << 29;  // so that they are numbered without overflow
   if (whole == order.tiles() || order.steps(whole) > most_steps) return best;
-  double least = estimated(best, costs, multiprocessors);
+  double least = time_of_whole(order, whole, multiprocessors);
   for (int shares = multiprocessors; shares > 1; shares /= 2) {
     const WorkUnits found(order, whole, shares);
-    const double time = estimated(found, costs, multiprocessors);
+    const double time = time_of_shares(found, costs);
     if (time >= least) continue;
     least = time;
     best = found;

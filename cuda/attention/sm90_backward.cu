@@ -15,6 +15,8 @@
 //   tensor cores | dP(m)   dK(m-1) | S(m+1)      | dQ(m)   dV(m)             | dP(m+1)   dK(m)
 //   a warpgroup  |         dS(m)   | shares dS   | P(m+1)  adds dQ(m) to all |           dS(m+1)
 
+#include <algorithm>
+
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
@@ -53,7 +55,7 @@ struct Parameters {
   WorkUnits units;
 };
 
-// A tile of keys and tiles of queries that see it; to those before `whole` some keys are hidden.
+// A tile of keys and tiles of queries that see it, those before masked_end not all of it.
 template <class Tile>
 struct Item {
   int head;
@@ -61,7 +63,7 @@ struct Item {
   int first_key;
   int first;
   int end;
-  int whole;
+  int masked_end;
   int sums;  // which sums of dK and dV this block adds to; negative: it has all of the tile
 
   Item() = default;
@@ -74,8 +76,8 @@ struct Item {
     const int diagonal = order.causal() ? first_key / Tile::queries : 0;
     first = diagonal + work.first;
     end = diagonal + work.end;
-    whole = order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
-    if (first_key + Tile::keys > p.context) whole = end;  // keys that do not exist
+    masked_end = order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
+    if (first_key + Tile::keys > p.context) masked_end = end;  // keys that do not exist
   }
 };
 
@@ -89,7 +91,7 @@ struct Shared {
   alignas(16) float logsumexp[q_stages][Tile::queries];
   alignas(16) float delta[do_stages][Tile::queries];
   Item<Tile> items[2];  // in turns; with one, head dimension 128 spills registers
-  Barrier item_full;    // consumers begin with it while its keys and values are on their way
+  Barrier item_full;    // consumers prepare for it while its keys and values are on their way
   Barrier kv_full, kv_empty;
   Barrier q_full[q_stages], q_empty[q_stages];
   Barrier do_full[do_stages], do_empty[do_stages];
@@ -271,7 +273,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     commit();
   };
   const auto take_exponentials = [&](int stage, int tile_of_queries) {
-    if (tile_of_queries < item.whole) {
+    if (tile_of_queries < item.masked_end) {
       const auto first_query = [&](int key) {
         if (key >= p.context) return Tile::queries;  // no query of this tile sees it
         return p.units.order().causal() ? key - tile_of_queries * Tile::queries : 0;
@@ -328,6 +330,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
       shared.do_full[d_o.stage].wait(d_o.parity);
     }
     wait<1>(dq);
+    // The next item's dS may be written from here on, too.
     if constexpr (last) shared.kv_empty.arrive();
     add_dq<Tile>(dq, p, dq_tiles + m, item.first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);

@@ -27,8 +27,8 @@ struct BackwardTile {
 // order. Rows of queries are padded to whole tiles.
 struct BackwardSpace {
   float* dq;         // dq_floats of a warpgroup
-  float* dk;         // 64 head_dim of a warpgroup, as dv
-  float* dv;         //
+  float* dk;         // 64 head_dim of a warpgroup
+  float* dv;         // as dk
   int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
   int* taken;        // units of work so far, beside those that blocks take by their number
   float* logsumexp;  // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share

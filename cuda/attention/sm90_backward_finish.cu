@@ -2,7 +2,6 @@
 // in which a warpgroup's threads hold an accumulator's elements.
 
 #include "cuda/attention/head_dim.h"
-#include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
 #include "cuda/attention/sm90_backward.h"
 #include "cuda/attention/store_rows.cuh"
@@ -22,7 +21,7 @@ struct Gradient {
 struct Parameters {
   Gradient gradients[3];  // dQ, dK and dV
   int context;
-  Divisor groups;  // of queries, per head
+  Divisor groups_per_head;  // of queries
   Divisor heads;
   WorkUnits units;
 };
@@ -56,16 +55,18 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
   for (; group >= p.gradients[which].groups; ++which) group -= p.gradients[which].groups;
   const Gradient& gradient = p.gradients[which];
   constexpr int dq_cols = panels * cols;  // of sums
+  using Tile = BackwardTile<HeadDim>;
+  static_assert(Tile::keys == 128 && Tile::queries * dq_cols == 2 * Tile::dq_floats);
   const std::int64_t sums_before = group * std::int64_t{64 * (which == 0 ? dq_cols : HeadDim)};
   const float* const sums = gradient.sums + sums_before + panel * (64 * cols);
   int batch = 0;
   int head = 0;
   int first = 0;
   if (which == 0) {
-    const int bh = group / p.groups;
+    const int bh = group / p.groups_per_head;
     batch = bh / p.heads;
     head = bh % p.heads;
-    first = group % p.groups * 64;
+    first = group % p.groups_per_head * 64;
   } else {
     if (!p.units.divides(group / 2)) return;  // it has been stored as it was computed
     const WorkItem tile = p.units.order().tile(p.units.whole() + group / 2);
@@ -85,14 +86,14 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
 
 void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
                           const WorkUnits& units) {
-  const int groups = space.rows / 64;  // of queries, per head
+  const int groups_per_head = space.rows / 64;
   const int shared = 2 * units.shared();
   const Parameters parameters{
-      .gradients = {{space.dq, call.dq, units.order().all_heads() * groups, call.scale},
+      .gradients = {{space.dq, call.dq, units.order().all_heads() * groups_per_head, call.scale},
                     {space.dk, call.dk, shared, call.scale},
                     {space.dv, call.dv, shared, 1}},
       .context = static_cast<int>(call.shape.context),
-      .groups = Divisor(groups),
+      .groups_per_head = Divisor(groups_per_head),
       .heads = Divisor(units.order().heads()),
       .units = units};
   dispatch_half(call.shape.dtype, [&]<class T>() {

@@ -47,7 +47,8 @@ class WorkUnits {
     return first / length_ < last / length_;
   }
 
-  // The tiles, or parts of them, of a unit. f is called in one place: it is long.
+  // The tiles, or parts of them, of a unit; none where it is one tile's start. f is called in one
+  // place: it is long.
   template <class F>
   constexpr void for_each_part(int unit, F&& f) const {
     int tile = unit;

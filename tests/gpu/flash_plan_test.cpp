@@ -82,6 +82,7 @@ TEST_P(FlashOnGpu, shares_of_tiles) {
       if (causal) continue;
       s.heads = 34;  // in sections
       EXPECT_TRUE(units(s).order().has_sections() || head_dim < 128);
+      EXPECT_GT(units(s).shared(), 0);
       check(s);
     }
   }

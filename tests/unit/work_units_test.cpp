@@ -17,7 +17,7 @@ namespace paceline {
 namespace {
 
 constexpr int multiprocessors = 132;
-constexpr DivisionCosts costs{.merge = 3, .merge_of_part = 0.02};
+constexpr DivisionCosts costs{.merge = 0.3, .merge_of_part = 0.015};
 
 TileOrder tiles(int context, int heads, int batch, bool causal, int section = 1000,
                 int inner = 64) {
@@ -147,11 +147,10 @@ TEST(Division, OfOneCausalHeadWhatStaysInTheCacheIsShared) {
     const WorkUnits units = found(order, cached);
     EXPECT_EQ(units.whole(), 2 * multiprocessors);
     EXPECT_EQ(units.shares(), multiprocessors);
-    EXPECT_LT(estimated(units, costs, multiprocessors),
-              estimated(WorkUnits(order), costs, multiprocessors));
   }
   EXPECT_EQ(found(order, 495).shared(), 0);
   EXPECT_EQ(found(tiles(33000, 1, 1, true), 512).shared(), 0);  // less than two rounds
+  EXPECT_EQ(found(tiles(33793, 1, 1, true), 512).shared(), 0);  // and one short tile
 }
 
 TEST(Division, StepsThatCouldNotBeNumberedStayWhole) {
@@ -179,21 +178,16 @@ TEST(Division, OneTileIsSpreadOverTheMultiprocessors) {
 }
 
 TEST(Division, SharesAreNotWorthTheirMergeWhereTilesAreShort) {
-  EXPECT_EQ(found(tiles(256, 1, 1, true)).shared(), 0);
+  constexpr DivisionCosts dear{.merge = 3, .merge_of_part = 0.02};
+  const TileOrder order = tiles(256, 1, 1, true);
+  EXPECT_GT(found(order).shared(), 0);
+  EXPECT_EQ(divided(order, dear, multiprocessors, 1 << 20).shared(), 0);
 }
 
 TEST(Division, FewCausalTilesAreShared) {
   const WorkUnits units = found(tiles(8192, 1, 1, true));
   EXPECT_EQ(units.whole(), 0);
-  EXPECT_LT(estimated(units, costs, multiprocessors),
-            estimated(WorkUnits(units.order()), costs, multiprocessors) / 3);
-}
-
-TEST(Division, CountsTheRoundsOfTilesOfOneLength) {
-  const WorkUnits whole(tiles(4096, 33, 5, false));  // 40 rounds
-  EXPECT_EQ(estimated(whole, costs, multiprocessors), 40 * 65);
-  const WorkUnits one_more(tiles(4096, 1, 166, false));
-  EXPECT_EQ(estimated(one_more, costs, multiprocessors), 41 * 65);
+  EXPECT_LT(time_of_shares(units, costs), time_of_whole(units.order(), 0, multiprocessors) / 3);
 }
 
 }  // namespace
