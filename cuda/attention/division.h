@@ -19,7 +19,7 @@ struct DivisionCosts {
 
 // By blocks that take the next when they are done; without a mask of one round.
 constexpr double time_of_whole(const TileOrder& order, int from, int multiprocessors) {
-  const int longest = order.longest() + 1 - from / order.all_heads() * order.fewer();
+  const int longest = order.seen(from / order.all_heads()) + 1;
   const double mean = order.steps(from) / multiprocessors;
   if (mean <= longest) return longest;
   // By which the last block is late: a fit to schedules of 300 to 4096 tiles, worked out one by

@@ -222,8 +222,6 @@ __device__ void add_sums(float* sums, const Accumulator<N>& x, int elements = N 
 template <class Tile>
 __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p, std::int64_t tile,
                        int key_tile, int warpgroup) {
-  // The last panel of head dimension 80 has 16 columns.
-  constexpr int last_cols = Tile::splits_columns ? Tile::head_dim - 64 : Tile::dq_cols;
   const std::int64_t part = tile * 2 + warpgroup;
   const bool leader = threadIdx.x % warpgroup_threads == 0;
   if (p.deterministic) {
@@ -231,7 +229,7 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
     named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
   }
   add_sums(p.space.dq + part * Tile::dq_floats, dq,
-           (warpgroup == 0 ? Tile::dq_cols : last_cols) / 2);
+           (warpgroup == 0 ? Tile::dq_cols : Tile::last_cols) / 2);
   if (p.deterministic) {
     __threadfence();
     named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);

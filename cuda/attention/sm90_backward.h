@@ -20,6 +20,9 @@ struct BackwardTile {
   static constexpr bool splits_columns = queries == 64;
   static constexpr int dq_cols = splits_columns ? 64 : HeadDim;  // of a warpgroup
   static constexpr int dq_floats = 64 * dq_cols;
+  static constexpr int panels =
+      splits_columns ? 2 : 1;  // of dq_cols columns, the last of last_cols
+  static constexpr int last_cols = HeadDim - (panels - 1) * dq_cols;
 };
 
 // Sums lie in the order of accumulators' elements: [tiles, 2, so many of a warpgroup's part], dQ's

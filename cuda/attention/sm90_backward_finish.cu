@@ -41,24 +41,19 @@ __device__ void finish(T* to, const Gradient& gradient, const float* sums, int f
   store_rows(to, gradient.to.row_stride, x, first, rows);
 }
 
-// A block for 64 rows and up to 64 columns.
-template <class T, int HeadDim>
+// A block for a panel of columns of 64 rows.
+template <class T, class Tile>
 __global__ void __launch_bounds__(hopper::warpgroup_threads)
     finish_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();
-  constexpr int panels = (HeadDim + 63) / 64;
-  constexpr int cols = HeadDim < 64 ? HeadDim : 64;
-  constexpr int last_cols = HeadDim - (panels - 1) * cols;
-  const int panel = static_cast<int>(blockIdx.x) % panels;
-  int group = static_cast<int>(blockIdx.x) / panels;
+  const int panel = static_cast<int>(blockIdx.x) % Tile::panels;
+  int group = static_cast<int>(blockIdx.x) / Tile::panels;
   int which = 0;
   for (; group >= p.gradients[which].groups; ++which) group -= p.gradients[which].groups;
   const Gradient& gradient = p.gradients[which];
-  constexpr int dq_cols = panels * cols;  // of sums
-  using Tile = BackwardTile<HeadDim>;
-  static_assert(Tile::keys == 128 && Tile::queries * dq_cols == 2 * Tile::dq_floats);
-  const std::int64_t sums_before = group * std::int64_t{64 * (which == 0 ? dq_cols : HeadDim)};
-  const float* const sums = gradient.sums + sums_before + panel * (64 * cols);
+  const int floats = which == 0 ? Tile::panels * Tile::dq_floats : 64 * Tile::head_dim;
+  const float* const sums =
+      gradient.sums + static_cast<std::int64_t>(group) * floats + panel * Tile::dq_floats;
   int batch = 0;
   int head = 0;
   int first = 0;
@@ -68,17 +63,18 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
     head = bh % p.heads;
     first = group % p.groups_per_head * 64;
   } else {
-    if (!p.units.divides(group / 2)) return;  // it has been stored as it was computed
-    const WorkItem tile = p.units.order().tile(p.units.whole() + group / 2);
+    constexpr int groups = Tile::keys / 64;
+    if (!p.units.divides(group / groups)) return;  // it has been stored as it was computed
+    const WorkItem tile = p.units.order().tile(p.units.whole() + group / groups);
     batch = tile.batch;
     head = tile.head;
-    first = (2 * tile.rank + group % 2) * 64;
+    first = (tile.rank * groups + group % groups) * 64;
   }
-  T* const to = gradient.to.head<T>(batch, head) + panel * cols;
-  if (last_cols == cols || panel < panels - 1) {
-    finish<T, cols>(to, gradient, sums, first, p.context);
+  T* const to = gradient.to.head<T>(batch, head) + panel * Tile::dq_cols;
+  if (Tile::last_cols == Tile::dq_cols || panel < Tile::panels - 1) {
+    finish<T, Tile::dq_cols>(to, gradient, sums, first, p.context);
   } else {
-    finish<T, last_cols>(to, gradient, sums, first, p.context);
+    finish<T, Tile::last_cols>(to, gradient, sums, first, p.context);
   }
 }
 
@@ -86,23 +82,21 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
 
 void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
                           const WorkUnits& units) {
-  const int groups_per_head = space.rows / 64;
-  const int shared = 2 * units.shared();
-  const Parameters parameters{
-      .gradients = {{space.dq, call.dq, units.order().all_heads() * groups_per_head, call.scale},
-                    {space.dk, call.dk, shared, call.scale},
-                    {space.dv, call.dv, shared, 1}},
-      .context = static_cast<int>(call.shape.context),
-      .groups_per_head = Divisor(groups_per_head),
-      .heads = Divisor(units.order().heads()),
-      .units = units};
   dispatch_half(call.shape.dtype, [&]<class T>() {
     dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
-      const int panels = (HeadDim + 63) / 64;
-      const auto blocks =
-          static_cast<unsigned>((parameters.gradients[0].groups + 2 * shared) * panels);
-      launch({blocks, hopper::warpgroup_threads, call.stream}, finish_kernel<T, HeadDim>,
-             parameters);
+      using Tile = BackwardTile<HeadDim>;
+      const int groups_per_head = space.rows / 64;
+      const int dq_groups = units.order().all_heads() * groups_per_head;
+      const int dk_groups = units.shared() * (Tile::keys / 64);
+      const Parameters parameters{.gradients = {{space.dq, call.dq, dq_groups, call.scale},
+                                                {space.dk, call.dk, dk_groups, call.scale},
+                                                {space.dv, call.dv, dk_groups, 1}},
+                                  .context = static_cast<int>(call.shape.context),
+                                  .groups_per_head = Divisor(groups_per_head),
+                                  .heads = Divisor(units.order().heads()),
+                                  .units = units};
+      const auto blocks = static_cast<unsigned>((dq_groups + 2 * dk_groups) * Tile::panels);
+      launch({blocks, hopper::warpgroup_threads, call.stream}, finish_kernel<T, Tile>, parameters);
     });
   });
 }

@@ -18,13 +18,10 @@ class WorkUnits {
   // all. With a causal mask heads are not in sections, and as many tiles of each are whole. The
   // rows of a tile are a multiple of those that it goes over, and `reach` is the context.
   constexpr WorkUnits(const TileOrder& order, int whole, int shares)
-      : order_(order),
-        heads_(order.all_heads()),
-        whole_(whole),
-        longest_(order.longest() + 1 - whole / heads_ * order.fewer()),
-        fewer_(order.fewer()) {
+      : order_(order), heads_(order.all_heads()), whole_(whole), fewer_(order.fewer()) {
+    if (shared() == 0) return;
+    longest_ = order.seen(whole / heads_) + 1;
     const int steps = steps_before(shared());
-    if (steps == 0) return;
     length_ = Divisor((steps - 1) / shares + 1);
     shares_ = (steps - 1) / length_ + 1;
   }
