@@ -67,6 +67,15 @@ def gpu_count() -> int:
     return listed.stdout.count("UUID") if listed.returncode == 0 else 0
 
 
+def needs_gpu_per_rank(backend: str, ranks: int) -> None:
+    """Skips the test where NCCL has fewer GPUs than ranks."""
+    if backend != "nccl":
+        return
+    here = gpu_count()
+    if here < ranks:
+        pytest.skip(f"needs {ranks} GPUs, {here} here")
+
+
 @pytest.fixture
 def paceline(tmp_path):
     """run(*args, ranks=0): ranks = 0 starts it without mpirun. Runs in a folder of its own."""

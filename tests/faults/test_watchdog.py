@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, gpu_count, start, wait_until
+from conftest import PATIENCE, needs_gpu_per_rank, start, wait_until
 from result_files import step_times, summary
 
 RANKS = 3
@@ -117,8 +117,7 @@ def in_long_case(launch, tmp_path):
 def in_long_collective(request, launch, tmp_path):
     """in_long_collective(timeout): the long case is all_reduce after all_reduce of 100 MB."""
     ranks = RANKS if request.param == "mpi" else 2
-    if request.param == "nccl" and gpu_count() < ranks:
-        pytest.skip(f"needs {ranks} GPUs, {gpu_count()} here")
+    needs_gpu_per_rank(request.param, ranks)
     sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 

@@ -4,12 +4,11 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, gpu_count
+from conftest import ROOT, needs_gpu_per_rank
 
 
 def run_tests(program, ranks, backend, folder):
-    if backend == "nccl" and gpu_count() < ranks:
-        pytest.skip(f"needs {ranks} GPUs, {gpu_count()} here")
+    needs_gpu_per_rank(backend, ranks)
     launch = ["mpirun", "--oversubscribe", "-np", str(ranks)]
     done = subprocess.run(
         [*launch, str(ROOT / "build" / program), backend, "--gtest_brief=1"],
