@@ -28,15 +28,6 @@ constexpr auto lower_rank_aborts_within = 200ms;
 constexpr int question_tag = 1;
 constexpr int answer_tag = 2;
 
-// "rank 3", "ranks 1, 3"
-std::string list(const std::vector<int>& ranks) {
-  constexpr std::size_t most = 8;
-  const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), most));
-  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s",
-                     fmt::join(ranks.begin(), end, ", "),
-                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
-}
-
 }  // namespace
 
 thread_local Waits::Slot* Waits::innermost = nullptr;
@@ -231,10 +222,11 @@ std::string Watchdog::line_of_timeout() {
     if (place == Place::waiting) waiting.push_back(rank);
   }
   std::string who = "every rank arrived";
-  if (!waiting.empty()) who = list(waiting) + " waited for others elsewhere";
-  if (!missing.empty()) who = list(missing) + " did not arrive";
+  if (!waiting.empty()) who = ranks_text(waiting) + " waited for others elsewhere";
+  if (!missing.empty()) who = ranks_text(missing) + " did not arrive";
   if (!silent.empty()) {
-    who += silent == missing ? " and did not answer" : " (no answer from " + list(silent) + ")";
+    who +=
+        silent == missing ? " and did not answer" : " (no answer from " + ranks_text(silent) + ")";
   }
   const std::lock_guard lock(mutex_);
   return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",

@@ -88,38 +88,86 @@ ExitCode read_files(const Options& options) {
   return c.regression ? ExitCode::regression : ExitCode::done;
 }
 
+bool reads_files(const Options& options) {
+  return options.experiment == "merge" || options.experiment == "compare";
+}
+
+// What needs no other rank: help, the version, files of results.
+ExitCode answer(const Options& options) {
+  if (reads_files(options)) return read_files(options);
+  fmt::print("{}", options.answer);
+  return ExitCode::done;
+}
+
+bool measures(const Options& options) { return options.answer.empty() && !reads_files(options); }
+
+ExitCode run(const Options& options, World& world) {
+  if (measures(options)) return measure(options, world);
+  ExitCode code = ExitCode::done;
+  collectively(world, [&] {
+    if (world.rank() == 0 && speaks_for_launch()) code = answer(options);
+  });
+  return static_cast<ExitCode>(world.max(static_cast<int>(code)));
+}
+
 // Every rank comes here with the same Error, except for what no rank could foresee: that ends the
 // others at once, since they may wait for this one.
-int run_ranks(const Options& options, int argc, char** argv) {
-  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv, options.run.timeout);
+int run_ranks(const Options& options, const std::optional<Error>& refusal, World& world) {
   const StopSignal stop;
   const auto end_all = [&](const Error& error) {
-    report(Error(error.code(), fmt::format("rank {}: {}", world->rank(), error.what())));
-    world->abort(error.code());
+    report(Error(error.code(), fmt::format("rank {}: {}", world.rank(), error.what())));
+    world.abort(error.code());
   };
+  bool alike = false;
   try {
-    return static_cast<int>(measure(options, *world));
+    require_same_command_line(world, {.version = software_version(),
+                                      .experiment = options.experiment,
+                                      .options = options.given,
+                                      .refusal = refusal});
+    alike = true;
+    return static_cast<int>(run(options, world));
   } catch (const Error& error) {
-    if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) end_all(error);
-    return world->rank() == 0 ? report(error) : static_cast<int>(error.code());
+    const bool unforeseen =
+        error.code() == ExitCode::internal || error.code() == ExitCode::collective;
+    if (alike && unforeseen) end_all(error);
+    return world.rank() == 0 && speaks_for_launch() ? report(error)
+                                                    : static_cast<int>(error.code());
   } catch (const std::exception& error) {
     end_all(InternalError(error.what()));
   }
   return static_cast<int>(ExitCode::internal);
 }
 
+// Of a launch of several processes all start MPI, whatever each was asked for: only so can they
+// find out that one was started otherwise than the others.
+int run_launch(const Options& options, const std::optional<Error>& refusal, int argc, char** argv) {
+  std::unique_ptr<World> world;
+  try {
+    world = make_mpi_world(&argc, &argv, options.run.timeout);
+  } catch (const Error& error) {
+    return speaks_for_launch() ? report(error) : wait_for_speaker(error.code());
+  }
+  return run_ranks(options, refusal, *world);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  Options options;
+  std::optional<Error> refusal;
   try {
-    const std::optional<Options> options = parse_options(argc, argv);
-    if (!options) return 0;
-    const bool offline = options->experiment == "merge" || options->experiment == "compare";
-    if (!offline) return run_ranks(*options, argc, argv);
-    return speaks_for_launch() ? static_cast<int>(read_files(*options)) : 0;
+    options = parse_options(argc, argv);
   } catch (const Error& error) {
-    // Before MPI starts every rank fails alike; one of them speaks.
-    if (!speaks_for_launch()) return wait_for_speaker(error.code());
+    refusal.emplace(error);
+  } catch (const std::exception& error) {
+    refusal.emplace(InternalError(error.what()));
+  }
+  const bool alone = launched_processes() == 1;
+  if (!alone || (!refusal && measures(options))) return run_launch(options, refusal, argc, argv);
+  if (refusal) return report(*refusal);
+  try {
+    return static_cast<int>(answer(options));
+  } catch (const Error& error) {
     return report(error);
   } catch (const std::exception& error) {
     return report(InternalError(error.what()));

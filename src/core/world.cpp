@@ -1,5 +1,7 @@
 #include "core/world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -18,6 +20,14 @@ Status status_named(std::string_view name) {
     if (names.at(i) == name) return static_cast<Status>(i);
   }
   throw InternalError("'" + std::string(name) + "' is no status");
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 8;
+  const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), most));
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s",
+                     fmt::join(ranks.begin(), end, ", "),
+                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
 }
 
 void collectively(World& world, const std::function<void()>& work) {

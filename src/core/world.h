@@ -103,6 +103,9 @@ class World {
   [[noreturn]] virtual void abort(ExitCode code) = 0;
 };
 
+// "rank 3", "ranks 1, 3"; beyond eight, how many more.
+[[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
+
 // Collective: runs `work` on every rank; if it throws an Error on any, every rank throws the worst
 // (the lowest such rank's message, which then names the rank when others were fine).
 void collectively(World& world, const std::function<void()>& work);

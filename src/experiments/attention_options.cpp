@@ -78,7 +78,7 @@ bool parse_attention(Options& o, const std::vector<std::string>& arguments, std:
   p.config_file();
   p.presets(attention_presets(), {});
   help = p.help();
-  if (!p.parse(arguments)) return false;
+  if (!p.parse(arguments, o.given)) return false;
   check_run_options(o.run);
   check_attention_options(p, a.attentions, a.precisions);
   check_flash_kernels_option(p, a.attentions, a.precisions, a.fp32_attentions);

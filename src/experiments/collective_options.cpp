@@ -67,7 +67,7 @@ bool parse_collectives(Options& o, const std::vector<std::string>& arguments, st
   p.config_file();
   p.presets(collective_presets(), {});
   help = p.help();
-  if (!p.parse(arguments)) return false;
+  if (!p.parse(arguments, o.given)) return false;
   check_run_options(o.run);
   for (const std::string& place : c.in_place) {
     const bool possible = std::any_of(c.ops.begin(), c.ops.end(), [&](const std::string& op) {

@@ -57,7 +57,7 @@ bool parse_ddp(Options& o, const std::vector<std::string>& arguments, std::strin
   p.presets(ddp_presets(), exclusions);
   p.not_built(model_options_not_built());
   help = p.help();
-  if (!p.parse(arguments)) return false;
+  if (!p.parse(arguments, o.given)) return false;
   finish_model_options(p, o);
   const auto has = [](const Values& values, const char* value) {
     return std::find(values.begin(), values.end(), value) != values.end();

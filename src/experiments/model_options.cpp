@@ -183,7 +183,7 @@ bool parse_model(Options& o, const std::vector<std::string>& arguments, std::str
   p.presets(model_presets(), preset_exclusions());
   p.not_built(model_options_not_built());
   help = p.help();
-  if (!p.parse(arguments)) return false;
+  if (!p.parse(arguments, o.given)) return false;
   finish_model_options(p, o);
   return true;
 }

@@ -268,7 +268,7 @@ void OptionParser::parse_once(const Texts& arguments) {
   }
 }
 
-bool OptionParser::parse(const Texts& arguments) {
+bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
   try {
     parse_once(arguments);
     const auto preset = impl_->entries.find("--preset");
@@ -299,6 +299,12 @@ bool OptionParser::parse(const Texts& arguments) {
       entry.convert(entry.raw);
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{}: {}", name, error.what()));
+    }
+  }
+  for (const CLI::Option* option : impl_->app.get_options()) {
+    const bool is_file = option == impl_->app.get_config_ptr();  // its options are there themselves
+    if (option->count() > 0 && !is_file) {
+      as_written[option->get_name()] = fmt::format("{}", fmt::join(option->results(), ","));
     }
   }
   return true;

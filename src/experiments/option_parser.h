@@ -12,6 +12,9 @@
 
 namespace paceline {
 
+// Name ("--context") -> values as written, joined by commas; "true" for a flag.
+using GivenOptions = std::map<std::string, std::string>;
+
 class OptionParser {
  public:
   // `usage`: what --help prints above the options.
@@ -63,8 +66,9 @@ class OptionParser {
   // Given, and not by the preset.
   [[nodiscard]] bool by_name(const std::string& name) const;
   [[nodiscard]] std::string help() const;
-  // False when --help was among the arguments (not printed). Throws UsageError.
-  [[nodiscard]] bool parse(const std::vector<std::string>& arguments);
+  // False when --help was among the arguments (not printed). `as_written` receives the options that
+  // the command line, the file and the preset give. Throws UsageError.
+  [[nodiscard]] bool parse(const std::vector<std::string>& arguments, GivenOptions& as_written);
 
  private:
   struct Impl;

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "core/error.h"
 #include "core/units.h"
-#include "experiments/launch.h"
 #include "experiments/option_parser.h"
 #include "experiments/run_options.h"
 #include "record/environment.h"
@@ -53,7 +51,7 @@ bool parse_info(Options& o, const std::vector<std::string>& arguments, std::stri
   add_timeout(p, o.run);
   p.flag("--ceilings", o.ceilings, "measure them: GEMM per precision, copy bandwidth");
   help = p.help();
-  return p.parse(arguments);
+  return p.parse(arguments, o.given);
 }
 
 bool parse_files(Options& o, const std::vector<std::string>& arguments, std::string& help) {
@@ -64,12 +62,12 @@ bool parse_files(Options& o, const std::vector<std::string>& arguments, std::str
   p.files(o.files, merge ? 1 : 2, merge ? "the result file to rebuild" : "A.h5 B.h5");
   if (!merge) p.flag("--any-machine", o.any_machine, "compare runs of unlike machines too");
   help = p.help();
-  return p.parse(arguments);
+  return p.parse(arguments, o.given);
 }
 
 }  // namespace
 
-std::optional<Options> parse_options(int argc, char** argv) {
+Options parse_options(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) throw UsageError("no experiment; see paceline --help");
   Options o;
@@ -77,10 +75,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) o.command += (i > 0 ? " " : "") + quoted(argv[i]);
   if (o.experiment == "--help" || o.experiment == "-h" || o.experiment == "--version") {
     const bool version = o.experiment == "--version";
-    if (speaks_for_launch()) {
-      fmt::print("{}", version ? "paceline " + software_version() + "\n" : std::string(overview));
-    }
-    return std::nullopt;
+    o.answer = version ? "paceline " + software_version() + "\n" : std::string(overview);
+    return o;
   }
   using Parse = bool (*)(Options&, const std::vector<std::string>&, std::string&);
   const std::map<std::string, Parse> experiments = {{"model", parse_model},
@@ -103,8 +99,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   std::string help;
   if (!it->second(o, {arguments.begin() + 1, arguments.end()}, help)) {
-    if (speaks_for_launch()) fmt::print("{}", help);
-    return std::nullopt;
+    o.experiment += " --help";
+    o.answer = std::move(help);
   }
   return o;
 }

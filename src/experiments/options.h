@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ops.h"
+#include "experiments/option_parser.h"
 #include "measure/sampler.h"
 #include "model/model_config.h"
 #include "record/result_file.h"
@@ -99,9 +100,12 @@ struct AttentionOptions {
 };
 
 struct Options {
-  std::string
-      experiment;  // "model", "attention", "ddp", "zero", "collectives", "info", "merge", "compare"
+  // "model", "attention", "ddp", "zero", "collectives", "info", "merge", "compare"; what only asks
+  // for help or the version: "--help", "model --help"
+  std::string experiment;
+  std::string answer;   // the help or version asked for
   std::string command;  // the whole command line, quoted for a shell
+  GivenOptions given;
   RunOptions run;
   ModelOptions model;
   DdpOptions ddp;
@@ -112,8 +116,7 @@ struct Options {
   bool any_machine = false;        // compare
 };
 
-// Nothing when help or the version was asked for (and printed). Throws UsageError naming the option
-// and what would be right.
-[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+// Throws UsageError naming the option and what would be right.
+[[nodiscard]] Options parse_options(int argc, char** argv);
 
 }  // namespace paceline

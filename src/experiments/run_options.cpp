@@ -56,7 +56,9 @@ void add_run_options(OptionParser& p, RunOptions& run) {
          "go on until the 95% interval's half width is at most this many percent of the median");
   p.integer("--max-steps", run.sampler.max_steps, 1, most_steps,
             "with --until-ci: the most repetitions measured [10 x steps]");
-  p.custom("--memory-limit", "the device refuses more: an oom row [CPU: 0.9 x available / ranks]",
+  p.custom("--memory-limit",
+           "the device refuses more: an oom row; the one option that may differ between ranks "
+           "[CPU: 0.9 x available / ranks]",
            [&run](const std::vector<std::string>& values) {
              if (values.size() != 1) throw UsageError("takes one value");
              run.memory_limit = static_cast<std::size_t>(parse_bytes(values.front()));

@@ -39,7 +39,7 @@ bool parse_zero(Options& o, const std::vector<std::string>& arguments, std::stri
   p.presets(zero_presets(), exclusions);
   p.not_built(model_options_not_built());
   help = p.help();
-  if (!p.parse(arguments)) return false;
+  if (!p.parse(arguments, o.given)) return false;
   finish_model_options(p, o);
   check_exchange_options(o);
   return true;

@@ -1,0 +1,65 @@
+"""Ranks that were started with different command lines end before anything runs, with code 2."""
+
+import subprocess
+
+import pytest
+
+from conftest import PROGRAM, Run
+from result_files import summary
+
+TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--steps", 1)
+
+
+def mixed(folder, *lines):
+    """One rank for each command line; the run, and each rank's own exit code."""
+    write_code = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
+    words = ["mpirun", "--oversubscribe"]
+    for i, line in enumerate(lines):
+        words += [":"] if i else []
+        words += ["-np", "1", "sh", "-c", write_code, "sh", str(PROGRAM), *map(str, line)]
+    done = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    codes = [int((folder / f"code.{rank}").read_text()) for rank in range(len(lines))]
+    return Run(done.returncode, done.stdout, done.stderr), codes
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            [("model", *TINY), ("model", *TINY, "--seed", 1), ("model", *TINY)],
+            "--seed: not given (ranks 0, 2), 1 (rank 1)",
+        ),
+        ([("ddp", *TINY, "--sync", "naive"), ("ddp", *TINY, "--sync", "flat")], "--sync: naive"),
+        ([("info",), ("info", "--help")], "experiment: info (rank 0), info --help (rank 1)"),
+        ([("model", *TINY), ("model", *TINY, "--bad")], "--bad: 'model' does not know it"),
+    ],
+    ids=["option", "strategy", "experiment", "bad flag"],
+)
+def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
+    done, codes = mixed(tmp_path, *lines)
+    assert codes == [2] * len(lines)
+    assert says in done.message
+    assert done.out == ""
+    assert not (tmp_path / "results").exists()
+
+
+def test_memory_limits_may_differ(tmp_path):
+    line = ("model", *TINY, "--output", "out.h5", "--memory-limit")
+    done, codes = mixed(tmp_path, (*line, "1GB"), (*line, "2GB"))
+    assert codes == [0, 0], done.err
+    assert summary(tmp_path / "out.h5")["status"] == ["ok"]
+
+
+def test_help_is_printed_once(paceline):
+    done = paceline("model", "--help", ranks=2)
+    assert done.code == 0
+    assert done.out.count("--context") == 1
+
+
+def test_a_process_without_a_launcher_needs_no_mpi(paceline):
+    """Login nodes may have none that starts."""
+    done = paceline("--help", env={"OMPI_MCA_btl": "none", "OMPI_MCA_pml": "none"})
+    assert done.code == 0
+    assert "usage:" in done.out

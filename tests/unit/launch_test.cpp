@@ -1,0 +1,95 @@
+// Ranks that were started with different command lines are told so before anything runs.
+
+#include "experiments/launch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/unit/thread_world.h"
+
+namespace paceline {
+namespace {
+
+CommandLine model(GivenOptions options) {
+  return {.version = "1", .experiment = "model", .options = std::move(options), .refusal = {}};
+}
+
+CommandLine refused(const Error& error) {
+  return {.version = "1", .experiment = {}, .options = {}, .refusal = error};
+}
+
+std::string message(const std::vector<CommandLine>& lines) {
+  const std::optional<Error> error = disagreement(lines);
+  return error ? error->what() : "";
+}
+
+TEST(Launch, same_command_lines_agree) {
+  EXPECT_EQ(message({model({})}), "");
+  EXPECT_EQ(message({model({{"--steps", "6"}}), model({{"--steps", "6"}})}), "");
+}
+
+TEST(Launch, names_every_option_that_differs_with_its_values_and_ranks) {
+  EXPECT_EQ(
+      message({model({{"--steps", "6"}}), model({{"--steps", "7"}}), model({{"--steps", "6"}})}),
+      "--steps: 6 (ranks 0, 2), 7 (rank 1); give every rank the same options");
+  EXPECT_EQ(message({model({{"--context", "64"}}), model({{"--deterministic", "true"}})}),
+            "--context: 64 (rank 0), not given (rank 1); --deterministic: not given (rank 0), true "
+            "(rank 1); give every rank the same options");
+}
+
+TEST(Launch, the_memory_limit_of_a_rank_is_its_own) {
+  EXPECT_EQ(
+      message({model({{"--memory-limit", "1GB"}}), model({{"--memory-limit", "2GB"}}), model({})}),
+      "");
+}
+
+TEST(Launch, names_experiments_that_differ_before_their_options) {
+  CommandLine ddp = model({{"--steps", "7"}});
+  ddp.experiment = "ddp";
+  const std::vector<CommandLine> lines = {model({}), ddp, ddp};
+  EXPECT_EQ(message(lines),
+            "experiment: model (rank 0), ddp (ranks 1, 2); give every rank the same command line");
+  EXPECT_EQ(disagreement(lines)->code(), ExitCode::usage);
+}
+
+TEST(Launch, names_program_versions_that_differ_before_all_else) {
+  CommandLine older = refused(UsageError("--new: is unknown"));
+  older.version = "0";
+  EXPECT_EQ(message({model({}), older}),
+            "program version: 1 (rank 0), 0 (rank 1); start the same program on every rank");
+}
+
+TEST(Launch, a_refused_command_line_is_said_with_its_ranks_unless_all_are_refused) {
+  const CommandLine bad = refused(UsageError("--bad: is unknown"));
+  EXPECT_EQ(message({model({}), bad, bad}), "--bad: is unknown (ranks 1, 2)");
+  EXPECT_EQ(message({bad, model({})}), "--bad: is unknown (rank 0)");
+  EXPECT_EQ(message({bad, bad}), "--bad: is unknown");
+}
+
+TEST(Launch, the_worst_refusal_counts) {
+  const auto error = disagreement({refused(UsageError("--bad: is unknown")), model({}),
+                                   refused(InternalError("a fault of ours"))});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ExitCode::internal);
+  EXPECT_STREQ(error->what(), "a fault of ours (rank 2)");
+}
+
+TEST(Launch, every_rank_throws_the_same) {
+  std::atomic<int> right = 0;
+  ThreadWorld::run(3, [&](World& world) {
+    // \xff is no UTF-8.
+    const char* size = world.rank() == 2 ? "\xff" : "tiny";
+    try {
+      require_same_command_line(world, model({{"--size", size}}));
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      right += error.code() == ExitCode::usage && what.starts_with("--size: tiny (ranks 0, 1), ");
+    }
+  });
+  EXPECT_EQ(right, 3);
+  ThreadWorld::run(2, [](World& world) { require_same_command_line(world, model({})); });
+}
+
+}  // namespace
+}  // namespace paceline
