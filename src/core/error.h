@@ -12,7 +12,7 @@ enum class ExitCode : int {
   regression = 1,   // compare found one
   usage = 2,        // unknown option, bad value, unreadable input
   environment = 3,  // no GPU, shared GPU, ranks that do not see each other
-  mismatch = 4,     // a check failed
+  mismatch = 4,     // a check failed, or training diverged
   collective = 5,   // a rank or a collective failed or timed out
   stopped = 6,      // a signal, or an output that cannot be written; results so far are saved
   internal = 7,

@@ -10,7 +10,8 @@
 namespace paceline {
 
 namespace {
-constexpr std::array<std::string_view, 5> names = {"ok", "skipped", "oom", "mismatch", "stopped"};
+constexpr std::array<std::string_view, 6> names = {"ok",       "skipped",  "oom",
+                                                   "diverged", "mismatch", "stopped"};
 }
 
 std::string_view name_of(Status status) { return names.at(static_cast<std::size_t>(status)); }

@@ -13,7 +13,7 @@
 namespace paceline {
 
 // How a case ended, from best to worst: ranks that agree take the worst.
-enum class Status : std::uint8_t { ok, skipped, oom, mismatch, stopped };
+enum class Status : std::uint8_t { ok, skipped, oom, diverged, mismatch, stopped };
 
 [[nodiscard]] std::string_view name_of(Status status);
 // Throws InternalError for an unknown name.

@@ -50,10 +50,8 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
         "{} bytes were asked for in '{}' that the rehearsal did not reserve", bytes, scope));
   }
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
-  if (!fits()) {
-    free_kept();
-    settled_ = false;
-  }
+  settled_ = false;
+  if (!fits()) free_kept();
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
   if (block == nullptr) throw OutOfMemory(bytes, ledger_, limit_, scope);
   reserved_ += bytes;

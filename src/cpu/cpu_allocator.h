@@ -30,8 +30,9 @@ class CpuAllocator {
   void freeze();
   void trim();  // frees what is kept, and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
-  // Whether no kept block had to be freed since the last call: blocks are reused whole, so then
-  // every size that was asked for is there.
+  // Whether kept blocks served every request since the last call: the same requests, made again
+  // with the same blocks in use, then find theirs. A first step does not show that: what it
+  // allocates to stay (Adam's state) may have taken a block that the next step's activations need.
   [[nodiscard]] bool settled();
 
  private:

@@ -79,13 +79,10 @@ std::unique_ptr<GradientSync> DdpExperiment::make_exchange(const Case& c, Traini
 }
 
 std::vector<ShownColumn> DdpExperiment::shown_columns() const {
-  return {{"communication_calls", "calls"},
-          {"communication_bytes", "sent"},
-          {"communication_share", "share"},
-          {"exposed_share", "exposed"},
-          {"tokens_per_s", "rate"},
-          {"mfu_measured", "MFU"},
-          {"peak_bytes", "peak"}};
+  return {{"communication_calls", "calls"}, {"communication_bytes", "sent"},
+          {"communication_share", "share"}, {"exposed_share", "exposed"},
+          {"tokens_per_s", "rate"},         {"mfu_measured", "MFU"},
+          {"peak_bytes", "peak"},           {"loss", "loss"}};
 }
 
 std::string DdpExperiment::notes() const {

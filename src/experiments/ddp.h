@@ -10,6 +10,7 @@
 
 #include "core/communicator.h"
 #include "experiments/model.h"
+#include "experiments/verification.h"
 
 namespace paceline {
 
@@ -38,8 +39,12 @@ class DdpExperiment : public ModelExperiment {
  private:
   [[nodiscard]] std::unique_ptr<GradientSync> make_exchange(const Case& c,
                                                             TrainingStep& step) override;
-  // --verify: every weight equals training on the whole batch in a single process.
+  // --verify: gradients and weights are those of a single process that trains on the whole batch.
+  // Every rank trains its rows; then rank 0 trains all of them, several times, while the others
+  // wait.
   void verify(CaseRecord& record, Progress& progress) override;
+  [[nodiscard]] Trained train_together(const Case& c, bool sgd, Status& status);
+  [[nodiscard]] std::vector<Trained> train_alone(const Case& c, bool sgd, Status& status);
   // Throws UsageError when the file of --predict says nothing of the case's all_reduce.
   void check_prediction(const Case& c) const;
   [[nodiscard]] StoreLayout store_layout(const Case& c) const override;

@@ -1,6 +1,4 @@
-// --verify: data-parallel training held against a single process that trains on the whole batch.
-
-#include <fmt/format.h>
+// --verify: trains in parallel, then in a single process, one model in memory at a time.
 
 #include <algorithm>
 #include <bit>
@@ -8,8 +6,10 @@
 #include <optional>
 
 #include "core/fnv1a.h"
+#include "core/random.h"
 #include "experiments/attention_factors.h"
 #include "experiments/ddp.h"
+#include "experiments/verification.h"
 #include "parallel/no_sync.h"
 
 namespace paceline {
@@ -17,16 +17,6 @@ namespace paceline {
 namespace {
 
 constexpr double sgd_learning_rate = 0.1;
-constexpr double rtol = 1e-5;  // of each weight after SGD
-constexpr double atol = 1e-6;
-// Of each tensor after AdamW, which amplifies what rounding leaves of gradients near zero.
-constexpr double most_distance = 1e-5;
-
-struct NamedWeights {
-  std::string name;
-  std::vector<float> values;
-};
-using Weights = std::vector<NamedWeights>;
 
 // A model that trains on rows of the global batch.
 class Trainer {
@@ -55,143 +45,147 @@ class Trainer {
     (void)step_.rehearse(alone);
   }
 
-  void train(int steps, ParameterSync& sync) {
-    for (int k = 0; k < steps; ++k) (void)step_.run(sync);
+  void restart(const Batch& batch) {
+    step_.load(batch);
+    step_.reset();
   }
 
-  [[nodiscard]] Weights weights() {
+  // Moves every weight to the next float above or below.
+  void nudge_weights(std::uint64_t stream) {
+    const Tensor& flat = step_.model().store().parameters();
+    std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
+    device_.to_host(weights.data(), flat);
+    Random(0, stream).for_each(0, weights.size(), [&](std::uint64_t i, double u) {
+      if (weights[i] == 0) return;  // padding is 0 and stays it
+      weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
+    });
+    device_.to_device(flat, weights.data());
+  }
+
+  // gather: gives every rank all gradients and weights.
+  Trained train(int steps, ParameterSync& sync, const std::function<void()>& gather) {
     const ParameterStore& store = step_.model().store();
-    Weights weights;
-    for (const ParameterEntry& entry : store.entries()) {
-      for (const ParameterView& view : entry.views) {
-        const Tensor x = store.slice(store.parameters(), entry, view);
-        weights.push_back({view.name, std::vector<float>(static_cast<std::size_t>(x.numel()))});
-        device_.to_host(weights.back().values.data(), x);
-      }
+    Trained trained;
+    for (int k = 0; k < steps; ++k) {
+      (void)step_.run(sync);
+      if (k > 0) continue;
+      gather();
+      trained.gradients = snapshot(store.gradients());
     }
-    return weights;
+    gather();
+    trained.weights = snapshot(store.parameters());
+    return trained;
   }
 
  private:
+  [[nodiscard]] Snapshot snapshot(const Tensor& flat) {
+    const ParameterStore& store = step_.model().store();
+    Snapshot tensors;
+    for (const ParameterEntry& entry : store.entries()) {
+      for (const ParameterView& view : entry.views) {
+        const Tensor x = store.slice(flat, entry, view);
+        tensors.push_back({view.name, std::vector<float>(static_cast<std::size_t>(x.numel()))});
+        device_.to_host(tensors.back().values.data(), x);
+      }
+    }
+    return tensors;
+  }
+
   Device& device_;
   TrainingStep step_;
 };
 
-std::uint64_t checksum(const Weights& weights) {
+std::uint64_t checksum(const Trained& trained) {
   Fnv1a bits;
-  for (const NamedWeights& tensor : weights) {
-    for (const float value : tensor.values) bits.add(std::bit_cast<std::uint32_t>(value));
+  for (const Snapshot* part : {&trained.gradients, &trained.weights}) {
+    for (const NamedValues& tensor : *part) {
+      for (const float value : tensor.values) bits.add(std::bit_cast<std::uint32_t>(value));
+    }
   }
   return bits.sum();
 }
 
-// The largest |a - b| / (atol + rtol |b|).
-double worst_weight(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double error = std::abs(static_cast<double>(a[i]) - b[i]);
-    worst = std::max(worst, std::isnan(error) ? HUGE_VAL : error / (atol + rtol * std::abs(b[i])));
+// The batch with its rows in another order: rotated by `by`.
+Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
+  Batch moved = batch;
+  for (std::vector<std::int32_t>* ids : {&moved.tokens, &moved.targets}) {
+    std::rotate(ids->begin(), ids->begin() + by * context, ids->end());
   }
-  return worst;
-}
-
-// |a - b| / |b|
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
-    norm += std::pow(static_cast<double>(b[i]), 2);
-  }
-  const double ratio = std::sqrt(difference / norm);
-  return std::isnan(ratio) ? HUGE_VAL : ratio;
+  return moved;
 }
 
 }  // namespace
 
-// Every rank trains its rows, then rank 0 all of them; one after the other, so that the memory
-// holds one model at a time. Throws OutOfMemory on every rank when one lacks it.
+Trained DdpExperiment::train_together(const Case& c, bool sgd, Status& status) {
+  device().trim();
+  const StepShape shape = shape_of(c);
+  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<GradientSync> exchange;
+  status = with_memory([&] {
+    const Batch batch = batch_of(c, world().rank() * shape.batch, shape.batch);
+    trainer = std::make_unique<Trainer>(device(), shape, ops_config_of(c), options(), batch,
+                                        store_layout(c));
+    exchange = make_exchange(c, trainer->step());
+    trainer->step().mean_over(world().size());
+    trainer->prepare(sgd, exchange->shard());
+  });
+  if (status != Status::ok) return {};
+  exchange->start();
+  const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
+  return trainer->train(static_cast<int>(c.integer("verify")), *exchange,
+                        [&] { exchange->gather(); });
+}
+
+// The first run is the ranks' training in one process. Each further one rotates the batch's rows
+// and moves every weight to a neighbouring float.
+std::vector<Trained> DdpExperiment::train_alone(const Case& c, bool sgd, Status& status) {
+  constexpr int runs = 4;
+  device().trim();
+  StepShape whole = shape_of(c);
+  whole.batch *= world().size();
+  std::vector<Trained> trained;
+  status = with_memory([&] {
+    if (world().rank() != 0) return;
+    const Batch batch = batch_of(c, 0, whole.batch);
+    Trainer trainer(device(), whole, ops_config_of(c), options(), batch, {});
+    trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
+    NoSync alone;
+    for (int run = 0; run < runs; ++run) {
+      if (run > 0) {
+        trainer.restart(rotated(batch, whole.model.context, run % whole.batch));
+        trainer.nudge_weights(static_cast<std::uint64_t>(run));
+      }
+      trained.push_back(trainer.train(static_cast<int>(c.integer("verify")), alone, [] {}));
+    }
+  });
+  return trained;
+}
+
 void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
   const Case& c = record.factors;
-  const auto steps = static_cast<int>(c.integer("verify"));
-  if (steps == 0) return;
-  const StepShape mine = shape_of(c);
-  StepShape whole = mine;
-  whole.batch *= world().size();
-  const bool root = world().rank() == 0;
-  Column tensor{"tensor", "", std::vector<std::string>{}};
-  Column after_sgd{"sgd_error", "", std::vector<double>{}};
-  Column after_adamw{"adamw_distance", "", std::vector<double>{}};
-  bool ranks_differ = false;
-
+  if (c.integer("verify") == 0) return;
+  Verification verification;
   for (const bool sgd : {true, false}) {
     progress.update(sgd ? "verify: SGD" : "verify: AdamW", sgd ? 0 : 0.5);
-    device().trim();
-    Weights parallel;
-    {
-      std::unique_ptr<Trainer> trainer;
-      std::unique_ptr<GradientSync> exchange;
-      record.status = with_memory([&] {
-        const Batch batch = batch_of(c, world().rank() * mine.batch, mine.batch);
-        trainer = std::make_unique<Trainer>(device(), mine, ops_config_of(c), options(), batch,
-                                            store_layout(c));
-        exchange = make_exchange(c, trainer->step());
-        trainer->step().mean_over(world().size());
-        trainer->prepare(sgd, exchange->shard());
-      });
-      if (record.status == Status::ok) {
-        exchange->start();
-        const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
-        trainer->train(steps, *exchange);
-        exchange->gather();
-        parallel = trainer->weights();
-      }
-    }
-    device().trim();
-    Weights single;
+    Trained together = train_together(c, sgd, record.status);
     if (record.status == Status::ok) {
-      record.status = with_memory([&] {
-        if (!root) return;
-        NoSync alone;
-        Trainer trainer(device(), whole, ops_config_of(c), options(), batch_of(c, 0, whole.batch),
-                        {});
-        trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
-        trainer.train(steps, alone);
-        single = trainer.weights();
-      });
+      const std::string sum = std::to_string(checksum(together));
+      if (world().max(world().broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
+      if (world().rank() != 0) together = {};
     }
+    std::vector<Trained> alone;
+    if (record.status == Status::ok) alone = train_alone(c, sgd, record.status);
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory";
       return;
     }
-    const std::string sum = std::to_string(checksum(parallel));
-    if (world().max(world().broadcast(sum, 0) == sum ? 0 : 1) > 0) ranks_differ = true;
-    for (std::size_t i = 0; i < single.size(); ++i) {
-      const std::vector<float>& a = parallel[i].values;
-      const std::vector<float>& b = single[i].values;
-      if (sgd) std::get<2>(tensor.data).push_back(single[i].name);
-      std::get<1>((sgd ? after_sgd : after_adamw).data)
-          .push_back(sgd ? worst_weight(a, b) : distance(a, b));
-    }
+    if (world().rank() != 0) continue;
+    sgd ? verification.add_sgd(together, alone) : verification.add_adamw(together, alone);
   }
-
-  if (root) {
-    const auto largest = [](const Column& column) {
-      const auto& values = std::get<std::vector<double>>(column.data);
-      return *std::max_element(values.begin(), values.end());
-    };
-    const double error = largest(after_sgd);
-    const double apart = largest(after_adamw);
-    record.summary.push_back(number("verify_sgd_error", "", error));
-    record.summary.push_back(number("verify_adamw_distance", "", apart));
-    record.tables.push_back({"check", {tensor, after_sgd, after_adamw}});
-    if (ranks_differ || error > 1 || apart > most_distance) {
-      record.status = Status::mismatch;
-      record.reason = fmt::format(
-          "--verify: {}the largest error after SGD is {:.3g} of what rtol {:g} and atol {:g} "
-          "allow, the largest distance after AdamW {:.3g} of {:g}",
-          ranks_differ ? "ranks differ in bits; " : "", error, rtol, atol, apart, most_distance);
-    }
+  if (world().rank() == 0) {
+    verification.add_to(record);
+    record.status = verification.status();
+    if (record.status != Status::ok) record.reason = verification.reason();
   }
   record.status = world().agree(record.status);
 }

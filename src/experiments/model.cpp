@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "experiments/attention_factors.h"
+#include "experiments/gather.h"
 #include "experiments/rehearsal.h"
 #include "experiments/stop_signal.h"
 #include "parallel/no_sync.h"
@@ -214,6 +215,10 @@ CaseRecord ModelExperiment::run(const Case& c, Progress& progress) {
   if (training.exchange) training.exchange->start();
   sample(training, progress, outcome);
   add_outcome(record, outcome);
+  record.status = world_.agree(outcome.divergence.empty() ? Status::ok : Status::diverged);
+  if (record.status == Status::diverged) {
+    record.reason = first_text(world_, outcome.divergence) + "; lower --lr or check --load-weights";
+  }
   return record;
 }
 
@@ -273,6 +278,8 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
   outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
   outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();
+  outcome.divergence = step.divergence(training.exchange ? training.exchange->shard()
+                                                         : Shard::whole(step.model().store()));
   MemoryLedger& ledger = device_.ledger();
   outcome.memory.marks = step.marks();
   outcome.memory.kept = step.kept();

@@ -81,6 +81,7 @@ class ModelExperiment : public Experiment {
     MemoryOutcome memory;
     Table parameters;  // where they lie in memory
     double loss = 0;
+    std::string divergence;          // TrainingStep::divergence()
     std::vector<Interval> timeline;  // of the last step; only with an exchange
   };
 

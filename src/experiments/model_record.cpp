@@ -67,7 +67,8 @@ std::vector<ShownColumn> ModelExperiment::shown_columns() const {
           {"mfu_measured", "MFU"},
           {"datasheet_tflops_per_s", "datasheet"},
           {"mfu_datasheet", "MFU'"},
-          {"peak_bytes", "peak"}};
+          {"peak_bytes", "peak"},
+          {"loss", "loss"}};
 }
 
 std::string ModelExperiment::notes() const {

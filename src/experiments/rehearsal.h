@@ -15,10 +15,10 @@ namespace paceline {
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, double predicted,
                                   const std::function<void()>& work);
 
-// After a first step: repeats it until another like it will find all its memory reserved. The first
-// one allocates as it goes: what it needs late may take the place of what it needed early, and
-// blocks may be cut from segments otherwise than when all is there. Then only a further step shows
-// whether everything fits at once. Throws OutOfMemory, naming `what`, when it does not.
+// After a first step: repeats it until one has allocated nothing new from the system, so that
+// another like it finds all its memory reserved. The first step allocates as it goes: what it needs
+// late, and keeps, may take the block of what it needed early. Throws OutOfMemory, naming `what`,
+// when a step's blocks do not fit all at once.
 void repeat_until_settled(Device& device, const std::string& what,
                           const std::function<void()>& step);
 

@@ -167,7 +167,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Opti
     try {
       CaseRecord record = experiment.run(cases[i], progress);
       record.id = ids[i];
-      if (record.status == Status::mismatch) worst = ExitCode::mismatch;
+      if (record.status >= Status::diverged) worst = ExitCode::mismatch;
       if (root) progress.end_case(headline(record));
       collectively(world, [&] {
         if (!root) return;

@@ -1,5 +1,9 @@
 #include "experiments/training_step.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "core/clock.h"
 #include "experiments/rehearsal.h"
 #include "model/weights_file.h"
@@ -152,6 +156,18 @@ void TrainingStep::mark(const std::string& name, const std::string& phase) {
   }
   marks_.push_back(std::move(m));
   if (marking_ == "first" && name == "before backward") kept_ = ledger.blocks();
+}
+
+std::string TrainingStep::divergence(const Shard& shard) {
+  if (const double value = loss(); !std::isfinite(value))
+    return fmt::format("the loss is {}", value);
+  if (shape_.mode < Mode::forward_backward || shape_.precision.loss_scaling) return {};
+  for (const StoreRange& range : shard.ranges) {
+    ops_->check_finite(state_, range.of(model_.store().gradients()));
+  }
+  const bool finite = state_.get(device_, StepScalar::found_inf) == 0;
+  state_.set(device_, StepScalar::found_inf, 0);
+  return finite ? "" : fmt::format("a gradient is not finite (the loss is {:.6g})", loss());
 }
 
 double TrainingStep::loss() {

@@ -90,6 +90,9 @@ class TrainingStep {
   // The store's, with the optimizer's state where that is whole.
   [[nodiscard]] std::vector<StoreArray> arrays();
   [[nodiscard]] double loss();
+  // What of the last run is not finite, the loss or the shard's gradients: "the loss is nan"; empty
+  // where all is finite. Gradients are left out where the optimizer skips steps that overflow.
+  [[nodiscard]] std::string divergence(const Shard& shard);
 
  private:
   void mark(const std::string& name, const std::string& phase = "");

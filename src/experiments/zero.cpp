@@ -62,13 +62,10 @@ std::unique_ptr<GradientSync> ZeroExperiment::make_exchange(const Case& c, Train
 }
 
 std::vector<ShownColumn> ZeroExperiment::shown_columns() const {
-  return {{"communication_calls", "calls"},
-          {"communication_sent_bytes", "sent"},
-          {"exposed_share", "exposed"},
-          {"tokens_per_s", "rate"},
-          {"mfu_measured", "MFU"},
-          {"optimizer_state_bytes", "state"},
-          {"peak_bytes", "peak"}};
+  return {{"communication_calls", "calls"}, {"communication_sent_bytes", "sent"},
+          {"exposed_share", "exposed"},     {"tokens_per_s", "rate"},
+          {"mfu_measured", "MFU"},          {"optimizer_state_bytes", "state"},
+          {"peak_bytes", "peak"},           {"loss", "loss"}};
 }
 
 std::string ZeroExperiment::notes() const {

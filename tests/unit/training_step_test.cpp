@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/error.h"
@@ -86,6 +88,46 @@ TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
   }
   EXPECT_GT(fitted, 3);
   EXPECT_GT(refused, 3);
+}
+
+// Adam's state of the head alone has the size of the logits, which forward released before the
+// first optimizer step allocated the state.
+TEST(TrainingStepTest, WhatTheFirstStepKeepsLeavesTheNextStepItsBlocks) {
+  Fixture f(plenty, shape("fp32"));
+  const ParameterEntry& head = f.step.model().store().entries().front();
+  ASSERT_EQ(head.shape.numel(), 2 * 16 * 31);
+  f.step.optimize({.ranges = {{head.offset, head.shape.numel()}}, .agree = nullptr});
+  (void)f.step.rehearse(f.sync);
+  f.device.freeze();
+  EXPECT_NO_THROW((void)f.step.run(f.sync));
+}
+
+TEST(TrainingStepTest, DivergesWhenTheLossIsNotFinite) {
+  Fixture f(plenty, shape("fp32"));
+  const Shard whole = Shard::whole(f.step.model().store());
+  (void)f.step.run(f.sync);
+  EXPECT_EQ(f.step.divergence(whole), "");
+  const std::vector<float> bad(f.weights().size(), std::nanf(""));
+  f.device.to_device(f.step.model().store().parameters(), bad.data());
+  (void)f.step.run(f.sync);
+  EXPECT_EQ(f.step.divergence(whole), "the loss is nan");
+}
+
+TEST(TrainingStepTest, DivergesWhenAGradientOfTheShardIsNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    for (const char* precision : {"fp32", "bf16", "fp16"}) {
+      Fixture f(plenty, shape(precision));
+      (void)f.step.run(f.sync);
+      const ParameterStore& store = f.step.model().store();
+      f.device.to_device(store.gradients().slice(store.size() - 1, {1}), &bad);
+      const Shard all{.ranges = {{0, 8}, {8, store.size() - 8}}, .agree = nullptr};
+      const std::string found = f.step.divergence(all);
+      const bool skips_overflow = precision_named(precision).loss_scaling;
+      EXPECT_EQ(found.starts_with("a gradient is not finite (the loss is "), !skips_overflow)
+          << precision << ": " << found;
+      EXPECT_EQ(f.step.divergence({.ranges = {{0, store.size() - 1}}, .agree = nullptr}), "");
+    }
+  }
 }
 
 TEST(TrainingStepTest, MarksStandInTheOrderOfTheStep) {

@@ -1,0 +1,59 @@
+"""Training whose loss is not finite is a row `diverged` and code 4, never a time to be trusted."""
+
+import h5py
+import numpy as np
+import pytest
+
+from result_files import rows
+
+ONCE = ("--size", "tiny", "--vocab", 32, "--context", 8, "--batch-size", 1, "--warmup", 0)
+CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
+
+
+def diverged(path):
+    (row,) = rows(path)
+    assert row["status"] == "diverged"
+    assert not np.isfinite(row["loss"])
+    return row
+
+
+@pytest.mark.parametrize("mode", ["forward", "train-step"])
+def test_weights_that_are_not_numbers(paceline, tmp_path, mode):
+    dump = ("--dump", "dump.h5")
+    assert paceline("model", *ONCE, *CPU, "--steps", 1, *dump).code == 0
+    with h5py.File(tmp_path / "dump.h5") as f, h5py.File(tmp_path / "nan.h5", "w") as bad:
+        for name, values in f["weights"].items():
+            bad[name] = np.full_like(values[:], np.nan)
+    args = ("--load-weights", "nan.h5", "--mode", mode)
+    done = paceline("model", *ONCE, *CPU, "--steps", 2, *args)
+    assert done.code == 4
+    assert "diverged: the loss is nan" in done.out
+    assert "--load-weights" in diverged(tmp_path / "out.h5")["reason"]
+
+
+@pytest.mark.parametrize(
+    "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
+)
+def test_a_learning_rate_that_is_too_high(paceline, tmp_path, experiment):
+    done = paceline(*experiment, *ONCE, *CPU, "--lr", 1e6, "--steps", 20, ranks=2)
+    assert done.code == 4, done.err
+    assert "diverged" in done.out
+    diverged(tmp_path / "out.h5")
+
+
+def test_the_loss_is_on_the_screen(paceline, tmp_path):
+    done = paceline("model", *ONCE, *CPU, "--steps", 1)
+    assert done.code == 0
+    (row,) = rows(tmp_path / "out.h5")
+    table = [line.split() for line in done.out.splitlines() if line]
+    (head,) = [line for line in table if "loss" in line]
+    shown = table[table.index(head) + 2]
+    assert float(shown[-1]) == pytest.approx(row["loss"], rel=5e-3)
+
+
+def test_resume_measures_it_anew(paceline, tmp_path):
+    args = ("model", *ONCE, "--lr", 1e6, "--steps", 20, *CPU[:-3], "--output", "out.h5")
+    for flag in ((), ("--resume",)):
+        done = paceline(*args, *flag)
+        assert done.code == 4, done.err
+    diverged(tmp_path / "out.h5")

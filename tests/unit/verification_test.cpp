@@ -1,0 +1,132 @@
+// --verify's judgement: what ranks trained together against the noise of single-process training.
+
+#include "experiments/verification.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+// Two tensors; the second one's values are `x`.
+Snapshot snapshot(std::vector<float> x) { return {{"first", {1, 2}}, {"second", std::move(x)}}; }
+
+Trained trained(std::vector<float> gradients, std::vector<float> weights) {
+  return {.gradients = snapshot(std::move(gradients)), .weights = snapshot(std::move(weights))};
+}
+
+const Trained single = trained({1, -0.5}, {3, 4});
+// Gradients differ by at most 1e-3, weights by a relative distance of 1e-3.
+const Trained noisy = trained({1, -0.501F}, {3, 4.005F});
+
+Verification sgd(const Trained& together, const std::vector<Trained>& runs = {single, single}) {
+  Verification v;
+  v.add_sgd(together, runs);
+  return v;
+}
+
+Verification adamw(const Trained& together, const std::vector<Trained>& runs = {single, noisy}) {
+  Verification v;
+  v.add_adamw(together, runs);
+  return v;
+}
+
+TEST(Verification, equal_training_has_no_error) {
+  Verification v = sgd(single);
+  v.add_adamw(single, {single, single});
+  EXPECT_EQ(v.status(), Status::ok);
+  CaseRecord record;
+  v.add_to(record);
+  for (const char* column : {"verify_gradient_error", "verify_sgd_error", "verify_adamw_error",
+                             "verify_adamw_distance"}) {
+    EXPECT_EQ(value_in<double>(record.summary, column), 0) << column;
+  }
+}
+
+TEST(Verification, weights_after_sgd_are_within_1e_5_of_their_size_and_1e_6) {
+  const auto off_by = [](double error) {
+    return trained({1, -0.5}, {3, static_cast<float>(4 + error)}).weights[1].values;
+  };
+  const double allowed = 1e-6 + 1e-5 * 4;
+  EXPECT_EQ(sgd(trained({1, -0.5}, off_by(0.95 * allowed))).status(), Status::ok);
+  const Verification v = sgd(trained({1, -0.5}, off_by(1.1 * allowed)));
+  EXPECT_EQ(v.status(), Status::mismatch);
+  EXPECT_NE(v.reason().find("after SGD 1.1 (second)"), std::string::npos) << v.reason();
+}
+
+TEST(Verification, gradients_are_within_eight_times_the_noise) {
+  EXPECT_EQ(adamw(trained({1, -0.5F + 0.0079F}, {3, 4})).status(), Status::ok);
+  const Verification v = adamw(trained({1, -0.5F + 0.0082F}, {3, 4}));
+  EXPECT_EQ(v.status(), Status::mismatch);
+  EXPECT_NE(v.reason().find("gradients 1.02 (second)"), std::string::npos) << v.reason();
+}
+
+TEST(Verification, weights_after_adamw_are_within_eight_times_the_noise) {
+  EXPECT_EQ(adamw(trained({1, -0.5}, {3, 4 + 0.0395F})).status(), Status::ok);
+  const Verification v = adamw(trained({1, -0.5}, {3, 4 + 0.0405F}));
+  EXPECT_EQ(v.status(), Status::mismatch);
+  EXPECT_NE(v.reason().find("after AdamW 1.01 (second)"), std::string::npos) << v.reason();
+}
+
+TEST(Verification, the_noise_is_the_largest_between_any_two_single_process_runs) {
+  const Trained other = trained({1, -0.499F}, {3, 3.995F});
+  const Trained together = trained({1, -0.5F + 0.0155F}, {3, 4 + 0.079F});
+  EXPECT_EQ(adamw(together, {single, noisy}).status(), Status::mismatch);
+  EXPECT_EQ(adamw(together, {single, noisy, other}).status(), Status::ok);
+}
+
+TEST(Verification, sgd_may_be_off_by_eight_times_the_noise_where_that_is_more) {
+  const Trained unstable = trained({1, -0.5}, {3, 4.001F});
+  EXPECT_EQ(sgd(trained({1, -0.5}, {3, 4.0079F}), {single, unstable}).status(), Status::ok);
+  EXPECT_EQ(sgd(trained({1, -0.5}, {3, 4.0081F}), {single, unstable}).status(), Status::mismatch);
+}
+
+TEST(Verification, where_single_processes_agree_no_error_is_allowed_but_rtol_of_gradients) {
+  EXPECT_EQ(adamw(trained({1, -0.5F - 0.9e-5F * 0.5F}, {3, 4}), {single, single}).status(),
+            Status::ok);
+  EXPECT_EQ(adamw(trained({1, -0.5F - 1.1e-5F * 0.5F}, {3, 4}), {single, single}).status(),
+            Status::mismatch);
+  EXPECT_EQ(adamw(trained({1, -0.5}, {3, 4 + 0x1p-20F}), {single, single}).status(),
+            Status::mismatch);
+}
+
+TEST(Verification, ranks_that_differ_in_bits_are_a_mismatch) {
+  Verification v = sgd(single);
+  EXPECT_EQ(v.status(), Status::ok);
+  v.ranks_differ();
+  EXPECT_EQ(v.status(), Status::mismatch);
+  EXPECT_NE(v.reason().find("ranks differ in bits"), std::string::npos);
+}
+
+TEST(Verification, what_is_not_a_number_is_never_right) {
+  EXPECT_EQ(sgd(trained({1, -0.5}, {3, nan})).status(), Status::mismatch);
+  EXPECT_EQ(adamw(trained({1, nan}, {3, 4})).status(), Status::mismatch);
+  EXPECT_EQ(adamw(trained({1, -0.5}, {nan, 4})).status(), Status::mismatch);
+}
+
+TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
+  for (const Trained& bad : {trained({1, nan}, {3, 4}), trained({1, -0.5}, {3, HUGE_VALF})}) {
+    Verification v;
+    v.add_adamw(bad, {bad, bad});
+    EXPECT_EQ(v.status(), Status::diverged);
+  }
+  Verification v;
+  const Trained bad = trained({1, -0.5}, {nan, 4});
+  v.add_sgd(single, {bad, bad});
+  EXPECT_EQ(v.status(), Status::diverged);
+  EXPECT_NE(v.reason().find("lower --lr"), std::string::npos);
+}
+
+TEST(Verification, one_single_process_run_shows_no_noise) {
+  EXPECT_THROW(sgd(single, {single}), InternalError);
+  EXPECT_THROW(adamw(single, {single}), InternalError);
+}
+
+}  // namespace
+}  // namespace paceline
