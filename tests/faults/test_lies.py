@@ -39,7 +39,7 @@ def lying(tmp_path, backend):
     where = ("--device", "cpu", "--threads", 1) if backend == "mpi" else ("--device", "cuda")
 
     def run(lies, *args, first_liar=0):
-        words = map(str, (*args, *where, "--quiet", "--output", "out.h5"))
+        words = map(str, (*args, *where, "--timeout", 30, "--quiet", "--output", "out.h5"))
         done = subprocess.run(
             ["mpirun", "--oversubscribe", "-np", str(RANKS), "sh", "-c", RUN_RANK, LYING, *words],
             cwd=tmp_path,
@@ -49,8 +49,8 @@ def lying(tmp_path, backend):
             timeout=300,
             check=False,
         )
-        codes = [(tmp_path / f"code.{rank}").read_text().strip() for rank in range(RANKS)]
-        assert codes == ["4"] * RANKS, done.stdout + done.stderr
+        codes = {file.name: int(file.read_text()) for file in tmp_path.glob("code.*")}
+        assert codes == {f"code.{rank}": 4 for rank in range(RANKS)}, done.stdout + done.stderr
         return rows(tmp_path / "out.h5"), done.stdout
 
     return run
