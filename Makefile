@@ -56,7 +56,8 @@ BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.
 endif
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
-ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) $(BENCH_SOURCES) $(PEER_SOURCES)
+ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
+  $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
 HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
   tests/*/*.cuh bench/*/*.h)
@@ -133,6 +134,12 @@ $(RANK_TESTS): $(BUILD)/%: $(BUILD)/obj/tests/ranks/%.o $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(GTEST_LIBS) $(LIBS) -o $@
 
+# The program with parts that lie, for tests/faults/test_lies.py: what lying.cpp has a __wrap_ for.
+LYING := $(BUILD)/obj/tests/faults/lying.o
+$(BUILD)/paceline_lying: $(BUILD)/obj/src/main.o $(LYING) $(LIB_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $$(nm $(LYING) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') $^ $(LIBS) -o $@
+
 $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
@@ -180,7 +187,7 @@ test:
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-python-test: $(BUILD)/paceline $(RANK_TESTS) $(PACKAGES)
+python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
 
 # ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------

@@ -240,7 +240,9 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
                              end->synchronize();
                              const double host = host_seconds() - began;
                              stream.synchronize();  // rethrows what went wrong there
-                             return {host / launches, end->seconds_since(*begin) / launches};
+                             PhaseSeconds seconds = {host, end->seconds_since(*begin)};
+                             for (double& s : seconds) s /= launches;
+                             return seconds;
                            },
                            .stop_requested = StopSignal::requested,
                            .progress = shown_on(progress, options_.run.sampler.warmup)};

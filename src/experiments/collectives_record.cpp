@@ -57,12 +57,11 @@ void CollectivesExperiment::add_outcome(CaseRecord& record, const Outcome& outco
   record.tables.push_back({"check", {rank, when, wrong, error}});
   double most_wrong = 0;  // of one check, over all ranks
   for (const auto& [_, count] : wrong_when) most_wrong = std::max(most_wrong, count);
+  if (most_wrong > 0 || differ) record.status = Status::mismatch;
   if (most_wrong > 0) {
-    record.status = Status::mismatch;
     record.reason =
         fmt::format("wrong elements: {:.0f}, the largest error is {:g}", most_wrong, largest);
   } else if (differ) {
-    record.status = Status::mismatch;
     record.reason = "the ranks' results differ in their bits";
   }
 

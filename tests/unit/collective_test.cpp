@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "cpu/cpu_device.h"
 #include "experiments/collective_check.h"
 #include "experiments/collectives.h"
+#include "one_rank_communicator.h"
 #include "thread_world.h"
 
 namespace paceline {
@@ -74,6 +77,34 @@ TEST(CollectivePattern, RanksSlicesAndChecksDiffer) {
   EXPECT_LT(same_salt, 100);
 }
 
+// https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+TEST(Collective, BusBandwidthFactorsAreThoseOfNcclTests) {
+  struct Published {
+    std::string_view formula;
+    std::vector<double> values;  // by ranks
+  };
+  const std::vector<double> ranks = {2, 3, 4, 8};
+  const Published one{"1", {1, 1, 1, 1}};
+  const Published ring{"(n - 1) / n", {1. / 2, 2. / 3, 3. / 4, 7. / 8}};
+  const std::map<std::string_view, Published> published = {
+      {"all_reduce", {"2 (n - 1) / n", {1, 4. / 3, 3. / 2, 7. / 4}}},
+      {"reduce_scatter", ring},
+      {"all_gather", ring},
+      {"broadcast", one},
+      {"reduce", one},
+      {"all_to_all", ring},
+      {"send_recv", one}};
+  ASSERT_EQ(collectives().size(), published.size());
+  for (const Collective& op : collectives()) {
+    SCOPED_TRACE(op.name);
+    const Published& want = published.at(op.name);
+    EXPECT_EQ(op.bus_formula, want.formula);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      EXPECT_DOUBLE_EQ(op.bus_factor(ranks[i]), want.values[i]);
+    }
+  }
+}
+
 CollectiveBuffers::Allocate of(Device& device) {
   return [&device](const Shape& shape, Dtype dtype) {
     return device.allocate(shape, dtype, MemoryKind::communication);
@@ -121,6 +152,28 @@ TEST(CollectiveCheck, PassesTheRightResultAndCountsWrongElements) {
   }
 }
 
+TEST(CollectiveCheck, LongMessagesAreFilledAndCheckedToTheirEnd) {
+  constexpr std::int64_t k = (std::int64_t{1} << 19) + 3;
+  constexpr std::int64_t n = 2 * k;  // more than the host has at a time
+  constexpr int rank = 1;
+  const Collective& op = collective_named("all_reduce");
+  CpuDevice device(std::size_t{1} << 26, 1);
+  const CollectiveBuffers buffers(device, of(device), op, Dtype::f32, k, rank, 2, false);
+  ASSERT_EQ(buffers.call().recv.numel(), n);
+  const Pattern pattern(2, true, ReduceOp::sum, 1);
+  float* recv = buffers.call().recv.as<float>();
+  float* send = buffers.call().send.as<float>();
+  std::fill(recv, recv + n, -1.F);
+  std::fill(send, send + n, -1.F);
+  buffers.fill(pattern);
+  EXPECT_TRUE(std::isnan(recv[n - 1]));
+  EXPECT_EQ(send[n - 1], pattern.sent(rank, n - 1));
+  answer(device, buffers, op, pattern, rank, k);
+  EXPECT_EQ(buffers.check(pattern).wrong, 0);
+  recv[n - 1] += 1;
+  EXPECT_EQ(buffers.check(pattern).wrong, 1);
+}
+
 TEST(CollectiveCheck, AveragesMayBeOffByTwoUnitsInTheLastPlaceAndSumsByNone) {
   CpuDevice device(std::size_t{1} << 24, 1);
   const Collective& op = collective_named("all_reduce");
@@ -140,58 +193,115 @@ TEST(CollectiveCheck, AveragesMayBeOffByTwoUnitsInTheLastPlaceAndSumsByNone) {
   }
 }
 
-// Of one rank, whose all_reduce spoils one element.
-class WrongCommunicator final : public Communicator {
+// A call's seconds are 1 on this clock: it counts the calls.
+class CallClock final : public Stream {
  public:
-  explicit WrongCommunicator(Device& device) : device_(device) {}
-  [[nodiscard]] int rank() const override { return 0; }
-  [[nodiscard]] int size() const override { return 1; }
-  [[nodiscard]] std::string_view backend() const override { return "mpi"; }
+  void call() { ++calls_; }
+  [[nodiscard]] int calls() const { return calls_; }
+
+  [[nodiscard]] EventPtr record() override { return std::make_shared<Point>(calls_); }
+  void wait(const EventPtr& /*event*/) override {}
+  void enqueue(std::function<void()> host_function) override { host_function(); }
+  void synchronize() override {}
+
+ private:
+  class Point final : public Event {
+   public:
+    explicit Point(int calls) : calls_(calls) {}
+    void synchronize() override {}
+    [[nodiscard]] double seconds_since(const Event& earlier) const override {
+      return calls_ - dynamic_cast<const Point&>(earlier).calls_;
+    }
+
+   private:
+    int calls_;
+  };
+
+  int calls_ = 0;
+};
+
+// As nccl, in front of whose calls no barrier is enqueued.
+class CountedCommunicator final : public OneRankCommunicator {
+ public:
+  CountedCommunicator(Device& device, CallClock& clock)
+      : OneRankCommunicator(device), clock_(clock) {}
+  [[nodiscard]] std::string_view backend() const override { return "nccl"; }
+  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
+    return std::make_unique<CountedCommunicator>(device_, clock_);
+  }
+  [[nodiscard]] Stream& stream() override { return clock_; }
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
+    OneRankCommunicator::all_reduce(recv, send, op);
+    clock_.call();
+  }
+
+ private:
+  CallClock& clock_;
+};
+
+class WrongCommunicator final : public OneRankCommunicator {
+ public:
+  using OneRankCommunicator::OneRankCommunicator;
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
     return std::make_unique<WrongCommunicator>(device_);
   }
-  [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
-  [[nodiscard]] bool is_watched() const override { return true; }
-  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
-    return device_.allocate(shape, dtype, kind);
-  }
-  [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& /*memory*/) override {
-    return nullptr;
-  }
-  void all_reduce(Tensor recv, Tensor send, ReduceOp /*op*/) override {
-    std::memcpy(recv.data, send.data, recv.bytes());
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
+    OneRankCommunicator::all_reduce(recv, send, op);
     recv.as<float>()[3] += 5;
   }
-  void reduce_scatter(Tensor, Tensor, ReduceOp) override {}
-  void all_gather(Tensor, Tensor) override {}
-  void broadcast(Tensor, int) override {}
-  void reduce(Tensor, Tensor, ReduceOp, int) override {}
-  void all_to_all(Tensor, Tensor) override {}
-  void send_recv(Tensor, int, Tensor, int) override {}
-
- private:
-  Device& device_;
 };
+
+// The records of an experiment whose one backend has one rank.
+template <class MakeCommunicator>
+std::vector<CaseRecord> records_of(const Options& options, const std::string& backend,
+                                   MakeCommunicator make_communicator) {
+  std::vector<CaseRecord> records;
+  ThreadWorld::run(1, [&](World& world) {
+    std::vector<Backend> backends(1);
+    backends[0].name = backend;
+    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
+    backends[0].communicator = make_communicator(*backends[0].device);
+    backends[0].ranks = 1;
+    CollectivesExperiment experiment(options, world, std::move(backends));
+    Progress progress(false, 1, stderr);
+    for (const Case& c : experiment.cases()) records.push_back(experiment.run(c, progress));
+  });
+  return records;
+}
+
+TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
+  constexpr int steps = 3;
+  Options options;
+  options.collectives.bytes = {4000};
+  options.collectives.cadences = {"barrier", "back-to-back", "graph"};
+  options.run.sampler = {.warmup = 0, .steps = steps};
+  CallClock clock;
+  const std::vector<CaseRecord> records = records_of(options, "nccl", [&](Device& device) {
+    return std::make_unique<CountedCommunicator>(device, clock);
+  });
+  ASSERT_EQ(records.size(), 3U);
+  for (const CaseRecord& record : records) {
+    SCOPED_TRACE(record.factors.text("cadence"));
+    EXPECT_EQ(record.status, Status::ok);
+    EXPECT_EQ(record.samples.back().phase, "time");
+    EXPECT_EQ(record.samples.back().measured.front(), std::vector<double>(steps, 1));
+    EXPECT_EQ(value_in<double>(record.summary, "algbw_bytes_per_s"), 4000);
+  }
+  const int checks = 2;
+  EXPECT_EQ(clock.calls(), 3 * checks + steps * (1 + 20 + 20));
+}
 
 TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
   Options options;
   options.collectives.bytes = {4000};
   options.run.sampler = {.warmup = 0, .steps = 2};
-  ThreadWorld::run(1, [&](World& world) {
-    std::vector<Backend> backends(1);
-    backends[0].name = "mpi";
-    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
-    backends[0].communicator = std::make_unique<WrongCommunicator>(*backends[0].device);
-    backends[0].ranks = 1;
-    CollectivesExperiment experiment(options, world, std::move(backends));
-    const std::vector<Case> cases = experiment.cases();
-    ASSERT_EQ(cases.size(), 1U);
-    Progress progress(false, 1, stderr);
-    const CaseRecord record = experiment.run(cases.front(), progress);
-    EXPECT_EQ(record.status, Status::mismatch);
-    EXPECT_EQ(record.reason, "wrong elements: 1, the largest error is 5");
-    EXPECT_EQ(record.samples.back().measured.front().size(), 2U);  // the times are kept
-  });
+  const std::vector<CaseRecord> records = records_of(
+      options, "mpi", [](Device& device) { return std::make_unique<WrongCommunicator>(device); });
+  ASSERT_EQ(records.size(), 1U);
+  const CaseRecord& record = records.front();
+  EXPECT_EQ(record.status, Status::mismatch);
+  EXPECT_EQ(record.reason, "wrong elements: 1, the largest error is 5");
+  EXPECT_EQ(record.samples.back().measured.front().size(), 2U);  // the times are kept
 }
 
 }  // namespace

@@ -1,0 +1,207 @@
+// Communicators and attention that lie, for tests that a run with wrong results says so. Linked
+// into build/paceline_lying alone. The linker's --wrap=X sends calls of X to __wrap_X, which
+// reaches X itself as __real_X.
+//
+// PACELINE_LIE lists lies, five words each: what, operation, elements, first, last. Calls of the
+// operation with a result of so many elements (0: of any size) lie from the first to the last one,
+// counted from 1:
+//   wrong  adds 1 to the result's first element (attention, attention_backward)
+//   last   adds up the result's last element over ranks once more
+//   twice  reduces the result once more
+//   root   every rank contributes what rank 0 does
+//   skip   does nothing
+//   flip   flips the lowest bit of the first element on rank 1
+// Lies other than wrong are the collectives'; twice and root are those of all_reduce and
+// reduce_scatter.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/ops.h"
+
+namespace paceline {
+
+namespace {
+
+struct Lie {
+  std::string what;
+  std::string operation;
+  std::int64_t elements = 0;
+  int first = 0;
+  int last = 0;
+  int calls = 0;  // so far
+};
+
+std::vector<Lie> read_lies() {
+  const char* text = std::getenv("PACELINE_LIE");
+  std::istringstream in(text == nullptr ? "" : text);
+  std::vector<Lie> lies;
+  for (Lie x; in >> x.what >> x.operation >> x.elements >> x.first >> x.last;) lies.push_back(x);
+  return lies;
+}
+
+// What this call is to lie; empty: nothing. Counts the call.
+std::string lie_of(std::string_view operation, const Tensor& result) {
+  static std::vector<Lie> lies = read_lies();
+  std::string what;
+  for (Lie& lie : lies) {
+    if (lie.operation != operation) continue;
+    if (lie.elements != 0 && lie.elements != result.numel()) continue;
+    ++lie.calls;
+    if (lie.first <= lie.calls && lie.calls <= lie.last) what = lie.what;
+  }
+  return what;
+}
+
+Tensor element(const Tensor& x, std::int64_t i) { return x.reshape({x.numel()}).slice(i, {1}); }
+
+class LyingCommunicator final : public Communicator {
+ public:
+  LyingCommunicator(std::unique_ptr<Communicator> real, Device& device)
+      : real_(std::move(real)), device_(device) {}
+
+  [[nodiscard]] int rank() const override { return real_->rank(); }
+  [[nodiscard]] int size() const override { return real_->size(); }
+  [[nodiscard]] std::string_view backend() const override { return real_->backend(); }
+  [[nodiscard]] Stream& stream() override { return real_->stream(); }
+  [[nodiscard]] bool is_watched() const override { return real_->is_watched(); }
+  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override {
+    std::unique_ptr<Communicator> part = real_->first_ranks(n);
+    if (!part) return nullptr;
+    return std::make_unique<LyingCommunicator>(std::move(part), device_);
+  }
+  [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
+    return real_->allocate(shape, dtype, kind);
+  }
+  [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& memory) override {
+    return real_->register_memory(memory);
+  }
+
+  void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
+    reduction("all_reduce", recv, send,
+              [=, this](const Tensor& from) { real_->all_reduce(recv, from, op); });
+  }
+  void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override {
+    reduction("reduce_scatter", recv, send,
+              [=, this](const Tensor& /*from*/) { real_->reduce_scatter(recv, send, op); });
+  }
+  void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override {
+    collective("reduce", recv, [=, this] { real_->reduce(recv, send, op, root); });
+  }
+  void all_gather(Tensor recv, Tensor send) override {
+    collective("all_gather", recv, [=, this] { real_->all_gather(recv, send); });
+  }
+  void broadcast(Tensor data, int root) override {
+    collective("broadcast", data, [=, this] { real_->broadcast(data, root); });
+  }
+  void all_to_all(Tensor recv, Tensor send) override {
+    collective("all_to_all", recv, [=, this] { real_->all_to_all(recv, send); });
+  }
+  void send_recv(Tensor recv, int source, Tensor send, int destination) override {
+    collective("send_recv", recv, [=, this] { real_->send_recv(recv, source, send, destination); });
+  }
+
+ private:
+  // call: reduces a tensor into recv.
+  void reduction(std::string_view name, const Tensor& recv, const Tensor& send,
+                 const std::function<void(const Tensor&)>& call) {
+    const std::string lie = lie_of(name, recv);
+    if (lie == "root") real_->broadcast(send, 0);
+    if (lie != "skip") call(send);
+    if (lie == "twice") call(recv);
+    spoil(lie, recv);
+  }
+
+  void collective(std::string_view name, const Tensor& recv, const std::function<void()>& call) {
+    const std::string lie = lie_of(name, recv);
+    if (lie != "skip") call();
+    spoil(lie, recv);
+  }
+
+  void spoil(std::string_view lie, const Tensor& recv) {
+    if (lie == "last") {
+      const Tensor last = element(recv, recv.numel() - 1);
+      real_->all_reduce(last, last, ReduceOp::sum);
+    }
+    if (lie == "flip" && real_->rank() == 1) flip(element(recv, 0));
+  }
+
+  // In the stream's order: host memory by the stream's thread, a GPU's when the stream is done.
+  void flip(const Tensor& x) {
+    if (device_.info().kind == "cpu") {
+      stream().enqueue([x] { *static_cast<unsigned char*>(x.data) ^= 1U; });
+      return;
+    }
+    std::array<unsigned char, sizeof(double)> bytes{};
+    stream().synchronize();
+    device_.to_host(bytes.data(), x);
+    bytes.front() ^= 1U;
+    device_.to_device(x, bytes.data());
+  }
+
+  std::unique_ptr<Communicator> real_;
+  Device& device_;
+};
+
+// Of float32.
+void spoil(std::string_view operation, Ops& ops, const Array& result) {
+  if (lie_of(operation, result) != "wrong") return;
+  const Tensor first = element(result, 0);
+  float value = 0;
+  ops.device().synchronize();
+  ops.device().to_host(&value, first);
+  value += 1;
+  ops.device().to_device(first, &value);
+}
+
+}  // namespace
+
+using Communicators = std::unique_ptr<Communicator>(World& world, Device& device);
+using Attention = Array(Ops& ops, Saved& saved, Array x, const AttentionShape& shape);
+
+Communicators real_host asm("__real__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators real_nccl asm("__real__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators lying_host asm("__wrap__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators lying_nccl asm("__wrap__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_6DeviceE");
+
+// Members of Ops, whose object is the first argument.
+Attention real_forward asm(
+    "__real__ZN8paceline3Ops9attentionERNS_5SavedENS_5ArrayERKNS_14AttentionShapeE");
+Attention real_backward asm(
+    "__real__ZN8paceline3Ops18attention_backwardERNS_5SavedENS_5ArrayERKNS_14AttentionShapeE");
+Attention lying_forward asm(
+    "__wrap__ZN8paceline3Ops9attentionERNS_5SavedENS_5ArrayERKNS_14AttentionShapeE");
+Attention lying_backward asm(
+    "__wrap__ZN8paceline3Ops18attention_backwardERNS_5SavedENS_5ArrayERKNS_14AttentionShapeE");
+
+std::unique_ptr<Communicator> lying_host(World& world, Device& device) {
+  return std::make_unique<LyingCommunicator>(real_host(world, device), device);
+}
+
+std::unique_ptr<Communicator> lying_nccl(World& world, Device& device) {
+  return std::make_unique<LyingCommunicator>(real_nccl(world, device), device);
+}
+
+Array lying_forward(Ops& ops, Saved& saved, Array x, const AttentionShape& shape) {
+  Array y = real_forward(ops, saved, std::move(x), shape);
+  spoil("attention", ops, y);
+  return y;
+}
+
+Array lying_backward(Ops& ops, Saved& saved, Array x, const AttentionShape& shape) {
+  Array dx = real_backward(ops, saved, std::move(x), shape);
+  spoil("attention_backward", ops, dx);
+  return dx;
+}
+
+}  // namespace paceline

@@ -1,0 +1,171 @@
+"""Communicators and attention that lie (lying.cpp): every experiment says `mismatch`, code 4."""
+
+import os
+import subprocess
+
+import h5py
+import pytest
+
+from conftest import PROGRAM, needs_gpu_per_rank
+from result_files import rows
+
+RANKS = 2
+LYING = PROGRAM.with_name("paceline_lying")
+EVERY = 10**6  # more calls than there are
+# A rank's exit code goes to a file: mpirun would end the others after the first that is not 0.
+RUN_RANK = """
+test $OMPI_COMM_WORLD_RANK -lt $FIRST_LIAR || export PACELINE_LIE="$LIES"
+"$0" "$@"
+echo $? > code.$OMPI_COMM_WORLD_RANK
+"""
+TINY = ("--size", "tiny", "--vocab", 32, "--context", 8, "--batch-size", 1, "--warmup", 0)
+VERIFIED = (*TINY, "--steps", 1, "--verify", 2)
+# Elements of size tiny's parameters at that vocabulary, in the order of the store.
+EMBEDDING = 32 * 64
+PRODUCTS = EMBEDDING + 2 * (4 * 64 * 64 + 3 * 64 * 192)
+EVERYTHING = PRODUCTS + 5 * 128 + EMBEDDING  # with the norms, aligned
+BOTH_EMBEDDINGS = 2  # lm_head has as many elements: of a step's messages two
+
+
+def lie(what, operation, elements=0, first=1, last=EVERY):
+    """Words of PACELINE_LIE."""
+    return f"{what} {operation} {elements} {first} {last}"
+
+
+@pytest.fixture
+def lying(tmp_path, backend):
+    """lying(lies, *args): the table's rows and what stdout shows, after code 4 on every rank."""
+    needs_gpu_per_rank(backend, RANKS)
+    where = ("--device", "cpu", "--threads", 1) if backend == "mpi" else ("--device", "cuda")
+
+    def run(lies, *args, first_liar=0):
+        words = map(str, (*args, *where, "--timeout", 30, "--quiet", "--output", "out.h5"))
+        done = subprocess.run(
+            ["mpirun", "--oversubscribe", "-np", str(RANKS), "sh", "-c", RUN_RANK, LYING, *words],
+            cwd=tmp_path,
+            env=os.environ | {"LIES": " ".join(lies), "FIRST_LIAR": str(first_liar)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        codes = {file.name: int(file.read_text()) for file in tmp_path.glob("code.*")}
+        assert codes == {f"code.{rank}": 4 for rank in range(RANKS)}, done.stdout + done.stderr
+        return rows(tmp_path / "out.h5"), done.stdout
+
+    return run
+
+
+with_backends = pytest.mark.parametrize("backend", ["mpi", "nccl"])
+
+
+@with_backends
+def test_collectives(lying, tmp_path, backend):
+    """Of a case's four calls two are timed. Every case has a size of its own."""
+    honest, before, timed, after, beyond, bits = 100, 200, 300, 400, 2**20 + 8, 500
+    lies = [
+        lie("last", "all_reduce", before, 1, 1),
+        lie("last", "all_reduce", timed, 3, 3),
+        lie("last", "all_reduce", after, 4, 4),
+        lie("last", "all_reduce", beyond, 1, 4),
+        lie("flip", "all_reduce", bits, 5, 8),  # of the average, which may be off by so much
+    ]
+    sizes = ",".join(str(4 * n) for n in (honest, before, timed, after, beyond, bits))
+    table, shown = lying(
+        lies,
+        *("collectives", "--op", "all_reduce", "--redop", "sum,avg", "--bytes", sizes),
+        *("--registration", "none", "--warmup", 0, "--steps", 2),
+        *(("--memory-limit", "20MB") if backend == "mpi" else ()),
+    )
+    wrong = {}
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row in table:
+            check = f["cases"][row["case"]]["check"]
+            per_call = zip(check["when"].asstr()[:], check["wrong"][:], strict=True)
+            found = [(when, int(n)) for when, n in per_call if n]
+            wrong[row["redop"], row["bytes"] // 4] = (row["status"], found)
+    ok = ("ok", [])
+    assert wrong == {
+        ("sum", honest): ok,
+        ("sum", before): ("mismatch", [("before", 1)] * RANKS),
+        ("sum", timed): ("mismatch", [("timed", 1)] * RANKS),
+        ("sum", after): ("mismatch", [("after", 1)] * RANKS),
+        ("sum", beyond): ("mismatch", [("before", 1), ("timed", 1), ("after", 1)] * RANKS),
+        ("sum", bits): ok,
+        **{("avg", size): ok for size in (honest, before, timed, after, beyond)},
+        ("avg", bits): ("mismatch", []),
+    }
+    assert shown.count("mismatch: wrong elements: 2") == 4
+    assert shown.count("mismatch: the ranks' results differ in their bits") == 1
+
+
+@with_backends
+def test_verify_of_ddp(lying, backend):
+    """The rows of rank 0 used twice: while SGD trains (naive), while AdamW does (overlap)."""
+    of_one = 2 * BOTH_EMBEDDINGS  # of the embeddings' calls in the two steps of an optimizer
+    of_case = 2 * of_one + BOTH_EMBEDDINGS
+    adamw = of_case + of_one + 1
+    lies = [
+        lie("root", "all_reduce", EMBEDDING, 1, of_one),
+        lie("twice", "all_reduce", EVERYTHING),
+        lie("root", "all_reduce", EMBEDDING, adamw, adamw + of_one - 1),
+        lie("skip", "all_reduce", PRODUCTS, 1, 1),  # one bucket of one step
+    ]
+    table, shown = lying(lies, "ddp", *VERIFIED, "--sync", "naive,flat,overlap,bucketed")
+    assert {row["sync"]: row["status"] for row in table} == dict.fromkeys(
+        ["naive", "flat", "overlap", "bucketed"], "mismatch"
+    )
+    assert shown.count("mismatch: --verify: ") == 4
+
+
+@with_backends
+def test_verify_of_zero(lying, backend):
+    """An owner that broadcasts too early: the others keep what they had. none does not lie."""
+    lies = [
+        lie("skip", "broadcast", EMBEDDING),
+        lie("root", "reduce_scatter"),
+    ]
+    table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1")
+    assert [row["status"] for row in table] == ["ok", "mismatch", "mismatch"]
+    assert shown.count("mismatch: --verify: ") == 2
+
+
+@with_backends
+def test_verify_where_one_bit_of_rank_1_differs(lying, backend):
+    """Rank 0, which compares with a single process, has what is right."""
+    lies = [lie("flip", "broadcast"), lie("flip", "all_gather")]
+    table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1")
+    assert [row["status"] for row in table] == ["mismatch"] * 3
+    assert shown.count("mismatch: --verify: ") == 3
+
+
+@with_backends
+def test_attention(lying, tmp_path, backend):
+    """Of rank 1 alone: forward lies at one length, backward at the other."""
+    width = 16
+    off = {8: "o", 9: "dq"}  # by context
+    lies = [lie("wrong", "attention", 8 * width), lie("wrong", "attention_backward", 9 * 3 * width)]
+    table, shown = lying(
+        lies,
+        *("attention", "--attention", "naive,fused,flash", "--context", "8,9"),
+        *("--head-dim", width, "--batch-size", 1, "--cache", "warm", "--warmup", 0, "--steps", 1),
+        first_liar=1,
+    )
+    assert len(table) == 2 * 3
+    for context, output in off.items():
+        of_context = [row for row in table if row["context"] == context]
+        assert [row["status"] for row in of_context] == ["mismatch"] * 3
+        assert shown.count(f"mismatch: {output} is off by ") == 3
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row in table:
+            check = f["cases"][row["case"]]["check"]
+            outputs = check["output"].asstr()[:]
+            bad = check["error"][:] > check["bar"][:]
+            assert set(check["rank"][bad]) == {1}
+            assert off[row["context"]] in outputs[bad]
+            assert (row["context"] == 8) == ("o" in outputs[bad])
+
+
+def test_the_program_itself_cannot_lie():
+    assert b"PACELINE_LIE" in LYING.read_bytes()
+    assert b"PACELINE_LIE" not in PROGRAM.read_bytes()
