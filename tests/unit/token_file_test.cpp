@@ -1,11 +1,10 @@
 // The rows of a token file that a rank takes.
 
-#include "model/batch.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "model/batch.h"
 #include "record/hdf5.h"
 #include "temp_folder.h"
 
