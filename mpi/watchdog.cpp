@@ -17,12 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto look_every = 50ms;
-constexpr auto answers_take = 2s;
-constexpr auto aborts_take = 1s;
-// A rank that timed out leaves the word to a lower one: long enough for that one's answers and for
-// the launcher to end all, short enough to speak itself should that one have died.
-constexpr auto lower_rank_speaks_within = 7s;
 constexpr auto lower_rank_aborts_within = 200ms;
 
 constexpr int question_tag = 1;
@@ -74,7 +68,7 @@ std::vector<Waits::Wait> Waits::standing() const {
   return waits;
 }
 
-Watchdog::Watchdog(double timeout_seconds) : timeout_(timeout_seconds) {
+Watchdog::Watchdog(double timeout_seconds) : patience_(timeout_seconds) {
   MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
   MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
@@ -128,7 +122,7 @@ void Watchdog::run(const std::stop_token& stop) {
     receive();
     look();
     look_after_guarded();
-    wake.wait_for(lock, stop, look_every, [] { return false; });
+    wake.wait_for(lock, stop, Patience::look_every, [] { return false; });
   }
 }
 
@@ -137,14 +131,12 @@ void Watchdog::look() {
   const std::vector<Waits::Wait> waits = waits_.standing();
   const auto is_asked = [this](const Waits::Wait& wait) { return wait.number == asked_.number; };
   if (std::any_of(waits.begin(), waits.end(), is_asked)) {
-    if (now > asked_at_ + answers_take && now > lower_rank_asked_at_ + lower_rank_speaks_within) {
-      end_launch(line_of_timeout());
-    }
+    if (Patience::speaks(asked_at_, lower_rank_asked_at_, now)) end_launch(line_of_timeout());
     return;
   }
   asked_ = {};
   for (const Waits::Wait& wait : waits) {
-    const bool late = wait.what != idle && now - wait.since > timeout_;
+    const bool late = wait.what != idle && patience_.is_late(wait.since, now);
     if (late && (asked_.number == 0 || wait.since < asked_.since)) asked_ = wait;
   }
   if (asked_.number != 0) ask();
@@ -230,7 +222,8 @@ std::string Watchdog::line_of_timeout() {
   }
   const std::lock_guard lock(mutex_);
   return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
-                     work_.empty() ? "" : work_ + ": ", asked_.what, timeout_.count(), who);
+                     work_.empty() ? "" : work_ + ": ", asked_.what, patience_.timeout_seconds(),
+                     who);
 }
 
 void Watchdog::end_launch(const std::string& line) {
@@ -243,7 +236,7 @@ void Watchdog::end_launch(const std::string& line) {
     for (Guarded* guarded : guarded_) guarded->abort();
     aborted.set_value();
   }).detach();
-  aborted.get_future().wait_for(aborts_take);
+  aborted.get_future().wait_for(Patience::aborts_take);
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
   std::abort();
 }

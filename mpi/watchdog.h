@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/world.h"
+#include "mpi/patience.h"
 
 namespace paceline {
 
@@ -110,7 +111,7 @@ class Watchdog final : public Watch {
   std::mutex mutex_;  // of what follows
   std::string work_;
   std::vector<Guarded*> guarded_;
-  std::chrono::duration<double> timeout_;
+  Patience patience_;
   MPI_Comm comm_ = MPI_COMM_NULL;  // of the thread alone
   int rank_ = 0;
   int size_ = 1;

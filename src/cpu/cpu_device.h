@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-class CpuDevice final : public Device {
+class CpuDevice : public Device {
  public:
   // memory_limit: bytes that allocate() may reserve in all; threads: of OpenMP and of the BLAS
   CpuDevice(std::size_t memory_limit, int threads);

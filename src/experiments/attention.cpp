@@ -96,7 +96,7 @@ CaseRecord AttentionExperiment::run(const Case& c, Progress& progress) {
   if (c.text("launch") == "graph") run->capture();
   const SamplerHooks hooks{.repetition = [&] { return run->repetition(); },
                            .stop_requested = StopSignal::requested,
-                           .progress = shown_on(progress, options_.run.sampler.warmup)};
+                           .progress = shown_on(progress, options_.run.sampler)};
   outcome.samples =
       take_samples(world_, options_.run.sampler, {"forward", "backward", "both"}, hooks);
   add_outcome(record, outcome);

@@ -245,7 +245,7 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
                              return seconds;
                            },
                            .stop_requested = StopSignal::requested,
-                           .progress = shown_on(progress, options_.run.sampler.warmup)};
+                           .progress = shown_on(progress, options_.run.sampler)};
   outcome.samples = take_samples(world, options_.run.sampler, {"host", "time"}, hooks);
 }
 

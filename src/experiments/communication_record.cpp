@@ -4,11 +4,23 @@
 #include <limits>
 #include <utility>
 
+#include "experiments/communication_times.h"
 #include "experiments/gather.h"
 #include "experiments/model.h"
 #include "measure/statistics.h"
 
 namespace paceline {
+
+void add_communication_times(PhaseSeconds& seconds, const std::vector<Exchange>& exchanges,
+                             const std::vector<std::pair<EventPtr, EventPtr>>& waits) {
+  constexpr std::size_t exposed = 2;  // after forward and backward
+  for (const auto& [from, until] : waits) {
+    seconds.at(exposed) += until->seconds_since(*from);
+  }
+  double total = 0;
+  for (const Exchange& e : exchanges) total += e.end->seconds_since(*e.begin);
+  seconds.insert(seconds.end() - 1, total);
+}
 
 // The phases on the compute stream, the exchanges on the communication stream.
 std::vector<ModelExperiment::Interval> ModelExperiment::timeline_of(const Training& training) {

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "experiments/attention_factors.h"
+#include "experiments/communication_times.h"
 #include "experiments/gather.h"
 #include "experiments/rehearsal.h"
 #include "experiments/stop_signal.h"
@@ -45,18 +46,6 @@ class Rehearsal final : public ParameterSync {
  private:
   bool communicates_;
 };
-
-// communication_exposed includes what the compute stream waited for parameters;
-// communication_total, the collectives' own time, comes before the whole step's.
-void add_communication_times(PhaseSeconds& seconds, const GradientSync& exchange) {
-  constexpr std::size_t exposed = 2;  // after forward and backward
-  for (const auto& [from, until] : exchange.waits()) {
-    seconds.at(exposed) += until->seconds_since(*from);
-  }
-  double total = 0;
-  for (const Exchange& e : exchange.exchanges()) total += e.end->seconds_since(*e.begin);
-  seconds.insert(seconds.end() - 1, total);
-}
 
 std::vector<std::string> phases_of(const TrainingStep& step, const ParameterSync& sync) {
   std::vector<std::string> phases = step.phases(sync);
@@ -246,7 +235,9 @@ ModelExperiment::Training ModelExperiment::set_up(const Case& c, Progress& progr
   progress.update("rehearsal", 0);
   Rehearsal alone(exchange != nullptr);
   outcome.rehearsal = step->rehearse(alone);
-  if (exchange) add_communication_times(outcome.rehearsal, *exchange);
+  if (exchange) {
+    add_communication_times(outcome.rehearsal, exchange->exchanges(), exchange->waits());
+  }
   return {std::move(step), std::move(exchange)};
 }
 
@@ -266,7 +257,10 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
             }
             PhaseSeconds seconds = step.run(sync);
             watched.reset();
-            if (training.exchange) add_communication_times(seconds, *training.exchange);
+            if (training.exchange) {
+              add_communication_times(seconds, training.exchange->exchanges(),
+                                      training.exchange->waits());
+            }
             if (first) gather_for_dump(training);
             if (first && dump_) dump_->take_first_step(step.state(), step.model().store());
             step.capture_logits({});
@@ -274,7 +268,7 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
             return seconds;
           },
       .stop_requested = StopSignal::requested,
-      .progress = shown_on(progress, options_.run.sampler.warmup)};
+      .progress = shown_on(progress, options_.run.sampler)};
   outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
   outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();

@@ -78,12 +78,16 @@ void Progress::rewrite(const std::string& line) {
   std::fflush(out_);
 }
 
+double fraction_done(const SamplerConfig& config, bool warmup, int done) {
+  const int over = warmup ? done : config.warmup + done;
+  return static_cast<double>(over) / (config.warmup + measured_at_most(config));
+}
+
 std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
-                                                               int warmup_steps) {
-  return [&progress, warmup_steps](bool warmup, int done, int total) {
-    progress.update(
-        fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-        static_cast<double>(done + (warmup ? 0 : warmup_steps)) / (total + warmup_steps));
+                                                               const SamplerConfig& config) {
+  return [&progress, config](bool warmup, int done, int total) {
+    progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+                    fraction_done(config, warmup, done));
   };
 }
 

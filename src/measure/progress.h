@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "measure/sampler.h"
 
 namespace paceline {
 
@@ -43,9 +44,12 @@ class Progress {
   double last_shown_ = 0;
 };
 
+// The part of a case's repetitions, those of warm-up among them, that is over: 0 to 1.
+[[nodiscard]] double fraction_done(const SamplerConfig& config, bool warmup, int done);
+
 // For SamplerHooks::progress: "warm-up 2/5", then "step 3/10". `progress` outlives it.
-[[nodiscard]] std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
-                                                                             int warmup_steps);
+[[nodiscard]] std::function<void(bool warmup, int done, int total)> shown_on(
+    Progress& progress, const SamplerConfig& config);
 
 // 75 -> "1 m 15 s"; 3725 -> "1 h 2 m"; 4.2 -> "4 s".
 [[nodiscard]] std::string duration_text(double seconds);

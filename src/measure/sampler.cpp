@@ -10,8 +10,6 @@ namespace paceline {
 
 namespace {
 
-constexpr int default_cap = 10;  // times `steps`
-
 class Sampling {
  public:
   Sampling(World& world, const SamplerConfig& config, std::vector<std::string> phases,
@@ -31,7 +29,7 @@ class Sampling {
       report(true, done + 1, config_.warmup);
     }
     const bool until_ci = config_.until_ci > 0;
-    const int cap = until_ci ? most_steps() : config_.steps;
+    const int cap = measured_at_most(config_);
     for (int done = 0; done < cap && samples_.stop_reason.empty(); ++done) {
       const double headline = repeat(samples_.measured);
       if (until_ci && converged(headline)) samples_.stop_reason = "converged";
@@ -42,11 +40,6 @@ class Sampling {
   }
 
  private:
-  [[nodiscard]] int most_steps() const {
-    const int cap = config_.max_steps > 0 ? config_.max_steps : default_cap * config_.steps;
-    return std::max(cap, config_.steps);
-  }
-
   // One repetition; returns this rank's headline.
   double repeat(std::vector<std::vector<double>>& into) {
     const bool stop = hooks_.stop_requested && hooks_.stop_requested();
@@ -83,6 +76,13 @@ class Sampling {
 };
 
 }  // namespace
+
+int measured_at_most(const SamplerConfig& config) {
+  constexpr int default_cap = 10;  // times `steps`
+  if (config.until_ci <= 0) return config.steps;
+  const int cap = config.max_steps > 0 ? config.max_steps : default_cap * config.steps;
+  return std::max(cap, config.steps);
+}
 
 void set_sampling(Case& c, const SamplerConfig& config) {
   c.set("warmup", std::int64_t{config.warmup});

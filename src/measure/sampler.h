@@ -19,6 +19,9 @@ struct SamplerConfig {
   int max_steps = 0;    // with until_ci: the cap (0: 10 x steps)
 };
 
+// Repetitions that are measured at most: with until_ci fewer may do.
+[[nodiscard]] int measured_at_most(const SamplerConfig& config);
+
 // The factors warmup, steps, until_ci and max_steps of a case.
 void set_sampling(Case& c, const SamplerConfig& config);
 

@@ -47,16 +47,14 @@ std::vector<fs::path> missing_parents(const fs::path& folder) {
   return missing;
 }
 
-// Whether the open file is still what the name stands for: the run that held the lock before may
-// have removed the folder, and a lock on a file without a name keeps nobody out.
+}  // namespace
+
 bool still_named(int descriptor, const fs::path& name) {
   struct stat open_file {};
   struct stat named {};
   return fstat(descriptor, &open_file) == 0 && stat(name.c_str(), &named) == 0 &&
          open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
 }
-
-}  // namespace
 
 std::vector<fs::path> case_files(const fs::path& folder) {
   std::vector<fs::path> files;

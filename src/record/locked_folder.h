@@ -38,6 +38,10 @@ class LockedFolder {
   int lock_ = -1;
 };
 
+// Whether the open file is still what the name stands for. A run that held a lock before may have
+// removed or replaced the folder, and a lock on a file without a name keeps nobody out.
+[[nodiscard]] bool still_named(int descriptor, const std::filesystem::path& name);
+
 // The case files (*.h5) in a folder, sorted by name; none when there is no such folder.
 [[nodiscard]] std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder);
 

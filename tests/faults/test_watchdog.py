@@ -16,6 +16,7 @@ from result_files import step_times, summary
 RANKS = 3
 TIMEOUT = 3
 ANSWERS_TAKE = 2
+SLACK = 20  # of a busy machine
 COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
@@ -142,7 +143,7 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
     in_long_case.signal(stopped, signal.SIGSTOP)
     code, line, seconds = in_long_case.end()
     assert code == 5
-    assert seconds >= TIMEOUT
+    assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
     assert line.startswith(f"paceline: rank {speaks}: ")
     assert re.search(
         r": tiny 512 .*: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
@@ -195,7 +196,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     run.signal(1, signal.SIGSTOP)
     code, line, seconds = run.end()
     assert code == 5
-    assert seconds >= TIMEOUT
+    assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
     at = r"paceline: rank 0: (mpi|nccl) all_reduce 100000000 .*: "
     # A GPU may finish what the stopped rank had enqueued.
     waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"

@@ -17,6 +17,7 @@
 
 #include "core/precision.h"
 #include "tests/ranks/rank_test.h"
+#include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"
 
 namespace paceline {
@@ -37,129 +38,6 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(difference / norm);
 }
 
-// Neither the entries nor their sum are multiples of anything; two are read in full precision.
-std::vector<ParameterEntry> uneven_entries() {
-  std::vector<ParameterEntry> entries = {toy_entry("head", {7, 33}), toy_entry("w2", {129}),
-                                         toy_entry("w1", {1}), toy_entry("norm", {33}),
-                                         toy_entry("table", {5, 101})};
-  entries[3].full_precision = entries[4].full_precision = true;
-  return entries;
-}
-
-// By rank, step and element of the store.
-using Gradients = std::function<float(int, int, std::int64_t)>;
-
-// Up to 4 ranks add these up without rounding, in bfloat16 too.
-float exact(int rank, int step, std::int64_t i) {
-  return static_cast<float>((i * 37 + step * 101 + rank * 13) % 129 - 64) / 1024;
-}
-float normal(int rank, int step, std::int64_t i) {
-  const auto stream = static_cast<std::uint64_t>(rank) * 100 + static_cast<std::uint64_t>(step + 1);
-  return static_cast<float>(Random(5, stream).uniform4(static_cast<std::uint64_t>(i))[0] - 0.5);
-}
-
-// Parameters that are trained with given gradients.
-class Replica {
- public:
-  Replica(Ops& ops, const std::vector<ParameterEntry>& entries,
-          const std::vector<ParameterGroup>& groups, ShardStrategy strategy,
-          const SyncConfig& config)
-      : ops_(ops),
-        store_(device_, ops.precision(), entries, layout()),
-        sync_(make_sync(strategy, config)),
-        adamw_(store_, groups, sync_->shard()),
-        state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling,
-                                 learning_rate)) {
-    store_.allocate_gradients();
-    sync_->start();
-    write(&Parameter::value, [](std::int64_t i) { return normal(0, -1, i); });
-    store_.refresh_copy(ops);
-  }
-
-  ParameterStore& store() { return store_; }
-  GradientSync& sync() { return *sync_; }
-  const AdamW& adamw() const { return adamw_; }
-  const StepState& state() const { return state_; }
-
-  void train(const Gradients& gradients) {
-    for (int k = 0; k < steps; ++k) step(k, gradients);
-  }
-
-  void step(int k, const Gradients& gradients) {
-    begin();
-    write(&Parameter::gradient,
-          [&](std::int64_t i) { return gradients(shared.world->rank(), k, i); });
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) sync_->ready(id);
-    sync_->finish();
-    adamw_.step(ops_, state_);
-    sync_->updated();
-    device_.synchronize();
-  }
-
-  // Up to where forward has read everything.
-  void begin() {
-    sync_->begin_step();
-    for (ParameterId id = store_.entries().size(); id-- > 0;) sync_->before_use(id);
-    device_.synchronize();
-  }
-
-  // What forward reads, entry after entry.
-  std::vector<float> read() {
-    std::vector<float> values;
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
-      const Parameter p = store_.parameter(id);
-      const auto x = floats_of(store_.entries()[id].full_precision ? p.value : p.compute);
-      values.insert(values.end(), x.begin(), x.end());
-    }
-    return values;
-  }
-
- private:
-  // Of memory that NCCL registers.
-  StoreLayout layout() const {
-    StoreLayout layout{.shards = n_, .allocate = {}};
-    if (shared.all->backend() == "nccl") {
-      layout.allocate = [](const Shape& shape, Dtype dtype, MemoryKind kind) {
-        return shared.all->allocate(shape, dtype, kind);
-      };
-    }
-    return layout;
-  }
-
-  std::unique_ptr<GradientSync> make_sync(ShardStrategy strategy, SyncConfig config) {
-    config.registered = shared.all->backend() == "nccl";
-    switch (strategy) {
-      case ShardStrategy::broadcast:
-        return std::make_unique<OwnerBroadcast>(store_, ops_, *shared.all, config);
-      case ShardStrategy::zero1: return std::make_unique<Zero1>(store_, ops_, *shared.all, config);
-      case ShardStrategy::none: break;
-    }
-    return std::make_unique<GradientSync>(store_, ops_, *shared.all, config);
-  }
-
-  // Padding stays 0.
-  void write(Tensor Parameter::*part, const std::function<float(std::int64_t)>& of_element) {
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
-      const ParameterEntry& entry = store_.entries()[id];
-      std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = of_element(entry.offset + static_cast<std::int64_t>(i));
-      }
-      const Array wide = device_.allocate(entry.shape, Dtype::f32, MemoryKind::workspace);
-      device_.to_device(wide, values.data());
-      ops_.cast(store_.parameter(id).*part, wide);
-    }
-  }
-
-  Device& device_ = *shared.device;
-  int n_ = shared.world->size();
-  Ops& ops_;
-  ParameterStore store_;
-  std::unique_ptr<GradientSync> sync_;
-  AdamW adamw_;
-  StepState state_;
-};
-
 class Sharding : public ::testing::Test {
  protected:
   World& world = *shared.world;
@@ -179,13 +57,13 @@ class Sharding : public ::testing::Test {
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
       const SyncConfig config{.bucket_bytes = bucket_bytes};
       Replica plain(*ops, uneven_entries(), groups, ShardStrategy::none, config);
-      plain.train(gradients);
+      plain.train(steps, gradients);
       plain.begin();
       for (const auto strategy : {ShardStrategy::broadcast, ShardStrategy::zero1}) {
         SCOPED_TRACE(std::string(name_of(strategy)) + ", " + precision + ", buckets of " +
                      std::to_string(bucket_bytes));
         Replica sharded(*ops, uneven_entries(), groups, strategy, config);
-        sharded.train(gradients);
+        sharded.train(steps, gradients);
         sharded.begin();
         const auto read = sharded.read();
         sharded.sync().gather();
@@ -195,6 +73,31 @@ class Sharding : public ::testing::Test {
         EXPECT_LE(distance(masters, want), most_distance);
       }
     }
+  }
+};
+
+class StreamOrder : public Sharding {
+ protected:
+  const std::unique_ptr<Ops> ops = make_ops("fp32");
+
+  // The streams that can be held back: the CPU's compute stream is the caller itself.
+  static std::vector<Stream*> streams() {
+    std::vector<Stream*> streams = {&shared.all->stream()};
+    if (shared.all->backend() == "nccl") streams.push_back(&shared.device->compute_stream());
+    return streams;
+  }
+  // All 0.
+  static Array like(const ParameterStore& store) {
+    Array x = shared.device->allocate({store.size()}, Dtype::f32, MemoryKind::workspace);
+    shared.device->zero(x);
+    shared.device->synchronize();
+    return x;
+  }
+  // Until its end, or later.
+  static void expect_waited_for(const std::pair<EventPtr, EventPtr>& wait, const Exchange& e) {
+    constexpr double resolution = 1e-5;
+    EXPECT_GE(wait.second->seconds_since(*wait.first), -resolution);
+    EXPECT_GE(wait.second->seconds_since(*e.end), -resolution);
   }
 };
 
@@ -223,8 +126,8 @@ TEST_F(Sharding, keeps_groups_of_parameters) {
   const auto ops = make_ops("fp32");
   Replica both(*ops, uneven_entries(), groups, ShardStrategy::none, {});
   Replica alone(*ops, uneven_entries(), {{other, {0, 1, 2, 3, 4}}}, ShardStrategy::none, {});
-  both.train(exact);
-  alone.train(exact);
+  both.train(steps, exact);
+  alone.train(steps, exact);
   for (const ParameterId id : {1, 4}) {
     EXPECT_EQ(floats_of(both.store().parameter(id).value),
               floats_of(alone.store().parameter(id).value));
@@ -289,11 +192,127 @@ TEST_F(Sharding, skips_a_step_together) {
   }
 }
 
+// Wherever it is: in each slice of each range, that is in every rank's first range and in others.
+TEST_F(Sharding, skips_a_step_for_what_is_not_finite_in_any_slice) {
+  const auto ops = make_ops("fp16");
+  Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {1530})}, {{course, {0, 1}}},
+            ShardStrategy::zero1, {.bucket_bytes = 600});
+  const auto before = floats_of(r.store().parameters());
+  double scale = r.state().get(*shared.device, StepScalar::loss_scale);
+  std::vector<int> in_later_ranges(static_cast<std::size_t>(n), 0);
+  for (const GradientRange& range : r.sync().ranges()) {
+    for (int owner = 0; owner < n; ++owner) {
+      const std::int64_t at = range.offset + owner * range.length / n;
+      if (is_padding(r.store(), at)) continue;
+      SCOPED_TRACE("element " + std::to_string(at) + ", of rank " + std::to_string(owner));
+      if (range.offset > 0) ++in_later_ranges[static_cast<std::size_t>(owner)];
+      r.step(0, [&](int rank, int, std::int64_t i) {
+        return rank == (owner + 1) % n && i == at ? std::numeric_limits<float>::infinity() : 1.0F;
+      });
+      scale /= 2;
+      ASSERT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
+      ASSERT_EQ(r.state().get(*shared.device, StepScalar::loss_scale), scale);
+    }
+  }
+  for (const int count : in_later_ranges) EXPECT_GT(count, 0);
+  r.sync().gather();
+  EXPECT_EQ(floats_of(r.store().parameters()), before);
+}
+
 TEST_F(Sharding, needs_a_store_laid_out_for_its_ranks) {
   if (n == 1) GTEST_SKIP() << "every layout fits one rank";
   const auto ops = make_ops("fp32");
   ParameterStore store(*shared.device, ops->precision(), {toy_entry("w", {100})});
   EXPECT_THROW(Zero1(store, *ops, *shared.all, {}), InternalError);
+}
+
+// ---- orders of streams: one of the two is held back -------------------------------------------
+
+TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
+  for (Stream* held : streams()) {
+    Replica r(*ops, uneven_entries(), one_group(), ShardStrategy::broadcast, {});
+    const Array seen = like(r.store());
+    r.sync().begin_step();
+    const HeldBack hold(*held);
+    ops->fill(r.store().parameters(), world.rank() + 1);
+    r.sync().updated();
+    ops->cast(seen, r.store().parameters());
+    shared.device->synchronize();
+    const std::vector<int> owners = owners_of(r.store().entries(), n);
+    for (ParameterId id = 0; id < owners.size(); ++id) {
+      const ParameterEntry& entry = r.store().entries()[id];
+      const auto values = floats_of(seen.tensor().slice(entry.offset, {entry.shape.numel()}));
+      EXPECT_EQ(values, std::vector<float>(values.size(), owners[id] + 1)) << "parameter " << id;
+    }
+    ASSERT_EQ(r.sync().waits().size(), 1U);
+    expect_waited_for(r.sync().waits().front(), r.sync().exchanges().back());
+  }
+}
+
+TEST_F(StreamOrder, forward_reads_what_was_gathered) {
+  for (Stream* held : streams()) {
+    Replica r(*ops, uneven_entries(), one_group(), ShardStrategy::zero1, {.bucket_bytes = 600});
+    const Array seen = like(r.store());
+    const HeldBack hold(*held);
+    ops->fill(r.store().parameters(), world.rank() + 1);
+    r.sync().begin_step();
+    for (ParameterId id = r.store().entries().size(); id-- > 0;) {
+      r.sync().before_use(id);
+      const ParameterEntry& entry = r.store().entries()[id];
+      const StoreRange range{entry.offset, entry.shape.numel()};
+      ops->cast(range.of(seen), range.of(r.store().parameters()));
+    }
+    shared.device->synchronize();
+    const auto values = floats_of(seen);
+    const auto& ranges = r.sync().ranges();
+    for (const GradientRange& range : ranges) {
+      for (std::int64_t i = 0; i < range.length; ++i) {
+        const std::int64_t at = range.offset + i;
+        if (is_padding(r.store(), at)) continue;
+        ASSERT_EQ(values[static_cast<std::size_t>(at)], 1 + i * n / range.length) << at;
+      }
+    }
+    ASSERT_EQ(r.sync().waits().size(), ranges.size());
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      expect_waited_for(r.sync().waits()[i], r.sync().exchanges()[i]);
+    }
+  }
+}
+
+TEST_F(StreamOrder, what_follows_finish_reads_sums) {
+  for (Stream* held : streams()) {
+    for (const auto strategy : {ShardStrategy::none, ShardStrategy::zero1}) {
+      Replica r(*ops, uneven_entries(), one_group(), strategy, {.bucket_bytes = 600});
+      const Array seen = like(r.store());
+      r.begin();
+      const HeldBack hold(*held);
+      ops->fill(r.store().gradients(), world.rank() + 1);
+      for (ParameterId id = 0; id < r.store().entries().size(); ++id) r.sync().ready(id);
+      r.sync().finish();
+      ops->cast(seen, r.store().gradients());
+      shared.device->synchronize();
+      const auto values = floats_of(seen);
+      for (const StoreRange& range : r.sync().shard().ranges) {
+        for (std::int64_t i = range.offset; i < range.offset + range.length; ++i) {
+          if (is_padding(r.store(), i)) continue;
+          ASSERT_EQ(values[static_cast<std::size_t>(i)], n * (n + 1) / 2.0F) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
+  const auto half = make_ops("fp16");
+  for (Stream* held : streams()) {
+    Replica r(*half, uneven_entries(), one_group(), ShardStrategy::zero1, {});
+    r.exchange(0, [](int rank, int, std::int64_t i) {
+      return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
+    });
+    const HeldBack hold(*held);
+    r.update();
+    EXPECT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
+  }
 }
 
 // The course's test: ten steps on the same rows everywhere. Against torch's AdamW in float64, fed

@@ -1,9 +1,12 @@
 """The program under mpirun: ranks agree, and rank 0 of many computes what one rank does."""
 
+import subprocess
+
 import h5py
 import numpy as np
 import pytest
 
+from conftest import PATIENCE, command
 from result_files import summary
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
@@ -84,7 +87,7 @@ def test_until_ci_stops_all_ranks_together(paceline, tmp_path):
         assert 6 <= case["samples/step"].shape[1] <= 40
 
 
-def test_one_rank_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(paceline, tmp_path):
+def test_ranks_out_of_memory_are_a_row_and_the_sweep_goes_on(paceline, tmp_path):
     """With this limit context 512 does not fit, context 16 does."""
     done = paceline(
         *("model", "--size", "tiny", "--context", "512,16", *CPU),
@@ -99,3 +102,21 @@ def test_one_rank_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(paceline,
     assert "MB are needed" in s["reason"][0]
     assert "forward/" in s["reason"][0]
     assert s["predicted_peak_bytes"][0] > 40e6
+
+
+def test_one_rank_alone_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(tmp_path):
+    """Context 256 does not fit rank 1's limit, context 8 does."""
+    args = ("model", "--size", "tiny", "--vocab", 128, "--context", "256,8", *CPU)
+    mine = command(1, *args, "--warmup", 0, "--steps", 1, "--timeout", PATIENCE / 4)
+    launch = [*mine, ":", *mine[mine.index("-np") :], "--memory-limit", "8MB"]
+    done = subprocess.run(
+        launch, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    s = summary(tmp_path / "out.h5")
+    assert s["status"] == ["oom", "ok"]
+    assert "MB are needed; rank 1: 'forward/" in s["reason"][0]
+    assert " of 8.00 MB in use" in s["reason"][0]
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert f.attrs["complete"]
+        assert f[f"cases/{s['case'][1]}/samples/step"].shape == (2, 1)

@@ -7,6 +7,7 @@ import pytest
 from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
+PARAMETERS = 2 * 128 * 64 + 2 * (4 * 64**2 + 3 * 64 * 192 + 2 * 64) + 64
 SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
 
 
@@ -80,6 +81,17 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
             )
             assert form["optimizer state"] == pytest.approx(1, abs=0.02)
             assert form["peak"] == pytest.approx(1, abs=0.02)
+            # Every rank's own state, of which there is one in all but without sharding.
+            marks = f["cases"][row["case"]]["memory"]
+            last = marks["mark"].asstr()[:] == "after step"
+            kept = marks["optimizer_state"][last & (marks["step"].asstr()[:] == "steady")]
+            assert list(marks["rank"][last]) == [0, 0, 1, 1, 2, 2]
+            assert kept.max() == row["optimizer_state_bytes"]
+            copies = ranks if row["shard"] == "none" else 1
+            assert kept.sum() == pytest.approx(copies * state, rel=0.01)
+            if row["shard"] == "broadcast":  # owners keep no padding: m and v of every parameter
+                assert len(set(kept)) > 1
+                assert kept.sum() == 8 * PARAMETERS
         timeline = f["cases"][zero1["case"]]["timeline"]
         shown = (timeline["rank"][:] == 0) & (timeline["stream"][:] == b"communication")
         calls = timeline["scope"].asstr()[:][shown]

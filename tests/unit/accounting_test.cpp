@@ -98,6 +98,46 @@ TEST(AccountingTest, ModesAskForMoreInOrder) {
   }
 }
 
+// Two blocks on 12 rows: D 8, F 16, H 2, V 10, T 4. By hand, in bytes.
+TEST(AccountingTest, StepBytesOfASmallModelByHand) {
+  const auto bytes = [](Mode mode, const char* precision, int recompute = 0) {
+    return step_bytes(
+        {.model = {.vocab = 10, .context = 4, .d_model = 8, .d_ff = 16, .layers = 2, .heads = 2},
+         .precision = precision_named(precision),
+         .batch = 3,
+         .mode = mode,
+         .recompute = recompute});
+  };
+  // 2 10 8 + 2 (4 64 + 3 8 16 + 2 8) + 8
+  constexpr double n = 1480;
+  // A block: twice a residual (96 elements) and a norm's statistics (12), the rows' 12 (6 8 + 3 16)
+  // and 3 2 16 probabilities. The head: a residual, a norm, statistics twice, 120 logits.
+  constexpr double block = 2 * 4 * (96 + 12) + 4 * 1152 + 4 * 96;
+  constexpr double head = 4 * 96 + 4 * 96 + 2 * 4 * 12 + 4 * 120;
+  constexpr double kept = 2 * block + head;
+  EXPECT_EQ(bytes(Mode::forward, "fp32"), 4 * n + kept);
+  // At most at once: the feed-forward's residual, its input, w1 | w3 and their product.
+  EXPECT_EQ(bytes(Mode::inference, "fp32"), 4 * n + 4 * (96 + 12 * (8 + 32) + 12 * 16));
+  // Weights three times, gradients written; activations written and read.
+  EXPECT_EQ(bytes(Mode::forward_backward, "fp32"), 12 * n + 4 * n + 2 * kept);
+  // Weights read and written, gradients read, m and v read and written.
+  EXPECT_EQ(bytes(Mode::train_step, "fp32"), 16 * n + 2 * kept + 4 * n + 4 * n + 4 * n + 16 * n);
+  // Kept: the residual stream before each block, and what came out of the first.
+  constexpr double inputs = 2 * 4 * 96 + 4 * 96 + head;
+  EXPECT_EQ(bytes(Mode::train_step, "fp32", 1), 16 * n + 2 * inputs + 28 * n);
+
+  constexpr double half_block = 2 * 4 * (96 + 12) + 2 * 1152 + 2 * 96;
+  constexpr double half_head = 4 * 96 + 2 * 96 + 2 * 4 * 12 + 2 * 120;
+  constexpr double half = 2 * half_block + half_head;
+  for (const char* precision : {"bf16", "fp16"}) {
+    EXPECT_EQ(bytes(Mode::forward, precision), 2 * n + half);
+    EXPECT_EQ(bytes(Mode::forward_backward, precision), 6 * n + 4 * n + 2 * half);
+    // The copy is written beside the masters.
+    EXPECT_EQ(bytes(Mode::train_step, precision),
+              10 * n + 2 * half + 4 * n + 6 * n + 4 * n + 16 * n);
+  }
+}
+
 TEST(AccountingTest, LinesHoldTheirNumbers) {
   const StepShape s = shape("2.7b", Mode::train_step, "bf16");
   const std::vector<MemoryLine> lines = memory_lines(s);

@@ -110,6 +110,23 @@ TEST_F(CompareTest, OverlappingIntervalsAreSameWithinTwoPercent) {
   }
 }
 
+TEST_F(CompareTest, IntervalsThatTouchDecideNothing) {
+  // Half of the repetitions take one time, half the other: these are the interval's ends.
+  const auto half_and_half = [](double low, double high) {
+    std::vector<double> seconds(10, low);
+    seconds.insert(seconds.end(), 10, high);
+    return make_record(128, seconds);
+  };
+  const CaseRecord fast = half_and_half(1, 2);
+  const CaseRecord slow = half_and_half(2, 3);
+  for (const auto& c : {compare(fast, slow), compare(slow, fast)}) {
+    EXPECT_TRUE(says(c, "1 undecided\n")) << c.table;
+    EXPECT_FALSE(c.regression);
+  }
+  EXPECT_TRUE(says(compare(fast, half_and_half(2.001, 3)), "1 slower\n"));
+  EXPECT_TRUE(says(compare(half_and_half(2.001, 3), fast), "1 faster\n"));
+}
+
 TEST_F(CompareTest, WithoutAnIntervalNothingIsDecided) {
   const auto c = compare(make_record(128, {1, 1, 1, 1, 1}), make_record(128, around(9)));
   EXPECT_TRUE(says(c, "1 undecided\n")) << c.table;

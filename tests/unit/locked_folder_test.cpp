@@ -1,17 +1,31 @@
 #include "record/locked_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "temp_folder.h"
+
+// Runs once, between the opening of a lock file and the attempt to lock it.
+static std::function<void()> before_flock;
+
+// In place of the C library's.
+extern "C" int flock(int descriptor, int operation) noexcept {
+  if (before_flock) std::exchange(before_flock, nullptr)();
+  return static_cast<int>(syscall(SYS_flock, descriptor, operation));
+}
 
 namespace paceline {
 namespace {
@@ -155,6 +169,64 @@ TEST_F(LockedFolderTest, ALockOnARemovedFolderIsNone) {
   const LockedFolder locked(folder(), enough);
   EXPECT_TRUE(fs::exists(folder() / ".lock"));
   EXPECT_THROW(LockedFolder(folder(), 0.2), UsageError);  // ours holds
+}
+
+// An open file or folder.
+class Opened {
+ public:
+  explicit Opened(const fs::path& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Opened() { close(descriptor_); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+TEST_F(LockedFolderTest, ALockOnAReplacedFolderIsNone) {
+  before_flock = [this] {
+    fs::rename(folder(), root() / "old");
+    fs::create_directories(folder());
+    touch(folder() / ".lock");
+  };
+  const LockedFolder locked(folder(), enough);
+  EXPECT_FALSE(before_flock);
+  EXPECT_TRUE(fs::exists(root() / "old" / ".lock"));
+  const Opened named(folder() / ".lock");
+  EXPECT_EQ(flock(named.get(), LOCK_EX | LOCK_NB), -1);  // ours holds
+}
+
+TEST_F(LockedFolderTest, AFileIsNamedUntilItIsRemovedOrReplaced) {
+  const fs::path name = root() / "a";
+  touch(name);
+  const Opened opened(name);
+  EXPECT_TRUE(still_named(opened.get(), name));
+  fs::rename(name, root() / "b");
+  EXPECT_FALSE(still_named(opened.get(), name));
+  EXPECT_TRUE(still_named(opened.get(), root() / "b"));
+  touch(name);
+  EXPECT_FALSE(still_named(opened.get(), name));
+}
+
+// Inodes are numbered by file system: the roots of two may have the same number.
+TEST_F(LockedFolderTest, AFileOfTheSameInodeElsewhereIsAnother) {
+  const std::vector<fs::path> roots = {"/proc", "/sys", "/dev/shm", "/dev/pts", "/dev/mqueue"};
+  int pairs = 0;
+  for (const fs::path& a : roots) {
+    for (const fs::path& b : roots) {
+      struct stat of_a {};
+      struct stat of_b {};
+      if (stat(a.c_str(), &of_a) != 0 || stat(b.c_str(), &of_b) != 0) continue;
+      if (of_a.st_ino != of_b.st_ino || of_a.st_dev == of_b.st_dev) continue;
+      ++pairs;
+      const Opened opened(a);
+      EXPECT_TRUE(still_named(opened.get(), a)) << a;
+      EXPECT_FALSE(still_named(opened.get(), b)) << a << " " << b;
+    }
+  }
+  if (pairs == 0) GTEST_SKIP() << "no two file systems here number their roots alike";
 }
 
 TEST_F(LockedFolderTest, ManyAtOnceExcludeEachOther) {

@@ -108,6 +108,36 @@ TEST(Progress, RewritesOneLineOnATerminal) {
   EXPECT_EQ(terminal.read(), "\r\x1b[K");
 }
 
+TEST(Progress, AFractionOfAllRepetitionsThatNeverFalls) {
+  const SamplerConfig config{.warmup = 3, .steps = 5};
+  double done = 0;  // eighths
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(fraction_done(config, true, i), ++done / 8);
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(fraction_done(config, false, i), ++done / 8);
+  EXPECT_EQ(fraction_done({.warmup = 0, .steps = 4}, false, 1), 0.25);
+  // Until the interval is tight, at most.
+  const SamplerConfig until{.warmup = 4, .steps = 5, .until_ci = 2, .max_steps = 16};
+  EXPECT_EQ(fraction_done(until, true, 1), 1.0 / 20);
+  EXPECT_EQ(fraction_done(until, false, 16), 1);
+  EXPECT_EQ(fraction_done({.warmup = 2, .steps = 3, .until_ci = 2}, false, 6), 8.0 / 32);
+}
+
+TEST(Progress, ShowsTheTimeLeftOfWarmUpAndSteps) {
+  const Terminal terminal;
+  Progress progress(true, 1, terminal.out(), clock_of_test);
+  progress.begin_case(0, "small");
+  const auto report = shown_on(progress, {.warmup = 3, .steps = 5});
+  (void)terminal.read();
+  now += 1;
+  report(true, 1, 3);
+  EXPECT_EQ(terminal.read(), "\r[1/1] small: warm-up 1/3, 7 s left\x1b[K");
+  now += 2;
+  report(true, 3, 3);
+  EXPECT_EQ(terminal.read(), "\r[1/1] small: warm-up 3/3, 5 s left\x1b[K");
+  now += 1;
+  report(false, 1, 5);
+  EXPECT_EQ(terminal.read(), "\r[1/1] small: step 1/5, 4 s left\x1b[K");
+}
+
 TEST(DurationText, TwoUnits) {
   EXPECT_EQ(duration_text(4.2), "4 s");
   EXPECT_EQ(duration_text(0), "0 s");

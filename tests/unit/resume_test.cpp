@@ -71,6 +71,18 @@ TEST_F(ResumeTest, MatchesByEveryFactor) {
   EXPECT_FALSE(results.has("another", record.factors));
 }
 
+TEST_F(ResumeTest, KeepsWhatCannotComeOutBetter) {
+  for (const Status status : {Status::ok, Status::skipped, Status::oom, Status::mismatch}) {
+    CaseRecord record = make_record(128, {1});
+    record.status = status;
+    make_file({record});
+    const ResultFile results(path(), Existing::resume);
+    EXPECT_EQ(results.has(record.id, record.factors),
+              status == Status::ok || status == Status::skipped)
+        << name_of(status);
+  }
+}
+
 TEST_F(ResumeTest, MeasuresAnewWhatCannotBeRead) {
   const CaseRecord record = make_record(128, {1});
   fs::create_directories(folder());

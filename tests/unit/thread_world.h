@@ -25,6 +25,7 @@ class ThreadWorld final : public World {
       threads.emplace_back([&, rank] {
         ThreadWorld world(shared, rank);
         work(world);
+        shared.barrier.arrive_and_drop();  // a rank that left early keeps none of the others
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,232 @@
+// What ranks that differ leave in a case's record: their figures by value, in terms of each other.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <mutex>
+
+#include "cpu/cpu_device.h"
+#include "experiments/attention.h"
+#include "experiments/model.h"
+#include "records.h"
+#include "temp_folder.h"
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t plenty = std::size_t{1} << 28;
+constexpr double tera = 1e12;
+
+// A CPU whose ceilings the test names, in units of 10^12.
+class RankDevice final : public CpuDevice {
+ public:
+  explicit RankDevice(double ceiling, std::size_t memory = plenty)
+      : CpuDevice(memory, 1), ceiling_(ceiling) {}
+  [[nodiscard]] double gemm_ceiling(const Precision& /*precision*/) override {
+    return ceiling_ * tera;
+  }
+  [[nodiscard]] double copy_ceiling() override { return ceiling_ * tera; }
+  [[nodiscard]] std::optional<double> datasheet_peak(
+      const Precision& /*precision*/) const override {
+    return 8 * tera;
+  }
+  // Takes so much memory for good.
+  void hold(std::int64_t bytes, MemoryKind kind) {
+    held_ = allocate({bytes / 4}, Dtype::f32, kind);
+  }
+
+ private:
+  double ceiling_;
+  Array held_;
+};
+
+using MakeDevice = std::function<std::unique_ptr<Device>(int rank)>;
+
+// By rank, the records of all cases.
+template <class E>
+std::vector<std::vector<CaseRecord>> run(int ranks, const Options& options,
+                                         const MakeDevice& make_device) {
+  std::vector<std::vector<CaseRecord>> records(static_cast<std::size_t>(ranks));
+  std::mutex one_at_a_time;  // a device sets the BLAS's threads, which the ranks of a test share
+  ThreadWorld::run(ranks, [&](World& world) {
+    std::unique_ptr<Device> device;
+    {
+      const std::lock_guard lock(one_at_a_time);
+      device = make_device(world.rank());
+    }
+    E experiment(options, world, *device);
+    Progress progress(false, 1, stderr);
+    for (const Case& c : experiment.cases()) {
+      records[static_cast<std::size_t>(world.rank())].push_back(experiment.run(c, progress));
+    }
+  });
+  return records;
+}
+
+// D 16, F 32, L 2, H 2, V 31; one step.
+Options small_model() {
+  Options options;
+  options.experiment = "model";
+  options.run.sampler = {.warmup = 0, .steps = 1};
+  options.model.sizes = {"custom"};
+  options.model.custom = {.d_model = 16, .d_ff = 32, .layers = 2, .heads = 2};
+  options.model.vocab = 31;
+  options.model.contexts = {8};
+  options.model.batch_sizes = {3};
+  return options;
+}
+
+double figure(const CaseRecord& record, const std::string& name) {
+  return values<double>(record.summary, name).at(0);
+}
+
+const Table& table(const CaseRecord& record, const std::string& path) {
+  const auto it = std::find_if(record.tables.begin(), record.tables.end(),
+                               [&](const Table& t) { return t.path == path; });
+  if (it == record.tables.end()) throw std::runtime_error("no table " + path);
+  return *it;
+}
+
+// Of the slowest rank; there is one repetition.
+double seconds_of(const PhaseSamples& phase) {
+  double most = 0;
+  for (const std::vector<double>& of_rank : phase.measured) most = std::max(most, of_rank.at(0));
+  return most;
+}
+
+TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
+  Options options = small_model();
+  options.model.recompute = {0, 1};
+  // 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, backward twice that; no block's forward again.
+  const double forward =
+      2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 4.0 * 2 * 3 * 64 * 16;
+  const auto records = run<ModelExperiment>(
+      3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
+  ASSERT_EQ(records[0].size(), 2U);
+  for (const CaseRecord& record : records[0]) {
+    SCOPED_TRACE(record.factors.text("recompute"));
+    const double seconds = seconds_of(record.samples.back());
+    EXPECT_DOUBLE_EQ(figure(record, "tokens_per_s") * seconds, 3 * 3 * 8);
+    const double rate = 3 * forward / seconds;
+    EXPECT_DOUBLE_EQ(figure(record, "model_tflops_per_s"), rate / tera);
+    EXPECT_DOUBLE_EQ(figure(record, "gemm_ceiling_tflops_per_s"), 2);  // of the slowest
+    EXPECT_DOUBLE_EQ(figure(record, "mfu_measured"), rate / (2 * tera));
+    EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 8);
+    EXPECT_DOUBLE_EQ(figure(record, "mfu_datasheet"), rate / (8 * tera));
+  }
+}
+
+// Rank 1 has something else in memory, as an optimizer's state, throughout.
+TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
+  constexpr std::int64_t more = 1 << 20;
+  const auto records = run<ModelExperiment>(2, small_model(), [&](int rank) {
+    auto device = std::make_unique<RankDevice>(1);
+    if (rank == 1) device->hold(more, MemoryKind::optimizer_state);
+    return device;
+  });
+  const CaseRecord& record = records[0].at(0);
+  for (const auto& [path, rows, columns] :
+       {std::tuple{"memory", 8, std::vector<std::string>{"active", "peak", "optimizer_state"}},
+        {"memory/phases", 6, {"peak", "optimizer_state"}}}) {
+    const std::vector<Column>& found = table(record, path).columns;
+    const auto& rank = values<std::int64_t>(found, "rank");
+    ASSERT_EQ(rank.size(), 2U * rows) << path;
+    for (int i = 0; i < rows; ++i) {
+      EXPECT_EQ(rank.at(i), 0);
+      EXPECT_EQ(rank.at(i + rows), 1);
+      for (const std::string& name : columns) {
+        const auto& bytes = values<std::int64_t>(found, name);
+        EXPECT_EQ(bytes.at(i + rows) - bytes.at(i), more) << path << " " << name << " " << i;
+      }
+      const auto& activations = values<std::int64_t>(found, "activation");
+      EXPECT_EQ(activations.at(i + rows), activations.at(i)) << path << " " << i;
+    }
+  }
+  // Of the second rank's marks: before backward and at the end of the steady step.
+  const std::vector<Column>& marks = table(record, "memory").columns;
+  const auto steady = [&](const char* mark, const char* column) {
+    for (std::size_t i = 8; i < 16; ++i) {
+      if (values<std::string>(marks, "step")[i] != "steady") continue;
+      if (values<std::string>(marks, "mark")[i] != mark) continue;
+      return static_cast<double>(values<std::int64_t>(marks, column)[i]);
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(figure(record, "memory_before_backward_bytes"), steady("before backward", "active"));
+  EXPECT_EQ(figure(record, "optimizer_state_bytes"), steady("after step", "optimizer_state"));
+  EXPECT_EQ(figure(record, "peak_bytes"), steady("after step", "peak"));
+}
+
+TEST(ModelExperimentTest, OneRankOutOfMemoryIsARowForAllAndTheNextCaseRuns) {
+  Options options = small_model();
+  options.model.contexts = {256, 8};
+  const auto records = run<ModelExperiment>(2, options, [](int rank) {
+    return std::make_unique<RankDevice>(1, rank == 1 ? std::size_t{1} << 20 : plenty);
+  });
+  for (const std::vector<CaseRecord>& of_rank : records) {
+    ASSERT_EQ(of_rank.size(), 2U);
+    EXPECT_EQ(of_rank[0].status, Status::oom);
+    EXPECT_EQ(of_rank[1].status, Status::ok);
+  }
+  const std::string& reason = records[0][0].reason;
+  EXPECT_NE(reason.find(" are needed; rank 1: 'forward/"), std::string::npos) << reason;
+}
+
+// Ranks 0 and 1 with a row each have the losses whose mean a single rank has of both rows.
+TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
+  const TempFolder folder;
+  Options options = small_model();
+  options.model.modes = {"forward"};
+  options.model.tokens = (folder.path() / "tokens").string();
+  {
+    std::ofstream out(options.model.tokens, std::ios::binary);
+    for (int i = 0; i < 17; ++i) {
+      const auto id = static_cast<std::uint16_t>(i * i % 31);
+      out.write(reinterpret_cast<const char*>(&id), sizeof id);
+    }
+  }
+  const auto losses = [&](int ranks) {
+    options.model.batch_sizes = {2 / ranks};
+    const auto records =
+        run<ModelExperiment>(ranks, options, [](int) { return std::make_unique<RankDevice>(1); });
+    return values<double>(table(records[0].at(0), "values").columns, "loss");
+  };
+  const std::vector<double> apart = losses(2);
+  ASSERT_EQ(apart.size(), 2U);
+  EXPECT_NE(apart[0], apart[1]);
+  EXPECT_NEAR(losses(1).at(0), (apart[0] + apart[1]) / 2, 1e-6);
+}
+
+TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
+  Options options;
+  options.experiment = "attention";
+  options.run.sampler = {.warmup = 0, .steps = 1};
+  options.attention.attentions = {"naive"};
+  options.attention.contexts = {16};
+  options.attention.head_dims = {8};
+  options.attention.batch_sizes = {2};
+  options.attention.heads = 3;
+  options.attention.cache = "warm";
+  const auto records = run<AttentionExperiment>(
+      3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
+  const CaseRecord& record = records[0].at(0);
+  EXPECT_EQ(record.status, Status::ok);
+  // q, k, v and o of float32, and a statistic for each row; backward reads these and d_o, and
+  // writes dq, dk and dv.
+  const double in = 4.0 * 2 * 3 * 16 * (4 * 8 + 1);
+  const double out = 4.0 * 2 * 3 * 16 * (8 * 8 + 1);
+  EXPECT_DOUBLE_EQ(figure(record, "forward_bandwidth_floor_s"), in / (2 * tera));
+  EXPECT_DOUBLE_EQ(figure(record, "backward_bandwidth_floor_s"), out / (2 * tera));
+  EXPECT_DOUBLE_EQ(figure(record, "both_bandwidth_floor_s"), (in + out) / (2 * tera));
+  const double flops = 4.0 * 2 * 3 * 16 * 16 * 8;
+  EXPECT_DOUBLE_EQ(figure(record, "forward_tflops_per_s") * seconds_of(record.samples[0]),
+                   flops / tera);
+  EXPECT_DOUBLE_EQ(figure(record, "backward_tflops_per_s") * seconds_of(record.samples[1]),
+                   2.5 * flops / tera);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// The rows of a token file that a rank takes.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "model/batch.h"
+#include "record/hdf5.h"
+#include "temp_folder.h"
+
+namespace paceline {
+namespace {
+
+class TokenFileTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path path() const { return temp_.path() / "tokens"; }
+
+ private:
+  TempFolder temp_;
+};
+
+// Rows 2 and 3 of T = 3.
+constexpr BatchShape shape{.first_row = 2, .rows = 2, .context = 3, .vocab = 1000};
+
+TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
+  {
+    std::ofstream out(path(), std::ios::binary);
+    for (std::uint16_t id = 100; id < 120; ++id) {
+      out.write(reinterpret_cast<const char*>(&id), sizeof id);
+    }
+  }
+  const Batch batch = load_batch(path(), shape);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{106, 107, 108, 109, 110, 111}));
+  EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
+}
+
+// Element [r, c] is first + 10 r + c.
+void write_matrix(const hdf5::File& file, const char* name, std::int64_t first) {
+  constexpr std::int64_t rows = 5;
+  constexpr std::int64_t columns = 4;
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    values.push_back(first + 10 * (i / columns) + i % columns);
+  }
+  file.write(name, std::span<const std::int64_t>(values), {rows, columns});
+}
+
+TEST_F(TokenFileTest, AnHdf5FileFromTheFirstRowOn) {
+  {
+    hdf5::File file = hdf5::File::create(path());
+    write_matrix(file, "tokens", 0);
+    file.close();
+  }
+  const Batch batch = load_batch(path(), shape);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
+  EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{21, 22, 23, 31, 32, 33}));
+}
+
+TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
+  {
+    hdf5::File file = hdf5::File::create(path());
+    write_matrix(file, "tokens", 0);
+    write_matrix(file, "targets", 500);
+    file.close();
+  }
+  const Batch batch = load_batch(path(), shape);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
+  EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{520, 521, 522, 530, 531, 532}));
+}
+
+}  // namespace
+}  // namespace paceline
