@@ -15,6 +15,10 @@ endif
 
 .PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-format lint-python \
   format demo deps install clean FORCE
+# All cores; -jN on the command line has the last word, and a sub-make shares its parent's jobs.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 # make V=1 shows whole commands.
 Q := $(if $(V),,@)
 say = @printf '  %-5s %s\n' $(1) $(2)

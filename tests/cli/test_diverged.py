@@ -47,7 +47,7 @@ def test_the_loss_is_on_the_screen(paceline, tmp_path):
     (row,) = rows(tmp_path / "out.h5")
     table = [line.split() for line in done.out.splitlines() if line]
     (head,) = [line for line in table if "loss" in line]
-    shown = table[table.index(head) + 2]
+    shown = table[table.index(head) + 1]
     assert float(shown[-1]) == pytest.approx(row["loss"], rel=5e-3)
 
 

@@ -104,12 +104,14 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
             tensors = list(case["check/tensor"].asstr())
             assert len(tensors) == len(names)
             assert set(tensors) == names
-            sgd, adamw = case["check/sgd_error"][:], case["check/adamw_distance"][:]
-            assert len(sgd) == len(adamw) == len(names)
-            assert row["verify_sgd_error"] == max(sgd) <= 1
-            assert row["verify_adamw_distance"] == max(adamw) <= 1e-5
-            # Sums over ranks round otherwise than sums over the whole batch.
-            assert (max(sgd) > 0) == (max(adamw) > 0) == (ranks > 1)
+            for error in ("gradient_error", "sgd_error", "adamw_error"):
+                errors = case[f"check/{error}"][:]
+                assert len(errors) == len(names)
+                assert row[f"verify_{error}"] == max(errors) <= 1
+            # Sums over ranks round differently from sums over the whole batch.
+            assert (row["verify_sgd_error"] > 0) == (row["verify_adamw_error"] > 0) == (ranks > 1)
+            distances = case["check/adamw_distance"][:]
+            assert row["verify_adamw_distance"] == max(distances) <= 1e-4
 
 
 @pytest.mark.parametrize("sync", ["naive", "bucketed"])
@@ -332,7 +334,7 @@ def test_wrong_use(paceline, options):
 def test_ranks_wait_for_the_single_process_of_verify(paceline, tmp_path):
     """It takes longer than a collective may: other ranks have nothing to do meanwhile."""
     done = paceline(
-        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 250, "--timeout", 3),
+        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 60, "--timeout", 3),
         *("--warmup", 0, "--steps", 1),
         ranks=2,
     )
