@@ -46,6 +46,14 @@ def statuses(path: Path) -> list[str]:
         return list(file["summary/status"].asstr()[:])
 
 
+def reasons(path: Path) -> list[str]:
+    """Why cases are not ok, of a file that may not be there."""
+    if not path.exists():
+        return []
+    with h5py.File(path) as file:
+        return sorted({reason for reason in file["summary/reason"].asstr()[:] if reason})
+
+
 def rows_of(file: h5py.File) -> list[Row]:
     columns = {}
     for name, dataset in file["summary"].items():

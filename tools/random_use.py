@@ -24,9 +24,10 @@ from pathlib import Path
 
 from random_disagreements import run_disagreements
 from random_options import EXPERIMENTS, Generator, Use
-from random_rows import Insane, check_file, statuses
+from random_rows import Insane, check_file, reasons, statuses
 from random_runs import HUNG, LAUNCH, PATIENCE, PROGRAM, Done, names_in, require
 
+MISMATCH = 4  # an exit code
 MOST_SHRINKING = 25  # runs
 
 
@@ -47,6 +48,8 @@ def run_use(use: Use, folder: Path) -> int:
     """Its code. Throws Insane with a first word that says what kind of failure."""
     done = Done(folder, launched(use))
     if done.code != 0:
+        mismatches = reasons(folder / "out.h5") if done.code == MISMATCH else []
+        require(not mismatches, f"code {done.code}: {mismatches}")
         check_refusal(done)
         require(not (use.valid and done.code == 2), f"refused: {done.line()}")
         require(names_in(folder) == [], f"left: {names_in(folder)} after code {done.code}")
