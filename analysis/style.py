@@ -1,5 +1,6 @@
 """How figures look: colours that colour-blind readers tell apart, sizes in inches, spare axes."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 
 # Okabe and Ito's palette (2008).
 PHASES = {"forward": "#0072B2", "backward": "#E69F00", "optimizer": "#009E73"}
@@ -95,7 +96,8 @@ def text_width(words: str, size: float = TEXT, weight: str = "normal") -> float:
     if not words.strip():
         return 0.0
     properties = matplotlib.font_manager.FontProperties(size=size, weight=weight)
-    return TextPath((0, 0), words, prop=properties).get_extents().x1 * 1.05 / 72
+    width, _, _ = text_to_path.get_text_width_height_descent(words, properties, ismath=False)
+    return width * 1.05 / 72
 
 
 def widest(words: Sequence[str], size: float = TEXT) -> float:
@@ -118,6 +120,7 @@ def shorten(words: str, width: float, size: float = SMALL) -> str:
     """`words`, cut to `width` inches with an ellipsis."""
     if text_width(words, size) <= width:
         return words
-    while words and text_width(words + "…", size) > width:
-        words = words[:-1]
-    return words.rstrip(" .,;:/") + "…"
+    # Measuring takes about a millisecond, and a reason may have hundreds of letters.
+    lengths = range(len(words))
+    fits = bisect_right(lengths, width, lo=1, key=lambda n: text_width(words[:n] + "…", size)) - 1
+    return words[:fits].rstrip(" .,;:/") + "…"

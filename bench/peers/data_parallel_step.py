@@ -147,10 +147,11 @@ class Trainer:
             torch._foreach_div_(gradients, self.divisor)
 
     def step(self) -> None:
+        # Before forward, so that no activation lies beside the gradients of the step before.
+        self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, self.low, enabled=self.low is not None):
             logits = self.forward(self.tokens)
         loss = functional.cross_entropy(logits.float().flatten(0, 1), self.targets.flatten())
-        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.marks = [self.clock.mark()]
         self.exchange()

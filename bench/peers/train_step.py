@@ -126,11 +126,12 @@ class Trainer:
             self.forward = torch.compile(self.model, mode="reduce-overhead")
 
     def step(self) -> None:
+        # Before forward, so that no activation lies beside the gradients of the step before.
+        self.optimizer.zero_grad(set_to_none=True)
         low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.options.precision)
         with torch.autocast("cuda", low, enabled=low is not None):
             logits = self.forward(self.tokens)
         loss = functional.cross_entropy(logits.float().flatten(0, 1), self.targets.flatten())
-        self.optimizer.zero_grad(set_to_none=not self.variant.startswith("captured"))
         loss.backward()
         self.optimizer.step()
 
@@ -144,7 +145,6 @@ class Trainer:
         # Gradients that do not exist yet are made inside the graph's own memory.
         self.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
-        self.variant = self.variant.removeprefix("captured")
         with torch.cuda.graph(graph):
             self.step()
         return graph.replay

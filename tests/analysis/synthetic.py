@@ -10,6 +10,10 @@ import numpy as np
 TEXT = h5py.string_dtype("utf-8")
 STATISTICS = ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95")
 
+# A rank's device, the GPU's identity (none of a CPU) and host.
+Rank = tuple[str, str, str]
+TWO_RANKS_OF_ONE_CPU: Sequence[Rank] = [("AMD EPYC", "", "node1")] * 2
+
 # One case: factors, samples[phase] = [rank][repetition] in seconds, warmup likewise, and status.
 CaseDict = dict[str, Any]
 
@@ -38,7 +42,7 @@ def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
     count = len(values)
     interval = (np.nan, np.nan)
     if count >= 6:
-        low = int(np.floor((count - 1.96 * np.sqrt(count)) / 2))
+        low = int(np.ceil((count - 1.96 * np.sqrt(count)) / 2))
         high = int(np.ceil(1 + (count + 1.96 * np.sqrt(count)) / 2))
         interval = values[max(low, 1) - 1], values[min(high, count) - 1]
     rank95 = int(np.ceil(0.95 * count)) - 1
@@ -54,7 +58,12 @@ def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
     return dict(zip(STATISTICS, figures, strict=True))
 
 
-def write_file(path: Path, cases: Sequence[CaseDict], **attributes: object) -> Path:
+def write_file(
+    path: Path,
+    cases: Sequence[CaseDict],
+    ranks: Sequence[Rank] = TWO_RANKS_OF_ONE_CPU,
+    **attributes: object,
+) -> Path:
     root = {
         "schema": "paceline",
         "schema_version": 1,
@@ -70,7 +79,7 @@ def write_file(path: Path, cases: Sequence[CaseDict], **attributes: object) -> P
             set_attribute(file, name, value)
         for index, one in enumerate(cases):
             write_case(file.create_group(f"cases/{case_id(index)}"), one)
-        write_ranks(file.create_group("ranks"))
+        write_ranks(file.create_group("ranks"), ranks)
         write_summary(file.create_group("summary"), cases)
     return path
 
@@ -79,10 +88,10 @@ def case_id(index: int) -> str:
     return f"case-{index:03d}"
 
 
-def write_ranks(group: h5py.Group) -> None:
-    """Two ranks on one host's CPU."""
-    for name, value in (("device", "AMD EPYC"), ("gpu_uuid", ""), ("host", "node1")):
-        write_column(group, name, [value, value])
+def write_ranks(group: h5py.Group, ranks: Sequence[Rank]) -> None:
+    names = ("device", "gpu_uuid", "host")
+    for name, values in zip(names, zip(*ranks, strict=True), strict=True):
+        write_column(group, name, list(values))
 
 
 def set_attribute(group: h5py.Group, name: str, value: object) -> None:

@@ -8,6 +8,7 @@ import h5py
 import pytest
 
 from analysis.__main__ import main
+from analysis.snapshot import segment as segment_of
 from synthetic import case, case_id, write_column
 
 STEP = {"step": [[0.1] * 6]}
@@ -164,6 +165,11 @@ def test_blocks_segments_and_events(timed, tmp_path, capsys):
 
 def test_a_file_per_measured_case(timed, tmp_path, capsys):
     assert list(written(capsys, timed, tmp_path / "memory")) == [f"{case_id(0)}.pickle"]
+
+
+@pytest.mark.parametrize(("size", "kind"), [(2**20 - 1, "small"), (2**20, "large")])
+def test_a_segment_is_large_from_its_bound_on(size, kind):
+    assert segment_of(4096, 4096 + size, [])["segment_type"] == kind
 
 
 def refused(capsys, *arguments):

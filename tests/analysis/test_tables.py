@@ -3,6 +3,7 @@
 import csv
 import io
 
+import h5py
 import pytest
 
 from analysis import tables
@@ -11,7 +12,7 @@ from analysis.words import figure
 from synthetic import case
 
 # Ten samples 10, 11, ..., 19 ms: median 14.5 ms; of n = 10 the interval's ranks are
-# floor((10 - 6.198) / 2) = 1 and ceil(1 + (10 + 6.198) / 2) = 10.
+# ceil((10 - 6.198) / 2) = 2 and ceil(1 + (10 + 6.198) / 2) = 10.
 TEN = [[0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017, 0.018, 0.019]]
 # The slower rank of each repetition counts: 2, 4, 4, 4, 4 and 6 ms.
 TWO_RANKS = [[0.001, 0.002, 0.002, 0.002, 0.003, 0.006], [0.002, 0.004, 0.004, 0.004, 0.004, 0.001]]
@@ -59,10 +60,10 @@ def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
         "peak memory (GiB)", "status",
     ]  # fmt: skip
     assert rows == [
-        ["small", "128", "14.50 [10.00, 19.00]", "14.50 [10.00, 19.00]", "35,310", "41.15",
+        ["small", "128", "14.50 [11.00, 19.00]", "14.50 [11.00, 19.00]", "35,310", "41.15",
          "1.500", "ok"],
         ["small", "256", "–", "4.000 [2.000, 6.000]", "35,310", "41.15", "1.500", "ok"],
-        ["xl", "128", "14.50 [10.00, 19.00]", "2,500", "35,310", "41.15", "1.500", "ok"],
+        ["xl", "128", "14.50 [11.00, 19.00]", "2,500", "35,310", "41.15", "1.500", "ok"],
         ["xl", "256", "–", "–", "–", "–", "16.00", "oom: 17.2 GB_of 50% & more"],
     ]  # fmt: skip
     assert [cell[-1] for cell in rule] == ["-", ":", ":", ":", ":", ":", ":", "-"]
@@ -92,7 +93,7 @@ def test_without_trouble_there_is_no_status_column(make_file):
 def test_a_single_case_needs_no_factor_column(make_file):
     path = make_file([case(SMALL, {"step": TEN})])
     header, _, row = markdown_rows(tables.markdown(read([path])))
-    assert (header, row) == (["step (ms)"], ["14.50 [10.00, 19.00]"])
+    assert (header, row) == (["step (ms)"], ["14.50 [11.00, 19.00]"])
 
 
 def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
@@ -137,7 +138,7 @@ def test_csv_is_whole_and_exact(sweep):
     assert {row["precision"] for row in rows} == {"fp32"}
     first, second, third, last = rows
     assert float(first["forward_median_ms"]) == pytest.approx(14.5, rel=1e-15)
-    assert float(first["forward_ci_low_ms"]) == pytest.approx(10, rel=1e-15)
+    assert float(first["forward_ci_low_ms"]) == pytest.approx(11, rel=1e-15)
     assert float(first["forward_ci_high_ms"]) == pytest.approx(19, rel=1e-15)
     assert float(second["step_median_ms"]) == pytest.approx(4, rel=1e-15)
     assert float(third["step_median_ms"]) == 2500
@@ -165,15 +166,36 @@ def test_files_stand_side_by_side(make_file):
     assert words.count("The sweep was not completed.") == 1
 
 
-def test_times_are_read_in_the_unit_that_the_file_states(make_file):
-    import h5py
-
+@pytest.mark.parametrize(
+    ("unit", "value"), [("s", 0.0145), ("ms", 14.5), ("us", 14500.0), ("ns", 14500000.0)]
+)
+def test_times_are_read_in_the_unit_that_the_file_states(make_file, unit, value):
     path = make_file([case(SMALL, {"step": TEN})])
     with h5py.File(path, "r+") as file:
         column = file["summary/step_median_s"]
-        column[:] = 14500.0
-        column.attrs["unit"] = "us"
+        column[:] = value
+        column.attrs["unit"] = unit
     assert read([path]).frame["step_median_s"].iloc[0] == pytest.approx(0.0145, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [
+        ([("AMD EPYC", "", "node1")] * 3, "AMD EPYC"),
+        ([("AMD EPYC", "", host) for host in ("node1", "node2", "node1")], "2 × AMD EPYC"),
+        ([("NVIDIA H200", f"GPU-{i}", "node1") for i in (1, 2)], "2 × NVIDIA H200"),
+        ([("NVIDIA H200", f"GPU-{i}", f"node{i % 2}") for i in range(4)], "4 × NVIDIA H200"),
+        ([("NVIDIA H200", "GPU-1", "node1")] * 2, "NVIDIA H200"),
+        (
+            [("NVIDIA H200", "GPU-1", "node1"), ("NVIDIA A100", "GPU-2", "node1")],
+            "NVIDIA A100, NVIDIA H200",
+        ),
+    ],
+)
+def test_the_caption_counts_each_device_once(make_file, ranks, words):
+    path = make_file([case(SMALL, {"step": TEN})], ranks=ranks)
+    caption = tables.markdown(read([path])).splitlines()[0]
+    assert caption.endswith(f"2026-11-21T02:05:31Z, {words}.")
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,19 @@ namespace {
 
 constexpr std::size_t memory = std::size_t{1} << 28;
 
+OpsConfig flash_with(const char* precision, Fp32Attention products) {
+  return {.precision = precision_named(precision),
+          .attention = AttentionKind::flash,
+          .fp32_attention = products};
+}
+
 // Results of the CPU's flash attention with a gradient in some rows of queries.
 struct Checked {
-  Checked(const AttentionShape& shape, std::vector<std::int64_t> of_rows)
-      : config{.precision = precision_named("fp32"),
-               .attention = AttentionKind::flash,
-               .fp32_attention = Fp32Attention::exact},
+  Checked(const AttentionShape& shape, std::vector<std::int64_t> of_rows,
+          const OpsConfig& of = flash_with("fp32", Fp32Attention::exact), std::uint64_t seed = 3)
+      : config(of),
         device(memory, 2),
-        inputs(shape, Dtype::f32, 3, 0),
+        inputs(shape, of.precision.compute, seed, 0),
         rows(std::move(of_rows)) {
     AttentionRun run(device, config, shape, 0);
     run.load(inputs);
@@ -61,6 +66,34 @@ TEST(AttentionCheckTest, WhatIsRightPasses) {
   const AttentionShape one{2, 1, 1, 8, true};
   const Checked single(one, {0});
   EXPECT_EQ(single.failures(single.results), Names{});
+}
+
+// Of heads of few elements too, where a score's roundings do not average out.
+TEST(AttentionCheckTest, NarrowHeadsPass) {
+  const std::vector<OpsConfig> configs = {
+      flash_with("fp32", Fp32Attention::near), flash_with("fp32", Fp32Attention::tf32),
+      flash_with("bf16", Fp32Attention::near), flash_with("fp16", Fp32Attention::near)};
+  for (const OpsConfig& config : configs) {
+    for (const std::int64_t head_dim : {1, 2, 3, 4, 8}) {
+      for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        const AttentionShape shape{1, 65, 1, head_dim, seed % 2 == 0};
+        const Checked c(shape, checked_rows(shape, 1), config, seed);
+        EXPECT_EQ(c.failures(c.results), Names{})
+            << config.precision.name << " " << head_dim << " elements, seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
+  const auto bar = [](std::int64_t head_dim) {
+    const AttentionShape shape{1, 8, 1, head_dim, false};
+    const Checked c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::near));
+    return attention_errors(c.inputs, c.rows, c.results, c.config).front().bar;
+  };
+  EXPECT_DOUBLE_EQ(bar(64), 5e-3);
+  EXPECT_DOUBLE_EQ(bar(16), 1.5 * 5e-3);
+  EXPECT_DOUBLE_EQ(bar(1), 6 * 5e-3);
 }
 
 // One row is off by what is far below the largest element: of the checked rows of queries, and of

@@ -1,0 +1,100 @@
+"""Tables and figures of a file that the program itself wrote, on two ranks."""
+
+import csv
+import subprocess
+from math import isnan
+from xml.etree import ElementTree
+
+import h5py
+import pytest
+
+from analysis.__main__ import main
+from analysis.words import figure
+from conftest import command
+from result_files import rows
+from synthetic import statistics
+
+PHASES = {"forward": ["forward"], "train-step": ["forward", "backward", "optimizer"]}
+STEPS = 11  # whose interval is the third value to the tenth
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Two modes by two contexts, the second of which does not fit."""
+    folder = tmp_path_factory.mktemp("own")
+    done = subprocess.run(
+        command(
+            *(2, "model", "--size", "tiny", "--vocab", 128, "--context", "8,512", "--quiet"),
+            *("--mode", "forward,train-step", "--memory-limit", "8MB", "--device", "cpu"),
+            *("--threads", 1, "--warmup", 1, "--steps", STEPS, "--output", "own.h5"),
+        ),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "own.h5"
+
+
+def test_the_statistics_are_those_of_its_samples(own):
+    with h5py.File(own) as file:
+        for row in rows(own):
+            samples = file["cases"][row["case"]].get("samples", {})
+            assert set(samples) == ({*PHASES[row["mode"]], "step"} if samples else set())
+            for phase, values in samples.items():
+                assert values.shape == (2, STEPS)
+                for name, expected in statistics(values[:]).items():
+                    assert row[f"{phase}_{name}_s"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_its_table_has_the_figures_of_the_summary(own, tmp_path):
+    main(["tables", str(own), "--output", str(tmp_path / "table.csv")])
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    expected = rows(own)
+    assert [row["status"] for row in expected] == ["ok", "ok", "oom", "oom"]
+    for cells, row in zip(found, expected, strict=True):
+        assert (cells["context"], cells["mode"]) == (str(row["context"]), row["mode"])
+        assert (cells["status"], cells["reason"]) == (row["status"], row["reason"])
+        want = {"tokens_per_s": row["tokens_per_s"], "peak_memory_gib": row["peak_bytes"] / 2**30}
+        for phase in ("forward", "backward", "optimizer", "step"):
+            for name in ("median", "ci_low", "ci_high"):
+                want[f"{phase}_{name}_ms"] = 1000 * row[f"{phase}_{name}_s"]
+        for name, value in want.items():
+            if isnan(value):
+                assert cells[name] == ""
+            else:
+                assert float(cells[name]) == pytest.approx(value, rel=1e-12)
+
+
+def test_its_table_for_people_says_what_ran(own, tmp_path):
+    main(["tables", str(own), "--output", str(tmp_path / "table.md")])
+    words = (tmp_path / "table.md").read_text("utf-8")
+    with h5py.File(own) as file:
+        device = file["ranks/device"].asstr()[0]
+    assert f"n = {STEPS} steps" in words
+    assert f", {device}." in words  # two ranks of one CPU
+    assert "ranks 2" in words
+    first = rows(own)[0]
+    values = [1000 * first[f"step_{name}_s"] for name in ("median", "ci_low", "ci_high")]
+    median = figure(values[0])
+    digits = len(median.partition(".")[2])
+    assert f"{median} [{values[1]:,.{digits}f}, {values[2]:,.{digits}f}]" in words
+
+
+def test_its_figures_have_every_case_and_rank(own, tmp_path):
+    main(["figures", str(own), "--output", str(tmp_path / "own.svg")])
+    texts = []
+    for name in ("own.svg", "own-warmup.svg"):
+        nodes = ElementTree.parse(tmp_path / name).iter("{http://www.w3.org/2000/svg}text")
+        texts.append(["".join(node.itertext()) for node in nodes])
+    bars, warmup = texts
+    for row in rows(own):
+        if row["status"] == "ok":
+            assert f"{figure(1000 * row['step_median_s'], 3)} ms" in bars
+            first = f"{figure(1000 * row['rehearsal_s'], 3)} ms, "
+            assert any(words.startswith(first) for words in warmup)
+    assert bars.count("out of memory") == warmup.count("out of memory") == 2
+    assert {"rank 0", "rank 1"} <= set(warmup)

@@ -1,0 +1,205 @@
+"""Puts each fault of tools/mutants.list into a copy of the tree: does the test named there see it?
+
+    python3 tools/mutants.py [SUBSTRING] [--all] [--jobs N]
+
+A line of the list, fields separated by " :: ":
+    path :: old text :: new text :: test :: what it is
+The old text stands exactly once in the file. The test is one of
+    unit FILTER             build/unit_tests --gtest_filter=FILTER
+    ranks PROGRAM N FILTER  mpirun -np N build/PROGRAM mpi --gtest_filter=FILTER
+    pytest NODE             with build/paceline
+and ends with " or hang" where a test that does not end is a sign of the fault.
+
+Exits with 1 when a fault survives its test, with 2 when the list is wrong: an old text that is not
+there once, a fault that does not compile, a test that fails without a fault or selects nothing.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "tools" / "mutants.list"
+PATIENCE = 60.0  # seconds that any test may take, or ten times what it takes without a fault
+LONG = 7200.0  # seconds that a build or the whole suite may take
+HANG = " or hang"
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class ListError(Exception):
+    """What is wrong with the list, as one line."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: str
+    old: str
+    new: str
+    test: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int | None  # None: it did not end
+    passed: int
+    failed: list[str]
+    output: str
+
+
+def parse(lines: list[str]) -> list[Mutant]:
+    found = [line.split(" :: ") for line in lines if line.strip() and not line.startswith("#")]
+    for fields in found:
+        if len(fields) != 5:
+            raise ListError(f"{len(fields)} fields, not 5: {fields}")
+        if fields[3].split()[0] not in ("unit", "ranks", "pytest"):
+            raise ListError(f"a test begins with unit, ranks or pytest: {fields[3]}")
+        text = ROOT / fields[0]
+        count = text.read_text("utf-8").count(fields[1]) if text.is_file() else 0
+        if count != 1:
+            raise ListError(f"{fields[0]}: the old text is there {count} times: {fields[1]}")
+    return [Mutant(*fields) for fields in found]
+
+
+def run(folder: Path, command: list[str], limit: float) -> Outcome:
+    process = subprocess.Popen(
+        command, cwd=folder, env=os.environ | AS_ROOT, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=limit)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        code = None
+        process.send_signal(signal.SIGTERM)  # mpirun ends its ranks
+        try:
+            output, _ = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+    return Outcome(code, passed_in(output), failed_in(output), output)
+
+
+def passed_in(output: str) -> int:
+    """How many tests passed, by GoogleTest's or pytest's output."""
+    counts = re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE)
+    counts += re.findall(r"^(\d+) passed", output, re.MULTILINE)
+    return max(map(int, counts), default=0)
+
+
+def failed_in(output: str) -> list[str]:
+    """The tests that failed, and GoogleTests that began and did not end."""
+    names = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.MULTILINE)
+    names += re.findall(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", output, re.MULTILINE)
+    ended = re.findall(r"^\[       OK \] (\S+)", output, re.MULTILINE)
+    began = re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)
+    died = [f"{name} (died)" for name in began if name not in [*ended, *names]]
+    return list(dict.fromkeys(names + died))
+
+
+class Tree:
+    """A copy of the repository, its build folder included."""
+
+    def __init__(self, folder: Path, jobs: int) -> None:
+        self.folder = folder
+        # A version that stays: the commit's would change with every fault.
+        self.make = ["make", f"-j{jobs}", "VERSION=mutant"]
+        self.limits: dict[str, float] = {}  # seconds, by test
+        subprocess.run(["cp", "-a", f"{ROOT}/.", str(folder)], check=True)
+        lying = "paceline_lying" in (folder / "Makefile").read_text("utf-8")
+        self.programs = ["build/paceline", *(["build/paceline_lying"] if lying else [])]
+
+    def run(self, test: str, path: str = "") -> Outcome:
+        """Builds what the test needs, and runs it. Throws ListError for what does not compile."""
+        kind, *words = test.removesuffix(HANG).split()
+        if kind == "unit":
+            targets = ["build/unit_tests"]
+            command = ["build/unit_tests", f"--gtest_filter={words[0]}"]
+        elif kind == "ranks":
+            targets = [f"build/{words[0]}"]
+            command = ["mpirun", "--oversubscribe", "-np", words[1], *targets, "mpi"]
+            # mpirun gives its ranks a terminal.
+            command += [f"--gtest_filter={words[2]}", "--gtest_color=no"]
+        else:
+            targets = [] if path.endswith(".py") else self.programs
+            command = [".venv/bin/python3", "-m", "pytest", "-rfE", " ".join(words)]
+        if targets:
+            built = run(self.folder, [*self.make, *targets], LONG)
+            if built.code != 0:
+                errors = [line for line in built.output.splitlines() if "error" in line.lower()]
+                raise ListError(f"does not build: {errors[:1]}")
+        return run(self.folder, command, self.limits.get(test, LONG))
+
+    def check_unmodified(self, test: str) -> None:
+        began = time.monotonic()
+        outcome = self.run(test)
+        self.limits[test] = max(PATIENCE, 10 * (time.monotonic() - began))
+        if outcome.code != 0 or outcome.passed == 0:
+            how = "fails without a fault" if outcome.passed or outcome.failed else "selects no test"
+            raise ListError(f"{test}: {how}\n{outcome.output[-2000:]}")
+
+    def suite(self) -> list[str]:
+        """The tests of the whole suite that fail."""
+        halves = ("unit-test", "python-test")
+        outcomes = [run(self.folder, [*self.make, half], LONG) for half in halves]
+        return [name for outcome in outcomes for name in outcome.failed]
+
+    def verdict(self, mutant: Mutant, with_suite: bool) -> tuple[str, str]:
+        """ "caught", "survived" or "error"; by which tests, or why."""
+        file = self.folder / mutant.path
+        original = file.read_text("utf-8")
+        file.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
+        try:
+            outcome = self.run(mutant.test, mutant.path)
+            if outcome.code is None:
+                return "caught" if mutant.test.endswith(HANG) else "error", "does not end"
+            if outcome.code != 0:
+                more = f" and {len(outcome.failed) - 1} more" if outcome.failed[1:] else ""
+                return "caught" if outcome.failed else "error", "".join(outcome.failed[:1]) + more
+            return "survived", f"seen by {self.suite()}" if with_suite else ""
+        except ListError as error:
+            return "error", str(error)
+        finally:
+            file.write_text(original, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("substring", nargs="?", default="", help="only lines that hold it")
+    parser.add_argument("--all", action="store_true", help="run the whole suite on a survivor")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="make's")
+    options = parser.parse_args()
+    rows = []
+    try:
+        lines = LIST.read_text("utf-8").splitlines()
+        mutants = parse([line for line in lines if options.substring in line])
+        with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as folder:
+            tree = Tree(Path(folder), options.jobs)
+            for test in dict.fromkeys(mutant.test for mutant in mutants):
+                tree.check_unmodified(test)
+                print(f"passes without a fault: {test}", flush=True)
+            for number, mutant in enumerate(mutants, 1):
+                word, why = tree.verdict(mutant, options.all)
+                print(f"[{number}/{len(mutants)}] {word}: {mutant.path}: {mutant.what}", flush=True)
+                rows.append((word, mutant.path, mutant.what, why))
+    except ListError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 2
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for row in rows:
+        print(*(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)))
+    count = Counter(row[0] for row in rows)
+    print(f"\n{count['caught']} caught, {count['survived']} survived, {count['error']} in error")
+    return 2 if count["error"] else int(count["survived"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
