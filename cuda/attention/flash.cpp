@@ -90,6 +90,7 @@ std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
 }
 
 FlashPlan flash_plan(const FlashShape& s) {
+  check_gpu();
   check_shape(s);
   if (is_exact(s)) return {exact_tiles, exact_tiles};
   const auto head_dim = static_cast<int>(s.head_dim);

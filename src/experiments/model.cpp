@@ -163,6 +163,11 @@ void ModelExperiment::validate(const Case& c) const {
   const StepShape shape = shape_of(c);
   check_model(shape.model);
   check_precision(c);
+  check_flash(device_, ops_config_of(c),
+              {.batch = shape.batch,
+               .context = shape.model.context,
+               .heads = shape.model.heads,
+               .head_dim = shape.model.head_dim()});
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }

@@ -5,6 +5,7 @@ import json
 import h5py
 import pytest
 
+from conftest import gpu_count
 from result_files import summary
 
 RUN = ("attention", "--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
@@ -128,3 +129,22 @@ def test_presets(paceline, preset, cases):
     lines = done.out.splitlines()[2:]
     assert len(lines) == len(cases)
     assert {case for case in cases if any(line.endswith("  " + case) for line in lines)} == cases
+
+
+@pytest.mark.skipif(gpu_count() == 0, reason="no GPU here")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("attention", "--attention", "naive,flash", "--head-dim", "64,48", "--context", 64),
+        ("model", "--d-model", 96, "--d-ff", 8, "--layers", 1, "--heads", 2, "--context", 8),
+    ],
+    ids=["attention", "model"],
+)
+def test_a_head_dimension_without_flash_kernels_is_refused_before_anything_runs(
+    paceline, tmp_path, args
+):
+    flash = ("--attention", "naive,flash", "--device", "cuda")
+    done = paceline(*args, *(flash if args[0] == "model" else flash[2:]))
+    assert done.code == 3
+    assert "16, 32, 64, 80, 128, not 48" in done.message
+    assert list(tmp_path.iterdir()) == []
