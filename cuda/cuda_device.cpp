@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "cuda/attention/flash.h"
 #include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
 
@@ -166,6 +167,10 @@ void CudaDevice::zero(const Tensor& device) {
 
 std::unique_ptr<Ops> CudaDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CudaEagerOps>(*this, config);
+}
+
+void CudaDevice::check_attention(const OpsConfig& config, const AttentionShape& shape) const {
+  check_flash(config, shape);
 }
 
 double CudaDevice::gemm_ceiling(const Precision& precision) {

@@ -38,6 +38,11 @@ Array workspace(Device& device, const FlashShape& shape, FlashPass pass) {
 
 }  // namespace
 
+void check_flash(const OpsConfig& config, const AttentionShape& shape) {
+  if (config.attention != AttentionKind::flash) return;
+  (void)flash_plan(shape_of(shape, config.precision.compute, config));
+}
+
 FlashPlan CudaEagerOps::flash_plan(const AttentionShape& shape) const {
   return paceline::flash_plan(shape_of(shape, precision().compute, config()));
 }

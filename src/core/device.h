@@ -17,6 +17,7 @@
 namespace paceline {
 
 class Ops;
+struct AttentionShape;
 struct OpsConfig;
 struct Precision;
 
@@ -141,6 +142,9 @@ class Device {
   virtual void zero(const Tensor& device) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
+  // Throws EnvironmentError when the device has no kernel for such attention.
+  virtual void check_attention(const OpsConfig& /*config*/, const AttentionShape& /*shape*/) const {
+  }
 
   // Measured: the best of a few large GEMMs as this precision does them, FLOP/s. Takes under a
   // second.

@@ -78,7 +78,7 @@ void AttentionExperiment::validate(const Case& c) const {
   if (c.text("launch") == "graph" && c.text("device") == "cpu") {
     throw UsageError("--launch: graph needs a GPU; use direct on the CPU");
   }
-  check_flash(device_, ops_config_of(c), attention_shape_of(c));
+  device_.check_attention(ops_config_of(c), attention_shape_of(c));
 }
 
 CaseRecord AttentionExperiment::run(const Case& c, Progress& progress) {

@@ -93,10 +93,6 @@ void check_precision(const Case& c) {
   }
 }
 
-void check_flash(Device& device, const OpsConfig& config, const AttentionShape& shape) {
-  if (config.attention == AttentionKind::flash) (void)device.make_ops(config)->flash_plan(shape);
-}
-
 OpsConfig ops_config_of(const Case& c) {
   OpsConfig config{.precision = precision_named(c.text("precision")),
                    .attention = named<AttentionKind>(attention_names, c.text("attention")),

@@ -38,7 +38,4 @@ void check_precision(const Case& c);
 // By the factors precision, attention, fp32_attention, flash_kernels and deterministic.
 [[nodiscard]] OpsConfig ops_config_of(const Case& c);
 
-// Throws EnvironmentError when the device has no kernel of flash attention for the shape.
-void check_flash(Device& device, const OpsConfig& config, const AttentionShape& shape);
-
 }  // namespace paceline

@@ -139,7 +139,7 @@ Trained DdpExperiment::train_together(const Case& c, bool sgd, Status& status) {
 // The first run is the ranks' training in one process. Each further one rotates the batch's rows
 // and moves every weight to a neighbouring float.
 std::vector<Trained> DdpExperiment::train_alone(const Case& c, bool sgd, Status& status) {
-  constexpr int runs = 4;
+  constexpr int runs = 3;
   device().trim();
   StepShape whole = shape_of(c);
   whole.batch *= world().size();

@@ -163,11 +163,10 @@ void ModelExperiment::validate(const Case& c) const {
   const StepShape shape = shape_of(c);
   check_model(shape.model);
   check_precision(c);
-  check_flash(device_, ops_config_of(c),
-              {.batch = shape.batch,
-               .context = shape.model.context,
-               .heads = shape.model.heads,
-               .head_dim = shape.model.head_dim()});
+  device_.check_attention(ops_config_of(c), {.batch = shape.batch,
+                                             .context = shape.model.context,
+                                             .heads = shape.model.heads,
+                                             .head_dim = shape.model.head_dim()});
   if (!options_.model.load_weights.empty()) {
     check_weights_file(options_.model.load_weights, shape.model);
   }
@@ -180,7 +179,8 @@ void ModelExperiment::validate(const Case& c) const {
     if (options_.model.dump == options_.run.output) {
       throw UsageError("--dump: is the --output too; name another file");
     }
-    if (world_.rank() == 0) Dump::check_writable(options_.model.dump, options_.run.force);
+    if (world_.rank() == 0 && !options_.run.dry_run)
+      Dump::check_writable(options_.model.dump, options_.run.force);
   }
 }
 

@@ -27,6 +27,7 @@ bool all_finite(const Snapshot& snapshot) {
 template <class F>
 double largest(const std::vector<float>& a, const std::vector<float>& b, F of_element) {
   double most = 0;
+#pragma omp parallel for schedule(static) reduction(max : most)
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double x = of_element(static_cast<double>(a[i]), static_cast<double>(b[i]));
     most = std::max(most, std::isnan(x) ? std::numeric_limits<double>::infinity() : x);
@@ -38,13 +39,15 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest(a, b, [](double x, double y) { return std::abs(x - y); });
 }
 
-// |a - b| / |b|; 0 where both are 0.
+// |a - b| / |b|; 0 where they are equal.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0;
   double norm = 0;
+#pragma omp parallel for schedule(static) reduction(+ : difference, norm)
   for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
-    norm += std::pow(static_cast<double>(b[i]), 2);
+    const double apart = static_cast<double>(a[i]) - b[i];
+    difference += apart * apart;
+    norm += static_cast<double>(b[i]) * b[i];
   }
   if (difference == 0) return 0;
   const double ratio = std::sqrt(difference / norm);
