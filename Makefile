@@ -15,7 +15,8 @@ endif
 
 .PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-format lint-python \
   format demo deps install clean FORCE
-# All cores; -jN on the command line has the last word, and a sub-make shares its parent's jobs.
+# All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
+# sub-make shares its parent's jobs.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif

@@ -1,6 +1,6 @@
 #pragma once
-// How long the watchdog's threads wait before they act. A wait for other ranks that never ends ends
-// the launch within the timeout and the sum of what follows.
+// The watchdog's intervals. A wait for other ranks that never ends aborts the launch after at most
+// the timeout plus these.
 
 #include <chrono>
 
@@ -11,11 +11,12 @@ class Patience {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::chrono::milliseconds look_every{50};
-  static constexpr std::chrono::seconds answers_take{2};
-  // A rank that timed out leaves the word to a lower one: long enough for that one's answers and
-  // for the launcher to end all, short enough to speak itself should that one have died.
-  static constexpr std::chrono::seconds lower_rank_speaks_within{7};
-  static constexpr std::chrono::seconds aborts_take{1};
+  static constexpr std::chrono::seconds answer_timeout{2};
+  // If a lower rank has timed out as well, this rank leaves the abort to it. The grace period
+  // covers the lower rank's wait for answers and the launcher's shutdown; after it this rank
+  // aborts, because the lower one may have died.
+  static constexpr std::chrono::seconds lower_rank_grace{7};
+  static constexpr std::chrono::seconds abort_timeout{1};
 
   explicit Patience(double timeout_seconds) : timeout_(timeout_seconds) {}
 
@@ -24,11 +25,12 @@ class Patience {
   [[nodiscard]] bool is_late(Clock::time_point since, Clock::time_point now) const {
     return now - since > timeout_;
   }
-  // Whether a rank ends the launch for a wait that it asked about, and that still stands.
-  // lower_rank_asked_at: Clock::time_point::min() where none did.
-  [[nodiscard]] static bool speaks(Clock::time_point asked_at,
-                                   Clock::time_point lower_rank_asked_at, Clock::time_point now) {
-    return now > asked_at + answers_take && now > lower_rank_asked_at + lower_rank_speaks_within;
+  // Whether a rank aborts the launch for a wait that it asked the others about and that still
+  // stands. lower_rank_asked_at: Clock::time_point::min() if no lower rank asked.
+  [[nodiscard]] static bool should_abort(Clock::time_point asked_at,
+                                         Clock::time_point lower_rank_asked_at,
+                                         Clock::time_point now) {
+    return now > asked_at + answer_timeout && now > lower_rank_asked_at + lower_rank_grace;
   }
 
  private:

@@ -131,7 +131,7 @@ void Watchdog::look() {
   const std::vector<Waits::Wait> waits = waits_.standing();
   const auto is_asked = [this](const Waits::Wait& wait) { return wait.number == asked_.number; };
   if (std::any_of(waits.begin(), waits.end(), is_asked)) {
-    if (Patience::speaks(asked_at_, lower_rank_asked_at_, now)) end_launch(line_of_timeout());
+    if (Patience::should_abort(asked_at_, lower_rank_asked_at_, now)) end_launch(line_of_timeout());
     return;
   }
   asked_ = {};
@@ -236,7 +236,7 @@ void Watchdog::end_launch(const std::string& line) {
     for (Guarded* guarded : guarded_) guarded->abort();
     aborted.set_value();
   }).detach();
-  aborted.get_future().wait_for(Patience::aborts_take);
+  aborted.get_future().wait_for(Patience::abort_timeout);
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
   std::abort();
 }

@@ -92,8 +92,8 @@ bool reads_files(const Options& options) {
   return options.experiment == "merge" || options.experiment == "compare";
 }
 
-// What needs no other rank: help, the version, files of results.
-ExitCode answer(const Options& options) {
+// What needs no other rank: help, the version, reading result files.
+ExitCode print_or_read_files(const Options& options) {
   if (reads_files(options)) return read_files(options);
   fmt::print("{}", options.answer);
   return ExitCode::done;
@@ -104,8 +104,15 @@ bool measures(const Options& options) { return options.answer.empty() && !reads_
 ExitCode run(const Options& options, World& world) {
   if (measures(options)) return measure(options, world);
   ExitCode code = ExitCode::done;
+  std::optional<Error> failed;
+  try {
+    if (world.rank() == 0 && speaks_for_launch()) code = print_or_read_files(options);
+  } catch (const Error& error) {
+    failed.emplace(error);
+  }
+  world.wait_idle();  // large files take their time
   collectively(world, [&] {
-    if (world.rank() == 0 && speaks_for_launch()) code = answer(options);
+    if (failed) throw *failed;
   });
   return static_cast<ExitCode>(world.max(static_cast<int>(code)));
 }
@@ -118,18 +125,18 @@ int run_ranks(const Options& options, const std::optional<Error>& refusal, World
     report(Error(error.code(), fmt::format("rank {}: {}", world.rank(), error.what())));
     world.abort(error.code());
   };
-  bool alike = false;
+  bool same_command_line = false;
   try {
     require_same_command_line(world, {.version = software_version(),
                                       .experiment = options.experiment,
                                       .options = options.given,
                                       .refusal = refusal});
-    alike = true;
+    same_command_line = true;
     return static_cast<int>(run(options, world));
   } catch (const Error& error) {
     const bool unforeseen =
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
-    if (alike && unforeseen) end_all(error);
+    if (same_command_line && unforeseen) end_all(error);
     return world.rank() == 0 && speaks_for_launch() ? report(error)
                                                     : static_cast<int>(error.code());
   } catch (const std::exception& error) {
@@ -138,13 +145,24 @@ int run_ranks(const Options& options, const std::optional<Error>& refusal, World
   return static_cast<int>(ExitCode::internal);
 }
 
-// Of a launch of several processes all start MPI, whatever each was asked for: only so can they
-// find out that one was started otherwise than the others.
+int run_alone(const Options& options) {
+  try {
+    return static_cast<int>(print_or_read_files(options));
+  } catch (const Error& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    return report(InternalError(error.what()));
+  }
+}
+
+// When a launch has several processes, all of them initialise MPI, even for --help or merge: only
+// over MPI can ranks compare their command lines.
 int run_launch(const Options& options, const std::optional<Error>& refusal, int argc, char** argv) {
   std::unique_ptr<World> world;
   try {
     world = make_mpi_world(&argc, &argv, options.run.timeout);
   } catch (const Error& error) {
+    if (!refusal && !measures(options)) return speaks_for_launch() ? run_alone(options) : 0;
     return speaks_for_launch() ? report(error) : wait_for_speaker(error.code());
   }
   return run_ranks(options, refusal, *world);
@@ -164,12 +182,5 @@ int main(int argc, char** argv) {
   }
   const bool alone = launched_processes() == 1;
   if (!alone || (!refusal && measures(options))) return run_launch(options, refusal, argc, argv);
-  if (refusal) return report(*refusal);
-  try {
-    return static_cast<int>(answer(options));
-  } catch (const Error& error) {
-    return report(error);
-  } catch (const std::exception& error) {
-    return report(InternalError(error.what()));
-  }
+  return refusal ? report(*refusal) : run_alone(options);
 }

@@ -62,8 +62,8 @@ enum class FlashPass : std::uint8_t { forward, backward };
 // Memory that a call needs beside its operands: linear in T. 256-byte aligned, 0 where none.
 [[nodiscard]] std::size_t flash_workspace_bytes(const FlashShape& shape, FlashPass pass);
 [[nodiscard]] FlashPlan flash_plan(const FlashShape& shape);
-// Throws EnvironmentError where no kernel serves the shape on this GPU; nothing unless the config
-// is of flash attention.
+// Throws EnvironmentError if this GPU has no kernel for the shape. Does nothing for naive and fused
+// attention.
 void check_flash(const OpsConfig& config, const AttentionShape& shape);
 
 // Enqueue on the stream, without waiting for the GPU or allocating, so that a graph can capture

@@ -30,9 +30,9 @@ class CpuAllocator {
   void freeze();
   void trim();  // frees what is kept, and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
-  // Whether kept blocks served every request since the last call: the same requests, made again
-  // with the same blocks in use, then find theirs. A first step does not show that: what it
-  // allocates to stay (Adam's state) may have taken a block that the next step's activations need.
+  // True if no new block was allocated since the last call: the same requests, made again, then
+  // find theirs. A first step never shows that: Adam's state may have taken a block that the next
+  // step's activations need.
   [[nodiscard]] bool settled();
 
  private:

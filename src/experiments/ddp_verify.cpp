@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <new>
 #include <optional>
 
 #include "core/fnv1a.h"
@@ -45,36 +46,39 @@ class Trainer {
     (void)step_.rehearse(alone);
   }
 
+  // As before the first step, on these rows.
   void restart(const Batch& batch) {
     step_.load(batch);
     step_.reset();
   }
 
-  // Moves every weight to the next float above or below.
-  void nudge_weights(std::uint64_t stream) {
+  // Moves every weight by one unit in the last place, up or down.
+  void perturb_weights(int run) {
+    constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens are drawn from others
     const Tensor& flat = step_.model().store().parameters();
     std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
     device_.to_host(weights.data(), flat);
-    Random(0, stream).for_each(0, weights.size(), [&](std::uint64_t i, double u) {
-      if (weights[i] == 0) return;  // padding is 0 and stays it
-      weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
-    });
+    Random(0, stream + static_cast<std::uint64_t>(run))
+        .for_each(0, weights.size(), [&](std::uint64_t i, double u) {
+          if (weights[i] == 0) return;  // padding must remain 0
+          weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
+        });
     device_.to_device(flat, weights.data());
   }
 
-  // gather: gives every rank all gradients and weights.
-  Trained train(int steps, ParameterSync& sync, const std::function<void()>& gather) {
-    const ParameterStore& store = step_.model().store();
-    Trained trained;
-    for (int k = 0; k < steps; ++k) {
-      (void)step_.run(sync);
-      if (k > 0) continue;
-      gather();
-      trained.gradients = snapshot(store.gradients());
-    }
+  // gather: gives every rank all gradients and weights. A step of its own: training with what
+  // gather() has put right would hide a strategy that does not do so itself.
+  [[nodiscard]] Snapshot gradients(ParameterSync& sync, const std::function<void()>& gather) {
+    (void)step_.run(sync);
     gather();
-    trained.weights = snapshot(store.parameters());
-    return trained;
+    return snapshot(step_.model().store().gradients());
+  }
+
+  [[nodiscard]] Snapshot train(int steps, ParameterSync& sync,
+                               const std::function<void()>& gather) {
+    for (int k = 0; k < steps; ++k) (void)step_.run(sync);
+    gather();
+    return snapshot(step_.model().store().parameters());
   }
 
  private:
@@ -119,10 +123,10 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
 Trained DdpExperiment::train_together(const Case& c, bool sgd, Status& status) {
   device().trim();
   const StepShape shape = shape_of(c);
+  const Batch batch = batch_of(c, world().rank() * shape.batch, shape.batch);
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<GradientSync> exchange;
   status = with_memory([&] {
-    const Batch batch = batch_of(c, world().rank() * shape.batch, shape.batch);
     trainer = std::make_unique<Trainer>(device(), shape, ops_config_of(c), options(), batch,
                                         store_layout(c));
     exchange = make_exchange(c, trainer->step());
@@ -132,12 +136,18 @@ Trained DdpExperiment::train_together(const Case& c, bool sgd, Status& status) {
   if (status != Status::ok) return {};
   exchange->start();
   const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
-  return trainer->train(static_cast<int>(c.integer("verify")), *exchange,
-                        [&] { exchange->gather(); });
+  const auto gather = [&] { exchange->gather(); };
+  Trained trained;
+  if (!sgd) {
+    trained.gradients = trainer->gradients(*exchange, gather);
+    trainer->restart(batch);
+  }
+  trained.weights = trainer->train(static_cast<int>(c.integer("verify")), *exchange, gather);
+  return trained;
 }
 
-// The first run is the ranks' training in one process. Each further one rotates the batch's rows
-// and moves every weight to a neighbouring float.
+// Run 0 trains as the ranks do. Later runs rotate the rows of the batch and perturb every weight by
+// one unit in the last place.
 std::vector<Trained> DdpExperiment::train_alone(const Case& c, bool sgd, Status& status) {
   constexpr int runs = 3;
   device().trim();
@@ -150,12 +160,19 @@ std::vector<Trained> DdpExperiment::train_alone(const Case& c, bool sgd, Status&
     Trainer trainer(device(), whole, ops_config_of(c), options(), batch, {});
     trainer.prepare(sgd, Shard::whole(trainer.step().model().store()));
     NoSync alone;
+    const auto nothing = [] {};
     for (int run = 0; run < runs; ++run) {
-      if (run > 0) {
+      const auto begin = [&] {
         trainer.restart(rotated(batch, whole.model.context, run % whole.batch));
-        trainer.nudge_weights(static_cast<std::uint64_t>(run));
+        if (run > 0) trainer.perturb_weights(run);
+      };
+      Trained& of_run = trained.emplace_back();
+      begin();
+      if (!sgd) {
+        of_run.gradients = trainer.gradients(alone, nothing);
+        begin();
       }
-      trained.push_back(trainer.train(static_cast<int>(c.integer("verify")), alone, [] {}));
+      of_run.weights = trainer.train(static_cast<int>(c.integer("verify")), alone, nothing);
     }
   });
   return trained;
@@ -187,6 +204,7 @@ void DdpExperiment::verify(CaseRecord& record, Progress& progress) {
     record.status = verification.status();
     if (record.status != Status::ok) record.reason = verification.reason();
   }
+  world().wait_idle();  // rank 0 may have much to compare
   record.status = world().agree(record.status);
 }
 
@@ -197,6 +215,8 @@ Status DdpExperiment::with_memory(const std::function<void()>& work) {
   try {
     work();
   } catch (const OutOfMemory&) {
+    status = Status::oom;
+  } catch (const std::bad_alloc&) {
     status = Status::oom;
   } catch (const Error& error) {
     failed.emplace(error);

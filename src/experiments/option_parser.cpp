@@ -302,7 +302,8 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
     }
   }
   for (const CLI::Option* option : impl_->app.get_options()) {
-    const bool is_file = option == impl_->app.get_config_ptr();  // its options are there themselves
+    // The options that the file holds are listed themselves.
+    const bool is_file = option == impl_->app.get_config_ptr();
     if (option->count() > 0 && !is_file) {
       as_written[option->get_name()] = fmt::format("{}", fmt::join(option->results(), ","));
     }

@@ -100,8 +100,8 @@ struct AttentionOptions {
 };
 
 struct Options {
-  // "model", "attention", "ddp", "zero", "collectives", "info", "merge", "compare"; what only asks
-  // for help or the version: "--help", "model --help"
+  // "model", "attention", "ddp", "zero", "collectives", "info", "merge", "compare"; "--help",
+  // "--version" or "model --help", so that ranks that differ in it disagree
   std::string experiment;
   std::string answer;   // the help or version asked for
   std::string command;  // the whole command line, quoted for a shell

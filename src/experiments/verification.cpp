@@ -23,6 +23,12 @@ bool all_finite(const Snapshot& snapshot) {
   });
 }
 
+bool all_finite(const std::vector<Trained>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const Trained& run) {
+    return all_finite(run.gradients) && all_finite(run.weights);
+  });
+}
+
 // The largest of `of_element`(a, b); infinite where one is NaN.
 template <class F>
 double largest(const std::vector<float>& a, const std::vector<float>& b, F of_element) {
@@ -66,7 +72,7 @@ double noise(const std::vector<Trained>& runs, Snapshot Trained::*part, std::siz
   return most;
 }
 
-// Without noise no error is allowed.
+// Where single-process runs are equal, any error fails.
 double over(double error, double allowed) { return error <= 0 ? 0 : error / allowed; }
 
 void require_noise(const std::vector<Trained>& single) {
@@ -77,7 +83,7 @@ void require_noise(const std::vector<Trained>& single) {
 
 void Verification::add_sgd(const Trained& together, const std::vector<Trained>& single) {
   require_noise(single);
-  diverged_ = diverged_ || !all_finite(single.front().weights);
+  diverged_ = diverged_ || !all_finite(single);
   tensors_.resize(single.front().weights.size());
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const NamedValues& want = single.front().weights[t];
@@ -91,8 +97,7 @@ void Verification::add_sgd(const Trained& together, const std::vector<Trained>& 
 
 void Verification::add_adamw(const Trained& together, const std::vector<Trained>& single) {
   require_noise(single);
-  diverged_ =
-      diverged_ || !all_finite(single.front().weights) || !all_finite(single.front().gradients);
+  diverged_ = diverged_ || !all_finite(single);
   tensors_.resize(single.front().weights.size());
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const NamedValues& gradient = single.front().gradients[t];
@@ -112,7 +117,7 @@ void Verification::add_adamw(const Trained& together, const std::vector<Trained>
 Status Verification::status() const {
   if (diverged_) return Status::diverged;
   const bool fails = std::any_of(tensors_.begin(), tensors_.end(), [](const TensorErrors& t) {
-    return t.gradient > 1 || t.sgd > 1 || t.adamw > 1;
+    return !(t.gradient <= 1) || !(t.sgd <= 1) || !(t.adamw <= 1);
   });
   return fails || ranks_differ_ ? Status::mismatch : Status::ok;
 }

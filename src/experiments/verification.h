@@ -16,27 +16,28 @@ struct NamedValues {
 };
 using Snapshot = std::vector<NamedValues>;
 
-// What K steps on one batch leave.
+// What training on one batch leaves.
 struct Trained {
-  Snapshot gradients;  // of the first step
-  Snapshot weights;    // after the last
+  Snapshot gradients;  // of the first step; AdamW's training only
+  Snapshot weights;    // after the last step
 };
 
-// One tensor's errors, each relative to what is allowed: above 1 it fails.
+// A tensor's errors, each over the allowed error: above 1 it fails.
 struct TensorErrors {
   std::string name;
   double gradient = 0;        // the largest of an element
   double sgd = 0;             // likewise
-  double adamw = 0;           // relative L2 distance over the allowed
-  double adamw_distance = 0;  // the distance itself
+  double adamw = 0;           // of the relative L2 distance
+  double adamw_distance = 0;  // that distance itself
 };
 
-// Holds what ranks trained together against single processes, tensor by tensor. Ranks round
+// Compares the ranks' training with single-process training, tensor by tensor. Ranks round
 // differently from one process, and training may amplify a rounding without bound: AdamW where a
-// gradient is near zero, SGD where its step is too long. So the bar is the noise of single-process
-// training, which its own runs show: single[0] trained as the ranks did, the others on the same
-// rows in other orders, from weights that differ in their last bit. The noise of a tensor is the
-// largest difference between two of these runs. Both throw InternalError for fewer than two.
+// gradient is near zero, SGD where its step is too long. The allowed error is therefore the noise
+// of single-process training: single[0] trains on the rows in the ranks' order; the other runs
+// permute the rows and start from weights one unit in the last place away. The noise of a tensor is
+// the largest difference between two of these runs. Both calls throw InternalError for fewer than
+// two.
 class Verification {
  public:
   // Weights: |a - b| <= atol + rtol |b|, or 8 times the noise where that is more.

@@ -4,10 +4,12 @@ import h5py
 import numpy as np
 import pytest
 
+from conftest import needs_gpu_per_rank
 from result_files import rows
 
 ONCE = ("--size", "tiny", "--vocab", 32, "--context", 8, "--batch-size", 1, "--warmup", 0)
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
+CUDA = ("--device", "cuda", *CPU[2:])
 
 
 def diverged(path):
@@ -17,15 +19,17 @@ def diverged(path):
     return row
 
 
+@pytest.mark.parametrize("device", [CPU, CUDA], ids=["cpu", "cuda"])
 @pytest.mark.parametrize("mode", ["forward", "train-step"])
-def test_weights_that_are_not_numbers(paceline, tmp_path, mode):
+def test_weights_that_are_not_numbers(paceline, tmp_path, mode, device):
+    needs_gpu_per_rank("nccl" if device == CUDA else "mpi", 1)
     dump = ("--dump", "dump.h5")
-    assert paceline("model", *ONCE, *CPU, "--steps", 1, *dump).code == 0
+    assert paceline("model", *ONCE, *device, "--steps", 1, *dump).code == 0
     with h5py.File(tmp_path / "dump.h5") as f, h5py.File(tmp_path / "nan.h5", "w") as bad:
         for name, values in f["weights"].items():
             bad[name] = np.full_like(values[:], np.nan)
     args = ("--load-weights", "nan.h5", "--mode", mode)
-    done = paceline("model", *ONCE, *CPU, "--steps", 2, *args)
+    done = paceline("model", *ONCE, *device, "--steps", 2, *args)
     assert done.code == 4
     assert "diverged: the loss is nan" in done.out
     assert "--load-weights" in diverged(tmp_path / "out.h5")["reason"]

@@ -102,13 +102,15 @@ def test_collectives(lying, tmp_path, backend):
 @with_backends
 def test_verify_of_ddp(lying, backend):
     """The rows of rank 0 used twice: while SGD trains (naive), while AdamW does (overlap)."""
-    of_one = 2 * BOTH_EMBEDDINGS  # of the embeddings' calls in the two steps of an optimizer
-    of_case = 2 * of_one + BOTH_EMBEDDINGS
-    adamw = of_case + of_one + 1
+    # The embeddings' calls: 2 steps of SGD, 1 for AdamW's gradients, 2 of AdamW, the timed one.
+    sgd = adamw = 2 * BOTH_EMBEDDINGS
+    before_adamw = sgd + BOTH_EMBEDDINGS
+    of_case = before_adamw + adamw + BOTH_EMBEDDINGS
+    first = of_case + before_adamw + 1
     lies = [
-        lie("root", "all_reduce", EMBEDDING, 1, of_one),
+        lie("root", "all_reduce", EMBEDDING, 1, sgd),
         lie("twice", "all_reduce", EVERYTHING),
-        lie("root", "all_reduce", EMBEDDING, adamw, adamw + of_one - 1),
+        lie("root", "all_reduce", EMBEDDING, first, first + adamw - 1),
         lie("skip", "all_reduce", PRODUCTS, 1, 1),  # one bucket of one step
     ]
     table, shown = lying(lies, "ddp", *VERIFIED, "--sync", "naive,flat,overlap,bucketed")
@@ -122,11 +124,12 @@ def test_verify_of_ddp(lying, backend):
 def test_verify_of_zero(lying, backend):
     """An owner that broadcasts too early: the others keep what they had. none does not lie."""
     lies = [
-        lie("skip", "broadcast", EMBEDDING),
+        lie("skip", "broadcast", EMBEDDING, 1, 2),  # after SGD's two steps; gathering is honest
         lie("root", "reduce_scatter"),
     ]
     table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1")
     assert [row["status"] for row in table] == ["ok", "mismatch", "mismatch"]
+    assert all("ranks differ" not in row["reason"] for row in table)
     assert shown.count("mismatch: --verify: ") == 2
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 
+import h5py
 import pytest
 
 from conftest import PROGRAM, Run
@@ -34,8 +35,9 @@ def mixed(folder, *lines):
         ([("ddp", *TINY, "--sync", "naive"), ("ddp", *TINY, "--sync", "flat")], "--sync: naive"),
         ([("info",), ("info", "--help")], "experiment: info (rank 0), info --help (rank 1)"),
         ([("model", *TINY), ("model", *TINY, "--bad")], "--bad: 'model' does not know it"),
+        ([("model", *TINY, "--bad"), ("compare", "a.h5", "b.h5")], "(rank 0)"),
     ],
-    ids=["option", "strategy", "experiment", "bad flag"],
+    ids=["option", "strategy", "experiment", "bad flag", "bad flag of rank 0"],
 )
 def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
     done, codes = mixed(tmp_path, *lines)
@@ -56,6 +58,19 @@ def test_help_is_printed_once(paceline):
     done = paceline("model", "--help", ranks=2)
     assert done.code == 0
     assert done.out.count("--context") == 1
+
+
+def test_a_regression_is_every_rank_s_code(tmp_path, paceline):
+    for name in ("a.h5", "b.h5"):
+        done = paceline("model", *TINY, "--quiet", "--output", name)
+        assert done.code == 0, done.err
+    with h5py.File(tmp_path / "b.h5", "r+") as f:
+        (case,) = f["cases"].values()
+        case.attrs["status"] = "oom"
+    line = ("compare", "a.h5", "b.h5")
+    done, codes = mixed(tmp_path, line, line)
+    assert codes == [1, 1], done.err
+    assert done.out.count("no longer ok") == 2  # the row and the count, of one rank
 
 
 def test_a_process_without_a_launcher_needs_no_mpi(paceline):

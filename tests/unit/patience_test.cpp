@@ -20,16 +20,16 @@ TEST(Patience, AWaitIsLateAfterTheTimeout) {
 }
 
 TEST(Patience, WhoAskedSpeaksOnceAnswersHadTheirTime) {
-  EXPECT_FALSE(Patience::speaks(start, never, start));
-  EXPECT_FALSE(Patience::speaks(start, never, start + 2s));
-  EXPECT_TRUE(Patience::speaks(start, never, start + 2001ms));
+  EXPECT_FALSE(Patience::should_abort(start, never, start));
+  EXPECT_FALSE(Patience::should_abort(start, never, start + 2s));
+  EXPECT_TRUE(Patience::should_abort(start, never, start + 2001ms));
 }
 
 TEST(Patience, ALowerRankThatAskedHasTheWordForSomeTime) {
-  EXPECT_FALSE(Patience::speaks(start, start + 100ms, start + 3s));
-  EXPECT_FALSE(Patience::speaks(start, start + 100ms, start + 7100ms));
-  EXPECT_TRUE(Patience::speaks(start, start + 100ms, start + 7101ms));
-  EXPECT_FALSE(Patience::speaks(start, start - 6s, start + 2s));  // answers all the same
+  EXPECT_FALSE(Patience::should_abort(start, start + 100ms, start + 3s));
+  EXPECT_FALSE(Patience::should_abort(start, start + 100ms, start + 7100ms));
+  EXPECT_TRUE(Patience::should_abort(start, start + 100ms, start + 7101ms));
+  EXPECT_FALSE(Patience::should_abort(start, start - 6s, start + 2s));  // answers all the same
 }
 
 // Seconds from the begin of a wait that never ends until the launch is aborted, by a thread that
@@ -39,10 +39,10 @@ double seconds_until_abort(double timeout, bool lower_rank_asks) {
   Clock::time_point now = start;
   while (!patience.is_late(start, now)) now += Patience::look_every;
   const Clock::time_point asked_at = now;
-  while (!Patience::speaks(asked_at, lower_rank_asks ? asked_at : never, now)) {
+  while (!Patience::should_abort(asked_at, lower_rank_asks ? asked_at : never, now)) {
     now += Patience::look_every;
   }
-  return std::chrono::duration<double>(now + Patience::aborts_take - start).count();
+  return std::chrono::duration<double>(now + Patience::abort_timeout - start).count();
 }
 
 TEST(Patience, AWaitThatNeverEndsEndsTheLaunchSoonAfterTheTimeout) {

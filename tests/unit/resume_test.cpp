@@ -72,7 +72,8 @@ TEST_F(ResumeTest, MatchesByEveryFactor) {
 }
 
 TEST_F(ResumeTest, KeepsWhatCannotComeOutBetter) {
-  for (const Status status : {Status::ok, Status::skipped, Status::oom, Status::mismatch}) {
+  for (const Status status :
+       {Status::ok, Status::skipped, Status::oom, Status::diverged, Status::mismatch}) {
     CaseRecord record = make_record(128, {1});
     record.status = status;
     make_file({record});

@@ -123,6 +123,15 @@ TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
   EXPECT_NE(v.reason().find("lower --lr"), std::string::npos);
 }
 
+// Its noise would be infinite, and any error within it.
+TEST(Verification, a_permuted_run_that_is_not_finite_allows_nothing) {
+  const Trained wrong = trained({1, 7}, {3, 7});
+  for (const Trained& bad : {trained({1, HUGE_VALF}, {3, 4}), trained({1, -0.5}, {HUGE_VALF, 4})}) {
+    EXPECT_EQ(adamw(wrong, {single, bad}).status(), Status::diverged);
+    EXPECT_EQ(sgd(wrong, {single, bad}).status(), Status::diverged);
+  }
+}
+
 TEST(Verification, one_single_process_run_shows_no_noise) {
   EXPECT_THROW(sgd(single, {single}), InternalError);
   EXPECT_THROW(adamw(single, {single}), InternalError);

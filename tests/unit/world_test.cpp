@@ -51,8 +51,8 @@ TEST(CollectivelyTest, WhatAllRanksSayIsSaidOnce) {
 }
 
 TEST(StatusTest, NamesGoBothWays) {
-  for (const Status s :
-       {Status::ok, Status::skipped, Status::oom, Status::mismatch, Status::stopped}) {
+  for (const Status s : {Status::ok, Status::skipped, Status::oom, Status::diverged,
+                         Status::mismatch, Status::stopped}) {
     EXPECT_EQ(status_named(name_of(s)), s);
   }
   EXPECT_THROW((void)status_named("fine"), InternalError);
