@@ -88,16 +88,21 @@ $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
 $(BUILD)/obj/bench/kernels/hopper_%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/bench/peers/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 
-$(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk
+PRECOMPILED := $(BUILD)/precompiled.h
+$(PRECOMPILED).gch: tools/precompiled.h $(BUILD)/config.mk
+	$(call say,CXX,$<)
+	$(Q)cp $< $(PRECOMPILED) && $(CXX) $(CXXFLAGS_ALL) $(OPT) -x c++-header $(PRECOMPILED) -o $@
+
+$(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk $(PRECOMPILED).gch
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) -include $(PRECOMPILED) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
 
 # Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others; what uses
 # Hopper's own instructions runs there alone.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
 archs_of = $(if $(filter sm90_% hopper_%,$(notdir $1)),90a,$(CUDA_ARCH))
-NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-fopenmp $(INCLUDES) \
+NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-fopenmp,-O1 $(INCLUDES) \
   -I$(BUILD) $(foreach a,$(call archs_of,$<),-gencode arch=compute_$(a),code=sm_$(a))
 
 WGMMA := $(BUILD)/generated/wgmma_instructions.cuh
@@ -241,8 +246,8 @@ RANKS ?= 2
 DEMO := results/demo.h5
 
 demo: $(BUILD)/paceline $(PACKAGES)
-	mpirun --oversubscribe -np $(RANKS) $(BUILD)/paceline model --size small --context 128 \
-	  --mode train-step --warmup 1 --steps 6 --output $(DEMO) --force
+	mpirun --oversubscribe -np $(RANKS) $(BUILD)/paceline model --size small --context 64 \
+	  --batch-size 2 --mode train-step --warmup 1 --steps 6 --output $(DEMO) --force
 	$(PYTHON) -m analysis tables $(DEMO) --output results/demo.md
 	$(PYTHON) -m analysis figures $(DEMO) --output results/demo.png
 	@echo "results: $(DEMO); table: results/demo.md; figures: results/demo*.png"
