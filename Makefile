@@ -20,6 +20,10 @@ endif
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
+# "make clean all" cleans first.
+ifneq ($(filter clean,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 # make V=1 shows whole commands.
 Q := $(if $(V),,@)
 say = @printf '  %-5s %s\n' $(1) $(2)

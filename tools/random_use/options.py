@@ -201,6 +201,7 @@ class Generator:
             self._maybe(use, 0.4, "--launch", ("direct", "graph"))
         if self._chance(0.1):
             o["--preset"] = str(self.random.choice(("pytorch-attention", "flash-benchmark")))
+            o["--cache"] = "warm"  # the presets' many repetitions would each flush it
             use.valid = False
 
     def _collectives(self, use: Use) -> None:

@@ -105,7 +105,7 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
         absent = (
             row["mode"] in ("inference", "forward")
             if figure == "memory_before_backward_bytes"
-            else figure == "link_ceiling_bytes_per_s" and row["ranks"] == 1
+            else figure == "link_ceiling_bytes_per_s" and (row["ranks"] == 1 or limited)
         )
         require(absent or (np.isfinite(value) and value > 0), f"{name}: {figure} is {value}")
     for figure in FINITE.get(use.experiment, ()):
