@@ -70,22 +70,23 @@ std::string values_by_rank(const RanksByValue& groups) {
 
 // The worst of the refusals, the lowest rank's of several.
 std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
-  const CommandLine* worst = nullptr;
+  const Error* worst = nullptr;
   for (const CommandLine& line : lines) {
-    if (!line.refusal) continue;
-    if (worst == nullptr || line.refusal->code() > worst->refusal->code()) worst = &line;
+    if (line.refusal && (worst == nullptr || line.refusal->code() > worst->code())) {
+      worst = &*line.refusal;
+    }
   }
   if (worst == nullptr) return std::nullopt;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
-    const auto& refusal = lines[rank].refusal;
-    if (refusal && std::string_view(refusal->what()) == worst->refusal->what()) {
+    const std::optional<Error>& refusal = lines[rank].refusal;
+    if (refusal && std::string_view(refusal->what()) == worst->what()) {
       ranks.push_back(static_cast<int>(rank));
     }
   }
   const std::string where =
       ranks.size() == lines.size() ? "" : fmt::format(" ({})", ranks_text(ranks));
-  return Error(worst->refusal->code(), worst->refusal->what() + where);
+  return Error(worst->code(), worst->what() + where);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 // Runs once, between the opening of a lock file and the attempt to lock it.
 static std::function<void()> before_flock;
 
-// In place of the C library's.
+// In place of the C library's.  NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int flock(int descriptor, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, nullptr)();
   return static_cast<int>(syscall(SYS_flock, descriptor, operation));
