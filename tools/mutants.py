@@ -162,8 +162,11 @@ class Tree:
             if outcome.code is None:
                 return "caught" if mutant.test.endswith(HANG) else "error", "does not end"
             if outcome.code != 0:
-                more = f" and {len(outcome.failed) - 1} more" if outcome.failed[1:] else ""
-                return "caught" if outcome.failed else "error", "".join(outcome.failed[:1]) + more
+                failed = outcome.failed
+                if mutant.test.startswith("ranks") and outcome.passed and not failed:
+                    failed = [f"{mutant.test} (not on rank 0)"]  # where rank 0 names no test
+                more = f" and {len(failed) - 1} more" if failed[1:] else ""
+                return "caught" if failed else "error", "".join(failed[:1]) + more
             return "survived", f"seen by {self.suite()}" if with_suite else ""
         except ListError as error:
             return "error", str(error)
