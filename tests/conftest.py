@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "paceline"
 PATIENCE = 60  # seconds, for what takes a few
+# For sh -c: each rank's own exit code, which mpirun does not tell, goes to a file.
+WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
 
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM
+from conftest import PROGRAM, WRITE_CODE
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
@@ -115,8 +115,7 @@ def test_wrong_use_is_code_2_and_one_line(paceline, tmp_path, args, names, says)
 )
 def test_every_rank_exits_with_the_code(tmp_path, args, code):
     """Each rank's own code, which mpirun does not tell: a shell around it writes it down."""
-    write_code = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
-    ranks = ["mpirun", "--oversubscribe", "-np", "3", "sh", "-c", write_code, "sh"]
+    ranks = ["mpirun", "--oversubscribe", "-np", "3", "sh", "-c", WRITE_CODE, "sh"]
     subprocess.run(
         [*ranks, str(PROGRAM), "model", *args],
         cwd=tmp_path,

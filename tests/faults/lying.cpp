@@ -2,9 +2,9 @@
 // into build/paceline_lying alone. The linker's --wrap=X sends calls of X to __wrap_X, which
 // reaches X itself as __real_X.
 //
-// PACELINE_LIE lists lies, five words each: what, operation, elements, first, last. Calls of the
-// operation with a result of so many elements (0: of any size) lie from the first to the last one,
-// counted from 1:
+// PACELINE_LIE lists lies, five words each: what, operation, elements, first, last. Of the calls of
+// the operation whose result has that number of elements (0: any number), counted from 1, those
+// from first to last lie:
 //   wrong  adds 1 to the result's first element (attention, attention_backward)
 //   last   adds up the result's last element over ranks once more
 //   twice  reduces the result once more

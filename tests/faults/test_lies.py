@@ -68,7 +68,7 @@ def test_collectives(lying, tmp_path, backend):
         lie("last", "all_reduce", timed, 3, 3),
         lie("last", "all_reduce", after, 4, 4),
         lie("last", "all_reduce", beyond, 1, 4),
-        lie("flip", "all_reduce", bits, 5, 8),  # of the average, which may be off by so much
+        lie("flip", "all_reduce", bits, 5, 8),  # one bit is within the average's tolerance
     ]
     sizes = ",".join(str(4 * n) for n in (honest, before, timed, after, beyond, bits))
     table, shown = lying(

@@ -5,7 +5,7 @@ import subprocess
 import h5py
 import pytest
 
-from conftest import PROGRAM, Run
+from conftest import PROGRAM, WRITE_CODE, Run
 from result_files import summary
 
 TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--steps", 1)
@@ -13,11 +13,10 @@ TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--s
 
 def mixed(folder, *lines):
     """One rank for each command line; the run, and each rank's own exit code."""
-    write_code = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
     words = ["mpirun", "--oversubscribe"]
     for i, line in enumerate(lines):
         words += [":"] if i else []
-        words += ["-np", "1", "sh", "-c", write_code, "sh", str(PROGRAM), *map(str, line)]
+        words += ["-np", "1", "sh", "-c", WRITE_CODE, "sh", str(PROGRAM), *map(str, line)]
     done = subprocess.run(
         words, cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )

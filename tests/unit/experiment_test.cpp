@@ -33,7 +33,7 @@ class RankDevice final : public CpuDevice {
       const Precision& /*precision*/) const override {
     return 8 * tera;
   }
-  // Takes so much memory for good.
+  // Allocates this much memory and keeps it.
   void hold(std::int64_t bytes, MemoryKind kind) {
     held_ = allocate({bytes / 4}, Dtype::f32, kind);
   }
