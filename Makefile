@@ -47,7 +47,7 @@ $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@cat $(BUILD)/probe.log
 
 # ---- sources --------------------------------------------------------------------------------
-LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp)) \
+LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp src/experiments/*/*.cpp)) \
   $(filter-out mpi/nccl_communicator.cpp,$(wildcard mpi/*.cpp))
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
@@ -68,7 +68,7 @@ PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
-HEADERS := $(wildcard src/*.h src/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
+HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
   tests/*/*.cuh bench/*/*.h)
 
 INCLUDES := -Isrc -I.

@@ -7,8 +7,8 @@
 
 #include "core/device.h"
 #include "core/world.h"
-#include "experiments/collectives.h"
-#include "experiments/options.h"
+#include "experiments/collectives/collectives.h"
+#include "harness/options.h"
 
 namespace paceline {
 

@@ -1,6 +1,6 @@
 // The float64 reference of `attention`: that it is attention, and that nothing wrong passes.
 
-#include "experiments/attention_check.h"
+#include "experiments/attention/attention_check.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "cpu/cpu_device.h"
-#include "experiments/attention_run.h"
+#include "experiments/attention/attention_run.h"
 
 namespace paceline {
 namespace {

@@ -1,6 +1,6 @@
 // How a case says which products and which kernels flash attention has.
 
-#include "experiments/attention_factors.h"
+#include "experiments/attention/attention_factors.h"
 
 #include <gtest/gtest.h>
 

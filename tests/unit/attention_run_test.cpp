@@ -1,6 +1,6 @@
 // What `attention` measures: memory as the closed forms say, phases that leave nothing behind.
 
-#include "experiments/attention_run.h"
+#include "experiments/attention/attention_run.h"
 
 #include <gtest/gtest.h>
 

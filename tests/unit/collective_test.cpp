@@ -1,7 +1,7 @@
 // The inputs of collectives whose results are known, the comparison with them, and what a sweep
 // makes of a communicator that is wrong.
 
-#include "experiments/collective.h"
+#include "experiments/collectives/collective.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cpu/cpu_device.h"
-#include "experiments/collective_check.h"
-#include "experiments/collectives.h"
+#include "experiments/collectives/collective_check.h"
+#include "experiments/collectives/collectives.h"
 #include "one_rank_communicator.h"
 #include "thread_world.h"
 

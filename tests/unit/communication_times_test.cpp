@@ -1,4 +1,4 @@
-#include "experiments/communication_times.h"
+#include "experiments/training/communication_times.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "cpu/cpu_device.h"
-#include "experiments/attention.h"
-#include "experiments/model.h"
+#include "experiments/attention/attention.h"
+#include "experiments/training/model.h"
 #include "records.h"
 #include "temp_folder.h"
 #include "thread_world.h"

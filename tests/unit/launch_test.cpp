@@ -1,6 +1,6 @@
 // Ranks that were started with different command lines are told so before anything runs.
 
-#include "experiments/launch.h"
+#include "harness/launch.h"
 
 #include <gtest/gtest.h>
 

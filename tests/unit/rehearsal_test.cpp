@@ -1,4 +1,4 @@
-#include "experiments/rehearsal.h"
+#include "harness/rehearsal.h"
 
 #include <gtest/gtest.h>
 

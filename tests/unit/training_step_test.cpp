@@ -1,4 +1,4 @@
-#include "experiments/training_step.h"
+#include "experiments/training/training_step.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // --verify's judgement: what ranks trained together against the noise of single-process training.
 
-#include "experiments/verification.h"
+#include "experiments/training/verification.h"
 
 #include <gtest/gtest.h>
 

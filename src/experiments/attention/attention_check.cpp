@@ -1,0 +1,195 @@
+#include "experiments/attention/attention_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/random.h"
+#include "experiments/attention/attention_reference.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<float> rounded_normals(std::int64_t n, Dtype dtype, const Random& random) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  random.fill_normal(x);
+  dispatch_floating(dtype, [&]<class T>() {
+    if constexpr (sizeof(T) == 2) {
+#pragma omp parallel for schedule(static)
+      for (std::int64_t i = 0; i < n; ++i) {
+        float& v = x[static_cast<std::size_t>(i)];
+        v = static_cast<float>(T(v));
+      }
+    }
+  });
+  return x;
+}
+
+// A view of host memory.
+Tensor on_host(const std::vector<float>& x, const Shape& shape) {
+  return {const_cast<float*>(x.data()), shape, Dtype::f32};  // NOLINT: only read
+}
+
+Shape packed(const AttentionShape& s) { return {s.batch, s.context, 3, s.heads, s.head_dim}; }
+Shape unpacked(const AttentionShape& s) { return {s.batch, s.context, s.heads, s.head_dim}; }
+
+// Sums of squares of one output.
+struct Distance {
+  double difference = 0;
+  double norm = 0;
+
+  void add(const float* got, const double* want, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      difference += (got[j] - want[j]) * (got[j] - want[j]);
+      norm += want[j] * want[j];
+    }
+  }
+  [[nodiscard]] double relative(double least) const {
+    return std::sqrt(difference) / std::max(std::sqrt(norm), least);
+  }
+};
+
+struct Bars {
+  double outputs;
+  double logsumexp;
+};
+
+// Naive and fused attention round scores, P and dS to a half type: more than flash does.
+Bars bars_of_wide_heads(const OpsConfig& config) {
+  const bool flash = config.attention == AttentionKind::flash;
+  switch (config.precision.compute) {
+    case Dtype::bf16: return {flash ? 5e-3 : 2e-2, 1e-5};
+    case Dtype::f16: return {flash ? 1e-3 : 3e-3, 1e-5};
+    default: break;
+  }
+  if (!flash) return {config.precision.name == "tf32" ? 3e-3 : 5e-6, 1e-5};
+  switch (config.fp32_attention) {
+    case Fp32Attention::near: return {2e-5, 5e-5};
+    case Fp32Attention::tf32: return {1e-3, 2e-3};
+    default: return {2e-6, 1e-5};
+  }
+}
+
+// The roundings of a score's products average out over the head's elements. Where there are few,
+// errors are larger: up to 4.7 times the bar were measured with one element, 1.7 with four.
+Bars bars_of(const OpsConfig& config, std::int64_t head_dim) {
+  constexpr double of_one_element = 6;
+  const double room = std::max(1.0, of_one_element / std::sqrt(static_cast<double>(head_dim)));
+  const Bars wide = bars_of_wide_heads(config);
+  return {room * wide.outputs, room * wide.logsumexp};
+}
+
+}  // namespace
+
+AttentionInputs::AttentionInputs(const AttentionShape& of, Dtype dtype, std::uint64_t seed,
+                                 int rank)
+    : shape(of),
+      qkv(rounded_normals(packed(of).numel(), dtype,
+                          Random(seed, 2 * static_cast<std::uint64_t>(rank)))),
+      d_o(rounded_normals(unpacked(of).numel(), dtype,
+                          Random(seed, 2 * static_cast<std::uint64_t>(rank) + 1))) {}
+
+std::vector<std::int64_t> checked_rows(const AttentionShape& shape, std::uint64_t seed) {
+  constexpr std::int64_t budget = std::int64_t{1} << 30;  // terms of one product
+  constexpr std::int64_t one_of = 128;
+  const std::int64_t T = shape.context;
+  const std::int64_t per_row = shape.batch * shape.heads * T * shape.head_dim;
+  const std::int64_t count = std::min(T, std::max(budget / per_row, (T + one_of - 1) / one_of));
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  const Random random(seed, std::uint64_t{1} << 62U);
+  // One of the neighbours from first to end - 1.
+  random.for_each(0, rows.size(), [&](std::uint64_t i, double u) {
+    const std::int64_t first = static_cast<std::int64_t>(i) * T / count;
+    const std::int64_t end = static_cast<std::int64_t>(i + 1) * T / count;
+    rows[i] = first + static_cast<std::int64_t>(u * static_cast<double>(end - first));
+  });
+  return rows;
+}
+
+std::vector<float> gradient_of_rows(const AttentionInputs& inputs,
+                                    const std::vector<std::int64_t>& rows) {
+  const AttentionShape& s = inputs.shape;
+  const std::int64_t row = s.heads * s.head_dim;
+  std::vector<float> d_o(inputs.d_o.size());
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    for (const std::int64_t t : rows) {
+      const auto first = inputs.d_o.begin() + (b * s.context + t) * row;
+      std::copy(first, first + row, d_o.begin() + (b * s.context + t) * row);
+    }
+  }
+  return d_o;
+}
+
+std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
+                                          const std::vector<std::int64_t>& rows,
+                                          const AttentionResults& got, const OpsConfig& config) {
+  const AttentionShape& s = inputs.shape;
+  const QkvHeads in(on_host(inputs.qkv, packed(s)));
+  const Heads d_o(on_host(inputs.d_o, unpacked(s)));
+  const Heads o(on_host(got.o, unpacked(s)));
+  const QkvHeads d(on_host(got.dqkv, packed(s)));
+  Distance of_o;
+  Distance of_dq;
+  Distance of_dk;
+  Distance of_dv;
+  double of_logsumexp = 0;
+  const std::vector<double> zeros(static_cast<std::size_t>(s.head_dim));
+  HeadReference reference(s, rows);
+  for (std::int64_t head = 0; head < s.batch * s.heads; ++head) {
+    const std::int64_t b = head / s.heads;
+    const std::int64_t h = head % s.heads;
+    const auto of_head = [&](const Heads& x) { return HeadRows(x, b, h); };
+    const HeadResults& want =
+        reference.compute(of_head(in.q), of_head(in.k), of_head(in.v), of_head(d_o));
+    std::size_t next = 0;  // of the rows
+    for (std::int64_t t = 0; t < s.context; ++t) {
+      of_dk.add(of_head(d.k)[t], want.dk.data() + t * s.head_dim, s.head_dim);
+      of_dv.add(of_head(d.v)[t], want.dv.data() + t * s.head_dim, s.head_dim);
+      if (next == rows.size() || rows[next] != t) {
+        of_dq.add(of_head(d.q)[t], zeros.data(), s.head_dim);
+        continue;
+      }
+      const auto at = static_cast<std::int64_t>(next) * s.head_dim;
+      of_o.add(of_head(o)[t], want.o.data() + at, s.head_dim);
+      of_dq.add(of_head(d.q)[t], want.dq.data() + at, s.head_dim);
+      if (!got.logsumexp.empty()) {
+        const auto i = static_cast<std::size_t>(head * s.context + t);
+        const double error = std::abs(got.logsumexp[i] - want.logsumexp[next]);
+        of_logsumexp = std::max(
+            of_logsumexp, std::isnan(error) ? std::numeric_limits<double>::infinity() : error);
+      }
+      ++next;
+    }
+  }
+  const Bars bars = bars_of(config, s.head_dim);
+  const auto compared =
+      static_cast<double>(rows.size()) * static_cast<double>(s.batch * s.heads * s.head_dim);
+  const double least = std::sqrt(compared / static_cast<double>(s.context));
+  std::vector<OutputError> errors = {{"o", of_o.relative(least), bars.outputs},
+                                     {"dq", of_dq.relative(least), bars.outputs},
+                                     {"dk", of_dk.relative(least), bars.outputs},
+                                     {"dv", of_dv.relative(least), bars.outputs}};
+  if (!got.logsumexp.empty()) errors.push_back({"logsumexp", of_logsumexp, bars.logsumexp});
+  return errors;
+}
+
+void put_floats(Device& device, const Tensor& to, const std::vector<float>& from) {
+  dispatch_floating(to.dtype, [&]<class T>() {
+    std::vector<T> host(from.size());
+    for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<T>(from[i]);
+    device.to_device(to, host.data());
+  });
+}
+
+std::vector<float> get_floats(Device& device, const Tensor& from) {
+  std::vector<float> values(static_cast<std::size_t>(from.numel()));
+  dispatch_floating(from.dtype, [&]<class T>() {
+    std::vector<T> host(values.size());
+    device.to_host(host.data(), from);
+    for (std::size_t i = 0; i < host.size(); ++i) values[i] = static_cast<float>(host[i]);
+  });
+  return values;
+}
+
+}  // namespace paceline

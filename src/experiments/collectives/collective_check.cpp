@@ -1,0 +1,155 @@
+#include "experiments/collectives/collective_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/fnv1a.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::int64_t piece = 1 << 20;  // elements on the host at a time
+
+template <class F>
+decltype(auto) dispatch_any(Dtype d, F&& f) {
+  if (d == Dtype::i32) return f.template operator()<std::int32_t>();
+  return dispatch_floating(d, f);
+}
+
+// Half a unit in the last place of 1.
+double roundoff(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return std::ldexp(1, -53);
+    case Dtype::f32: return std::ldexp(1, -24);
+    case Dtype::f16: return std::ldexp(1, -11);
+    case Dtype::bf16: return std::ldexp(1, -8);
+    case Dtype::i32: break;
+  }
+  return 0;
+}
+
+// Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank
+// that contributes and their sums are rounded.
+double tolerance(Dtype dtype, ReduceOp reduction, const Pattern& pattern) {
+  return reduction == ReduceOp::avg ? (pattern.terms() + 2) * roundoff(dtype) : 0;
+}
+
+template <class T>
+T converted(double x) {
+  if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, double>) {
+    return static_cast<T>(x);
+  } else {
+    return static_cast<T>(static_cast<float>(x));
+  }
+}
+
+template <class T>
+double widened(T x) {
+  if constexpr (sizeof(T) == 2) {
+    return static_cast<float>(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+
+// Elements 0, 1, ... of what repeats after `cycle`: worked out once, copied over and over.
+template <class F>
+void write(Device& device, const Tensor& x, std::int64_t cycle, F of_element) {
+  dispatch_any(x.dtype, [&]<class T>() {
+    const std::int64_t length =
+        std::min(x.numel(), cycle * std::max<std::int64_t>(1, piece / cycle));
+    std::vector<T> host(static_cast<std::size_t>(length));
+    for (std::int64_t i = 0; i < length; ++i) {
+      host[static_cast<std::size_t>(i)] = converted<T>(of_element(i));
+    }
+    for (std::int64_t first = 0; first < x.numel(); first += length) {
+      device.to_device(x.slice(first, {std::min(length, x.numel() - first)}), host.data());
+    }
+  });
+}
+
+void poison(Device& device, const Tensor& x) {
+  const double value = x.dtype == Dtype::i32 ? std::numeric_limits<std::int32_t>::min()
+                                             : std::numeric_limits<double>::quiet_NaN();
+  write(device, x, 1, [value](std::int64_t) { return value; });
+}
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+
+}  // namespace
+
+CollectiveBuffers::CollectiveBuffers(Device& device, const Allocate& allocate,
+                                     const Collective& collective, Dtype dtype, std::int64_t k,
+                                     int rank, int ranks, bool in_place)
+    : device_(device), collective_(collective), k_(k), rank_(rank) {
+  const auto buffer = [&](bool whole) { return allocate({whole ? ranks * k : k}, dtype); };
+  const Shape slice{k};
+  if (!in_place) {
+    recv_ = buffer(collective.recv_is_whole);
+    send_ = buffer(collective.send_is_whole);
+    call_ = {.recv = recv_, .send = send_};
+    return;
+  }
+  recv_ = buffer(true);
+  const Tensor whole = recv_;
+  call_ = {.recv = collective.recv_is_whole ? whole : whole.slice(rank * k, slice),
+           .send = collective.send_is_whole ? whole : whole.slice(rank * k, slice)};
+}
+
+std::vector<Array> CollectiveBuffers::memory() const {
+  if (send_.tensor().data == nullptr) return {recv_};
+  return {recv_, send_};
+}
+
+void CollectiveBuffers::fill(const Pattern& pattern) const {
+  poison(device_, recv_);
+  // A broadcast's receivers send nothing.
+  const bool only_receives = call_.recv.data == call_.send.data && !collective_.reduces &&
+                             collective_.send_is_whole && rank_ != 0;
+  if (only_receives) return;
+  write(device_, call_.send, pattern.cycle(),
+        [&](std::int64_t i) { return pattern.sent(rank_, i); });
+}
+
+CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
+  CollectiveCheck result;
+  if (!collective_.has_result(rank_)) return result;
+  const Tensor& x = call_.recv;
+  const double allowed = tolerance(x.dtype, call_.reduction, pattern);
+  const bool whole_numbers = x.dtype == Dtype::i32;
+  Fnv1a bits;
+  dispatch_any(x.dtype, [&]<class T>() {
+    std::vector<T> host;
+    for (std::int64_t first = 0; first < x.numel(); first += piece) {
+      host.resize(static_cast<std::size_t>(std::min(piece, x.numel() - first)));
+      const auto n = static_cast<std::int64_t>(host.size());
+      device_.to_host(host.data(), x.slice(first, {n}));
+      std::int64_t wrong = 0;
+      double largest = 0;
+#pragma omp parallel for schedule(static) reduction(+ : wrong) reduction(max : largest)
+      for (std::int64_t i = 0; i < n; ++i) {
+        double want = collective_.expected(pattern, rank_, first + i, k_);
+        if (whole_numbers) want = std::trunc(want);
+        const double error = std::abs(widened(host[static_cast<std::size_t>(i)]) - want);
+        if (error <= allowed * std::abs(want)) continue;
+        ++wrong;
+        largest =
+            std::max(largest, std::isnan(error) ? std::numeric_limits<double>::infinity() : error);
+      }
+      result.wrong += wrong;
+      result.largest_error = std::max(result.largest_error, largest);
+      for (const T& value : host) bits.add(std::bit_cast<BitsOf<T>>(value));
+    }
+  });
+  result.checksum = bits.sum();
+  return result;
+}
+
+}  // namespace paceline

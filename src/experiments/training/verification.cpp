@@ -1,0 +1,160 @@
+#include "experiments/training/verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double rtol = 1e-5;
+constexpr double atol = 1e-6;
+constexpr double noise_factor = 8;
+
+bool all_finite(const Snapshot& snapshot) {
+  return std::all_of(snapshot.begin(), snapshot.end(), [](const NamedValues& tensor) {
+    return std::all_of(tensor.values.begin(), tensor.values.end(),
+                       [](float x) { return std::isfinite(x); });
+  });
+}
+
+bool all_finite(const std::vector<Trained>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const Trained& run) {
+    return all_finite(run.gradients) && all_finite(run.weights);
+  });
+}
+
+// The largest of `of_element`(a, b); infinite where one is NaN.
+template <class F>
+double largest(const std::vector<float>& a, const std::vector<float>& b, F of_element) {
+  double most = 0;
+#pragma omp parallel for schedule(static) reduction(max : most)
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double x = of_element(static_cast<double>(a[i]), static_cast<double>(b[i]));
+    most = std::max(most, std::isnan(x) ? std::numeric_limits<double>::infinity() : x);
+  }
+  return most;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  return largest(a, b, [](double x, double y) { return std::abs(x - y); });
+}
+
+// |a - b| / |b|; 0 where they are equal.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0;
+  double norm = 0;
+#pragma omp parallel for schedule(static) reduction(+ : difference, norm)
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double apart = static_cast<double>(a[i]) - b[i];
+    difference += apart * apart;
+    norm += static_cast<double>(b[i]) * b[i];
+  }
+  if (difference == 0) return 0;
+  const double ratio = std::sqrt(difference / norm);
+  return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+}
+
+// The largest `of`(a, b) of two runs' tensor t, of their part (gradients, weights).
+template <class F>
+double noise(const std::vector<Trained>& runs, Snapshot Trained::*part, std::size_t t, F of) {
+  double most = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = i + 1; j < runs.size(); ++j) {
+      most = std::max(most, of((runs[j].*part)[t].values, (runs[i].*part)[t].values));
+    }
+  }
+  return most;
+}
+
+// Where single-process runs are equal, any error fails.
+double over(double error, double allowed) { return error <= 0 ? 0 : error / allowed; }
+
+void require_noise(const std::vector<Trained>& single) {
+  if (single.size() < 2) throw InternalError("one run of a single process shows no noise");
+}
+
+}  // namespace
+
+void Verification::add_sgd(const Trained& together, const std::vector<Trained>& single) {
+  require_noise(single);
+  diverged_ = diverged_ || !all_finite(single);
+  tensors_.resize(single.front().weights.size());
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const NamedValues& want = single.front().weights[t];
+    const double allowed = noise_factor * noise(single, &Trained::weights, t, largest_difference);
+    tensors_[t].name = want.name;
+    tensors_[t].sgd = largest(together.weights[t].values, want.values, [&](double a, double b) {
+      return std::abs(a - b) / std::max(atol + rtol * std::abs(b), allowed);
+    });
+  }
+}
+
+void Verification::add_adamw(const Trained& together, const std::vector<Trained>& single) {
+  require_noise(single);
+  diverged_ = diverged_ || !all_finite(single);
+  tensors_.resize(single.front().weights.size());
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const NamedValues& gradient = single.front().gradients[t];
+    TensorErrors& errors = tensors_[t];
+    errors.name = gradient.name;
+    const double beyond =
+        largest(together.gradients[t].values, gradient.values,
+                [](double a, double b) { return std::abs(a - b) - rtol * std::abs(b); });
+    errors.gradient =
+        over(beyond, noise_factor * noise(single, &Trained::gradients, t, largest_difference));
+    errors.adamw_distance = distance(together.weights[t].values, single.front().weights[t].values);
+    errors.adamw =
+        over(errors.adamw_distance, noise_factor * noise(single, &Trained::weights, t, distance));
+  }
+}
+
+Status Verification::status() const {
+  if (diverged_) return Status::diverged;
+  const bool fails = std::any_of(tensors_.begin(), tensors_.end(), [](const TensorErrors& t) {
+    return !(t.gradient <= 1) || !(t.sgd <= 1) || !(t.adamw <= 1);
+  });
+  return fails || ranks_differ_ ? Status::mismatch : Status::ok;
+}
+
+std::string Verification::reason() const {
+  if (diverged_) {
+    return "--verify: the single process's own training is not finite; lower --lr or check "
+           "--load-weights";
+  }
+  const auto worst = [&](const char* what, double TensorErrors::*error) {
+    const auto it = std::max_element(
+        tensors_.begin(), tensors_.end(),
+        [&](const TensorErrors& a, const TensorErrors& b) { return a.*error < b.*error; });
+    return fmt::format("{} {:.3g} ({})", what, (*it).*error, it->name);
+  };
+  return fmt::format(
+      "--verify: {}largest error over the allowed: {}, {}, {}",
+      ranks_differ_ ? "ranks differ in bits; " : "", worst("gradients", &TensorErrors::gradient),
+      worst("weights after SGD", &TensorErrors::sgd), worst("after AdamW", &TensorErrors::adamw));
+}
+
+void Verification::add_to(CaseRecord& record) const {
+  Column tensor{"tensor", "", std::vector<std::string>{}};
+  for (const TensorErrors& t : tensors_) std::get<2>(tensor.data).push_back(t.name);
+  Table table{"check", {tensor}};
+  const auto add = [&](const char* name, double TensorErrors::*error) {
+    std::vector<double> values;
+    for (const TensorErrors& t : tensors_) values.push_back(t.*error);
+    record.summary.push_back(
+        number(std::string("verify_") + name, "", *std::max_element(values.begin(), values.end())));
+    table.columns.push_back({name, "", std::move(values)});
+  };
+  add("gradient_error", &TensorErrors::gradient);
+  add("sgd_error", &TensorErrors::sgd);
+  add("adamw_error", &TensorErrors::adamw);
+  add("adamw_distance", &TensorErrors::adamw_distance);
+  record.tables.push_back(std::move(table));
+}
+
+}  // namespace paceline

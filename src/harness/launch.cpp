@@ -1,0 +1,152 @@
+#include "harness/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <thread>
+
+namespace paceline {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view may_differ = "--memory-limit";
+
+std::string to_json(const CommandLine& line) {
+  Json json = {{"version", line.version},
+               {"experiment", line.experiment},
+               {"options", line.options},
+               {"code", 0}};
+  if (line.refusal) {
+    json["code"] = static_cast<int>(line.refusal->code());
+    json["refusal"] = line.refusal->what();
+  }
+  // Arguments may hold bytes that are no UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+CommandLine from_json(const std::string& text) {
+  const Json json = Json::parse(text);
+  CommandLine line{.version = json["version"],
+                   .experiment = json["experiment"],
+                   .options = json["options"].get<GivenOptions>(),
+                   .refusal = {}};
+  if (json["code"] != 0) {
+    line.refusal.emplace(static_cast<ExitCode>(json["code"].get<int>()),
+                         json["refusal"].get<std::string>());
+  }
+  return line;
+}
+
+using RanksByValue = std::map<std::string, std::vector<int>>;
+
+template <class F>
+RanksByValue group(const std::vector<CommandLine>& lines, F value_of) {
+  RanksByValue groups;
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    groups[value_of(lines[rank])].push_back(static_cast<int>(rank));
+  }
+  return groups;
+}
+
+// "16 (rank 0), 64 (ranks 1, 2)", the group of the lowest rank first.
+std::string values_by_rank(const RanksByValue& groups) {
+  std::vector<std::pair<std::vector<int>, std::string>> ordered;
+  for (const auto& [value, ranks] : groups) ordered.emplace_back(ranks, value);
+  std::sort(ordered.begin(), ordered.end());
+  std::string text;
+  for (const auto& [ranks, value] : ordered) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", value, ranks_text(ranks));
+  }
+  return text;
+}
+
+// The worst of the refusals, the lowest rank's of several.
+std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
+  const Error* worst = nullptr;
+  for (const CommandLine& line : lines) {
+    if (line.refusal && (worst == nullptr || line.refusal->code() > worst->code())) {
+      worst = &*line.refusal;
+    }
+  }
+  if (worst == nullptr) return std::nullopt;
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    const std::optional<Error>& refusal = lines[rank].refusal;
+    if (refusal && std::string_view(refusal->what()) == worst->what()) {
+      ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  const std::string where =
+      ranks.size() == lines.size() ? "" : fmt::format(" ({})", ranks_text(ranks));
+  return Error(worst->code(), worst->what() + where);
+}
+
+}  // namespace
+
+int launched_processes() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  }
+  return 1;
+}
+
+bool speaks_for_launch() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
+  }
+  return true;
+}
+
+int wait_for_speaker(ExitCode code) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return static_cast<int>(code);
+}
+
+std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
+  const RanksByValue versions = group(lines, [](const CommandLine& l) { return l.version; });
+  if (versions.size() > 1) {
+    return UsageError(fmt::format("program version: {}; start the same program on every rank",
+                                  values_by_rank(versions)));
+  }
+  if (auto refusal = worst_refusal(lines)) return refusal;
+  const RanksByValue experiments = group(lines, [](const CommandLine& l) { return l.experiment; });
+  if (experiments.size() > 1) {
+    return UsageError(fmt::format("experiment: {}; give every rank the same command line",
+                                  values_by_rank(experiments)));
+  }
+  std::set<std::string> names;
+  for (const CommandLine& line : lines) {
+    for (const auto& [name, value] : line.options) names.insert(name);
+  }
+  names.erase(std::string(may_differ));
+  std::string differences;
+  for (const std::string& name : names) {
+    const RanksByValue values = group(lines, [&](const CommandLine& line) {
+      const auto it = line.options.find(name);
+      return it == line.options.end() ? "not given" : it->second;
+    });
+    if (values.size() > 1) differences += fmt::format("{}: {}; ", name, values_by_rank(values));
+  }
+  if (differences.empty()) return std::nullopt;
+  return UsageError(differences + "give every rank the same options");
+}
+
+void require_same_command_line(World& world, const CommandLine& mine) {
+  std::vector<CommandLine> lines;
+  for (const std::string& text : world.gather(to_json(mine))) lines.push_back(from_json(text));
+  const std::optional<Error> found = disagreement(lines);
+  const int code = found ? static_cast<int>(found->code()) : 0;
+  const int agreed = static_cast<int>(world.max(code));
+  if (agreed == 0) return;
+  throw Error(static_cast<ExitCode>(agreed), world.broadcast(found ? found->what() : "", 0));
+}
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+#include "harness/stop_signal.h"
+
+#include <csignal>
+#include <initializer_list>
+
+namespace paceline {
+
+namespace {
+
+volatile std::sig_atomic_t stop = 0;  // a signal handler can reach nothing else
+
+extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, on_stop_signal);
+}
+
+bool StopSignal::requested() { return stop != 0; }
+
+}  // namespace paceline

@@ -1,0 +1,15 @@
+#pragma once
+#include "core/world.h"
+#include "harness/experiment.h"
+#include "record/environment.h"
+
+namespace paceline {
+
+// Runs every case of an experiment and leaves its result file, which says of `run` what it was;
+// with --dry-run prints what it would do. Collective. Returns mismatch when a check failed or
+// training diverged. Throws UsageError for a bad case or an output that exists, StoppedError after
+// a signal or when results cannot be written.
+[[nodiscard]] ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run,
+                                 const Options& options);
+
+}  // namespace paceline
