@@ -111,7 +111,7 @@ CudaDevice::CudaDevice(int ordinal, std::size_t memory_limit, int threads)
 DeviceInfo CudaDevice::info() const {
   std::array<char, 16> bus{};
   CUDA_CHECK(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_));
-  return {.kind = "cuda",
+  return {.kind = DeviceKind::cuda,
           .name = properties_.name,
           .uuid = uuid_text(properties_.uuid),
           .pci_bus_id = bus.data(),

@@ -88,7 +88,7 @@ class HostCommunicator final : public Communicator {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
-  [[nodiscard]] std::string_view backend() const override { return "mpi"; }
+  [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return stream_; }
   [[nodiscard]] bool is_watched() const override { return true; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;

@@ -73,7 +73,7 @@ class NcclCommunicator final : public Communicator, private Guarded {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
-  [[nodiscard]] std::string_view backend() const override { return "nccl"; }
+  [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] Stream& stream() override { return stream_; }
   [[nodiscard]] bool is_watched() const override { return false; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;

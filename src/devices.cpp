@@ -69,10 +69,10 @@ std::unique_ptr<Device> make_gpu_device(const RunOptions& run, const World& worl
 
 std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
   bool on_gpu = false;
-  if (run.device != "cpu") {
+  if (run.device != DeviceChoice::cpu) {
     const Gpus gpus = find_gpus(world);
     on_gpu = gpus.ranks == world.size();
-    if (run.device == "cuda" && !on_gpu) refuse_cuda(gpus);
+    if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
   }
   std::unique_ptr<Device> device;
   collectively(
@@ -81,26 +81,25 @@ std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
 }
 
 std::unique_ptr<Communicator> make_communicator(World& world, Device& device) {
-  if (device.info().kind == "cuda") return make_nccl_communicator(world, device);
+  if (device.info().kind == DeviceKind::cuda) return make_nccl_communicator(world, device);
   return make_host_communicator(world, device);
 }
 
-std::vector<Backend> make_backends(const RunOptions& run, const std::vector<std::string>& wanted,
+std::vector<Backend> make_backends(const RunOptions& run, const std::vector<BackendKind>& wanted,
                                    World& world) {
-  const auto left_out = [&](const std::string& name) -> std::string {
-    const bool named = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  const auto left_out = [&](BackendKind kind) -> std::string {
+    const bool named = std::find(wanted.begin(), wanted.end(), kind) != wanted.end();
+    const bool is_mpi = kind == BackendKind::mpi;
     if (!wanted.empty() && !named) return "--backend leaves it out";
-    if (run.device == "cuda" && name == "mpi") return "--device cuda leaves out host memory";
-    if (run.device == "cpu" && name == "nccl") return "--device cpu leaves out GPUs";
+    if (run.device == DeviceChoice::cuda && is_mpi) return "--device cuda leaves out host memory";
+    if (run.device == DeviceChoice::cpu && !is_mpi) return "--device cpu leaves out GPUs";
     return "";
   };
   std::vector<Backend> backends(2);
   Backend& mpi = backends[0];
   Backend& nccl = backends[1];
-  mpi.name = "mpi";
-  mpi.lack = left_out("mpi");
-  nccl.name = "nccl";
-  nccl.lack = left_out("nccl");
+  nccl.kind = BackendKind::nccl;
+  for (Backend& b : backends) b.lack = left_out(b.kind);
   if (mpi.lack.empty()) {
     mpi.ranks = world.size();
     collectively(world, [&] { mpi.device = make_cpu_device(run, world); });
@@ -109,7 +108,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<std:
   if (!nccl.lack.empty()) return backends;
   Gpus gpus = find_gpus(world);
   if (nccl_version().empty()) gpus = {.ranks = 0, .lack = "this build has no NCCL"};
-  if (run.device == "cuda" && gpus.ranks < world.size()) refuse_cuda(gpus);
+  if (run.device == DeviceChoice::cuda && gpus.ranks < world.size()) refuse_cuda(gpus);
   nccl.ranks = gpus.ranks;
   nccl.lack = gpus.lack;
   if (gpus.ranks == 0) return backends;
@@ -119,6 +118,13 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<std:
   });
   if (with_gpu) nccl.communicator = make_communicator(*with_gpu, *nccl.device);
   return backends;
+}
+
+RunInfo describe_launch(World& world, const DeviceInfo& device, const std::string& line,
+                        const std::string& experiment) {
+  RunInfo run = describe_run(world, device, line, experiment);
+  if (!nccl_version().empty()) run.environment.emplace_back("nccl", nccl_version());
+  return run;
 }
 
 }  // namespace paceline

@@ -1,14 +1,15 @@
 #pragma once
-// Which devices and communicators this launch has.
+// Which devices and communicators this launch has, and what describes it.
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/communicator.h"
 #include "core/device.h"
 #include "core/world.h"
-#include "experiments/collectives/collectives.h"
-#include "harness/options.h"
+#include "harness/run_options.h"
+#include "record/environment.h"
 
 namespace paceline {
 
@@ -19,11 +20,24 @@ namespace paceline {
 // Of all ranks: MPI for the CPU's memory, NCCL for GPUs'. Collective.
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(World& world, Device& device);
 
+// Where buffers live and who moves them: of the first `ranks` ranks; the others have neither.
+struct Backend {
+  BackendKind kind = BackendKind::mpi;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;  // of those ranks
+  int ranks = 0;
+  std::string lack;  // why they are not all ranks
+};
+
 // mpi (host memory) and nccl (GPU memory), as --device allows and where `wanted` names them or is
 // empty: nccl for as many of the first ranks as can have a GPU each. Collective. Throws as
 // make_device().
 [[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run,
-                                                 const std::vector<std::string>& wanted,
+                                                 const std::vector<BackendKind>& wanted,
                                                  World& world);
+
+// Collective: what to record of this run. line: the command line, quoted for a shell.
+[[nodiscard]] RunInfo describe_launch(World& world, const DeviceInfo& device,
+                                      const std::string& line, const std::string& experiment);
 
 }  // namespace paceline

@@ -29,7 +29,8 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", o.threads, "default: every usable core")->check(CLI::Range(1, 1024));
   app.add_option("--size", o.sizes, "one or several, with commas between; default small")
-      ->check(CLI::IsMember(model_names()))
+      ->check(CLI::IsMember(std::vector<std::string>(EnumNames<ModelSize>::values.begin(),
+                                                     EnumNames<ModelSize>::values.end() - 1)))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--batch-size", o.batch, "default 4")->check(CLI::Range(1, 1 << 16));

@@ -44,7 +44,7 @@ std::size_t beyond_caches(const Device& device) {
 }
 
 Dimensions dimensions(const std::string& size, const BenchOptions& options) {
-  ModelConfig model = model_named(size);
+  ModelConfig model = model_of(enum_named<ModelSize>(size));
   model.context = options.context;
   check_model(model);
   return {.size = size,

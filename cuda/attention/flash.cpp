@@ -26,7 +26,7 @@ bool is_exact(const FlashShape& s) {
 
 bool uses_sm90(const FlashShape& s, FlashPass pass) {
   if (s.kernels != FlashKernels::newest || compute_capability() != 90) return false;
-  const bool near = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::near;
+  const bool near = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::bf16x3;
   return s.dtype != Dtype::f32 || (near && pass == FlashPass::forward);
 }
 

@@ -17,9 +17,24 @@ namespace paceline {
 // avg divides the sum by the number of ranks; of integers it drops the remainder.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
-[[nodiscard]] std::string_view name_of(ReduceOp op);
-// Throws InternalError for an unknown name.
-[[nodiscard]] ReduceOp reduce_op_named(std::string_view name);
+template <>
+struct EnumNames<ReduceOp> {
+  static constexpr std::array<std::string_view, 5> values = {"sum", "prod", "min", "max", "avg"};
+};
+
+// mpi: between the ranks' host memory; nccl: between their GPUs'.
+enum class BackendKind : std::uint8_t { mpi, nccl };
+template <>
+struct EnumNames<BackendKind> {
+  static constexpr std::array<std::string_view, 2> values = {"mpi", "nccl"};
+};
+
+// symmetric: all ranks have registered the memory, see register_memory().
+enum class WindowRegistration : std::uint8_t { none, symmetric };
+template <>
+struct EnumNames<WindowRegistration> {
+  static constexpr std::array<std::string_view, 2> values = {"none", "symmetric"};
+};
 
 inline constexpr std::int64_t registered_part_bytes = 16;
 
@@ -32,8 +47,8 @@ class Communicator {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string_view backend() const = 0;  // "mpi" or "nccl"
-  [[nodiscard]] virtual Stream& stream() = 0;                  // where the collectives run
+  [[nodiscard]] virtual BackendKind backend() const = 0;
+  [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
   // Whether the watch knows by itself that a collective waits for other ranks. Else who waits for
   // the stream is to be Watched.
   [[nodiscard]] virtual bool is_watched() const = 0;

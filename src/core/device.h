@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/enum_names.h"
 #include "core/memory_ledger.h"
 #include "core/scope.h"
 #include "core/tensor.h"
@@ -90,8 +91,14 @@ class OutOfMemory : public std::runtime_error {
   std::string scope;
 };
 
+enum class DeviceKind : unsigned char { cpu, cuda };
+template <>
+struct EnumNames<DeviceKind> {
+  static constexpr std::array<std::string_view, 2> values = {"cpu", "cuda"};
+};
+
 struct DeviceInfo {
-  std::string kind;  // "cpu" or "cuda"
+  DeviceKind kind = DeviceKind::cpu;
   std::string name;  // the model, as the vendor writes it
   std::string uuid;  // empty on the CPU
   std::string pci_bus_id;

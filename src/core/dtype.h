@@ -7,9 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "core/enum_names.h"
+
 namespace paceline {
 
 enum class Dtype : std::uint8_t { f64, f32, bf16, f16, i32 };
+template <>
+struct EnumNames<Dtype> {
+  static constexpr std::array<std::string_view, 5> values = {"float64", "float32", "bfloat16",
+                                                             "float16", "int32"};
+};
 
 // bfloat16: the upper half of a float, rounded to nearest even; NaN stays NaN.
 struct bf16 {
@@ -71,9 +78,6 @@ inline constexpr Dtype dtype_of = DtypeOf<T>::value;
     default: return 2;
   }
 }
-
-// "float64", "float32", "bfloat16", "float16", "int32".
-[[nodiscard]] std::string_view name_of(Dtype d);
 
 // Calls f.template operator()<T>() with the C++ type of a floating dtype.
 // Throws InternalError for int32, naming the operation.

@@ -26,19 +26,35 @@
 namespace paceline {
 
 enum class AttentionKind : std::uint8_t { naive, fused, flash };
+template <>
+struct EnumNames<AttentionKind> {
+  static constexpr std::array<std::string_view, 3> values = {"naive", "fused", "flash"};
+};
 // How flash attention multiplies float32: as it is; with every operand split into a bfloat16 and
 // the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
 // rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
-enum class Fp32Attention : std::uint8_t { exact, near, tf32 };
-// Which kernels flash attention of half types, and of fp32 as near, has on a GPU: those of its
+enum class Fp32Attention : std::uint8_t { exact, bf16x3, tf32 };
+template <>
+struct EnumNames<Fp32Attention> {
+  static constexpr std::array<std::string_view, 3> values = {"exact", "bf16x3", "tf32"};
+};
+// Which kernels flash attention of half types, and of fp32 as bf16x3, has on a GPU: those of its
 // generation, or Ampere's, which run on every GPU since.
 enum class FlashKernels : std::uint8_t { newest, sm80 };
-enum class Execution : std::uint8_t { eager, compiled };
+template <>
+struct EnumNames<FlashKernels> {
+  static constexpr std::array<std::string_view, 2> values = {"newest", "sm80"};
+};
+enum class Execution : std::uint8_t { eager };
+template <>
+struct EnumNames<Execution> {
+  static constexpr std::array<std::string_view, 1> values = {"eager"};
+};
 
 struct OpsConfig {
   Precision precision;
   AttentionKind attention = AttentionKind::naive;
-  Fp32Attention fp32_attention = Fp32Attention::near;
+  Fp32Attention fp32_attention = Fp32Attention::bf16x3;
   FlashKernels flash_kernels = FlashKernels::newest;
   Execution execution = Execution::eager;
   bool deterministic = false;

@@ -20,6 +20,8 @@ struct Precision {
                         // their sums
   bool loss_scaling = false;
 
+  [[nodiscard]] bool operator==(const Precision&) const = default;
+
   // A low-precision copy of the weights stands beside the masters.
   [[nodiscard]] bool mixed() const { return compute != parameters; }
 };

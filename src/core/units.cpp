@@ -90,6 +90,33 @@ std::int64_t parse_bytes(std::string_view text) {
   throw_not_a_size(text, "is not a size");
 }
 
+std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range ||
+      (error == std::errc{} && stop == end && (value < least || value > most))) {
+    throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
+  }
+  if (error != std::errc{} || stop != end) {
+    throw UsageError(fmt::format("'{}' is not a whole number", text));
+  }
+  return value;
+}
+
+double parse_real(std::string_view text, double least, double most) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !std::isfinite(value)) {
+    throw UsageError(fmt::format("'{}' is not a number", text));
+  }
+  if (value < least || value > most) {
+    throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
+  }
+  return value;
+}
+
 std::string number_text(double value, int digits) {
   if (std::isnan(value)) return "-";
   if (value == 0 || std::isinf(value)) return fmt::format("{}", value);

@@ -12,6 +12,11 @@ namespace paceline {
 // without an option's name) for anything else, negative values and overflow.
 [[nodiscard]] std::int64_t parse_bytes(std::string_view text);
 
+// A whole number, or any finite number, from `least` to `most`. Throw UsageError naming the text.
+[[nodiscard]] std::int64_t parse_integer(std::string_view text, std::int64_t least,
+                                         std::int64_t most);
+[[nodiscard]] double parse_real(std::string_view text, double least, double most);
+
 // `digits` significant digits without an exponent, but never fewer than stand before the point:
 // with 3, 8.1234 -> "8.12", 1234.5 -> "1234"; below 0.0001 and from 1e15 on with one. NaN -> "-".
 [[nodiscard]] std::string number_text(double value, int digits = 3);

@@ -65,7 +65,7 @@ CpuDevice::CpuDevice(std::size_t memory_limit, int threads)
 }
 
 DeviceInfo CpuDevice::info() const {
-  return {.kind = "cpu",
+  return {.kind = DeviceKind::cpu,
           .name = cpu_model(),
           .uuid = "",
           .pci_bus_id = "",

@@ -74,7 +74,7 @@ Rounding rounding_of(Dtype dtype, Fp32Attention fp32) {
     default: return Rounding::none;
   }
   switch (fp32) {
-    case Fp32Attention::near: return Rounding::split;
+    case Fp32Attention::bf16x3: return Rounding::split;
     case Fp32Attention::tf32: return Rounding::tf32;
     default: return Rounding::none;
   }

@@ -2,10 +2,11 @@
 // Experiment: options -> cases; each case -> a record of samples, memory and checks.
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "harness/options.h"
 #include "measure/case.h"
+#include "measure/factors.h"
 #include "measure/progress.h"
 #include "record/case_record.h"
 #include "record/console.h"
@@ -18,6 +19,13 @@ struct Prediction {
   double memory_bytes = 0;  // the device's peak
 };
 
+// A row of the sweep's summary.
+struct SummaryRow {
+  std::size_t index = 0;  // of the case
+  std::vector<Column> columns;
+};
+
+// What the sweep sees of an experiment: cases by index.
 class Experiment {
  public:
   Experiment() = default;
@@ -26,16 +34,16 @@ class Experiment {
   virtual ~Experiment() = default;
 
   [[nodiscard]] virtual std::string name() const = 0;
-  // The points of the sweep; the same on every rank.
-  [[nodiscard]] virtual std::vector<Case> cases() const = 0;
+  // What is recorded of each case; the same on every rank.
+  [[nodiscard]] const std::vector<Case>& cases() const { return recorded_; }
   // The factors that name a case in ids, progress and tables.
-  [[nodiscard]] virtual std::vector<std::string> naming_factors() const = 0;
-  [[nodiscard]] virtual Prediction predict(const Case& c) const = 0;
+  [[nodiscard]] const std::vector<std::string>& naming_factors() const { return naming_; }
+  [[nodiscard]] virtual Prediction predict(std::size_t index) const = 0;
   // Throws UsageError or EnvironmentError for what cannot run; before anything runs.
-  virtual void validate(const Case& c) const = 0;
+  virtual void validate(std::size_t index) const = 0;
   // Collective. The record is whole on rank 0; its status is agreed on every rank. Progress is
   // shown on rank 0 alone. Throws StoppedError on every rank after a stop signal.
-  [[nodiscard]] virtual CaseRecord run(const Case& c, Progress& progress) = 0;
+  [[nodiscard]] virtual CaseRecord run(std::size_t index, Progress& progress) = 0;
   // On rank 0, once the last case's record is on the disk: what goes into a file of its own. Throws
   // StoppedError when that cannot be written.
   virtual void after_saved() {}
@@ -43,11 +51,50 @@ class Experiment {
   [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
   // Tables of the whole sweep, from its summary rows, on rank 0 at its end; shown below the rest.
   [[nodiscard]] virtual std::vector<Table> closing_tables(
-      const std::vector<std::vector<Column>>& /*rows*/) const {
+      const std::vector<SummaryRow>& /*rows*/) const {
     return {};
   }
   // Lines below the console table: the formulas of its figures.
   [[nodiscard]] virtual std::string notes() const = 0;
+
+ protected:
+  std::vector<Case> recorded_;
+  std::vector<std::string> naming_;
+};
+
+// An experiment whose cases are C.
+template <class C>
+class ExperimentOf : public Experiment {
+ public:
+  [[nodiscard]] Prediction predict(std::size_t index) const final {
+    return prediction(case_at(index));
+  }
+  void validate(std::size_t index) const final { check(case_at(index)); }
+  [[nodiscard]] CaseRecord run(std::size_t index, Progress& progress) final {
+    CaseRecord record = measure(case_at(index), progress);
+    record.factors = cases().at(index);
+    return record;
+  }
+
+ protected:
+  // To be called by the constructor.
+  void set_cases(const Factors<C>& factors, std::vector<C> cases) {
+    typed_ = std::move(cases);
+    for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
+    for (const Factor<C>& f : factors) {
+      if (f.names_case()) naming_.emplace_back(f.info.name);
+    }
+  }
+  [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }
+  [[nodiscard]] std::size_t case_count() const { return typed_.size(); }
+
+  // Of the class above, by case.
+  [[nodiscard]] virtual Prediction prediction(const C& c) const = 0;
+  virtual void check(const C& c) const = 0;
+  [[nodiscard]] virtual CaseRecord measure(const C& c, Progress& progress) = 0;
+
+ private:
+  std::vector<C> typed_;
 };
 
 }  // namespace paceline

@@ -4,77 +4,20 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "core/error.h"
+#include "core/units.h"
 
 namespace paceline {
 
 namespace {
 
-using Texts = std::vector<std::string>;
-
-std::int64_t to_integer(const std::string& text, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::result_out_of_range ||
-      (error == std::errc{} && stop == end && (value < least || value > most))) {
-    throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
-  }
-  if (error != std::errc{} || stop != end) {
-    throw UsageError(fmt::format("'{}' is not a whole number", text));
-  }
-  return value;
-}
-
-double to_real(const std::string& text, double least, double most) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !std::isfinite(value)) {
-    throw UsageError(fmt::format("'{}' is not a number", text));
-  }
-  if (value < least || value > most) {
-    throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
-  }
-  return value;
-}
-
-const std::string& one_of(const std::string& text, const Texts& allowed, const Texts& later = {}) {
-  const auto it = std::find(allowed.begin(), allowed.end(), text);
-  if (it != allowed.end()) return *it;
-  if (std::find(later.begin(), later.end(), text) != later.end()) {
-    throw UsageError(
-        fmt::format("'{}' is not built yet; choose {}", text, fmt::join(allowed, ", ")));
-  }
-  throw UsageError(fmt::format("'{}' is unknown; choose {}", text, fmt::join(allowed, ", ")));
-}
-
-// "a,b" -> a, b; of every text.
-Texts split(const Texts& texts) {
-  Texts parts;
-  for (const std::string& text : texts) {
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      if (end == begin) throw UsageError("has an empty value");
-      parts.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-  return parts;
-}
+using Texts = OptionParser::Texts;
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.find_last_of(" .+") == text.size() - 1) text.pop_back();
   return text;
-}
-
-const std::string& single(const Texts& texts) {
-  if (texts.size() != 1) throw UsageError("takes one value");
-  return texts.front();
 }
 
 // Given without a value; a file writes that as true.
@@ -88,12 +31,12 @@ struct OptionParser::Impl {
   struct Entry {
     CLI::Option* option;
     Texts raw;
-    std::function<void(const Texts&)> convert;
+    OptionParser::Convert convert;
   };
 
   CLI::App app;
   std::map<std::string, Entry> entries;
-  std::map<std::string, Texts> presets;
+  Presets presets;
   std::map<std::string, std::string> excludes;
   std::string preset;
   std::set<std::string> from_preset;
@@ -108,89 +51,57 @@ OptionParser::OptionParser(const std::string& experiment, const std::string& usa
 
 OptionParser::~OptionParser() = default;
 
-void OptionParser::custom(const std::string& name, const std::string& help,
-                          const std::function<void(const Texts&)>& convert) {
-  whole(name, help, [convert](const Texts& t) { convert(split(t)); });
+const std::string& OptionParser::single(const Texts& texts) {
+  if (texts.size() != 1) throw UsageError("takes one value");
+  return texts.front();
 }
 
-void OptionParser::whole(const std::string& name, const std::string& help,
-                         std::function<void(const Texts&)> convert) {
+Texts OptionParser::split(const Texts& texts) {
+  Texts parts;
+  for (const std::string& text : texts) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      if (end == begin) throw UsageError("has an empty value");
+      parts.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return parts;
+}
+
+void OptionParser::option(const std::string& name, const std::string& help, const Convert& convert,
+                          const std::string& bare) {
   Impl::Entry& entry = impl_->entries[name];
-  entry.convert = std::move(convert);
+  entry.convert = [convert, bare](const Texts& t) {
+    convert(!bare.empty() && is_bare(t) ? Texts{bare} : t);
+  };
   entry.option = impl_->app.add_option(name, entry.raw, help);
   entry.option->allow_extra_args(false)->type_name("");
+  if (!bare.empty()) entry.option->expected(0, 1);
 }
 
 void OptionParser::integer(const std::string& name, std::int64_t& target, std::int64_t least,
                            std::int64_t most, const std::string& help) {
-  custom(name, help,
-         [&target, least, most](const Texts& t) { target = to_integer(single(t), least, most); });
+  option(name, help, [&target, least, most](const Texts& t) {
+    target = parse_integer(single(t), least, most);
+  });
 }
 
 void OptionParser::integer(const std::string& name, int& target, int least, int most,
                            const std::string& help) {
-  custom(name, help, [&target, least, most](const Texts& t) {
-    target = static_cast<int>(to_integer(single(t), least, most));
-  });
-}
-
-void OptionParser::integers(const std::string& name, std::vector<std::int64_t>& target,
-                            std::int64_t least, std::int64_t most, const std::string& help) {
-  custom(name, help, [&target, least, most](const Texts& t) {
-    target.clear();
-    for (const std::string& s : t) target.push_back(to_integer(s, least, most));
+  option(name, help, [&target, least, most](const Texts& t) {
+    target = static_cast<int>(parse_integer(single(t), least, most));
   });
 }
 
 void OptionParser::real(const std::string& name, double& target, double least, double most,
                         const std::string& help) {
-  custom(name, help,
-         [&target, least, most](const Texts& t) { target = to_real(single(t), least, most); });
-}
-
-void OptionParser::reals(const std::string& name, std::vector<double>& target, double least,
-                         double most, const std::string& help) {
-  custom(name, help, [&target, least, most](const Texts& t) {
-    target.clear();
-    for (const std::string& s : t) target.push_back(to_real(s, least, most));
-  });
-}
-
-void OptionParser::optional_choices(const std::string& name, Texts& target, const std::string& bare,
-                                    const Texts& allowed, const std::string& help) {
-  whole(name, help, [&target, bare, allowed](const Texts& t) {
-    target.clear();
-    if (is_bare(t)) target.push_back(bare);
-    for (const std::string& s : is_bare(t) ? Texts{} : split(t)) {
-      target.push_back(one_of(s, allowed));
-    }
-  });
-  impl_->entries[name].option->expected(0, 1);
-}
-
-void OptionParser::optional_integer(const std::string& name, int& target, int bare, int least,
-                                    int most, const std::string& help) {
-  whole(name, help, [&target, bare, least, most](const Texts& t) {
-    target = is_bare(t) ? bare : static_cast<int>(to_integer(single(t), least, most));
-  });
-  impl_->entries[name].option->expected(0, 1);
-}
-
-void OptionParser::choice(const std::string& name, std::string& target, const Texts& allowed,
-                          const std::string& help) {
-  custom(name, help, [&target, allowed](const Texts& t) { target = one_of(single(t), allowed); });
-}
-
-void OptionParser::choices(const std::string& name, Texts& target, const Texts& allowed,
-                           const std::string& help, const Texts& later) {
-  custom(name, help, [&target, allowed, later](const Texts& t) {
-    target.clear();
-    for (const std::string& s : t) target.push_back(one_of(s, allowed, later));
-  });
+  option(name, help,
+         [&target, least, most](const Texts& t) { target = parse_real(single(t), least, most); });
 }
 
 void OptionParser::text(const std::string& name, std::string& target, const std::string& help) {
-  whole(name, help, [&target](const Texts& t) {
+  option(name, help, [&target](const Texts& t) {
     if (single(t).empty()) throw UsageError("needs a value");
     target = t.front();
   });
@@ -213,15 +124,25 @@ void OptionParser::config_file() {
   impl_->app.allow_config_extras(CLI::config_extras_mode::error);
 }
 
-void OptionParser::presets(const std::map<std::string, Texts>& presets,
+void OptionParser::presets(const Presets& presets,
                            const std::map<std::string, std::string>& excludes) {
   impl_->presets = presets;
   impl_->excludes = excludes;
   Texts names;
-  for (const auto& [name, values] : presets) names.push_back(name);
-  choice("--preset", impl_->preset, names,
+  for (const auto& [name, values] : presets) {
+    names.push_back(name);
+    for (const auto& [option, _] : values) {
+      if (impl_->entries.count(option) > 0) continue;
+      throw InternalError(fmt::format("preset '{}': {} is no option", name, option));
+    }
+  }
+  option("--preset",
          fmt::format("{}: a named sweep; options given beside it replace its values",
-                     fmt::join(names, ", ")));
+                     fmt::join(names, ", ")),
+         [this, names](const Texts& t) {
+           const std::vector<std::string_view> choices(names.begin(), names.end());
+           impl_->preset = names[index_of_name(choices, single(t))];
+         });
 }
 
 bool OptionParser::excluded(const std::string& name) const {
@@ -241,9 +162,6 @@ std::string OptionParser::help() const { return impl_->app.help(); }
 
 std::string OptionParser::unknown_option(const std::string& name) const {
   const std::string bare = name.substr(0, name.find('='));
-  if (std::find(not_built_.begin(), not_built_.end(), bare) != not_built_.end()) {
-    return bare + ": is not built yet";
-  }
   return fmt::format("{}: '{}' does not know it; see paceline {} --help", bare, experiment_,
                      experiment_);
 }
@@ -275,12 +193,10 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
     if (preset != impl_->entries.end() && preset->second.option->count() > 0) {
       preset->second.convert(preset->second.raw);
       Texts all;
-      const Texts& values = impl_->presets.at(impl_->preset);
-      for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
-        if (!given(values[i]) && !excluded(values[i])) {
-          all.push_back(values[i] + "=" + values[i + 1]);
-          impl_->from_preset.insert(values[i]);
-        }
+      for (const auto& [name, value] : impl_->presets.at(impl_->preset)) {
+        if (given(name) || excluded(name)) continue;
+        all.push_back(name + "=" + value);
+        impl_->from_preset.insert(name);
       }
       all.insert(all.end(), arguments.begin(), arguments.end());
       parse_once(all);

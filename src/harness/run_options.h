@@ -1,54 +1,99 @@
 #pragma once
-// What the options of several experiments share, and the parts of parse_options() with files of
-// their own.
+// What the options of several commands share, and the factors of every experiment's cases.
 
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "core/device.h"
+#include "core/enum_names.h"
+#include "core/world.h"
 #include "harness/option_parser.h"
-#include "harness/options.h"
+#include "measure/factors.h"
+#include "measure/sampler.h"
 
 namespace paceline {
 
-void add_run_options(OptionParser& p, RunOptions& run);
-void add_timeout(OptionParser& p, RunOptions& run);
-// --seed and --deterministic.
-void add_seed_options(OptionParser& p, RunOptions& run);
-void add_precision_option(OptionParser& p, std::vector<std::string>& precisions);
+enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
+template <>
+struct EnumNames<DeviceChoice> {
+  static constexpr std::array<std::string_view, 3> values = {"auto", "cpu", "cuda"};
+};
+
+// Options of every command that measures, but for its factors.
+struct RunOptions {
+  DeviceChoice device = DeviceChoice::automatic;
+  int threads = 0;  // 0: usable cores / ranks on the node
+  std::string output;
+  bool resume = false;
+  bool force = false;
+  bool dry_run = false;
+  bool quiet = false;
+  bool json = false;
+  std::optional<std::size_t> memory_limit;  // bytes
+  double timeout = 120;                     // seconds that ranks wait for each other
+};
+
+void declare_run_options(OptionParser& p, RunOptions& run);
+// --device, --threads and --timeout.
+void declare_launch_options(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot stand together.
 void check_run_options(const RunOptions& run);
 
-// Every factor of a case of `model`, with its value: a preset starts from it, so that no default
-// changes what it measures.
-[[nodiscard]] std::vector<std::string> pinned_model_options();
+// Of the last-level cache, before each repetition.
+enum class CacheState : std::uint8_t { cold, warm };
+template <>
+struct EnumNames<CacheState> {
+  static constexpr std::array<std::string_view, 2> values = {"cold", "warm"};
+};
 
-// Of every experiment that trains a model.
-void add_model_options(OptionParser& p, Options& o);
-// Takes over what depends on several options. Throws UsageError for what cannot stand together.
-void finish_model_options(const OptionParser& p, Options& o);
-// An option that, when given, takes the place of another of a preset.
-[[nodiscard]] std::map<std::string, std::string> preset_exclusions();
-[[nodiscard]] std::vector<std::string> model_options_not_built();
+// Where a case runs.
+struct LaunchFactors {
+  std::int64_t ranks = 0;
+  DeviceKind device = DeviceKind::cpu;
+  int threads = 0;  // CPU threads of each rank
+  std::int64_t seed = 0;
+  bool deterministic = false;
 
-// Of every experiment that exchanges gradients: bucket size, dtype, --verify of so many steps
-// unless named.
-void add_exchange_options(OptionParser& p, DdpOptions& d, int verify_steps);
-// Throws UsageError for what cannot stand together.
-void check_exchange_options(const Options& o);
-// The course's benchmark: xl, context 128, global batch 4.
-[[nodiscard]] std::vector<std::string> course_preset();
+  [[nodiscard]] bool operator==(const LaunchFactors&) const = default;
+};
 
-// False when --help was asked for. Throws UsageError.
-[[nodiscard]] bool parse_model(Options& o, const std::vector<std::string>& arguments,
-                               std::string& help);
-[[nodiscard]] bool parse_attention(Options& o, const std::vector<std::string>& arguments,
-                                   std::string& help);
-[[nodiscard]] bool parse_ddp(Options& o, const std::vector<std::string>& arguments,
-                             std::string& help);
-[[nodiscard]] bool parse_zero(Options& o, const std::vector<std::string>& arguments,
-                              std::string& help);
-[[nodiscard]] bool parse_collectives(Options& o, const std::vector<std::string>& arguments,
-                                     std::string& help);
+template <class C>
+[[nodiscard]] Factors<C> launch_factors() {
+  return factors_of<LaunchFactors>(
+      factor<C>(&C::ranks, {.name = "ranks", .use = FactorUse::recorded}),
+      factor<C>(&C::device, {.name = "device", .use = FactorUse::recorded}),
+      factor<C>(&C::threads, {.name = "threads", .use = FactorUse::recorded}),
+      factor<C>(&C::seed, {.name = "seed", .help = "of random numbers", .most = 0x1p62}),
+      factor<C>(&C::deterministic,
+                {.name = "deterministic",
+                 .help = "the same bits from run to run (the CPU device's always are)",
+                 .bare = "yes"}));
+}
+
+// Gives a case what follows from the launch.
+void complete_launch(LaunchFactors& c, const World& world, const Device& device);
+
+template <class C>
+[[nodiscard]] Factors<C> sampling_factors() {
+  constexpr double most = 1e6;
+  return factors_of<SamplerConfig>(
+      factor<C>(&C::warmup,
+                {.name = "warmup", .help = "repetitions before measuring", .most = most}),
+      factor<C>(&C::steps,
+                {.name = "steps", .help = "repetitions measured", .least = 1, .most = most}),
+      factor<C>(
+          &C::until_ci,
+          {.name = "until_ci",
+           .help = "go on until the 95% interval's half width is at most this many percent of "
+                   "the median; 0: after --steps",
+           .most = 100}),
+      factor<C>(&C::max_steps, {.name = "max_steps",
+                                .help = "the most repetitions measured; 0: 10 x steps",
+                                .most = most,
+                                .applies = [](const C& c) { return c.until_ci > 0; },
+                                .goes_with = "--until-ci"}));
+}
 
 }  // namespace paceline

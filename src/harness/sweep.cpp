@@ -19,20 +19,20 @@ namespace paceline {
 
 namespace {
 
-std::filesystem::path output_path(const Options& options) {
-  if (!options.run.output.empty()) return options.run.output;
+std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
+  if (!options.output.empty()) return options.output;
   std::string time = utc_now();  // 2026-11-21T02:05:31Z
   std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
-  return fmt::format("results/{}-{}.h5", options.experiment, time);
+  return fmt::format("results/{}-{}.h5", experiment, time);
 }
 
 // One file holds one experiment.
-std::filesystem::path checked_output(const Options& options) {
-  std::filesystem::path path = output_path(options);
-  if (options.run.resume && std::filesystem::is_regular_file(path) &&
-      experiment_of(path) != options.experiment) {
+std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
+  std::filesystem::path path = output_path(options, experiment);
+  if (options.resume && std::filesystem::is_regular_file(path) &&
+      experiment_of(path) != experiment) {
     throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
-                                 path.string(), experiment_of(path), options.experiment));
+                                 path.string(), experiment_of(path), experiment));
   }
   return path;
 }
@@ -63,57 +63,60 @@ std::string headline(const CaseRecord& record) {
 // The sweep on rank 0's side: files and the console; other ranks keep none of it.
 class Results {
  public:
-  Results(const Experiment& experiment, const Options& options, RunInfo run)
+  Results(const Experiment& experiment, const RunOptions& options, RunInfo run)
       : experiment_(experiment),
         options_(options),
         run_(std::move(run)),
-        file_(checked_output(options), existing(options.run)) {}
+        file_(checked_output(options, experiment.name()), existing(options)) {}
 
   // True when a finished case of an earlier run serves.
-  [[nodiscard]] bool keep(const std::string& id, const Case& c) {
-    if (!file_.has(id, c)) return false;
-    show(file_.row(id));
+  [[nodiscard]] bool keep(std::size_t index, const std::string& id) {
+    if (!file_.has(id, experiment_.cases().at(index))) return false;
+    show(index, file_.row(id));
     return true;
   }
 
-  void add(const CaseRecord& record) {
+  void add(std::size_t index, const CaseRecord& record) {
     file_.write(record, run_);
-    show(summary_row(record));
+    show(index, summary_row(record));
   }
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
     const std::vector<Table> closing = experiment_.closing_tables(rows_);
     file_.merge(ids, complete, closing);
-    if (!options_.run.json) {
+    if (!options_.json) {
+      std::vector<std::vector<Column>> rows;
+      for (const SummaryRow& row : rows_) rows.push_back(row.columns);
       fmt::print("\n{}{}",
-                 console_table(rows_, experiment_.naming_factors(), experiment_.shown_columns()),
+                 console_table(rows, experiment_.naming_factors(), experiment_.shown_columns()),
                  experiment_.notes());
       for (const Table& table : closing) {
         fmt::print("\n{}:\n{}", table.path, columns_text(table.columns));
       }
     }
-    if (!options_.run.json) fmt::print("{}\n", file_.path().string());
+    if (!options_.json) fmt::print("{}\n", file_.path().string());
     std::fflush(stdout);
     return file_.path().string();
   }
 
  private:
-  void show(std::vector<Column> row) {
-    if (options_.run.json) fmt::print("{}\n", json_line(row));
+  void show(std::size_t index, std::vector<Column> row) {
+    if (options_.json) fmt::print("{}\n", json_line(row));
     std::fflush(stdout);
-    rows_.push_back(std::move(row));
+    rows_.push_back({index, std::move(row)});
   }
 
   const Experiment& experiment_;
-  const Options& options_;
+  const RunOptions& options_;
   RunInfo run_;
   ResultFile file_;
-  std::vector<std::vector<Column>> rows_;
+  std::vector<SummaryRow> rows_;
 };
 
 // Every case with its predicted FLOPs, bytes and memory.
-void print_plan(const Experiment& experiment, const std::vector<Case>& cases) {
+void print_plan(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
   fmt::print("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
              cases.size() == 1 ? "" : "s", experiment.name());
   std::vector<std::string> names = experiment.naming_factors();
@@ -122,10 +125,10 @@ void print_plan(const Experiment& experiment, const std::vector<Case>& cases) {
   });
   fmt::print("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
              fmt::join(names, " "));
-  for (const Case& c : cases) {
-    const Prediction p = experiment.predict(c);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Prediction p = experiment.predict(i);
     fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
-               bytes_text(p.memory_bytes), case_name(experiment, c));
+               bytes_text(p.memory_bytes), case_name(experiment, cases[i]));
   }
 }
 
@@ -135,14 +138,14 @@ bool stop_asked(World& world) {
 
 }  // namespace
 
-ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Options& options) {
+ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& options) {
   const bool root = world.rank() == 0;
-  const std::vector<Case> cases = experiment.cases();
+  const std::vector<Case>& cases = experiment.cases();
   collectively(world, [&] {
-    for (const Case& c : cases) experiment.validate(c);
+    for (std::size_t i = 0; i < cases.size(); ++i) experiment.validate(i);
   });
-  if (options.run.dry_run) {
-    if (root) print_plan(experiment, cases);
+  if (options.dry_run) {
+    if (root) print_plan(experiment);
     return ExitCode::done;
   }
   std::unique_ptr<Results> results;  // rank 0's
@@ -152,11 +155,11 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Opti
 
   std::vector<std::string> ids;
   for (const Case& c : cases) ids.push_back(c.id(experiment.naming_factors()));
-  Progress progress(root && !options.run.quiet, static_cast<int>(cases.size()), stderr);
+  Progress progress(root && !options.quiet, static_cast<int>(cases.size()), stderr);
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
-    const bool kept = root && results->keep(ids[i], cases[i]);
+    const bool kept = root && results->keep(i, ids[i]);
     if (!world.broadcast(kept ? "kept" : "", 0).empty()) continue;
     if (stop_asked(world)) {
       stopped.emplace("stopped by a signal");
@@ -165,13 +168,13 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const Opti
     progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
     world.watch().at(case_name(experiment, cases[i]));
     try {
-      CaseRecord record = experiment.run(cases[i], progress);
+      CaseRecord record = experiment.run(i, progress);
       record.id = ids[i];
       if (record.status >= Status::diverged) worst = ExitCode::mismatch;
       if (root) progress.end_case(headline(record));
       collectively(world, [&] {
         if (!root) return;
-        results->add(record);
+        results->add(i, record);
         experiment.after_saved();
       });
     } catch (const Error& error) {

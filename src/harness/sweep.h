@@ -1,6 +1,7 @@
 #pragma once
 #include "core/world.h"
 #include "harness/experiment.h"
+#include "harness/run_options.h"
 #include "record/environment.h"
 
 namespace paceline {
@@ -10,6 +11,6 @@ namespace paceline {
 // training diverged. Throws UsageError for a bad case or an output that exists, StoppedError after
 // a signal or when results cannot be written.
 [[nodiscard]] ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run,
-                                 const Options& options);
+                                 const RunOptions& options);
 
 }  // namespace paceline

@@ -99,33 +99,4 @@ std::string Case::id(const std::vector<std::string>& named) const {
   return fmt::format("{}{}{:08x}", readable, readable.empty() ? "" : "-", folded);
 }
 
-void Grid::axis(std::string_view name, std::vector<Value> values) {
-  if (values.empty()) throw InternalError(fmt::format("axis '{}' has no values", name));
-  axes_.emplace_back(name, std::move(values));
-}
-
-std::vector<Case> Grid::cases() const {
-  std::vector<Case> product(1);
-  for (const auto& [name, values] : axes_) {
-    std::vector<Case> wider;
-    for (const Case& c : product) {
-      for (const Value& value : values) {
-        Case next = c;
-        next.set(name, value);
-        wider.push_back(std::move(next));
-      }
-    }
-    product = std::move(wider);
-  }
-  return without_repeats(std::move(product));
-}
-
-std::vector<Case> without_repeats(std::vector<Case> cases) {
-  std::vector<Case> unique;
-  for (Case& c : cases) {
-    if (std::find(unique.begin(), unique.end(), c) == unique.end()) unique.push_back(std::move(c));
-  }
-  return unique;
-}
-
 }  // namespace paceline

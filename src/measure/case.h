@@ -1,5 +1,5 @@
 #pragma once
-// Case: one point of a sweep, every factor by name. Grid: the product of the option lists.
+// Case: what is recorded of one point of a sweep, every factor by name.
 
 #include <cstdint>
 #include <string>
@@ -40,36 +40,6 @@ class Case {
 
  private:
   std::vector<std::pair<std::string, Value>> factors_;
-};
-
-// The cases in order, equal ones once: points of a sweep may fold into one.
-[[nodiscard]] std::vector<Case> without_repeats(std::vector<Case> cases);
-
-// Another axis, which varies fastest, of those cases for which values_of(case) has values.
-template <class F>
-std::vector<Case> with_axis(const std::vector<Case>& cases, std::string_view name, F values_of) {
-  std::vector<Case> all;
-  for (const Case& c : cases) {
-    const auto values = values_of(c);
-    if (values.empty()) all.push_back(c);
-    for (const auto& value : values) all.emplace_back(c).set(name, value);
-  }
-  return all;
-}
-
-class Grid {
- public:
-  // An axis of one value or more; later axes vary faster.
-  void axis(std::string_view name, std::vector<Value> values);
-  template <class T>
-  void axis(std::string_view name, const std::vector<T>& values) {
-    axis(name, std::vector<Value>(values.begin(), values.end()));
-  }
-  // The product of all axes, in order, equal cases once.
-  [[nodiscard]] std::vector<Case> cases() const;
-
- private:
-  std::vector<std::pair<std::string, std::vector<Value>>> axes_;
 };
 
 }  // namespace paceline

@@ -84,11 +84,10 @@ int measured_at_most(const SamplerConfig& config) {
   return std::max(cap, config.steps);
 }
 
-void set_sampling(Case& c, const SamplerConfig& config) {
-  c.set("warmup", std::int64_t{config.warmup});
-  c.set("steps", std::int64_t{config.steps});
-  c.set("until_ci", config.until_ci);
-  c.set("max_steps", std::int64_t{config.max_steps});
+void check_sampling(const SamplerConfig& config) {
+  if (config.max_steps > 0 && config.max_steps < config.steps) {
+    throw UsageError("--max-steps: is below --steps");
+  }
 }
 
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/world.h"
-#include "measure/case.h"
 
 namespace paceline {
 
@@ -17,13 +16,15 @@ struct SamplerConfig {
   double until_ci = 0;  // percent; 0: exactly `steps`. Else stop once the 95% interval's half
                         // width is at most this share of the median, after `steps` at least
   int max_steps = 0;    // with until_ci: the cap (0: 10 x steps)
+
+  [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
 
 // Repetitions that are measured at most: with until_ci fewer may do.
 [[nodiscard]] int measured_at_most(const SamplerConfig& config);
 
-// The factors warmup, steps, until_ci and max_steps of a case.
-void set_sampling(Case& c, const SamplerConfig& config);
+// Throws UsageError where max_steps is below steps.
+void check_sampling(const SamplerConfig& config);
 
 // Seconds per phase of one repetition on this rank, in the order of Samples::phases.
 using PhaseSeconds = std::vector<double>;

@@ -10,17 +10,14 @@ namespace paceline {
 
 namespace {
 
-struct Named {
-  std::string_view name;
-  std::int64_t d_model, d_ff, layers, heads;
-};
-
-constexpr std::array<Named, 6> sizes = {{{"tiny", 64, 192, 2, 4},
-                                         {"small", 768, 3072, 12, 12},
-                                         {"medium", 1024, 4096, 24, 16},
-                                         {"large", 1280, 5120, 36, 20},
-                                         {"xl", 1600, 6400, 48, 25},
-                                         {"2.7b", 2560, 10240, 32, 32}}};
+// By ModelSize.
+constexpr std::array<ModelConfig, 6> sizes = {
+    {{.d_model = 64, .d_ff = 192, .layers = 2, .heads = 4},
+     {.d_model = 768, .d_ff = 3072, .layers = 12, .heads = 12},
+     {.d_model = 1024, .d_ff = 4096, .layers = 24, .heads = 16},
+     {.d_model = 1280, .d_ff = 5120, .layers = 36, .heads = 20},
+     {.d_model = 1600, .d_ff = 6400, .layers = 48, .heads = 25},
+     {.d_model = 2560, .d_ff = 10240, .layers = 32, .heads = 32}}};
 
 void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most) {
@@ -35,23 +32,9 @@ std::int64_t ModelConfig::parameters() const {
          d_model;
 }
 
-ModelConfig model_named(std::string_view size) {
-  for (const Named& s : sizes) {
-    if (s.name == size) {
-      return {.d_model = s.d_model, .d_ff = s.d_ff, .layers = s.layers, .heads = s.heads};
-    }
-  }
-  throw UsageError(
-      fmt::format("--size: '{}' is no size; choose {}", size, fmt::join(model_names(), ", ")));
-}
-
-const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> n;
-    for (const Named& s : sizes) n.emplace_back(s.name);
-    return n;
-  }();
-  return names;
+ModelConfig model_of(ModelSize size) {
+  if (size == ModelSize::custom) throw InternalError("a custom size has dimensions of its own");
+  return sizes.at(static_cast<std::size_t>(size));
 }
 
 void check_model(const ModelConfig& config) {

@@ -2,10 +2,11 @@
 // The model of the course, by its dimensions: a pre-norm Transformer language model with RoPE,
 // RMSNorm and SwiGLU, no biases, and a head that is not tied to the embedding.
 
+#include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
+
+#include "core/enum_names.h"
 
 namespace paceline {
 
@@ -23,10 +24,16 @@ struct ModelConfig {
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-// tiny, small, medium, large, xl, 2.7b; vocabulary and context stay at their defaults. Throws
-// UsageError for another name.
-[[nodiscard]] ModelConfig model_named(std::string_view size);
-[[nodiscard]] const std::vector<std::string>& model_names();
+// custom: by its dimensions.
+enum class ModelSize : std::uint8_t { tiny, small, medium, large, xl, size_2_7b, custom };
+template <>
+struct EnumNames<ModelSize> {
+  static constexpr std::array<std::string_view, 7> values = {"tiny", "small", "medium", "large",
+                                                             "xl",   "2.7b",  "custom"};
+};
+
+// Vocabulary and context stay at their defaults. Not of custom (InternalError).
+[[nodiscard]] ModelConfig model_of(ModelSize size);
 
 // Throws UsageError naming the option when a dimension is out of range, heads do not divide
 // d_model, or the head dimension is odd (RoPE turns pairs).

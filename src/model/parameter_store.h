@@ -18,7 +18,7 @@
 #include "core/device.h"
 #include "core/ops.h"
 #include "core/parameter.h"
-#include "core/parameter_sync.h"
+#include "core/parameter_access.h"
 #include "core/precision.h"
 
 namespace paceline {

@@ -96,16 +96,11 @@ AttentionShape Transformer::attention_shape(const StepState& state) const {
           .head_dim = config_.head_dim()};
 }
 
-Parameter Transformer::use(ParameterSync& sync, ParameterId id) {
-  sync.before_use(id);
-  return store_.parameter(id);
+void Transformer::written(ParameterAccess& access, ParameterId id) {
+  if (store_.gradient_written(id)) access.gradient_ready(id);
 }
 
-void Transformer::written(ParameterSync& sync, ParameterId id) {
-  if (store_.gradient_written(id)) sync.ready(id);
-}
-
-void Transformer::forward(Ops& ops, const StepState& state, ParameterSync& sync,
+void Transformer::forward(Ops& ops, const StepState& state, ParameterAccess& access,
                           const ForwardOptions& options) {
   const AttentionShape shape = attention_shape(state);
   recompute_ = options.keep ? options.recompute : 0;
@@ -117,102 +112,109 @@ void Transformer::forward(Ops& ops, const StepState& state, ParameterSync& sync,
   Residual r;
   {
     const Scope scope(device_.scopes(), "embedding");
-    r.x = ops.embed(state.tokens, use(sync, embedding_));
+    r.x = ops.embed(state.tokens, ParameterUse(access, embedding_, Pass::forward));
   }
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     if (recompute_ > 0 && i % recompute_ == 0) group_inputs_.push_back(r);
-    r = block_forward(ops, sync, i, shape, saved_[static_cast<std::size_t>(i)], std::move(r));
+    r = block_forward(ops, access, Pass::forward, i, shape, saved_[static_cast<std::size_t>(i)],
+                      std::move(r));
   }
   const Scope scope(device_.scopes(), "head");
-  const Parameter norm = use(sync, ln_final_);
-  const Parameter linear = use(sync, head_);
+  const ParameterUse norm(access, ln_final_, Pass::forward);
+  const ParameterUse linear(access, head_, Pass::forward);
   ops.head(saved_head_, std::move(r.x), std::move(r.branch),
            {.norm = norm, .linear = linear, .state = state, .logits = options.logits});
 }
 
-Transformer::Residual Transformer::block_forward(Ops& ops, ParameterSync& sync, std::int64_t layer,
-                                                 const AttentionShape& shape, BlockSaved& saved,
-                                                 Residual in) {
+Transformer::Residual Transformer::block_forward(Ops& ops, ParameterAccess& access, Pass pass,
+                                                 std::int64_t layer, const AttentionShape& shape,
+                                                 BlockSaved& saved, Residual in) {
   const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
   ScopeStack& scopes = device_.scopes();
   const Scope block(scopes, fmt::format("block {}", layer));
   Residual r = std::move(in);
   {
     const Scope scope(scopes, "attention");
-    auto [h, n] =
-        ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch), use(sync, p.ln1));
-    Array qkv = ops.qkv_rope(saved.qkv, std::move(n), use(sync, p.qkv), rope_table_, shape);
+    auto [h, n] = ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch),
+                                   ParameterUse(access, p.ln1, pass));
+    Array qkv = ops.qkv_rope(saved.qkv, std::move(n), ParameterUse(access, p.qkv, pass),
+                             rope_table_, shape);
     Array o = ops.attention(saved.attention, std::move(qkv), shape);
-    r = {std::move(h), ops.linear(saved.output, std::move(o), use(sync, p.output))};
+    r = {std::move(h),
+         ops.linear(saved.output, std::move(o), ParameterUse(access, p.output, pass))};
   }
   {
     const Scope scope(scopes, "ffn");
-    auto [h, n] =
-        ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch), use(sync, p.ln2));
-    Array z = ops.swiglu_linear(saved.swiglu, std::move(n), use(sync, p.w13));
-    r = {std::move(h), ops.linear(saved.w2, std::move(z), use(sync, p.w2))};
+    auto [h, n] = ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch),
+                                   ParameterUse(access, p.ln2, pass));
+    Array z = ops.swiglu_linear(saved.swiglu, std::move(n), ParameterUse(access, p.w13, pass));
+    r = {std::move(h), ops.linear(saved.w2, std::move(z), ParameterUse(access, p.w2, pass))};
   }
   return r;
 }
 
-void Transformer::backward(Ops& ops, const StepState& state, ParameterSync& sync) {
+void Transformer::backward(Ops& ops, const StepState& state, ParameterAccess& access) {
   const AttentionShape shape = attention_shape(state);
   store_.begin_backward();
   Array d;  // [B, T, D] the gradient of the residual stream
   {
     const Scope scope(device_.scopes(), "head");
-    const Parameter norm = store_.parameter(ln_final_);
-    const Parameter linear = store_.parameter(head_);
+    const ParameterUse norm(access, ln_final_, Pass::backward);
+    const ParameterUse linear(access, head_, Pass::backward);
     d = ops.head_backward(saved_head_,
                           {.norm = norm, .linear = linear, .state = state, .logits = {}});
-    written(sync, head_);
-    written(sync, ln_final_);
+    written(access, head_);
+    written(access, ln_final_);
   }
   for (std::int64_t i = config_.layers - 1; i >= 0; --i) {
     const bool ends_group = i == config_.layers - 1 || (i + 1) % std::max(recompute_, 1) == 0;
-    if (recompute_ > 0 && ends_group) recompute_group(ops, sync, i, shape);
-    d = block_backward(ops, sync, i, shape, saved_[static_cast<std::size_t>(i)], std::move(d));
+    if (recompute_ > 0 && ends_group) recompute_group(ops, access, i, shape);
+    d = block_backward(ops, access, i, shape, saved_[static_cast<std::size_t>(i)], std::move(d));
   }
   const Scope scope(device_.scopes(), "embedding");
-  ops.embed_backward(d, state.tokens, store_.parameter(embedding_));
-  written(sync, embedding_);
+  ops.embed_backward(d, state.tokens, ParameterUse(access, embedding_, Pass::backward));
+  written(access, embedding_);
 }
 
-Array Transformer::block_backward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+Array Transformer::block_backward(Ops& ops, ParameterAccess& access, std::int64_t layer,
                                   const AttentionShape& shape, BlockSaved& saved, Array d) {
   const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
   ScopeStack& scopes = device_.scopes();
   const Scope block(scopes, fmt::format("block {}", layer));
   {
     const Scope scope(scopes, "ffn");
-    Array dz = ops.linear_backward(saved.w2, d, store_.parameter(p.w2));
-    written(sync, p.w2);
-    Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz), store_.parameter(p.w13));
-    written(sync, p.w13);
-    d = ops.add_rms_norm_backward(saved.ln2, std::move(d), std::move(dn), store_.parameter(p.ln2));
-    written(sync, p.ln2);
+    Array dz = ops.linear_backward(saved.w2, d, ParameterUse(access, p.w2, Pass::backward));
+    written(access, p.w2);
+    Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz),
+                                          ParameterUse(access, p.w13, Pass::backward));
+    written(access, p.w13);
+    d = ops.add_rms_norm_backward(saved.ln2, std::move(d), std::move(dn),
+                                  ParameterUse(access, p.ln2, Pass::backward));
+    written(access, p.ln2);
   }
   const Scope scope(scopes, "attention");
-  Array d_heads = ops.linear_backward(saved.output, d, store_.parameter(p.output));
-  written(sync, p.output);
+  Array d_heads =
+      ops.linear_backward(saved.output, d, ParameterUse(access, p.output, Pass::backward));
+  written(access, p.output);
   Array dqkv = ops.attention_backward(saved.attention, std::move(d_heads), shape);
-  Array dn =
-      ops.qkv_rope_backward(saved.qkv, std::move(dqkv), store_.parameter(p.qkv), rope_table_);
-  written(sync, p.qkv);
-  d = ops.add_rms_norm_backward(saved.ln1, std::move(d), std::move(dn), store_.parameter(p.ln1));
-  written(sync, p.ln1);
+  Array dn = ops.qkv_rope_backward(saved.qkv, std::move(dqkv),
+                                   ParameterUse(access, p.qkv, Pass::backward), rope_table_);
+  written(access, p.qkv);
+  d = ops.add_rms_norm_backward(saved.ln1, std::move(d), std::move(dn),
+                                ParameterUse(access, p.ln1, Pass::backward));
+  written(access, p.ln1);
   return d;
 }
 
 // Runs the group of blocks that ends with `last_layer` again, keeping what their backward needs.
-void Transformer::recompute_group(Ops& ops, ParameterSync& sync, std::int64_t last_layer,
+void Transformer::recompute_group(Ops& ops, ParameterAccess& access, std::int64_t last_layer,
                                   const AttentionShape& shape) {
   Residual r = std::move(group_inputs_.back());
   group_inputs_.pop_back();
   for (std::int64_t i = last_layer / recompute_ * recompute_; i <= last_layer; ++i) {
     BlockSaved& saved = saved_[static_cast<std::size_t>(i)];
     saved = BlockSaved(true);
-    r = block_forward(ops, sync, i, shape, saved, std::move(r));
+    r = block_forward(ops, access, Pass::recompute, i, shape, saved, std::move(r));
   }
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 // The Transformer, forward and backward by hand, written once for every device. Backward goes layer
-// by layer and tells a ParameterSync of every gradient as it becomes ready: that order is what
-// data-parallel strategies work with, so it is visible here.
+// by layer and tells a ParameterAccess of every gradient as it becomes ready: that order is what
+// parallel strategies work with, so it is visible here.
 
 #include <cstdint>
 #include <vector>
 
 #include "core/device.h"
 #include "core/ops.h"
-#include "core/parameter_sync.h"
+#include "core/parameter_access.h"
 #include "core/step_state.h"
 #include "model/model_config.h"
 #include "model/parameter_store.h"
@@ -35,10 +35,10 @@ class Transformer {
   [[nodiscard]] ParameterStore& store() { return store_; }
 
   // state.tokens, state.targets [B, T] -> state.loss
-  void forward(Ops& ops, const StepState& state, ParameterSync& sync,
+  void forward(Ops& ops, const StepState& state, ParameterAccess& access,
                const ForwardOptions& options);
   // Of the last forward with keep = true. The store's gradients must be allocated.
-  void backward(Ops& ops, const StepState& state, ParameterSync& sync);
+  void backward(Ops& ops, const StepState& state, ParameterAccess& access);
 
  private:
   // The entries of one block in the store.
@@ -58,13 +58,12 @@ class Transformer {
   };
 
   [[nodiscard]] AttentionShape attention_shape(const StepState& state) const;
-  Parameter use(ParameterSync& sync, ParameterId id);
-  void written(ParameterSync& sync, ParameterId id);
-  Residual block_forward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+  void written(ParameterAccess& access, ParameterId id);
+  Residual block_forward(Ops& ops, ParameterAccess& access, Pass pass, std::int64_t layer,
                          const AttentionShape& shape, BlockSaved& saved, Residual in);
-  Array block_backward(Ops& ops, ParameterSync& sync, std::int64_t layer,
+  Array block_backward(Ops& ops, ParameterAccess& access, std::int64_t layer,
                        const AttentionShape& shape, BlockSaved& saved, Array d);
-  void recompute_group(Ops& ops, ParameterSync& sync, std::int64_t last_layer,
+  void recompute_group(Ops& ops, ParameterAccess& access, std::int64_t last_layer,
                        const AttentionShape& shape);
 
   Device& device_;

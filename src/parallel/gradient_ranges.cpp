@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-
-#include "core/error.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::array<std::string_view, 5> names = {"none", "naive", "flat", "overlap", "bucketed"};
 
 std::vector<GradientRange> one_per_parameter(const std::vector<ParameterEntry>& entries) {
   std::vector<GradientRange> ranges;
@@ -66,26 +61,18 @@ std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries,
 
 }  // namespace
 
-std::string_view name_of(SyncStrategy strategy) {
-  return names.at(static_cast<std::size_t>(strategy));
-}
-
-SyncStrategy sync_strategy_named(std::string_view name) {
-  const auto* const it = std::find(names.begin(), names.end(), name);
-  if (it == names.end()) throw InternalError(fmt::format("'{}' is no strategy", name));
-  return static_cast<SyncStrategy>(it - names.begin());
-}
-
 std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& entries,
-                                           SyncStrategy strategy, double bucket_bytes,
+                                           Strategy strategy, double bucket_bytes,
                                            std::size_t element_bytes) {
   if (entries.empty()) return {};
   switch (strategy) {
-    case SyncStrategy::none: return {};
-    case SyncStrategy::naive:
-    case SyncStrategy::overlap: return one_per_parameter(entries);
-    case SyncStrategy::flat: return {range_of(entries, 0, entries.size() - 1)};
-    case SyncStrategy::bucketed: break;
+    case Strategy::none: return {};
+    case Strategy::naive:
+    case Strategy::overlap: return one_per_parameter(entries);
+    case Strategy::flat: return {range_of(entries, 0, entries.size() - 1)};
+    case Strategy::bucketed:
+    case Strategy::owner_broadcast:
+    case Strategy::zero1: break;
   }
   return buckets(entries, elements(bucket_bytes, element_bytes));
 }

@@ -4,25 +4,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/parameter_sync.h"
 #include "model/parameter_store.h"
+#include "parallel/parallel_strategy.h"
 
 namespace paceline {
-
-enum class SyncStrategy : std::uint8_t {
-  none,      // replicas go their own ways
-  naive,     // parameter by parameter, after backward
-  flat,      // all at once, after backward
-  overlap,   // parameter by parameter, each as soon as its gradient is ready
-  bucketed,  // in buckets, each as soon as all its gradients are ready
-};
-
-[[nodiscard]] std::string_view name_of(SyncStrategy strategy);
-// Throws InternalError for an unknown name.
-[[nodiscard]] SyncStrategy sync_strategy_named(std::string_view name);
 
 struct GradientRange {
   ParameterId first = 0;  // entries first ... last have all or part of their gradients in it
@@ -36,7 +23,7 @@ struct GradientRange {
 // element_bytes each; what is larger has a bucket of its own, and so has the last entry, whose
 // gradient backward finishes last: it need not wait for others to be sent. No range for `none`.
 [[nodiscard]] std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& entries,
-                                                         SyncStrategy strategy, double bucket_bytes,
+                                                         Strategy strategy, double bucket_bytes,
                                                          std::size_t element_bytes);
 
 // Buckets for reduce_scatter and all_gather among so many ranks, to which the store was laid out:

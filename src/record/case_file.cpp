@@ -72,7 +72,7 @@ void write_ranks(const Group& group, const std::vector<RankInfo>& ranks) {
   texts("host", [](const RankInfo& r) { return r.host; });
   integers("local_rank", "", [](const RankInfo& r) { return r.local_rank; });
   texts("cpu", [](const RankInfo& r) { return r.cpu; });
-  texts("device_kind", [](const RankInfo& r) { return r.device.kind; });
+  texts("device_kind", [](const RankInfo& r) { return std::string(name_of(r.device.kind)); });
   texts("device", [](const RankInfo& r) { return r.device.name; });
   texts("gpu_uuid", [](const RankInfo& r) { return r.device.uuid; });
   texts("pci_bus_id", [](const RankInfo& r) { return r.device.pci_bus_id; });

@@ -159,8 +159,33 @@ std::vector<Column> concatenate(const std::vector<std::vector<Column>>& tables) 
   return out;
 }
 
-Column number(std::string name, std::string unit, double value) {
-  return {std::move(name), std::move(unit), std::vector<double>{value}};
+void CaseRecord::add(std::string name, const Value& value, std::string unit) {
+  summary.push_back(column_of(std::move(name), value, std::move(unit)));
+}
+
+void TableRows::add(const std::vector<Cell>& row) {
+  if (table_.columns.empty()) {
+    for (const Cell& cell : row) {
+      table_.columns.push_back(column_of(cell.name, cell.value, cell.unit));
+    }
+    return;
+  }
+  if (row.size() != table_.columns.size()) {
+    throw InternalError("a row of " + table_.path + " has other columns than the first");
+  }
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    Column& column = table_.columns[i];
+    const Column added = column_of(row[i].name, row[i].value);
+    if (column.name != added.name || column.data.index() != added.data.index()) {
+      throw InternalError(table_.path + ": column '" + column.name + "' has another name or type");
+    }
+    std::visit(
+        [&](auto& data) {
+          using Data = std::remove_reference_t<decltype(data)>;
+          data.push_back(std::get<Data>(added.data).front());
+        },
+        column.data);
+  }
 }
 
 }  // namespace paceline

@@ -21,13 +21,31 @@ struct Column {
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> data;
 };
 
-// One value, as a summary row holds it.
-[[nodiscard]] Column number(std::string name, std::string unit, double value);
-
 // A group of equally long columns: "memory", "memory/blocks", "values".
 struct Table {
   std::string path;
   std::vector<Column> columns;
+};
+
+// One value of a row.
+struct Cell {
+  std::string name;
+  Value value;
+  std::string unit = {};
+};
+
+// A table made row by row. The first row names the columns; the others must have the same, of the
+// same types (InternalError).
+class TableRows {
+ public:
+  explicit TableRows(std::string path) : table_{std::move(path), {}} {}
+
+  void add(const std::vector<Cell>& row);
+  [[nodiscard]] bool empty() const { return table_.columns.empty(); }
+  [[nodiscard]] Table take() { return std::move(table_); }
+
+ private:
+  Table table_;
 };
 
 struct PhaseSamples {
@@ -47,6 +65,8 @@ struct CaseRecord {
   // What the experiment adds to the summary row: rates, bytes, set-up seconds. Each column holds
   // one value.
   std::vector<Column> summary;
+
+  void add(std::string name, const Value& value, std::string unit = "");
 };
 
 // One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason,

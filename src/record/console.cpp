@@ -57,9 +57,9 @@ std::vector<std::string> phases_of(const std::vector<Row>& rows) {
   return most;
 }
 
-using Cell = std::function<std::string(const Row&)>;
+using CellText = std::function<std::string(const Row&)>;
 
-void add_phase(TextTable& table, std::vector<Cell>& cells, const std::vector<Row>& rows,
+void add_phase(TextTable& table, std::vector<CellText>& cells, const std::vector<Row>& rows,
                const std::string& phase, bool headline) {
   const std::string median = phase + "_median_s";
   const Scale scale = scale_for(numbers_in(rows, median), "s");
@@ -73,7 +73,7 @@ void add_phase(TextTable& table, std::vector<Cell>& cells, const std::vector<Row
   });
 }
 
-void add_column(TextTable& table, std::vector<Cell>& cells, const std::vector<Row>& rows,
+void add_column(TextTable& table, std::vector<CellText>& cells, const std::vector<Row>& rows,
                 const ShownColumn& shown) {
   const std::vector<double> numbers = numbers_in(rows, shown.name);
   const auto finite = [](double number) { return std::isfinite(number); };
@@ -108,14 +108,16 @@ std::string console_table(const std::vector<std::vector<Column>>& rows,
   for (const Row& row : rows) {
     FactorTexts texts;
     for (const std::string& name : factor_names) {
-      if (find_column(row, name) != nullptr) texts.emplace_back(name, text_in(row, name));
+      const auto has_it = [&](const Row& r) { return find_column(r, name) != nullptr; };
+      if (std::none_of(rows.begin(), rows.end(), has_it)) continue;
+      texts.emplace_back(name, has_it(row) ? text_in(row, name) : "");
     }
     factors.push_back(std::move(texts));
   }
   const FactorSplit split = split_factors(factors);
 
   TextTable table;
-  std::vector<Cell> cells;
+  std::vector<CellText> cells;
   add_factor_columns(table, split.varying, factors);
   const std::vector<std::string> phases = phases_of(rows);
   for (const std::string& phase : phases)
@@ -130,7 +132,7 @@ std::string console_table(const std::vector<std::vector<Column>>& rows,
       table.row(std::move(texts), short_reason(status, text_in(rows[i], "reason")));
       continue;
     }
-    for (const Cell& cell : cells) texts.push_back(cell(rows[i]));
+    for (const CellText& cell : cells) texts.push_back(cell(rows[i]));
     table.row(std::move(texts));
   }
   return (split.constant.empty() ? "" : split.constant + "\n") + table.str();

@@ -91,8 +91,8 @@ std::vector<std::pair<std::string, std::string>> kept_variables() {
 std::string encoded(const RankInfo& rank) {
   const DeviceInfo& d = rank.device;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
-                     d.memory_bytes, d.threads, rank.host, rank.cpu, d.kind, d.name, d.uuid,
-                     d.pci_bus_id);
+                     d.memory_bytes, d.threads, rank.host, rank.cpu, name_of(d.kind), d.name,
+                     d.uuid, d.pci_bus_id);
 }
 
 RankInfo decoded(const std::string& text) {
@@ -101,10 +101,12 @@ RankInfo decoded(const std::string& text) {
   DeviceInfo& d = rank.device;
   lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
   lines.ignore();  // the end of the last number's line
-  for (std::string* field : {&rank.host, &rank.cpu, &d.kind, &d.name, &d.uuid, &d.pci_bus_id}) {
+  std::string kind;
+  for (std::string* field : {&rank.host, &rank.cpu, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
     std::getline(lines, *field);
   }
   if (!lines) throw InternalError("a rank's description did not arrive whole");
+  d.kind = enum_named<DeviceKind>(kind);
   return rank;
 }
 

@@ -28,7 +28,7 @@ def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
     assert max(table["largest_error_of_bar"]) < 1
     modes = zip(table["attention"], table["precision"], table["fp32_attention"], strict=True)
     assert {mode for kind, p, mode in modes if (kind, p) == ("flash", "fp32")} == {
-        "exact", "near", "tf32",
+        "exact", "bf16x3", "tf32",
     }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_the_default_is_cold_naive_and_flash(paceline, tmp_path):
     assert [(r["attention"], r["cache"], r["causal"], r["launch"]) for r in rows] == [
         (kind, "cold", "no", "direct") for kind in ("naive", "flash")
     ]
-    assert rows[1]["fp32_attention"] == "near"
+    assert rows[1]["fp32_attention"] == "bf16x3"
 
 
 def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):

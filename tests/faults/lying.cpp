@@ -72,7 +72,7 @@ class LyingCommunicator final : public Communicator {
 
   [[nodiscard]] int rank() const override { return real_->rank(); }
   [[nodiscard]] int size() const override { return real_->size(); }
-  [[nodiscard]] std::string_view backend() const override { return real_->backend(); }
+  [[nodiscard]] BackendKind backend() const override { return real_->backend(); }
   [[nodiscard]] Stream& stream() override { return real_->stream(); }
   [[nodiscard]] bool is_watched() const override { return real_->is_watched(); }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override {
@@ -138,7 +138,7 @@ class LyingCommunicator final : public Communicator {
 
   // In the stream's order: host memory by the stream's thread, a GPU's when the stream is done.
   void flip(const Tensor& x) {
-    if (device_.info().kind == "cpu") {
+    if (device_.info().kind == DeviceKind::cpu) {
       stream().enqueue([x] { *static_cast<unsigned char*>(x.data) ^= 1U; });
       return;
     }

@@ -102,16 +102,18 @@ def test_collectives(lying, tmp_path, backend):
 @with_backends
 def test_verify_of_ddp(lying, backend):
     """The rows of rank 0 used twice: while SGD trains (naive), while AdamW does (overlap)."""
-    # The embeddings' calls: 2 steps of SGD, 1 for AdamW's gradients, 2 of AdamW, the timed one.
+    # The embeddings' calls: 2 steps of SGD, 1 for AdamW's gradients, 2 of AdamW, the timed one;
+    # before SGD, AdamW and the timed step, one that connects the ranks.
+    connect = BOTH_EMBEDDINGS
     sgd = adamw = 2 * BOTH_EMBEDDINGS
-    before_adamw = sgd + BOTH_EMBEDDINGS
-    of_case = before_adamw + adamw + BOTH_EMBEDDINGS
+    before_adamw = connect + sgd + connect + BOTH_EMBEDDINGS
+    of_case = before_adamw + adamw + connect + BOTH_EMBEDDINGS
     first = of_case + before_adamw + 1
     lies = [
-        lie("root", "all_reduce", EMBEDDING, 1, sgd),
+        lie("root", "all_reduce", EMBEDDING, connect + 1, connect + sgd),
         lie("twice", "all_reduce", EVERYTHING),
         lie("root", "all_reduce", EMBEDDING, first, first + adamw - 1),
-        lie("skip", "all_reduce", PRODUCTS, 1, 1),  # one bucket of one step
+        lie("skip", "all_reduce", PRODUCTS, 2, 2),  # one bucket of one step
     ]
     table, shown = lying(lies, "ddp", *VERIFIED, "--sync", "naive,flat,overlap,bucketed")
     assert {row["sync"]: row["status"] for row in table} == dict.fromkeys(
@@ -124,7 +126,8 @@ def test_verify_of_ddp(lying, backend):
 def test_verify_of_zero(lying, backend):
     """An owner that broadcasts too early: the others keep what they had. none does not lie."""
     lies = [
-        lie("skip", "broadcast", EMBEDDING, 1, 2),  # after SGD's two steps; gathering is honest
+        # After SGD's first step; the calls that connect the ranks, and gathering, are honest.
+        lie("skip", "broadcast", EMBEDDING, BOTH_EMBEDDINGS + 1, 2 * BOTH_EMBEDDINGS),
         lie("root", "reduce_scatter"),
     ]
     table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1")

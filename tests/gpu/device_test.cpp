@@ -116,7 +116,7 @@ TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
 
 TEST_F(CudaDeviceTest, NamesItself) {
   const DeviceInfo info = device->info();
-  EXPECT_EQ(info.kind, "cuda");
+  EXPECT_EQ(info.kind, DeviceKind::cuda);
   EXPECT_EQ(info.uuid, gpu_of_rank(0));
   EXPECT_EQ(info.uuid.substr(0, 4), "GPU-");
   EXPECT_EQ(info.uuid.size(), 40U);

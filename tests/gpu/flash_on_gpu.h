@@ -27,13 +27,13 @@ struct Arithmetic {
   FlashKernels kernels = FlashKernels::newest;
 };
 inline constexpr std::array<Arithmetic, 8> arithmetics = {
-    {{"bf16", "bf16", Fp32Attention::near, 5e-3, 1e-5},
-     {"fp16", "fp16", Fp32Attention::near, 1e-3, 1e-5},
-     {"bf16_sm80", "bf16", Fp32Attention::near, 5e-3, 1e-5, FlashKernels::sm80},
-     {"fp16_sm80", "fp16", Fp32Attention::near, 1e-3, 1e-5, FlashKernels::sm80},
+    {{"bf16", "bf16", Fp32Attention::bf16x3, 5e-3, 1e-5},
+     {"fp16", "fp16", Fp32Attention::bf16x3, 1e-3, 1e-5},
+     {"bf16_sm80", "bf16", Fp32Attention::bf16x3, 5e-3, 1e-5, FlashKernels::sm80},
+     {"fp16_sm80", "fp16", Fp32Attention::bf16x3, 1e-3, 1e-5, FlashKernels::sm80},
      {"tf32", "fp32", Fp32Attention::tf32, 1e-3, 2e-3},
-     {"near", "fp32", Fp32Attention::near, 2e-5, 5e-5},
-     {"near_sm80", "fp32", Fp32Attention::near, 2e-5, 5e-5, FlashKernels::sm80},
+     {"near", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5},
+     {"near_sm80", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5, FlashKernels::sm80},
      {"exact", "fp32", Fp32Attention::exact, 2e-6, 1e-5}}};
 
 using Values = std::vector<double>;
@@ -243,7 +243,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   static bool uses_hopper(FlashPass pass) {
     const Arithmetic& a = GetParam();
     const bool half = std::string(a.precision) != "fp32";
-    const bool near = a.fp32 == Fp32Attention::near && pass == FlashPass::forward;
+    const bool near = a.fp32 == Fp32Attention::bf16x3 && pass == FlashPass::forward;
     return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || near);
   }
   // Where tiles are few, both passes.

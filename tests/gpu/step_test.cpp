@@ -13,7 +13,7 @@
 #include "model/optimizer.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"
-#include "parallel/no_sync.h"
+#include "parallel/parallel_strategy.h"
 
 namespace paceline {
 namespace {
@@ -30,6 +30,7 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
     device = make_cuda_device(0, std::nullopt, 1);
     ops = device->make_ops({.precision = precision, .deterministic = true});
     model = std::make_unique<Transformer>(*device, config, precision);
+    strategy = std::make_unique<ParallelStrategy>(model->store());
     optimizer =
         std::make_unique<AdamW>(model->store(), AdamWConfig{}, Shard::whole(model->store()));
     state = StepState::create(*device, batch_size, config.context, precision.loss,
@@ -46,9 +47,9 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
     state.reset(*device, ops->precision().loss_scaling, 1e-3);
   }
   void step() {
-    model->forward(*ops, state, sync, {.keep = true});
+    model->forward(*ops, state, *strategy, {.keep = true});
     model->store().allocate_gradients();
-    model->backward(*ops, state, sync);
+    model->backward(*ops, state, *strategy);
     optimizer->step(*ops, state);
   }
   std::vector<float> weights() {
@@ -63,7 +64,7 @@ class CudaStepTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Transformer> model;
   std::unique_ptr<Optimizer> optimizer;
   StepState state;
-  NoSync sync;
+  std::unique_ptr<ParallelStrategy> strategy;
 };
 
 // A capture fails at any synchronisation, copy from pageable memory or allocation from the driver,

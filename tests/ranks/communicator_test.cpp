@@ -49,7 +49,7 @@ class Collectives : public ::testing::Test {
 class ThroughMpi : public Collectives {
  protected:
   void SetUp() override {
-    if (all.backend() != "mpi") GTEST_SKIP() << "of mpi alone";
+    if (all.backend() != BackendKind::mpi) GTEST_SKIP() << "of mpi alone";
   }
 };
 

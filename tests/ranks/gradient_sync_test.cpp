@@ -4,8 +4,6 @@
 // and toy model.
 //   gradient_sync_test mpi|nccl [GoogleTest's options]
 
-#include "parallel/gradient_sync.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +15,7 @@
 #include <vector>
 
 #include "core/precision.h"
-#include "parallel/no_sync.h"
+#include "parallel/gradient_exchange.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 
@@ -36,7 +34,7 @@ std::vector<float> parameters_of(const ParameterStore& store) {
 // torch.allclose with its defaults on the CPU. A GPU's products of few rows and of many round
 // differently: there a few roundings of weights around 1 may separate two that are close to 0.
 bool close(const std::vector<float>& a, const std::vector<float>& b) {
-  const double absolute = shared.all->backend() == "mpi" ? 1e-8 : 0x1p-22;
+  const double absolute = shared.all->backend() == BackendKind::mpi ? 1e-8 : 0x1p-22;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [=](double x, double y) {
     return std::abs(x - y) <= absolute + 1e-5 * std::abs(y);
   });
@@ -86,10 +84,10 @@ class DataParallel : public ::testing::Test {
     precision.communication = exchanged;
     return shared.device->make_ops({.precision = precision, .deterministic = true});
   }
-  void train(const ToyDesign& design, const SyncConfig& config) const;
+  void train(const ToyDesign& design, const StrategyConfig& config) const;
 };
 
-void DataParallel::train(const ToyDesign& design, const SyncConfig& config) const {
+void DataParallel::train(const ToyDesign& design, const StrategyConfig& config) const {
   ToyModel model(device, *ops, design);
   model.draw(static_cast<std::uint64_t>(world.rank()));
   const std::vector<float> own = parameters_of(model.trainable());
@@ -108,8 +106,8 @@ void DataParallel::train(const ToyDesign& design, const SyncConfig& config) cons
   single.draw(0);
   ASSERT_EQ(parameters_of(single.trainable()), start);
 
-  GradientSync sync(model.trainable(), *ops, *shared.all, config);
-  NoSync alone;
+  GradientExchange sync(model.trainable(), *ops, *shared.all, config);
+  ParallelStrategy alone(single.trainable());
   const std::int64_t share = 20 / n;  // of the course's 20 rows, so many for each rank
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
@@ -135,13 +133,13 @@ void DataParallel::train(const ToyDesign& design, const SyncConfig& config) cons
 
 TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
   for (const ToyDesign& design : {toy_model(), toy_model_with_tied_weights()}) {
-    for (const auto strategy : {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap}) {
+    for (const auto strategy : {Strategy::naive, Strategy::flat, Strategy::overlap}) {
       SCOPED_TRACE(std::string(design.name) + ", " + std::string(name_of(strategy)));
       train(design, {.strategy = strategy});
     }
     for (const double megabytes : {0.0001, 0.0016, 0.01, 1.0, 10.0, 100.0, 1000.0}) {
       SCOPED_TRACE(std::string(design.name) + ", buckets of " + std::to_string(megabytes));
-      train(design, {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e6 * megabytes});
+      train(design, {.strategy = Strategy::bucketed, .bucket_bytes = 1e6 * megabytes});
     }
   }
 }
@@ -157,9 +155,9 @@ TEST_F(DataParallel, sends_half_types) {
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
   const Rows mine = rows_of(order, world.rank() * 3, 3);
-  GradientSync half(model.trainable(), *half_ops, *shared.all,
-                    {.strategy = SyncStrategy::bucketed, .bucket_bytes = 1e3});
-  GradientSync full(exact.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::flat});
+  GradientExchange half(model.trainable(), *half_ops, *shared.all,
+                        {.strategy = Strategy::bucketed, .bucket_bytes = 1e3});
+  GradientExchange full(exact.trainable(), *ops, *shared.all, {.strategy = Strategy::flat});
   model.forward_backward(mine.x, mine.y, half, n);
   exact.forward_backward(mine.x, mine.y, full, n);
   device.synchronize();
@@ -174,13 +172,13 @@ TEST_F(DataParallel, sends_half_types) {
   EXPECT_LT(std::sqrt(error / norm), 0x1p-7);
   EXPECT_GT(error, 0);
   EXPECT_TRUE(same_on_all_ranks(rough));
-  EXPECT_EQ(half.exchanges().front().bytes * 2,
+  EXPECT_EQ(half.exchanges().front().message_bytes * 2,
             sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
 }
 
 // As a step writes them: sums of 64 products of small whole numbers, which float32 holds exactly
 // and bfloat16 rounds. A weight of rank 1 is a bias.
-void write_gradients(Ops& ops, ParameterStore& store, ParameterSync& sync) {
+void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
   Device& device = *shared.device;
   std::uint64_t stream = 0;
   const auto numbers = [&](std::int64_t width) {
@@ -207,9 +205,9 @@ void write_gradients(Ops& ops, ParameterStore& store, ParameterSync& sync) {
       }
       last = store.gradient_written(id);
     }
-    sync.ready(id);
+    sync.gradient_ready(id);
   }
-  sync.finish();
+  sync.finish_backward();
   device.synchronize();
 }
 
@@ -223,16 +221,17 @@ TEST_F(DataParallel, sends_half_types_that_products_write) {
     const std::unique_ptr<Ops> fine = make_ops("bf16", Dtype::f32);
     ParameterStore written(device, fine->precision(), entries);
     written.allocate_gradients();
-    NoSync alone;
+    ParallelStrategy alone(written);
     write_gradients(*fine, written, alone);
     for (const auto strategy :
-         {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap, SyncStrategy::bucketed}) {
+         {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
       SCOPED_TRACE(std::string(name_of(strategy)) + (tied ? ", tied" : ""));
       const std::unique_ptr<Ops> half = make_ops("bf16", Dtype::bf16);
       ParameterStore store(device, half->precision(), entries);
       store.allocate_gradients();
       EXPECT_EQ(store.parameter(0).gradient.dtype, Dtype::bf16);
-      GradientSync sync(store, *half, *shared.all, {.strategy = strategy, .bucket_bytes = 1500});
+      GradientExchange sync(store, *half, *shared.all,
+                            {.strategy = strategy, .bucket_bytes = 1500});
       write_gradients(*half, store, sync);
 
       const Array cast = device.allocate({store.size()}, Dtype::bf16, MemoryKind::gradient);
@@ -251,15 +250,15 @@ TEST_F(DataParallel, sends_half_types_that_products_write) {
 }
 
 TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
-  for (const auto strategy : {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap}) {
+  for (const auto strategy : {Strategy::naive, Strategy::flat, Strategy::overlap}) {
     ToyModel model(device, *ops, toy_model());
-    GradientSync sync(model.trainable(), *ops, *shared.all, {.strategy = strategy});
+    GradientExchange sync(model.trainable(), *ops, *shared.all, {.strategy = strategy});
     sync.begin_step();
     for (ParameterId id = 0; id < 3; ++id) {
-      EXPECT_EQ(sync.exchanges().size(), strategy == SyncStrategy::overlap ? id : 0);
-      sync.ready(id);
+      EXPECT_EQ(sync.exchanges().size(), strategy == Strategy::overlap ? id : 0);
+      sync.gradient_ready(id);
     }
-    sync.finish();
+    sync.finish_backward();
     EXPECT_EQ(sync.exchanges().size(), sync.ranges().size());
     device.synchronize();
   }
@@ -268,10 +267,10 @@ TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
 // Of a backward whose ready() came too seldom.
 TEST_F(DataParallel, a_gradient_that_never_comes_is_an_error) {
   ToyModel model(device, *ops, toy_model());
-  GradientSync sync(model.trainable(), *ops, *shared.all, {.strategy = SyncStrategy::overlap});
+  GradientExchange sync(model.trainable(), *ops, *shared.all, {.strategy = Strategy::overlap});
   sync.begin_step();
-  sync.ready(0);
-  EXPECT_THROW(sync.finish(), InternalError);
+  sync.gradient_ready(0);
+  EXPECT_THROW(sync.finish_backward(), InternalError);
   device.synchronize();
 }
 

@@ -2,8 +2,6 @@
 // where sums are exact, what every rank would have computed alone.
 //   optimizer_sharding_test mpi|nccl [GoogleTest's options]
 
-#include "parallel/optimizer_sharding.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +14,8 @@
 #include <vector>
 
 #include "core/precision.h"
+#include "parallel/owner_broadcast.h"
+#include "parallel/zero1.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/replica.h"
 #include "tests/ranks/toy_models.h"
@@ -55,11 +55,11 @@ class Sharding : public ::testing::Test {
                         Dtype exchanged = Dtype::f32) const {
     const auto ops = make_ops(precision, exchanged);
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
-      const SyncConfig config{.bucket_bytes = bucket_bytes};
-      Replica plain(*ops, uneven_entries(), groups, ShardStrategy::none, config);
+      const StrategyConfig config{.bucket_bytes = bucket_bytes};
+      Replica plain(*ops, uneven_entries(), groups, Strategy::bucketed, config);
       plain.train(steps, gradients);
       plain.begin();
-      for (const auto strategy : {ShardStrategy::broadcast, ShardStrategy::zero1}) {
+      for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
         SCOPED_TRACE(std::string(name_of(strategy)) + ", " + precision + ", buckets of " +
                      std::to_string(bucket_bytes));
         Replica sharded(*ops, uneven_entries(), groups, strategy, config);
@@ -83,7 +83,8 @@ class StreamOrder : public Sharding {
   // The streams that can be held back: the CPU's compute stream is the caller itself.
   static std::vector<Stream*> streams() {
     std::vector<Stream*> streams = {&shared.all->stream()};
-    if (shared.all->backend() == "nccl") streams.push_back(&shared.device->compute_stream());
+    if (shared.all->backend() == BackendKind::nccl)
+      streams.push_back(&shared.device->compute_stream());
     return streams;
   }
   // All 0.
@@ -124,8 +125,8 @@ TEST_F(Sharding, keeps_groups_of_parameters) {
   expect_unsharded("fp32", groups, exact, 0);
   // A group is updated as if it were alone.
   const auto ops = make_ops("fp32");
-  Replica both(*ops, uneven_entries(), groups, ShardStrategy::none, {});
-  Replica alone(*ops, uneven_entries(), {{other, {0, 1, 2, 3, 4}}}, ShardStrategy::none, {});
+  Replica both(*ops, uneven_entries(), groups, Strategy::bucketed, {});
+  Replica alone(*ops, uneven_entries(), {{other, {0, 1, 2, 3, 4}}}, Strategy::bucketed, {});
   both.train(steps, exact);
   alone.train(steps, exact);
   for (const ParameterId id : {1, 4}) {
@@ -150,21 +151,21 @@ TEST_F(Sharding, groups_hold_every_parameter_once) {
 // again with broadcast. The optimizer's state is divided by n.
 TEST_F(Sharding, sends_and_keeps_what_the_formulas_say) {
   const auto ops = make_ops("fp32");
-  const auto run = [&](ShardStrategy strategy) {
+  const auto run = [&](Strategy strategy) {
     Replica r(*ops, uneven_entries(), one_group(), strategy, {.bucket_bytes = 600});
     r.step(0, exact);
     double sent = 0;
-    for (const Exchange& e : r.sync().exchanges()) sent += e.sent;
+    for (const Exchange& e : r.sync().exchanges()) sent += e.sent_bytes;
     const double state = static_cast<double>(r.adamw().m().numel());
     return std::pair{sent / static_cast<double>(r.store().parameters().bytes()),
                      state / static_cast<double>(r.store().size())};
   };
   const double ring = static_cast<double>(n - 1) / n;
-  const auto [sent, state] = run(ShardStrategy::zero1);
+  const auto [sent, state] = run(Strategy::zero1);
   EXPECT_NEAR(sent, 2 * ring, 1e-12);
   EXPECT_NEAR(state, 1.0 / n, 1e-12);
   // Owners send no padding.
-  const auto [sent_by_owners, state_of_owner] = run(ShardStrategy::broadcast);
+  const auto [sent_by_owners, state_of_owner] = run(Strategy::owner_broadcast);
   EXPECT_LE(sent_by_owners, 3 * ring);
   EXPECT_EQ(world.max(n == 1 || state_of_owner < 1 ? 0 : 1), 0);
 }
@@ -181,7 +182,7 @@ TEST_F(Sharding, skips_a_step_together) {
   const Gradients overflow = [](int rank, int, std::int64_t i) {
     return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
   };
-  for (const auto strategy : {ShardStrategy::broadcast, ShardStrategy::zero1}) {
+  for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
     Replica r(*ops, uneven_entries(), one_group(), strategy, {});
     const auto before = floats_of(r.store().parameters());
     r.step(0, overflow);
@@ -196,7 +197,7 @@ TEST_F(Sharding, skips_a_step_together) {
 TEST_F(Sharding, skips_a_step_for_what_is_not_finite_in_any_slice) {
   const auto ops = make_ops("fp16");
   Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {1530})}, {{course, {0, 1}}},
-            ShardStrategy::zero1, {.bucket_bytes = 600});
+            Strategy::zero1, {.bucket_bytes = 600});
   const auto before = floats_of(r.store().parameters());
   double scale = r.state().get(*shared.device, StepScalar::loss_scale);
   std::vector<int> in_later_ranges(static_cast<std::size_t>(n), 0);
@@ -230,7 +231,7 @@ TEST_F(Sharding, needs_a_store_laid_out_for_its_ranks) {
 
 TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
   for (Stream* held : streams()) {
-    Replica r(*ops, uneven_entries(), one_group(), ShardStrategy::broadcast, {});
+    Replica r(*ops, uneven_entries(), one_group(), Strategy::owner_broadcast, {});
     const Array seen = like(r.store());
     r.sync().begin_step();
     const HeldBack hold(*held);
@@ -251,13 +252,13 @@ TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
 
 TEST_F(StreamOrder, forward_reads_what_was_gathered) {
   for (Stream* held : streams()) {
-    Replica r(*ops, uneven_entries(), one_group(), ShardStrategy::zero1, {.bucket_bytes = 600});
+    Replica r(*ops, uneven_entries(), one_group(), Strategy::zero1, {.bucket_bytes = 600});
     const Array seen = like(r.store());
     const HeldBack hold(*held);
     ops->fill(r.store().parameters(), world.rank() + 1);
     r.sync().begin_step();
     for (ParameterId id = r.store().entries().size(); id-- > 0;) {
-      r.sync().before_use(id);
+      (void)r.sync().acquire(id, Pass::forward);
       const ParameterEntry& entry = r.store().entries()[id];
       const StoreRange range{entry.offset, entry.shape.numel()};
       ops->cast(range.of(seen), range.of(r.store().parameters()));
@@ -281,14 +282,14 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
 
 TEST_F(StreamOrder, what_follows_finish_reads_sums) {
   for (Stream* held : streams()) {
-    for (const auto strategy : {ShardStrategy::none, ShardStrategy::zero1}) {
+    for (const auto strategy : {Strategy::bucketed, Strategy::zero1}) {
       Replica r(*ops, uneven_entries(), one_group(), strategy, {.bucket_bytes = 600});
       const Array seen = like(r.store());
       r.begin();
       const HeldBack hold(*held);
       ops->fill(r.store().gradients(), world.rank() + 1);
-      for (ParameterId id = 0; id < r.store().entries().size(); ++id) r.sync().ready(id);
-      r.sync().finish();
+      for (ParameterId id = 0; id < r.store().entries().size(); ++id) r.sync().gradient_ready(id);
+      r.sync().finish_backward();
       ops->cast(seen, r.store().gradients());
       shared.device->synchronize();
       const auto values = floats_of(seen);
@@ -305,7 +306,7 @@ TEST_F(StreamOrder, what_follows_finish_reads_sums) {
 TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
   const auto half = make_ops("fp16");
   for (Stream* held : streams()) {
-    Replica r(*half, uneven_entries(), one_group(), ShardStrategy::zero1, {});
+    Replica r(*half, uneven_entries(), one_group(), Strategy::zero1, {});
     r.exchange(0, [](int rank, int, std::int64_t i) {
       return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
     });
@@ -321,18 +322,14 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
   Device& device = *shared.device;
   const auto ops = make_ops("fp32");
   for (const ToyDesign& design : {toy_model(), toy_model_with_tied_weights()}) {
-    for (const auto strategy : {ShardStrategy::broadcast, ShardStrategy::zero1}) {
+    for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
       SCOPED_TRACE(std::string(design.name) + ", " + std::string(name_of(strategy)));
       ToyModel model(device, *ops, design, n);
       model.draw(42);
       const auto frozen = floats_of(model.frozen().parameters());
       ParameterStore& store = model.trainable();
-      std::unique_ptr<GradientSync> sync;
-      if (strategy == ShardStrategy::zero1) {
-        sync = std::make_unique<Zero1>(store, *ops, *shared.all, SyncConfig{});
-      } else {
-        sync = std::make_unique<OwnerBroadcast>(store, *ops, *shared.all, SyncConfig{});
-      }
+      const std::unique_ptr<ParallelStrategy> sync =
+          make_strategy({.strategy = strategy}, store, *ops, shared.all);
       AdamW adamw(store, course, sync->shard());
       const StepState state = StepState::create(device, 1, 1, Dtype::f32, false, learning_rate);
       const auto start = floats_of(store.parameters());

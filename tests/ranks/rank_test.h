@@ -47,16 +47,17 @@ class FailurePrinter final : public ::testing::EmptyTestEventListener {
   }
 };
 
-inline int run_with(World& world, std::string_view backend) {
+inline int run_with(World& world, BackendKind backend) {
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (world.rank() != 0) {
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new FailurePrinter);
   }
-  const bool host = backend == "mpi";
-  const RunOptions run{
-      .device = host ? "cpu" : "cuda", .threads = 1, .memory_limit = std::size_t{1} << 31U};
-  const std::vector<Backend> backends = make_backends(run, {std::string(backend)}, world);
+  const bool host = backend == BackendKind::mpi;
+  const RunOptions run{.device = host ? DeviceChoice::cpu : DeviceChoice::cuda,
+                       .threads = 1,
+                       .memory_limit = std::size_t{1} << 31U};
+  const std::vector<Backend> backends = make_backends(run, {backend}, world);
   const Backend& used = backends[host ? 0 : 1];
   shared = {.world = &world,
             .device = used.device.get(),
@@ -71,7 +72,7 @@ inline int run_rank_tests(int argc, char** argv) {
   // A rank that leaves a test early would keep the others waiting.
   GTEST_FLAG_SET(catch_exceptions, false);
   try {
-    return run_with(*world, argc > 1 ? argv[1] : "mpi");
+    return run_with(*world, argc > 1 ? enum_named<BackendKind>(argv[1]) : BackendKind::mpi);
   } catch (const std::exception& error) {
     std::cout << "rank " << world->rank() << ": " << error.what() << std::endl;
     world->abort(ExitCode::internal);

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "core/random.h"
-#include "parallel/optimizer_sharding.h"
+#include "parallel/owner_broadcast.h"
+#include "parallel/zero1.h"
 #include "tests/ranks/rank_test.h"
 #include "tests/ranks/toy_models.h"
 
@@ -70,21 +71,22 @@ inline float normal(int rank, int step, std::int64_t i) {
 class Replica {
  public:
   Replica(Ops& ops, const std::vector<ParameterEntry>& entries,
-          const std::vector<ParameterGroup>& groups, ShardStrategy strategy,
-          const SyncConfig& config)
+          const std::vector<ParameterGroup>& groups, Strategy strategy,
+          const StrategyConfig& config)
       : ops_(ops),
         store_(device_, ops.precision(), entries, layout()),
         sync_(make_sync(strategy, config)),
         adamw_(store_, groups, sync_->shard()),
         state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling, rate)) {
     store_.allocate_gradients();
+    sync_->register_memory();
     sync_->start();
     write(&Parameter::value, [](std::int64_t i) { return normal(0, -1, i); });
     store_.refresh_copy(ops);
   }
 
   ParameterStore& store() { return store_; }
-  GradientSync& sync() { return *sync_; }
+  GradientExchange& sync() { return dynamic_cast<GradientExchange&>(*sync_); }
   const AdamW& adamw() const { return adamw_; }
   const StepState& state() const { return state_; }
 
@@ -101,8 +103,8 @@ class Replica {
     begin();
     write(&Parameter::gradient,
           [&](std::int64_t i) { return gradients(shared.world->rank(), k, i); });
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) sync_->ready(id);
-    sync_->finish();
+    for (ParameterId id = 0; id < store_.entries().size(); ++id) sync_->gradient_ready(id);
+    sync_->finish_backward();
   }
 
   void update() {
@@ -114,7 +116,8 @@ class Replica {
   // Up to where forward has read everything.
   void begin() {
     sync_->begin_step();
-    for (ParameterId id = store_.entries().size(); id-- > 0;) sync_->before_use(id);
+    for (ParameterId id = store_.entries().size(); id-- > 0;)
+      (void)sync_->acquire(id, Pass::forward);
     device_.synchronize();
   }
 
@@ -133,7 +136,7 @@ class Replica {
   // Of memory that NCCL registers.
   StoreLayout layout() const {
     StoreLayout layout{.shards = n_, .allocate = {}};
-    if (shared.all->backend() == "nccl") {
+    if (shared.all->backend() == BackendKind::nccl) {
       layout.allocate = [](const Shape& shape, Dtype dtype, MemoryKind kind) {
         return shared.all->allocate(shape, dtype, kind);
       };
@@ -141,15 +144,10 @@ class Replica {
     return layout;
   }
 
-  std::unique_ptr<GradientSync> make_sync(ShardStrategy strategy, SyncConfig config) {
-    config.registered = shared.all->backend() == "nccl";
-    switch (strategy) {
-      case ShardStrategy::broadcast:
-        return std::make_unique<OwnerBroadcast>(store_, ops_, *shared.all, config);
-      case ShardStrategy::zero1: return std::make_unique<Zero1>(store_, ops_, *shared.all, config);
-      case ShardStrategy::none: break;
-    }
-    return std::make_unique<GradientSync>(store_, ops_, *shared.all, config);
+  std::unique_ptr<ParallelStrategy> make_sync(Strategy strategy, StrategyConfig config) {
+    config.strategy = strategy;
+    config.registered = shared.all->backend() == BackendKind::nccl;
+    return make_strategy(config, store_, ops_, shared.all);
   }
 
   // Padding stays 0.
@@ -172,7 +170,7 @@ class Replica {
   int n_ = shared.world->size();
   Ops& ops_;
   ParameterStore store_;
-  std::unique_ptr<GradientSync> sync_;
+  std::unique_ptr<ParallelStrategy> sync_;
   AdamW adamw_;
   StepState state_;
 };

@@ -158,7 +158,7 @@ def check_record(row, case, dtype, shape):
     width = 2 if dtype == "bf16" else 4
     sent = elements_sent(2000, row["sync"], 1e6 * row["bucket_mb"] // width, shape[0])
     assert row["communication_calls"] == len(sent)
-    assert row["communication_bytes"] == width * sum(sent)
+    assert row["message_bytes"] == width * sum(sent)
 
     phases = ["forward", "backward", "communication_exposed", "optimizer"]
     samples = {phase: values[:] for phase, values in case["samples"].items()}
@@ -219,7 +219,7 @@ def test_bf16_sends_half_the_bytes(paceline, tmp_path):
     done = paceline(*TINY, *args, "--comm-dtype", "fp32,bf16", "--warmup", 0, "--steps", 1, ranks=2)
     assert done.code == 0, done.err
     sent = {
-        (row["sync"], row["comm_dtype"]): row["communication_bytes"]
+        (row["sync"], row["comm_dtype"]): row["message_bytes"]
         for row in rows(tmp_path / "out.h5")
     }
     assert len(sent) == 4 * 2

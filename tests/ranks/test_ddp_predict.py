@@ -53,7 +53,7 @@ def test_prediction_beside_the_sweep(paceline, tmp_path, fitted):
     for i, row in enumerate(table):
         dtype = {"fp32": "float32", "bf16": "bfloat16"}[row["comm_dtype"]]
         latency, bandwidth = fits["all_reduce", dtype, "back-to-back", 2]
-        n, s = row["communication_calls"], row["communication_bytes"]
+        n, s = row["communication_calls"], row["message_bytes"]
         assert predict["bucket_mb"][i] == row["bucket_mb"]
         assert predict["buckets"][i] == n
         overhead = n * latency + s / (n * bandwidth)

@@ -9,9 +9,9 @@
 
 #include "core/device.h"
 #include "core/ops.h"
-#include "core/parameter_sync.h"
 #include "core/random.h"
 #include "model/parameter_store.h"
+#include "parallel/parallel_strategy.h"
 
 namespace paceline {
 
@@ -76,9 +76,9 @@ class ToyModel {
   }
 
   // Gradients of the mean squared error over so many ranks' rows.  x [R, 10], y [R, 5]
-  void forward_backward(const Tensor& x, const Tensor& y, ParameterSync& sync, int ranks = 1) {
+  void forward_backward(const Tensor& x, const Tensor& y, ParallelStrategy& sync, int ranks = 1) {
     sync.begin_step();
-    for (const ToyLayer& layer : layers_) sync.before_use(layer.weight);
+    for (const ToyLayer& layer : layers_) (void)sync.acquire(layer.weight, Pass::forward);
     trainable_.begin_backward();
     std::vector<Array> inputs;  // of each layer but the first, [R, in]
     const auto input = [&](std::size_t i) { return i == 0 ? x : inputs[i - 1].tensor(); };
@@ -99,14 +99,14 @@ class ToyModel {
       const Parameter p = trainable_.parameter(id);
       ops_.matmul(Matrix(p.gradient), Matrix(d).transpose(), Matrix(input(i)), 1,
                   p.accumulate ? 1 : 0);
-      if (trainable_.gradient_written(id)) sync.ready(id);
+      if (trainable_.gradient_written(id)) sync.gradient_ready(id);
       if (i == 0) break;
       Array below = device_.allocate(input(i).shape, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(below), Matrix(d), Matrix(p.value));
       ops_.relu_backward(below, below, input(i));
       d = below;
     }
-    sync.finish();
+    sync.finish_backward();
   }
 
   void sgd(double learning_rate) {

@@ -6,7 +6,9 @@ namespace paceline {
 namespace {
 
 StepShape shape(const std::string& size, Mode mode, const std::string& precision = "fp32") {
-  StepShape s{.model = model_named(size), .precision = precision_named(precision), .mode = mode};
+  StepShape s{.model = model_of(enum_named<ModelSize>(size)),
+              .precision = precision_named(precision),
+              .mode = mode};
   return s;
 }
 
@@ -70,7 +72,7 @@ TEST(AccountingTest, FlashKeepsALogsumexpInPlaceOfProbabilities) {
 }
 
 TEST(AccountingTest, StateBytesPerParameter) {
-  const auto n = static_cast<double>(model_named("2.7b").parameters());
+  const auto n = static_cast<double>(model_of(enum_named<ModelSize>("2.7b")).parameters());
   const MemoryForm fp32 = memory_form(shape("2.7b", Mode::train_step));
   EXPECT_DOUBLE_EQ(fp32.parameters + fp32.gradients + fp32.optimizer, 16 * n);
   const MemoryForm bf16 = memory_form(shape("2.7b", Mode::train_step, "bf16"));

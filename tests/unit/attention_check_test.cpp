@@ -71,8 +71,8 @@ TEST(AttentionCheckTest, WhatIsRightPasses) {
 // Of heads of few elements too, where a score's roundings do not average out.
 TEST(AttentionCheckTest, NarrowHeadsPass) {
   const std::vector<OpsConfig> configs = {
-      flash_with("fp32", Fp32Attention::near), flash_with("fp32", Fp32Attention::tf32),
-      flash_with("bf16", Fp32Attention::near), flash_with("fp16", Fp32Attention::near)};
+      flash_with("fp32", Fp32Attention::bf16x3), flash_with("fp32", Fp32Attention::tf32),
+      flash_with("bf16", Fp32Attention::bf16x3), flash_with("fp16", Fp32Attention::bf16x3)};
   for (const OpsConfig& config : configs) {
     for (const std::int64_t head_dim : {1, 2, 3, 4, 8}) {
       for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -88,7 +88,7 @@ TEST(AttentionCheckTest, NarrowHeadsPass) {
 TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
   const auto bar = [](std::int64_t head_dim) {
     const AttentionShape shape{1, 8, 1, head_dim, false};
-    const Checked c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::near));
+    const Checked c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::bf16x3));
     return attention_errors(c.inputs, c.rows, c.results, c.config).front().bar;
   };
   EXPECT_DOUBLE_EQ(bar(64), 5e-3);

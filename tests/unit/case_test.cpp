@@ -93,33 +93,5 @@ TEST(CaseId, DiffersWithEveryFactor) {
   EXPECT_EQ(ids.size(), 6U);
 }
 
-TEST(Grid, LaterAxesVaryFaster) {
-  Grid grid;
-  grid.axis("size", {std::string("small"), std::string("large")});
-  grid.axis("context", {std::int64_t{128}, std::int64_t{256}, std::int64_t{512}});
-  const std::vector<Case> cases = grid.cases();
-  ASSERT_EQ(cases.size(), 6U);
-  EXPECT_EQ(cases[0].text("size"), "small");
-  EXPECT_EQ(cases[0].integer("context"), 128);
-  EXPECT_EQ(cases[1].integer("context"), 256);
-  EXPECT_EQ(cases[3].text("size"), "large");
-  EXPECT_EQ(cases[5].integer("context"), 512);
-}
-
-TEST(Grid, EqualCasesOnce) {
-  Grid grid;
-  grid.axis("context", {std::int64_t{128}, std::int64_t{256}, std::int64_t{128}});
-  const std::vector<Case> cases = grid.cases();
-  ASSERT_EQ(cases.size(), 2U);
-  EXPECT_EQ(cases[1].integer("context"), 256);
-}
-
-TEST(Grid, WithoutAxesIsOneCase) { EXPECT_EQ(Grid{}.cases().size(), 1U); }
-
-TEST(Grid, AnAxisNeedsAValue) {
-  Grid grid;
-  EXPECT_THROW(grid.axis("size", {}), InternalError);
-}
-
 }  // namespace
 }  // namespace paceline

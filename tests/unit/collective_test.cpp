@@ -225,7 +225,7 @@ class CountedCommunicator final : public OneRankCommunicator {
  public:
   CountedCommunicator(Device& device, CallClock& clock)
       : OneRankCommunicator(device), clock_(clock) {}
-  [[nodiscard]] std::string_view backend() const override { return "nccl"; }
+  [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
     return std::make_unique<CountedCommunicator>(device_, clock_);
   }
@@ -251,34 +251,43 @@ class WrongCommunicator final : public OneRankCommunicator {
   }
 };
 
+CollectivesOptions with(const std::vector<std::pair<const char*, const char*>>& values) {
+  CollectivesOptions options;
+  for (const auto& [option, value] : values) options.factors.replace(option, value);
+  return options;
+}
+
 // The records of an experiment whose one backend has one rank.
 template <class MakeCommunicator>
-std::vector<CaseRecord> records_of(const Options& options, const std::string& backend,
+std::vector<CaseRecord> records_of(const CollectivesOptions& options, BackendKind kind,
                                    MakeCommunicator make_communicator) {
   std::vector<CaseRecord> records;
   ThreadWorld::run(1, [&](World& world) {
     std::vector<Backend> backends(1);
-    backends[0].name = backend;
+    backends[0].kind = kind;
     backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
     backends[0].communicator = make_communicator(*backends[0].device);
     backends[0].ranks = 1;
     CollectivesExperiment experiment(options, world, std::move(backends));
     Progress progress(false, 1, stderr);
-    for (const Case& c : experiment.cases()) records.push_back(experiment.run(c, progress));
+    for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
+      records.push_back(experiment.run(i, progress));
+    }
   });
   return records;
 }
 
 TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
   constexpr int steps = 3;
-  Options options;
-  options.collectives.bytes = {4000};
-  options.collectives.cadences = {"barrier", "back-to-back", "graph"};
-  options.run.sampler = {.warmup = 0, .steps = steps};
+  const CollectivesOptions options = with({{"--backend", "nccl"},
+                                           {"--bytes", "4000"},
+                                           {"--cadence", "barrier,back-to-back,graph"},
+                                           {"--warmup", "0"},
+                                           {"--steps", "3"}});
   CallClock clock;
-  const std::vector<CaseRecord> records = records_of(options, "nccl", [&](Device& device) {
-    return std::make_unique<CountedCommunicator>(device, clock);
-  });
+  const std::vector<CaseRecord> records = records_of(
+      options, BackendKind::nccl,
+      [&](Device& device) { return std::make_unique<CountedCommunicator>(device, clock); });
   ASSERT_EQ(records.size(), 3U);
   for (const CaseRecord& record : records) {
     SCOPED_TRACE(record.factors.text("cadence"));
@@ -292,11 +301,11 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
 }
 
 TEST(CollectivesExperiment, AWrongResultIsAMismatch) {
-  Options options;
-  options.collectives.bytes = {4000};
-  options.run.sampler = {.warmup = 0, .steps = 2};
-  const std::vector<CaseRecord> records = records_of(
-      options, "mpi", [](Device& device) { return std::make_unique<WrongCommunicator>(device); });
+  const CollectivesOptions options =
+      with({{"--backend", "mpi"}, {"--bytes", "4000"}, {"--warmup", "0"}, {"--steps", "2"}});
+  const std::vector<CaseRecord> records = records_of(options, BackendKind::mpi, [](Device& device) {
+    return std::make_unique<WrongCommunicator>(device);
+  });
   ASSERT_EQ(records.size(), 1U);
   const CaseRecord& record = records.front();
   EXPECT_EQ(record.status, Status::mismatch);

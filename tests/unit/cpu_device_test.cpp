@@ -25,7 +25,7 @@ std::size_t address(const Array& x) { return reinterpret_cast<std::size_t>(x.ten
 TEST(CpuDevice, says_what_it_is) {
   CpuDevice device(megabyte, 2);
   const DeviceInfo info = device.info();
-  EXPECT_EQ(info.kind, "cpu");
+  EXPECT_EQ(info.kind, DeviceKind::cpu);
   EXPECT_FALSE(info.name.empty());
   EXPECT_EQ(info.memory_bytes, megabyte);
   EXPECT_EQ(info.threads, 2);

@@ -37,7 +37,7 @@ class Node final : public World {
 
 DeviceInfo cpu_of(int ranks, RunOptions run = {}) {
   Node node(ranks);
-  run.device = "cpu";
+  run.device = DeviceChoice::cpu;
   return make_device(run, node)->info();
 }
 

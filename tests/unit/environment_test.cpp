@@ -74,7 +74,7 @@ TEST(Environment, RanksAreGatheredOnRankZero) {
       EXPECT_EQ(rank.local_rank, r);
       EXPECT_EQ(rank.host, "threads");
       EXPECT_FALSE(rank.cpu.empty());
-      EXPECT_EQ(rank.device.kind, "cpu");
+      EXPECT_EQ(rank.device.kind, DeviceKind::cpu);
       EXPECT_EQ(rank.device.memory_bytes, 1'000'000U);
       EXPECT_EQ(rank.device.threads, r + 1);
       EXPECT_EQ(rank.device.uuid, "");

@@ -9,7 +9,7 @@
 
 #include "cpu/cpu_device.h"
 #include "experiments/attention/attention.h"
-#include "experiments/training/model.h"
+#include "experiments/training/training.h"
 #include "records.h"
 #include "temp_folder.h"
 #include "thread_world.h"
@@ -45,9 +45,9 @@ class RankDevice final : public CpuDevice {
 
 using MakeDevice = std::function<std::unique_ptr<Device>(int rank)>;
 
-// By rank, the records of all cases.
-template <class E>
-std::vector<std::vector<CaseRecord>> run(int ranks, const Options& options,
+// By rank, the records of all cases. make_experiment(world, device) -> unique_ptr.
+template <class MakeExperiment>
+std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_experiment,
                                          const MakeDevice& make_device) {
   std::vector<std::vector<CaseRecord>> records(static_cast<std::size_t>(ranks));
   std::mutex one_at_a_time;  // a device sets the BLAS's threads, which the ranks of a test share
@@ -57,26 +57,43 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const Options& options,
       const std::lock_guard lock(one_at_a_time);
       device = make_device(world.rank());
     }
-    E experiment(options, world, *device);
+    const auto experiment = make_experiment(world, *device);
     Progress progress(false, 1, stderr);
-    for (const Case& c : experiment.cases()) {
-      records[static_cast<std::size_t>(world.rank())].push_back(experiment.run(c, progress));
+    for (std::size_t i = 0; i < experiment->cases().size(); ++i) {
+      records[static_cast<std::size_t>(world.rank())].push_back(experiment->run(i, progress));
     }
   });
   return records;
 }
 
 // D 16, F 32, L 2, H 2, V 31; one step.
-Options small_model() {
-  Options options;
-  options.experiment = "model";
-  options.run.sampler = {.warmup = 0, .steps = 1};
-  options.model.sizes = {"custom"};
-  options.model.custom = {.d_model = 16, .d_ff = 32, .layers = 2, .heads = 2};
-  options.model.vocab = 31;
-  options.model.contexts = {8};
-  options.model.batch_sizes = {3};
+TrainingOptions small_model() {
+  TrainingOptions options(TrainingKind::model);
+  for (const auto& [option, value] :
+       std::vector<std::pair<const char*, const char*>>{{"--size", "custom"},
+                                                        {"--d-model", "16"},
+                                                        {"--d-ff", "32"},
+                                                        {"--layers", "2"},
+                                                        {"--heads", "2"},
+                                                        {"--vocab", "31"},
+                                                        {"--context", "8"},
+                                                        {"--batch-size", "3"},
+                                                        {"--warmup", "0"},
+                                                        {"--steps", "1"}}) {
+    options.factors.replace(option, value);
+  }
   return options;
+}
+
+std::vector<std::vector<CaseRecord>> run_model(int ranks, const TrainingOptions& options,
+                                               const MakeDevice& make_device) {
+  const RunOptions run_options;
+  return run(
+      ranks,
+      [&](World& world, Device& device) {
+        return std::make_unique<TrainingExperiment>(options, run_options, world, device, nullptr);
+      },
+      make_device);
 }
 
 double figure(const CaseRecord& record, const std::string& name) {
@@ -98,12 +115,12 @@ double seconds_of(const PhaseSamples& phase) {
 }
 
 TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
-  Options options = small_model();
-  options.model.recompute = {0, 1};
+  TrainingOptions options = small_model();
+  options.factors.replace("--recompute", "none,block");
   // 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, backward twice that; no block's forward again.
   const double forward =
       2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 4.0 * 2 * 3 * 64 * 16;
-  const auto records = run<ModelExperiment>(
+  const auto records = run_model(
       3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
   ASSERT_EQ(records[0].size(), 2U);
   for (const CaseRecord& record : records[0]) {
@@ -122,7 +139,7 @@ TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
 // Rank 1 has something else in memory, as an optimizer's state, throughout.
 TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
   constexpr std::int64_t more = 1 << 20;
-  const auto records = run<ModelExperiment>(2, small_model(), [&](int rank) {
+  const auto records = run_model(2, small_model(), [&](int rank) {
     auto device = std::make_unique<RankDevice>(1);
     if (rank == 1) device->hold(more, MemoryKind::optimizer_state);
     return device;
@@ -161,9 +178,9 @@ TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
 }
 
 TEST(ModelExperimentTest, OneRankOutOfMemoryIsARowForAllAndTheNextCaseRuns) {
-  Options options = small_model();
-  options.model.contexts = {256, 8};
-  const auto records = run<ModelExperiment>(2, options, [](int rank) {
+  TrainingOptions options = small_model();
+  options.factors.replace("--context", "256,8");
+  const auto records = run_model(2, options, [](int rank) {
     return std::make_unique<RankDevice>(1, rank == 1 ? std::size_t{1} << 20 : plenty);
   });
   for (const std::vector<CaseRecord>& of_rank : records) {
@@ -178,20 +195,21 @@ TEST(ModelExperimentTest, OneRankOutOfMemoryIsARowForAllAndTheNextCaseRuns) {
 // Ranks 0 and 1 with a row each have the losses whose mean a single rank has of both rows.
 TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
   const TempFolder folder;
-  Options options = small_model();
-  options.model.modes = {"forward"};
-  options.model.tokens = (folder.path() / "tokens").string();
+  TrainingOptions options = small_model();
+  options.factors.replace("--mode", "forward");
+  const std::string tokens = (folder.path() / "tokens").string();
+  options.factors.replace("--tokens", tokens);
   {
-    std::ofstream out(options.model.tokens, std::ios::binary);
+    std::ofstream out(tokens, std::ios::binary);
     for (int i = 0; i < 17; ++i) {
       const auto id = static_cast<std::uint16_t>(i * i % 31);
       out.write(reinterpret_cast<const char*>(&id), sizeof id);
     }
   }
   const auto losses = [&](int ranks) {
-    options.model.batch_sizes = {2 / ranks};
+    options.factors.replace("--batch-size", std::to_string(2 / ranks));
     const auto records =
-        run<ModelExperiment>(ranks, options, [](int) { return std::make_unique<RankDevice>(1); });
+        run_model(ranks, options, [](int) { return std::make_unique<RankDevice>(1); });
     return values<double>(table(records[0].at(0), "values").columns, "loss");
   };
   const std::vector<double> apart = losses(2);
@@ -201,17 +219,24 @@ TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
 }
 
 TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
-  Options options;
-  options.experiment = "attention";
-  options.run.sampler = {.warmup = 0, .steps = 1};
-  options.attention.attentions = {"naive"};
-  options.attention.contexts = {16};
-  options.attention.head_dims = {8};
-  options.attention.batch_sizes = {2};
-  options.attention.heads = 3;
-  options.attention.cache = "warm";
-  const auto records = run<AttentionExperiment>(
-      3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
+  FactorOptions<AttentionCase> options(attention_case_factors());
+  for (const auto& [option, value] :
+       std::vector<std::pair<const char*, const char*>>{{"--attention", "naive"},
+                                                        {"--context", "16"},
+                                                        {"--head-dim", "8"},
+                                                        {"--batch-size", "2"},
+                                                        {"--heads", "3"},
+                                                        {"--cache", "warm"},
+                                                        {"--warmup", "0"},
+                                                        {"--steps", "1"}}) {
+    options.replace(option, value);
+  }
+  const auto records = run(
+      3,
+      [&](World& world, Device& device) {
+        return std::make_unique<AttentionExperiment>(options, world, device);
+      },
+      [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
   const CaseRecord& record = records[0].at(0);
   EXPECT_EQ(record.status, Status::ok);
   // q, k, v and o of float32, and a statistic for each row; backward reads these and d_o, and

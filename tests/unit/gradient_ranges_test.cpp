@@ -21,7 +21,7 @@ std::vector<ParameterEntry> entries_of(const std::vector<std::int64_t>& lengths)
 }
 
 std::vector<GradientRange> buckets(const std::vector<std::int64_t>& lengths, double bytes) {
-  return gradient_ranges(entries_of(lengths), SyncStrategy::bucketed, bytes, sizeof(float));
+  return gradient_ranges(entries_of(lengths), Strategy::bucketed, bytes, sizeof(float));
 }
 
 std::vector<std::pair<ParameterId, ParameterId>> ends(const std::vector<GradientRange>& ranges) {
@@ -56,12 +56,12 @@ TEST(GradientRanges, OfTheCoursesToyModel) {
 }
 
 TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
-  const ModelConfig config = model_named("tiny");
+  const ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
   CpuDevice device(1 << 28, 1);
   Transformer model(device, config, precision_named("fp32"));
   const auto& entries = model.store().entries();
   for (const auto strategy :
-       {SyncStrategy::naive, SyncStrategy::flat, SyncStrategy::overlap, SyncStrategy::bucketed}) {
+       {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
     std::int64_t end = 0;
     std::int64_t elements = 0;
     for (const GradientRange& r : gradient_ranges(entries, strategy, 30e3, sizeof(float))) {
@@ -75,16 +75,10 @@ TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
     EXPECT_LE(elements, model.store().size());
   }
   // q, k and v are parameters of their own, though one entry holds them.
-  const auto each = gradient_ranges(entries, SyncStrategy::naive, 0, sizeof(float));
+  const auto each = gradient_ranges(entries, Strategy::naive, 0, sizeof(float));
   EXPECT_EQ(each.size(), static_cast<std::size_t>(3 + 9 * config.layers));
   EXPECT_EQ(each.front().name, "lm_head.weight");
-  EXPECT_TRUE(gradient_ranges(entries, SyncStrategy::none, 0, sizeof(float)).empty());
-}
-
-TEST(GradientRanges, StrategiesHaveNames) {
-  EXPECT_EQ(sync_strategy_named("bucketed"), SyncStrategy::bucketed);
-  EXPECT_EQ(name_of(SyncStrategy::overlap), "overlap");
-  EXPECT_THROW((void)sync_strategy_named("ring"), InternalError);
+  EXPECT_TRUE(gradient_ranges(entries, Strategy::none, 0, sizeof(float)).empty());
 }
 
 // Every rank's slice is aligned, nothing is left out, and what ends up elsewhere is waited for.
@@ -92,7 +86,7 @@ TEST(GradientRanges, ScatterBucketsCoverTheStoreInEqualSlices) {
   for (const int shards : {1, 2, 3, 8}) {
     CpuDevice device(1 << 28, 1);
     const ParameterStore store(device, precision_named("bf16"),
-                               Transformer::entries(model_named("tiny")),
+                               Transformer::entries(model_of(enum_named<ModelSize>("tiny"))),
                                {.shards = shards, .allocate = {}});
     for (const double bytes : {1.0, 2e4, 1e5, 1e9}) {
       std::int64_t end = 0;

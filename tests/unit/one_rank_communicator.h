@@ -15,7 +15,7 @@ class OneRankCommunicator : public Communicator {
 
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }
-  [[nodiscard]] std::string_view backend() const override { return "mpi"; }
+  [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
   [[nodiscard]] bool is_watched() const override { return true; }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {

@@ -158,13 +158,14 @@ TEST(ModelConfigTest, ParameterCountsOfTheCourse) {
                                                                    {"large", 969'411'840},
                                                                    {"xl", 1'998'235'200},
                                                                    {"2.7b", 3'406'809'600}};
-  for (const auto& [name, count] : table) EXPECT_EQ(model_named(name).parameters(), count) << name;
-  EXPECT_EQ(model_named("2.7b").head_dim(), 80);
-  EXPECT_THROW((void)model_named("huge"), UsageError);
+  for (const auto& [name, count] : table)
+    EXPECT_EQ(model_of(enum_named<ModelSize>(name)).parameters(), count) << name;
+  EXPECT_EQ(model_of(enum_named<ModelSize>("2.7b")).head_dim(), 80);
+  EXPECT_THROW((void)model_of(enum_named<ModelSize>("huge")), UsageError);
 }
 
 TEST(ModelConfigTest, TheStoreHoldsEveryParameterOnce) {
-  const ModelConfig config = model_named("small");
+  const ModelConfig config = model_of(enum_named<ModelSize>("small"));
   std::int64_t count = 0;
   std::size_t views = 0;
   for (const ParameterEntry& entry : Transformer::entries(config)) {
@@ -176,13 +177,13 @@ TEST(ModelConfigTest, TheStoreHoldsEveryParameterOnce) {
 }
 
 TEST(ModelConfigTest, BadDimensionsNameTheOption) {
-  ModelConfig config = model_named("tiny");
+  ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
   EXPECT_NO_THROW(check_model(config));
   config.heads = 3;
   EXPECT_THROW(check_model(config), UsageError);
   config.heads = 64;  // head dimension 1 is odd
   EXPECT_THROW(check_model(config), UsageError);
-  config = model_named("tiny");
+  config = model_of(enum_named<ModelSize>("tiny"));
   config.layers = 0;
   EXPECT_THROW(check_model(config), UsageError);
 }

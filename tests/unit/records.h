@@ -37,7 +37,12 @@ inline RunInfo make_run(int ranks = 1, const std::string& cpu = "Some CPU") {
   run.experiment = "model";
   run.environment = {{"mpi", "Open MPI 4.1.4"}, {"NCCL_DEBUG", "INFO"}};
   for (int rank = 0; rank < ranks; ++rank) {
-    run.ranks.push_back({rank, "node1", cpu, rank, {"cpu", cpu, "", "", 1'000'000, 2}});
+    run.ranks.push_back(
+        {rank,
+         "node1",
+         cpu,
+         rank,
+         {.kind = DeviceKind::cpu, .name = cpu, .memory_bytes = 1'000'000, .threads = 2}});
   }
   return run;
 }

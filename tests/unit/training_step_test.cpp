@@ -1,5 +1,3 @@
-#include "experiments/training/training_step.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,25 +6,50 @@
 
 #include "core/error.h"
 #include "cpu/cpu_device.h"
-#include "parallel/no_sync.h"
+#include "experiments/training/step_runner.h"
 
 namespace paceline {
 namespace {
 
-StepShape shape(const std::string& precision, std::int64_t vocab = 31) {
-  return {
-      .model = {.vocab = vocab, .context = 16, .d_model = 32, .d_ff = 64, .layers = 2, .heads = 2},
-      .precision = precision_named(precision),
-      .batch = 2,
-      .widens_gemms = true};
+TrainingCase tiny(const std::string& precision, std::int64_t vocab = 31) {
+  TrainingCase c;
+  c.precision = precision_named(precision);
+  c.vocab = vocab;
+  c.context = 16;
+  c.d_model = 32;
+  c.d_ff = 64;
+  c.layers = 2;
+  c.heads = 2;
+  c.batch_size = 2;
+  c.seed = 3;
+  c.ranks = 1;
+  return c;
 }
+
+// Updates a part of the parameters alone.
+class PartOnly final : public ParallelStrategy {
+ public:
+  PartOnly(ParameterStore& store, std::vector<StoreRange> ranges)
+      : ParallelStrategy(store), ranges_(std::move(ranges)) {}
+  [[nodiscard]] Shard shard() const override { return {.ranges = ranges_, .agree = nullptr}; }
+
+ private:
+  std::vector<StoreRange> ranges_;
+};
 
 // A step on a device with this much memory, with its batch and weights.
 struct Fixture {
-  Fixture(std::size_t memory, const StepShape& s)
-      : device(memory, 1), step(device, s, {.precision = s.precision}, ModelOptions{}, 3) {
-    step.load(
-        random_batch({.rows = s.batch, .context = s.model.context, .vocab = s.model.vocab}, 1));
+  // ranges_of: what of the store the optimizer updates; null: all.
+  using RangesOf = std::vector<StoreRange> (*)(const ParameterStore&);
+  Fixture(std::size_t memory, const TrainingCase& c, RangesOf ranges_of = nullptr)
+      : device(memory, 1),
+        step(device, c, 1, {},
+             [ranges_of](ParameterStore& store, Ops&) -> std::unique_ptr<ParallelStrategy> {
+               if (ranges_of == nullptr) return std::make_unique<ParallelStrategy>(store);
+               return std::make_unique<PartOnly>(store, ranges_of(store));
+             }),
+        runner(step, Timing::phases) {
+    step.load(random_batch({.rows = c.batch_size, .context = c.context, .vocab = c.vocab}, 1));
     step.reset();
   }
   std::vector<float> weights() {
@@ -35,51 +58,57 @@ struct Fixture {
     device.to_host(host.data(), flat);
     return host;
   }
+  PhaseSeconds rehearse() {
+    PhaseSeconds cold = runner.rehearse();
+    step.reset();
+    return cold;
+  }
+  void run() { (void)runner.run(); }
 
   CpuDevice device;
   TrainingStep step;
-  NoSync sync;
+  StepRunner runner;
 };
 
 constexpr std::size_t plenty = std::size_t{1} << 28;
 
-TEST(TrainingStepTest, TheRehearsalIsAWholeStepAndIsUndone) {
+TEST(TrainingStepTest, TheRehearsalIsAWholeStepAndAResetUndoesIt) {
   for (const char* precision : {"fp32", "fp16"}) {
-    Fixture f(plenty, shape(precision));
+    Fixture f(plenty, tiny(precision));
     const std::vector<float> drawn = f.weights();
-    const PhaseSeconds cold = f.step.rehearse(f.sync);
+    const PhaseSeconds cold = f.rehearse();
     EXPECT_EQ(cold.size(), 4U);
     EXPECT_EQ(f.weights(), drawn);
     EXPECT_EQ(f.step.state().get(f.device, StepScalar::step), 0);
-    (void)f.step.run(f.sync);
+    f.run();
     EXPECT_NE(f.weights(), drawn);
     EXPECT_EQ(f.step.state().get(f.device, StepScalar::step), 1);
   }
 }
 
 TEST(TrainingStepTest, ARehearsedStepEqualsAnUnrehearsedOne) {
-  Fixture rehearsed(plenty, shape("bf16"));
-  (void)rehearsed.step.rehearse(rehearsed.sync);
-  Fixture plain(plenty, shape("bf16"));
+  Fixture rehearsed(plenty, tiny("bf16"));
+  (void)rehearsed.rehearse();
+  Fixture plain(plenty, tiny("bf16"));
   for (int i = 0; i < 2; ++i) {
-    (void)rehearsed.step.run(rehearsed.sync);
-    (void)plain.step.run(plain.sync);
+    rehearsed.run();
+    plain.run();
   }
   EXPECT_EQ(rehearsed.weights(), plain.weights());
 }
 
 // Whatever the limit: either the rehearsal says that it does not fit, or every later step does.
 TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
-  const StepShape s = shape("fp32", 500);
-  const double predicted = memory_form(s).peak();
+  const TrainingCase s = tiny("fp32", 500);
+  const double predicted = memory_form(s.step_shape()).peak();
   int fitted = 0;
   int refused = 0;
   for (double share = 0.5; share < 1.3; share += 0.02) {
     try {
       Fixture f(static_cast<std::size_t>(share * predicted), s);
-      (void)f.step.rehearse(f.sync);
+      (void)f.rehearse();
       f.device.freeze();
-      for (int i = 0; i < 2; ++i) EXPECT_NO_THROW((void)f.step.run(f.sync)) << share;
+      for (int i = 0; i < 2; ++i) EXPECT_NO_THROW(f.run()) << share;
       ++fitted;
     } catch (const OutOfMemory&) {
       ++refused;
@@ -93,60 +122,68 @@ TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
 // Adam's state of the head alone has the size of the logits, which forward released before the
 // first optimizer step allocated the state.
 TEST(TrainingStepTest, WhatTheFirstStepKeepsLeavesTheNextStepItsBlocks) {
-  Fixture f(plenty, shape("fp32"));
-  const ParameterEntry& head = f.step.model().store().entries().front();
-  ASSERT_EQ(head.shape.numel(), 2 * 16 * 31);
-  f.step.optimize({.ranges = {{head.offset, head.shape.numel()}}, .agree = nullptr});
-  (void)f.step.rehearse(f.sync);
+  Fixture f(plenty, tiny("fp32"), [](const ParameterStore& store) {
+    const ParameterEntry& head = store.entries().front();
+    EXPECT_EQ(head.shape.numel(), 2 * 16 * 31);
+    return std::vector<StoreRange>{{head.offset, head.shape.numel()}};
+  });
+  (void)f.rehearse();
   f.device.freeze();
-  EXPECT_NO_THROW((void)f.step.run(f.sync));
+  EXPECT_NO_THROW(f.run());
 }
 
 TEST(TrainingStepTest, DivergesWhenTheLossIsNotFinite) {
-  Fixture f(plenty, shape("fp32"));
-  const Shard whole = Shard::whole(f.step.model().store());
-  (void)f.step.run(f.sync);
-  EXPECT_EQ(f.step.divergence(whole), "");
+  Fixture f(plenty, tiny("fp32"));
+  f.run();
+  EXPECT_EQ(f.step.divergence(), "");
   const std::vector<float> bad(f.weights().size(), std::nanf(""));
   f.device.to_device(f.step.model().store().parameters(), bad.data());
-  (void)f.step.run(f.sync);
-  EXPECT_EQ(f.step.divergence(whole), "the loss is nan");
+  f.run();
+  EXPECT_EQ(f.step.divergence(), "the loss is nan");
 }
 
 TEST(TrainingStepTest, DivergesWhenAGradientOfTheShardIsNotFinite) {
+  const auto in_two = [](const ParameterStore& store) {
+    return std::vector<StoreRange>{{0, 8}, {8, store.size() - 8}};
+  };
+  const auto all_but_one = [](const ParameterStore& store) {
+    return std::vector<StoreRange>{{0, store.size() - 1}};
+  };
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const char* precision : {"fp32", "bf16", "fp16"}) {
-      Fixture f(plenty, shape(precision));
-      (void)f.step.run(f.sync);
-      const ParameterStore& store = f.step.model().store();
-      f.device.to_device(store.gradients().slice(store.size() - 1, {1}), &bad);
-      const Shard all{.ranges = {{0, 8}, {8, store.size() - 8}}, .agree = nullptr};
-      const std::string found = f.step.divergence(all);
+      const auto divergence = [&](Fixture::RangesOf ranges_of) {
+        Fixture f(plenty, tiny(precision), ranges_of);
+        f.run();
+        const ParameterStore& store = f.step.model().store();
+        f.device.to_device(store.gradients().slice(store.size() - 1, {1}), &bad);
+        return f.step.divergence();
+      };
+      const std::string found = divergence(in_two);
       const bool skips_overflow = precision_named(precision).loss_scaling;
       EXPECT_EQ(found.starts_with("a gradient is not finite (the loss is "), !skips_overflow)
           << precision << ": " << found;
-      EXPECT_EQ(f.step.divergence({.ranges = {{0, store.size() - 1}}, .agree = nullptr}), "");
+      EXPECT_EQ(divergence(all_but_one), "");
     }
   }
 }
 
 TEST(TrainingStepTest, MarksStandInTheOrderOfTheStep) {
-  Fixture f(plenty, shape("fp32"));
-  (void)f.step.rehearse(f.sync);
-  f.step.mark_memory("steady");
-  (void)f.step.run(f.sync);
-  (void)f.step.run(f.sync);  // not marked
-  ASSERT_EQ(f.step.marks().size(), 8U);
+  Fixture f(plenty, tiny("fp32"));
+  (void)f.rehearse();
+  f.runner.mark_memory("steady");
+  f.run();
+  f.run();  // not marked
+  ASSERT_EQ(f.runner.marks().size(), 8U);
   const std::vector<std::string> names = {"after init", "before backward", "before optimizer",
                                           "after step"};
   for (std::size_t i = 0; i < 8; ++i) {
-    const MemoryMark& mark = f.step.marks()[i];
+    const MemoryMark& mark = f.runner.marks()[i];
     EXPECT_EQ(mark.step, i < 4 ? "first" : "steady");
     EXPECT_EQ(mark.mark, names[i % 4]);
     EXPECT_GE(mark.peak_bytes, mark.bytes);
   }
   const auto kind = [&](std::size_t i, MemoryKind k) {
-    return f.step.marks()[i].by_kind.at(static_cast<std::size_t>(k));
+    return f.runner.marks()[i].by_kind.at(static_cast<std::size_t>(k));
   };
   EXPECT_EQ(kind(0, MemoryKind::gradient), 0U);         // made at the first backward
   EXPECT_EQ(kind(2, MemoryKind::optimizer_state), 0U);  // made at the first optimizer step
@@ -156,14 +193,14 @@ TEST(TrainingStepTest, MarksStandInTheOrderOfTheStep) {
 }
 
 TEST(TrainingStepTest, EveryPhaseHasItsPeaks) {
-  Fixture f(plenty, shape("fp32"));
-  (void)f.step.rehearse(f.sync);
-  f.step.mark_memory("steady");
-  (void)f.step.run(f.sync);
+  Fixture f(plenty, tiny("fp32"));
+  (void)f.rehearse();
+  f.runner.mark_memory("steady");
+  f.run();
   const std::vector<std::string> phases = {"", "forward", "backward", "optimizer"};
   std::size_t most = 0;
   for (std::size_t i = 4; i < 8; ++i) {
-    const MemoryMark& mark = f.step.marks().at(i);
+    const MemoryMark& mark = f.runner.marks().at(i);
     EXPECT_EQ(mark.phase, phases[i - 4]);
     if (mark.phase.empty()) continue;
     EXPECT_GE(mark.phase_peak_bytes, mark.bytes);
@@ -172,9 +209,9 @@ TEST(TrainingStepTest, EveryPhaseHasItsPeaks) {
     }
     most = std::max(most, mark.phase_peak_bytes);
   }
-  EXPECT_EQ(most, f.step.marks().back().peak_bytes);
+  EXPECT_EQ(most, f.runner.marks().back().peak_bytes);
   const auto activations = static_cast<std::size_t>(MemoryKind::activation);
-  EXPECT_EQ(f.step.marks().back().phase_peak_by_kind.at(activations), 0U);
+  EXPECT_EQ(f.runner.marks().back().phase_peak_by_kind.at(activations), 0U);
 }
 
 }  // namespace

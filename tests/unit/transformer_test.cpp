@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "cpu/cpu_device.h"
 #include "model/batch.h"
 #include "model/optimizer.h"
 #include "model/weights_file.h"
-#include "parallel/no_sync.h"
+#include "parallel/parallel_strategy.h"
 
 namespace paceline {
 namespace {
@@ -20,14 +22,29 @@ namespace {
 constexpr std::size_t memory = std::size_t{1} << 30;
 
 // Notes the hooks in the order in which they are called.
-class Recorder final : public ParameterSync {
+class Recorder final : public ParallelStrategy {
  public:
-  void before_use(ParameterId p) override { used.push_back(p); }
-  void ready(ParameterId p) override { finished.push_back(p); }
+  using ParallelStrategy::ParallelStrategy;
+  [[nodiscard]] Parameter acquire(ParameterId id, Pass pass) override {
+    EXPECT_TRUE(in_use.insert(id).second);
+    used[pass].push_back(id);
+    return ParallelStrategy::acquire(id, pass);
+  }
+  void release(ParameterId id, Pass pass) override {
+    EXPECT_EQ(in_use.erase(id), 1U);
+    EXPECT_NE(std::find(used[pass].begin(), used[pass].end(), id), used[pass].end());
+  }
+  void gradient_ready(ParameterId id) override { finished.push_back(id); }
 
-  std::vector<ParameterId> used;
+  std::set<ParameterId> in_use;
+  std::map<Pass, std::vector<ParameterId>> used;  // in order
   std::vector<ParameterId> finished;
 };
+
+std::vector<ParameterId> sorted(std::vector<ParameterId> ids) {
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
 
 // A small model with everything a step needs.
 struct Trainer {
@@ -40,7 +57,8 @@ struct Trainer {
         ops(device.make_ops({.precision = precision, .attention = attention})),
         model(device, config(), precision),
         state(StepState::create(device, 2, 7, precision.loss, precision.loss_scaling, 1e-3)),
-        adamw(model.store(), AdamWConfig{}, Shard::whole(model.store())) {
+        adamw(model.store(), AdamWConfig{}, Shard::whole(model.store())),
+        sync(model.store()) {
     initialise_weights(*ops, model.store(), 3);
     const Batch batch = random_batch({.rows = 2, .context = 7, .vocab = 31}, 5);
     device.to_device(state.tokens, batch.tokens.data());
@@ -89,15 +107,26 @@ TEST(TransformerTest, GradientsBecomeReadyInTheStoresOrderEachOnce) {
   EXPECT_EQ(t.model.store().entries().back().views.front().name, "token_embeddings.weight");
 }
 
-TEST(TransformerTest, ForwardAnnouncesEveryParameterBeforeItsUse) {
-  Trainer t("fp32");
-  t.forward();
-  std::vector<ParameterId> used = t.sync.used;
-  EXPECT_EQ(used.front(), t.model.store().entries().size() - 1);  // the embedding
-  std::sort(used.begin(), used.end());
-  std::vector<ParameterId> all(t.model.store().entries().size());
-  std::iota(all.begin(), all.end(), ParameterId{0});
-  EXPECT_EQ(used, all);
+// Once in each pass, and in recomputation all of the blocks'.
+TEST(TransformerTest, EveryUseOfAParameterIsAcquiredAndReleased) {
+  for (const int recompute : {0, 1, 2}) {
+    Trainer t("fp32");
+    std::vector<ParameterId> all(t.model.store().entries().size());
+    std::iota(all.begin(), all.end(), ParameterId{0});
+    t.forward({.recompute = recompute});
+    EXPECT_EQ(sorted(t.sync.used[Pass::forward]), all);
+    EXPECT_EQ(t.sync.used[Pass::forward].front(), all.back());  // the embedding
+    t.backward();
+    EXPECT_EQ(sorted(t.sync.used[Pass::backward]), all);
+    EXPECT_EQ(t.sync.used[Pass::forward].size(), all.size());
+    EXPECT_TRUE(t.sync.in_use.empty());
+    std::vector<ParameterId> of_blocks;
+    for (const ParameterId id : all) {
+      const std::string& name = t.model.store().entries()[id].views.front().name;
+      if (recompute > 0 && name.starts_with("layers.")) of_blocks.push_back(id);
+    }
+    EXPECT_EQ(sorted(t.sync.used[Pass::recompute]), of_blocks) << recompute;
+  }
 }
 
 TEST(TransformerTest, GradientsThatAreExchangedAsBfloat16AreThoseOfACast) {

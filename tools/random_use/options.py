@@ -133,7 +133,7 @@ class Generator:
         o["--attention"] = self._list(("naive", "fused", "flash"), 3, single)
         flash = "flash" in use.values("--attention")
         if flash and "fp32" in use.values("--precision") and self._chance(0.5):
-            o["--fp32-attention"] = self._list(("exact", "near", "tf32"), 3, single)
+            o["--fp32-attention"] = self._list(("exact", "bf16x3", "tf32"), 3, single)
         if flash and self.device == "cuda" and head_dim not in FLASH_HEAD_DIMS:
             use.valid = False
 

@@ -1,130 +1,104 @@
 #include "experiments/attention/attention.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
 
 #include "core/error.h"
-#include "experiments/attention/attention_factors.h"
-#include "harness/rehearsal.h"
-#include "harness/stop_signal.h"
+#include "experiments/attention/attention_record.h"
+#include "experiments/attention/attention_run.h"
+#include "harness/case_run.h"
+#include "model/attention_accounting.h"
 
 namespace paceline {
 
-AttentionShape attention_shape_of(const Case& c) {
-  return {.batch = c.integer("batch_size"),
-          .context = c.integer("context"),
-          .heads = c.integer("heads"),
-          .head_dim = c.integer("head_dim"),
-          .causal = c.text("causal") == "yes"};
-}
+namespace {
 
-AttentionExperiment::AttentionExperiment(const Options& options, World& world, Device& device)
-    : options_(options), world_(world), device_(device) {}
-
-std::vector<std::string> AttentionExperiment::naming_factors() const {
-  return {"attention", "precision",  "fp32_attention", "flash_kernels", "causal", "head_dim",
-          "context",   "batch_size", "heads",          "launch",        "cache"};
-}
-
-// Naive beside the others of the same other factors.
-std::vector<Case> AttentionExperiment::cases() const {
-  const AttentionOptions& a = options_.attention;
-  Grid grid;
-  grid.axis("precision", a.precisions);
-  grid.axis("causal", a.causal);
-  grid.axis("head_dim", a.head_dims);
-  grid.axis("context", a.contexts);
-  grid.axis("batch_size", a.batch_sizes);
-  grid.axis("attention", a.attentions);
-  std::vector<Case> cases = with_fp32_attention(grid.cases(), a.fp32_attentions);
-  if (device_.info().kind == "cuda") cases = with_flash_kernels(cases, a.flash_kernels);
-  for (Case& c : cases) {
-    c.set("heads", a.heads);
-    c.set("launch", a.launch);
-    c.set("cache", a.cache);
-    c.set("ranks", std::int64_t{world_.size()});
-    c.set("device", device_.info().kind);
-    c.set("threads", std::int64_t{device_.info().threads});
-    c.set("seed", options_.run.seed);
-    c.set("deterministic", options_.run.deterministic);
-    set_sampling(c, options_.run.sampler);
-  }
-  return without_repeats(std::move(cases));
-}
-
-// Twice the last-level cache, or what is taken for that where it is not known.
-std::int64_t AttentionExperiment::flush_bytes(const Case& c) const {
+// Twice the last-level cache, or what is taken for that where it is not known; 0: nothing.
+std::int64_t flush_bytes(const AttentionCase& c, const Device& device) {
   constexpr std::int64_t least = 32 << 20;
-  if (c.text("cache") == "warm") return 0;
-  return 2 * std::max(least, static_cast<std::int64_t>(device_.info().cache_bytes));
+  if (c.cache == CacheState::warm) return 0;
+  return 2 * std::max(least, static_cast<std::int64_t>(device.info().cache_bytes));
 }
 
-Prediction AttentionExperiment::predict(const Case& c) const {
-  const OpsConfig config = ops_config_of(c);
-  const AttentionShape shape = attention_shape_of(c);
-  const bool widens = c.text("device") == "cpu";
-  return {.flops = attention_flops(shape) * (1 + attention_backward_factor),
-          .bytes = attention_forward_bytes(config.precision, shape) +
-                   attention_backward_bytes(config.precision, shape),
-          .memory_bytes = attention_memory(config.attention, config.precision, shape, widens).peak};
-}
-
-void AttentionExperiment::validate(const Case& c) const {
-  check_precision(c);
-  const std::vector<std::string>& kernels = options_.attention.flash_kernels;
-  const bool sm80 = std::find(kernels.begin(), kernels.end(), "sm80") != kernels.end();
-  if (sm80 && c.text("device") == "cpu") {
-    throw UsageError("--flash-kernels: sm80 needs a GPU; use newest on the CPU");
+class AttentionCaseRun final : public CaseRun {
+ public:
+  AttentionCaseRun(const AttentionCase& c, World& world, Device& device, double copy_ceiling)
+      : case_(c), world_(world), device_(device) {
+    outcome_.copy_ceiling = copy_ceiling;
   }
-  if (c.text("launch") == "graph" && c.text("device") == "cpu") {
+
+  // Inputs in memory, everything reserved, results compared.
+  void set_up(Progress& progress) override {
+    progress.update("set-up", 0);
+    const OpsConfig config = ops_config_of(case_);
+    const AttentionShape shape = case_.shape();
+    const auto seed = static_cast<std::uint64_t>(case_.seed);
+    run_ = std::make_unique<AttentionRun>(device_, config, shape, flush_bytes(case_, device_));
+    AttentionInputs inputs(shape, config.precision.compute, seed, world_.rank());
+    run_->load(inputs);
+    progress.update("rehearsal", 0);
+    outcome_.memory = run_->rehearse();
+    if (config.attention == AttentionKind::flash) outcome_.flash = run_->flash_plan();
+    progress.update("check", 0);
+    const std::vector<std::int64_t> rows = checked_rows(shape, seed);
+    run_->load_gradient(gradient_of_rows(inputs, rows));
+    outcome_.errors = attention_errors(inputs, rows, run_->results(), config);
+    outcome_.checked_rows = rows.size();
+    run_->load_gradient(inputs.d_o);
+  }
+
+  void start() override {
+    if (case_.launch == AttentionLaunch::graph) run_->capture();
+  }
+
+  [[nodiscard]] std::vector<std::string> phases() const override {
+    return {attention_phases.begin(), attention_phases.end()};
+  }
+  [[nodiscard]] PhaseSeconds repetition() override { return run_->repetition(); }
+  void add_to(CaseRecord& record) override { add_attention(record, world_, case_, outcome_); }
+
+ private:
+  const AttentionCase& case_;
+  World& world_;
+  Device& device_;
+  std::unique_ptr<AttentionRun> run_;
+  AttentionOutcome outcome_;
+};
+
+}  // namespace
+
+AttentionExperiment::AttentionExperiment(const FactorOptions<AttentionCase>& options, World& world,
+                                         Device& device)
+    : world_(world), device_(device) {
+  set_cases(options.factors(), options.cases([&](AttentionCase& c) {
+    complete_launch(c, world, device);
+    return true;
+  }));
+}
+
+Prediction AttentionExperiment::prediction(const AttentionCase& c) const {
+  const AttentionShape shape = c.shape();
+  const bool widens = c.device == DeviceKind::cpu;
+  return {.flops = attention_flops(shape) * (1 + attention_backward_factor),
+          .bytes = attention_forward_bytes(c.precision, shape) +
+                   attention_backward_bytes(c.precision, shape),
+          .memory_bytes = attention_memory(c.attention, c.precision, shape, widens).peak};
+}
+
+void AttentionExperiment::check(const AttentionCase& c) const {
+  check_sampling(c);
+  check_precision(c.precision, c.device);
+  if (c.launch == AttentionLaunch::graph && c.device == DeviceKind::cpu) {
     throw UsageError("--launch: graph needs a GPU; use direct on the CPU");
   }
-  device_.check_attention(ops_config_of(c), attention_shape_of(c));
+  device_.check_attention(ops_config_of(c), c.shape());
 }
 
-CaseRecord AttentionExperiment::run(const Case& c, Progress& progress) {
-  device_.trim();  // what the case before has left
-  CaseRecord record;
-  record.factors = c;
-  Outcome outcome;
-  outcome.copy_ceiling = copy_ceiling();
-  std::unique_ptr<AttentionRun> run;
-  const double predicted = predict(c).memory_bytes;
-  if (!fits_in_memory(world_, record, predicted, [&] { run = set_up(c, progress, outcome); })) {
-    record.summary = {number("predicted_peak_bytes", "bytes", predicted)};
-    return record;
-  }
-  device_.freeze();
-  if (c.text("launch") == "graph") run->capture();
-  const SamplerHooks hooks{.repetition = [&] { return run->repetition(); },
-                           .stop_requested = StopSignal::requested,
-                           .progress = shown_on(progress, options_.run.sampler)};
-  outcome.samples =
-      take_samples(world_, options_.run.sampler, {"forward", "backward", "both"}, hooks);
-  add_outcome(record, outcome);
-  record.status = world_.agree(record.status);
-  return record;
-}
-
-// Inputs in memory, everything reserved, results compared. Throws OutOfMemory.
-std::unique_ptr<AttentionRun> AttentionExperiment::set_up(const Case& c, Progress& progress,
-                                                          Outcome& outcome) {
-  progress.update("set-up", 0);
-  const OpsConfig config = ops_config_of(c);
-  const AttentionShape shape = attention_shape_of(c);
-  const auto seed = static_cast<std::uint64_t>(c.integer("seed"));
-  auto run = std::make_unique<AttentionRun>(device_, config, shape, flush_bytes(c));
-  AttentionInputs inputs(shape, config.precision.compute, seed, world_.rank());
-  run->load(inputs);
-  progress.update("rehearsal", 0);
-  outcome.memory = run->rehearse();
-  if (config.attention == AttentionKind::flash) outcome.flash = run->flash_plan();
-  progress.update("check", 0);
-  const std::vector<std::int64_t> rows = checked_rows(shape, seed);
-  run->load_gradient(gradient_of_rows(inputs, rows));
-  outcome.errors = attention_errors(inputs, rows, run->results(), config);
-  outcome.checked_rows = rows.size();
-  run->load_gradient(inputs.d_o);
-  return run;
+CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progress) {
+  device_.trim();
+  AttentionCaseRun run(c, world_, device_, copy_ceiling());
+  return measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
 }
 
 // All ranks measure at the same time, as they will run; the slowest counts.
@@ -134,6 +108,54 @@ double AttentionExperiment::copy_ceiling() {
     copy_ceiling_ = -world_.max(-device_.copy_ceiling());
   }
   return *copy_ceiling_;
+}
+
+// Ratios of the medians of naive and another attention of the same other factors.
+std::vector<Table> AttentionExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
+  const auto is_ok = [](const SummaryRow& row) {
+    return value_in<std::string>(row.columns, "status") == "ok";
+  };
+  const auto as_naive = [&](const SummaryRow& row) {
+    AttentionCase c = case_at(row.index);
+    static_cast<AttentionFactors&>(c) = {};
+    return c;
+  };
+  const auto is_naive = [&](const SummaryRow& row) {
+    return case_at(row.index).attention == AttentionKind::naive;
+  };
+  TableRows speed_up("speed_up");
+  for (const SummaryRow& row : rows) {
+    const auto naive = std::find_if(rows.begin(), rows.end(), [&](const SummaryRow& other) {
+      return is_naive(other) && is_ok(other) && as_naive(other) == as_naive(row);
+    });
+    if (is_naive(row) || !is_ok(row) || naive == rows.end()) continue;
+    std::vector<Cell> cells = {{"case", value_in<std::string>(row.columns, "case")}};
+    for (const char* phase : attention_phases) {
+      const std::string median = std::string(phase) + "_median_s";
+      cells.push_back({phase, value_in<double>(naive->columns, median) /
+                                  value_in<double>(row.columns, median)});
+    }
+    speed_up.add(cells);
+  }
+  if (speed_up.empty()) return {};
+  return {speed_up.take()};
+}
+
+std::vector<ShownColumn> AttentionExperiment::shown_columns() const {
+  return {{"forward_tflops_per_s", "forward"},
+          {"backward_tflops_per_s", "backward"},
+          {"both_bandwidth_floor_s", "floor"},
+          {"saved_bytes", "saved"},
+          {"peak_bytes", "peak"},
+          {"largest_error_of_bar", "error/bar"}};
+}
+
+std::string AttentionExperiment::notes() const {
+  return "times: median over repetitions of the slowest rank. TFLOP/s: forward 4 B H T^2 d, half "
+         "of it when causal, backward\n2.5 times that, over the time; floor: the bytes of q, k, v, "
+         "o and their gradients over the measured copy rate.\nsaved: for backward; error/bar: the "
+         "largest error of an output over what is allowed; speed_up: naive's time over\nthe "
+         "case's\n";
 }
 
 }  // namespace paceline

@@ -65,7 +65,7 @@ Bars bars_of_wide_heads(const OpsConfig& config) {
   }
   if (!flash) return {config.precision.name == "tf32" ? 3e-3 : 5e-6, 1e-5};
   switch (config.fp32_attention) {
-    case Fp32Attention::near: return {2e-5, 5e-5};
+    case Fp32Attention::bf16x3: return {2e-5, 5e-5};
     case Fp32Attention::tf32: return {1e-3, 2e-3};
     default: return {2e-6, 1e-5};
   }

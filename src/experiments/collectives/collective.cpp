@@ -177,10 +177,13 @@ double Pattern::reduce(std::int64_t i) const {
 std::span<const Collective> collectives() { return all; }
 
 const Collective& collective_named(std::string_view name) {
-  const auto* const it =
-      std::find_if(all.begin(), all.end(), [&](const Collective& c) { return c.name == name; });
-  if (it == all.end()) throw InternalError("'" + std::string(name) + "' is no collective");
-  return *it;
+  return all.at(index_of_name(collective_names(), name));
+}
+
+std::vector<std::string_view> collective_names() {
+  std::vector<std::string_view> names;
+  for (const Collective& c : all) names.push_back(c.name);
+  return names;
 }
 
 }  // namespace paceline

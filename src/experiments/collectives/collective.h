@@ -70,7 +70,9 @@ struct Collective {
 };
 
 [[nodiscard]] std::span<const Collective> collectives();
-// Throws InternalError for an unknown name.
+// Throws UsageError for an unknown name.
 [[nodiscard]] const Collective& collective_named(std::string_view name);
+// Of all.
+[[nodiscard]] std::vector<std::string_view> collective_names();
 
 }  // namespace paceline

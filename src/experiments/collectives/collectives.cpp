@@ -4,133 +4,108 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+
+#include "experiments/collectives/collective_run.h"
+#include "experiments/collectives/fit_record.h"
+#include "experiments/collectives/link_ceiling.h"
 
 namespace paceline {
 
 namespace {
 
 // Nothing for nccl, and for what mpi does.
-std::string refusal_of_mpi(const Case& c) {
-  if (c.text("backend") != "mpi") return "";
-  if (c.text("cadence") == "graph") {
+std::string refusal_of_mpi(const CollectiveCase& c) {
+  if (c.backend != BackendKind::mpi) return "";
+  if (c.cadence == Cadence::graph) {
     return "--cadence: graph is nccl's; use barrier or back-to-back with mpi";
   }
-  if (c.text("registration") != "none")
-    return "--registration: only nccl registers memory; use none";
+  if (c.is_registered()) return "--registration: only nccl registers memory; use none";
   return "";
+}
+
+// MPI counts the elements of these in an int, which Open MPI multiplies by the ranks.
+void check_count(const CollectiveCase& c) {
+  const bool counted_whole =
+      c.op->name == "all_gather" || c.op->name == "all_to_all" || c.op->name == "send_recv";
+  const std::int64_t elements = c.message_bytes() / c.element_bytes();
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  if (c.backend != BackendKind::mpi || !counted_whole || elements <= most) return;
+  throw UsageError(fmt::format("--bytes: {} through mpi takes at most {} elements, not {}",
+                               c.op->name, most, elements));
 }
 
 }  // namespace
 
-CollectivesExperiment::CollectivesExperiment(const Options& options, World& world,
+CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, World& world,
                                              std::vector<Backend> backends)
-    : options_(options), world_(world), backends_(std::move(backends)) {}
-
-std::vector<std::string> CollectivesExperiment::naming_factors() const {
-  return {"backend",  "op",    "bytes",        "dtype",   "redop",
-          "in_place", "ranks", "registration", "cadence", "cache"};
+    : options_(options), world_(world), backends_(std::move(backends)) {
+  // mpi alone is told by check() what is nccl's; beside nccl it leaves that out.
+  bool nccl = false;
+  const auto is_there = [&](const CollectiveCase& c) {
+    return !options.all_backends || backend_of(c).ranks > 0;
+  };
+  (void)options.factors.cases([&](CollectiveCase& c) {
+    nccl = nccl || (c.backend == BackendKind::nccl && is_there(c));
+    return true;
+  });
+  set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
+    if (c.ranks == 0) c.ranks = world.size();
+    return is_there(c) && !(nccl && !refusal_of_mpi(c).empty());
+  }));
 }
 
-std::vector<Case> CollectivesExperiment::cases() const {
-  const CollectiveOptions& o = options_.collectives;
-  std::vector<std::string> backends = o.backends;
-  if (backends.empty()) {
-    for (const Backend& b : backends_) {
-      if (b.ranks > 0) backends.push_back(b.name);
-    }
-  }
-  std::vector<std::int64_t> ranks = o.ranks;
-  if (ranks.empty()) ranks = {world_.size()};
-  Grid grid;
-  grid.axis("backend", backends);
-  grid.axis("op", o.ops);
-  grid.axis("ranks", ranks);
-  grid.axis("dtype", o.dtypes);
-  grid.axis("redop", o.redops);
-  grid.axis("in_place", o.in_place);
-  grid.axis("registration", o.registrations);
-  grid.axis("cadence", o.cadences);
-  grid.axis("cache", o.caches);
-  grid.axis("bytes", o.bytes);
-  std::vector<Case> cases = grid.cases();
-  // mpi alone is told by validate() what is nccl's.
-  if (std::find(backends.begin(), backends.end(), "nccl") != backends.end()) {
-    std::erase_if(cases, [](const Case& c) { return !refusal_of_mpi(c).empty(); });
-  }
-  for (Case& c : cases) {
-    const Collective& op = collective_named(c.text("op"));
-    if (!op.reduces) c.set("redop", std::string("none"));
-    if (!op.in_place) c.set("in_place", std::string("no"));
-    if (!op.out_of_place) c.set("in_place", std::string("yes"));
-    set_sampling(c, options_.run.sampler);
-  }
-  return without_repeats(std::move(cases));
-}
-
-const Backend& CollectivesExperiment::backend_of(const Case& c) const {
+const Backend& CollectivesExperiment::backend_of(const CollectiveCase& c) const {
   return *std::find_if(backends_.begin(), backends_.end(),
-                       [&](const Backend& b) { return b.name == c.text("backend"); });
+                       [&](const Backend& b) { return b.kind == c.backend; });
 }
 
-// Of a case that this launch cannot run; validate() has refused what was asked for by name.
-std::string CollectivesExperiment::reason_to_skip(const Case& c) const {
-  const std::int64_t ranks = c.integer("ranks");
+// Of a case that this launch cannot run; check() has refused what was asked for by name.
+std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const {
   const Backend& backend = backend_of(c);
-  if (ranks > world_.size()) {
-    return fmt::format("needs {} ranks; this launch has {}", ranks, world_.size());
+  if (c.ranks > world_.size()) {
+    return fmt::format("needs {} ranks; this launch has {}", c.ranks, world_.size());
   }
-  if (ranks > backend.ranks) {
-    return fmt::format("{}; {} can have {} of the {} ranks", backend.lack, backend.name,
-                       backend.ranks, ranks);
+  if (c.ranks > backend.ranks) {
+    return fmt::format("{}; {} can have {} of the {} ranks", backend.lack, name_of(backend.kind),
+                       backend.ranks, c.ranks);
   }
   return {};
 }
 
-Prediction CollectivesExperiment::predict(const Case& c) const {
-  const Collective& op = collective_named(c.text("op"));
-  const auto bytes = static_cast<double>(message_bytes(c));
-  const auto n = static_cast<double>(c.integer("ranks"));
-  const double set = c.text("in_place") == "yes"
-                         ? 1
-                         : (op.send_is_whole ? 1 : 1 / n) + (op.recv_is_whole ? 1 : 1 / n);
+Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
+  const auto bytes = static_cast<double>(c.message_bytes());
+  const double n = c.ranks;
+  const double set =
+      c.is_in_place() ? 1 : (c.op->send_is_whole ? 1 : 1 / n) + (c.op->recv_is_whole ? 1 : 1 / n);
+  const Backend& backend = backend_of(c);
+  const std::int64_t cache = cache_bytes(backend.device.get());
   return {.flops = 0,
-          .bytes = bytes * op.bus_factor(n),
-          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c)) +
-                          static_cast<double>(flush_bytes(c))};
+          .bytes = bytes * c.op->bus_factor(n),
+          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache)) +
+                          static_cast<double>(flush_bytes(c, cache))};
 }
 
-void CollectivesExperiment::validate(const Case& c) const {
-  const CollectiveOptions& o = options_.collectives;
-  if (c.integer("bytes") % element_bytes(c) != 0) {
-    throw UsageError(fmt::format("--bytes: {} is no multiple of the {} bytes of {}",
-                                 c.integer("bytes"), element_bytes(c), c.text("dtype")));
+void CollectivesExperiment::check(const CollectiveCase& c) const {
+  check_sampling(c);
+  if (c.bytes.bytes % c.element_bytes() != 0) {
+    throw UsageError(fmt::format("--bytes: {} is no multiple of the {} bytes of {}", c.bytes.bytes,
+                                 c.element_bytes(), name_of(c.dtype)));
   }
-  if (c.integer("ranks") > world_.size() && o.ranks_given) {
+  if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
-        fmt::format("--ranks: {} are more than the {} that were started; use mpirun "
-                    "-np {}",
-                    c.integer("ranks"), world_.size(), c.integer("ranks")));
+        fmt::format("--ranks: {0} are more than the {1} that were started; use mpirun -np {0}",
+                    c.ranks, world_.size()));
   }
   const std::string reason = reason_to_skip(c);
-  if (!reason.empty() && o.backends_given && c.integer("ranks") <= world_.size()) {
+  if (!reason.empty() && options_.factors.by_name("--backend") && c.ranks <= world_.size()) {
     throw EnvironmentError(fmt::format("--backend: {}", reason));
   }
-  if (c.text("registration") != "none" && world_.local_size() < c.integer("ranks")) {
+  if (c.is_registered() && world_.local_size() < c.ranks) {
     throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
   }
   check_count(c);
   if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
-}
-
-// MPI counts the elements of these in an int, which Open MPI multiplies by the ranks.
-void CollectivesExperiment::check_count(const Case& c) {
-  const std::string& op = c.text("op");
-  const bool whole = op == "all_gather" || op == "all_to_all" || op == "send_recv";
-  const std::int64_t elements = message_bytes(c) / element_bytes(c);
-  constexpr std::int64_t most = std::numeric_limits<int>::max();
-  if (c.text("backend") != "mpi" || !whole || elements <= most) return;
-  throw UsageError(
-      fmt::format("--bytes: {} through mpi takes at most {} elements, not {}", op, most, elements));
 }
 
 CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend& backend,
@@ -138,26 +113,25 @@ CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend&
   const auto [it, is_new] = members_.try_emplace(ranks);
   Members& members = it->second;
   if (is_new) members.world = world_.first_ranks(ranks);
-  if (backend.communicator && members.communicators.count(backend.name) == 0) {
-    members.communicators[backend.name] = backend.communicator->first_ranks(ranks);
+  if (backend.communicator && members.communicators.count(backend.kind) == 0) {
+    members.communicators[backend.kind] = backend.communicator->first_ranks(ranks);
   }
   return members;
 }
 
-CaseRecord CollectivesExperiment::run(const Case& c, Progress& progress) {
+CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& progress) {
   CaseRecord record;
-  record.factors = c;
   record.reason = reason_to_skip(c);
   if (!record.reason.empty()) {
     record.status = Status::skipped;
     return record;
   }
   const Backend& backend = backend_of(c);
-  Members& members = members_of(backend, static_cast<int>(c.integer("ranks")));
+  Members& members = members_of(backend, c.ranks);
   std::optional<Error> failed;
   if (members.world) {
     try {
-      record = measure(c, backend, members, progress);
+      record = measure_members(c, backend, members, progress);
     } catch (const Error& error) {
       // These end the launch; of others the ranks that sleep are told.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
@@ -171,6 +145,47 @@ CaseRecord CollectivesExperiment::run(const Case& c, Progress& progress) {
   });
   record.status = world_.agree(record.status);
   return record;
+}
+
+CaseRecord CollectivesExperiment::measure_members(const CollectiveCase& c, const Backend& backend,
+                                                  Members& members, Progress& progress) {
+  Communicator& communicator = *members.communicators.at(c.backend);
+  if (members.link_ceilings.count(c.backend) == 0) {
+    members.link_ceilings[c.backend] = link_ceiling(*backend.device, *members.world, communicator);
+  }
+  CollectiveRun run(c, *members.world, *backend.device, communicator,
+                    members.link_ceilings.at(c.backend));
+  return measure_case(*members.world, *backend.device, run, c, prediction(c).memory_bytes,
+                      progress);
+}
+
+std::vector<Table> CollectivesExperiment::closing_tables(
+    const std::vector<SummaryRow>& rows) const {
+  if (!options_.fit) return {};
+  std::vector<MeasuredCollective> measured;
+  for (const SummaryRow& row : rows) {
+    if (value_in<std::string>(row.columns, "status") != "ok") continue;
+    measured.push_back({case_at(row.index),
+                        {.bytes = value_in<double>(row.columns, "message_bytes"),
+                         .seconds = value_in<double>(row.columns, "time_median_s")}});
+  }
+  return fit_tables(measured);
+}
+
+std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
+  return {{"algbw_bytes_per_s", "algbw"},
+          {"busbw_bytes_per_s", "busbw"},
+          {"link_share", "link share"},
+          {"slowest_rank", "slowest"},
+          {"wrong_elements", "wrong"}};
+}
+
+std::string CollectivesExperiment::notes() const {
+  return "times: median over repetitions of the slowest rank. algbw: bytes / time; busbw: algbw "
+         "times 2 (n - 1) / n\n(all_reduce), (n - 1) / n (reduce_scatter, all_gather, all_to_all), "
+         "1 (others). link share: busbw over the\nmost that "
+         "a rank takes in from others: in a ring of send_recv or a broadcast, at the best of three "
+         "sizes\n";
 }
 
 }  // namespace paceline

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "core/device.h"
-#include "experiments/training/training_step.h"
-#include "model/accounting.h"
+#include "core/world.h"
+#include "experiments/training/step_runner.h"
+#include "experiments/training/training_case.h"
 #include "model/parameter_store.h"
 #include "record/case_record.h"
 
@@ -24,25 +25,23 @@ struct MemoryCounts {
 
 struct MemoryOutcome {
   std::vector<MemoryMark> marks;
-  std::vector<MemoryBlock> kept;     // TrainingStep::kept()
+  std::vector<MemoryBlock> kept;     // StepRunner::kept()
   std::vector<MemoryBlock> largest;  // of a steady step
   std::vector<MemoryCounts> counts;
   std::vector<MemoryEvent> timeline;  // with --memory-timeline
   std::size_t peak_bytes = 0;
+  Table parameters;  // where they lie in memory
 };
 
-// "memory/blocks": the largest, and the scope they come from.
-[[nodiscard]] Table blocks_table(const std::vector<MemoryBlock>& largest);
 // "memory/parameters": every parameter's range, in bytes, in each of the store's arrays.
 [[nodiscard]] Table parameters_table(const ParameterStore& store,
                                      const std::vector<StoreArray>& arrays);
-// "memory/driver": the counts, and what the driver's has beyond the allocator's: the CUDA context
-// and libraries.
-[[nodiscard]] Table driver_table(const std::vector<MemoryCounts>& counts);
-// "memory/closed_form": what was measured beside what the formulas say.
-[[nodiscard]] Table closed_form_table(const std::vector<MemoryLine>& lines,
-                                      const MemoryOutcome& measured);
-// "memory/timeline": every allocation and release of one step; first, what was in use.
-[[nodiscard]] Table timeline_table(const std::vector<MemoryEvent>& events);
+
+// Collective. Of all ranks the marks, and the summary's most; of rank 0 the largest blocks
+// ("memory/blocks"), the parameters, the driver's count ("memory/driver"), the formulas beside what
+// was measured ("memory/closed_form") and, where it was recorded, every allocation and release of
+// one step ("memory/timeline").
+void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
+                const MemoryOutcome& memory);
 
 }  // namespace paceline

@@ -140,21 +140,24 @@ std::string Verification::reason() const {
 }
 
 void Verification::add_to(CaseRecord& record) const {
-  Column tensor{"tensor", "", std::vector<std::string>{}};
-  for (const TensorErrors& t : tensors_) std::get<2>(tensor.data).push_back(t.name);
-  Table table{"check", {tensor}};
-  const auto add = [&](const char* name, double TensorErrors::*error) {
-    std::vector<double> values;
-    for (const TensorErrors& t : tensors_) values.push_back(t.*error);
-    record.summary.push_back(
-        number(std::string("verify_") + name, "", *std::max_element(values.begin(), values.end())));
-    table.columns.push_back({name, "", std::move(values)});
-  };
-  add("gradient_error", &TensorErrors::gradient);
-  add("sgd_error", &TensorErrors::sgd);
-  add("adamw_error", &TensorErrors::adamw);
-  add("adamw_distance", &TensorErrors::adamw_distance);
-  record.tables.push_back(std::move(table));
+  TableRows check("check");
+  TensorErrors most;
+  for (const TensorErrors& t : tensors_) {
+    check.add({{"tensor", t.name},
+               {"gradient_error", t.gradient},
+               {"sgd_error", t.sgd},
+               {"adamw_error", t.adamw},
+               {"adamw_distance", t.adamw_distance}});
+    most.gradient = std::max(most.gradient, t.gradient);
+    most.sgd = std::max(most.sgd, t.sgd);
+    most.adamw = std::max(most.adamw, t.adamw);
+    most.adamw_distance = std::max(most.adamw_distance, t.adamw_distance);
+  }
+  record.tables.push_back(check.take());
+  record.add("verify_gradient_error", most.gradient);
+  record.add("verify_sgd_error", most.sgd);
+  record.add("verify_adamw_error", most.adamw);
+  record.add("verify_adamw_distance", most.adamw_distance);
 }
 
 }  // namespace paceline

@@ -1,0 +1,44 @@
+#pragma once
+// The names of an enum's values, as options, tables and files write them: declared once, beside the
+// enum.
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace paceline {
+
+// To be specialised with `static constexpr std::array values`, the enumerators' names from 0 on.
+template <class E>
+struct EnumNames;
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values.front(); };
+
+template <NamedEnum E>
+[[nodiscard]] constexpr std::string_view name_of(E value) {
+  return EnumNames<E>::values.at(static_cast<std::size_t>(value));
+}
+
+// The place of `name` among `names`. Throws UsageError, which lists them, where it is none of them.
+[[nodiscard]] std::size_t index_of_name(std::span<const std::string_view> names,
+                                        std::string_view name);
+
+template <NamedEnum E>
+[[nodiscard]] E enum_named(std::string_view name) {
+  return static_cast<E>(index_of_name(EnumNames<E>::values, name));
+}
+
+// "naive fused flash"
+[[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
+
+enum class YesNo : unsigned char { no, yes };
+template <>
+struct EnumNames<YesNo> {
+  static constexpr std::array<std::string_view, 2> values = {"no", "yes"};
+};
+
+}  // namespace paceline

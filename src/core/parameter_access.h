@@ -1,0 +1,49 @@
+#pragma once
+// ParameterAccess: what a model asks of the strategy that lays its parameters out over ranks. Every
+// use of a parameter, in forward, recomputation and backward alike, is between acquire() and
+// release(); backward tells of each gradient as it becomes ready.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/parameter.h"
+
+namespace paceline {
+
+using ParameterId = std::size_t;  // an entry of the ParameterStore
+
+enum class Pass : std::uint8_t { forward, recompute, backward };
+
+class ParameterAccess {
+ public:
+  ParameterAccess() = default;
+  ParameterAccess(const ParameterAccess&) = delete;
+  ParameterAccess& operator=(const ParameterAccess&) = delete;
+  virtual ~ParameterAccess() = default;
+
+  // Where the parameter lies for the operations that are enqueued until release().
+  [[nodiscard]] virtual Parameter acquire(ParameterId id, Pass pass) = 0;
+  virtual void release(ParameterId /*id*/, Pass /*pass*/) {}
+  // The last part of its gradient has been enqueued.
+  virtual void gradient_ready(ParameterId /*id*/) {}
+};
+
+// A parameter in use, from construction to destruction.
+class ParameterUse {
+ public:
+  ParameterUse(ParameterAccess& access, ParameterId id, Pass pass)
+      : access_(access), id_(id), pass_(pass), parameter_(access.acquire(id, pass)) {}
+  ParameterUse(const ParameterUse&) = delete;
+  ParameterUse& operator=(const ParameterUse&) = delete;
+  ~ParameterUse() { access_.release(id_, pass_); }
+
+  operator const Parameter&() const { return parameter_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  ParameterAccess& access_;
+  ParameterId id_;
+  Pass pass_;
+  Parameter parameter_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,45 @@
+#include <memory>
+
+#include "devices.h"
+#include "experiments/attention/attention.h"
+#include "harness/command.h"
+#include "harness/sweep.h"
+
+namespace paceline {
+
+namespace {
+
+class AttentionCommand final : public Command {
+ public:
+  [[nodiscard]] std::string usage() const override {
+    return "Times attention forward, backward and both, naive, fused and flash, and checks every "
+           "result.";
+  }
+  void declare(OptionParser& p) override {
+    declare_run_options(p, run_);
+    factors_.declare(p);
+    factors_.check(attention_presets(), {});
+    p.presets(attention_presets(), {});
+  }
+  void check(const OptionParser& p) override {
+    check_run_options(run_);
+    factors_.finish(p);
+  }
+  [[nodiscard]] double timeout() const override { return run_.timeout; }
+  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
+    const std::unique_ptr<Device> device = make_device(run_, *world);
+    RunInfo info = describe_launch(*world, device->info(), line, "attention");
+    AttentionExperiment experiment(factors_, *world, *device);
+    return run_sweep(experiment, *world, std::move(info), run_);
+  }
+
+ private:
+  RunOptions run_;
+  FactorOptions<AttentionCase> factors_{attention_case_factors()};
+};
+
+}  // namespace
+
+std::unique_ptr<Command> attention_command() { return std::make_unique<AttentionCommand>(); }
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+#pragma once
+// What a case of `collectives` fixes.
+
+#include <cstdint>
+#include <string>
+
+#include "experiments/collectives/collective.h"
+#include "harness/factor_options.h"
+#include "harness/run_options.h"
+
+namespace paceline {
+
+template <>
+struct FactorValue<const Collective*> {
+  static const Collective* read(std::string_view text, const Range& /*range*/) {
+    return &collective_named(text);
+  }
+  static Value write(const Collective* value) { return std::string(value->name); }
+  static std::string choices() { return joined_names(collective_names()); }
+};
+
+// One call between barriers, many calls one after the other, or as many in a CUDA graph.
+enum class Cadence : std::uint8_t { barrier, back_to_back, graph };
+template <>
+struct EnumNames<Cadence> {
+  static constexpr std::array<std::string_view, 3> values = {"barrier", "back-to-back", "graph"};
+};
+
+struct CollectiveFactors {
+  BackendKind backend = BackendKind::mpi;
+  const Collective* op = &collective_named("all_reduce");
+  int ranks = 0;  // the first of the launch; 0: all of them
+  Dtype dtype = Dtype::f32;
+  ReduceOp redop = ReduceOp::sum;
+  YesNo in_place = YesNo::no;
+  WindowRegistration registration = WindowRegistration::none;
+  Cadence cadence = Cadence::barrier;
+  CacheState cache = CacheState::warm;
+  ByteCount bytes;
+
+  [[nodiscard]] bool operator==(const CollectiveFactors&) const = default;
+};
+
+struct CollectiveCase : CollectiveFactors, SamplerConfig {
+  [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
+
+  [[nodiscard]] std::int64_t element_bytes() const;
+  // --bytes rounded down to a multiple of the ranks times the dtype, or times 16 bytes where the
+  // buffers are registered.
+  [[nodiscard]] std::int64_t message_bytes() const;
+  // Where the operation leaves a choice.
+  [[nodiscard]] bool is_in_place() const;
+  [[nodiscard]] bool is_registered() const { return registration == WindowRegistration::symmetric; }
+  // Calls of one repetition.
+  [[nodiscard]] int launches() const;
+  // "20 times all_reduce of 1 MB": as the watch names a repetition.
+  [[nodiscard]] std::string what() const;
+};
+
+[[nodiscard]] Factors<CollectiveCase> collective_case_factors();
+[[nodiscard]] const Presets& collective_presets();
+
+}  // namespace paceline

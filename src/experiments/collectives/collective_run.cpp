@@ -1,0 +1,189 @@
+#include "experiments/collectives/collective_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "core/clock.h"
+#include "harness/gather.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+std::int64_t cache_bytes(const Device* device) {
+  constexpr std::int64_t least = 32 << 20;
+  if (device == nullptr) return least;
+  return std::max(least, static_cast<std::int64_t>(device->info().cache_bytes));
+}
+
+std::int64_t buffer_sets(const CollectiveCase& c, std::int64_t cache_bytes) {
+  if (c.cache == CacheState::warm) return 1;
+  const std::int64_t beyond = 2 * cache_bytes / std::max<std::int64_t>(1, c.message_bytes()) + 2;
+  return std::min<std::int64_t>(beyond, c.launches());
+}
+
+std::int64_t flush_bytes(const CollectiveCase& c, std::int64_t cache_bytes) {
+  return c.cache == CacheState::warm ? 0 : 2 * cache_bytes;
+}
+
+void CollectiveRun::set_up(Progress& /*progress*/) {
+  const std::int64_t k = case_.message_bytes() / case_.element_bytes() / communicator_.size();
+  const auto allocate = [&](const Shape& shape, Dtype dtype) {
+    return case_.is_registered() ? communicator_.allocate(shape, dtype)
+                                 : device_.allocate(shape, dtype, MemoryKind::communication);
+  };
+  const std::int64_t cache = cache_bytes(&device_);
+  for (std::int64_t i = 0; i < buffer_sets(case_, cache); ++i) {
+    buffers_.emplace_back(device_, allocate, *case_.op, case_.dtype, k, communicator_.rank(),
+                          communicator_.size(), case_.is_in_place());
+    if (case_.op->reduces) buffers_.back().set_reduction(case_.redop);
+  }
+  if (const std::int64_t bytes = flush_bytes(case_, cache); bytes > 0) {
+    flush_ = device_.allocate({bytes / 4}, Dtype::i32, MemoryKind::workspace);
+  }
+}
+
+void CollectiveRun::connect() {
+  if (case_.is_registered()) {
+    for (const CollectiveBuffers& set : buffers_) {
+      for (const Array& memory : set.memory()) {
+        registrations_.push_back(communicator_.register_memory(memory));
+      }
+    }
+  }
+  check_once("before", 1);
+}
+
+void CollectiveRun::start() {
+  for (const CollectiveBuffers& set : buffers_) set.fill(pattern(2));
+  if (case_.cadence != Cadence::graph) return;
+  const Watched watched(world_.watch(), "capturing " + case_.what());
+  graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
+}
+
+Pattern CollectiveRun::pattern(std::int64_t salt) const {
+  return {communicator_.size(), case_.op->reduces, case_.redop, salt};
+}
+
+void CollectiveRun::check_once(const char* when, std::int64_t salt) {
+  const CollectiveBuffers& buffers = buffers_.front();
+  buffers.fill(pattern(salt));
+  {
+    const auto watched = watched_calls(communicator_, world_.watch(), case_.what());
+    case_.op->start(communicator_, buffers.call());
+    communicator_.stream().synchronize();
+  }
+  checks_.emplace_back(when, buffers.check(pattern(salt)));
+}
+
+void CollectiveRun::launch_calls() {
+  for (int i = 0; i < case_.launches(); ++i) {
+    case_.op->start(communicator_, buffers_[next_++ % buffers_.size()].call());
+  }
+}
+
+PhaseSeconds CollectiveRun::repetition() {
+  if (!flush_.empty()) {
+    device_.zero(flush_);
+    device_.synchronize();
+  }
+  if (case_.cadence == Cadence::barrier) world_.barrier();
+  Stream& stream = communicator_.stream();
+  const auto watched = watched_calls(communicator_, world_.watch(), case_.what());
+  const double began = host_seconds();
+  std::atomic<bool> enqueued = false;
+  // The ranks' threads wake up one by one, which takes longer than a small message: they meet
+  // before the first event, when all calls wait in their queues.
+  if (communicator_.backend() == BackendKind::mpi) {
+    stream.enqueue([&] {
+      while (!enqueued) std::this_thread::yield();
+      world_.barrier();
+    });
+  }
+  const EventPtr begin = stream.record();
+  if (graph_) {
+    graph_->launch();
+  } else {
+    launch_calls();
+  }
+  const EventPtr end = stream.record();
+  enqueued = true;
+  end->synchronize();
+  const double host = host_seconds() - began;
+  stream.synchronize();  // rethrows what went wrong there
+  PhaseSeconds seconds = {host, end->seconds_since(*begin)};
+  for (double& s : seconds) s /= case_.launches();
+  return seconds;
+}
+
+void CollectiveRun::add_to(CaseRecord& record) {
+  // What the timed calls have left; a reduction in place has reduced its own results since.
+  if (!case_.op->reduces || !case_.is_in_place()) {
+    for (const CollectiveBuffers& set : buffers_) {
+      checks_.emplace_back("timed", set.check(pattern(2)));
+    }
+  }
+  check_once("after", 3);
+  add_checks(record);
+  if (world_.rank() != 0) return;
+  const auto bytes = static_cast<double>(case_.message_bytes());
+  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
+  const double algbw = bytes / seconds;
+  const double busbw = algbw * case_.op->bus_factor(case_.ranks);
+  record.add("message_bytes", bytes, "bytes");
+  record.add("algbw_bytes_per_s", algbw, "bytes/s");
+  record.add("busbw_bytes_per_s", busbw, "bytes/s");
+  record.add("busbw_factor", std::string(case_.op->bus_formula));
+  record.add("link_ceiling_bytes_per_s", link_ceiling_, "bytes/s");
+  record.add("link_share", busbw / link_ceiling_);
+}
+
+// Collective. A wrong element, or ranks whose results differ where they should not, make the case a
+// mismatch.
+void CollectiveRun::add_checks(CaseRecord& record) const {
+  constexpr double half = 0x1p32;  // a checksum as two doubles
+  std::vector<double> mine;
+  for (const auto& [_, c] : checks_) {
+    mine.insert(mine.end(), {static_cast<double>(c.wrong), c.largest_error,
+                             static_cast<double>(c.checksum >> 32U),
+                             static_cast<double>(c.checksum % static_cast<std::uint64_t>(half))});
+  }
+  const auto all = gather_doubles(world_, mine);
+  if (world_.rank() != 0) return;
+  TableRows check("check");
+  std::map<std::string, double> wrong_when;
+  double largest = 0;
+  bool differ = false;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    for (std::size_t i = 0; i < checks_.size(); ++i) {
+      const double* values = all[r].data() + 4 * i;
+      const double* first = all[0].data() + 4 * i;
+      const std::string& when = checks_[i].first;
+      check.add({{"rank", static_cast<std::int64_t>(r)},
+                 {"when", when},
+                 {"wrong", static_cast<std::int64_t>(values[0])},
+                 {"largest_error", values[1]}});
+      wrong_when[when] += values[0];
+      largest = std::max(largest, values[1]);
+      differ =
+          differ || (case_.op->same_everywhere && (values[2] != first[2] || values[3] != first[3]));
+    }
+  }
+  record.tables.push_back(check.take());
+  double most_wrong = 0;  // of one check, over all ranks
+  for (const auto& [_, count] : wrong_when) most_wrong = std::max(most_wrong, count);
+  if (most_wrong > 0 || differ) record.status = Status::mismatch;
+  if (most_wrong > 0) {
+    record.reason =
+        fmt::format("wrong elements: {:.0f}, the largest error is {:g}", most_wrong, largest);
+  } else if (differ) {
+    record.reason = "the ranks' results differ in their bits";
+  }
+  record.add("wrong_elements", most_wrong);
+  record.add("largest_error", largest);
+}
+
+}  // namespace paceline

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <memory>
+
+#include "experiments/collectives/collectives.h"
+#include "harness/command.h"
+#include "harness/sweep.h"
+
+namespace paceline {
+
+namespace {
+
+class CollectivesCommand final : public Command {
+ public:
+  [[nodiscard]] std::string usage() const override {
+    return "Times collectives over ranks, sizes, dtypes and reductions, and checks every result.";
+  }
+  void declare(OptionParser& p) override {
+    declare_run_options(p, run_);
+    options_.factors.declare(p);
+    p.flag("--fit", options_.fit, "time = latency + bytes / bandwidth per sweep over --bytes");
+    options_.factors.check(collective_presets(), {});
+    p.presets(collective_presets(), {});
+  }
+  void check(const OptionParser& p) override {
+    check_run_options(run_);
+    options_.factors.finish(p);
+    options_.all_backends = !p.given("--backend");
+    const auto named = [&](BackendKind kind) {
+      const std::vector<BackendKind> all = backends();
+      return p.by_name("--backend") && std::find(all.begin(), all.end(), kind) != all.end();
+    };
+    if (run_.device == DeviceChoice::cpu && named(BackendKind::nccl)) {
+      throw UsageError("--backend: nccl moves GPU memory; leave out --device cpu");
+    }
+    if (run_.device == DeviceChoice::cuda && named(BackendKind::mpi)) {
+      throw UsageError("--backend: mpi moves host memory; leave out --device cuda");
+    }
+  }
+  [[nodiscard]] double timeout() const override { return run_.timeout; }
+  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
+    std::vector<Backend> made = make_backends(
+        run_, options_.all_backends ? std::vector<BackendKind>{} : backends(), *world);
+    const Backend& recorded = made[1].device ? made[1] : made[0];
+    RunInfo info = describe_launch(*world, recorded.device ? recorded.device->info() : DeviceInfo(),
+                                   line, "collectives");
+    CollectivesExperiment experiment(options_, *world, std::move(made));
+    return run_sweep(experiment, *world, std::move(info), run_);
+  }
+
+ private:
+  // That the options name.
+  [[nodiscard]] std::vector<BackendKind> backends() const {
+    std::vector<BackendKind> kinds;
+    for (const CollectiveCase& c : options_.factors.cases([](CollectiveCase&) { return true; })) {
+      kinds.push_back(c.backend);
+    }
+    return kinds;
+  }
+
+  RunOptions run_;
+  CollectivesOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> collectives_command() { return std::make_unique<CollectivesCommand>(); }
+
+}  // namespace paceline

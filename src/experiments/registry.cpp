@@ -1,0 +1,28 @@
+// The commands of paceline, in the order of its overview. An experiment is a folder beside this
+// file and a line here, which declares the function that makes its command.
+
+#include <array>
+
+#include "harness/command.h"
+
+namespace paceline {
+
+using Make = std::unique_ptr<Command>();
+
+// clang-format off
+std::span<const Registration> registry() {
+  static constexpr std::array<Registration, 8> commands = {{
+    {"model", "end-to-end steps of a Transformer: forward, backward, AdamW", [] { Make model_command; return model_command(); }},
+    {"attention", "one attention, three ways: naive, fused, flash", [] { Make attention_command; return attention_command(); }},
+    {"ddp", "the same steps, data-parallel: gradients averaged over ranks", [] { Make ddp_command; return ddp_command(); }},
+    {"zero", "the same with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
+    {"collectives", "all_reduce and others over ranks, sizes and dtypes", [] { Make collectives_command; return collectives_command(); }},
+    {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
+    {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
+    {"compare", "case by case, is B faster or slower than A?", [] { Make compare_command; return compare_command(); }},
+  }};
+  return commands;
+}
+// clang-format on
+
+}  // namespace paceline

@@ -1,0 +1,89 @@
+#include "experiments/training/bucket_prediction.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "record/hdf5.h"
+
+namespace paceline {
+
+namespace {
+
+std::optional<Link> find_link(const hdf5::File& file, std::string_view backend,
+                              std::string_view dtype, std::int64_t ranks) {
+  const auto texts = [&](const char* name) {
+    return file.dataset(std::string("fit/") + name).read_strings();
+  };
+  const auto backends = texts("backend");
+  const auto ops = texts("op");
+  const auto dtypes = texts("dtype");
+  const auto cadences = texts("cadence");
+  const auto counts = file.dataset("fit/ranks").read<std::int64_t>();
+  const auto latency = file.dataset("fit/latency_s").read<double>();
+  const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
+  std::optional<Link> link;
+  bool back_to_back = false;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const bool fits = ops[i] == "all_reduce" && backends[i] == backend && dtypes[i] == dtype &&
+                      counts[i] == ranks;
+    if (!fits || back_to_back) continue;
+    back_to_back = cadences[i] == "back-to-back";
+    link = {.latency = latency[i], .bandwidth = bandwidth[i]};
+  }
+  return link;
+}
+
+// The fastest step of the cases that differ from this one in their buckets alone.
+const MeasuredBuckets& fastest_like(const MeasuredBuckets& one,
+                                    const std::vector<MeasuredBuckets>& measured) {
+  const MeasuredBuckets* best = &one;
+  for (const MeasuredBuckets& other : measured) {
+    TrainingCase factors = other.factors;
+    factors.bucket_mb = one.factors.bucket_mb;
+    if (factors == one.factors && other.step < best->step) best = &other;
+  }
+  return *best;
+}
+
+}  // namespace
+
+Link read_link(const std::string& path, const Communicator& communicator, const TrainingCase& c) {
+  const std::string_view backend = name_of(communicator.backend());
+  const std::string_view dtype =
+      name_of(c.comm_dtype == GradientDtype::bf16 ? Dtype::bf16 : Dtype::f32);
+  std::optional<Link> link;
+  try {
+    link = find_link(hdf5::File::open(path), backend, dtype, c.ranks);
+  } catch (const Hdf5Error& error) {
+    throw UsageError(fmt::format("--predict: {} holds no fit ({}); make it with collectives --fit",
+                                 path, error.what()));
+  }
+  if (link) return *link;
+  throw UsageError(
+      fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
+                  "collectives --fit",
+                  path, backend, dtype, c.ranks));
+}
+
+std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measured) {
+  if (measured.empty()) return {};
+  constexpr double mega = 1e6;
+  TableRows rows("predict");
+  for (const MeasuredBuckets& m : measured) {
+    const auto [latency, bandwidth] = m.link;
+    rows.add({{"case", m.name},
+              {"bucket_mb", m.factors.bucket_mb},
+              {"buckets", m.calls},
+              {"predicted_overhead_s", m.calls * latency + m.bytes / (m.calls * bandwidth), "s"},
+              {"measured_exposed_s", m.exposed, "s"},
+              {"measured_step_s", m.step, "s"},
+              {"predicted_best_bucket_mb", std::sqrt(m.bytes * latency * bandwidth) / mega},
+              {"measured_best_bucket_mb", fastest_like(m, measured).factors.bucket_mb}});
+  }
+  return {rows.take()};
+}
+
+}  // namespace paceline

@@ -1,0 +1,211 @@
+#include "experiments/training/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "experiments/training/bucket_prediction.h"
+#include "experiments/training/training_run.h"
+#include "experiments/training/verify.h"
+
+namespace paceline {
+
+TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const RunOptions& run,
+                                       World& world, Device& device, Communicator* communicator)
+    : options_(options), run_(run), world_(world), device_(device), communicator_(communicator) {
+  set_cases(options.factors.factors(), options.factors.cases([&](TrainingCase& c) {
+    complete(c);
+    return true;
+  }));
+  if (options.predict.empty()) return;
+  for (std::size_t i = 0; i < case_count(); ++i) {
+    if (case_at(i).strategy == Strategy::bucketed) return;
+  }
+  throw UsageError("--predict: applies to no case here; it goes with --sync bucketed");
+}
+
+void TrainingExperiment::complete(TrainingCase& c) const {
+  complete_launch(c, world_, device_);
+  if (options_.global_batch > 0) {
+    if (options_.global_batch % c.ranks != 0) {
+      throw UsageError(
+          fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a multiple",
+                      options_.global_batch, c.ranks));
+    }
+    c.batch_size = options_.global_batch / c.ranks;
+  }
+  if (c.size != ModelSize::custom) {
+    const ModelConfig model = model_of(c.size);
+    c.d_model = model.d_model;
+    c.d_ff = model.d_ff;
+    c.layers = model.layers;
+    c.heads = model.heads;
+  }
+  if (!c.registration) {
+    const bool symmetric = communicator_ != nullptr &&
+                           communicator_->backend() == BackendKind::nccl &&
+                           world_.local_size() == world_.size();
+    c.registration = symmetric ? WindowRegistration::symmetric : WindowRegistration::none;
+  }
+}
+
+Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
+  const StepShape shape = c.step_shape();
+  return {.flops = step_flops(shape),
+          .bytes = step_bytes(shape),
+          .memory_bytes = memory_form(shape).peak()};
+}
+
+void TrainingExperiment::check(const TrainingCase& c) const {
+  check_sampling(c);
+  check_model(c.model());
+  check_precision(c.precision, c.device);
+  device_.check_attention(c.ops_config(), {.batch = c.batch_size,
+                                           .context = c.context,
+                                           .heads = c.heads,
+                                           .head_dim = c.model().head_dim()});
+  if (c.weights != "random") check_weights_file(c.weights, c.model());
+  if (c.tokens != "random") (void)c.rows(world_.rank() * c.batch_size, c.batch_size);
+  check_dump();
+  if (options_.kind != TrainingKind::model) check_exchange(c);
+}
+
+void TrainingExperiment::check_dump() const {
+  if (options_.dump.empty()) return;
+  if (case_count() > 1) {
+    throw UsageError("--dump: holds one case; this sweep has " + std::to_string(case_count()));
+  }
+  if (options_.dump == run_.output)
+    throw UsageError("--dump: is the --output too; name another file");
+  if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
+}
+
+void TrainingExperiment::check_exchange(const TrainingCase& c) const {
+  if (c.mode < Mode::forward_backward) {
+    throw UsageError(fmt::format("--mode: {} has no gradients; use train-step or forward-backward",
+                                 name_of(c.mode)));
+  }
+  if (options_.kind == TrainingKind::zero && c.mode != Mode::train_step) {
+    throw UsageError(fmt::format("--mode: {} has no optimizer; use train-step", name_of(c.mode)));
+  }
+  if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
+    throw UsageError("--comm-dtype: bf16 cannot stand beside --precision fp16; use fp32");
+  }
+  if (c.verify > 0 &&
+      (c.precision != precision_named("fp32") || c.comm_dtype != GradientDtype::fp32)) {
+    throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
+  }
+  if (c.verify > 0 && c.mode != Mode::train_step) {
+    throw UsageError("--verify: trains; leave out --mode");
+  }
+  if (c.exchanges() && c.registration == WindowRegistration::symmetric) {
+    if (communicator_->backend() == BackendKind::mpi) {
+      throw UsageError("--registration: only nccl registers memory; use none");
+    }
+    if (world_.local_size() < world_.size()) {
+      throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
+    }
+  }
+  if (!options_.predict.empty() && c.strategy == Strategy::bucketed) {
+    (void)read_link(options_.predict, *communicator_, c);
+  }
+}
+
+CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
+  device_.trim();  // what the case before has left
+  const double gemm = slowest_gemm_ceiling(world_, device_, c.precision, ceilings_);
+  CaseRecord verified;
+  if (c.verify > 0) {
+    verified = verify_training(c, world_, device_, *communicator_, progress);
+    if (verified.status != Status::ok) return verified;
+  }
+  TrainingRun run(c, world_, device_, communicator_, options_.dump.empty() ? nullptr : &dump_);
+  run.set_peaks(
+      gemm, device_.datasheet_peak(c.precision).value_or(std::numeric_limits<double>::quiet_NaN()));
+  CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
+  if (record.status == Status::oom) dump_.reset();  // there is no step to write down
+  record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
+  record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
+  return record;
+}
+
+void TrainingExperiment::after_saved() {
+  if (!dump_) return;
+  dump_->write(options_.dump);
+  dump_.reset();
+}
+
+std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
+  if (options_.predict.empty()) return {};
+  std::vector<MeasuredBuckets> measured;
+  for (const SummaryRow& row : rows) {
+    const TrainingCase& c = case_at(row.index);
+    const bool ok = value_in<std::string>(row.columns, "status") == "ok";
+    if (!ok || c.strategy != Strategy::bucketed) continue;
+    measured.push_back({.factors = c,
+                        .name = value_in<std::string>(row.columns, "case"),
+                        .link = read_link(options_.predict, *communicator_, c),
+                        .calls = value_in<double>(row.columns, "communication_calls"),
+                        .bytes = value_in<double>(row.columns, "message_bytes"),
+                        .exposed = value_in<double>(row.columns, "communication_exposed_median_s"),
+                        .step = value_in<double>(row.columns, "step_median_s")});
+  }
+  return prediction_tables(measured);
+}
+
+std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
+  switch (options_.kind) {
+    case TrainingKind::model: break;
+    case TrainingKind::ddp:
+      return {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
+              {"communication_share", "share"}, {"exposed_share", "exposed"},
+              {"tokens_per_s", "rate"},         {"mfu_measured", "MFU"},
+              {"peak_bytes", "peak"},           {"loss", "loss"}};
+    case TrainingKind::zero:
+      return {{"communication_calls", "calls"}, {"sent_bytes", "sent"},
+              {"exposed_share", "exposed"},     {"tokens_per_s", "rate"},
+              {"mfu_measured", "MFU"},          {"optimizer_state_bytes", "state"},
+              {"peak_bytes", "peak"},           {"loss", "loss"}};
+  }
+  return {{"tokens_per_s", "rate"},
+          {"model_tflops_per_s", "model"},
+          {"gemm_ceiling_tflops_per_s", "ceiling"},
+          {"mfu_measured", "MFU"},
+          {"datasheet_tflops_per_s", "datasheet"},
+          {"mfu_datasheet", "MFU'"},
+          {"peak_bytes", "peak"},
+          {"loss", "loss"}};
+}
+
+std::string TrainingExperiment::notes() const {
+  constexpr const char* times = "times: median over repetitions of the slowest rank. ";
+  constexpr const char* sent = "sent: bytes that a rank puts on the wire in one step, in rings";
+  switch (options_.kind) {
+    case TrainingKind::model: break;
+    case TrainingKind::ddp:
+      return fmt::format(
+          "{}communication_total: the all_reduces' own time; _exposed: from\nbackward's end until "
+          "the last of them; share, exposed: of the step. {}.\nGradients: of the mean over all "
+          "ranks' rows, added up. MFU: model FLOPs over the best GEMM measured here\n{}",
+          times, sent,
+          options_.predict.empty()
+              ? ""
+              : "predict: with n buckets of s bytes in all, latency o, bandwidth w: overhead n o + "
+                "s / (n w), least for buckets of\nsqrt(s o w) bytes; measured best: of the "
+                "fastest step\n");
+    case TrainingKind::zero:
+      return fmt::format(
+          "{}communication_total: the collectives' own time; _exposed: from\nbackward's end until "
+          "the last gradients are there, and what forward, or the step's end, waits for "
+          "parameters.\n{}; state: Adam's, on the rank with the most\n",
+          times, sent);
+  }
+  return fmt::format(
+      "{}model: FLOPs of a rank's step, forward 2 B T (L (4 D^2\n+ 3 D F) + D V) + 4 L B T^2 D, "
+      "backward twice that, over its time; MFU: that over the best GEMM measured here\n(ceiling); "
+      "MFU': over the vendor's dense figure (datasheet), where one is stated\n",
+      times);
+}
+
+}  // namespace paceline

@@ -1,0 +1,61 @@
+#pragma once
+// `paceline model`, `ddp` and `zero`: steps of a Transformer. They differ in their factors, and so
+// in the strategies by which ranks share the work; `model` runs a replica on every rank.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "experiments/training/training_case.h"
+#include "harness/experiment.h"
+#include "model/weights_file.h"
+
+namespace paceline {
+
+// What the command line says beside the factors.
+struct TrainingOptions {
+  explicit TrainingOptions(TrainingKind of)
+      : kind(of), factors(training_factors(of), training_defaults(of)) {}
+
+  TrainingKind kind;
+  FactorOptions<TrainingCase> factors;
+  std::int64_t global_batch = 0;  // 0: not given
+  std::string dump;
+  std::string predict;  // ddp: a file with /fit
+};
+
+class TrainingExperiment final : public ExperimentOf<TrainingCase> {
+ public:
+  // communicator: of all ranks, on the device; null: no case exchanges anything. Throws UsageError.
+  TrainingExperiment(const TrainingOptions& options, const RunOptions& run, World& world,
+                     Device& device, Communicator* communicator);
+
+  [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
+  void after_saved() override;
+  [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
+  [[nodiscard]] std::string notes() const override;
+  // --predict: the bucket equation beside the measured sweep.
+  [[nodiscard]] std::vector<Table> closing_tables(
+      const std::vector<SummaryRow>& rows) const override;
+
+ private:
+  // Gives a case what follows from the launch and from --size.
+  void complete(TrainingCase& c) const;
+  [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
+  void check(const TrainingCase& c) const override;
+  void check_dump() const;
+  void check_exchange(const TrainingCase& c) const;
+  [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
+
+  const TrainingOptions& options_;
+  const RunOptions& run_;
+  World& world_;
+  Device& device_;
+  Communicator* communicator_;
+  std::optional<Dump> dump_;                            // rank 0's, with --dump
+  std::vector<std::pair<Precision, double>> ceilings_;  // FLOP/s of GEMMs, measured once each
+};
+
+}  // namespace paceline

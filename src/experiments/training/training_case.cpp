@@ -1,0 +1,77 @@
+#include "experiments/training/training_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/transformer.h"
+
+namespace paceline {
+
+Recompute FactorValue<Recompute>::read(std::string_view text, const Range& /*range*/) {
+  constexpr int most = 9999;
+  if (text == "none") return {0};
+  if (text == "block") return {1};
+  try {
+    return {static_cast<int>(parse_integer(text, 1, most))};
+  } catch (const UsageError&) {
+    throw UsageError(fmt::format(
+        "'{}' is unknown; use none, block or a number of blocks from 1 to {}", text, most));
+  }
+}
+
+Value FactorValue<Recompute>::write(Recompute value) {
+  if (value.blocks == 0) return std::string("none");
+  return value.blocks == 1 ? std::string("block") : std::to_string(value.blocks);
+}
+
+ModelConfig TrainingCase::model() const {
+  return {.vocab = vocab,
+          .context = context,
+          .d_model = d_model,
+          .d_ff = d_ff,
+          .layers = layers,
+          .heads = heads};
+}
+
+OpsConfig TrainingCase::ops_config() const {
+  OpsConfig config = ops_config_of(*this);
+  if (comm_dtype == GradientDtype::bf16) config.precision.communication = Dtype::bf16;
+  return config;
+}
+
+AdamWConfig TrainingCase::adamw() const {
+  return {.beta1 = beta1, .beta2 = beta2, .eps = eps, .weight_decay = weight_decay};
+}
+
+StrategyConfig TrainingCase::strategy_config() const {
+  constexpr double mega = 1e6;
+  return {.strategy = strategy,
+          .bucket_bytes = mega * bucket_mb,
+          .registered = registration == WindowRegistration::symmetric};
+}
+
+std::vector<double> TrainingCase::optimizer_shares() const {
+  return paceline::optimizer_shares(strategy, Transformer::entries(model()),
+                                    static_cast<int>(ranks));
+}
+
+StepShape TrainingCase::step_shape() const {
+  const std::vector<double> shares = optimizer_shares();
+  return {.model = model(),
+          .precision = ops_config().precision,
+          .attention = attention,
+          .batch = batch_size,
+          .mode = mode,
+          .recompute = recompute.blocks,
+          .optimizer_share = *std::max_element(shares.begin(), shares.end()),
+          .widens_gemms = device == DeviceKind::cpu};
+}
+
+Batch TrainingCase::rows(std::int64_t first, std::int64_t count) const {
+  const BatchShape shape{.first_row = first, .rows = count, .context = context, .vocab = vocab};
+  if (tokens == "random") return random_batch(shape, static_cast<std::uint64_t>(seed));
+  return load_batch(tokens, shape);
+}
+
+}  // namespace paceline

@@ -1,0 +1,122 @@
+#pragma once
+// What a case of `model`, `ddp` or `zero` fixes.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "harness/attention_factors.h"
+#include "harness/factor_options.h"
+#include "harness/run_options.h"
+#include "model/accounting.h"
+#include "model/batch.h"
+#include "parallel/parallel_strategy.h"
+
+namespace paceline {
+
+// The three names under which training is measured.
+enum class TrainingKind : std::uint8_t { model, ddp, zero };
+template <>
+struct EnumNames<TrainingKind> {
+  static constexpr std::array<std::string_view, 3> values = {"model", "ddp", "zero"};
+};
+
+// phases: the host waits for the device after each; step: once per step, phases by events.
+enum class Timing : std::uint8_t { phases, step };
+template <>
+struct EnumNames<Timing> {
+  static constexpr std::array<std::string_view, 2> values = {"phases", "step"};
+};
+
+// Of gradients between ranks.
+enum class GradientDtype : std::uint8_t { fp32, bf16 };
+template <>
+struct EnumNames<GradientDtype> {
+  static constexpr std::array<std::string_view, 2> values = {"fp32", "bf16"};
+};
+
+// Only the inputs of every so many blocks are kept, which then run again in backward; 0: all is
+// kept.
+struct Recompute {
+  int blocks = 0;
+
+  [[nodiscard]] bool operator==(const Recompute&) const = default;
+};
+template <>
+struct FactorValue<Recompute> {
+  static Recompute read(std::string_view text, const Range& range);
+  static Value write(Recompute value);
+  static std::string choices() { return "none block K"; }
+};
+
+struct ModelFactors {
+  ModelSize size = ModelSize::small;
+  std::int64_t context = 128;
+  std::int64_t batch_size = 4;  // per rank
+
+  [[nodiscard]] bool operator==(const ModelFactors&) const = default;
+};
+
+struct StepFactors {
+  Execution execution = Execution::eager;
+  Mode mode = Mode::train_step;
+  Recompute recompute;
+  std::int64_t d_model = 0;
+  std::int64_t d_ff = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t vocab = 10000;
+  Timing timing = Timing::phases;
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  std::string weights = "random";  // or a file
+  std::string tokens = "random";   // likewise
+  bool memory_timeline = false;
+
+  [[nodiscard]] bool operator==(const StepFactors&) const = default;
+};
+
+struct ExchangeFactors {
+  Strategy strategy = Strategy::none;
+  double bucket_mb = 25;
+  GradientDtype comm_dtype = GradientDtype::fp32;
+  std::optional<WindowRegistration> registration;
+  int verify = 0;  // steps of SGD, and of AdamW, that are compared with a single process
+
+  [[nodiscard]] bool operator==(const ExchangeFactors&) const = default;
+};
+
+struct TrainingCase : ModelFactors,
+                      PrecisionFactor,
+                      AttentionFactors,
+                      StepFactors,
+                      ExchangeFactors,
+                      LaunchFactors,
+                      SamplerConfig {
+  [[nodiscard]] bool operator==(const TrainingCase&) const = default;
+
+  [[nodiscard]] ModelConfig model() const;
+  // Communication as comm_dtype says.
+  [[nodiscard]] OpsConfig ops_config() const;
+  [[nodiscard]] AdamWConfig adamw() const;
+  [[nodiscard]] StrategyConfig strategy_config() const;
+  [[nodiscard]] bool exchanges() const { return strategy != Strategy::none; }
+  // By rank, the part of Adam's state that it keeps.
+  [[nodiscard]] std::vector<double> optimizer_shares() const;
+  // Of the rank that keeps the most.
+  [[nodiscard]] StepShape step_shape() const;
+  // `count` rows of the global batch, from this one on.
+  [[nodiscard]] Batch rows(std::int64_t first, std::int64_t count) const;
+};
+
+[[nodiscard]] Factors<TrainingCase> training_factors(TrainingKind kind);
+[[nodiscard]] TrainingCase training_defaults(TrainingKind kind);
+[[nodiscard]] const Presets& training_presets(TrainingKind kind);
+// An option that, when given, takes the place of another of a preset.
+[[nodiscard]] const std::map<std::string, std::string>& training_preset_exclusions();
+
+}  // namespace paceline

@@ -1,0 +1,95 @@
+#include <memory>
+
+#include "devices.h"
+#include "experiments/training/training.h"
+#include "harness/command.h"
+#include "harness/sweep.h"
+
+namespace paceline {
+
+namespace {
+
+class TrainingCommand final : public Command {
+ public:
+  explicit TrainingCommand(TrainingKind kind) : options_(kind) {}
+
+  [[nodiscard]] std::string usage() const override {
+    switch (options_.kind) {
+      case TrainingKind::model: break;
+      case TrainingKind::ddp:
+        return "Times data-parallel training: every rank its own rows, gradients averaged over "
+               "ranks.";
+      case TrainingKind::zero:
+        return "Times data-parallel training whose optimizer's state is sharded over ranks.";
+    }
+    return "Times steps of a Transformer with random weights on every rank: forward, backward, "
+           "optimizer.";
+  }
+
+  void declare(OptionParser& p) override {
+    declare_run_options(p, run_);
+    options_.factors.declare(p);
+    p.integer("--global-batch", options_.global_batch, 1, 1 << 20,
+              "sequences over all ranks, instead of --batch-size; ranks must divide it");
+    p.text("--dump", options_.dump,
+           "HDF5 that gets logits, loss and gradients of the first step and the last weights");
+    if (options_.kind == TrainingKind::ddp) {
+      p.text("--predict", options_.predict,
+             "a file of collectives --fit: the bucket equation beside what is measured");
+    }
+    const Presets& presets = training_presets(options_.kind);
+    options_.factors.check(presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads",
+                                     "--load-weights", "--tokens", "--registration", "--verify"});
+    p.presets(presets, training_preset_exclusions());
+  }
+
+  void check(const OptionParser& p) override {
+    check_run_options(run_);
+    options_.factors.finish(p);
+    if (p.given("--global-batch") && p.by_name("--batch-size")) {
+      throw UsageError("--global-batch: replaces --batch-size; give one of them");
+    }
+    int dimensions = 0;
+    for (const char* option : {"--d-model", "--d-ff", "--layers", "--heads"}) {
+      dimensions += p.given(option) ? 1 : 0;
+    }
+    if (dimensions == 0) return;
+    if (p.given("--size")) {
+      throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers, --heads");
+    }
+    if (dimensions < 4) {
+      throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
+    }
+    options_.factors.replace("--size", "custom");
+  }
+
+  [[nodiscard]] double timeout() const override { return run_.timeout; }
+
+  [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
+    const std::unique_ptr<Device> device = make_device(run_, *world);
+    const std::string name(name_of(options_.kind));
+    RunInfo info = describe_launch(*world, device->info(), line, name);
+    std::unique_ptr<Communicator> communicator;
+    if (options_.kind != TrainingKind::model) communicator = make_communicator(*world, *device);
+    TrainingExperiment experiment(options_, run_, *world, *device, communicator.get());
+    return run_sweep(experiment, *world, std::move(info), run_);
+  }
+
+ private:
+  RunOptions run_;
+  TrainingOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> model_command() {
+  return std::make_unique<TrainingCommand>(TrainingKind::model);
+}
+std::unique_ptr<Command> ddp_command() {
+  return std::make_unique<TrainingCommand>(TrainingKind::ddp);
+}
+std::unique_ptr<Command> zero_command() {
+  return std::make_unique<TrainingCommand>(TrainingKind::zero);
+}
+
+}  // namespace paceline

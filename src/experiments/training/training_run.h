@@ -1,0 +1,72 @@
+#pragma once
+// One case of training on one rank: the model in memory, a rehearsed step, measured steps.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/world.h"
+#include "experiments/training/memory_record.h"
+#include "experiments/training/step_runner.h"
+#include "experiments/training/training_case.h"
+#include "harness/case_run.h"
+#include "model/weights_file.h"
+#include "parallel/rehearsal_communicator.h"
+
+namespace paceline {
+
+// How and where the case's parameters and gradients lie. communicator: null where nothing is
+// exchanged.
+[[nodiscard]] StoreLayout store_layout(const TrainingCase& c, Communicator* communicator);
+
+// Collective: FLOP/s of GEMMs of this precision, of the slowest of all ranks, which measure at the
+// same time, as they will run. `known` keeps what was measured.
+[[nodiscard]] double slowest_gemm_ceiling(World& world, Device& device, const Precision& precision,
+                                          std::vector<std::pair<Precision, double>>& known);
+
+class TrainingRun final : public CaseRun {
+ public:
+  // dump: where rank 0 leaves what --dump writes; null: nowhere.
+  TrainingRun(const TrainingCase& c, World& world, Device& device, Communicator* communicator,
+              std::optional<Dump>* dump);
+  // FLOP/s of GEMMs: measured, and the vendor's (NaN where none is stated).
+  void set_peaks(double gemm_ceiling, double datasheet_peak) {
+    gemm_ceiling_ = gemm_ceiling;
+    datasheet_peak_ = datasheet_peak;
+  }
+
+  void set_up(Progress& progress) override;
+  void connect() override;
+  void start() override;
+  [[nodiscard]] std::vector<std::string> phases() const override { return runner_->phases(); }
+  [[nodiscard]] PhaseSeconds repetition() override;
+  // The rehearsal is the step from cold.
+  [[nodiscard]] std::vector<PhaseSeconds> cold_repetitions() const override { return {rehearsal_}; }
+  void add_to(CaseRecord& record) override;
+
+ private:
+  // Rank 0 writes down what every rank has a part of.
+  void gather_for_dump();
+  void take_memory();
+  void add_values(CaseRecord& record) const;
+  void add_rates(CaseRecord& record) const;
+
+  const TrainingCase& case_;
+  World& world_;
+  Device& device_;
+  std::optional<Dump>* dump_;
+  double gemm_ceiling_ = 0;
+  double datasheet_peak_ = 0;
+  std::optional<RehearsalCommunicator> communicator_;
+  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<StepRunner> runner_;
+  double setup_seconds_ = 0;
+  PhaseSeconds rehearsal_;
+  bool first_ = true;  // the next repetition is the first
+  MemoryOutcome memory_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,230 @@
+#include "experiments/training/verify.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "core/fnv1a.h"
+#include "core/random.h"
+#include "experiments/training/training_run.h"
+#include "experiments/training/verification.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double sgd_learning_rate = 0.1;
+
+// A model that trains on rows of the global batch.
+class Trainer {
+ public:
+  // communicator: null: in a single process. Throws OutOfMemory.
+  Trainer(Device& device, const TrainingCase& c, const Batch& batch, Communicator* communicator,
+          bool sgd)
+      : device_(device),
+        steps_(c.verify),
+        step_(device, c, communicator == nullptr ? 1 : communicator->size(),
+              store_layout(c, communicator),
+              [&](ParameterStore& store, Ops& ops) {
+                StrategyConfig config = c.strategy_config();
+                if (communicator == nullptr) config.strategy = Strategy::none;
+                return make_strategy(config, store, ops, communicator);
+              }),
+        runner_(step_, c.timing) {
+    if (sgd) {
+      step_.optimize_with(std::make_unique<Sgd>(step_.model().store(), sgd_learning_rate,
+                                                step_.strategy().shard()));
+    }
+    restart(batch);
+    (void)runner_.rehearse();
+    restart(batch);
+  }
+
+  [[nodiscard]] ParallelStrategy& strategy() { return step_.strategy(); }
+
+  // As before the first step, on these rows.
+  void restart(const Batch& batch) {
+    step_.load(batch);
+    step_.reset();
+  }
+
+  // Moves every weight by one unit in the last place, up or down.
+  void perturb_weights(int run) {
+    constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens are drawn from others
+    const Tensor& flat = step_.model().store().parameters();
+    std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
+    device_.to_host(weights.data(), flat);
+    Random(0, stream + static_cast<std::uint64_t>(run))
+        .for_each(0, weights.size(), [&](std::uint64_t i, double u) {
+          if (weights[i] == 0) return;  // padding must remain 0
+          weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
+        });
+    device_.to_device(flat, weights.data());
+  }
+
+  // A step of its own: training with what gather() has put right would hide a strategy that does
+  // not do so itself.
+  [[nodiscard]] Snapshot gradients() {
+    step_.launch();
+    strategy().gather();
+    return snapshot(step_.model().store().gradients());
+  }
+
+  [[nodiscard]] Snapshot train() {
+    for (int k = 0; k < steps_; ++k) (void)runner_.run();
+    strategy().gather();
+    return snapshot(step_.model().store().parameters());
+  }
+
+ private:
+  [[nodiscard]] Snapshot snapshot(const Tensor& flat) {
+    const ParameterStore& store = step_.model().store();
+    Snapshot tensors;
+    for (const ParameterEntry& entry : store.entries()) {
+      for (const ParameterView& view : entry.views) {
+        const Tensor x = store.slice(flat, entry, view);
+        tensors.push_back({view.name, std::vector<float>(static_cast<std::size_t>(x.numel()))});
+        device_.to_host(tensors.back().values.data(), x);
+      }
+    }
+    return tensors;
+  }
+
+  Device& device_;
+  int steps_;
+  TrainingStep step_;
+  StepRunner runner_;
+};
+
+std::uint64_t checksum(const Trained& trained) {
+  Fnv1a bits;
+  for (const Snapshot* part : {&trained.gradients, &trained.weights}) {
+    for (const NamedValues& tensor : *part) {
+      for (const float value : tensor.values) bits.add(std::bit_cast<std::uint32_t>(value));
+    }
+  }
+  return bits.sum();
+}
+
+// The batch with its rows in another order: rotated by `by`.
+Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
+  Batch moved = batch;
+  for (std::vector<std::int32_t>* ids : {&moved.tokens, &moved.targets}) {
+    std::rotate(ids->begin(), ids->begin() + by * context, ids->end());
+  }
+  return moved;
+}
+
+// Runs `work`, which allocates, on every rank; oom when any lacked memory. Collective.
+Status with_memory(World& world, const std::function<void()>& work) {
+  Status status = Status::ok;
+  std::optional<Error> failed;
+  try {
+    work();
+  } catch (const OutOfMemory&) {
+    status = Status::oom;
+  } catch (const std::bad_alloc&) {
+    status = Status::oom;
+  } catch (const Error& error) {
+    failed.emplace(error);
+  }
+  world.wait_idle();  // one rank may have much to do
+  collectively(world, [&] {
+    if (failed) throw *failed;
+  });
+  return world.agree(status);
+}
+
+// What the ranks train, each on its rows. Collective.
+Trained train_together(const TrainingCase& c, World& world, Device& device, Communicator& real,
+                       bool sgd, Status& status) {
+  device.trim();
+  const Batch batch = c.rows(world.rank() * c.batch_size, c.batch_size);
+  RehearsalCommunicator communicator(real);
+  std::unique_ptr<Trainer> trainer;
+  status = with_memory(
+      world, [&] { trainer = std::make_unique<Trainer>(device, c, batch, &communicator, sgd); });
+  if (status != Status::ok) return {};
+  const auto watched = watched_calls(communicator, world.watch(), "training of --verify");
+  trainer->strategy().register_memory();
+  communicator.connect();
+  trainer->restart(batch);
+  trainer->strategy().start();
+  Trained trained;
+  if (!sgd) {
+    trained.gradients = trainer->gradients();
+    trainer->restart(batch);
+  }
+  trained.weights = trainer->train();
+  return trained;
+}
+
+// What a single process trains on all rows, in several runs. Run 0 trains as the ranks do. Later
+// runs rotate the rows of the batch and perturb every weight by one unit in the last place.
+// Collective.
+std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& device, bool sgd,
+                                 Status& status) {
+  constexpr int runs = 3;
+  device.trim();
+  TrainingCase whole = c;
+  whole.batch_size *= world.size();
+  std::vector<Trained> trained;
+  status = with_memory(world, [&] {
+    if (world.rank() != 0) return;
+    const Batch batch = whole.rows(0, whole.batch_size);
+    Trainer trainer(device, whole, batch, nullptr, sgd);
+    for (int run = 0; run < runs; ++run) {
+      const auto begin = [&] {
+        trainer.restart(rotated(batch, whole.context, run % whole.batch_size));
+        if (run > 0) trainer.perturb_weights(run);
+      };
+      Trained& of_run = trained.emplace_back();
+      begin();
+      if (!sgd) {
+        of_run.gradients = trainer.gradients();
+        begin();
+      }
+      of_run.weights = trainer.train();
+    }
+  });
+  return trained;
+}
+
+}  // namespace
+
+CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
+                           Communicator& communicator, Progress& progress) {
+  CaseRecord record;
+  Verification verification;
+  for (const bool sgd : {true, false}) {
+    progress.update(sgd ? "verify: SGD" : "verify: AdamW", sgd ? 0 : 0.5);
+    Trained together = train_together(c, world, device, communicator, sgd, record.status);
+    if (record.status == Status::ok) {
+      const std::string sum = std::to_string(checksum(together));
+      if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
+      if (world.rank() != 0) together = {};
+    }
+    std::vector<Trained> alone;
+    if (record.status == Status::ok) alone = train_alone(c, world, device, sgd, record.status);
+    if (record.status != Status::ok) {
+      record.reason = "--verify: a model that trains on the whole batch does not fit in memory";
+      return record;
+    }
+    if (world.rank() != 0) continue;
+    sgd ? verification.add_sgd(together, alone) : verification.add_adamw(together, alone);
+  }
+  if (world.rank() == 0) {
+    verification.add_to(record);
+    record.status = verification.status();
+    if (record.status != Status::ok) record.reason = verification.reason();
+  }
+  world.wait_idle();  // rank 0 may have much to compare
+  record.status = world.agree(record.status);
+  return record;
+}
+
+}  // namespace paceline

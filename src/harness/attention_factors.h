@@ -1,0 +1,86 @@
+#pragma once
+// How a case attends: the factors that `attention` and every experiment that trains share.
+
+#include <string_view>
+
+#include "core/error.h"
+#include "core/ops.h"
+#include "harness/run_options.h"
+#include "measure/factors.h"
+
+namespace paceline {
+
+struct AttentionFactors {
+  AttentionKind attention = AttentionKind::naive;
+  Fp32Attention fp32_attention = Fp32Attention::bf16x3;
+  FlashKernels flash_kernels = FlashKernels::newest;
+
+  [[nodiscard]] bool operator==(const AttentionFactors&) const = default;
+};
+
+struct PrecisionFactor {
+  Precision precision = precision_named("fp32");
+
+  [[nodiscard]] bool operator==(const PrecisionFactor&) const = default;
+};
+
+template <class C>
+[[nodiscard]] Factors<C> precision_factor() {
+  return factors_of<PrecisionFactor>(factor<C>(
+      &C::precision, {.name = "precision",
+                      .help = "of products and what they read and write (tf32 needs a GPU)",
+                      .use = FactorUse::axis}));
+}
+
+// Flash attention of fp32 has a choice of products; that of half types, and of fp32 as bf16x3, on
+// a GPU, has a choice of kernels.
+template <class C>
+[[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
+  return factors_of<AttentionFactors>(
+      factor<C>(&C::attention,
+                {.name = "attention",
+                 .help = "naive (an operation each), fused (scale, mask and softmax in one), flash "
+                         "(no T x T matrix is kept)",
+                 .use = FactorUse::axis,
+                 .defaults = defaults}),
+      factor<C>(&C::fp32_attention,
+                {.name = "fp32_attention",
+                 .help = "products of flash attention on fp32; bf16x3: two bfloat16 per operand",
+                 .use = FactorUse::axis,
+                 .applies =
+                     [](const C& c) {
+                       return c.attention == AttentionKind::flash && c.precision.name == "fp32";
+                     },
+                 .goes_with = "--attention flash and --precision fp32"}),
+      factor<C>(&C::flash_kernels,
+                {.name = "flash_kernels",
+                 .help = "kernels of flash attention: of the GPU's generation, or Ampere's",
+                 .use = FactorUse::axis,
+                 .applies =
+                     [](const C& c) {
+                       const bool splits =
+                           c.precision.name == "fp32" && c.fp32_attention == Fp32Attention::bf16x3;
+                       return c.device == DeviceKind::cuda && c.attention == AttentionKind::flash &&
+                              (c.precision.mixed() || splits);
+                     },
+                 .goes_with = "--attention flash on a GPU and --precision bf16 or fp16, or fp32 "
+                              "with --fp32-attention bf16x3"}));
+}
+
+// Throws UsageError for a precision that the device has not.
+inline void check_precision(const Precision& precision, DeviceKind device) {
+  if (precision.name == "tf32" && device == DeviceKind::cpu) {
+    throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
+  }
+}
+
+template <class C>
+[[nodiscard]] OpsConfig ops_config_of(const C& c) {
+  return {.precision = c.precision,
+          .attention = c.attention,
+          .fp32_attention = c.precision.name == "tf32" ? Fp32Attention::tf32 : c.fp32_attention,
+          .flash_kernels = c.flash_kernels,
+          .deterministic = c.deterministic};
+}
+
+}  // namespace paceline

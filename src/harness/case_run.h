@@ -1,0 +1,48 @@
+#pragma once
+// How every experiment measures a case: set up and rehearse, agree that all ranks have the memory,
+// freeze the allocator, sample, gather, record.
+
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/world.h"
+#include "measure/progress.h"
+#include "measure/sampler.h"
+#include "record/case_record.h"
+
+namespace paceline {
+
+// One case on one rank. Its functions are called in this order.
+class CaseRun {
+ public:
+  CaseRun() = default;
+  CaseRun(const CaseRun&) = delete;
+  CaseRun& operator=(const CaseRun&) = delete;
+  virtual ~CaseRun() = default;
+
+  // Allocates all that a repetition needs, which a rehearsal shows. No rank waits for another.
+  // Throws OutOfMemory.
+  virtual void set_up(Progress& progress) = 0;
+  // Collective, when every rank has that memory: each collective of a repetition once, since NCCL
+  // allocates at first use. Throws OutOfMemory.
+  virtual void connect() {}
+  // Collective, when the allocator is frozen.
+  virtual void start() {}
+  // Of repetition(); the last is the headline.
+  [[nodiscard]] virtual std::vector<std::string> phases() const = 0;
+  [[nodiscard]] virtual PhaseSeconds repetition() = 0;
+  // Repetitions from before warm-up, which come first among the warm-up samples.
+  [[nodiscard]] virtual std::vector<PhaseSeconds> cold_repetitions() const { return {}; }
+  // Collective: from what the ranks measured to tables and summary, whole on rank 0. A status that
+  // is not ok may be one rank's own.
+  virtual void add_to(CaseRecord& record) = 0;
+};
+
+// Collective: measures a case on `device`, of which nothing is in use. predicted: bytes that it
+// needs, for the reason of an oom row.
+[[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
+                                      const SamplerConfig& sampling, double predicted,
+                                      Progress& progress);
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+#include "harness/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "record/environment.h"
+
+namespace paceline {
+
+namespace {
+
+std::string overview() {
+  std::string text =
+      "paceline measures how language models train, on every rank of an MPI launch.\n\n"
+      "usage: paceline EXPERIMENT [options]        mpirun -np N paceline EXPERIMENT [options]\n\n";
+  for (const Registration& r : registry()) text += fmt::format("  {:<12} {}\n", r.name, r.summary);
+  return text +
+         "\npaceline EXPERIMENT --help lists the options of one. Options of the kind \"a,b\" are "
+         "axes: the cases\nare the product of all of them.\n";
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_@%+=:,./-") == std::string::npos;
+  if (plain) return word;
+  std::string q = "'";
+  for (const char c : word) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return q + "'";
+}
+
+const Registration& registered(const std::string& name) {
+  const auto it = std::find_if(registry().begin(), registry().end(),
+                               [&](const Registration& r) { return r.name == name; });
+  if (it != registry().end()) return *it;
+  std::vector<std::string_view> names;
+  for (const Registration& r : registry()) names.push_back(r.name);
+  throw UsageError(fmt::format("'{}' is no experiment; choose {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+ParsedCommand parse_command_line(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) throw UsageError("no experiment; see paceline --help");
+  ParsedCommand parsed;
+  parsed.name = arguments.front();
+  for (int i = 0; i < argc; ++i) parsed.line += (i > 0 ? " " : "") + quoted(argv[i]);
+  if (parsed.name == "--help" || parsed.name == "-h") {
+    parsed.answer = overview();
+    return parsed;
+  }
+  if (parsed.name == "--version") {
+    parsed.answer = fmt::format("paceline {}\n", software_version());
+    return parsed;
+  }
+  parsed.command = registered(parsed.name).make();
+  OptionParser p(parsed.name, parsed.command->usage());
+  parsed.command->declare(p);
+  if (p.parse({arguments.begin() + 1, arguments.end()}, parsed.given)) {
+    parsed.command->check(p);
+    return parsed;
+  }
+  parsed.answer = p.help();
+  parsed.name += " --help";
+  parsed.command.reset();
+  return parsed;
+}
+
+}  // namespace paceline

@@ -1,0 +1,138 @@
+#pragma once
+// The options of an experiment's factors, and the cases that they make.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "harness/option_parser.h"
+#include "measure/factors.h"
+
+namespace paceline {
+
+template <class C>
+class FactorOptions {
+ public:
+  // defaults: the values of what no option names.
+  explicit FactorOptions(Factors<C> factors, C defaults = {})
+      : factors_(std::move(factors)), defaults_(std::move(defaults)), values_(factors_.size()) {
+    for (std::size_t i = 0; i < factors_.size(); ++i) {
+      const FactorInfo<C>& info = factors_[i].info;
+      if (!info.defaults.empty()) set(i, {std::string(info.defaults)});
+    }
+  }
+
+  [[nodiscard]] const Factors<C>& factors() const { return factors_; }
+
+  // An option for each factor that is not merely recorded.
+  void declare(OptionParser& p) {
+    for (std::size_t i = 0; i < factors_.size(); ++i) {
+      const Factor<C>& f = factors_[i];
+      if (f.info.use == FactorUse::recorded) continue;
+      p.option(
+          f.option(), help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
+          std::string(f.info.bare));
+    }
+  }
+
+  // Every preset must give each factor that has an option a value that can be read, but for the
+  // options in `free`. Throws InternalError naming the preset.
+  void check(const Presets& presets, const std::vector<std::string>& free) const {
+    for (const auto& [name, preset] : presets) {
+      for (const Factor<C>& f : factors_) {
+        const std::string option = f.option();
+        const bool is_free = std::find(free.begin(), free.end(), option) != free.end();
+        if (f.info.use == FactorUse::recorded || is_free) continue;
+        const auto pinned = std::find_if(preset.begin(), preset.end(),
+                                         [&](const auto& value) { return value.first == option; });
+        if (pinned == preset.end()) {
+          throw InternalError(fmt::format("preset '{}' does not pin {}", name, option));
+        }
+        for (const std::string& text : texts_of(f, {pinned->second})) (void)f.read(text);
+      }
+    }
+  }
+
+  // After parsing: notes what was given by name, and so must apply to a case at least.
+  void finish(const OptionParser& p) {
+    for (const Factor<C>& f : factors_) {
+      if (f.info.use != FactorUse::recorded && p.by_name(f.option())) {
+        by_name_.push_back(f.option());
+      }
+    }
+  }
+  [[nodiscard]] bool by_name(const std::string& option) const {
+    return std::find(by_name_.begin(), by_name_.end(), option) != by_name_.end();
+  }
+  // In place of what the options say.
+  void replace(const std::string& option, const std::string& text) {
+    for (std::size_t i = 0; i < factors_.size(); ++i) {
+      if (factors_[i].option() == option) set(i, {text});
+    }
+  }
+
+  // The product of all axes, later ones varying faster. complete(case) gives what follows from the
+  // launch; false leaves the case out. Throws UsageError for an option that was given by name and
+  // applies to no case.
+  template <class Complete>
+  [[nodiscard]] std::vector<C> cases(const Complete& complete) const {
+    std::vector<C> product = {defaults_};
+    for (const auto& values : values_) {
+      if (values.empty()) continue;
+      std::vector<C> wider;
+      for (const C& c : product) {
+        for (const auto& set_value : values) set_value(wider.emplace_back(c));
+      }
+      product = std::move(wider);
+    }
+    std::erase_if(product, [&](C& c) { return !complete(c); });
+    std::vector<C> all = folded(factors_, std::move(product), defaults_);
+    for (const Factor<C>& f : factors_) {
+      const bool used =
+          std::any_of(all.begin(), all.end(), [&](const C& c) { return f.applies(c); });
+      if (used || !by_name(f.option())) continue;
+      throw UsageError(fmt::format("{}: applies to no case here; it goes with {}", f.option(),
+                                   f.info.goes_with));
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] static OptionParser::Texts texts_of(const Factor<C>& f,
+                                                    const OptionParser::Texts& raw) {
+    if (f.info.use == FactorUse::axis) return OptionParser::split(raw);
+    return {OptionParser::single(raw)};
+  }
+
+  void set(std::size_t i, const OptionParser::Texts& raw) {
+    values_[i].clear();
+    for (const std::string& text : texts_of(factors_[i], raw)) {
+      if (text.empty()) throw UsageError("needs a value");
+      values_[i].push_back(factors_[i].read(text));
+    }
+  }
+
+  // "tokens per sequence (a,b) [128]", "of gradients between ranks (fp32 bf16, a,b) [fp32]"
+  [[nodiscard]] std::string help_of(const Factor<C>& f) const {
+    const Value value = f.value(defaults_);
+    std::string standard(f.info.said_default);
+    if (standard.empty()) standard = f.info.defaults;
+    if (standard.empty()) standard = to_text(value);
+    if (const bool* flag = std::get_if<bool>(&value)) standard = *flag ? "yes" : "no";
+    std::string values = f.choices;
+    if (f.info.use == FactorUse::axis) values += values.empty() ? "a,b" : ", a,b";
+    std::string help(f.info.help);
+    if (!values.empty()) help += fmt::format("{}({})", help.empty() ? "" : " ", values);
+    return fmt::format("{}{}[{}]", help, help.empty() ? "" : " ", standard);
+  }
+
+  Factors<C> factors_;
+  C defaults_;
+  std::vector<std::vector<std::function<void(C&)>>> values_;  // by factor; none: the default
+  std::vector<std::string> by_name_;
+};
+
+}  // namespace paceline

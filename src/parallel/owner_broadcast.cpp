@@ -1,0 +1,66 @@
+#include "parallel/owner_broadcast.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace paceline {
+
+std::vector<int> owners_of(const std::vector<ParameterEntry>& entries, int ranks) {
+  std::vector<std::size_t> by_size(entries.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+    return entries[a].shape.numel() > entries[b].shape.numel();
+  });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(ranks), 0);
+  std::vector<int> owners(entries.size());
+  for (const std::size_t id : by_size) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += entries[id].shape.numel();
+    owners[id] = static_cast<int>(least - load.begin());
+  }
+  return owners;
+}
+
+OwnerBroadcast::OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& communicator,
+                               const StrategyConfig& config)
+    : GradientExchange(store, ops, communicator, config),
+      owners_(owners_of(store.entries(), communicator.size())) {}
+
+Shard OwnerBroadcast::shard() const {
+  Shard shard;
+  for (ParameterId id = 0; id < owners_.size(); ++id) {
+    const ParameterEntry& entry = store_.entries()[id];
+    if (owners_[id] != communicator_.rank()) continue;
+    shard.ranges.push_back({entry.offset, entry.shape.numel()});
+  }
+  return shard;
+}
+
+Tensor OwnerBroadcast::read_by_forward(const ParameterEntry& entry) const {
+  const bool copied = !store_.copy().empty() && !entry.full_precision;
+  return (copied ? store_.copy() : store_.parameters()).slice(entry.offset, {entry.shape.numel()});
+}
+
+void OwnerBroadcast::updated() {
+  communication_follows_compute();
+  for (ParameterId id = 0; id < owners_.size(); ++id) {
+    const ParameterEntry& entry = store_.entries()[id];
+    const Tensor x = read_by_forward(entry);
+    exchange("broadcast", entry.views.front().name, x,
+             [&] { communicator_.broadcast(x, owners_[id]); });
+  }
+  wait_for(exchanges().back().end);
+}
+
+void OwnerBroadcast::gather() {
+  Stream& stream = communicator_.stream();
+  communication_follows_compute();
+  for (ParameterId id = 0; id < owners_.size(); ++id) {
+    const ParameterEntry& entry = store_.entries()[id];
+    communicator_.broadcast(store_.parameters().slice(entry.offset, {entry.shape.numel()}),
+                            owners_[id]);
+  }
+  stream.synchronize();
+}
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+#pragma once
+#include <vector>
+
+#include "parallel/gradient_exchange.h"
+
+namespace paceline {
+
+// By entry, the rank that owns it: the largest first, each to the rank with the fewest elements so
+// far, the lowest of several.
+[[nodiscard]] std::vector<int> owners_of(const std::vector<ParameterEntry>& entries, int ranks);
+
+// The course's design: gradients all_reduced in buckets as backward goes; after the optimizer every
+// tensor is broadcast by its owner.
+class OwnerBroadcast final : public GradientExchange {
+ public:
+  OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& communicator,
+                 const StrategyConfig& config);
+
+  void updated() override;
+  [[nodiscard]] Shard shard() const override;
+  void gather() override;
+
+ private:
+  // What the next forward reads: the copy where there is one and it is read, else the masters.
+  [[nodiscard]] Tensor read_by_forward(const ParameterEntry& entry) const;
+
+  std::vector<int> owners_;  // by entry
+};
+
+}  // namespace paceline

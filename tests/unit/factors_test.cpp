@@ -1,0 +1,202 @@
+// Cases from declared factors: axes, folding, what is recorded, presets.
+
+#include <gtest/gtest.h>
+
+#include "experiments/attention/attention_case.h"
+#include "experiments/collectives/collective_case.h"
+#include "experiments/training/training_case.h"
+#include "harness/factor_options.h"
+
+namespace paceline {
+namespace {
+
+enum class Shape3 : std::uint8_t { line, square, cube };
+
+}  // namespace
+
+template <>
+struct EnumNames<Shape3> {
+  static constexpr std::array<std::string_view, 3> values = {"line", "square", "cube"};
+};
+
+namespace {
+
+struct Box {
+  Shape3 shape = Shape3::line;
+  int width = 1;
+  double height = 2.5;
+  std::string label = "plain";
+  bool open = false;
+
+  [[nodiscard]] bool operator==(const Box&) const = default;
+};
+
+Factors<Box> box_factors() {
+  return factors_of<Box>(
+      factor<Box>(&Box::shape, {.name = "shape", .help = "form", .use = FactorUse::axis}),
+      factor<Box>(&Box::width,
+                  {.name = "box_width", .use = FactorUse::axis, .least = 1, .most = 9}),
+      factor<Box>(&Box::height, {.name = "height",
+                                 .use = FactorUse::axis,
+                                 .defaults = "1.5,2.5",
+                                 .most = 10,
+                                 .applies = [](const Box& b) { return b.shape == Shape3::cube; },
+                                 .goes_with = "--shape cube"}),
+      factor<Box>(&Box::label, {.name = "label", .option = "--name"}),
+      factor<Box>(&Box::open, {.name = "open", .bare = "yes"}));
+}
+
+// Parses as the command line does.
+struct Parsed {
+  explicit Parsed(const std::vector<std::string>& arguments)
+      : p("box", "Boxes."), options(box_factors()) {
+    options.declare(p);
+    GivenOptions given;
+    (void)p.parse(arguments, given);
+    options.finish(p);
+  }
+  [[nodiscard]] std::vector<Box> cases() const {
+    return options.cases([](Box&) { return true; });
+  }
+  OptionParser p;
+  FactorOptions<Box> options;
+};
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    (void)Parsed(arguments).cases();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Factors, AxesMultiplyAndLaterOnesVaryFaster) {
+  const auto cases = Parsed({"--shape", "cube,line", "--box-width", "3,2"}).cases();
+  std::vector<std::tuple<Shape3, int, double>> got;
+  for (const Box& b : cases) got.emplace_back(b.shape, b.width, b.height);
+  // The height of what is no cube is folded away.
+  const std::vector<std::tuple<Shape3, int, double>> want = {
+      {Shape3::cube, 3, 1.5}, {Shape3::cube, 3, 2.5}, {Shape3::cube, 2, 1.5},
+      {Shape3::cube, 2, 2.5}, {Shape3::line, 3, 2.5}, {Shape3::line, 2, 2.5}};
+  EXPECT_EQ(got, want);
+}
+
+TEST(Factors, RecordedAreThoseThatApply) {
+  const auto cases =
+      Parsed({"--shape", "line,cube", "--height", "4", "--name", "a,b", "--open"}).cases();
+  ASSERT_EQ(cases.size(), 2U);
+  const Case line = recorded(box_factors(), cases[0]);
+  EXPECT_FALSE(line.has("height"));
+  EXPECT_EQ(line.at("shape"), Value(std::string("line")));
+  EXPECT_EQ(line.at("box_width"), Value(std::int64_t{1}));
+  EXPECT_EQ(line.at("label"), Value(std::string("a,b")));  // a setting takes what is written
+  EXPECT_EQ(line.at("open"), Value(true));
+  EXPECT_EQ(recorded(box_factors(), cases[1]).at("height"), Value(4.0));
+}
+
+TEST(Factors, EqualValuesAreOneCase) {
+  EXPECT_EQ(Parsed({"--box-width", "2,3,2"}).cases().size(), 2U);
+}
+
+TEST(Factors, WhatIsWrongIsSaidOfTheOption) {
+  EXPECT_EQ(refusal({"--shape", "ball"}), "--shape: 'ball' is unknown; choose line, square, cube");
+  EXPECT_EQ(refusal({"--box-width", "10"}), "--box-width: 10 is out of range; use 1 to 9");
+  EXPECT_EQ(refusal({"--box-width", "1,,2"}), "--box-width: has an empty value");
+  EXPECT_EQ(refusal({"--name", "a", "--name", "b"}), "--name: takes one value");
+  EXPECT_EQ(refusal({"--open=maybe"}), "--open: 'maybe' is unknown; choose no, yes");
+}
+
+TEST(Factors, AnOptionThatAppliesToNoCaseIsRefused) {
+  EXPECT_EQ(refusal({"--shape", "line,square", "--height", "1"}),
+            "--height: applies to no case here; it goes with --shape cube");
+  EXPECT_EQ(refusal({"--shape", "line,cube", "--height", "1"}), "");
+}
+
+TEST(Factors, ACaseThatTheLaunchCannotHaveIsLeftOut) {
+  const Parsed parsed({"--box-width", "1,2,3"});
+  const auto cases = parsed.options.cases([](Box& b) {
+    b.label = "seen";
+    return b.width != 2;
+  });
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_EQ(cases[1].width, 3);
+  EXPECT_EQ(cases[1].label, "seen");
+}
+
+TEST(Factors, TheHelpSaysValuesAndDefaults) {
+  const std::string help = Parsed({}).p.help();
+  for (const char* line :
+       {"form (line square cube, a,b) [line]", "(a,b) [1.5,2.5]", "[plain]", "(no yes) [no]"}) {
+    EXPECT_NE(help.find(line), std::string::npos) << line << " in\n" << help;
+  }
+}
+
+TEST(Factors, APresetPinsEveryOptionWithAValueThatCanBeRead) {
+  const FactorOptions<Box> options(box_factors());
+  const Preset whole = {
+      {"--shape", "cube"}, {"--box-width", "1,2"}, {"--height", "3"}, {"--name", "x"}};
+  EXPECT_THROW(options.check({{"p", whole}}, {}), InternalError);  // lacks --open
+  EXPECT_NO_THROW(options.check({{"p", whole}}, {"--open"}));
+  Preset bad = whole;
+  bad[0].second = "ball";
+  EXPECT_THROW(options.check({{"p", bad}}, {"--open"}), UsageError);
+}
+
+// Of every precision and attention, on this device.
+template <class F>
+std::vector<std::string> values_of(const F& value, DeviceKind device) {
+  FactorOptions<AttentionCase> options(attention_case_factors());
+  options.replace("--precision", "fp32,tf32,bf16,fp16");
+  options.replace("--attention", "naive,flash");
+  options.replace("--fp32-attention", "exact,bf16x3");
+  options.replace("--flash-kernels", "newest,sm80");
+  std::vector<std::string> values;
+  for (const AttentionCase& c : options.cases([&](AttentionCase& c) {
+         c.device = device;
+         return true;
+       })) {
+    const Case r = recorded(options.factors(), c);
+    if (!r.has(value)) continue;
+    EXPECT_EQ(c.attention, AttentionKind::flash);
+    const std::string text = std::string(c.precision.name) + " " + to_text(r.at(value));
+    if (values.empty() || values.back() != text) values.push_back(text);
+  }
+  return values;
+}
+
+TEST(AttentionCase, OnlyFlashOfFp32HasAChoiceOfProducts) {
+  EXPECT_EQ(values_of("fp32_attention", DeviceKind::cpu),
+            (std::vector<std::string>{"fp32 exact", "fp32 bf16x3"}));
+  AttentionCase c;
+  c.precision = precision_named("tf32");
+  EXPECT_EQ(ops_config_of(c).fp32_attention, Fp32Attention::tf32);
+  c.precision = precision_named("fp32");
+  c.fp32_attention = Fp32Attention::exact;
+  EXPECT_EQ(ops_config_of(c).fp32_attention, Fp32Attention::exact);
+}
+
+TEST(AttentionCase, OnlyFlashOfHalfTypesAndBf16x3HasAChoiceOfKernelsOnAGpu) {
+  EXPECT_TRUE(values_of("flash_kernels", DeviceKind::cpu).empty());
+  EXPECT_EQ(values_of("flash_kernels", DeviceKind::cuda),
+            (std::vector<std::string>{"fp32 newest", "fp32 sm80", "bf16 newest", "bf16 sm80",
+                                      "fp16 newest", "fp16 sm80"}));
+}
+
+// What the programs check when they start.
+TEST(Presets, PinEveryFactor) {
+  const std::vector<std::string> free = {"--batch-size", "--d-model",      "--d-ff",
+                                         "--layers",     "--heads",        "--load-weights",
+                                         "--tokens",     "--registration", "--verify"};
+  for (const TrainingKind kind : {TrainingKind::model, TrainingKind::ddp, TrainingKind::zero}) {
+    const FactorOptions<TrainingCase> options(training_factors(kind), training_defaults(kind));
+    EXPECT_NO_THROW(options.check(training_presets(kind), free)) << name_of(kind);
+  }
+  EXPECT_NO_THROW(
+      FactorOptions<AttentionCase>(attention_case_factors()).check(attention_presets(), {}));
+  EXPECT_NO_THROW(
+      FactorOptions<CollectiveCase>(collective_case_factors()).check(collective_presets(), {}));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,43 @@
+#include "experiments/training/step_runner.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+// Reached at a time that the test names.
+class At final : public Event {
+ public:
+  explicit At(double seconds) : seconds_(seconds) {}
+  void synchronize() override {}
+  [[nodiscard]] double seconds_since(const Event& earlier) const override {
+    return seconds_ - dynamic_cast<const At&>(earlier).seconds_;
+  }
+
+ private:
+  double seconds_;
+};
+EventPtr at(double seconds) { return std::make_shared<At>(seconds); }
+
+Exchange exchange(double begin, double end) {
+  return {.op = "all_gather", .what = "w", .begin = at(begin), .end = at(end)};
+}
+
+// forward, backward, communication_exposed, optimizer, step
+const PhaseSeconds step = {1, 2, 0.5, 0.25, 4};
+
+TEST(CommunicationTimes, WaitsForParametersAreExposed) {
+  PhaseSeconds seconds = step;
+  add_communication_times(seconds, {exchange(0, 0.25), exchange(2, 3)},
+                          {{at(0), at(0.125)}, {at(1), at(1.5)}});
+  EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 1.125, 0.25, 1.25, 4}));
+}
+
+TEST(CommunicationTimes, WithoutWaitsWhatFollowsBackwardIs) {
+  PhaseSeconds seconds = step;
+  add_communication_times(seconds, {exchange(1, 1.5)}, {});
+  EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 0.5, 0.25, 0.5, 4}));
+}
+
+}  // namespace
+}  // namespace paceline
