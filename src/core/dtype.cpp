@@ -12,7 +12,11 @@ std::string_view name_of(Dtype d) {
     case Dtype::f16: return "float16";
     case Dtype::i32: return "int32";
   }
-  return "?";
+  throw_no_dtype(d);
+}
+
+void throw_no_dtype(Dtype d) {
+  throw InternalError("no dtype has the number " + std::to_string(static_cast<int>(d)));
 }
 
 void throw_not_floating(Dtype d) {

@@ -6,6 +6,18 @@ namespace paceline {
 
 namespace {
 
+// Whether exchanges begin while backward still runs.
+bool overlaps(SyncStrategy strategy) {
+  switch (strategy) {
+    case SyncStrategy::none:
+    case SyncStrategy::naive:
+    case SyncStrategy::flat: return false;
+    case SyncStrategy::overlap:
+    case SyncStrategy::bucketed: return true;
+  }
+  throw InternalError("a strategy that GradientSync does not know");
+}
+
 // What a rank sends of a message of one byte, in a ring of n ranks.
 double sent_of_each_byte(std::string_view op, int n) {
   const double ring = static_cast<double>(n - 1) / n;
@@ -25,8 +37,7 @@ GradientSync::GradientSync(ParameterStore& store, Ops& ops, Communicator& commun
     : store_(store),
       ops_(ops),
       communicator_(communicator),
-      overlaps_(config.strategy == SyncStrategy::overlap ||
-                config.strategy == SyncStrategy::bucketed),
+      overlaps_(overlaps(config.strategy)),
       registered_(config.registered),
       ranges_(std::move(ranges)) {
   if (ranges_.empty()) throw InternalError("a strategy without exchanges needs no GradientSync");

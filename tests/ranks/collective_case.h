@@ -36,7 +36,7 @@ struct CollectiveCase {
   [[nodiscard]] double allowed(ReduceOp op) const {
     const bool rounds = c.backend() == "nccl" && op == ReduceOp::avg && dtype != Dtype::i32 &&
                         !std::has_single_bit(static_cast<unsigned>(n));
-    return rounds ? (n + 2) * roundoff(dtype) * n * largest_input : 0;
+    return rounds ? (n + 2) * unit_roundoff(dtype) * n * largest_input : 0;
   }
   [[nodiscard]] Formula moved_by(int from, std::int64_t first = 0) const {
     return [from, first](std::int64_t i) { return moved(from, first + i); };
