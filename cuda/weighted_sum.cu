@@ -21,7 +21,7 @@ struct AnyVector {
 
   // Throws InternalError for a dtype that the device has no type of.
   explicit AnyVector(const Tensor& t) : data(t.data), dtype(t.dtype) {
-    dispatch_cuda(dtype, []<class T>() {});
+    dispatch_cuda(dtype, [&]<class T>() {});
   }
   __device__ float get(std::int64_t i) const {
     switch (dtype) {
