@@ -4,7 +4,8 @@ BUILD := build
 CXX ?= g++
 CXXSTD := -std=c++20
 OPT ?= -O3 -g1
-WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-restrict -Wno-stringop-overflow -Wno-missing-field-initializers
+# A switch that lacks an enumerator is an error: no switch over an enum of ours has a default.
+WARN := -Wall -Wextra -Werror=switch -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-restrict -Wno-stringop-overflow -Wno-missing-field-initializers
 
 PYTHON := .venv/bin/python3
 # Open MPI refuses to start ranks for root unless told; CI and containers are root.
@@ -106,7 +107,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk $(PRECOMPILED).gch
 # Hopper's own instructions runs there alone.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
 archs_of = $(if $(filter sm90_% hopper_%,$(notdir $1)),90a,$(CUDA_ARCH))
-NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-fopenmp,-O1 $(INCLUDES) \
+NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-Werror=switch,-fopenmp,-O1 $(INCLUDES) \
   -I$(BUILD) $(foreach a,$(call archs_of,$<),-gencode arch=compute_$(a),code=sm_$(a))
 
 WGMMA := $(BUILD)/generated/wgmma_instructions.cuh

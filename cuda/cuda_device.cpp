@@ -15,6 +15,7 @@
 #include "cuda/attention/flash.h"
 #include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/cuda_toy_ops.h"
 
 namespace paceline {
 
@@ -169,6 +170,8 @@ std::unique_ptr<Ops> CudaDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CudaEagerOps>(*this, config);
 }
 
+std::unique_ptr<ToyOps> CudaDevice::make_toy_ops() { return std::make_unique<CudaToyOps>(*this); }
+
 void CudaDevice::check_attention(const OpsConfig& config, const AttentionShape& shape) const {
   check_flash(config, shape);
 }
@@ -215,8 +218,19 @@ std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) con
   constexpr double tera = 1e12;
   for (const Datasheet& sheet : sheets) {
     if (!std::string_view(properties_.name).starts_with(sheet.name)) continue;
-    if (precision.compute != Dtype::f32) return sheet.half * tera;
-    return (precision.name == "tf32" ? sheet.tf32 : sheet.fp32) * tera;
+    switch (precision.compute) {
+      case Dtype::bf16:
+      case Dtype::f16: return sheet.half * tera;
+      case Dtype::f32:
+        switch (precision.gemm) {
+          case GemmMath::exact: return sheet.fp32 * tera;
+          case GemmMath::tf32: return sheet.tf32 * tera;
+        }
+        break;
+      case Dtype::f64:
+      case Dtype::i32: break;
+    }
+    return std::nullopt;
   }
   return std::nullopt;
 }

@@ -47,6 +47,7 @@ class CudaDevice final : public Device {
   void zero(const Tensor& device) override;
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
+  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;
   void check_attention(const OpsConfig& config, const AttentionShape& shape) const override;
 
   [[nodiscard]] double gemm_ceiling(const Precision& precision) override;

@@ -9,12 +9,10 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t matmul_workspace = std::int64_t{32}
-                                          << 20U;  // what NVIDIA advises for Hopper
-
-Array workspace(Device& device, std::int64_t floats, std::string_view name) {
-  const Scope scope(device.scopes(), name);
-  return device.allocate({floats}, Dtype::f32, MemoryKind::workspace);
+Array cublas_workspace(Device& device) {
+  constexpr std::int64_t bytes = std::int64_t{32} << 20U;  // what NVIDIA advises for Hopper
+  const Scope scope(device.scopes(), "cublas workspace");
+  return device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
 }
 
 // What collectives are taken to occupy: parallel/NOTES.md has the steps with other numbers.
@@ -22,7 +20,16 @@ constexpr int multiprocessors_of_collectives = 24;
 
 // Products on tensor cores have about as many blocks as there are multiprocessors: with some taken,
 // the last blocks wait for the first ones. True float32's have many small ones.
-bool heeds_collectives(const Precision& precision) { return precision.name != "fp32"; }
+bool heeds_collectives(const Precision& precision) {
+  switch (precision.compute) {
+    case Dtype::bf16:
+    case Dtype::f16: return true;
+    case Dtype::f32: return precision.gemm != GemmMath::exact;
+    case Dtype::f64:
+    case Dtype::i32: break;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -30,24 +37,17 @@ CudaEagerOps::CudaEagerOps(CudaDevice& device, const OpsConfig& config)
     : Ops(device, config),
       stream_(device.compute_stream().get()),
       multiprocessors_(device.properties().multiProcessorCount),
-      matmul_workspace_(workspace(device, matmul_workspace / 4, "cublas workspace")),
-      matmul_(std::make_unique<CudaMatmul>(stream_, config.precision, matmul_workspace_)) {}
+      matmul_workspace_(cublas_workspace(device)),
+      matmul_(std::make_unique<CudaMatmul>(stream_, config.precision.gemm, matmul_workspace_)),
+      scratch_(device) {}
 
 CudaEagerOps::~CudaEagerOps() = default;
 
-void CudaEagerOps::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
-                          double beta) {
+void CudaEagerOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+                            double beta) {
   const int free = std::max(1, multiprocessors_ - multiprocessors_of_collectives);
   matmul_->run(c, a, b, alpha, beta,
                heeds_collectives(precision()) && beside_collectives_ ? free : 0);
-}
-
-float* CudaEagerOps::scratch(std::int64_t floats) {
-  if (scratch_.empty() || scratch_.tensor().numel() < floats) {
-    scratch_ = {};
-    scratch_ = workspace(device(), floats, "scratch");
-  }
-  return scratch_.tensor().as<float>();
 }
 
 }  // namespace paceline

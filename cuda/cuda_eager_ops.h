@@ -7,6 +7,7 @@
 
 #include "core/ops.h"
 #include "cuda/cuda_device.h"
+#include "cuda/scratch.h"
 
 namespace paceline {
 
@@ -24,9 +25,6 @@ class CudaEagerOps : public Ops {
   void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) override;
   void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void scale(const Tensor& x, double factor) override;
-
-  void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
-              double beta) override;
 
   void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) override;
   void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
@@ -65,19 +63,6 @@ class CudaEagerOps : public Ops {
   void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
                              const Tensor& w) override;
 
-  void add_bias(const Tensor& y, const Tensor& bias) override;
-  void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) override;
-  void relu(const Tensor& y, const Tensor& x) override;
-  void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
-  void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                  const Tensor& w, const Tensor& b, double eps) override;
-  void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db, const Tensor& dy,
-                           const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& rstd,
-                           bool accumulate) override;
-  void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
-                     Reduction reduction) override;
-  void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
-                              Reduction reduction) override;
   void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
 
   void check_finite(const StepState& state, const Tensor& x) override;
@@ -89,9 +74,9 @@ class CudaEagerOps : public Ops {
  protected:
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
-  // Scratch that a kernel writes and the next one reads; grows during the rehearsal, then stays.
-  // The memory is valid until the next call of scratch().
-  [[nodiscard]] float* scratch(std::int64_t floats);
+  [[nodiscard]] float* scratch(std::int64_t floats) { return scratch_.floats(floats); }
+  void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+                double beta) override;
 
  private:
   cudaStream_t stream_;
@@ -99,7 +84,7 @@ class CudaEagerOps : public Ops {
   bool beside_collectives_ = false;
   Array matmul_workspace_;
   std::unique_ptr<CudaMatmul> matmul_;
-  Array scratch_;
+  Scratch scratch_;
 };
 
 }  // namespace paceline

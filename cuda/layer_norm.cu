@@ -2,7 +2,7 @@
 // y = (x - mean) rstd w + b. Backward, with xh = (x - mean) rstd and g = dy w: dx = rstd (g -
 // mean(g) - xh mean(g xh)), dw (+)= sum over rows of dy xh, db (+)= sum over rows of dy.
 
-#include "cuda/cuda_eager_ops.h"
+#include "cuda/cuda_toy_ops.h"
 #include "cuda/launch.cuh"
 #include "cuda/partial_sums.h"
 #include "cuda/rows.cuh"
@@ -13,11 +13,7 @@ namespace {
 
 constexpr int forward_kept = 4;
 constexpr int forward_threads = 1024;
-// A thread keeps up to 8 columns; 320 threads, two blocks per multiprocessor, hold rows of 2560.
-template <int N>
-constexpr int backward_kept = N == 8 ? 1 : 2;
-constexpr int backward_threads = 320;
-constexpr int blocks_each = 2;
+constexpr int blocks_each = 2;  // of the backward pass, on a multiprocessor
 
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(forward_threads)
@@ -59,22 +55,22 @@ __global__ void __launch_bounds__(forward_threads)
 
 // Block b takes rows b, b + gridDim.x, ..., so that its sums for dw and db stay in registers.
 template <class X, class G, int N>
-__global__ void __launch_bounds__(backward_threads, blocks_each)
+__global__ void __launch_bounds__(column_threads, blocks_each)
     layer_norm_backward_kernel(X* dx, float* partial, const G* dy, const X* x, const float* w,
                                const float* mean, const float* rstd, std::int64_t rows, int cols) {
   wait_for_stream();
   const int packs = cols / N;
   float* const sums = partial + static_cast<std::int64_t>(blockIdx.x) * 2 * cols;
-  ColumnSums<N, backward_kept<N>> dw(sums, packs);
-  ColumnSums<N, backward_kept<N>> db(sums + cols, packs);
+  ColumnSums<N, column_kept<N>> dw(sums, packs);
+  ColumnSums<N, column_kept<N>> db(sums + cols, packs);
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const RowPacks<X, N, backward_kept<N>> xs(x + row * cols, packs);
-    const RowPacks<G, N, backward_kept<N>> dys(dy + row * cols, packs);
+    const RowPacks<X, N, column_kept<N>> xs(x + row * cols, packs);
+    const RowPacks<G, N, column_kept<N>> dys(dy + row * cols, packs);
     const float center = mean[row];
     const float inverse = rstd[row];
     float sum = 0;
     float product = 0;
-    for_each_pack<backward_kept<N>>(packs, [&](int k, int i) {
+    for_each_pack<column_kept<N>>(packs, [&](int k, int i) {
       const Pack<X, N> a = xs.get(k, i);
       const Pack<G, N> g = dys.get(k, i);
       const auto weight = Pack<float, N>::load(w + i * N);
@@ -93,7 +89,7 @@ __global__ void __launch_bounds__(backward_threads, blocks_each)
     });
     const float mean_g = block_reduce(sum, Sum{}) / static_cast<float>(cols);
     const float mean_product = block_reduce(product, Sum{}) / static_cast<float>(cols);
-    for_each_pack<backward_kept<N>>(packs, [&](int k, int i) {
+    for_each_pack<column_kept<N>>(packs, [&](int k, int i) {
       const Pack<X, N> a = xs.get(k, i);
       const Pack<G, N> g = dys.get(k, i);
       const auto weight = Pack<float, N>::load(w + i * N);
@@ -112,13 +108,13 @@ __global__ void __launch_bounds__(backward_threads, blocks_each)
 
 }  // namespace
 
-void CudaEagerOps::layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd,
-                              const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
+void CudaToyOps::layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd,
+                            const Tensor& x, const Tensor& w, const Tensor& b, double eps) {
   const std::int64_t cols = x.cols();
   dispatch_cuda_pair(x.dtype, y.dtype, [&]<class X, class Y>() {
     dispatch_width<X, Y>(cols, {y.data, x.data, w.data, b.data}, [&]<int N>() {
       const Teams teams = teams_for(x.rows(), cols / N, forward_kept, forward_threads);
-      launch({teams.grid, teams.block, stream()}, layer_norm_kernel<X, Y, N>,
+      launch({teams.grid, teams.block, stream_}, layer_norm_kernel<X, Y, N>,
              static_cast<Y*>(y.data), mean.as<float>(), rstd.as<float>(),
              static_cast<const X*>(x.data), w.as<float>(), b.as<float>(), x.rows(),
              static_cast<int>(cols), static_cast<float>(eps));
@@ -126,27 +122,26 @@ void CudaEagerOps::layer_norm(const Tensor& y, const Tensor& mean, const Tensor&
   });
 }
 
-void CudaEagerOps::layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
-                                       const Tensor& dy, const Tensor& x, const Tensor& w,
-                                       const Tensor& mean, const Tensor& rstd, bool accumulate) {
+void CudaToyOps::layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
+                                     const Tensor& dy, const Tensor& x, const Tensor& w,
+                                     const Tensor& mean, const Tensor& rstd, bool accumulate) {
   if (dx.dtype != x.dtype) {
     throw InternalError("layer_norm_backward: x and dx have different dtypes");
   }
   const std::int64_t cols = x.cols();
-  const int blocks = static_cast<int>(
-      std::min<std::int64_t>(x.rows(), std::int64_t{blocks_each} * multiprocessors()));
-  float* partial = scratch(blocks * 2 * cols);  // [blocks, 2, cols]: for dw, for db
+  const int blocks = column_blocks(x.rows(), blocks_each * multiprocessors_);
+  float* partial = scratch_.floats(blocks * 2 * cols);  // [blocks, 2, cols]: for dw, for db
   dispatch_cuda_pair(x.dtype, dy.dtype, [&]<class X, class G>() {
     dispatch_width<X, G>(cols, {dx.data, dy.data, x.data, w.data, partial}, [&]<int N>() {
-      const int threads = block_for(cols / N, backward_kept<N>, backward_threads);
-      launch({blocks, threads, stream()}, layer_norm_backward_kernel<X, G, N>,
+      const int threads = block_for(cols / N, column_kept<N>, column_threads);
+      launch({blocks, threads, stream_}, layer_norm_backward_kernel<X, G, N>,
              static_cast<X*>(dx.data), partial, static_cast<const G*>(dy.data),
              static_cast<const X*>(x.data), w.as<float>(), mean.as<float>(), rstd.as<float>(),
              x.rows(), static_cast<int>(cols));
     });
   });
-  sum_partials(dw, accumulate, partial, blocks, 2 * cols, stream());
-  sum_partials(db, accumulate, partial + cols, blocks, 2 * cols, stream());
+  sum_partials(dw, accumulate, partial, blocks, 2 * cols, stream_);
+  sum_partials(db, accumulate, partial + cols, blocks, 2 * cols, stream_);
 }
 
 }  // namespace paceline

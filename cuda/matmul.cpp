@@ -15,8 +15,18 @@ cudaDataType_t cuda_type(Dtype d) {
     case Dtype::f32: return CUDA_R_32F;
     case Dtype::bf16: return CUDA_R_16BF;
     case Dtype::f16: return CUDA_R_16F;
-    default: throw InternalError("the CUDA device multiplies no " + std::string(name_of(d)));
+    case Dtype::f64:
+    case Dtype::i32: break;
   }
+  throw InternalError("the CUDA device multiplies no " + std::string(name_of(d)));
+}
+
+cublasComputeType_t compute_type(GemmMath math) {
+  switch (math) {
+    case GemmMath::exact: return CUBLAS_COMPUTE_32F;
+    case GemmMath::tf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
+  }
+  throw InternalError("an arithmetic of GEMMs that cuBLASLt does not know");
 }
 
 // The batch dimension that goes into the call; the other is looped over. The longer one.
@@ -58,10 +68,8 @@ void* at(const Matrix& m, int outer, std::int64_t i) {
 
 }  // namespace
 
-CudaMatmul::CudaMatmul(cudaStream_t stream, const Precision& precision, Tensor workspace)
-    : stream_(stream),
-      float_compute_(precision.name == "tf32" ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F),
-      workspace_(workspace) {
+CudaMatmul::CudaMatmul(cudaStream_t stream, GemmMath math, Tensor workspace)
+    : stream_(stream), float_compute_(compute_type(math)), workspace_(workspace) {
   CUDA_CHECK(cublasLtCreate(&handle_));
 }
 

@@ -15,8 +15,8 @@ namespace paceline {
 
 class CudaMatmul {
  public:
-  // workspace: device memory that cuBLASLt may use; must outlive this.
-  CudaMatmul(cudaStream_t stream, const Precision& precision, Tensor workspace);
+  // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
+  CudaMatmul(cudaStream_t stream, GemmMath math, Tensor workspace);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;

@@ -13,11 +13,7 @@ namespace {
 
 constexpr int forward_kept = 4;
 constexpr int forward_threads = 1024;
-// A thread keeps up to 8 columns; 320 threads, two blocks per multiprocessor, hold rows of 2560.
-template <int N>
-constexpr int backward_kept = N == 8 ? 1 : 2;
-constexpr int backward_threads = 320;
-constexpr int blocks_each = 2;
+constexpr int blocks_each = 2;  // of the backward pass, on a multiprocessor
 
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(forward_threads)
@@ -48,22 +44,22 @@ __global__ void __launch_bounds__(forward_threads)
 
 template <class X, class G, int N>
 struct BackwardRow {
-  RowPacks<X, N, backward_kept<N>> x;
-  RowPacks<G, N, backward_kept<N>> dy;
-  RowPacks<X, N, backward_kept<N>> dx_in;
+  RowPacks<X, N, column_kept<N>> x;
+  RowPacks<G, N, column_kept<N>> dy;
+  RowPacks<X, N, column_kept<N>> dx_in;
   float rstd;
 };
 
 // Block b takes rows b, b + gridDim.x, ..., so that its sums for dw stay in registers. The next
 // row is requested before the present one is reduced: dx is written only to the present one.
 template <class X, class G, int N>
-__global__ void __launch_bounds__(backward_threads, blocks_each)
+__global__ void __launch_bounds__(column_threads, blocks_each)
     rms_norm_backward_kernel(X* dx, const X* dx_in, float* partial, const G* dy, const X* x,
                              const float* w, const float* rstd, std::int64_t rows, int cols) {
   wait_for_stream();
   const int packs = cols / N;
-  const RowPacks<float, N, backward_kept<N>> ws(w, packs);
-  ColumnSums<N, backward_kept<N>> dw(partial + static_cast<std::int64_t>(blockIdx.x) * cols, packs);
+  const RowPacks<float, N, column_kept<N>> ws(w, packs);
+  ColumnSums<N, column_kept<N>> dw(partial + static_cast<std::int64_t>(blockIdx.x) * cols, packs);
   const auto request = [&](std::int64_t row) {
     const int wanted = row < rows ? packs : 0;
     const std::int64_t offset = row * cols;
@@ -77,7 +73,7 @@ __global__ void __launch_bounds__(backward_threads, blocks_each)
     const BackwardRow<X, G, N> next = request(row + gridDim.x);
     const float inverse = now.rstd;
     float sum = 0;
-    for_each_pack<backward_kept<N>>(packs, [&](int k, int i) {
+    for_each_pack<column_kept<N>>(packs, [&](int k, int i) {
       const Pack<X, N> a = now.x.get(k, i);
       const Pack<G, N> g = now.dy.get(k, i);
       const Pack<float, N> weight = ws.get(k, i);
@@ -91,7 +87,7 @@ __global__ void __launch_bounds__(backward_threads, blocks_each)
       dw.add(k, i, term);
     });
     const float mean = block_reduce(sum, Sum{}) / static_cast<float>(cols);
-    for_each_pack<backward_kept<N>>(packs, [&](int k, int i) {
+    for_each_pack<column_kept<N>>(packs, [&](int k, int i) {
       const Pack<X, N> a = now.x.get(k, i);
       const Pack<G, N> g = now.dy.get(k, i);
       const Pack<float, N> weight = ws.get(k, i);
@@ -132,13 +128,12 @@ void CudaEagerOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, cons
   }
   const std::int64_t cols = x.cols();
   // More blocks would hide more latency, but each adds a row of partial sums to what is moved.
-  const int blocks = static_cast<int>(
-      std::min<std::int64_t>(x.rows(), std::int64_t{blocks_each} * multiprocessors()));
+  const int blocks = column_blocks(x.rows(), blocks_each * multiprocessors());
   float* partial = scratch(blocks * cols);  // [blocks, cols]
   dispatch_cuda_pair(x.dtype, dy.dtype, [&]<class X, class G>() {
     dispatch_width<X, G>(
         cols, {dx.data, dx_in.data, dy.data, x.data, w.data, partial}, [&]<int N>() {
-          const int threads = block_for(cols / N, backward_kept<N>, backward_threads);
+          const int threads = block_for(cols / N, column_kept<N>, column_threads);
           launch({blocks, threads, stream()}, rms_norm_backward_kernel<X, G, N>,
                  static_cast<X*>(dx.data), static_cast<const X*>(dx_in.data), partial,
                  static_cast<const G*>(dy.data), static_cast<const X*>(x.data), w.as<float>(),

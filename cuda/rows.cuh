@@ -133,6 +133,16 @@ __device__ inline void for_each_row_ahead(const X* x, std::int64_t rows, int col
   }
 }
 
+// Of kernels that sum columns: a thread keeps up to 8 columns; 320 threads hold rows of 2560.
+template <int N>
+inline constexpr int column_kept = N == 8 ? 1 : 2;
+inline constexpr int column_threads = 320;
+
+// Blocks that share the rows of a column sum, `most` at most.
+inline int column_blocks(std::int64_t rows, int most) {
+  return static_cast<int>(std::min<std::int64_t>(rows, most));
+}
+
 // Sums over the rows that a team sees of what its threads add at their packs of columns; written to
 // sums [cols], or with accumulate added to it. The packs that are not kept live there all along.
 template <int N, int Kept>

@@ -3,16 +3,24 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/error.h"
+
 namespace paceline {
 
 namespace {
 
 template <ReduceOp op>
 float combined(float a, float b) {
-  if constexpr (op == ReduceOp::sum) return a + b;
-  if constexpr (op == ReduceOp::prod) return a * b;
-  if constexpr (op == ReduceOp::min) return std::min(a, b);
-  if constexpr (op == ReduceOp::max) return std::max(a, b);
+  if constexpr (op == ReduceOp::sum) {
+    return a + b;
+  } else if constexpr (op == ReduceOp::prod) {
+    return a * b;
+  } else if constexpr (op == ReduceOp::min) {
+    return std::min(a, b);
+  } else {
+    static_assert(op == ReduceOp::max);
+    return std::max(a, b);
+  }
 }
 
 template <class T, ReduceOp op>
@@ -28,6 +36,18 @@ template <class T>
 std::array<HalfOp, 4> half_ops() {
   return {HalfOp(combine<T, ReduceOp::sum>), HalfOp(combine<T, ReduceOp::prod>),
           HalfOp(combine<T, ReduceOp::min>), HalfOp(combine<T, ReduceOp::max>)};
+}
+
+// In half_ops(); means are sums that are divided.
+std::size_t place_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg: return 0;
+    case ReduceOp::prod: return 1;
+    case ReduceOp::min: return 2;
+    case ReduceOp::max: return 3;
+  }
+  throw InternalError("a reduction that MPI does not know");
 }
 
 template <class Arithmetic, class T>
@@ -46,8 +66,10 @@ MPI_Datatype mpi_type(Dtype dtype) {
     case Dtype::f64: return MPI_DOUBLE;
     case Dtype::f32: return MPI_FLOAT;
     case Dtype::i32: return MPI_INT32_T;
-    default: return MPI_UINT16_T;
+    case Dtype::bf16:
+    case Dtype::f16: return MPI_UINT16_T;
   }
+  throw_no_dtype(dtype);
 }
 
 HalfOp::HalfOp(MPI_User_function* combine) {
@@ -61,12 +83,15 @@ ReduceOps::ReduceOps() : bf16_(half_ops<bf16>()), f16_(half_ops<f16>()) {}
 
 MPI_Op ReduceOps::of(ReduceOp op, Dtype dtype) const {
   const std::array<MPI_Op, 4> own = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
-  const auto i = static_cast<std::size_t>(op == ReduceOp::avg ? ReduceOp::sum : op);
+  const std::size_t i = place_of(op);
   switch (dtype) {
     case Dtype::bf16: return bf16_.at(i).get();
     case Dtype::f16: return f16_.at(i).get();
-    default: return own.at(i);
+    case Dtype::f64:
+    case Dtype::f32:
+    case Dtype::i32: return own.at(i);
   }
+  throw_no_dtype(dtype);
 }
 
 void divide(const Tensor& x, int n) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/precision.h"
 #include "model/model_config.h"
 
 namespace paceline {
@@ -49,7 +50,7 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
     std::replace(what.begin(), what.end(), '\n', ' ');
     throw UsageError(what);
   }
-  if (o.device == "cpu" && o.precision == "tf32") {
+  if (o.device == "cpu" && precision_named(o.precision).gemm == GemmMath::tf32) {
     throw UsageError("--precision tf32 needs --device cuda");
   }
   return o;

@@ -16,6 +16,7 @@ Suite::Suite(Device& device, const Precision& precision, std::size_t rotation_by
       rotation_bytes_(rotation_bytes),
       ceilings_{.copy = device.copy_ceiling(), .gemm = device.gemm_ceiling(precision)},
       ops_(device.make_ops({.precision = precision})),
+      toys_(device.make_toy_ops()),
       state_(StepState::create(device, 1, 1, precision.loss, precision.loss_scaling, 1e-3)) {
   ops_->begin_optimizer_step(state_, AdamWConfig{});
 }

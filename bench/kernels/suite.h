@@ -19,6 +19,7 @@
 #include "core/ops.h"
 #include "core/precision.h"
 #include "core/step_state.h"
+#include "core/toy_ops.h"
 
 namespace paceline {
 
@@ -53,6 +54,7 @@ class Suite {
   Suite& operator=(const Suite&) = delete;
 
   [[nodiscard]] const Precision& precision() const { return precision_; }
+  [[nodiscard]] ToyOps& toys() { return *toys_; }
   // Of an optimizer that has taken one step.
   [[nodiscard]] const StepState& state() const { return state_; }
   [[nodiscard]] const Ceilings& ceilings() const { return ceilings_; }
@@ -72,6 +74,7 @@ class Suite {
   std::size_t rotation_bytes_;
   Ceilings ceilings_;
   std::unique_ptr<Ops> ops_;
+  std::unique_ptr<ToyOps> toys_;
   StepState state_;
   // Google Benchmark calls one benchmark several times in a row, with ever more iterations.
   const Operation* prepared_ = nullptr;

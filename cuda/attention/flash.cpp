@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
+#include <string>
 
 #include "core/error.h"
 #include "cuda/attention/head_dim.h"
@@ -81,6 +82,10 @@ void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<Flas
 
 }  // namespace
 
+void throw_no_flash(Dtype dtype) {
+  throw InternalError("no flash kernel of " + std::string(name_of(dtype)) + " on this path");
+}
+
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
   if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {  // near is split as for Ampere's kernels
@@ -106,13 +111,35 @@ FlashPlan flash_plan(const FlashShape& s) {
 
 namespace {
 
+void sm80_backward_of_fp32(const FlashBackward& call) {
+  switch (call.shape.fp32) {
+    case Fp32Attention::bf16x3: return sm80_backward_near(call);
+    case Fp32Attention::tf32: return sm80_backward_tf32(call);
+    case Fp32Attention::exact: break;
+  }
+  throw_no_flash(call.shape.dtype);
+}
+
 void sm80_backward(const FlashBackward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm80_backward_bf16(call);
     case Dtype::f16: return sm80_backward_fp16(call);
-    default:
-      call.shape.fp32 == Fp32Attention::tf32 ? sm80_backward_tf32(call) : sm80_backward_near(call);
+    case Dtype::f32: return sm80_backward_of_fp32(call);
+    case Dtype::f64:
+    case Dtype::i32: break;
   }
+  throw_no_flash(call.shape.dtype);
+}
+
+void sm80_forward(const FlashForward& call) {
+  switch (call.shape.dtype) {
+    case Dtype::bf16:
+    case Dtype::f16: return sm80_forward_half(call);
+    case Dtype::f32: return sm80_forward_fp32(call);
+    case Dtype::f64:
+    case Dtype::i32: break;
+  }
+  throw_no_flash(call.shape.dtype);
 }
 
 }  // namespace
@@ -126,7 +153,7 @@ void flash_forward(const FlashForward& call) {
   } else if (uses_sm90(call.shape, FlashPass::forward)) {
     sm90_forward(call);
   } else {
-    call.shape.dtype == Dtype::f32 ? sm80_forward_fp32(call) : sm80_forward_half(call);
+    sm80_forward(call);
   }
 }
 

@@ -70,5 +70,7 @@ void check_flash(const OpsConfig& config, const AttentionShape& shape);
 // them. Throw EnvironmentError where no kernel serves the shape on this GPU.
 void flash_forward(const FlashForward& call);
 void flash_backward(const FlashBackward& call);
+// Throws InternalError: a call has come to kernels that do not serve the dtype.
+[[noreturn]] void throw_no_flash(Dtype dtype);
 
 }  // namespace paceline

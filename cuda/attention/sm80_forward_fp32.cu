@@ -43,7 +43,12 @@ FlashForward with_split_operands(const FlashForward& call) {
 }
 
 void sm80_forward_fp32(const FlashForward& call) {
-  call.shape.fp32 == Fp32Attention::tf32 ? forward<Tf32>(call) : forward<Split>(call);
+  switch (call.shape.fp32) {
+    case Fp32Attention::bf16x3: return forward<Split>(call);
+    case Fp32Attention::tf32: return forward<Tf32>(call);
+    case Fp32Attention::exact: break;
+  }
+  throw_no_flash(call.shape.dtype);
 }
 
 }  // namespace paceline

@@ -26,7 +26,14 @@ void forward(const FlashForward& call) {
 }  // namespace
 
 void sm80_forward_half(const FlashForward& call) {
-  call.shape.dtype == Dtype::f16 ? forward<__half>(call) : forward<__nv_bfloat16>(call);
+  switch (call.shape.dtype) {
+    case Dtype::bf16: return forward<__nv_bfloat16>(call);
+    case Dtype::f16: return forward<__half>(call);
+    case Dtype::f64:
+    case Dtype::f32:
+    case Dtype::i32: break;
+  }
+  throw_no_flash(call.shape.dtype);
 }
 
 }  // namespace paceline

@@ -11,8 +11,11 @@ void sm90_forward(const FlashForward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm90_forward_bf16(call);
     case Dtype::f16: return sm90_forward_fp16(call);
-    default: return sm90_forward_near(call);
+    case Dtype::f32: return sm90_forward_near(call);
+    case Dtype::f64:
+    case Dtype::i32: break;
   }
+  throw_no_flash(call.shape.dtype);
 }
 
 CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {

@@ -25,10 +25,18 @@ constexpr std::int64_t share_of_l2 = 32 << 20;  // bytes that stay there
 // Heads, of all sequences, that stay in the L2 cache together: 1 or more.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);
 
-// Calls f.template operator()<T>() with the element type.
+// Calls f.template operator()<T>() with the element type. Throws InternalError for one of other
+// than 16 bits.
 template <class F>
 void dispatch_half(Dtype dtype, F&& f) {
-  dtype == Dtype::bf16 ? f.template operator()<__nv_bfloat16>() : f.template operator()<__half>();
+  switch (dtype) {
+    case Dtype::bf16: return f.template operator()<__nv_bfloat16>();
+    case Dtype::f16: return f.template operator()<__half>();
+    case Dtype::f64:
+    case Dtype::f32:
+    case Dtype::i32: break;
+  }
+  throw_no_flash(dtype);
 }
 
 }  // namespace paceline

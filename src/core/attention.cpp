@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "core/ops.h"
 
 namespace paceline {
@@ -34,28 +35,37 @@ ScoreOptions score_options(const AttentionShape& s) {
 // In place: scores q k^T become P.
 void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
   const ScoreOptions options = score_options(shape);
-  if (config_.attention == AttentionKind::fused) {
-    const Scope computing(device_.scopes(), "computing softmax");
-    masked_softmax(scores, scores, options);
-    return;
+  switch (config_.attention) {
+    case AttentionKind::naive: {
+      {
+        const Scope computing(device_.scopes(), "computing attention scores");
+        scale(scores, options.scale);
+        if (options.causal) causal_mask(scores);
+      }
+      const Scope computing(device_.scopes(), "computing softmax");
+      softmax(scores, scores);
+      return;
+    }
+    case AttentionKind::fused: {
+      const Scope computing(device_.scopes(), "computing softmax");
+      masked_softmax(scores, scores, options);
+      return;
+    }
+    case AttentionKind::flash: break;
   }
-  {
-    const Scope computing(device_.scopes(), "computing attention scores");
-    scale(scores, options.scale);
-    if (options.causal) causal_mask(scores);
-  }
-  const Scope computing(device_.scopes(), "computing softmax");
-  softmax(scores, scores);
+  throw InternalError("this kind of attention keeps no probabilities");
 }
 
-// In place: dP becomes the gradient of q k^T, but for the scale when naive.
-void Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape) {
+// In place: dP becomes dS. Returns what dS is to be multiplied by for the gradient of q k^T.
+double Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape) {
   const Scope computing(device_.scopes(), "computing softmax");
-  if (config_.attention == AttentionKind::fused) {
-    masked_softmax_backward(dp, dp, p, score_options(shape));
-  } else {
-    softmax_backward(dp, dp, p);
+  const ScoreOptions options = score_options(shape);
+  switch (config_.attention) {
+    case AttentionKind::naive: softmax_backward(dp, dp, p); return options.scale;
+    case AttentionKind::fused: masked_softmax_backward(dp, dp, p, options); return 1;
+    case AttentionKind::flash: break;
   }
+  throw InternalError("this kind of attention keeps no probabilities");
 }
 
 Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
@@ -101,11 +111,9 @@ Array Ops::attention_backward(Saved& saved, Array dy, const AttentionShape& shap
     matmul(score_matrix(dp, shape), d_o, Matrix(in.v).transpose());
     dy = {};
   }
-  probabilities_backward(dp, p, shape);
+  const double factor = probabilities_backward(dp, p, shape);
   p = {};
   const Scope computing(device_.scopes(), "computing attention scores");
-  const bool scaled = config_.attention == AttentionKind::fused;
-  const double factor = scaled ? 1 : score_options(shape).scale;
   matmul(Matrix(d.q), score_matrix(dp, shape), Matrix(in.k), factor);
   matmul(Matrix(d.k), score_matrix(dp, shape).transpose(), Matrix(in.q), factor);
   return dqkv;

@@ -18,6 +18,7 @@
 namespace paceline {
 
 class Ops;
+class ToyOps;
 struct AttentionShape;
 struct OpsConfig;
 struct Precision;
@@ -149,6 +150,7 @@ class Device {
   virtual void zero(const Tensor& device) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
+  [[nodiscard]] virtual std::unique_ptr<ToyOps> make_toy_ops() = 0;
   // Throws EnvironmentError when the device has no kernel for such attention.
   virtual void check_attention(const OpsConfig& /*config*/, const AttentionShape& /*shape*/) const {
   }

@@ -70,13 +70,32 @@ struct DtypeOf<std::int32_t> {
 template <class T>
 inline constexpr Dtype dtype_of = DtypeOf<T>::value;
 
+// Throws InternalError: the value is none of the enumerators.
+[[noreturn]] void throw_no_dtype(Dtype d);
+
+// Bytes of an element.
 [[nodiscard]] constexpr std::size_t size_of(Dtype d) {
   switch (d) {
     case Dtype::f64: return 8;
     case Dtype::f32:
     case Dtype::i32: return 4;
-    default: return 2;
+    case Dtype::bf16:
+    case Dtype::f16: return 2;
   }
+  throw_no_dtype(d);
+}
+
+// Half the distance from 1 to the next number, which bounds the relative error of one rounding; 0
+// of int32.
+[[nodiscard]] constexpr double unit_roundoff(Dtype d) {
+  switch (d) {
+    case Dtype::f64: return 0x1p-53;
+    case Dtype::f32: return 0x1p-24;
+    case Dtype::bf16: return 0x1p-8;
+    case Dtype::f16: return 0x1p-11;
+    case Dtype::i32: return 0;
+  }
+  throw_no_dtype(d);
 }
 
 // Calls f.template operator()<T>() with the C++ type of a floating dtype.
@@ -90,8 +109,9 @@ decltype(auto) dispatch_floating(Dtype d, F&& f) {
     case Dtype::f32: return f.template operator()<float>();
     case Dtype::bf16: return f.template operator()<bf16>();
     case Dtype::f16: return f.template operator()<f16>();
-    default: throw_not_floating(d);
+    case Dtype::i32: break;
   }
+  throw_not_floating(d);
 }
 
 }  // namespace paceline

@@ -29,6 +29,22 @@ QkvHeads::QkvHeads(const Tensor& qkv) {
   v = part(2);
 }
 
+namespace {
+
+// What logsumexp of heads of this dtype is kept in.
+Dtype statistics_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64: return Dtype::f64;
+    case Dtype::f32:
+    case Dtype::bf16:
+    case Dtype::f16: return Dtype::f32;
+    case Dtype::i32: break;
+  }
+  throw_not_floating(dtype);
+}
+
+}  // namespace
+
 void check_heads(const char* operation, std::initializer_list<Heads> all, const Tensor& logsumexp) {
   const Heads& first = *all.begin();
   const bool alike = std::all_of(all.begin(), all.end(), [&](const Heads& x) {
@@ -36,9 +52,8 @@ void check_heads(const char* operation, std::initializer_list<Heads> all, const 
            x.heads == first.heads && x.head_dim == first.head_dim;
   });
   if (!alike) throw InternalError(std::string(operation) + ": heads of different shapes or dtypes");
-  const Dtype statistics = first.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   if (logsumexp.shape != Shape{first.batch, first.heads, first.context} ||
-      logsumexp.dtype != statistics) {
+      logsumexp.dtype != statistics_of(first.dtype())) {
     throw InternalError(std::string(operation) + ": logsumexp is " +
                         std::string(name_of(logsumexp.dtype)) + " " + logsumexp.shape.str());
   }

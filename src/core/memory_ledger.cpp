@@ -1,6 +1,7 @@
 #include "core/memory_ledger.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/clock.h"
@@ -53,7 +54,7 @@ std::string_view name_of(MemoryKind kind) {
     case MemoryKind::communication: return "communication";
     case MemoryKind::workspace: return "workspace";
   }
-  return "?";
+  throw InternalError("no kind of memory has the number " + std::to_string(static_cast<int>(kind)));
 }
 
 void MemoryLedger::allocated(const void* address, MemoryBlock block) {

@@ -30,6 +30,11 @@ void weight_gradient(Ops& ops, const Parameter& weight, const Tensor& dy, const 
 
 }  // namespace
 
+void Ops::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
+  check_product(c, a, b);
+  multiply(c, a, b, alpha, beta);
+}
+
 Array Ops::as_dtype(Array x, Dtype dtype) {
   if (x.dtype() == dtype) return x;
   Array y = activation(x.shape(), dtype);

@@ -1,10 +1,11 @@
 #pragma once
 // Ops: the mathematics of a training step, on the device's compute stream.
 //
-// Primitives are pure virtual: one device operation each. Composites are the steps that a model is
-// written in; their bodies here (core/ops.cpp) call one primitive after another, as eager PyTorch
-// does, and an implementation may override them with fused ones. A composite fills a Saved that
-// only its own backward reads, so what is kept for backward is the implementation's choice.
+// Primitives are one device operation each: pure virtual, but for matmul(), which checks its
+// operands before it calls one. Composites are the steps that a model is written in; their bodies
+// here (core/ops.cpp) call one primitive after another, as eager PyTorch does, and an
+// implementation may override them with fused ones. A composite fills a Saved that only its own
+// backward reads, so what is kept for backward is the implementation's choice.
 //
 // Dimensions: B batch, T context, D d_model, F d_ff, H heads, d head dimension, V vocabulary,
 // R = B T rows. Tensors are contiguous. Every floating dtype is accepted unless said otherwise;
@@ -18,6 +19,7 @@
 
 #include "core/device.h"
 #include "core/heads.h"
+#include "core/matrix.h"
 #include "core/parameter.h"
 #include "core/precision.h"
 #include "core/random.h"
@@ -76,37 +78,6 @@ class Saved {
   bool keep_;
   std::vector<Array> arrays_;
 };
-
-// A strided matrix operand, repeated over up to two batch dimensions (strides in elements).
-struct Matrix {
-  Tensor tensor;  // its first element is the matrix's; the shape is not looked at
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  std::int64_t row_stride = 0;
-  std::array<std::int64_t, 2> batch{1, 1};
-  std::array<std::int64_t, 2> batch_stride{0, 0};
-  bool transposed = false;  // read as its transpose: [cols, rows]
-
-  Matrix() = default;
-  // All of a contiguous tensor as [rows, cols].
-  explicit Matrix(const Tensor& t)
-      : tensor(t), rows(t.rows()), cols(t.cols()), row_stride(t.cols()) {}
-  // [T, d] for every (B, H).
-  explicit Matrix(const Heads& x)
-      : tensor(x.tensor),
-        rows(x.context),
-        cols(x.head_dim),
-        row_stride(x.row_stride),
-        batch{x.batch, x.heads},
-        batch_stride{x.batch_stride, x.head_stride} {}
-  [[nodiscard]] Matrix transpose() const {
-    Matrix m = *this;
-    m.transposed = !transposed;
-    return m;
-  }
-};
-
-enum class Reduction : std::uint8_t { mean, sum };
 
 struct AdamWConfig {
   double beta1 = 0.9;
@@ -177,9 +148,8 @@ class Ops {
 
   // c = alpha op(a) op(b) + beta c, for every batch index; c is not transposed. op(a) [m, k],
   // op(b) [k, n], c [m, n]; a and b have one dtype, c may have another. With beta = 0, c is not
-  // read. Sums are taken in float (float64 for float64).
-  virtual void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha = 1,
-                      double beta = 0) = 0;
+  // read. Sums are taken in float (float64 for float64). Throws what check_product() throws.
+  void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha = 1, double beta = 0);
 
   // y[r] = table[tokens[r]].  y [R, D], tokens [R] int32, table [V, D]
   virtual void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) = 0;
@@ -254,21 +224,7 @@ class Ops {
   virtual void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy,
                                      const Tensor& x, const Tensor& w) = 0;
 
-  // For the course's toy models.
-  virtual void add_bias(const Tensor& y, const Tensor& bias) = 0;  // y[r] += bias.  [R, D], [D]
-  virtual void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) = 0;
-  virtual void relu(const Tensor& y, const Tensor& x) = 0;  // y = max(x, 0); may alias
-  virtual void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
-  // mean and rstd over a row (biased variance), y = (x - mean) rstd w + b.
-  virtual void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                          const Tensor& w, const Tensor& b, double eps) = 0;
-  virtual void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
-                                   const Tensor& dy, const Tensor& x, const Tensor& w,
-                                   const Tensor& mean, const Tensor& rstd, bool accumulate) = 0;
-  virtual void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
-                             Reduction reduction) = 0;
-  virtual void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
-                                      Reduction reduction) = 0;
+  // parameters -= learning_rate gradients
   virtual void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) = 0;
 
   // found_inf = any element of x is not finite ? 1 : found_inf
@@ -340,6 +296,10 @@ class Ops {
  protected:
   static constexpr double norm_eps = 1e-5;
 
+  // matmul() of operands that it has checked.
+  virtual void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+                        double beta) = 0;
+
   [[nodiscard]] Array activation(const Shape& shape, Dtype dtype) const {
     return device_.allocate(shape, dtype, MemoryKind::activation);
   }
@@ -350,7 +310,8 @@ class Ops {
   Array attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape);
   Array attention_by_flash_backward(Saved& saved, const Array& dy, const AttentionShape& shape);
   void probabilities(const Tensor& scores, const AttentionShape& shape);
-  void probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape);
+  [[nodiscard]] double probabilities_backward(const Tensor& dp, const Tensor& p,
+                                              const AttentionShape& shape);
 
   Device& device_;
   OpsConfig config_;

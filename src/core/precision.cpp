@@ -29,8 +29,14 @@ constexpr Precision mixed(std::string_view name, Dtype low, bool loss_scaling) {
   return p;
 }
 
+constexpr Precision tf32() {
+  Precision p = uniform("tf32", Dtype::f32);
+  p.gemm = GemmMath::tf32;
+  return p;
+}
+
 constexpr std::array<Precision, 5> table = {
-    uniform("fp64", Dtype::f64), uniform("fp32", Dtype::f32), uniform("tf32", Dtype::f32),
+    uniform("fp64", Dtype::f64), uniform("fp32", Dtype::f32), tf32(),
     mixed("bf16", Dtype::bf16, false), mixed("fp16", Dtype::f16, true)};
 
 }  // namespace

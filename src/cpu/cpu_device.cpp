@@ -15,6 +15,7 @@
 #include "cpu/available.h"
 #include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
+#include "cpu/toy.h"
 
 namespace paceline {
 
@@ -105,6 +106,8 @@ void CpuDevice::zero(const Tensor& device) { std::memset(device.data, 0, device.
 std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CpuOps>(*this, config);
 }
+
+std::unique_ptr<ToyOps> CpuDevice::make_toy_ops() { return std::make_unique<CpuToyOps>(); }
 
 double CpuDevice::gemm_ceiling(const Precision& precision) {
   // A device of its own: the measurement is not this one's memory, and works when frozen.

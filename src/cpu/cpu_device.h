@@ -40,6 +40,7 @@ class CpuDevice : public Device {
   void zero(const Tensor& device) override;
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
+  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;
 
   // Conversion to float and back included for half types.
   [[nodiscard]] double gemm_ceiling(const Precision& precision) override;

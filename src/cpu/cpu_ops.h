@@ -19,10 +19,6 @@ class CpuOps final : public Ops {
   void swiglu(const Tensor& z, const Tensor& gate_up) override;
   void swiglu_backward(const Tensor& d_gate_up, const Tensor& dz, const Tensor& gate_up) override;
 
-  // gemm.cpp
-  void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
-              double beta) override;
-
   // embedding.cpp; tokens outside [0, V) throw InternalError
   void embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) override;
   void embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
@@ -34,11 +30,6 @@ class CpuOps final : public Ops {
   void rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tensor& dw, const Tensor& dy,
                          const Tensor& x, const Tensor& w, const Tensor& rstd,
                          bool accumulate_dw) override;
-  void layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                  const Tensor& w, const Tensor& b, double eps) override;
-  void layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db, const Tensor& dy,
-                           const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& rstd,
-                           bool accumulate) override;
 
   // attention_ops.cpp
   void rope(const Tensor& qkv, const Tensor& table, bool inverse) override;
@@ -62,19 +53,11 @@ class CpuOps final : public Ops {
                      const Tensor& targets) override;
   void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits, const Tensor& logsumexp,
                               const Tensor& targets, const StepState& state) override;
-  void squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
-                     Reduction reduction) override;
-  void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
-                              Reduction reduction) override;
 
-  // toy.cpp
+  // weighted_sum.cpp
   void weighted_sum(const Tensor& y, const Tensor& x, const Tensor& w) override;
   void weighted_sum_backward(const Tensor& dx, const Tensor& dw, const Tensor& dy, const Tensor& x,
                              const Tensor& w) override;
-  void add_bias(const Tensor& y, const Tensor& bias) override;
-  void bias_backward(const Tensor& dbias, const Tensor& dy, bool accumulate) override;
-  void relu(const Tensor& y, const Tensor& x) override;
-  void relu_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) override;
 
   // optimizer.cpp
   void sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) override;
@@ -85,6 +68,10 @@ class CpuOps final : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  private:
+  // gemm.cpp
+  void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+                double beta) override;
+
   [[nodiscard]] Array workspace(const Shape& shape, Dtype dtype) const {
     return device().allocate(shape, dtype, MemoryKind::workspace);
   }

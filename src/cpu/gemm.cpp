@@ -2,7 +2,6 @@
 // packed float matrices in the workspace, and the result back.
 
 #include <cblas.h>
-#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -17,8 +16,6 @@ namespace paceline {
 
 namespace {
 
-std::int64_t effective_rows(const Matrix& m) { return m.transposed ? m.cols : m.rows; }
-std::int64_t effective_cols(const Matrix& m) { return m.transposed ? m.rows : m.cols; }
 std::int64_t batches(const Matrix& m) { return m.batch[0] * m.batch[1]; }
 
 // Where the matrix of a batch index starts, in elements.
@@ -26,19 +23,7 @@ std::int64_t start(const Matrix& m, std::int64_t batch) {
   return batch / m.batch[1] * m.batch_stride[0] + batch % m.batch[1] * m.batch_stride[1];
 }
 
-void check(const Matrix& c, const Matrix& a, const Matrix& b) {
-  const bool shapes = !c.transposed && effective_rows(a) == c.rows && effective_cols(b) == c.cols &&
-                      effective_cols(a) == effective_rows(b);
-  if (!shapes || a.batch != c.batch || b.batch != c.batch) {
-    throw InternalError(
-        fmt::format("matmul: [{}, {}] x [{}, {}] does not make [{}, {}], or the batches differ",
-                    effective_rows(a), effective_cols(a), effective_rows(b), effective_cols(b),
-                    c.rows, c.cols));
-  }
-  if (a.tensor.dtype != b.tensor.dtype) {
-    throw InternalError(fmt::format("matmul: inputs of two types, {} and {}",
-                                    name_of(a.tensor.dtype), name_of(b.tensor.dtype)));
-  }
+void check_for_blas(const Matrix& c, const Matrix& a, const Matrix& b) {
   for (const Matrix* m : {&c, &a, &b}) {
     if (std::max({m->rows, m->cols, m->row_stride}) > std::numeric_limits<int>::max()) {
       throw InternalError("matmul: a dimension is beyond the BLAS's 32-bit integers");
@@ -106,7 +91,7 @@ void gemm(const Matrix& c, std::int64_t c_start, const Matrix& a, std::int64_t a
   };
   const auto m = static_cast<int>(c.rows);
   const auto n = static_cast<int>(c.cols);
-  const auto k = static_cast<int>(effective_cols(a));
+  const auto k = static_cast<int>(a.read_cols());
   const C* a_data = a.tensor.as<C>() + a_start;
   const C* b_data = b.tensor.as<C>() + b_start;
   C* c_data = c.tensor.as<C>() + c_start;
@@ -140,8 +125,9 @@ void batched_gemm(const Matrix& c, const Matrix& a, const Matrix& b, double alph
 
 }  // namespace
 
-void CpuOps::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
-  check(c, a, b);
+void CpuOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
+                      double beta) {
+  check_for_blas(c, a, b);
   with_compute_type({a.tensor.dtype}, [&]<class C>() {
     std::vector<Array> scratch;
     const auto in_workspace = [&](const Matrix& m) {

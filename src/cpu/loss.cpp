@@ -1,4 +1,4 @@
-// Cross-entropy and squared error. Losses are summed in double, row by row.
+// Cross-entropy. Losses are summed in double, row by row.
 
 #include <fmt/format.h>
 
@@ -73,25 +73,6 @@ void CpuOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
         dxs.flush(n);
       }
     }
-  });
-}
-
-void CpuOps::squared_error(const Tensor& loss, const Tensor& y, const Tensor& target,
-                           Reduction reduction) {
-  const std::int64_t n = y.numel();
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double difference = element<double>(y, i) - element<double>(target, i);
-    sum += difference * difference;
-  }
-  set_element(loss, 0, reduction == Reduction::mean ? sum / static_cast<double>(n) : sum);
-}
-
-void CpuOps::squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
-                                    Reduction reduction) {
-  const double factor = reduction == Reduction::mean ? 2 / static_cast<double>(y.numel()) : 2;
-  with_compute_type({dy.dtype, y.dtype, target.dtype}, [&]<class C>() {
-    map<C, 2>(dy, {y, target}, [c = static_cast<C>(factor)](C u, C v) { return (u - v) * c; });
   });
 }
 

@@ -1,4 +1,4 @@
-// RMSNorm and LayerNorm. Means over a row are taken in double.
+// RMSNorm. Means over a row are taken in double.
 
 #include <cmath>
 
@@ -83,99 +83,6 @@ void CpuOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tens
               for (std::int64_t j = 0; j < n; ++j) {
                 out[j] = in[j] + inverse * (g[j] * weight[j] - xr[j] * inverse * mean);
               }
-            }
-            dxs.flush(n);
-          }
-        }
-      });
-}
-
-void CpuOps::layer_norm(const Tensor& y, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                        const Tensor& w, const Tensor& b, double eps) {
-  const std::int64_t n = x.cols();
-  const std::int64_t rows = x.rows();
-  const auto count = static_cast<double>(n);
-  with_compute_type({y.dtype, mean.dtype, rstd.dtype, x.dtype, w.dtype, b.dtype}, [&]<class C>() {
-#pragma omp parallel if (x.numel() >= serial_below)
-    {
-      Reader<C> xs(x, n);
-      Reader<C> ws(w, n);
-      Reader<C> bs(b, n);
-      Writer<C> ys(y, n);
-      const C* weight = ws.read(0, n);
-      const C* bias = bs.read(0, n);
-#pragma omp for schedule(static)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const C* xr = xs.read(r * n, n);
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t j = 0; j < n; ++j) sum += xr[j];
-        const double center = sum / count;
-        double squares = 0;
-#pragma omp simd reduction(+ : squares)
-        for (std::int64_t j = 0; j < n; ++j) squares += (xr[j] - center) * (xr[j] - center);
-        const auto m = static_cast<C>(center);
-        const auto inverse = static_cast<C>(1 / std::sqrt(squares / count + eps));
-        C* yr = ys.at(r * n);
-#pragma omp simd
-        for (std::int64_t j = 0; j < n; ++j) yr[j] = (xr[j] - m) * inverse * weight[j] + bias[j];
-        ys.flush(n);
-        set_element(mean, r, m);
-        set_element(rstd, r, inverse);
-      }
-    }
-  });
-}
-
-// With xh = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - xh mean(g xh)), dw (+)= sum over
-// rows of dy xh, db (+)= sum over rows of dy.
-void CpuOps::layer_norm_backward(const Tensor& dx, const Tensor& dw, const Tensor& db,
-                                 const Tensor& dy, const Tensor& x, const Tensor& w,
-                                 const Tensor& mean, const Tensor& rstd, bool accumulate) {
-  const std::int64_t n = x.cols();
-  const std::int64_t rows = x.rows();
-  const auto count = static_cast<double>(n);
-  bias_backward(db, dy, accumulate);
-  with_compute_type(
-      {dx.dtype, dw.dtype, dy.dtype, x.dtype, w.dtype, mean.dtype, rstd.dtype}, [&]<class C>() {
-        sum_rows<C>(dw, accumulate, rows, [&] {
-          return [&, dys = Reader<C>(dy, column_block), xs = Reader<C>(x, column_block)](
-                     std::int64_t r, std::int64_t first, std::int64_t m, double* sums) mutable {
-            const C* g = dys.read(r * n + first, m);
-            const C* xr = xs.read(r * n + first, m);
-            const C center = element<C>(mean, r);
-            const C inverse = element<C>(rstd, r);
-            for (std::int64_t j = 0; j < m; ++j) sums[j] += g[j] * ((xr[j] - center) * inverse);
-          };
-        });
-#pragma omp parallel if (x.numel() >= serial_below)
-        {
-          Reader<C> xs(x, n);
-          Reader<C> dys(dy, n);
-          Reader<C> ws(w, n);
-          Writer<C> dxs(dx, n);
-          const C* weight = ws.read(0, n);
-#pragma omp for schedule(static)
-          for (std::int64_t r = 0; r < rows; ++r) {
-            const C* xr = xs.read(r * n, n);
-            const C* g = dys.read(r * n, n);
-            const C center = element<C>(mean, r);
-            const C inverse = element<C>(rstd, r);
-            double sum = 0;
-            double product = 0;
-#pragma omp simd reduction(+ : sum, product)
-            for (std::int64_t j = 0; j < n; ++j) {
-              const double gj = g[j] * weight[j];
-              sum += gj;
-              product += gj * ((xr[j] - center) * inverse);
-            }
-            const auto mean_g = static_cast<C>(sum / count);
-            const auto mean_product = static_cast<C>(product / count);
-            C* out = dxs.at(r * n);
-#pragma omp simd
-            for (std::int64_t j = 0; j < n; ++j) {
-              const C normed = (xr[j] - center) * inverse;
-              out[j] = inverse * (g[j] * weight[j] - mean_g - normed * mean_product);
             }
             dxs.flush(n);
           }

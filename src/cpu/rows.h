@@ -26,8 +26,13 @@ template <class F>
 void with_compute_type(std::initializer_list<Dtype> dtypes, F&& f) {
   bool wide = false;
   for (const Dtype d : dtypes) {
-    if (d == Dtype::i32) throw_not_floating(d);
-    wide = wide || d == Dtype::f64;
+    switch (d) {
+      case Dtype::f64: wide = true; break;
+      case Dtype::f32:
+      case Dtype::bf16:
+      case Dtype::f16: break;
+      case Dtype::i32: throw_not_floating(d);
+    }
   }
   if (wide) {
     f.template operator()<double>();

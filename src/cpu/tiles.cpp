@@ -3,6 +3,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "core/error.h"
 #include "cpu/convert.h"
 
 namespace paceline {
@@ -70,14 +71,16 @@ Rounding rounding_of(Dtype dtype, Fp32Attention fp32) {
   switch (dtype) {
     case Dtype::bf16: return Rounding::bf16;
     case Dtype::f16: return Rounding::f16;
+    case Dtype::f64: return Rounding::none;
+    case Dtype::i32: throw_not_floating(dtype);
     case Dtype::f32: break;
-    default: return Rounding::none;
   }
   switch (fp32) {
+    case Fp32Attention::exact: return Rounding::none;
     case Fp32Attention::bf16x3: return Rounding::split;
     case Fp32Attention::tf32: return Rounding::tf32;
-    default: return Rounding::none;
   }
+  throw InternalError("an arithmetic of float32 that flash attention does not know");
 }
 
 template <class C>

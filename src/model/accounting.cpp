@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "model/attention_accounting.h"
 
 namespace paceline {
@@ -87,7 +88,15 @@ double unrounded_gradients(const StepShape& s) {
   return d.D * (2 * d.L + 1 + d.V);
 }
 
-bool has_backward(Mode mode) { return mode == Mode::forward_backward || mode == Mode::train_step; }
+bool has_backward(Mode mode) {
+  switch (mode) {
+    case Mode::inference:
+    case Mode::forward: return false;
+    case Mode::forward_backward:
+    case Mode::train_step: return true;
+  }
+  throw InternalError("a mode without a closed form");
+}
 
 // What forward keeps, in blocks or, with recomputation, the inputs of groups of them.
 std::string kept_formula(const StepShape& s) {

@@ -29,7 +29,7 @@ Array make_rope_table(Device& device, const ModelConfig& config, Dtype dtype) {
     }
     device.to_device(table, host.data());
   };
-  dtype == Dtype::f64 ? fill.operator()<double>() : fill.operator()<float>();
+  dispatch_floating(dtype, fill);
   return table;
 }
 

@@ -16,14 +16,14 @@ namespace paceline {
 
 namespace {
 
-// Host values in float to a tensor of the store, whose masters are float32 or float64.
+// Host values in float to a tensor of the store.
 void upload(Device& device, const Tensor& to, const std::vector<float>& values) {
-  if (to.dtype == Dtype::f64) {
-    const std::vector<double> wide(values.begin(), values.end());
-    device.to_device(to, wide.data());
-  } else {
-    device.to_device(to, values.data());
-  }
+  dispatch_floating(to.dtype, [&]<class T>() {
+    std::vector<T> own(values.size());
+    std::transform(values.begin(), values.end(), own.begin(),
+                   [](float x) { return static_cast<T>(x); });
+    device.to_device(to, own.data());
+  });
 }
 
 std::vector<float> download(Device& device, const Tensor& from) {

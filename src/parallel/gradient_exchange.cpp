@@ -6,6 +6,20 @@ namespace paceline {
 
 namespace {
 
+// Whether exchanges begin while backward still runs.
+bool overlaps(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::none:
+    case Strategy::naive:
+    case Strategy::flat: return false;
+    case Strategy::overlap:
+    case Strategy::bucketed:
+    case Strategy::owner_broadcast:
+    case Strategy::zero1: return true;
+  }
+  throw InternalError("a strategy that GradientExchange does not know");
+}
+
 // What a rank sends of a message of one byte, in a ring of n ranks.
 double sent_of_each_byte(std::string_view op, int n) {
   const double ring = static_cast<double>(n - 1) / n;
@@ -25,7 +39,7 @@ GradientExchange::GradientExchange(ParameterStore& store, Ops& ops, Communicator
     : ParallelStrategy(store),
       ops_(ops),
       communicator_(communicator),
-      overlaps_(config.strategy != Strategy::naive && config.strategy != Strategy::flat),
+      overlaps_(overlaps(config.strategy)),
       registered_(config.registered),
       ranges_(std::move(ranges)) {
   if (ranges_.empty())

@@ -1,7 +1,7 @@
 #pragma once
 // What the tests of flash attention on the GPU share: its result beside that of the CPU oracle in
-// float64 on the same rounded inputs, in every arithmetic; views of packed qkv, outputs and
-// workspace poisoned.
+// float64 on the same rounded inputs, in every arithmetic, as a whole and element by element; views
+// of packed qkv, outputs and workspace poisoned.
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -13,8 +13,10 @@
 #include "cuda/attention/flash.h"
 #include "cuda/attention/sm90_forward.h"
 #include "cuda/check.h"
+#include "cuda/cuda_backend.h"
 #include "cuda/current_device.h"
-#include "tests/gpu/oracle.h"
+#include "tests/oracle/flash_bars.h"
+#include "tests/oracle/oracle.h"
 
 namespace paceline {
 
@@ -226,8 +228,13 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     const Inputs in = inputs(s);
     compare(s, run(s, in), expected(s, in));
   }
+  static double roundoff() {
+    return flash_roundoff(precision_named(GetParam().precision).compute, GetParam().fp32);
+  }
   void compare_forward(const FlashShape& s, const Result& got, const Result& want) {
     EXPECT_LT(error(s, got.o, want.o), GetParam().bar) << "O";
+    EXPECT_TRUE(every_element_is_right(got.o, want.o, FlashBars(want.o, s.head_dim, roundoff())))
+        << "O";
     for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
       ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().bar_logsumexp) << i;
     }
@@ -235,14 +242,19 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   void compare(const FlashShape& s, const Result& got, const Result& want) {
     compare_forward(s, got, want);
     const std::array<const char*, 3> names = {"dQ", "dK", "dV"};
+    const FlashBars by_o(want.o, s.head_dim, roundoff());
+    const FlashBars by_dv(part(s, want.dqkv, 2), s.head_dim, roundoff());
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_LT(error(s, part(s, got.dqkv, i), part(s, want.dqkv, i)), GetParam().bar) << names[i];
+      const Values part_got = part(s, got.dqkv, i);
+      const Values part_want = part(s, want.dqkv, i);
+      EXPECT_LT(error(s, part_got, part_want), GetParam().bar) << names[i];
+      EXPECT_TRUE(every_element_is_right(part_got, part_want, i == 0 ? by_o : by_dv)) << names[i];
     }
   }
 
   static bool uses_hopper(FlashPass pass) {
     const Arithmetic& a = GetParam();
-    const bool half = std::string(a.precision) != "fp32";
+    const bool half = precision_named(a.precision).compute != Dtype::f32;
     const bool near = a.fp32 == Fp32Attention::bf16x3 && pass == FlashPass::forward;
     return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || near);
   }

@@ -5,7 +5,7 @@
 #include "cuda/hopper/split.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "tests/gpu/hopper_mma_test.cuh"
-#include "tests/gpu/oracle.h"
+#include "tests/oracle/closeness.h"
 
 namespace paceline {
 namespace {

@@ -11,14 +11,6 @@
 
 namespace paceline {
 
-// Half a unit in the last place of 1.
-inline double roundoff(Dtype dtype) {
-  return std::ldexp(1, dtype == Dtype::f64   ? -53
-                       : dtype == Dtype::f32 ? -24
-                       : dtype == Dtype::f16 ? -11
-                                             : -8);
-}
-
 inline constexpr double largest_input = 5;  // of sums; of means n times that
 
 // Integers that every type holds exactly, as it does all sums, products and means over 6 ranks.
@@ -39,7 +31,8 @@ inline double reduced(ReduceOp op, Dtype dtype, int n, std::int64_t i) {
       case ReduceOp::prod: result *= x; break;
       case ReduceOp::min: result = std::min(result, x); break;
       case ReduceOp::max: result = std::max(result, x); break;
-      default: result += x;
+      case ReduceOp::sum:
+      case ReduceOp::avg: result += x; break;
     }
   }
   return op == ReduceOp::avg ? std::trunc(result / n) : result;

@@ -198,7 +198,7 @@ void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
       const Parameter p = store.parameter(id);
       const Array dy = numbers(p.gradient.shape[0]);
       if (p.gradient.shape.rank() == 1) {
-        ops.bias_backward(p.gradient, dy, p.accumulate);
+        device.make_toy_ops()->bias_backward(p.gradient, dy, p.accumulate);
       } else {
         const Array x = numbers(p.gradient.shape[1]);
         ops.matmul(Matrix(p.gradient), Matrix(dy).transpose(), Matrix(x), 1, p.accumulate ? 1 : 0);

@@ -7,69 +7,51 @@ import pytest
 from result_files import rows, summary
 
 LAYERS, WIDTH, INNER = 2, 64, 192  # of size tiny
-FLOATS_APART = 128  # parameters begin at multiples of so many elements
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 TINY = ("ddp", "--size", "tiny", *CPU)
 
 
-def entries(vocab):
-    """(parameters that are one allocation, elements of each), in the order of backward."""
-    square, inner = WIDTH * WIDTH, WIDTH * INNER
-    yield ["lm_head"], vocab * WIDTH
-    yield ["ln_final"], WIDTH
+def parameter_names():
+    """In the order in which backward finishes their gradients."""
+    yield from ("lm_head.weight", "ln_final.weight")
     for i in reversed(range(LAYERS)):
-        yield [f"layers.{i}.ffn.w2"], inner
-        yield [f"layers.{i}.ffn.w1", f"layers.{i}.ffn.w3"], inner
-        yield [f"layers.{i}.ln2"], WIDTH
-        yield [f"layers.{i}.attn.output_proj"], square
-        yield [f"layers.{i}.attn.{x}_proj" for x in "qkv"], square
-        yield [f"layers.{i}.ln1"], WIDTH
-    yield ["token_embeddings"], vocab * WIDTH
+        yield from (f"layers.{i}.ffn.w{n}.weight" for n in (2, 1, 3))
+        yield f"layers.{i}.ln2.weight"
+        yield from (f"layers.{i}.attn.{x}_proj.weight" for x in ("output", "q", "k", "v"))
+        yield f"layers.{i}.ln1.weight"
+    yield "token_embeddings.weight"
 
 
-class Entry:
-    """A parameter's place in the store, when backward finishes it, and of which precision."""
-
-    def __init__(self, names, size, ready):
-        self.names, self.size, self.ready = names, size, ready
-        self.full_precision = "ln" in names[0] or names == ["token_embeddings"]
-        self.offset = None
-
-
-def laid_out(vocab, ranks):
-    """In the store: what is read in full precision comes last, aligned for shards."""
-    finished = [Entry(names, size, i) for i, (names, size) in enumerate(entries(vocab))]
-    for entry in finished:
-        entry.size *= len(entry.names)
-    store = sorted(finished, key=lambda entry: entry.full_precision)
-    end, before = 0, False
-    for entry in store:
-        unit = FLOATS_APART * (1 if entry.full_precision == before else ranks)
-        entry.offset = -(-end // unit) * unit
-        end, before = entry.offset + entry.size, entry.full_precision
-    return store
-
-
-def elements_sent(vocab, sync, most_elements, ranks):
-    """Of every all_reduce, in order: the rule of gradient_ranges.h on the tensors above."""
-    store = laid_out(vocab, ranks)
-    if sync in ("naive", "overlap"):
-        if sync == "overlap":
-            store.sort(key=lambda entry: entry.ready)
-        return [entry.size // len(entry.names) for entry in store for _ in entry.names]
-    if sync == "flat":
-        groups = [store]
-    else:
-        groups = [[]]
-        for entry in store[:-1]:
-            filled = sum(e.size for e in groups[-1])
-            is_other = groups[-1] and groups[-1][0].full_precision != entry.full_precision
-            if groups[-1] and (is_other or filled + entry.size > most_elements):
-                groups.append([])
-            groups[-1].append(entry)
-        groups.append(store[-1:])  # of the gradient that backward finishes last
-        groups.sort(key=lambda group: max(entry.ready for entry in group))
-    return [group[-1].offset + group[-1].size - group[0].offset for group in groups]
+# The elements that a rank sends in a step of size tiny with 2000 words, all_reduce by all_reduce.
+# These are worked out by hand: the head and the table have 2000 x 64 = 128000 elements; w1, w2 and
+# w3 have 64 x 192 = 12288 each; the four matrices of attention 64 x 64 = 4096; a norm 64. The store
+# has one entry for w1 and w3, and one for q, k and v. The norms and the table lie at its end, where
+# each norm takes up 128 elements.
+FEED_FORWARD, ATTENTION = [12288] * 3, [4096] * 4
+BLOCK_AS_READY = [*FEED_FORWARD, 64, *ATTENTION, 64]
+SMALLEST_BUCKETS = [12288, 2 * 12288, 64, 4096, 3 * 4096, 64]
+FIVE_NORMS = 4 * 128 + 64
+SENT = {
+    "naive": [128000, *2 * (FEED_FORWARD + ATTENTION), *[64] * 5, 128000],
+    "overlap": [128000, 64, *2 * BLOCK_AS_READY, 128000],
+    "flat": [128000 + 2 * (36864 + 16384) + 5 * 128 + 128000],
+}
+# By the most elements that a bucket holds: --bucket-mb over 4 or 2 bytes. The table's gradient,
+# which comes last, has a bucket of its own. So have the norms: no bucket mixes them with matrices.
+SENT_IN_BUCKETS = {
+    25: [128000, 64, *2 * SMALLEST_BUCKETS, 128000],
+    50: [128000, 64, *2 * SMALLEST_BUCKETS, 128000],
+    # head | w2 | w1, w3 | attention | w2 | w1, w3 | attention
+    25_000: [128000, *2 * [12288, 24576, 16384], FIVE_NORMS, 128000],
+    # head | w2, w1, w3, output | q, k, v, w2, w1, w3 | attention
+    50_000: [128000, 40960, 49152, 16384, FIVE_NORMS, 128000],
+    # head | a block, w2 | w1, w3, attention
+    75_000: [128000, 65536, 40960, FIVE_NORMS, 128000],
+    # head, w2 | w1, w3, attention, a block
+    150_000: [140288, 94208, FIVE_NORMS, 128000],
+    250_000_000: [128000 + 2 * 53248, FIVE_NORMS, 128000],
+    500_000_000: [128000 + 2 * 53248, FIVE_NORMS, 128000],
+}
 
 
 def dumped(path):
@@ -94,7 +76,7 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
     table = rows(tmp_path / "out.h5")
     assert [row["status"] for row in table] == ["ok"] * (1 + 3 + 4)
     assert [row["verify"] for row in table] == [0] + [5] * 7
-    names = {f"{name}.weight" for together, _ in entries(128) for name in together}
+    names = set(parameter_names())
     with h5py.File(tmp_path / "out.h5") as f:
         for row in table:
             case = f["cases"][row["case"]]
@@ -156,7 +138,8 @@ def test_the_record(paceline, tmp_path, dtype):
 
 def check_record(row, case, dtype, shape):
     width = 2 if dtype == "bf16" else 4
-    sent = elements_sent(2000, row["sync"], 1e6 * row["bucket_mb"] // width, shape[0])
+    bucketed = row["sync"] == "bucketed"
+    sent = SENT_IN_BUCKETS[round(1e6 * row["bucket_mb"] / width)] if bucketed else SENT[row["sync"]]
     assert row["communication_calls"] == len(sent)
     assert row["message_bytes"] == width * sum(sent)
 

@@ -5,11 +5,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/device.h"
 #include "core/ops.h"
 #include "core/random.h"
+#include "core/toy_ops.h"
 #include "model/parameter_store.h"
 #include "parallel/parallel_strategy.h"
 
@@ -53,6 +55,7 @@ class ToyModel {
   ToyModel(Device& device, Ops& ops, const ToyDesign& design, int shards = 1)
       : device_(device),
         ops_(ops),
+        toys_(device.make_toy_ops()),
         layers_(design.layers),
         trainable_(device, ops.precision(), design.trainable, {.shards = shards, .allocate = {}}),
         frozen_(device, ops.precision(), design.frozen) {
@@ -87,12 +90,12 @@ class ToyModel {
       const Tensor w = trainable_.parameter(layers_[i].weight).value;
       out = device_.allocate({x.shape[0], w.shape[0]}, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(out), Matrix(input(i)), Matrix(w).transpose());
-      if (layers_[i].has_bias) ops_.add_bias(out, frozen_.parameter(0).value);
-      if (i + 1 < layers_.size()) ops_.relu(out, out);
+      if (layers_[i].has_bias) toys_->add_bias(out, frozen_.parameter(0).value);
+      if (i + 1 < layers_.size()) toys_->relu(out, out);
       inputs.push_back(out);
     }
     Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
-    ops_.squared_error_backward(d, out, y, Reduction::mean);
+    toys_->squared_error_backward(d, out, y, Reduction::mean);
     if (ranks > 1) ops_.scale(d, 1.0 / ranks);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const ParameterId id = layers_[i].weight;
@@ -103,7 +106,7 @@ class ToyModel {
       if (i == 0) break;
       Array below = device_.allocate(input(i).shape, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(below), Matrix(d), Matrix(p.value));
-      ops_.relu_backward(below, below, input(i));
+      toys_->relu_backward(below, below, input(i));
       d = below;
     }
     sync.finish_backward();
@@ -116,6 +119,7 @@ class ToyModel {
  private:
   Device& device_;
   Ops& ops_;
+  std::unique_ptr<ToyOps> toys_;
   std::vector<ToyLayer> layers_;
   ParameterStore trainable_;
   ParameterStore frozen_;

@@ -4,6 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cpu/cpu_device.h"
 #include "model/attention_accounting.h"
 
@@ -51,16 +59,69 @@ TEST(AttentionRunTest, RepetitionsNeedWhatTheRehearsalReserved) {
   }
 }
 
+// Notes the launches of its graphs, and in which of a run's scopes memory is allocated.
+class WatchedDevice final : public CpuDevice {
+ public:
+  WatchedDevice() : CpuDevice(memory, 1) {}
+
+  std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override {
+    return std::make_unique<WatchedGraph>(*this, captured++,
+                                          CpuDevice::capture(stream, std::move(work)));
+  }
+  Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
+    const std::string& path = scopes().path();
+    (launched_now < 0 ? outside : scopes_of[launched_now]).insert(path.substr(0, path.find('/')));
+    return CpuDevice::allocate(shape, dtype, kind);
+  }
+
+  int captured = 0;
+  std::vector<int> launches;                       // graphs, by their number
+  std::map<int, std::set<std::string>> scopes_of;  // outermost ones, of each graph's allocations
+  std::set<std::string> outside;                   // of allocations that no graph has made
+
+ private:
+  class WatchedGraph final : public Graph {
+   public:
+    WatchedGraph(WatchedDevice& device, int number, std::unique_ptr<Graph> graph)
+        : device_(device), number_(number), graph_(std::move(graph)) {}
+    void launch() override {
+      device_.launches.push_back(number_);
+      device_.launched_now = number_;
+      graph_->launch();
+      device_.launched_now = -1;
+    }
+
+   private:
+    WatchedDevice& device_;
+    int number_;
+    std::unique_ptr<Graph> graph_;
+  };
+
+  int launched_now = -1;
+};
+
+// Once captured, a repetition launches the three graphs, an untimed forward first, and nothing
+// beside them; each holds its phase's work.
 TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};
-  CpuDevice device(memory, 1);
+  WatchedDevice device;
   AttentionRun run(device, config, shape, 0);
   run.load(AttentionInputs(shape, Dtype::f32, 1, 0));
   (void)run.rehearse();
   device.freeze();
+  (void)run.repetition();
+  EXPECT_TRUE(device.launches.empty()) << "before it is captured";
+
   run.capture();
+  EXPECT_EQ(device.captured, 3);
+  device.outside.clear();
   EXPECT_EQ(run.repetition().size(), 3U);
+  EXPECT_EQ(device.launches, (std::vector<int>{0, 0, 1, 2}));
+  EXPECT_TRUE(device.outside.empty()) << "a phase ran beside its graph";
+  EXPECT_EQ(device.scopes_of[0], (std::set<std::string>{"forward"}));
+  EXPECT_EQ(device.scopes_of[1], (std::set<std::string>{"backward"}));
+  EXPECT_EQ(device.scopes_of[2], (std::set<std::string>{"backward", "forward"}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/precision.h"
 
 namespace paceline {
 namespace {
@@ -88,6 +89,38 @@ TEST(Dtype, NamesAndSizes) {
   EXPECT_EQ(size_of(Dtype::bf16), 2U);
   EXPECT_EQ(size_of(Dtype::f16), 2U);
   EXPECT_EQ(size_of(Dtype::i32), 4U);
+}
+
+TEST(Dtype, WhatIsNoneHasNeitherNameNorSize) {
+  const auto none = static_cast<Dtype>(17);
+  EXPECT_THROW((void)size_of(none), InternalError);
+  EXPECT_THROW((void)unit_roundoff(none), InternalError);
+  EXPECT_THROW((void)name_of(none), InternalError);
+  EXPECT_THROW((void)dispatch_floating(none, []<class T>() {}), InternalError);
+}
+
+// 1 + u lies in the middle between 1 and the next number.
+TEST(Dtype, UnitRoundoffIsHalfTheStepAtOne) {
+  for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
+    dispatch_floating(d, [&]<class T>() {
+      const auto rounded = [](double x) {
+        return static_cast<double>(static_cast<float>(static_cast<T>(static_cast<float>(x))));
+      };
+      const double u = unit_roundoff(d);
+      EXPECT_EQ(rounded(1 + u), 1) << name_of(d);
+      EXPECT_EQ(rounded(1 + 2 * u), 1 + 2 * u) << name_of(d);
+    });
+  }
+  EXPECT_EQ(unit_roundoff(Dtype::f64), std::numeric_limits<double>::epsilon() / 2);
+  EXPECT_EQ(unit_roundoff(Dtype::i32), 0);
+}
+
+TEST(Precision, OnlyTf32RoundsWhatProductsOfFloat32Read) {
+  for (const auto* name : {"fp64", "fp32", "bf16", "fp16"}) {
+    EXPECT_EQ(precision_named(name).gemm, GemmMath::exact) << name;
+  }
+  EXPECT_EQ(precision_named("tf32").gemm, GemmMath::tf32);
+  EXPECT_EQ(precision_named("tf32").compute, Dtype::f32);
 }
 
 TEST(Dtype, DispatchCallsWithTheType) {

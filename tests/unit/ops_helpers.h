@@ -16,6 +16,7 @@
 
 #include "core/ops.h"
 #include "core/random.h"
+#include "core/toy_ops.h"
 #include "cpu/cpu_device.h"
 
 namespace paceline {
@@ -33,8 +34,10 @@ inline double tolerance(Dtype d) {
     case Dtype::f64: return 1e-12;
     case Dtype::f32: return 4e-6;
     case Dtype::bf16: return 0x1p-7;
-    default: return 0x1p-10;
+    case Dtype::f16: return 0x1p-10;
+    case Dtype::i32: return 0;
   }
+  throw_no_dtype(d);
 }
 
 class OpsTest : public ::testing::Test {
@@ -161,6 +164,7 @@ class OpsTest : public ::testing::Test {
 
   CpuDevice device{memory, threads};
   std::unique_ptr<Ops> ops = make_ops("fp64");
+  std::unique_ptr<ToyOps> toys = device.make_toy_ops();
   std::uint64_t streams = 0;
 };
 

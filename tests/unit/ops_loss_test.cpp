@@ -114,12 +114,12 @@ TEST_F(SquaredError, forward_and_backward) {
       }
       const double count = reduction == Reduction::mean ? static_cast<double>(rows * 131) : 1;
       const auto forward = [&] {
-        ops->squared_error(loss, y, target, reduction);
+        toys->squared_error(loss, y, target, reduction);
         return values(loss)[0];
       };
       EXPECT_NEAR(forward(), sum / count, 1e-12 * sum);
       const Array dy = poisoned({rows, 131}, Dtype::f64);
-      ops->squared_error_backward(dy, y, target, reduction);
+      toys->squared_error_backward(dy, y, target, reduction);
       // At x + h a sum of 1e4 squares keeps fewer digits of the difference.
       expect_gradient(y, dy, forward, 1e-5);
       for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
@@ -127,9 +127,9 @@ TEST_F(SquaredError, forward_and_backward) {
         const Array low_y = copy_of(y, d);
         const Array low_target = copy_of(target, d);
         const Array wide = poisoned({rows, 131}, Dtype::f64);
-        ops->squared_error_backward(wide, copy_of(low_y, Dtype::f64),
-                                    copy_of(low_target, Dtype::f64), reduction);
-        ops->squared_error_backward(low, low_y, low_target, reduction);
+        toys->squared_error_backward(wide, copy_of(low_y, Dtype::f64),
+                                     copy_of(low_target, Dtype::f64), reduction);
+        toys->squared_error_backward(low, low_y, low_target, reduction);
         expect_close(low, values(wide));
       }
     }

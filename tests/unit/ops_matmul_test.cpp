@@ -224,5 +224,19 @@ TEST_F(Matmul, refuses_what_does_not_fit) {
   EXPECT_THROW(ops->matmul(c, long_rows, b), InternalError);
 }
 
+TEST_F(Matmul, refuses_an_operand_with_a_scale) {
+  const Array x = random({4, 4}, Dtype::f32);
+  const Array y = random({4, 4}, Dtype::f32);
+  const Array z = random({4, 4}, Dtype::f32);
+  const Array scale = tensor({1}, Dtype::f32, {2});
+  std::array<Matrix, 3> operands = {Matrix(x), Matrix(y), Matrix(z)};
+  for (Matrix& scaled : operands) {
+    scaled.scale = scale;
+    EXPECT_THROW(ops->matmul(operands[0], operands[1], operands[2]), InternalError);
+    scaled.scale = {};
+    EXPECT_NO_THROW(ops->matmul(operands[0], operands[1], operands[2]));
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -145,7 +145,7 @@ TEST_F(Norm, layer_norm_forward) {
         const Array y = poisoned({rows, cols}, d);
         const Array mean = poisoned({rows}, statistics);
         const Array rstd = poisoned({rows}, statistics);
-        ops->layer_norm(y, mean, rstd, x, w, b, eps);
+        toys->layer_norm(y, mean, rstd, x, w, b, eps);
         const Expected e = expected(x, w, &b.tensor());
         expect_close(y, e.y, 2);
         expect_close(mean, e.mean);
@@ -171,14 +171,14 @@ TEST_F(Norm, layer_norm_backward_by_finite_differences) {
         const Array uses_w = random({cols}, Dtype::f64);
         const Array uses_b = random({cols}, Dtype::f64);
         const auto loss = [&] {
-          ops->layer_norm(y, mean, rstd, x, w, b, eps);
+          toys->layer_norm(y, mean, rstd, x, w, b, eps);
           return dot(y, dy) + (accumulate ? dot(w, uses_w) + dot(b, uses_b) : 0);
         };
         loss();
         const Array dx = poisoned(shape, Dtype::f64);
         const Array dw = accumulate ? copy_of(uses_w, Dtype::f64) : poisoned({cols}, Dtype::f64);
         const Array db = accumulate ? copy_of(uses_b, Dtype::f64) : poisoned({cols}, Dtype::f64);
-        ops->layer_norm_backward(dx, dw, db, dy, x, w, mean, rstd, accumulate);
+        toys->layer_norm_backward(dx, dw, db, dy, x, w, mean, rstd, accumulate);
         expect_gradient(x, dx, loss, 1e-5);  // two columns are nearly a step function
         expect_gradient(w, dw, loss);
         expect_gradient(b, db, loss);

@@ -37,9 +37,9 @@ class Threads : public OpsTest {
     keep({y, rstd});
     o.rms_norm_backward(y, {}, dw, dy, x, w, rstd, true);
     keep({y, dw});
-    o.layer_norm(y, mean, rstd, x, w, db, 1e-5);
+    toys->layer_norm(y, mean, rstd, x, w, db, 1e-5);
     keep({y, mean, rstd});
-    o.layer_norm_backward(y, dw, db, dy, x, w, mean, rstd, false);
+    toys->layer_norm_backward(y, dw, db, dy, x, w, mean, rstd, false);
     keep({y, dw, db});
     o.softmax(y, x);
     o.softmax_backward(dy, dy, y);
@@ -50,7 +50,7 @@ class Threads : public OpsTest {
     keep({table});
     o.weighted_sum_backward(y, dw, rstd, x, w);
     keep({y, dw});
-    o.squared_error(loss, x, y, Reduction::sum);
+    toys->squared_error(loss, x, y, Reduction::sum);
     keep({loss});
 
     const AttentionShape s{2, 133, 4, 8};

@@ -70,9 +70,9 @@ TEST_F(Toy, add_bias_and_its_gradient) {
             sums[i % b.size()] += want[i];
             want[i] += b[i % b.size()];
           }
-          ops->bias_backward(dbias, y, accumulate);
+          toys->bias_backward(dbias, y, accumulate);
           expect_close(dbias, sums);
-          ops->add_bias(y, bias);
+          toys->add_bias(y, bias);
           expect_close(y, want);
         }
       }
@@ -87,8 +87,8 @@ TEST_F(Toy, relu_and_its_gradient_apart_and_in_place) {
       const Array dy = random({n}, d);
       const Array y = poisoned({n}, d);
       const Array dx = poisoned({n}, d);
-      ops->relu(y, x);
-      ops->relu_backward(dx, dy, y);
+      toys->relu(y, x);
+      toys->relu_backward(dx, dy, y);
       std::vector<double> want_y = values(x);
       std::vector<double> want_dx = values(dy);
       for (std::size_t i = 0; i < want_y.size(); ++i) {
@@ -97,14 +97,14 @@ TEST_F(Toy, relu_and_its_gradient_apart_and_in_place) {
       }
       EXPECT_EQ(values(y), want_y);
       EXPECT_EQ(values(dx), want_dx);
-      ops->relu(x, x);
+      toys->relu(x, x);
       EXPECT_EQ(values(x), want_y);
-      ops->relu_backward(dy, dy, y);
+      toys->relu_backward(dy, dy, y);
       EXPECT_EQ(values(dy), want_dx);
     }
   }
   const Array bad = tensor({1}, Dtype::f32, {std::numeric_limits<double>::quiet_NaN()});
-  ops->relu(bad, bad);
+  toys->relu(bad, bad);
   EXPECT_TRUE(std::isnan(values(bad)[0])) << "a NaN must not be hidden";
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+// Matrix: an operand of a matrix product, strided and repeated over up to two batch dimensions.
+
+#include <array>
+#include <cstdint>
+
+#include "core/heads.h"
+#include "core/tensor.h"
+
+namespace paceline {
+
+// Strides are in elements.
+struct Matrix {
+  Tensor tensor;  // its first element is the matrix's; the shape is not looked at
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t row_stride = 0;
+  std::array<std::int64_t, 2> batch{1, 1};
+  std::array<std::int64_t, 2> batch_stride{0, 0};
+  bool transposed = false;  // read as its transpose: [cols, rows]
+  Tensor scale;             // [1] float32 that every element is multiplied by; empty: 1
+
+  Matrix() = default;
+  // All of a contiguous tensor as [rows, cols].
+  explicit Matrix(const Tensor& t)
+      : tensor(t), rows(t.rows()), cols(t.cols()), row_stride(t.cols()) {}
+  // [T, d] for every (B, H).
+  explicit Matrix(const Heads& x)
+      : tensor(x.tensor),
+        rows(x.context),
+        cols(x.head_dim),
+        row_stride(x.row_stride),
+        batch{x.batch, x.heads},
+        batch_stride{x.batch_stride, x.head_stride} {}
+  // As it is read: transposed or not.
+  [[nodiscard]] std::int64_t read_rows() const { return transposed ? cols : rows; }
+  [[nodiscard]] std::int64_t read_cols() const { return transposed ? rows : cols; }
+  [[nodiscard]] Matrix transpose() const {
+    Matrix m = *this;
+    m.transposed = !transposed;
+    return m;
+  }
+};
+
+// Throws InternalError unless c = a b is a product that devices compute: shapes and batches agree,
+// c is not transposed, a and b have one dtype, and no operand has a scale.
+void check_product(const Matrix& c, const Matrix& a, const Matrix& b);
+
+}  // namespace paceline

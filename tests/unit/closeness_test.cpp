@@ -1,0 +1,141 @@
+// What the oracle's comparison finds, and what the distance alone does not.
+
+#include "tests/oracle/closeness.h"
+
+#include "core/random.h"
+#include "tests/oracle/flash_bars.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t count = 100'003;
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array<Dtype, 3> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
+
+class Closeness : public ::testing::Test {
+ protected:
+  Closeness() {
+    std::vector<float> drawn(count);
+    Random(1, 0).fill_normal(drawn);
+    for (std::size_t i = 0; i < count; ++i) {
+      want[i] = drawn[i];
+      if (std::abs(want[i]) < std::abs(want[small]) && std::abs(want[i]) > 0.02) small = i;
+    }
+  }
+  // Rounded to the dtype, as a device's results are.
+  [[nodiscard]] std::vector<double> rounded(Dtype dtype) const {
+    std::vector<double> got(count);
+    dispatch_floating(dtype, [&]<class T>() {
+      for (std::size_t i = 0; i < count; ++i) {
+        got[i] =
+            static_cast<double>(static_cast<float>(static_cast<T>(static_cast<float>(want[i]))));
+      }
+    });
+    return got;
+  }
+  // In a result that is otherwise right, element i is x: the distance does not tell, the element
+  // does.
+  void expect_found_by_its_bar_alone(Dtype dtype, const Computed& how, std::size_t i, double x) {
+    std::vector<double> got = rounded(dtype);
+    const Bar bar = bar_of(how, dtype, GemmMath::exact);
+    const auto bar_of_element = [&](std::size_t) { return bar; };
+    ASSERT_TRUE(every_element_is_right(got, want, bar_of_element));
+    got[i] = x;
+    EXPECT_LT(distance(got, want, 0), distance_bar(how, dtype, GemmMath::exact)) << x;
+    const Deviation found = deviation(got, want, bar_of_element);
+    EXPECT_EQ(found.wrong, 1U) << x;
+    EXPECT_EQ(found.where, i) << x;
+    EXPECT_FALSE(every_element_is_right(got, want, bar_of_element)) << x;
+  }
+
+  std::vector<double> want = std::vector<double>(count);
+  std::size_t small = 0;  // the smallest element beyond 0.02
+};
+
+TEST_F(Closeness, one_wrong_element_in_100003_is_found_by_its_bar_alone) {
+  for (const Dtype dtype : dtypes) {
+    SCOPED_TRACE(name_of(dtype));
+    for (const Computed& how : {copied, without_cancellation, sum_of(1)}) {
+      // Off by four times what one rounding may come to, and by four of the bar's parts.
+      const double off = 4 * (unit_roundoff(dtype) + 256 * unit_roundoff(Dtype::f32));
+      for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
+        const double x = want[i] + (std::abs(want[i]) + 1) * off / 2;
+        expect_found_by_its_bar_alone(dtype, how, i, x);
+      }
+    }
+  }
+}
+
+TEST_F(Closeness, a_small_element_of_the_wrong_sign_is_found_by_its_bar_alone) {
+  ASSERT_LT(std::abs(want[small]), 0.021);
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+    for (const Computed& how : {copied, sum_of(1), sum_of(768)}) {
+      expect_found_by_its_bar_alone(dtype, how, small, -want[small]);
+    }
+  }
+}
+
+// Of float32, the distance's bar is 1e-5 of a norm of 316: it hides what is off by 3e-3.
+TEST_F(Closeness, a_small_error_in_float32_is_found_by_its_bar_alone) {
+  for (const Computed& how : {copied, sum_of(1), sum_of(768)}) {
+    expect_found_by_its_bar_alone(Dtype::f32, how, small, want[small] + 1e-3);
+    expect_found_by_its_bar_alone(Dtype::f32, how, 7, want[7] - 1e-3);
+  }
+}
+
+TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
+  for (const Dtype dtype : dtypes) {
+    const Bar bar = bar_of(sum_of(1'000'000, 1e6), dtype, GemmMath::tf32);
+    const auto bar_of_element = [&](std::size_t) { return bar; };
+    for (const double bad : {nan, inf, -inf}) {
+      std::vector<double> got = rounded(dtype);
+      got[17] = bad;
+      EXPECT_EQ(deviation(got, want, bar_of_element).wrong, 1U) << bad;
+      EXPECT_EQ(deviation(got, want, bar_of_element).where, 17U) << bad;
+      EXPECT_FALSE(distance(got, want, 0) < 1) << bad;
+      // Nor is a number where one of them is wanted, or NaN where NaN is.
+      EXPECT_EQ(deviation({1}, {bad}, bar_of_element).wrong, 1U) << bad;
+    }
+    EXPECT_EQ(deviation({nan}, {nan}, bar_of_element).wrong, 1U);
+    EXPECT_EQ(deviation({inf}, {-inf}, bar_of_element).wrong, 1U);
+    EXPECT_EQ(deviation({inf}, {inf}, bar_of_element).wrong, 0U);
+  }
+}
+
+TEST_F(Closeness, what_was_never_written_is_found) {
+  const auto nothing_allowed = [](std::size_t) { return Bar{}; };
+  EXPECT_EQ(deviation({0, 1e-30}, {0, 0}, nothing_allowed).wrong, 1U);
+  EXPECT_THROW((void)deviation({0, 0}, {0}, nothing_allowed), InternalError);
+}
+
+TEST_F(Closeness, bars_grow_with_the_terms_and_with_tf32) {
+  const auto absolute = [](const Computed& how, GemmMath gemm) {
+    return bar_of(how, Dtype::f32, gemm).absolute;
+  };
+  EXPECT_EQ(absolute(copied, GemmMath::exact), 0);
+  EXPECT_EQ(absolute(without_cancellation, GemmMath::exact), 0);
+  EXPECT_DOUBLE_EQ(absolute(sum_of(1), GemmMath::exact), 0x1p-17);
+  EXPECT_DOUBLE_EQ(absolute(sum_of(400, 3), GemmMath::exact), 60 * 0x1p-17);
+  EXPECT_EQ(absolute(sum_of(400), GemmMath::tf32), absolute(sum_of(400), GemmMath::exact));
+  EXPECT_DOUBLE_EQ(absolute(gemm_over(400), GemmMath::tf32), 20 * (0x1p-17 + 0x1p-8));
+}
+
+// An element that is off by a tenth of what is usual in its row is found, also in a row that is a
+// hundred times smaller than others.
+TEST_F(Closeness, each_row_of_flash_attention_has_a_bar_of_its_own) {
+  constexpr std::size_t head_dim = 16;
+  std::vector<double> rows(want.begin(), want.begin() + 64 * head_dim);
+  for (std::size_t i = 32 * head_dim; i < rows.size(); ++i) rows[i] /= 100;
+  const FlashBars bars(rows, head_dim, flash_roundoff(Dtype::bf16, Fp32Attention::bf16x3));
+  for (const std::size_t i : {std::size_t{5}, rows.size() - 5}) {
+    std::vector<double> got = rows;
+    EXPECT_EQ(deviation(got, rows, bars).wrong, 0U);
+    const double usual = i < 32 * head_dim ? 1 : 0.01;
+    got[i] += usual * 0.15 + std::abs(rows[i]) * 0.03;
+    EXPECT_EQ(deviation(got, rows, bars).wrong, 1U) << i;
+  }
+}
+
+}  // namespace
+}  // namespace paceline
