@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/communicator.h"
 #include "core/device.h"
 #include "core/world.h"
 #include "experiments/collectives/collectives.h"
@@ -12,12 +13,15 @@
 
 namespace paceline {
 
+// A rank's device. Its communicators are MPI's for host memory, NCCL's for a GPU's.
+struct RankDevice {
+  std::unique_ptr<Device> device;
+  MakeCommunicator make_communicator;
+};
+
 // What --device names: of every rank the same kind. Collective. Throws EnvironmentError when cuda
 // is asked for and not every rank can have a GPU of its own.
-[[nodiscard]] std::unique_ptr<Device> make_device(const RunOptions& run, World& world);
-
-// Of all ranks: MPI for the CPU's memory, NCCL for GPUs'. Collective.
-[[nodiscard]] std::unique_ptr<Communicator> make_communicator(World& world, Device& device);
+[[nodiscard]] RankDevice make_device(const RunOptions& run, World& world);
 
 // mpi (host memory) and nccl (GPU memory), as --device allows and where `wanted` names them or is
 // empty: nccl for as many of the first ranks as can have a GPU each. Collective. Throws as

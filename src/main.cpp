@@ -54,14 +54,14 @@ ExitCode measure_collectives(const Options& options, World& world) {
 
 ExitCode measure(const Options& options, World& world) {
   if (options.experiment == "collectives") return measure_collectives(options, world);
-  const std::unique_ptr<Device> device = make_device(options.run, world);
+  const auto [device, make_communicator] = make_device(options.run, world);
   RunInfo run = describe(options, world, device->info());
   if (options.experiment == "info") {
     print_info(world, *device, run, options.ceilings);
     return ExitCode::done;
   }
   if (options.experiment == "ddp" || options.experiment == "zero") {
-    const std::unique_ptr<Communicator> all = make_communicator(world, *device);
+    const std::unique_ptr<Communicator> all = make_communicator(world);
     std::unique_ptr<DdpExperiment> experiment;
     if (options.experiment == "zero") {
       experiment = std::make_unique<ZeroExperiment>(options, world, *device, *all);

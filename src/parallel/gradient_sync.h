@@ -60,7 +60,6 @@ class GradientSync : public ParameterSync {
   // Every rank gets all parameters, and all sums, in the masters' precision. Collective; waits.
   virtual void gather() {}
 
-  [[nodiscard]] Communicator& communicator() const { return communicator_; }
   [[nodiscard]] const std::vector<GradientRange>& ranges() const { return ranges_; }
   // Of the step at hand, in the order of sending.
   [[nodiscard]] const std::vector<Exchange>& exchanges() const { return exchanges_; }

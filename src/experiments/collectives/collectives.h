@@ -15,11 +15,11 @@
 
 namespace paceline {
 
-// Where buffers live and who moves them: of the first `ranks` ranks; the others have neither.
+// Where buffers live and what moves them: of the first `ranks` ranks; the others have neither.
 struct Backend {
   std::string name;  // "mpi", "nccl"
   std::unique_ptr<Device> device;
-  std::unique_ptr<Communicator> communicator;  // of those ranks
+  MakeCommunicator make_communicator;
   int ranks = 0;
   std::string lack;  // why they are not all ranks
 };
@@ -68,7 +68,7 @@ class CollectivesExperiment final : public Experiment {
   static void check_count(const Case& c);
   [[nodiscard]] const Backend& backend_of(const Case& c) const;
   [[nodiscard]] std::string reason_to_skip(const Case& c) const;
-  // Collective over all ranks that the backend has.
+  // Collective over all ranks.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
 
   // Collective over the members.

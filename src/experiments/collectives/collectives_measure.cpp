@@ -6,7 +6,6 @@
 #include <atomic>
 #include <limits>
 #include <new>
-#include <optional>
 #include <thread>
 
 #include "core/clock.h"
@@ -184,7 +183,7 @@ CollectiveCheck CollectivesExperiment::check(World& world, Communicator& communi
   const Pattern pattern(communicator.size(), op.reduces, reduction_of(c), salt);
   buffers.fill(pattern);
   {
-    const auto watched = watched_calls(communicator, world.watch(), what(c));
+    const Watched watched(world.watch(), what(c));
     op.start(communicator, buffers.call());
     communicator.stream().synchronize();
   }
@@ -219,8 +218,7 @@ void CollectivesExperiment::sample(const Case& c, const Backend& backend, Member
                                device.synchronize();
                              }
                              if (c.text("cadence") == "barrier") world.barrier();
-                             const auto watched =
-                                 watched_calls(communicator, world.watch(), what(c));
+                             const Watched watched(world.watch(), what(c));
                              const double began = host_seconds();
                              std::atomic<bool> enqueued = false;
                              if (in_host_memory) {

@@ -135,7 +135,7 @@ Trained DdpExperiment::train_together(const Case& c, bool sgd, Status& status) {
   });
   if (status != Status::ok) return {};
   exchange->start();
-  const auto watched = watched_calls(communicator_, world().watch(), "training of --verify");
+  const Watched watched(world().watch(), "training of --verify");
   const auto gather = [&] { exchange->gather(); };
   Trained trained;
   if (!sgd) {

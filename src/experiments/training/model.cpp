@@ -251,17 +251,16 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
   NoSync alone;
   ParameterSync& sync = training.exchange ? *training.exchange : static_cast<ParameterSync&>(alone);
   bool first = true;
+  const auto watched_step = [&] {
+    const Watched watched(world_.watch(), "a step");
+    return step.run(sync);
+  };
   const SamplerHooks hooks{
       .repetition =
           [&] {
             if (first) step.mark_memory("steady");
             if (first && dump_) step.capture_logits(dump_->logits());
-            std::optional<Watched> watched;
-            if (training.exchange && !training.exchange->communicator().is_watched()) {
-              watched.emplace(world_.watch(), "a step");
-            }
-            PhaseSeconds seconds = step.run(sync);
-            watched.reset();
+            PhaseSeconds seconds = watched_step();
             if (training.exchange) {
               add_communication_times(seconds, training.exchange->exchanges(),
                                       training.exchange->waits());
@@ -273,7 +272,8 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
             return seconds;
           },
       .stop_requested = StopSignal::requested,
-      .progress = shown_on(progress, options_.run.sampler)};
+      .progress = shown_on(progress, options_.run.sampler),
+  };
   outcome.samples = take_samples(world_, options_.run.sampler, phases_of(step, sync), hooks);
   outcome.timeline = timeline_of(training);
   outcome.loss = step.loss();
@@ -298,8 +298,7 @@ void ModelExperiment::sample(Training& training, Progress& progress, Outcome& ou
 // Rank 0 writes down what every rank has a part of.
 void ModelExperiment::gather_for_dump(const Training& training) {
   if (!training.exchange || options_.model.dump.empty()) return;
-  const auto watched =
-      watched_calls(training.exchange->communicator(), world_.watch(), "gathering for --dump");
+  const Watched watched(world_.watch(), "gathering for --dump");
   training.exchange->gather();
 }
 
