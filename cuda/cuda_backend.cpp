@@ -26,8 +26,8 @@ std::string gpu_of_rank(int local_rank) {
   return ordinal < 0 ? "" : uuid_of_gpu(ordinal);
 }
 
-std::unique_ptr<Device> make_cuda_device(int local_rank, std::optional<std::size_t> memory_limit,
-                                         int threads) {
+std::unique_ptr<GpuDevice> make_cuda_device(int local_rank, std::optional<std::size_t> memory_limit,
+                                            int threads) {
   const int ordinal = ordinal_of(local_rank);
   if (ordinal < 0) {
     throw EnvironmentError(

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
@@ -127,6 +128,19 @@ Array CudaDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   std::shared_ptr<void> owner =
       allocator_.allocate(tensor.bytes(), kind, scopes_->path(), ledger());
   return {Tensor{owner.get(), shape, dtype}, owner};
+}
+
+Array CudaDevice::adopt(const Tensor& memory, std::size_t library_bytes, MemoryKind kind,
+                        std::function<void(void*)> release) {
+  ledger().allocated(memory.data,
+                     {.bytes = memory.bytes(), .kind = kind, .scope = scopes_->path()});
+  adopted_bytes_ += library_bytes;
+  const auto give_back = [this, library_bytes, release = std::move(release)](void* address) {
+    ledger().released(address);
+    adopted_bytes_ -= library_bytes;
+    release(address);
+  };
+  return {memory, std::shared_ptr<void>(memory.data, give_back)};
 }
 
 void CudaDevice::trim() {

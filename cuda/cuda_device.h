@@ -11,11 +11,12 @@
 
 #include "core/device.h"
 #include "cuda/cuda_allocator.h"
+#include "cuda/cuda_backend.h"
 #include "cuda/cuda_stream.h"
 
 namespace paceline {
 
-class CudaDevice final : public Device {
+class CudaDevice final : public GpuDevice {
  public:
   // ordinal: of cudaSetDevice; memory_limit: bytes that allocate() may reserve in all; threads: of
   // the host's side, for the record
@@ -24,20 +25,19 @@ class CudaDevice final : public Device {
   [[nodiscard]] DeviceInfo info() const override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
+  [[nodiscard]] Array adopt(const Tensor& memory, std::size_t library_bytes, MemoryKind kind,
+                            std::function<void(void*)> release) override;
   void freeze() override { allocator_.freeze(); }
   void trim() override;
   [[nodiscard]] bool settled() override { return allocator_.settled(); }
   [[nodiscard]] std::size_t reserved_bytes() const override {
-    return allocator_.reserved_bytes() + reserved_elsewhere_;
-  }
-  // Memory for Arrays that a library allocates (or, negative, frees).
-  void count_reserved(std::ptrdiff_t bytes) {
-    reserved_elsewhere_ += static_cast<std::size_t>(bytes);
+    return allocator_.reserved_bytes() + adopted_bytes_;
   }
   [[nodiscard]] std::size_t driver_bytes() const override;
 
   [[nodiscard]] CudaStream& compute_stream() override { return compute_; }
   [[nodiscard]] CudaStream& communication_stream() override { return communication_; }
+  [[nodiscard]] CUstream_st* communication_handle() override { return communication_.get(); }
   void synchronize() override;
 
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
   cudaDeviceProp properties_{};
   std::unique_ptr<ScopeStack> scopes_;  // NVTX ranges
   CudaAllocator allocator_;
-  std::size_t reserved_elsewhere_ = 0;
+  std::size_t adopted_bytes_ = 0;
   CudaStream compute_;
   CudaStream communication_;
 };

@@ -90,8 +90,6 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return stream_; }
-  [[nodiscard]] bool is_watched() const override { return true; }
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return device_.allocate(shape, dtype, kind);
@@ -136,15 +134,6 @@ HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device)
   MPI_CHECK(MPI_Comm_size(comm_.get(), &size_));
 }
 
-std::unique_ptr<Communicator> HostCommunicator::first_ranks(int n) {
-  stream_.synchronize();  // MPI wants one order of the collectives of a communicator
-  const Watched watched(watch_, "splitting the host communicator");
-  MPI_Comm part = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_split(comm_.get(), rank_ < n ? 0 : MPI_UNDEFINED, rank_, &part));
-  if (part == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<HostCommunicator>(OwnedComm(part), watch_, device_);
-}
-
 Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
                             const Tensor& send) const {
   const CollectivePlan checked = plan_collective(form, rank_, size_, recv, send);
@@ -157,7 +146,7 @@ Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
 
 void HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
   stream_.enqueue([this, what = plan.what, call = std::move(call)] {
-    const Watched watched(watch_, what);
+    const Watched watched(watch_, what, WaitFor::ranks);
     call();
   });
 }
@@ -258,19 +247,40 @@ void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   });
 }
 
+// The ranks of `world` in MPI_COMM_WORLD, in the order of the world. Collective.
+std::vector<int> ranks_of_launch(World& world) {
+  int mine = 0;
+  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mine));
+  std::string all;
+  for (const std::string& bytes :
+       world.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+    all += bytes;
+  }
+  all = world.broadcast(all, 0);
+  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+  std::memcpy(ranks.data(), all.data(), ranks.size() * sizeof mine);
+  return ranks;
+}
+
+// Apart from the communicator of the world: data never meets control. Collective.
+OwnedComm connect(World& world) {
+  const std::vector<int> ranks = ranks_of_launch(world);
+  const Watched watched(world.watch(), "making the host communicator", WaitFor::ranks);
+  MPI_Group launch = MPI_GROUP_NULL;
+  MPI_Group members = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &launch));
+  MPI_CHECK(MPI_Group_incl(launch, world.size(), ranks.data(), &members));
+  MPI_CHECK(MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, &comm));
+  MPI_CHECK(MPI_Group_free(&members));
+  MPI_CHECK(MPI_Group_free(&launch));
+  return OwnedComm(comm);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
-  MPI_Comm all = MPI_COMM_NULL;
-  {
-    const Watched watched(world.watch(), "making the host communicator");
-    MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &all));
-  }
-  auto made = std::make_unique<HostCommunicator>(OwnedComm(all), world.watch(), device);
-  if (made->size() != world.size()) {
-    throw InternalError("a host communicator is made of the world of all ranks");
-  }
-  return made;
+  return std::make_unique<HostCommunicator>(connect(world), world.watch(), device);
 }
 
 }  // namespace paceline

@@ -87,7 +87,7 @@ class MpiWorld final : public World {
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override;
   [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
   void wait_idle() override;
-  [[nodiscard]] std::unique_ptr<World> first_ranks(int n) override;
+  [[nodiscard]] std::unique_ptr<World> split(int color, int key) override;
   [[nodiscard]] Watch& watch() override { return launch_->watchdog; }
   [[noreturn]] void abort(ExitCode code) override;
 
@@ -104,7 +104,7 @@ class MpiWorld final : public World {
 
 MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
     : launch_(std::move(launch)), control_(control) {
-  const Watched watched(watch(), "finding the ranks of each node");
+  const Watched watched(watch(), "finding the ranks of each node", WaitFor::ranks);
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
   MPI_CHECK(MPI_Comm_size(control_, &size_));
@@ -133,25 +133,25 @@ std::string MpiWorld::library() const {
 }
 
 void MpiWorld::barrier() {
-  const Watched watched(watch(), "a barrier");
+  const Watched watched(watch(), "a barrier", WaitFor::ranks);
   MPI_CHECK(MPI_Barrier(control_));
 }
 
 Status MpiWorld::agree(Status mine) {
-  const Watched watched(watch(), "the ranks' agreement");
+  const Watched watched(watch(), "the ranks' agreement", WaitFor::ranks);
   int worst = static_cast<int>(mine);
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
   return static_cast<Status>(worst);
 }
 
 double MpiWorld::max(double mine) {
-  const Watched watched(watch(), "a maximum over ranks");
+  const Watched watched(watch(), "a maximum over ranks", WaitFor::ranks);
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
   return mine;
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) {
-  const Watched watched(watch(), "gathering results");
+  const Watched watched(watch(), "gathering results", WaitFor::ranks);
   const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
   const auto length = static_cast<int>(mine.size());
   std::vector<int> lengths(n);
@@ -175,7 +175,7 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) {
 }
 
 std::string MpiWorld::broadcast(const std::string& mine, int root) {
-  const Watched watched(watch(), "a broadcast of results");
+  const Watched watched(watch(), "a broadcast of results", WaitFor::ranks);
   int length = static_cast<int>(mine.size());
   MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
   std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
@@ -186,7 +186,7 @@ std::string MpiWorld::broadcast(const std::string& mine, int root) {
 // A barrier of MPI would poll without a pause. Not watched: it may take as long as a case takes.
 void MpiWorld::wait_idle() {
   using std::chrono::microseconds;
-  const Watched idle(watch(), Watchdog::idle);
+  const Watched idle(watch(), Watchdog::idle, WaitFor::ranks);
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibarrier(control_, &all));
   int done = 0;
@@ -197,14 +197,14 @@ void MpiWorld::wait_idle() {
   }
 }
 
-std::unique_ptr<World> MpiWorld::first_ranks(int n) {
-  MPI_Comm first = MPI_COMM_NULL;
+std::unique_ptr<World> MpiWorld::split(int color, int key) {
+  MPI_Comm group = MPI_COMM_NULL;
   {
-    const Watched watched(watch(), "making a world of fewer ranks");
-    MPI_CHECK(MPI_Comm_split(control_, rank_ < n ? 0 : MPI_UNDEFINED, rank_, &first));
+    const Watched watched(watch(), "splitting the world", WaitFor::ranks);
+    MPI_CHECK(MPI_Comm_split(control_, color < 0 ? MPI_UNDEFINED : color, key, &group));
   }
-  if (first == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiWorld>(launch_, first);
+  if (group == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiWorld>(launch_, group);
 }
 
 void MpiWorld::abort(ExitCode code) {
@@ -218,7 +218,7 @@ std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_se
   auto launch = std::make_shared<Launch>(argc, argv, timeout_seconds);
   MPI_Comm control = MPI_COMM_NULL;
   {
-    const Watched watched(launch->watchdog, "making the world");
+    const Watched watched(launch->watchdog, "making the world", WaitFor::ranks);
     MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
   }
   auto world = std::make_unique<MpiWorld>(std::move(launch), control);

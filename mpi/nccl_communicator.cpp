@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 #include "cuda/check.h"
-#include "cuda/cuda_device.h"
+#include "cuda/cuda_backend.h"
 #include "mpi/collective_plan.h"
 
 namespace paceline {
@@ -66,7 +66,7 @@ std::size_t window_bytes(const Tensor& x) {
 class NcclCommunicator final : public Communicator, private Guarded {
  public:
   // Owns `comm`.
-  NcclCommunicator(ncclComm_t comm, Watch& watch, CudaDevice& device);
+  NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
@@ -75,8 +75,6 @@ class NcclCommunicator final : public Communicator, private Guarded {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] Stream& stream() override { return stream_; }
-  [[nodiscard]] bool is_watched() const override { return false; }
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& memory) override;
@@ -112,57 +110,46 @@ class NcclCommunicator final : public Communicator, private Guarded {
   ncclComm_t comm_;
   std::atomic<bool> aborted_ = false;
   Watch& watch_;
-  CudaDevice& device_;
-  CudaStream& stream_;
+  GpuDevice& device_;
+  Stream& stream_;
+  cudaStream_t handle_;  // of stream_
   Array staging_;
   int rank_ = 0;
   int size_ = 1;
 };
 
-NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, CudaDevice& device)
-    : comm_(comm), watch_(watch), device_(device), stream_(device.communication_stream()) {
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device)
+    : comm_(comm),
+      watch_(watch),
+      device_(device),
+      stream_(device.communication_stream()),
+      handle_(device.communication_handle()) {
   NCCL_CHECK(ncclCommUserRank(comm_, &rank_));
   NCCL_CHECK(ncclCommCount(comm_, &size_));
   watch_.guard(*this);
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  cudaStreamSynchronize(stream_.get());
+  cudaStreamSynchronize(handle_);
   watch_.release(*this);
   wait_if_aborted();
   ncclCommDestroy(comm_);
 }
 
-std::unique_ptr<Communicator> NcclCommunicator::first_ranks(int n) {
-  const Watched watched(watch_, "splitting the NCCL communicator");
-  ncclComm_t first = nullptr;
-  NCCL_CHECK(ncclCommSplit(comm_, rank_ < n ? 0 : NCCL_SPLIT_NOCOLOR, rank_, &first, nullptr));
-  if (first == nullptr) return nullptr;
-  return std::make_unique<NcclCommunicator>(first, watch_, device_);
-}
-
 Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
-  MemoryLedger& ledger = device_.ledger();
+  const MemoryLedger& ledger = device_.ledger();
   Tensor x{.data = nullptr, .shape = shape, .dtype = dtype};
   const std::size_t bytes = window_bytes(x);
   const std::size_t most = device_.info().memory_bytes;
-  const std::string scope = device_.scopes().path();
   if (ledger.bytes() + bytes > most || ncclMemAlloc(&x.data, bytes) != ncclSuccess) {
     cudaGetLastError();  // not an error of ours
-    throw OutOfMemory(bytes, ledger, most, scope);
+    throw OutOfMemory(bytes, ledger, most, device_.scopes().path());
   }
-  ledger.allocated(x.data, {.bytes = x.bytes(), .kind = kind, .scope = scope});
-  device_.count_reserved(static_cast<std::ptrdiff_t>(bytes));
-  std::shared_ptr<void> owner(x.data, [&device = device_, bytes](void* memory) {
-    device.ledger().released(memory);
-    device.count_reserved(-static_cast<std::ptrdiff_t>(bytes));
-    ncclMemFree(memory);
-  });
-  return {x, std::move(owner)};
+  return device_.adopt(x, bytes, kind, [](void* memory) { ncclMemFree(memory); });
 }
 
 std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
-  const Watched watched(watch_, "registering memory with NCCL");
+  const Watched watched(watch_, "registering memory with NCCL", WaitFor::ranks);
   ncclWindow_t window = nullptr;
   NCCL_CHECK(ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
                                     NCCL_WIN_COLL_SYMMETRIC));
@@ -175,26 +162,25 @@ std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
 void NcclCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   const std::int64_t count = plan(all_reduce_form, recv, send).count;
   NCCL_CHECK(ncclAllReduce(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op), comm_,
-                           stream_.get()));
+                           handle_));
 }
 
 void NcclCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   const std::int64_t count = plan(reduce_scatter_form, recv, send).count;
   NCCL_CHECK(ncclReduceScatter(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op),
-                               comm_, stream_.get()));
+                               comm_, handle_));
 }
 
 void NcclCommunicator::all_gather(Tensor recv, Tensor send) {
   const std::int64_t count = plan(all_gather_form, recv, send).count;
-  NCCL_CHECK(
-      ncclAllGather(send.data, recv.data, count, nccl_type(recv.dtype), comm_, stream_.get()));
+  NCCL_CHECK(ncclAllGather(send.data, recv.data, count, nccl_type(recv.dtype), comm_, handle_));
 }
 
 void NcclCommunicator::broadcast(Tensor data, int root) {
   check_rank(broadcast_form, root, size_);
   const std::int64_t count = plan(broadcast_form, data, data).count;
-  NCCL_CHECK(ncclBroadcast(data.data, data.data, count, nccl_type(data.dtype), root, comm_,
-                           stream_.get()));
+  NCCL_CHECK(
+      ncclBroadcast(data.data, data.data, count, nccl_type(data.dtype), root, comm_, handle_));
 }
 
 void NcclCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
@@ -203,7 +189,7 @@ void NcclCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
   const Tensor& to = !has_result && recv.empty() ? send : recv;
   const std::int64_t count = plan(reduce_form, to, send).count;
   NCCL_CHECK(ncclReduce(send.data, has_result ? recv.data : nullptr, count, nccl_type(send.dtype),
-                        nccl_op(op), root, comm_, stream_.get()));
+                        nccl_op(op), root, comm_, handle_));
 }
 
 void NcclCommunicator::all_to_all(Tensor recv, Tensor send) {
@@ -212,8 +198,8 @@ void NcclCommunicator::all_to_all(Tensor recv, Tensor send) {
   const ncclDataType_t type = nccl_type(recv.dtype);
   NCCL_CHECK(ncclGroupStart());
   for (int other = 0; other < size_; ++other) {
-    NCCL_CHECK(ncclSend(part(send, other, p.count), p.count, type, other, comm_, stream_.get()));
-    NCCL_CHECK(ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, stream_.get()));
+    NCCL_CHECK(ncclSend(part(send, other, p.count), p.count, type, other, comm_, handle_));
+    NCCL_CHECK(ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, handle_));
   }
   NCCL_CHECK(ncclGroupEnd());
 }
@@ -225,8 +211,8 @@ void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   if (p.in_place) send = staged(send);
   const ncclDataType_t type = nccl_type(recv.dtype);
   NCCL_CHECK(ncclGroupStart());
-  NCCL_CHECK(ncclSend(send.data, p.count, type, destination, comm_, stream_.get()));
-  NCCL_CHECK(ncclRecv(recv.data, p.count, type, source, comm_, stream_.get()));
+  NCCL_CHECK(ncclSend(send.data, p.count, type, destination, comm_, handle_));
+  NCCL_CHECK(ncclRecv(recv.data, p.count, type, source, comm_, handle_));
   NCCL_CHECK(ncclGroupEnd());
 }
 
@@ -237,8 +223,7 @@ Tensor NcclCommunicator::staged(const Tensor& x) {
     staging_ = device_.allocate(x.shape, x.dtype, MemoryKind::communication);
   }
   const Tensor copy{.data = staging_.tensor().data, .shape = x.shape, .dtype = x.dtype};
-  CUDA_CHECK(
-      cudaMemcpyAsync(copy.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, stream_.get()));
+  CUDA_CHECK(cudaMemcpyAsync(copy.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, handle_));
   return copy;
 }
 
@@ -259,7 +244,7 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device) {
+std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& device) {
   // NCCL then orders no graph with calls outside it, which costs an event per captured call:
   // whoever launches a graph waits for it before the next call.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
@@ -271,10 +256,10 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& devic
   }
   bytes = world.broadcast(bytes, 0);
   bytes.copy(id.internal, sizeof id.internal);
-  const Watched watched(world.watch(), "making the NCCL communicator");
+  const Watched watched(world.watch(), "making the NCCL communicator", WaitFor::ranks);
   ncclComm_t comm = nullptr;
   NCCL_CHECK(ncclCommInitRank(&comm, world.size(), id, world.rank()));
-  return std::make_unique<NcclCommunicator>(comm, world.watch(), dynamic_cast<CudaDevice&>(device));
+  return std::make_unique<NcclCommunicator>(comm, world.watch(), device);
 }
 
 }  // namespace paceline

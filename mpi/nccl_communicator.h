@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/communicator.h"
-#include "core/device.h"
 #include "core/world.h"
+#include "cuda/cuda_backend.h"
 
 namespace paceline {
 
@@ -15,15 +15,14 @@ namespace paceline {
 
 // Collectives in GPU memory through NCCL, one after the other on the device's communication stream.
 // The world's watch polls it for asynchronous errors and aborts it before it ends the launch. The
-// calls put no mark of their own: who calls, and waits for the stream, is to be Watched meanwhile.
-// A graph of captured calls is waited for before the next call outside it.
+// watch does not see single calls: it counts the Watched of the host that waits for them. A graph
+// of captured calls is waited for before the next call outside it.
 //
-// Collective over `world`, whose ranks have a GPU each: `device`, made by make_cuda_device(). It
-// and the world's watch outlive the communicator. Throws Error of ExitCode::collective for what
-// NCCL reports.
+// Collective over `world`, whose ranks have a GPU each: `device`. It and the world's watch outlive
+// the communicator. Throws Error of ExitCode::collective for what NCCL reports.
 //
 // Every call throws InternalError, before it enqueues anything, for tensors that do not fit or
 // overlap other than in place. all_to_all and send_recv in place copy `send` first.
-[[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(World& world, Device& device);
+[[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& device);
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <mutex>
+#include <utility>
 
 #include "mpi/check.h"
 
@@ -26,7 +27,7 @@ constexpr int answer_tag = 2;
 
 thread_local Waits::Slot* Waits::innermost = nullptr;
 
-void Waits::begin(std::string_view what) {
+void Waits::begin(std::string_view what, WaitFor whom) {
   auto* const slot = std::find_if(slots_.begin(), slots_.end(), [](Slot& s) {
     return !s.taken.exchange(true, std::memory_order_acquire);
   });
@@ -39,6 +40,7 @@ void Waits::begin(std::string_view what) {
   }
   slot->what.at(length).store('\0', std::memory_order_relaxed);
   slot->since.store(Clock::now(), std::memory_order_relaxed);
+  slot->whom.store(whom, std::memory_order_relaxed);
   slot->number.store(1 + begun_.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   slot->outer = innermost;
   innermost = slot;
@@ -54,9 +56,10 @@ void Waits::end() {
 std::vector<Waits::Wait> Waits::standing() const {
   std::vector<Wait> waits;
   for (const Slot& slot : slots_) {
-    Wait wait{slot.number.load(std::memory_order_acquire), {}, {}};
+    Wait wait{slot.number.load(std::memory_order_acquire), {}, {}, {}};
     if (wait.number == 0) continue;
     wait.since = slot.since.load(std::memory_order_relaxed);
+    wait.whom = slot.whom.load(std::memory_order_relaxed);
     for (const std::atomic<char>& letter : slot.what) {
       const char c = letter.load(std::memory_order_relaxed);
       if (c == '\0') break;
@@ -126,27 +129,49 @@ void Watchdog::run(const std::stop_token& stop) {
   }
 }
 
+std::vector<Waits::Wait> Watchdog::counted() const {
+  std::vector<Waits::Wait> waits = waits_.standing();
+  const std::lock_guard lock(mutex_);
+  if (guarded_.empty()) {
+    std::erase_if(waits, [](const Waits::Wait& w) { return w.whom == WaitFor::collectives; });
+  }
+  return waits;
+}
+
+bool Watchdog::is_late(const Waits::Wait& wait, Clock::time_point now) const {
+  const bool of_one_call = wait.whom == WaitFor::ranks;
+  return wait.what != idle && patience_.is_late(of_one_call ? wait.since : last_begun_at_, now);
+}
+
 void Watchdog::look() {
   const Clock::time_point now = Clock::now();
-  const std::vector<Waits::Wait> waits = waits_.standing();
-  const auto is_asked = [this](const Waits::Wait& wait) { return wait.number == asked_.number; };
-  if (std::any_of(waits.begin(), waits.end(), is_asked)) {
-    if (Patience::should_abort(asked_at_, lower_rank_asked_at_, now)) end_launch(line_of_timeout());
-    return;
+  std::vector<Waits::Wait> late = counted();
+  if (const std::uint64_t begun = waits_.begun(); begun != begun_) {
+    begun_ = begun;
+    last_begun_at_ = now;
   }
-  asked_ = {};
-  for (const Waits::Wait& wait : waits) {
-    const bool late = wait.what != idle && patience_.is_late(wait.since, now);
-    if (late && (asked_.number == 0 || wait.since < asked_.since)) asked_ = wait;
+  std::erase_if(late, [&](const Waits::Wait& wait) { return !is_late(wait, now); });
+  // A wait for ranks names one call, which a wait for collectives that holds it does not.
+  const auto tells_more = [](const Waits::Wait& a, const Waits::Wait& b) {
+    return std::pair(a.whom, a.since) < std::pair(b.whom, b.since);
+  };
+  const auto wait = std::min_element(late.begin(), late.end(), tells_more);
+  if (wait == late.end()) {
+    asked_ = {};
+  } else if (wait->number != asked_.number) {
+    asked_ = *wait;
+    ask();
+  } else if (Patience::should_abort(asked_at_, lower_rank_asked_at_, now) &&
+             std::find(places_.begin(), places_.end(), Place::inside) == places_.end()) {
+    end_launch(line_of_timeout());
   }
-  if (asked_.number != 0) ask();
 }
 
 void Watchdog::ask() {
   asked_at_ = Clock::now();
   places_.assign(static_cast<std::size_t>(size_), Place::unknown);
   places_[static_cast<std::size_t>(rank_)] = Place::there;
-  Message question{asked_.number, {}, {}};
+  Message question{asked_.number, {}, asked_.whom, {}};
   std::copy(asked_.what.begin(), asked_.what.end(), question.what.begin());
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) send(questions_, rank, question_tag, question);
@@ -162,8 +187,8 @@ void Watchdog::receive() {
     Message message{};
     MPI_Recv(&message, sizeof message, MPI_BYTE, from, status.MPI_TAG, comm_, MPI_STATUS_IGNORE);
     if (status.MPI_TAG == question_tag) {
-      if (from < rank_) lower_rank_asked_at_ = Clock::now();
-      message.place = place_in(message.what.data());
+      message.place = place_in(message.what.data(), message.whom);
+      if (from < rank_ && message.place != Place::inside) lower_rank_asked_at_ = Clock::now();
       send(answers_, from, answer_tag, message);
     } else if (message.number == asked_.number) {
       places_[static_cast<std::size_t>(from)] = message.place;
@@ -171,13 +196,20 @@ void Watchdog::receive() {
   }
 }
 
-Watchdog::Place Watchdog::place_in(std::string_view operation) const {
-  Place place = Place::busy;
-  for (const Waits::Wait& wait : waits_.standing()) {
-    if (wait.what == operation) return Place::there;
-    place = wait.what == idle ? Place::idle : Place::waiting;
+Watchdog::Place Watchdog::place_in(std::string_view operation, WaitFor whom) const {
+  Place elsewhere = Place::busy;
+  bool is_there = false;
+  bool in_call = false;
+  for (const Waits::Wait& wait : counted()) {
+    if (wait.what == operation) {
+      is_there = true;
+      continue;
+    }
+    elsewhere = wait.what == idle ? Place::idle : Place::waiting;
+    in_call = in_call || (wait.whom == WaitFor::ranks && wait.what != idle);
   }
-  return place;
+  if (!is_there) return elsewhere;
+  return in_call && whom == WaitFor::collectives ? Place::inside : Place::there;
 }
 
 // An error of MPI here means a rank that is gone: it will not answer.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "cpu/available.h"
@@ -52,37 +53,46 @@ int threads_of(const RunOptions& run, const World& world) {
   return run.threads > 0 ? run.threads : std::max(1, world.usable_cores() / world.local_size());
 }
 
-std::unique_ptr<Device> make_cpu_device(const RunOptions& run, const World& world) {
+RankDevice make_cpu(const RunOptions& run, const World& world) {
   constexpr double share = 0.9;
   const auto available = static_cast<std::size_t>(share * static_cast<double>(available_memory()) /
                                                   world.local_size());
-  return std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads_of(run, world));
+  auto device =
+      std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads_of(run, world));
+  const MakeCommunicator make = [&cpu = *device](World& members) {
+    return make_host_communicator(members, cpu);
+  };
+  return {.device = std::move(device), .make_communicator = make};
 }
 
-std::unique_ptr<Device> make_gpu_device(const RunOptions& run, const World& world) {
+RankDevice make_gpu(const RunOptions& run, const World& world) {
   const int threads = threads_of(run, world);
   omp_set_num_threads(threads);  // what fills and checks a GPU's buffers
-  return make_cuda_device(world.local_rank(), run.memory_limit, threads);
+  std::unique_ptr<GpuDevice> device =
+      make_cuda_device(world.local_rank(), run.memory_limit, threads);
+  const MakeCommunicator make = [&gpu = *device](World& members) {
+    return make_nccl_communicator(members, gpu);
+  };
+  return {.device = std::move(device), .make_communicator = make};
+}
+
+void give(Backend& backend, RankDevice own) {
+  backend.device = std::move(own.device);
+  backend.make_communicator = std::move(own.make_communicator);
 }
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const RunOptions& run, World& world) {
+RankDevice make_device(const RunOptions& run, World& world) {
   bool on_gpu = false;
   if (run.device != DeviceChoice::cpu) {
     const Gpus gpus = find_gpus(world);
     on_gpu = gpus.ranks == world.size();
     if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
   }
-  std::unique_ptr<Device> device;
-  collectively(
-      world, [&] { device = on_gpu ? make_gpu_device(run, world) : make_cpu_device(run, world); });
-  return device;
-}
-
-std::unique_ptr<Communicator> make_communicator(World& world, Device& device) {
-  if (device.info().kind == DeviceKind::cuda) return make_nccl_communicator(world, device);
-  return make_host_communicator(world, device);
+  RankDevice made;
+  collectively(world, [&] { made = on_gpu ? make_gpu(run, world) : make_cpu(run, world); });
+  return made;
 }
 
 std::vector<Backend> make_backends(const RunOptions& run, const std::vector<BackendKind>& wanted,
@@ -102,8 +112,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   for (Backend& b : backends) b.lack = left_out(b.kind);
   if (mpi.lack.empty()) {
     mpi.ranks = world.size();
-    collectively(world, [&] { mpi.device = make_cpu_device(run, world); });
-    mpi.communicator = make_communicator(world, *mpi.device);
+    collectively(world, [&] { give(mpi, make_cpu(run, world)); });
   }
   if (!nccl.lack.empty()) return backends;
   Gpus gpus = find_gpus(world);
@@ -111,12 +120,9 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   if (run.device == DeviceChoice::cuda && gpus.ranks < world.size()) refuse_cuda(gpus);
   nccl.ranks = gpus.ranks;
   nccl.lack = gpus.lack;
-  if (gpus.ranks == 0) return backends;
-  const std::unique_ptr<World> with_gpu = world.first_ranks(gpus.ranks);
   collectively(world, [&] {
-    if (with_gpu) nccl.device = make_gpu_device(run, world);
+    if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
   });
-  if (with_gpu) nccl.communicator = make_communicator(*with_gpu, *nccl.device);
   return backends;
 }
 

@@ -13,18 +13,21 @@
 
 namespace paceline {
 
+// A rank's device. Its communicators are MPI's for host memory, NCCL's for a GPU's.
+struct RankDevice {
+  std::unique_ptr<Device> device;
+  MakeCommunicator make_communicator;
+};
+
 // What --device names: of every rank the same kind. Collective. Throws EnvironmentError when cuda
 // is asked for and not every rank can have a GPU of its own.
-[[nodiscard]] std::unique_ptr<Device> make_device(const RunOptions& run, World& world);
+[[nodiscard]] RankDevice make_device(const RunOptions& run, World& world);
 
-// Of all ranks: MPI for the CPU's memory, NCCL for GPUs'. Collective.
-[[nodiscard]] std::unique_ptr<Communicator> make_communicator(World& world, Device& device);
-
-// Where buffers live and who moves them: of the first `ranks` ranks; the others have neither.
+// Where buffers live and what moves them: of the first `ranks` ranks; the others have neither.
 struct Backend {
   BackendKind kind = BackendKind::mpi;
   std::unique_ptr<Device> device;
-  std::unique_ptr<Communicator> communicator;  // of those ranks
+  MakeCommunicator make_communicator;
   int ranks = 0;
   std::string lack;  // why they are not all ranks
 };

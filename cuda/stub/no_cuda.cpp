@@ -5,9 +5,9 @@ namespace paceline {
 
 std::string gpu_of_rank(int /*local_rank*/) { return ""; }
 
-std::unique_ptr<Device> make_cuda_device(int /*local_rank*/,
-                                         std::optional<std::size_t> /*memory_limit*/,
-                                         int /*threads*/) {
+std::unique_ptr<GpuDevice> make_cuda_device(int /*local_rank*/,
+                                            std::optional<std::size_t> /*memory_limit*/,
+                                            int /*threads*/) {
   throw EnvironmentError(
       "--device: this build has no CUDA device; use --device cpu, or build where "
       "nvcc is");

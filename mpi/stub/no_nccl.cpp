@@ -5,7 +5,7 @@ namespace paceline {
 
 std::string nccl_version() { return ""; }
 
-std::unique_ptr<Communicator> make_nccl_communicator(World& /*world*/, Device& /*device*/) {
+std::unique_ptr<Communicator> make_nccl_communicator(World& /*world*/, GpuDevice& /*device*/) {
   throw EnvironmentError(
       "--backend: this build has no NCCL; use --backend mpi, or build where nccl.h is");
 }

@@ -1,11 +1,19 @@
 #pragma once
-// Communicator: collectives enqueued on a device's communication stream. A call returns at once;
-// who wants to know of its end records an event there. Send and receive tensors stay untouched
-// until then. Implemented by mpi/ for host memory (MPI) and GPU memory (NCCL).
+// Communicator: collectives among the ranks of a World, enqueued on a device's communication
+// stream. A call returns at once; an event recorded there tells of its end. Send and receive
+// tensors stay untouched until then. A host that waits for collectives is Watched. Implemented by
+// mpi/ for host memory (MPI) and GPU memory (NCCL).
+//
+// A rank may have several communicators, of any Worlds that it is in. They share the device's
+// communication stream, which runs their collectives one after the other. Collectives of several
+// communicators are therefore issued in one order on all ranks (say, a row's before a column's),
+// and communicators are made and destroyed in one order: in different orders ranks would wait for
+// each other forever. Memory is registered per communicator, with each that is to reach it
+// directly.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "core/device.h"
@@ -45,23 +53,18 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
   virtual ~Communicator() = default;
 
-  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int rank() const = 0;  // as in its World
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual BackendKind backend() const = 0;
   [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
-  // Whether the watch knows by itself that a collective waits for other ranks. Else who waits for
-  // the stream is to be Watched.
-  [[nodiscard]] virtual bool is_watched() const = 0;
-  // Collective: a communicator of ranks 0 ... n - 1, on the same stream; null on the others.
-  [[nodiscard]] virtual std::unique_ptr<Communicator> first_ranks(int n) = 0;
 
   // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
   [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype,
                                        MemoryKind kind = MemoryKind::communication) = 0;
   // Collective, with a whole array of allocate(), of one size on every rank: until the result is
-  // released, collectives on tensors within it may reach the other ranks' directly. What a rank
-  // contributes must then be a multiple of registered_part_bytes: NCCL 2.28 puts other parts of an
-  // all_gather in wrong places.
+  // released, this communicator's collectives on tensors within it may reach the other ranks'
+  // directly. What a rank contributes must then be a multiple of registered_part_bytes: NCCL 2.28
+  // puts other parts of an all_gather in wrong places.
   [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Tensor& memory) = 0;
 
   // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for
@@ -78,11 +81,8 @@ class Communicator {
   virtual void send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
 };
 
-// For as long as the host waits for collectives that the watch does not know of by itself.
-[[nodiscard]] inline std::optional<Watched> watched_calls(const Communicator& communicator,
-                                                          Watch& watch, std::string_view what) {
-  if (communicator.is_watched()) return std::nullopt;
-  return std::optional<Watched>(std::in_place, watch, what);
-}
+// Collective over `world`: makes a communicator of its ranks on this rank's device. The device and
+// the World's watch outlive the communicator; the World itself need not.
+using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;
 
 }  // namespace paceline

@@ -33,7 +33,21 @@ class Guarded {
   virtual void abort() = 0;
 };
 
+// What a thread is in while it is Watched.
+enum class WaitFor : std::uint8_t {
+  // One call, which returns once the other ranks have come to it, too.
+  ranks,
+  // The host's part of collectives, from enqueueing them until it knows that they have ended: a
+  // step. Between two of them the host may compute.
+  collectives,
+};
+
 // Ends the run when something that all ranks must reach takes too long, or fails by itself.
+//
+// A wait for ranks is too long once it has stood for the timeout. A wait for collectives says
+// nothing of collectives in host memory, each of which is a wait for ranks of its own, on the
+// thread that runs it. It counts only while something is guarded, as GPU collectives are; then it
+// is too long once no other wait of this rank has begun for the timeout.
 class Watch {
  public:
   Watch() = default;
@@ -41,9 +55,10 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
 
-  // This thread waits for other ranks from begin() to end(); what: "all_reduce of 1 MB", as the
-  // message names it. Cheap: no lock that another rank could hold, no system call.
-  virtual void begin(std::string_view what) = 0;
+  // This thread waits from begin() to end(); waits of a thread nest. what: "all_reduce of 1 MB", as
+  // the message names it: ranks in the same wait use the same text. Cheap: no lock that another
+  // rank could hold, no system call.
+  virtual void begin(std::string_view what, WaitFor whom) = 0;
   virtual void end() = 0;
 
   // What the ranks are at, for the message: "all_reduce 1MB"; empty: nothing in particular.
@@ -54,10 +69,13 @@ class Watch {
   virtual void release(Guarded& guarded) = 0;
 };
 
-// From construction to destruction.
+// A wait from construction to destruction.
 class Watched {
  public:
-  Watched(Watch& watch, std::string_view what) : watch_(watch) { watch_.begin(what); }
+  Watched(Watch& watch, std::string_view what, WaitFor whom = WaitFor::collectives)
+      : watch_(watch) {
+    watch_.begin(what, whom);
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   ~Watched() { watch_.end(); }
@@ -75,14 +93,16 @@ class World {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual int local_rank() const = 0;  // among the ranks of this node
+  [[nodiscard]] virtual int local_rank() const = 0;  // among this World's ranks of this node
   [[nodiscard]] virtual int local_size() const = 0;
-  // Cores that the ranks of this node may use, all together.
+  // Cores that this World's ranks of this node may use, all together.
   [[nodiscard]] virtual int usable_cores() const = 0;
   [[nodiscard]] virtual std::string host() const = 0;
   [[nodiscard]] virtual std::string library() const = 0;  // "Open MPI 4.1.4"
 
-  // Collective: every rank calls each of these in the same order.
+  // Collective: every rank of this World calls each of these in the same order. Ranks that are in
+  // several Worlds call those of all of them in one order. What the library underneath reports is
+  // thrown as an Error of ExitCode::collective.
   virtual void barrier() = 0;
   [[nodiscard]] virtual Status agree(Status mine) = 0;  // the worst of all ranks
   [[nodiscard]] virtual double max(double mine) = 0;
@@ -94,8 +114,10 @@ class World {
   // Collective: waits for all ranks without keeping a core busy, for as long as it takes: ranks
   // that have nothing to do in a case wait here for the others.
   virtual void wait_idle() = 0;
-  // Collective: a world of ranks 0 ... n - 1; null on the others.
-  [[nodiscard]] virtual std::unique_ptr<World> first_ranks(int n) = 0;
+  // Collective: the World of the ranks that pass the same color, ordered by key and, where keys are
+  // equal, by their rank here. Null for a negative color, which stands for no World. The result has
+  // this World's watch, and may outlive this World.
+  [[nodiscard]] virtual std::unique_ptr<World> split(int color, int key) = 0;
 
   [[nodiscard]] virtual Watch& watch() = 0;
 

@@ -32,6 +32,9 @@ template <class C>
                       .use = FactorUse::axis}));
 }
 
+// float32 throughout.
+[[nodiscard]] inline bool is_fp32(const Precision& p) { return p == precision_named("fp32"); }
+
 // Flash attention of fp32 has a choice of products; that of half types, and of fp32 as bf16x3, on
 // a GPU, has a choice of kernels.
 template <class C>
@@ -49,7 +52,7 @@ template <class C>
                  .use = FactorUse::axis,
                  .applies =
                      [](const C& c) {
-                       return c.attention == AttentionKind::flash && c.precision.name == "fp32";
+                       return c.attention == AttentionKind::flash && is_fp32(c.precision);
                      },
                  .goes_with = "--attention flash and --precision fp32"}),
       factor<C>(&C::flash_kernels,
@@ -59,7 +62,7 @@ template <class C>
                  .applies =
                      [](const C& c) {
                        const bool splits =
-                           c.precision.name == "fp32" && c.fp32_attention == Fp32Attention::bf16x3;
+                           is_fp32(c.precision) && c.fp32_attention == Fp32Attention::bf16x3;
                        return c.device == DeviceKind::cuda && c.attention == AttentionKind::flash &&
                               (c.precision.mixed() || splits);
                      },
@@ -69,18 +72,19 @@ template <class C>
 
 // Throws UsageError for a precision that the device has not.
 inline void check_precision(const Precision& precision, DeviceKind device) {
-  if (precision.name == "tf32" && device == DeviceKind::cpu) {
+  if (precision.gemm == GemmMath::tf32 && device == DeviceKind::cpu) {
     throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");
   }
 }
 
 template <class C>
 [[nodiscard]] OpsConfig ops_config_of(const C& c) {
-  return {.precision = c.precision,
-          .attention = c.attention,
-          .fp32_attention = c.precision.name == "tf32" ? Fp32Attention::tf32 : c.fp32_attention,
-          .flash_kernels = c.flash_kernels,
-          .deterministic = c.deterministic};
+  return {
+      .precision = c.precision,
+      .attention = c.attention,
+      .fp32_attention = c.precision.gemm == GemmMath::tf32 ? Fp32Attention::tf32 : c.fp32_attention,
+      .flash_kernels = c.flash_kernels,
+      .deterministic = c.deterministic};
 }
 
 }  // namespace paceline

@@ -7,6 +7,8 @@
 //
 // Options, presets, axes, ids, attributes and columns of tables all follow from that.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
@@ -158,9 +160,9 @@ struct Factor {
   [[nodiscard]] bool names_case() const { return info.use == FactorUse::axis || info.names_case; }
   [[nodiscard]] std::string option() const {
     if (!info.option.empty()) return std::string(info.option);
-    std::string option = "--" + std::string(info.name);
-    for (char& c : option) c = c == '_' ? '-' : c;
-    return option;
+    std::string option(info.name);
+    std::replace(option.begin(), option.end(), '_', '-');
+    return fmt::format("--{}", option);
   }
 };
 

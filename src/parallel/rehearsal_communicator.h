@@ -24,10 +24,6 @@ class RehearsalCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_.size(); }
   [[nodiscard]] BackendKind backend() const override { return real_.backend(); }
   [[nodiscard]] Stream& stream() override { return real_.stream(); }
-  [[nodiscard]] bool is_watched() const override { return real_.is_watched(); }
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override {
-    return real_.first_ranks(n);
-  }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return real_.allocate(shape, dtype, kind);
   }

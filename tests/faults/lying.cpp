@@ -28,6 +28,7 @@
 
 #include "core/communicator.h"
 #include "core/ops.h"
+#include "cuda/cuda_backend.h"
 
 namespace paceline {
 
@@ -74,12 +75,6 @@ class LyingCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_->size(); }
   [[nodiscard]] BackendKind backend() const override { return real_->backend(); }
   [[nodiscard]] Stream& stream() override { return real_->stream(); }
-  [[nodiscard]] bool is_watched() const override { return real_->is_watched(); }
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int n) override {
-    std::unique_ptr<Communicator> part = real_->first_ranks(n);
-    if (!part) return nullptr;
-    return std::make_unique<LyingCommunicator>(std::move(part), device_);
-  }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return real_->allocate(shape, dtype, kind);
   }
@@ -166,13 +161,18 @@ void spoil(std::string_view operation, Ops& ops, const Array& result) {
 
 }  // namespace
 
-using Communicators = std::unique_ptr<Communicator>(World& world, Device& device);
+template <class OwnDevice>
+using Communicators = std::unique_ptr<Communicator>(World& world, OwnDevice& device);
 using Attention = Array(Ops& ops, Saved& saved, Array x, const AttentionShape& shape);
 
-Communicators real_host asm("__real__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
-Communicators real_nccl asm("__real__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_6DeviceE");
-Communicators lying_host asm("__wrap__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
-Communicators lying_nccl asm("__wrap__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators<Device> real_host asm(
+    "__real__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators<Device> lying_host asm(
+    "__wrap__ZN8paceline22make_host_communicatorERNS_5WorldERNS_6DeviceE");
+Communicators<GpuDevice> real_nccl asm(
+    "__real__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_9GpuDeviceE");
+Communicators<GpuDevice> lying_nccl asm(
+    "__wrap__ZN8paceline22make_nccl_communicatorERNS_5WorldERNS_9GpuDeviceE");
 
 // Members of Ops, whose object is the first argument.
 Attention real_forward asm(
@@ -188,7 +188,7 @@ std::unique_ptr<Communicator> lying_host(World& world, Device& device) {
   return std::make_unique<LyingCommunicator>(real_host(world, device), device);
 }
 
-std::unique_ptr<Communicator> lying_nccl(World& world, Device& device) {
+std::unique_ptr<Communicator> lying_nccl(World& world, GpuDevice& device) {
   return std::make_unique<LyingCommunicator>(real_nccl(world, device), device);
 }
 

@@ -5,12 +5,13 @@ import fcntl
 import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, needs_gpu_per_rank, start, wait_until
+from conftest import PATIENCE, PROGRAM, needs_gpu_per_rank, start, wait_until
 from result_files import step_times, summary
 
 RANKS = 3
@@ -21,6 +22,7 @@ COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
+WAITS = PROGRAM.with_name("waits")
 
 
 def is_alive(pid):
@@ -215,3 +217,41 @@ def test_a_rank_killed_in_a_collective_ends_the_launch_without_the_watchdog(
     assert run.run.returncode != 0
     wait_until(run.nobody_is_left)
     assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
+
+
+NOTHING = ""
+STOOD = "all_reduce of 1.00 KB did not finish in 1 s; rank 0 "
+COMPUTED = "a step did not finish in 1 s; every rank arrived"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        pytest.param("computing", NOTHING, id="computing"),
+        pytest.param("many", NOTHING, id="many"),
+        pytest.param("busy", f"{STOOD}did not arrive", id="busy"),
+        pytest.param("computing guarded", COMPUTED, id="computing_guarded"),
+        pytest.param("many guarded", NOTHING, id="many_guarded"),
+        pytest.param("busy guarded", f"{STOOD}waited for others elsewhere", id="busy_guarded"),
+    ],
+)
+def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
+    """Between collectives in host memory a step takes as long as it needs.
+
+    Of what is guarded, as NCCL is, the watchdog sees no single collective: the step must get on.
+    """
+    done = subprocess.run(
+        ["mpirun", "--oversubscribe", "-np", str(RANKS), WAITS, *scenario.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("paceline: ")]
+    if message == NOTHING:
+        assert (done.returncode, lines) == (0, []), done.stderr
+        return
+    assert done.returncode == 5
+    assert len(lines) == 1
+    assert f": {message}; " in lines[0]

@@ -14,7 +14,7 @@ namespace paceline {
 // Until all collectives so far are done; rethrows.
 inline void wait() { shared.all->stream().synchronize(); }
 
-struct CollectiveCase {
+struct TestedCollective {
   Communicator& c;
   Dtype dtype;
   std::int64_t k;
@@ -34,8 +34,8 @@ struct CollectiveCase {
   }
   // NCCL multiplies by 1 / n before it adds, which rounds unless n is a power of two.
   [[nodiscard]] double allowed(ReduceOp op) const {
-    const bool rounds = c.backend() == BackendKind::nccl && op == ReduceOp::avg && dtype != Dtype::i32 &&
-                        !std::has_single_bit(static_cast<unsigned>(n));
+    const bool rounds = c.backend() == BackendKind::nccl && op == ReduceOp::avg &&
+                        dtype != Dtype::i32 && !std::has_single_bit(static_cast<unsigned>(n));
     return rounds ? (n + 2) * unit_roundoff(dtype) * n * largest_input : 0;
   }
   [[nodiscard]] Formula moved_by(int from, std::int64_t first = 0) const {

@@ -60,15 +60,16 @@ TEST_F(Collectives, knows_its_ranks) {
 
 TEST_F(Collectives, computes_every_collective_among_the_first_ranks) {
   for (int k = 1; k <= n; ++k) {
-    const std::unique_ptr<Communicator> part = all.first_ranks(k);
-    ASSERT_EQ(part != nullptr, rank < k);
-    if (!part) continue;
+    const std::unique_ptr<World> first = world.split(rank < k ? 0 : -1, 0);
+    ASSERT_EQ(first != nullptr, rank < k);
+    if (!first) continue;
+    const std::unique_ptr<Communicator> part = shared.make_communicator(*first);
     ASSERT_EQ(part->size(), k);
     ASSERT_EQ(part->rank(), rank);
     for (const Dtype dtype : all_types) {
       for (const std::int64_t size : sizes) {
         for (const bool in_place : {false, true}) {
-          const CollectiveCase x{*part, dtype, size, in_place};
+          const TestedCollective x{*part, dtype, size, in_place};
           for (const ReduceOp op : all_ops) x.reductions(op);
           x.moves();
         }
@@ -80,7 +81,7 @@ TEST_F(Collectives, computes_every_collective_among_the_first_ranks) {
 TEST_F(Collectives, computes_large_collectives_among_all_ranks) {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     for (const bool in_place : {false, true}) {
-      const CollectiveCase x{all, dtype, large, in_place};
+      const TestedCollective x{all, dtype, large, in_place};
       x.reductions(ReduceOp::sum);
       if (dtype == Dtype::bf16) x.moves();
     }
@@ -198,7 +199,7 @@ TEST_F(Collectives, refuses_what_does_not_fit) {
   EXPECT_THROW(all.all_to_all(wide, x), InternalError);
   // Nothing of that was enqueued: it would fail, or meet the others' next call.
   wait();
-  CollectiveCase{all, Dtype::f32, 3, false}.reductions(sum);
+  TestedCollective{all, Dtype::f32, 3, false}.reductions(sum);
 }
 
 TEST_F(ThroughMpi, refuses_more_elements_than_an_int_counts) {
@@ -226,7 +227,7 @@ TEST_F(ThroughMpi, hands_on_what_mpi_reports) {
     EXPECT_TRUE(too_short) << error.what();
     EXPECT_EQ(error.code(), ExitCode::collective);
   }
-  CollectiveCase{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
+  TestedCollective{all, Dtype::f32, 3, false}.reductions(ReduceOp::sum);
 }
 
 TEST_F(Collectives, ends_only_after_its_work) {
@@ -234,7 +235,7 @@ TEST_F(Collectives, ends_only_after_its_work) {
   fill(x, [](std::int64_t) { return 1; });
   EventPtr done;
   {
-    const std::unique_ptr<Communicator> other = shared.make_communicator();
+    const std::unique_ptr<Communicator> other = shared.make_communicator(world);
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     other->all_reduce(x, x, ReduceOp::sum);
     done = other->stream().record();

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -25,8 +24,8 @@ struct Shared {
   World* world = nullptr;
   Device* device = nullptr;
   Communicator* all = nullptr;
-  std::function<std::unique_ptr<Communicator>()> make_communicator;  // another; collective
-  int failures = 0;                                                  // of the running test
+  MakeCommunicator make_communicator;
+  int failures = 0;  // of the running test
 };
 inline Shared shared;
 
@@ -57,12 +56,12 @@ inline int run_with(World& world, BackendKind backend) {
   const RunOptions run{.device = host ? DeviceChoice::cpu : DeviceChoice::cuda,
                        .threads = 1,
                        .memory_limit = std::size_t{1} << 31U};
-  const std::vector<Backend> backends = make_backends(run, {backend}, world);
-  const Backend& used = backends[host ? 0 : 1];
+  const auto [device, make_communicator] = make_device(run, world);
+  const std::unique_ptr<Communicator> all = make_communicator(world);
   shared = {.world = &world,
-            .device = used.device.get(),
-            .all = used.communicator.get(),
-            .make_communicator = [&] { return make_communicator(world, *used.device); }};
+            .device = device.get(),
+            .all = all.get(),
+            .make_communicator = make_communicator};
   return static_cast<int>(world.max(RUN_ALL_TESTS()));
 }
 

@@ -1,4 +1,4 @@
-"""Collectives, data parallelism, sharding through MPI and NCCL: GoogleTests under mpirun."""
+"""Collectives, groups, data parallelism, sharding through MPI and NCCL: GoogleTest under mpirun."""
 
 import subprocess
 
@@ -25,6 +25,12 @@ def run_tests(program, ranks, backend, folder):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
 def test_collectives_give_the_values_of_their_formulas(tmp_path, ranks, backend):
     run_tests("communicator_test", ranks, backend, tmp_path)
+
+
+@pytest.mark.parametrize("backend", ["mpi", "nccl"])
+@pytest.mark.parametrize("ranks", [4, 6])
+def test_groups_of_a_grid_work_side_by_side(tmp_path, ranks, backend):
+    run_tests("process_groups_test", ranks, backend, tmp_path)
 
 
 @pytest.mark.parametrize("backend", ["mpi", "nccl"])

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -226,9 +227,6 @@ class CountedCommunicator final : public OneRankCommunicator {
   CountedCommunicator(Device& device, CallClock& clock)
       : OneRankCommunicator(device), clock_(clock) {}
   [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
-    return std::make_unique<CountedCommunicator>(device_, clock_);
-  }
   [[nodiscard]] Stream& stream() override { return clock_; }
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
     OneRankCommunicator::all_reduce(recv, send, op);
@@ -242,9 +240,6 @@ class CountedCommunicator final : public OneRankCommunicator {
 class WrongCommunicator final : public OneRankCommunicator {
  public:
   using OneRankCommunicator::OneRankCommunicator;
-  [[nodiscard]] std::unique_ptr<Communicator> first_ranks(int /*n*/) override {
-    return std::make_unique<WrongCommunicator>(device_);
-  }
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
     OneRankCommunicator::all_reduce(recv, send, op);
     recv.as<float>()[3] += 5;
@@ -266,7 +261,9 @@ std::vector<CaseRecord> records_of(const CollectivesOptions& options, BackendKin
     std::vector<Backend> backends(1);
     backends[0].kind = kind;
     backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
-    backends[0].communicator = make_communicator(*backends[0].device);
+    backends[0].make_communicator = [&device = *backends[0].device, make_communicator](World&) {
+      return make_communicator(device);
+    };
     backends[0].ranks = 1;
     CollectivesExperiment experiment(options, world, std::move(backends));
     Progress progress(false, 1, stderr);
@@ -298,6 +295,29 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
   }
   const int checks = 2;
   EXPECT_EQ(clock.calls(), 3 * checks + steps * (1 + 20 + 20));
+}
+
+TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
+  const CollectivesOptions options = with({{"--backend", "mpi"},
+                                           {"--bytes", "4000"},
+                                           {"--ranks", "1"},
+                                           {"--warmup", "0"},
+                                           {"--steps", "2"}});
+  std::array<int, 3> communicators{};
+  ThreadWorld::run(3, [&](World& world) {
+    std::vector<Backend> backends(1);
+    backends[0].device = std::make_unique<CpuDevice>(std::size_t{1} << 26, 1);
+    backends[0].make_communicator = [&, &device = *backends[0].device](World& members) {
+      EXPECT_EQ(members.size(), 1);
+      ++communicators.at(static_cast<std::size_t>(world.rank()));
+      return std::make_unique<OneRankCommunicator>(device);
+    };
+    backends[0].ranks = 3;
+    CollectivesExperiment experiment(options, world, std::move(backends));
+    Progress progress(false, 1, stderr);
+    EXPECT_EQ(experiment.run(0, progress).status, Status::ok);
+  });
+  EXPECT_EQ(communicators, (std::array<int, 3>{1, 0, 0}));
 }
 
 TEST(CollectivesExperiment, AWrongResultIsAMismatch) {

@@ -27,7 +27,9 @@ class Node final : public World {
     return mine;
   }
   void wait_idle() override {}
-  [[nodiscard]] std::unique_ptr<World> first_ranks(int /*n*/) override { return nullptr; }
+  [[nodiscard]] std::unique_ptr<World> split(int /*color*/, int /*key*/) override {
+    return nullptr;
+  }
   [[nodiscard]] Watch& watch() override { std::abort(); }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
@@ -38,7 +40,7 @@ class Node final : public World {
 DeviceInfo cpu_of(int ranks, RunOptions run = {}) {
   Node node(ranks);
   run.device = DeviceChoice::cpu;
-  return make_device(run, node)->info();
+  return make_device(run, node).device->info();
 }
 
 TEST(MakeDevice, RanksOfANodeShareItsCores) {

@@ -152,8 +152,8 @@ std::vector<std::string> values_of(const F& value, DeviceKind device) {
   options.replace("--fp32-attention", "exact,bf16x3");
   options.replace("--flash-kernels", "newest,sm80");
   std::vector<std::string> values;
-  for (const AttentionCase& c : options.cases([&](AttentionCase& c) {
-         c.device = device;
+  for (const AttentionCase& c : options.cases([&](AttentionCase& completed) {
+         completed.device = device;
          return true;
        })) {
     const Case r = recorded(options.factors(), c);

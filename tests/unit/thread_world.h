@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/world.h"
@@ -19,34 +20,38 @@ class ThreadWorld final : public World {
  public:
   // Runs `work` on `ranks` ranks at once.
   static void run(int ranks, const std::function<void(World&)>& work) {
-    Shared shared(ranks);
+    const auto shared = std::make_shared<Shared>(ranks);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         ThreadWorld world(shared, rank);
         work(world);
-        shared.barrier.arrive_and_drop();  // a rank that left early keeps none of the others
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
 
+  // A rank that leaves early keeps none of the others.
+  ~ThreadWorld() override { shared_->barrier.arrive_and_drop(); }
+  ThreadWorld(const ThreadWorld&) = delete;
+  ThreadWorld& operator=(const ThreadWorld&) = delete;
+
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(shared_.texts.size()); }
+  [[nodiscard]] int size() const override { return static_cast<int>(shared_->texts.size()); }
   [[nodiscard]] int local_rank() const override { return rank_; }
   [[nodiscard]] int local_size() const override { return size(); }
   [[nodiscard]] int usable_cores() const override { return size(); }
   [[nodiscard]] std::string host() const override { return "threads"; }
   [[nodiscard]] std::string library() const override { return "threads 1.0"; }
 
-  void barrier() override { shared_.barrier.arrive_and_wait(); }
+  void barrier() override { shared_->barrier.arrive_and_wait(); }
   [[nodiscard]] Status agree(Status mine) override {
     return static_cast<Status>(static_cast<int>(max(static_cast<int>(mine))));
   }
   [[nodiscard]] double max(double mine) override {
-    shared_.numbers[static_cast<std::size_t>(rank_)] = mine;
+    shared_->numbers[index()] = mine;
     barrier();
-    const double most = *std::max_element(shared_.numbers.begin(), shared_.numbers.end());
+    const double most = *std::max_element(shared_->numbers.begin(), shared_->numbers.end());
     barrier();
     return most;
   }
@@ -58,9 +63,25 @@ class ThreadWorld final : public World {
     return share(mine)[static_cast<std::size_t>(root)];
   }
   void wait_idle() override { barrier(); }
-  [[nodiscard]] std::unique_ptr<World> first_ranks(int n) override {
-    if (n != size()) throw InternalError("all ranks or none, in tests");
-    return std::unique_ptr<World>(new ThreadWorld(shared_, rank_));
+  // The group's first rank makes what its members share.
+  [[nodiscard]] std::unique_ptr<World> split(int color, int key) override {
+    shared_->places[index()] = {color, key};
+    barrier();
+    std::vector<std::pair<int, std::size_t>> members;  // key, rank here
+    for (std::size_t r = 0; r < shared_->places.size(); ++r) {
+      if (shared_->places[r].color == color) members.emplace_back(shared_->places[r].key, r);
+    }
+    std::sort(members.begin(), members.end());
+    const std::size_t first = members.front().second;
+    if (first == index()) {
+      shared_->groups[first] = std::make_shared<Shared>(static_cast<int>(members.size()));
+    }
+    barrier();
+    const std::shared_ptr<Shared> group = shared_->groups[first];
+    barrier();
+    if (color < 0) return nullptr;
+    const auto mine = std::find(members.begin(), members.end(), std::pair(key, index()));
+    return std::unique_ptr<World>(new ThreadWorld(group, static_cast<int>(mine - members.begin())));
   }
   [[nodiscard]] Watch& watch() override { return watch_; }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
@@ -68,34 +89,45 @@ class ThreadWorld final : public World {
  private:
   class NoWatch final : public Watch {
    public:
-    void begin(std::string_view /*what*/) override {}
+    void begin(std::string_view /*what*/, WaitFor /*whom*/) override {}
     void end() override {}
     void at(std::string_view /*work*/) override {}
     void guard(Guarded& /*guarded*/) override {}
     void release(Guarded& /*guarded*/) override {}
   };
 
+  struct Place {
+    int color = 0;
+    int key = 0;
+  };
+  // Every vector has an element per rank.
   struct Shared {
     explicit Shared(int ranks)
         : barrier(ranks),
           numbers(static_cast<std::size_t>(ranks)),
-          texts(static_cast<std::size_t>(ranks)) {}
+          texts(static_cast<std::size_t>(ranks)),
+          places(static_cast<std::size_t>(ranks)),
+          groups(static_cast<std::size_t>(ranks)) {}
     std::barrier<> barrier;
     std::vector<double> numbers;
     std::vector<std::string> texts;
+    std::vector<Place> places;
+    std::vector<std::shared_ptr<Shared>> groups;  // at the first rank of each
   };
 
-  ThreadWorld(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
+  ThreadWorld(std::shared_ptr<Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
+
+  [[nodiscard]] std::size_t index() const { return static_cast<std::size_t>(rank_); }
 
   std::vector<std::string> share(const std::string& mine) {
-    shared_.texts[static_cast<std::size_t>(rank_)] = mine;
+    shared_->texts[index()] = mine;
     barrier();
-    std::vector<std::string> all = shared_.texts;
+    std::vector<std::string> all = shared_->texts;
     barrier();
     return all;
   }
 
-  Shared& shared_;
+  std::shared_ptr<Shared> shared_;
   int rank_;
   NoWatch watch_;
 };

@@ -61,14 +61,17 @@ Bars bars_of_wide_heads(const OpsConfig& config) {
   switch (config.precision.compute) {
     case Dtype::bf16: return {flash ? 5e-3 : 2e-2, 1e-5};
     case Dtype::f16: return {flash ? 1e-3 : 3e-3, 1e-5};
-    default: break;
+    case Dtype::f32:
+    case Dtype::f64:
+    case Dtype::i32: break;
   }
-  if (!flash) return {config.precision.name == "tf32" ? 3e-3 : 5e-6, 1e-5};
+  if (!flash) return {config.precision.gemm == GemmMath::tf32 ? 3e-3 : 5e-6, 1e-5};
   switch (config.fp32_attention) {
     case Fp32Attention::bf16x3: return {2e-5, 5e-5};
     case Fp32Attention::tf32: return {1e-3, 2e-3};
-    default: return {2e-6, 1e-5};
+    case Fp32Attention::exact: break;
   }
+  return {2e-6, 1e-5};
 }
 
 // The roundings of a score's products average out over the head's elements. Where there are few,

@@ -27,7 +27,7 @@ class AttentionCommand final : public Command {
   }
   [[nodiscard]] double timeout() const override { return run_.timeout; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const std::unique_ptr<Device> device = make_device(run_, *world);
+    const std::unique_ptr<Device> device = make_device(run_, *world).device;
     RunInfo info = describe_launch(*world, device->info(), line, "attention");
     AttentionExperiment experiment(factors_, *world, *device);
     return run_sweep(experiment, *world, std::move(info), run_);

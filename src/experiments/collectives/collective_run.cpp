@@ -72,7 +72,7 @@ void CollectiveRun::check_once(const char* when, std::int64_t salt) {
   const CollectiveBuffers& buffers = buffers_.front();
   buffers.fill(pattern(salt));
   {
-    const auto watched = watched_calls(communicator_, world_.watch(), case_.what());
+    const Watched watched(world_.watch(), case_.what());
     case_.op->start(communicator_, buffers.call());
     communicator_.stream().synchronize();
   }
@@ -92,7 +92,7 @@ PhaseSeconds CollectiveRun::repetition() {
   }
   if (case_.cadence == Cadence::barrier) world_.barrier();
   Stream& stream = communicator_.stream();
-  const auto watched = watched_calls(communicator_, world_.watch(), case_.what());
+  const Watched watched(world_.watch(), case_.what());
   const double began = host_seconds();
   std::atomic<bool> enqueued = false;
   // The ranks' threads wake up one by one, which takes longer than a small message: they meet

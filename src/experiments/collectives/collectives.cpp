@@ -112,9 +112,9 @@ CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend&
                                                                   int ranks) {
   const auto [it, is_new] = members_.try_emplace(ranks);
   Members& members = it->second;
-  if (is_new) members.world = world_.first_ranks(ranks);
-  if (backend.communicator && members.communicators.count(backend.kind) == 0) {
-    members.communicators[backend.kind] = backend.communicator->first_ranks(ranks);
+  if (is_new) members.world = world_.split(world_.rank() < ranks ? 0 : -1, 0);
+  if (members.world && members.communicators.count(backend.kind) == 0) {
+    members.communicators[backend.kind] = backend.make_communicator(*members.world);
   }
   return members;
 }

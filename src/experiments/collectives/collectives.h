@@ -48,7 +48,7 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
 
   [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const;
   [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const;
-  // Collective over all ranks that the backend has.
+  // Collective over all ranks.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
   [[nodiscard]] CaseRecord measure_members(const CollectiveCase& c, const Backend& backend,
                                            Members& members, Progress& progress);

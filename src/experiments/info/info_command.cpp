@@ -57,7 +57,7 @@ class InfoCommand final : public Command {
   void check(const OptionParser& /*p*/) override {}
   [[nodiscard]] double timeout() const override { return run_.timeout; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const std::unique_ptr<Device> device = make_device(run_, *world);
+    const std::unique_ptr<Device> device = make_device(run_, *world).device;
     print_info(*world, *device, describe_launch(*world, device->info(), line, "info"), ceilings_);
     return ExitCode::done;
   }

@@ -66,11 +66,11 @@ class TrainingCommand final : public Command {
   [[nodiscard]] double timeout() const override { return run_.timeout; }
 
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
-    const std::unique_ptr<Device> device = make_device(run_, *world);
+    const auto [device, make_communicator] = make_device(run_, *world);
     const std::string name(name_of(options_.kind));
     RunInfo info = describe_launch(*world, device->info(), line, name);
     std::unique_ptr<Communicator> communicator;
-    if (options_.kind != TrainingKind::model) communicator = make_communicator(*world, *device);
+    if (options_.kind != TrainingKind::model) communicator = make_communicator(*world);
     TrainingExperiment experiment(options_, run_, *world, *device, communicator.get());
     return run_sweep(experiment, *world, std::move(info), run_);
   }

@@ -63,7 +63,7 @@ void TrainingRun::set_up(Progress& progress) {
 void TrainingRun::connect() {
   step_->strategy().register_memory();
   if (communicator_) {
-    const auto watched = watched_calls(*communicator_, world_.watch(), "connecting the ranks");
+    const Watched watched(world_.watch(), "connecting the ranks");
     communicator_->connect();
   }
 }
@@ -82,7 +82,7 @@ PhaseSeconds TrainingRun::repetition() {
   PhaseSeconds seconds;
   {
     std::optional<Watched> watched;
-    if (communicator_ && !communicator_->is_watched()) watched.emplace(world_.watch(), "a step");
+    if (communicator_) watched.emplace(world_.watch(), "a step");
     seconds = runner_->run();
   }
   if (first) gather_for_dump();
@@ -93,7 +93,7 @@ PhaseSeconds TrainingRun::repetition() {
 
 void TrainingRun::gather_for_dump() {
   if (!communicator_ || dump_ == nullptr) return;
-  const auto watched = watched_calls(*communicator_, world_.watch(), "gathering for --dump");
+  const Watched watched(world_.watch(), "gathering for --dump");
   step_->strategy().gather();
 }
 

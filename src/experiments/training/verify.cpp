@@ -149,7 +149,7 @@ Trained train_together(const TrainingCase& c, World& world, Device& device, Comm
   status = with_memory(
       world, [&] { trainer = std::make_unique<Trainer>(device, c, batch, &communicator, sgd); });
   if (status != Status::ok) return {};
-  const auto watched = watched_calls(communicator, world.watch(), "training of --verify");
+  const Watched watched(world.watch(), "training of --verify");
   trainer->strategy().register_memory();
   communicator.connect();
   trainer->restart(batch);

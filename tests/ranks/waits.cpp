@@ -1,0 +1,65 @@
+// Ranks whose host waits for collectives as an experiment's does, for
+// tests/faults/test_watchdog.py. The timeout is 1 s.
+//   waits computing      a step in which every rank computes for longer than the timeout
+//   waits many           a step of many collectives, which takes longer than the timeout
+//   waits busy           rank 0 computes; the others soon wait for it in an all_reduce of the step
+//   waits computing|many|busy guarded    the same while something is guarded, as NCCL would be
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/communicator.h"
+#include "core/world.h"
+#include "cpu/cpu_device.h"
+#include "mpi/host_communicator.h"
+#include "mpi/mpi_world.h"
+
+using namespace paceline;
+using namespace std::chrono_literals;
+
+namespace {
+
+class NothingFails final : public Guarded {
+ public:
+  std::string failure() override { return ""; }
+  void abort() override {}
+};
+
+void add_up(Communicator& all, const Tensor& x) {
+  all.all_reduce(x, x, ReduceOp::sum);
+  all.stream().synchronize();
+}
+
+void step(std::string_view what, Communicator& all, const Tensor& x) {
+  if (what == "computing") std::this_thread::sleep_for(5s);
+  for (int i = 0; what == "many" && i < 20; ++i) {
+    std::this_thread::sleep_for(250ms);
+    add_up(all, x);
+  }
+  if (what == "busy") std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
+  add_up(all, x);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv, 1);
+  const std::string what = argc > 1 ? argv[1] : "";
+  CpuDevice device(std::size_t{1} << 20U, 1);
+  const std::unique_ptr<Communicator> all = make_host_communicator(*world, device);
+  const Array x = device.allocate({250}, Dtype::f32, MemoryKind::workspace);
+  device.zero(x);
+  NothingFails guarded;
+  const bool guards = argc > 2;
+  if (guards) world->watch().guard(guarded);
+  {
+    const Watched watched(world->watch(), "a step");
+    step(what, *all, x);
+  }
+  if (guards) world->watch().release(guarded);
+  world->barrier();
+  return 0;
+}
