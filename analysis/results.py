@@ -1,4 +1,4 @@
-"""Reading result files (schema 1) of the `model` experiment.
+"""Reading result files (schema versions 1 and 2) of the `model` experiment.
 
 Statistics are computed once, by paceline: this module only reads /summary, and /cases for what
 /summary has no room for (every sample of every rank).
@@ -17,7 +17,7 @@ import pandas as pd
 from analysis.words import label, text
 
 EXPERIMENT = "model"
-SCHEMA_VERSION = 1
+SCHEMA_VERSIONS = ("1", "2")
 PHASES = ("forward", "backward", "optimizer", "step")
 
 # Attributes of a case that are not factors of the sweep.
@@ -202,8 +202,9 @@ def check_schema(path: Path, file: h5py.File) -> None:
     if text(file.attrs.get("schema")) != "paceline":
         raise ResultError(f"{path}: not a paceline result file")
     version = text(file.attrs.get("schema_version"))
-    if version != str(SCHEMA_VERSION):
-        raise ResultError(f"{path}: schema version {version}; this reads {SCHEMA_VERSION}")
+    if version not in SCHEMA_VERSIONS:
+        known = " and ".join(SCHEMA_VERSIONS)
+        raise ResultError(f"{path}: schema version {version}; this reads {known}")
 
 
 def check(path: Path, file: h5py.File) -> None:

@@ -85,4 +85,10 @@ class Communicator {
 // the World's watch outlive the communicator; the World itself need not.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;
 
+// Ranks that share an axis of a training run's layout, such as the data-parallel ranks.
+struct ProcessGroup {
+  World& world;                          // NOLINT: of these ranks
+  Communicator* communicator = nullptr;  // of the same; null: they exchange nothing
+};
+
 }  // namespace paceline

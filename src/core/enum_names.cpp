@@ -16,6 +16,10 @@ std::size_t index_of_name(std::span<const std::string_view> names, std::string_v
   return static_cast<std::size_t>(it - names.begin());
 }
 
+void throw_unnamed(std::size_t value) {
+  throw InternalError(fmt::format("an enum's value {} has no name", value));
+}
+
 std::string joined_names(std::span<const std::string_view> names) {
   return fmt::format("{}", fmt::join(names, " "));
 }

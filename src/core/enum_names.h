@@ -18,9 +18,14 @@ struct EnumNames;
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values.front(); };
 
+// Throws InternalError for a value that has no name.
+[[noreturn]] void throw_unnamed(std::size_t value);
+
 template <NamedEnum E>
 [[nodiscard]] constexpr std::string_view name_of(E value) {
-  return EnumNames<E>::values.at(static_cast<std::size_t>(value));
+  const auto place = static_cast<std::size_t>(value);
+  if (place >= EnumNames<E>::values.size()) throw_unnamed(place);
+  return EnumNames<E>::values.at(place);
 }
 
 // The place of `name` among `names`. Throws UsageError, which lists them, where it is none of them.

@@ -127,8 +127,12 @@ void print_plan(const Experiment& experiment) {
              fmt::join(names, " "));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Prediction p = experiment.predict(i);
+    std::vector<std::string> values;
+    for (const std::string& name : names) {
+      values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
+    }
     fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
-               bytes_text(p.memory_bytes), case_name(experiment, cases[i]));
+               bytes_text(p.memory_bytes), fmt::join(values, " "));
   }
 }
 

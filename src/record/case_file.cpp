@@ -16,7 +16,8 @@ using hdf5::Dims;
 using hdf5::File;
 using hdf5::Group;
 
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
+constexpr std::int64_t oldest_schema_version = 1;
 
 // The attributes of a case that describe its run; all others are factors.
 constexpr std::array<std::string_view, 7> run_attributes = {
@@ -154,6 +155,38 @@ Column read_column(const Group& group, const std::string& name) {
   return column;
 }
 
+std::int64_t version_of(const File& file) {
+  const hdf5::Attribute version = file.attribute("schema_version");
+  const auto* number = std::get_if<std::int64_t>(&version);
+  return number == nullptr ? 0 : *number;
+}
+
+bool is(const Case& c, std::string_view factor, std::string_view text) {
+  return c.has(factor) && c.at(factor) == Value(std::string(text));
+}
+
+// Version 1 recorded what did not apply to a case as none, no or 0, and bf16x3 as near.
+Case of_version_1(const Case& old) {
+  const bool exchanges = !is(old, "sync", "none");
+  const bool has_buckets = !old.has("sync") || is(old, "sync", "bucketed");
+  const bool has_placements = is(old, "op", "all_reduce") || is(old, "op", "reduce_scatter") ||
+                              is(old, "op", "all_gather") || is(old, "op", "reduce");
+  Case factors;
+  for (const auto& [name, value] : old.factors()) {
+    const bool of_exchange = name == "comm_dtype" || name == "registration" || name == "verify";
+    const bool left_out = (name == "bucket_mb" && !has_buckets) ||
+                          (old.has("sync") && of_exchange && !exchanges) ||
+                          (name == "recompute" && is(old, "mode", "inference")) ||
+                          (name == "redop" && is(old, "redop", "none")) ||
+                          (name == "in_place" && old.has("op") && !has_placements) ||
+                          (name == "fp32_attention" && is(old, "precision", "tf32"));
+    if (left_out) continue;
+    const bool near = name == "fp32_attention" && is(old, name, "near");
+    factors.set(name, near ? Value(std::string("bf16x3")) : value);
+  }
+  return factors;
+}
+
 }  // namespace
 
 File case_file(const CaseRecord& record, const RunInfo& run) {
@@ -219,9 +252,10 @@ File open_result_file(const std::filesystem::path& path) {
     if (file.text_attribute("schema") != "paceline") {
       throw UsageError(fmt::format("{} is not a file of paceline's results", path.string()));
     }
-    if (file.attribute("schema_version") != hdf5::Attribute(schema_version)) {
-      throw UsageError(fmt::format("{} is not of schema {}, which this version reads",
-                                   path.string(), schema_version));
+    const std::int64_t version = version_of(file);
+    if (version < oldest_schema_version || version > schema_version) {
+      throw UsageError(fmt::format("{} is of schema version {}; this reads {} and {}",
+                                   path.string(), version, oldest_schema_version, schema_version));
     }
     return file;
   } catch (const Hdf5Error& error) {
@@ -229,14 +263,29 @@ File open_result_file(const std::filesystem::path& path) {
   }
 }
 
-Case read_factors(const Group& case_group) {
+void refuse_older_schema(const std::filesystem::path& path) {
+  std::int64_t version = schema_version;
+  try {
+    version = version_of(open_result_file(path));
+  } catch (const UsageError&) {
+    return;
+  }
+  if (version == schema_version) return;
+  throw UsageError(
+      fmt::format("{} is of schema version {}, of an older paceline: cases of version {} cannot "
+                  "stand beside its own; name another --output",
+                  path.string(), version, schema_version));
+}
+
+Case read_factors(const File& file, const std::string& id) {
+  const Group group = file.group("cases").group(id);
   Case factors;
-  for (const std::string& name : case_group.attribute_names()) {
+  for (const std::string& name : group.attribute_names()) {
     const bool factor =
         std::find(run_attributes.begin(), run_attributes.end(), name) == run_attributes.end();
-    if (factor) factors.set(name, case_group.attribute(name));
+    if (factor) factors.set(name, group.attribute(name));
   }
-  return factors;
+  return version_of(file) == 1 ? of_version_1(factors) : factors;
 }
 
 std::vector<Column> read_columns(const Group& group) {

@@ -1,8 +1,8 @@
 #pragma once
-// Schema 1 in HDF5: a case's record as a file, many such files as one, one as many. Files are made
-// in memory: HDF5 does not stand a disk that fills up while it writes (H5Ocopy of 1.10.8 crashes),
-// and result_file.h is to make files appear whole or not at all. Throws Hdf5Error where a file does
-// not hold what it should.
+// Schema version 2 in HDF5: a case's record as a file, many such files as one, one as many. Files
+// are made in memory: HDF5 does not stand a disk that fills up while it writes (H5Ocopy of 1.10.8
+// crashes), and result_file.h is to make files appear whole or not at all. Throws Hdf5Error where a
+// file does not hold what it should.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,11 +24,17 @@ namespace paceline {
 [[nodiscard]] hdf5::File extracted_case(const hdf5::File& from, const std::vector<Column>& summary,
                                         const std::string& id);
 
-// Opens a file to read. Throws UsageError when it cannot be read or is not of schema 1.
+// Opens a file to read, of this schema version or the one before. Throws UsageError when it cannot
+// be read or is of another.
 [[nodiscard]] hdf5::File open_result_file(const std::filesystem::path& path);
 
-// The attributes of /cases/<id> that are factors, sorted by name.
-[[nodiscard]] Case read_factors(const hdf5::Group& case_group);
+// Throws UsageError for a file of an older version, beside whose cases new ones cannot stand. One
+// that cannot be read is left to others.
+void refuse_older_schema(const std::filesystem::path& path);
+
+// The attributes of /cases/<id> of this file that are factors, sorted by name. Those of version 1
+// that did not apply to the case are left out, as they are since.
+[[nodiscard]] Case read_factors(const hdf5::File& file, const std::string& id);
 
 // All datasets of a group whose members are columns.
 [[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& group);

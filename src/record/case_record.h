@@ -1,6 +1,6 @@
 #pragma once
 // What a finished case leaves: factors, status, every rank's samples and tables of columns. This is
-// what a case file holds (schema 1 in README.md, "Result files").
+// what a case file holds (schema version 2 in README.md, "Result files").
 
 #include <cstddef>
 #include <cstdint>

@@ -62,10 +62,11 @@ std::vector<std::string> sorted(std::vector<std::string> texts) {
   return texts;
 }
 
-Result read_result(const hdf5::Group& group, const std::vector<Column>& summary, std::size_t row,
-                   bool any_machine) {
+Result read_result(const hdf5::File& file, const std::string& id,
+                   const std::vector<Column>& summary, std::size_t row, bool any_machine) {
   Result result;
-  const Case factors = read_factors(group);
+  const hdf5::Group group = file.group("cases/" + id);
+  const Case factors = read_factors(file, id);
   for (const auto& [name, value] : factors.factors()) {
     const bool ignored = contains(effort, name) || (any_machine && contains(of_machine, name));
     if (!ignored) result.factors.emplace_back(name, to_text(value));
@@ -92,8 +93,7 @@ Measured read(const std::filesystem::path& path, bool any_machine) {
     measured.cpus = sorted(data_of<std::string>(ranks, "cpu"));
     const std::vector<std::string> ids = data_of<std::string>(summary, "case");
     for (std::size_t row = 0; row < ids.size(); ++row) {
-      measured.results.push_back(
-          read_result(file.group("cases/" + ids[row]), summary, row, any_machine));
+      measured.results.push_back(read_result(file, ids[row], summary, row, any_machine));
     }
     return measured;
   } catch (const Hdf5Error& error) {

@@ -75,6 +75,7 @@ void write_case(const fs::path& path, const hdf5::File& file) {
 
 // The cases of an F.h5 as case files. Those that are there already are newer, and stay.
 void split(const fs::path& path, const fs::path& folder) {
+  refuse_older_schema(path);
   const hdf5::File file = open_result_file(path);
   std::vector<fs::path> made;
   try {
@@ -173,6 +174,7 @@ ResultFile::ResultFile(fs::path path, Existing existing)
       remove_file(path_);
       break;
     case Existing::resume:
+      for (const fs::path& file : folder_.files()) refuse_older_schema(file);
       if (fs::exists(path_)) split(path_, folder_.path());
       break;
   }
@@ -187,10 +189,9 @@ bool ResultFile::has(const std::string& id, const Case& factors) const {
   if (!fs::exists(path)) return false;
   try {
     const hdf5::File file = open_result_file(path);
-    const hdf5::Group group = file.group("cases").group(id);
-    const std::string status = group.text_attribute("status");
+    const std::string status = file.group("cases").group(id).text_attribute("status");
     return (status == "ok" || status == "skipped") &&
-           by_name(read_factors(group)) == by_name(factors);
+           by_name(read_factors(file, id)) == by_name(factors);
   } catch (const Hdf5Error&) {
     return false;
   } catch (const UsageError&) {

@@ -58,7 +58,8 @@ class ResultFile {
 void merge_after_crash(const std::filesystem::path& path);
 
 // The summary of a result file (merged or a case's), as columns of equal length.
-// Throws UsageError when it cannot be read or is not a paceline file of schema 1.
+// Throws UsageError when it cannot be read or is not a paceline file of a schema version that this
+// reads.
 [[nodiscard]] std::vector<Column> read_summary(const std::filesystem::path& path);
 
 }  // namespace paceline

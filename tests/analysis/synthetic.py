@@ -1,4 +1,4 @@
-"""Small result files of schema 1, as paceline writes them."""
+"""Small result files of schema version 2, as paceline writes them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ def write_file(
 ) -> Path:
     root = {
         "schema": "paceline",
-        "schema_version": 1,
+        "schema_version": 2,
         "software": "paceline",
         "software_version": "0123456789ab",
         "created": "2026-11-21T02:05:31Z",

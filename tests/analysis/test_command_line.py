@@ -101,9 +101,9 @@ def test_an_hdf5_file_of_something_else(tmp_path, capsys):
 
 
 def test_another_schema_version(make_file, capsys):
-    path = make_file([case({"size": "small"}, STEP)], schema_version=2)
+    path = make_file([case({"size": "small"}, STEP)], schema_version=3)
     line = refused(capsys, "tables", path, "--output", "t.md")
-    assert line == f"{path}: schema version 2; this reads 1"
+    assert line == f"{path}: schema version 3; this reads 1 and 2"
 
 
 def test_another_experiment(make_file, capsys):

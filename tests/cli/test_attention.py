@@ -17,7 +17,7 @@ PHASES = ("forward", "backward", "both")
 def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
     done = paceline(
         *(*RUN, *WARM, "--attention", "naive,fused,flash", "--precision", "fp32,bf16,fp16"),
-        *("--fp32-attention", "exact,near,tf32", "--causal", "no,yes", "--context", "1,65"),
+        *("--fp32-attention", "exact,bf16x3,tf32", "--causal", "no,yes", "--context", "1,65"),
         *("--head-dim", "16,80", "--batch-size", 2, "--heads", 2, "--steps", 1),
     )
     assert done.code == 0, done.err
@@ -115,11 +115,12 @@ def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):
 @pytest.mark.parametrize(
     ("preset", "cases"),
     [
-        ("pytorch-attention", {f"{a} fp32 no {d} {t} 8 1 direct cold"
+        ("pytorch-attention", {f"fp32 no {d} {t} 8 1 direct cold {a}"
             for a in ("naive", "fused") for d in (16, 32, 64, 128)
             for t in (256, 1024, 4096, 8192, 16384)}),
-        ("flash-benchmark", {f"{a} yes {d} {2**t} 1 1 direct cold"
-            for a in ("naive bf16", "flash bf16", "naive fp32", "flash fp32 near")
+        ("flash-benchmark", {f"{p} yes {d} {2**t} 1 1 direct cold {a}"
+            for p, a in (("bf16", "naive -"), ("bf16", "flash -"), ("fp32", "naive -"),
+                         ("fp32", "flash bf16x3"))
             for d in (16, 32, 64, 128) for t in range(7, 17)}),
     ],
 )  # fmt: skip

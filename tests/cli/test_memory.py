@@ -193,7 +193,7 @@ def test_the_preset(paceline):
     done = paceline("model", "--preset", "memory", "--dry-run")
     cases = [line.split(" 2.7b ")[1] for line in done.out.splitlines() if " 2.7b " in line]
     assert sorted(cases) == sorted(
-        f"{context} 4 {precision} naive eager {mode}" + ("" if mode == "inference" else " none")
+        f"{context} 4 {precision} naive eager {mode}" + (" -" if mode == "inference" else " none")
         for context in (128, 256, 512)
         for precision in ("fp32", "bf16")
         for mode in ("inference", "forward", "train-step")

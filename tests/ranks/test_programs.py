@@ -43,3 +43,9 @@ def test_data_parallel_training_equals_a_single_process(tmp_path, ranks, backend
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_sharded_optimizers_equal_unsharded_ones(tmp_path, ranks, backend):
     run_tests("optimizer_sharding_test", ranks, backend, tmp_path)
+
+
+@pytest.mark.parametrize("backend", ["mpi", "nccl"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_parameters_that_come_and_go_train_as_resident_ones(tmp_path, ranks, backend):
+    run_tests("parameter_seam_test", ranks, backend, tmp_path)

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/error.h"
+#include "record/case_file.h"
 #include "record/result_file.h"
 #include "records.h"
 #include "temp_folder.h"
@@ -232,6 +235,39 @@ TEST_F(CompareTest, OtherExperimentsAreRefused) {
 TEST_F(CompareTest, FilesThatCannotBeReadAreRefused) {
   write("A", {make_record(128, around(1))});
   EXPECT_NE(message_of().find("cannot read " + path("B").string()), std::string::npos);
+}
+
+// Version 1 recorded factors that did not apply to a case, and bf16x3 as near.
+TEST_F(CompareTest, MatchesCasesOfVersion1) {
+  using Factors = std::vector<std::pair<const char*, const char*>>;
+  const std::vector<std::pair<Factors, Factors>> old_and_new = {
+      {{{"sync", "none"}, {"comm_dtype", "none"}, {"registration", "none"}, {"verify", "0"}},
+       {{"sync", "none"}}},
+      {{{"sync", "flat"}, {"bucket_mb", "0"}, {"comm_dtype", "fp32"}},
+       {{"sync", "flat"}, {"comm_dtype", "fp32"}}},
+      {{{"sync", "bucketed"}, {"bucket_mb", "25"}}, {{"sync", "bucketed"}, {"bucket_mb", "25"}}},
+      {{{"shard", "zero1"}, {"bucket_mb", "25"}, {"comm_dtype", "fp32"}},
+       {{"shard", "zero1"}, {"bucket_mb", "25"}, {"comm_dtype", "fp32"}}},
+      {{{"mode", "inference"}, {"recompute", "none"}}, {{"mode", "inference"}}},
+      {{{"op", "broadcast"}, {"redop", "none"}, {"in_place", "yes"}}, {{"op", "broadcast"}}},
+      {{{"op", "all_reduce"}, {"redop", "sum"}, {"in_place", "yes"}},
+       {{"op", "all_reduce"}, {"redop", "sum"}, {"in_place", "yes"}}},
+      {{{"precision", "fp32"}, {"fp32_attention", "near"}},
+       {{"precision", "fp32"}, {"fp32_attention", "bf16x3"}}},
+      {{{"precision", "tf32"}, {"fp32_attention", "tf32"}}, {{"precision", "tf32"}}}};
+  for (const auto& [of_version_1, of_version_2] : old_and_new) {
+    const auto record_of = [](const Factors& factors) {
+      CaseRecord record = make_record(128, around(0.5));
+      for (const auto& [name, value] : factors) record.factors.set(name, std::string(value));
+      return record;
+    };
+    const hdf5::File a = case_file(record_of(of_version_1), make_run());
+    a.set_attribute("schema_version", std::int64_t{1});
+    std::ofstream(path("A"), std::ios::binary) << a.image();
+    write("B", {record_of(of_version_2)});
+    EXPECT_TRUE(says(compare(), "same  ")) << of_version_1.front().second;
+    EXPECT_FALSE(says(compare(), "only in")) << compare().table;
+  }
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ std::vector<std::vector<CaseRecord>> run_model(int ranks, const TrainingOptions&
   return run(
       ranks,
       [&](World& world, Device& device) {
-        return std::make_unique<TrainingExperiment>(options, run_options, world, device, nullptr);
+        return std::make_unique<TrainingExperiment>(options, run_options, world, device,
+                                                    ProcessGroup{world});
       },
       make_device);
 }

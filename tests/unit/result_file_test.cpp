@@ -32,7 +32,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
 
   const hdf5::File file = open_result_file(folder() / (record.id + ".h5"));
   EXPECT_EQ(file.text_attribute("schema"), "paceline");
-  EXPECT_EQ(file.attribute("schema_version"), hdf5::Attribute(std::int64_t{1}));
+  EXPECT_EQ(file.attribute("schema_version"), hdf5::Attribute(std::int64_t{2}));
   EXPECT_EQ(file.text_attribute("software"), "paceline");
   EXPECT_EQ(file.text_attribute("software_version"), software_version());
   EXPECT_EQ(file.text_attribute("created").size(), 20U);
@@ -66,7 +66,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(file.dataset("summary/step_median_s").read<double>(), std::vector<double>{0.5});
   EXPECT_EQ(file.dataset("summary/tokens_per_s").text_attribute("unit"), "1/s");
 
-  const Case factors = read_factors(c);
+  const Case factors = read_factors(file, record.id);
   EXPECT_EQ(factors.factors().size(), 4U);  // those of the record and nothing else
   EXPECT_TRUE(results.has(record.id, record.factors));
 }
@@ -280,14 +280,14 @@ TEST_F(ResultFileTest, SummaryRefusesWhatIsNoResultFile) {
   {
     hdf5::File file = hdf5::File::create(path());
     file.set_attribute("schema", std::string("paceline"));
-    file.set_attribute("schema_version", std::int64_t{1});
+    file.set_attribute("schema_version", std::int64_t{2});
     file.close();
   }
   EXPECT_THROW((void)read_summary(path()), UsageError);
   {
     hdf5::File file = hdf5::File::create(path());
     file.set_attribute("schema", std::string("paceline"));
-    file.set_attribute("schema_version", std::int64_t{1});
+    file.set_attribute("schema_version", std::int64_t{2});
     const hdf5::Group summary = file.make_group("summary");
     summary.write("a", std::vector<double>{1, 2});
     summary.write("b", std::vector<double>{1});

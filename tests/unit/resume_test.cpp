@@ -109,13 +109,32 @@ TEST_F(ResumeTest, RefusesAFileThatIsNotOurs) {
   {
     hdf5::File newer = hdf5::File::create(path());
     newer.set_attribute("schema", std::string("paceline"));
-    newer.set_attribute("schema_version", std::int64_t{2});
+    newer.set_attribute("schema_version", std::int64_t{3});
     newer.close();
   }
   EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
-            path().string() + " is not of schema 1, which this version reads");
+            path().string() + " is of schema version 3; this reads 1 and 2");
   EXPECT_TRUE(fs::exists(path()));
   EXPECT_FALSE(fs::exists(folder()));
+}
+
+// A file of version 1, and what a crash of its run has left.
+TEST_F(ResumeTest, RefusesCasesOfAnOlderSchema) {
+  for (const bool merged : {true, false}) {
+    const fs::path old = merged ? path() : folder() / "case.h5";
+    fs::create_directories(old.parent_path());
+    {
+      hdf5::File file = hdf5::File::create(old);
+      file.set_attribute("schema", std::string("paceline"));
+      file.set_attribute("schema_version", std::int64_t{1});
+      file.close();
+    }
+    EXPECT_TRUE(message_of([&] {
+                  ResultFile(path(), Existing::resume);
+                }).starts_with(old.string() + " is of schema version 1, of an older paceline"));
+    EXPECT_TRUE(fs::exists(old));
+    fs::remove(old);
+  }
 }
 
 TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {

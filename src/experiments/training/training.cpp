@@ -12,8 +12,9 @@
 namespace paceline {
 
 TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const RunOptions& run,
-                                       World& world, Device& device, Communicator* communicator)
-    : options_(options), run_(run), world_(world), device_(device), communicator_(communicator) {
+                                       World& world, Device& device,
+                                       const ProcessGroup& data_parallel)
+    : options_(options), run_(run), world_(world), device_(device), data_parallel_(data_parallel) {
   set_cases(options.factors.factors(), options.factors.cases([&](TrainingCase& c) {
     complete(c);
     return true;
@@ -28,12 +29,13 @@ TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const Run
 void TrainingExperiment::complete(TrainingCase& c) const {
   complete_launch(c, world_, device_);
   if (options_.global_batch > 0) {
-    if (options_.global_batch % c.ranks != 0) {
+    const int ranks = data_parallel_.world.size();
+    if (options_.global_batch % ranks != 0) {
       throw UsageError(
           fmt::format("--global-batch: {} rows cannot be split over {} ranks; use a multiple",
-                      options_.global_batch, c.ranks));
+                      options_.global_batch, ranks));
     }
-    c.batch_size = options_.global_batch / c.ranks;
+    c.batch_size = options_.global_batch / ranks;
   }
   if (c.size != ModelSize::custom) {
     const ModelConfig model = model_of(c.size);
@@ -43,9 +45,9 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     c.heads = model.heads;
   }
   if (!c.registration) {
-    const bool symmetric = communicator_ != nullptr &&
-                           communicator_->backend() == BackendKind::nccl &&
-                           world_.local_size() == world_.size();
+    const bool symmetric = data_parallel_.communicator != nullptr &&
+                           data_parallel_.communicator->backend() == BackendKind::nccl &&
+                           data_parallel_.world.local_size() == data_parallel_.world.size();
     c.registration = symmetric ? WindowRegistration::symmetric : WindowRegistration::none;
   }
 }
@@ -66,7 +68,7 @@ void TrainingExperiment::check(const TrainingCase& c) const {
                                            .heads = c.heads,
                                            .head_dim = c.model().head_dim()});
   if (c.weights != "random") check_weights_file(c.weights, c.model());
-  if (c.tokens != "random") (void)c.rows(world_.rank() * c.batch_size, c.batch_size);
+  if (c.tokens != "random") (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
   check_dump();
   if (options_.kind != TrainingKind::model) check_exchange(c);
 }
@@ -100,15 +102,15 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
     throw UsageError("--verify: trains; leave out --mode");
   }
   if (c.exchanges() && c.registration == WindowRegistration::symmetric) {
-    if (communicator_->backend() == BackendKind::mpi) {
+    if (data_parallel_.communicator->backend() == BackendKind::mpi) {
       throw UsageError("--registration: only nccl registers memory; use none");
     }
-    if (world_.local_size() < world_.size()) {
+    if (data_parallel_.world.local_size() < data_parallel_.world.size()) {
       throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
     }
   }
   if (!options_.predict.empty() && c.strategy == Strategy::bucketed) {
-    (void)read_link(options_.predict, *communicator_, c);
+    (void)read_link(options_.predict, *data_parallel_.communicator, c);
   }
 }
 
@@ -117,10 +119,10 @@ CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress
   const double gemm = slowest_gemm_ceiling(world_, device_, c.precision, ceilings_);
   CaseRecord verified;
   if (c.verify > 0) {
-    verified = verify_training(c, world_, device_, *communicator_, progress);
+    verified = verify_training(c, world_, device_, *data_parallel_.communicator, progress);
     if (verified.status != Status::ok) return verified;
   }
-  TrainingRun run(c, world_, device_, communicator_, options_.dump.empty() ? nullptr : &dump_);
+  TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
   run.set_peaks(
       gemm, device_.datasheet_peak(c.precision).value_or(std::numeric_limits<double>::quiet_NaN()));
   CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
@@ -145,7 +147,7 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
     if (!ok || c.strategy != Strategy::bucketed) continue;
     measured.push_back({.factors = c,
                         .name = value_in<std::string>(row.columns, "case"),
-                        .link = read_link(options_.predict, *communicator_, c),
+                        .link = read_link(options_.predict, *data_parallel_.communicator, c),
                         .calls = value_in<double>(row.columns, "communication_calls"),
                         .bytes = value_in<double>(row.columns, "message_bytes"),
                         .exposed = value_in<double>(row.columns, "communication_exposed_median_s"),

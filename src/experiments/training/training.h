@@ -28,9 +28,9 @@ struct TrainingOptions {
 
 class TrainingExperiment final : public ExperimentOf<TrainingCase> {
  public:
-  // communicator: of all ranks, on the device; null: no case exchanges anything. Throws UsageError.
+  // data_parallel: the ranks that train replicas, each on rows of its own. Throws UsageError.
   TrainingExperiment(const TrainingOptions& options, const RunOptions& run, World& world,
-                     Device& device, Communicator* communicator);
+                     Device& device, const ProcessGroup& data_parallel);
 
   [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
   void after_saved() override;
@@ -53,7 +53,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   const RunOptions& run_;
   World& world_;
   Device& device_;
-  Communicator* communicator_;
+  ProcessGroup data_parallel_;
   std::optional<Dump> dump_;                            // rank 0's, with --dump
   std::vector<std::pair<Precision, double>> ceilings_;  // FLOP/s of GEMMs, measured once each
 };

@@ -71,7 +71,7 @@ class TrainingCommand final : public Command {
     RunInfo info = describe_launch(*world, device->info(), line, name);
     std::unique_ptr<Communicator> communicator;
     if (options_.kind != TrainingKind::model) communicator = make_communicator(*world);
-    TrainingExperiment experiment(options_, run_, *world, *device, communicator.get());
+    TrainingExperiment experiment(options_, run_, *world, *device, {*world, communicator.get()});
     return run_sweep(experiment, *world, std::move(info), run_);
   }
 

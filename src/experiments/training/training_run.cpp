@@ -34,9 +34,9 @@ double slowest_gemm_ceiling(World& world, Device& device, const Precision& preci
 }
 
 TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
-                         Communicator* communicator, std::optional<Dump>* dump)
-    : case_(c), world_(world), device_(device), dump_(dump) {
-  if (communicator != nullptr) communicator_.emplace(*communicator);
+                         const ProcessGroup& data_parallel, std::optional<Dump>* dump)
+    : case_(c), world_(world), device_(device), data_parallel_(data_parallel.world), dump_(dump) {
+  if (data_parallel.communicator != nullptr) communicator_.emplace(*data_parallel.communicator);
 }
 
 void TrainingRun::set_up(Progress& progress) {
@@ -45,12 +45,12 @@ void TrainingRun::set_up(Progress& progress) {
   const double began = host_seconds();
   Communicator* communicator = communicator_ ? &*communicator_ : nullptr;
   step_ = std::make_unique<TrainingStep>(
-      device_, case_, case_.exchanges() ? world_.size() : 1, store_layout(case_, communicator),
-      [&](ParameterStore& store, Ops& ops) {
+      device_, case_, case_.exchanges() ? data_parallel_.size() : 1,
+      store_layout(case_, communicator), [&](ParameterStore& store, Ops& ops) {
         return make_strategy(case_.strategy_config(), store, ops, communicator);
       });
   runner_ = std::make_unique<StepRunner>(*step_, case_.timing);
-  step_->load(case_.rows(world_.rank() * case_.batch_size, case_.batch_size));
+  step_->load(case_.rows(data_parallel_.rank() * case_.batch_size, case_.batch_size));
   step_->reset();
   if (dump_ != nullptr && world_.rank() == 0) {
     dump_->emplace(device_, case_.model(), case_.batch_size);

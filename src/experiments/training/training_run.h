@@ -29,9 +29,9 @@ namespace paceline {
 
 class TrainingRun final : public CaseRun {
  public:
-  // dump: where rank 0 leaves what --dump writes; null: nowhere.
-  TrainingRun(const TrainingCase& c, World& world, Device& device, Communicator* communicator,
-              std::optional<Dump>* dump);
+  // world: all ranks. dump: where rank 0 leaves what --dump writes; null: nowhere.
+  TrainingRun(const TrainingCase& c, World& world, Device& device,
+              const ProcessGroup& data_parallel, std::optional<Dump>* dump);
   // FLOP/s of GEMMs: measured, and the vendor's (NaN where none is stated).
   void set_peaks(double gemm_ceiling, double datasheet_peak) {
     gemm_ceiling_ = gemm_ceiling;
@@ -57,6 +57,7 @@ class TrainingRun final : public CaseRun {
   const TrainingCase& case_;
   World& world_;
   Device& device_;
+  World& data_parallel_;
   std::optional<Dump>* dump_;
   double gemm_ceiling_ = 0;
   double datasheet_peak_ = 0;
