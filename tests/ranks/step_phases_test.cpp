@@ -1,0 +1,203 @@
+// A training step as a list of phases: whatever the strategy, phases can be captured one by one and
+// all together, and no step after the rehearsal allocates anything new.
+//   step_phases_test mpi|nccl [GoogleTest's options]
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "experiments/training/training_run.h"
+#include "harness/case_run.h"
+#include "tests/ranks/rank_test.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::array strategies = {Strategy::none,    Strategy::naive,    Strategy::flat,
+                                   Strategy::overlap, Strategy::bucketed, Strategy::owner_broadcast,
+                                   Strategy::zero1};
+
+TrainingCase tiny(const char* precision, Strategy strategy) {
+  TrainingCase c;
+  c.precision = precision_named(precision);
+  c.strategy = strategy;
+  c.bucket_mb = 0.01;
+  c.vocab = 31;
+  c.context = 16;
+  c.d_model = 32;
+  c.d_ff = 64;
+  c.layers = 3;
+  c.heads = 2;
+  c.batch_size = 2;
+  c.seed = 3;
+  c.deterministic = true;
+  c.device = shared.device->info().kind;
+  c.ranks = shared.world->size();
+  c.registration = WindowRegistration::none;
+  return c;
+}
+
+// A step whose memory is all allocated, over the launch's communicator.
+struct Trainer {
+  explicit Trainer(const TrainingCase& c)
+      : step(*shared.device, c, c.exchanges() ? shared.world->size() : 1,
+             store_layout(c, shared.all), [&c](ParameterStore& store, Ops& ops) {
+               return make_strategy(c.strategy_config(), store, ops, shared.all);
+             }) {
+    step.load(c.rows(shared.world->rank() * c.batch_size, c.batch_size));
+    step.reset();
+    for (int k = 0; k < 2; ++k) step.launch();
+    shared.device->synchronize();
+    reset();
+    shared.device->freeze();
+  }
+  ~Trainer() { shared.device->trim(); }  // it is not frozen any more
+  void reset() {
+    step.reset();
+    step.strategy().start();
+  }
+  // After three steps.
+  std::vector<float> weights(const std::function<void()>& launch) {
+    reset();
+    for (int k = 0; k < 3; ++k) launch();
+    shared.device->synchronize();
+    step.strategy().gather();
+    return floats_of(step.model().store().parameters());
+  }
+
+  TrainingStep step;
+};
+
+class StepPhases : public ::testing::Test {
+ protected:
+  void TearDown() override { device.trim(); }
+
+  Device& device = *shared.device;
+  World& world = *shared.world;
+};
+
+// Exchanges that begin beside backward end with the phase after it: these two are captured
+// together.
+std::vector<std::vector<StepPhase>> captured_together(const TrainingStep& step, Strategy strategy) {
+  const bool overlaps =
+      strategy != Strategy::none && strategy != Strategy::naive && strategy != Strategy::flat;
+  std::vector<std::vector<StepPhase>> groups;
+  for (const StepPhase& phase : step.phases()) {
+    if (overlaps && phase.name == "communication_exposed") {
+      groups.back().push_back(phase);
+    } else {
+      groups.push_back({phase});
+    }
+  }
+  return groups;
+}
+
+TEST_F(StepPhases, captured_one_by_one_they_are_the_eager_step) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const Strategy strategy : strategies) {
+      SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)));
+      Trainer t(tiny(precision, strategy));
+      const std::vector<float> eager = t.weights([&] { t.step.launch(); });
+      std::vector<std::unique_ptr<Graph>> graphs;
+      for (const auto& group : captured_together(t.step, strategy)) {
+        graphs.push_back(device.capture(device.compute_stream(), [group] {
+          for (const StepPhase& phase : group) phase.launch();
+        }));
+      }
+      EXPECT_EQ(t.weights([&] {
+        for (const auto& graph : graphs) graph->launch();
+      }),
+                eager);
+    }
+  }
+}
+
+TEST_F(StepPhases, captured_whole_they_are_the_eager_step) {
+  for (const char* precision : {"fp32", "bf16", "fp16"}) {
+    for (const Strategy strategy : strategies) {
+      for (const int recompute : {0, 2}) {
+        SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)) + " " +
+                     std::to_string(recompute));
+        TrainingCase c = tiny(precision, strategy);
+        c.recompute = {recompute};
+        Trainer t(c);
+        const std::vector<float> eager = t.weights([&] { t.step.launch(); });
+        const std::unique_ptr<Graph> graph =
+            device.capture(device.compute_stream(), [&] { t.step.launch(); });
+        EXPECT_EQ(t.weights([&] { graph->launch(); }), eager);
+      }
+    }
+  }
+}
+
+// The same cases in the same order on every rank.
+class RandomCases {
+ public:
+  explicit RandomCases(unsigned seed) : engine_(seed) {}
+
+  TrainingCase next() {
+    TrainingCase c = tiny(among({"fp32", "bf16", "fp16"}), among(strategies));
+    c.heads = number(1, 3);
+    c.d_model = c.heads * 2 * number(1, 12);
+    c.d_ff = number(1, 90);
+    c.layers = number(1, 4);
+    c.vocab = number(2, 300);
+    c.context = number(1, 40);
+    c.batch_size = number(1, 3);
+    c.recompute = {static_cast<int>(number(0, 3))};
+    c.bucket_mb = among({0.0, 0.001, 0.01, 25.0});
+    c.comm_dtype = c.precision.loss_scaling ? GradientDtype::fp32
+                                            : among({GradientDtype::fp32, GradientDtype::bf16});
+    c.mode = c.strategy == Strategy::none
+                 ? among({Mode::inference, Mode::forward, Mode::train_step})
+                 : Mode::train_step;
+    // A GPU has flash kernels for some head dimensions only.
+    const bool flash = c.device == DeviceKind::cpu;
+    c.attention = among({AttentionKind::naive, AttentionKind::fused,
+                         flash ? AttentionKind::flash : AttentionKind::naive});
+    c.memory_timeline = number(0, 3) == 0;
+    c.timing = among({Timing::phases, Timing::step});
+    c.warmup = 1;
+    c.steps = 3;
+    return c;
+  }
+
+ private:
+  std::int64_t number(std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(engine_() % static_cast<unsigned>(most - least + 1));
+  }
+  template <class T, std::size_t n>
+  T among(const std::array<T, n>& values) {
+    return values.at(engine_() % n);
+  }
+  template <class T>
+  T among(std::initializer_list<T> values) {
+    return values.begin()[engine_() % values.size()];
+  }
+
+  std::mt19937 engine_;
+};
+
+// The allocator is frozen from the rehearsal on: a step that allocates anything new throws.
+TEST_F(StepPhases, no_step_allocates_what_the_rehearsal_did_not) {
+  RandomCases cases(static_cast<unsigned>(world.size()));
+  Progress silent(false, 1, stderr);
+  for (int i = 0; i < 25; ++i) {
+    const TrainingCase c = cases.next();
+    SCOPED_TRACE(to_text(recorded(training_factors(TrainingKind::ddp), c).at("sync")) + " " +
+                 std::string(c.precision.name) + ", case " + std::to_string(i));
+    TrainingRun run(c, world, device, {world, shared.all}, nullptr);
+    run.set_peaks(1, 1);
+    const CaseRecord record = measure_case(world, device, run, c, 0, silent);
+    EXPECT_TRUE(record.status == Status::ok || record.status == Status::diverged) << record.reason;
+  }
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) { return paceline::run_rank_tests(argc, argv); }
