@@ -11,7 +11,7 @@ using Make = std::unique_ptr<Command>();
 
 // clang-format off
 std::span<const Registration> registry() {
-  static constexpr std::array<Registration, 8> commands = {{
+  static constexpr auto commands = std::to_array<Registration>({
     {"model", "end-to-end steps of a Transformer: forward, backward, AdamW", [] { Make model_command; return model_command(); }},
     {"attention", "one attention, three ways: naive, fused, flash", [] { Make attention_command; return attention_command(); }},
     {"ddp", "the same steps, data-parallel: gradients averaged over ranks", [] { Make ddp_command; return ddp_command(); }},
@@ -20,7 +20,7 @@ std::span<const Registration> registry() {
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
     {"compare", "case by case, is B faster or slower than A?", [] { Make compare_command; return compare_command(); }},
-  }};
+  });
   return commands;
 }
 // clang-format on
