@@ -19,6 +19,7 @@ namespace {
 struct CopyFactors {
   ByteCount bytes;
   Dtype dtype = Dtype::f32;
+  int copies = 1;  // one after the other
 
   [[nodiscard]] bool operator==(const CopyFactors&) const = default;
 };
@@ -34,7 +35,12 @@ Factors<CopyCase> copy_factors() {
                                                      .help = "of the array that is copied",
                                                      .use = FactorUse::axis,
                                                      .defaults = "1MB,100MB"}),
-                               factor<C>(&C::dtype, {.name = "dtype", .use = FactorUse::axis})),
+                               factor<C>(&C::dtype, {.name = "dtype", .use = FactorUse::axis}),
+                               factor<C>(&C::copies, {.name = "copies",
+                                                      .help = "one after the other",
+                                                      .use = FactorUse::axis,
+                                                      .least = 1,
+                                                      .most = 1000})),
        sampling_factors<C>()});
 }
 
@@ -52,10 +58,10 @@ class CopyRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> phases() const override { return {"copy"}; }
   [[nodiscard]] PhaseSeconds repetition() override {
     const EventPtr begin = device_.compute_stream().record();
-    ops_->cast(to_, from_);
+    for (int i = 0; i < case_.copies; ++i) ops_->cast(to_, from_);
     const EventPtr end = device_.compute_stream().record();
     device_.synchronize();
-    return {end->seconds_since(*begin)};
+    return {end->seconds_since(*begin) / case_.copies};
   }
   void add_to(CaseRecord& record) override {
     if (world_.rank() != 0) return;
