@@ -19,7 +19,6 @@ namespace {
 struct CopyFactors {
   ByteCount bytes;
   Dtype dtype = Dtype::f32;
-  int copies = 1;  // one after the other
 
   [[nodiscard]] bool operator==(const CopyFactors&) const = default;
 };
@@ -35,12 +34,7 @@ Factors<CopyCase> copy_factors() {
                                                      .help = "of the array that is copied",
                                                      .use = FactorUse::axis,
                                                      .defaults = "1MB,100MB"}),
-                               factor<C>(&C::dtype, {.name = "dtype", .use = FactorUse::axis}),
-                               factor<C>(&C::copies, {.name = "copies",
-                                                      .help = "one after the other",
-                                                      .use = FactorUse::axis,
-                                                      .least = 1,
-                                                      .most = 1000})),
+                               factor<C>(&C::dtype, {.name = "dtype", .use = FactorUse::axis})),
        sampling_factors<C>()});
 }
 
@@ -58,10 +52,10 @@ class CopyRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> phases() const override { return {"copy"}; }
   [[nodiscard]] PhaseSeconds repetition() override {
     const EventPtr begin = device_.compute_stream().record();
-    for (int i = 0; i < case_.copies; ++i) ops_->cast(to_, from_);
+    ops_->cast(to_, from_);
     const EventPtr end = device_.compute_stream().record();
     device_.synchronize();
-    return {end->seconds_since(*begin) / case_.copies};
+    return {end->seconds_since(*begin)};
   }
   void add_to(CaseRecord& record) override {
     if (world_.rank() != 0) return;
