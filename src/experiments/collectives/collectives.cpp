@@ -51,7 +51,7 @@ CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, 
   });
   set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
     if (c.ranks == 0) c.ranks = world.size();
-    return is_there(c) && !(nccl && !refusal_of_mpi(c).empty());
+    return is_there(c) && (!nccl || refusal_of_mpi(c).empty());
   }));
 }
 
