@@ -42,6 +42,8 @@ def launch(seed: int) -> tuple[int, list[object]]:
         "--recompute": rng.choice(("none", "block", "2")),
         "--verify": rng.randint(1, 10),
     }
+    if size["--attention"] == "flash":
+        size["--fp32-attention"] = rng.choice(("exact", "bf16x3", "tf32"))
     contexts = ",".join(map(str, sorted(rng.sample((1, 2, 3, 5, 8, 13, 16, 24, 32), 2))))
     once = ("--warmup", 0, "--steps", 1, "--device", "cpu", "--threads", 1, "--quiet")
     words = [*strategy, *(word for pair in size.items() for word in pair), "--context", contexts]

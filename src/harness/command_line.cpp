@@ -47,7 +47,8 @@ ParsedCommand parse_command_line(int argc, char** argv) {
   if (arguments.empty()) throw UsageError("no experiment; see paceline --help");
   ParsedCommand parsed;
   parsed.name = arguments.front();
-  for (int i = 0; i < argc; ++i) parsed.line += (i > 0 ? " " : "") + quoted(argv[i]);
+  for (int i = 0; i < argc; ++i)
+    parsed.line += fmt::format("{}{}", i > 0 ? " " : "", quoted(argv[i]));
   if (parsed.name == "--help" || parsed.name == "-h") {
     parsed.answer = overview();
     return parsed;

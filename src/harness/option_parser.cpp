@@ -5,9 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/units.h"
-
 namespace paceline {
 
 namespace {
@@ -15,6 +12,9 @@ namespace {
 using Texts = OptionParser::Texts;
 
 std::string one_line(std::string text) {
+  constexpr std::string_view lacking = "1 required  missing";
+  if (text.ends_with(lacking))
+    text.replace(text.size() - lacking.size(), lacking.size(), "needs a value");
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.find_last_of(" .+") == text.size() - 1) text.pop_back();
   return text;
@@ -80,35 +80,10 @@ void OptionParser::option(const std::string& name, const std::string& help, cons
   if (!bare.empty()) entry.option->expected(0, 1);
 }
 
-void OptionParser::integer(const std::string& name, std::int64_t& target, std::int64_t least,
-                           std::int64_t most, const std::string& help) {
-  option(name, help, [&target, least, most](const Texts& t) {
-    target = parse_integer(single(t), least, most);
-  });
-}
-
-void OptionParser::integer(const std::string& name, int& target, int least, int most,
-                           const std::string& help) {
-  option(name, help, [&target, least, most](const Texts& t) {
-    target = static_cast<int>(parse_integer(single(t), least, most));
-  });
-}
-
-void OptionParser::real(const std::string& name, double& target, double least, double most,
-                        const std::string& help) {
-  option(name, help,
-         [&target, least, most](const Texts& t) { target = parse_real(single(t), least, most); });
-}
-
-void OptionParser::text(const std::string& name, std::string& target, const std::string& help) {
-  option(name, help, [&target](const Texts& t) {
-    if (single(t).empty()) throw UsageError("needs a value");
-    target = t.front();
-  });
-}
-
 void OptionParser::flag(const std::string& name, bool& target, const std::string& help) {
-  impl_->entries[name] = {impl_->app.add_flag(name, target, help), {}, [](const Texts&) {}};
+  Impl::Entry& entry = impl_->entries[name];
+  entry.convert = [&target](const Texts& t) { target = FactorValue<bool>::read(t.back(), {}); };
+  entry.option = impl_->app.add_flag(name, entry.raw, help);
 }
 
 void OptionParser::files(Texts& target, std::size_t count, const std::string& help) {
@@ -181,6 +156,9 @@ void OptionParser::parse_once(const Texts& arguments) {
         fmt::format("--config: {}: its lines are name = value, by the names of paceline "
                     "{} --help",
                     one_line(error.what()), experiment_));
+  } catch (const CLI::ArgumentMismatch& error) {
+    throw UsageError(
+        fmt::format("{}; see paceline {} --help", one_line(error.what()), experiment_));
   } catch (const CLI::ParseError& error) {
     throw UsageError(one_line(error.what()));
   }

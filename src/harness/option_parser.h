@@ -2,7 +2,6 @@
 // OptionParser: options by name with checked values, from the command line, a TOML file and a
 // preset, in this order of precedence. It wraps CLI11, which option_parser.cpp alone includes.
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/enum_names.h"
+#include "core/error.h"
+#include "measure/factors.h"
 
 namespace paceline {
 
@@ -38,17 +38,15 @@ class OptionParser {
   void option(const std::string& name, const std::string& help, const Convert& convert,
               const std::string& bare = "");
 
-  // Options of one value. The target's value at this call is the default.
-  void integer(const std::string& name, int& target, int least, int most, const std::string& help);
-  void integer(const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
-               const std::string& help);
-  void real(const std::string& name, double& target, double least, double most,
-            const std::string& help);
-  template <NamedEnum E>
-  void choice(const std::string& name, E& target, const std::string& help) {
-    option(name, help, [&target](const Texts& t) { target = enum_named<E>(single(t)); });
+  // An option of one value, of any type that a factor may have. The target's value at this call is
+  // the default.
+  template <class T>
+  void value(const std::string& name, T& target, const std::string& help, Range range = {}) {
+    option(name, help, [&target, range](const Texts& t) {
+      if (single(t).empty()) throw UsageError("needs a value");
+      target = FactorValue<T>::read(t.front(), range);
+    });
   }
-  void text(const std::string& name, std::string& target, const std::string& help);
   void flag(const std::string& name, bool& target, const std::string& help);
   void files(std::vector<std::string>& target, std::size_t count, const std::string& help);
 

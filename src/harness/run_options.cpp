@@ -6,19 +6,20 @@
 namespace paceline {
 
 void declare_launch_options(OptionParser& p, RunOptions& run) {
-  p.choice("--device", run.device,
-           "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own (collectives: "
-           "both memories) [auto]");
-  p.integer("--threads", run.threads, 1, 4096,
-            "CPU threads per rank [usable cores / ranks on the node]");
+  p.value("--device", run.device,
+          "auto, cpu or cuda; auto: cuda if every rank can have a GPU of its own (collectives: "
+          "both memories) [auto]");
+  p.value("--threads", run.threads, "CPU threads per rank [usable cores / ranks on the node]",
+          {1, 4096});
   constexpr double most_seconds = 1e6;
-  p.real("--timeout", run.timeout, 1, most_seconds,
-         "seconds that ranks wait for each other; then every rank ends with code 5 [120]");
+  p.value("--timeout", run.timeout,
+          "seconds that ranks wait for each other; then every rank ends with code 5 [120]",
+          {1, most_seconds});
 }
 
 void declare_run_options(OptionParser& p, RunOptions& run) {
   declare_launch_options(p, run);
-  p.text("--output", run.output, "the result file, F.h5 [results/<experiment>-<time>.h5]");
+  p.value("--output", run.output, "the result file, F.h5 [results/<experiment>-<time>.h5]");
   p.flag("--resume", run.resume, "keep the finished cases of an output that exists");
   p.flag("--force", run.force, "replace an output that exists");
   p.flag("--dry-run", run.dry_run,

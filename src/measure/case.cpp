@@ -26,6 +26,12 @@ std::string reduced(std::string_view text) {
   return out;
 }
 
+template <class T>
+const T& typed(const Value& value, std::string_view name, std::string_view type) {
+  if (const T* v = std::get_if<T>(&value)) return *v;
+  throw InternalError(fmt::format("factor '{}' = {} is no {}", name, to_text(value), type));
+}
+
 }  // namespace
 
 std::string to_text(const Value& value) {
@@ -53,16 +59,6 @@ const Value& Case::at(std::string_view name) const {
   }
   throw InternalError(fmt::format("a case has no factor '{}'", name));
 }
-
-namespace {
-
-template <class T>
-const T& typed(const Value& value, std::string_view name, std::string_view type) {
-  if (const T* v = std::get_if<T>(&value)) return *v;
-  throw InternalError(fmt::format("factor '{}' = {} is no {}", name, to_text(value), type));
-}
-
-}  // namespace
 
 std::int64_t Case::integer(std::string_view name) const {
   return typed<std::int64_t>(at(name), name, "integer");

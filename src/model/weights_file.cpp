@@ -134,10 +134,11 @@ Dump::Dump(Device& device, const ModelConfig& config, std::int64_t batch)
                               MemoryKind::workspace)) {}
 
 void Dump::check_writable(const std::filesystem::path& file, bool replace) {
-  if (std::filesystem::is_directory(file)) {
-    throw UsageError("--dump: " + file.string() + " is a folder; name a file");
+  const bool exists = std::filesystem::exists(file);
+  if (exists && !std::filesystem::is_regular_file(file)) {
+    throw UsageError("--dump: " + file.string() + " is a folder or a device; name a file");
   }
-  if (std::filesystem::exists(file) && !replace) {
+  if (exists && !replace) {
     throw UsageError("--dump: " + file.string() + " exists; --force replaces it");
   }
   const std::filesystem::path folder =

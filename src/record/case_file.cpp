@@ -209,9 +209,11 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
   const std::filesystem::path* newest = nullptr;
   for (const std::filesystem::path& path : files) {
     const File file = open_result_file(path);
-    const Group from = file.group("cases");
-    for (const std::string& id : from.names()) cases.copy_from(from, id);
-    summaries.push_back(read_columns(file.group("summary")));
+    summaries.push_back(reading(path, [&] {
+      const Group from = file.group("cases");
+      for (const std::string& id : from.names()) cases.copy_from(from, id);
+      return read_columns(file.group("summary"));
+    }));
     const std::pair age(file.text_attribute("created"), std::filesystem::last_write_time(path));
     if (newest == nullptr || age > newest_age) {
       newest = &path;
@@ -221,7 +223,7 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
   if (newest == nullptr) throw InternalError("there is no file to merge");
   write_columns(merged.make_group("summary"), concatenate(summaries));
   for (const Table& table : tables) write_columns(merged.make_group(table.path), table.columns);
-  copy_run(open_result_file(*newest), merged);
+  reading(*newest, [&] { copy_run(open_result_file(*newest), merged); });
   merged.set_attribute("complete", complete);
   return merged;
 }
@@ -247,7 +249,7 @@ File extracted_case(const File& from, const std::vector<Column>& summary, const 
 }
 
 File open_result_file(const std::filesystem::path& path) {
-  try {
+  return reading(path, [&] {
     File file = File::open(path);
     if (file.text_attribute("schema") != "paceline") {
       throw UsageError(fmt::format("{} is not a file of paceline's results", path.string()));
@@ -258,9 +260,7 @@ File open_result_file(const std::filesystem::path& path) {
                                    path.string(), version, oldest_schema_version, schema_version));
     }
     return file;
-  } catch (const Hdf5Error& error) {
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
-  }
+  });
 }
 
 void refuse_older_schema(const std::filesystem::path& path) {

@@ -3,15 +3,29 @@
 // are made in memory: HDF5 does not stand a disk that fills up while it writes (H5Ocopy of 1.10.8
 // crashes), and result_file.h is to make files appear whole or not at all. Throws Hdf5Error where a
 // file does not hold what it should.
+
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "record/case_record.h"
 #include "record/environment.h"
 #include "record/hdf5.h"
 
 namespace paceline {
+
+// What read() returns. A file that does not hold what it should is a UsageError that names it.
+template <class Read>
+auto reading(const std::filesystem::path& path, const Read& read) {
+  try {
+    return read();
+  } catch (const Hdf5Error& error) {
+    throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
+  }
+}
 
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 

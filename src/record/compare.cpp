@@ -85,7 +85,7 @@ Result read_result(const hdf5::File& file, const std::string& id,
 Measured read(const std::filesystem::path& path, bool any_machine) {
   const std::vector<Column> summary = read_summary(path);
   const hdf5::File file = open_result_file(path);
-  try {
+  return reading(path, [&] {
     Measured measured;
     measured.experiment = file.text_attribute("experiment");
     const std::vector<Column> ranks = read_columns(file.group("ranks"));
@@ -96,9 +96,7 @@ Measured read(const std::filesystem::path& path, bool any_machine) {
       measured.results.push_back(read_result(file, ids[row], summary, row, any_machine));
     }
     return measured;
-  } catch (const Hdf5Error& error) {
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
-  }
+  });
 }
 
 std::string listed(std::vector<std::string> texts) {

@@ -79,17 +79,17 @@ void split(const fs::path& path, const fs::path& folder) {
   const hdf5::File file = open_result_file(path);
   std::vector<fs::path> made;
   try {
-    const std::vector<Column> summary = read_columns(file.group("summary"));
-    for (const std::string& id : file.group("cases").names()) {
+    const std::vector<Column> summary = read_summary(path);
+    const std::vector<std::string> ids = reading(path, [&] { return file.group("cases").names(); });
+    for (const std::string& id : ids) {
       const fs::path target = folder / (id + ".h5");
       if (fs::exists(target)) continue;
-      write_case(target, extracted_case(file, summary, id));
+      write_case(target, reading(path, [&] { return extracted_case(file, summary, id); }));
       made.push_back(target);
     }
-  } catch (const std::exception& error) {
+  } catch (...) {
     for (const fs::path& target : made) fs::remove(target);
-    if (dynamic_cast<const Hdf5Error*>(&error) == nullptr) throw;
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
+    throw;
   }
 }
 
@@ -216,7 +216,7 @@ void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
 }
 
 std::string experiment_of(const fs::path& path) {
-  return open_result_file(path).text_attribute("experiment");
+  return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
 }
 
 void merge_after_crash(const fs::path& path) {
@@ -230,19 +230,16 @@ void merge_after_crash(const fs::path& path) {
   std::vector<std::string> ids;
   if (fs::exists(checked_path)) {
     split(checked_path, folder.path());
-    ids = open_result_file(checked_path).group("cases").names();
+    ids = reading(checked_path,
+                  [&] { return open_result_file(checked_path).group("cases").names(); });
   }
   merge_folder(checked_path, folder, ids, false);
 }
 
 std::vector<Column> read_summary(const fs::path& path) {
   const hdf5::File file = open_result_file(path);
-  std::vector<Column> columns;
-  try {
-    columns = read_columns(file.group("summary"));
-  } catch (const Hdf5Error& error) {
-    throw UsageError(fmt::format("cannot read {}: {}", path.string(), error.what()));
-  }
+  const std::vector<Column> columns =
+      reading(path, [&] { return read_columns(file.group("summary")); });
   for (const Column& column : columns) {
     if (length_of(column) != length_of(columns.front())) {
       throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));

@@ -96,6 +96,9 @@ def test_options_beside_a_preset_replace_its_values(paceline):
     done = paceline("model", "--preset", "warmup", "--global-batch", 8, "--dry-run")
     assert done.out.startswith("5 cases"), done.err
     assert " 128 8 fp32" in done.out
+    done = paceline("ddp", "--preset", "course", "--batch-size", 3, "--quiet", "--dry-run")
+    assert done.out.startswith("8 cases"), done.err
+    assert " 128 3 fp32" in done.out
 
 
 @pytest.mark.parametrize(("preset", "cases"), [("sizes", 20), ("warmup", 5), ("precision", 10)])
@@ -118,10 +121,20 @@ def test_config_file(paceline, tmp_path):
     assert done.out.startswith("2 cases"), done.err
     done = paceline("model", "--config", "run.toml", "--context", 4, "--dry-run")
     assert done.out.startswith("1 case ")
-    (tmp_path / "run.toml").write_text('sizes = "tiny"\n')
-    done = paceline("model", "--config", "run.toml", "--dry-run")
-    assert done.code == 2
-    assert "sizes" in done.message
+    for line, says in (
+        ('sizes = "tiny"', "sizes"),
+        ('quiet = "maybe"', "--quiet: 'maybe' is unknown; choose no, yes"),
+        ("resume = 3", "--resume: '3' is unknown"),
+        ("context = 1.5", "--context: '1.5' is not a whole number"),
+        ("steps = [3, 4]", "--steps: takes one value"),
+        ("[model]", "--config"),
+    ):
+        (tmp_path / "run.toml").write_text(line + "\n")
+        done = paceline("model", "--config", "run.toml", "--dry-run")
+        assert done.code == 2
+        assert says in done.message
+    (tmp_path / "run.toml").write_text("quiet = false\ndry-run = true\ndeterministic = true\n")
+    assert paceline("model", "--config", "run.toml").out.startswith("1 case ")
 
 
 def test_an_output_that_exists_is_refused_kept_or_replaced(paceline, tmp_path):

@@ -49,9 +49,16 @@ WRONG = [
     (("model", "--timeout", "0.5"), "--timeout", "1 to"),
     (("model", "--max-steps", "5"), "--max-steps", "--until-ci"),
     (("model", "--resume", "--force"), "--resume", "--force"),
+    (("model", "--resume", "--dump", "d.h5"), "--dump", "--force"),
+    (("model", "--quiet=3"), "--quiet", "no, yes"),
+    (("model", "--context"), "--context", "needs a value"),
+    (("model", "--context="), "--context", "needs a value"),
+    (("model", "--config", "a.toml", "--config", "b.toml"), "--config", "At Most 1"),
     (("model", "--preset", "size"), "--preset", "sizes"),
     (("model", "--config", "none.toml"), "--config", "none.toml"),
     (("model", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "--batch-size"),
+    (("model", "--size", "custom"), "--size", "--d-model, --d-ff, --layers and --heads"),
+    (("model", "--size", "custom", "--heads", 1), "--size", "leave it out"),
     (("model", "--d-model", "64"), "--d-model", "--heads"),
     (("model", "--d-model", 64, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "divide"),
     (("model", "--d-model", 9, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "even"),
@@ -185,6 +192,17 @@ def test_dump_never_destroys_what_is_there(paceline, tmp_path):
         assert "--dump" in done.message
         assert says in done.message
     assert (tmp_path / "kept.h5").read_text() == "mine"
+
+
+def test_dump_is_neither_the_output_nor_a_device(paceline, tmp_path):
+    done = paceline(*TINY, "--output", "out.h5", "--dump", f"../{tmp_path.name}/out.h5")
+    assert done.code == 2
+    assert "--output" in done.message
+    os.mkfifo(tmp_path / "pipe")
+    done = paceline(*TINY, "--output", "out.h5", "--dump", "pipe", "--force")
+    assert done.code == 2
+    assert "device" in done.message
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_dump_of_a_sweep(paceline):

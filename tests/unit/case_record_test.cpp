@@ -73,6 +73,28 @@ TEST(SummaryRow, ColumnsHoldOneValue) {
   EXPECT_THROW((void)summary_row(record), InternalError);
 }
 
+TEST(TableRows, RowsHaveTheColumnsOfTheFirst) {
+  TableRows rows("memory");
+  EXPECT_TRUE(rows.empty());
+  rows.add({{"mark", std::string("start")}, {"bytes", std::int64_t{1}, "bytes"}, {"share", 0.5}});
+  rows.add({{"mark", std::string("end")}, {"bytes", std::int64_t{2}}, {"share", 1.0}});
+  const Cell mark{"mark", std::string("end")};
+  const Cell bytes{"bytes", std::int64_t{3}};
+  for (const std::vector<Cell>& other : {std::vector<Cell>{mark, bytes},
+                                         {mark, bytes, {"share", std::int64_t{1}}},
+                                         {mark, bytes, {"part", 1.0}},
+                                         {mark, bytes, {"share", 1.0}, {"part", 1.0}}}) {
+    TableRows copy = rows;
+    EXPECT_THROW(copy.add(other), InternalError);
+  }
+  const Table table = rows.take();
+  EXPECT_EQ(table.path, "memory");
+  EXPECT_EQ(names(table.columns), (std::vector<std::string>{"mark", "bytes", "share"}));
+  EXPECT_EQ(values<std::string>(table.columns, "mark"), (std::vector<std::string>{"start", "end"}));
+  EXPECT_EQ(values<double>(table.columns, "share"), (std::vector<double>{0.5, 1}));
+  EXPECT_EQ(table.columns[1].unit, "bytes");
+}
+
 TEST(Concatenate, RowsBelowEachOther) {
   const auto all = concatenate({{integers("n", {1, 2}), texts("name", {"a", "b"})},
                                 {integers("n", {3}), texts("name", {"c"})}});

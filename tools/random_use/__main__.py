@@ -81,7 +81,9 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     again = [replace(use, options={**use.options, name: None}) for name in ("--resume", "--force")]
     kind = chance.choice(("plan", "resume", "force", "again", "compare", "merge", "crash"))
     if kind == "resume" and "--dump" in use.options:
-        kind = "force"  # a dump that exists is replaced by --force alone
+        kind = "force"  # which alone goes with a dump
+    elif kind == "again" and "--resume" in use.options:
+        kind = "resume"
     alone = str(PROGRAM)
     if kind == "plan":
         done = Done(folder, launched(replace(use, options={**use.options, "--dry-run": None})))

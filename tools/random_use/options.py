@@ -20,6 +20,8 @@ SPOILS = (
     ("--size", "huge"), ("--comm-dtype", "fp16"), ("--profile", None), ("--launch", "graph"),
     ("--tokens", "none.h5"), ("--load-weights", "none.h5"), ("--predict", "none.h5"),
     ("--config", "none.toml"), ("--registration", "symmetric"), ("--batch-size", "1e3"),
+    ("--flash-kernels", "sm80"), ("--fp32-attention", "exact"), ("--in-place", "yes"),
+    ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"), ("--shard", "zero2"),
 )  # fmt: skip
 
 Values = Sequence[object]
@@ -131,11 +133,16 @@ class Generator:
     def _attention_options(self, use: Use, head_dim: int, single: bool) -> None:
         o = use.options
         o["--attention"] = self._list(("naive", "fused", "flash"), 3, single)
-        flash = "flash" in use.values("--attention")
-        if flash and "fp32" in use.values("--precision") and self._chance(0.5):
+        if "flash" not in use.values("--attention"):
+            return
+        precisions = use.values("--precision")
+        if "fp32" in precisions and self._chance(0.5):
             o["--fp32-attention"] = self._list(("exact", "bf16x3", "tf32"), 3, single)
-        if flash and self.device == "cuda" and head_dim not in FLASH_HEAD_DIMS:
-            use.valid = False
+        if self.device == "cuda":
+            splits = "fp32" in precisions and "bf16x3" in o.get("--fp32-attention", "bf16x3")
+            if (splits or {"bf16", "fp16"} & set(precisions)) and self._chance(0.3):
+                o["--flash-kernels"] = self._list(("newest", "sm80"), single=single)
+            use.valid = use.valid and head_dim in FLASH_HEAD_DIMS
 
     def _preset(self, use: Use, names: dict[str, Values]) -> None:
         """A named sweep with what makes it small beside it."""
@@ -156,6 +163,8 @@ class Generator:
         self._shape(use, single)
         modes = ("inference", "forward", "forward-backward", "train-step")
         use.options["--mode"] = self._list(modes, 3, single)
+        if use.values("--mode") == ["inference"]:  # which keeps nothing
+            use.options.pop("--recompute", None)
 
     def _exchange(self, use: Use, single: bool, modes: Values) -> None:
         o = use.options

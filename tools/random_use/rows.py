@@ -27,6 +27,7 @@ POSITIVE = {
 }
 FINITE = {"collectives": ("algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_elements")}
 PHASES = {"inference": 1, "forward": 1, "forward-backward": 2, "train-step": 3}
+PLACEMENTS = ("all_reduce", "reduce_scatter", "all_gather", "reduce")  # in place or not
 WARM = {"model", "ddp", "zero"}  # whose first warm-up sample is the rehearsal
 CLOSE = 1e-9
 
@@ -83,6 +84,33 @@ def check_file(path: Path, use: Use, complete: bool = True) -> None:
         raise Insane(f"unreadable: {error!r}") from None
 
 
+def check_factors(name: str, factors: dict[str, object], experiment: str) -> None:
+    """A case has the factors that apply to it, and no others."""
+
+    def among(factor: str, *values: object) -> bool:
+        return factors.get(factor) in values
+
+    flash = among("attention", "flash")
+    splits = among("precision", "fp32") and among("fp32_attention", "bf16x3")
+    exchanges = "shard" in factors or not among("sync", "none", None)
+    applies = {
+        "max_steps": factors["until_ci"] > 0,
+        "fp32_attention": flash and among("precision", "fp32"),
+        "flash_kernels": flash
+        and among("device", "cuda")
+        and (splits or among("precision", "bf16", "fp16")),
+        "recompute": experiment in WARM and not among("mode", "inference"),
+        "bucket_mb": "shard" in factors or among("sync", "bucketed"),
+        "comm_dtype": exchanges,
+        "registration": exchanges or experiment == "collectives",
+        "verify": exchanges,
+        "redop": among("op", "all_reduce", "reduce_scatter", "reduce"),
+        "in_place": among("op", *PLACEMENTS),
+    }
+    for factor, does in applies.items():
+        require((factor in factors) == does, f"{name}: {factor} {'is not' if does else 'is'} there")
+
+
 def factors_of(case: h5py.Group) -> tuple[str, ...]:
     return tuple(sorted(f"{k}={v}" for k, v in case.attrs.items() if k not in RUN_ATTRIBUTES))
 
@@ -94,6 +122,7 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
     limited = "--memory-limit" in use.options
     require(status != "oom" or limited, f"{name} is oom without a limit: {reason}")
     require(status != "skipped" or "--preset" in use.options, f"{name} is skipped: {reason}")
+    check_factors(name, dict(case.attrs), use.experiment)
     for factor, value in case.attrs.items():
         if factor in row and factor not in RUN_ATTRIBUTES:
             require(row[factor] == value, f"{name}: {factor} is {value} and {row[factor]}")
@@ -114,6 +143,10 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
         require(np.isfinite(row["loss"]), f"{name}: loss is {row['loss']}")
     ranks = int(row["ranks"])
     phases = case["samples"]
+    if "comm_dtype" in case.attrs:
+        for figure in ("communication_calls", "message_bytes", "sent_bytes"):
+            least = figure != "sent_bytes" or ranks > 1
+            require(row[figure] >= least, f"{name}: {figure} is {row[figure]}")
     if "mode" in row:
         wanted = ["forward", "backward", "optimizer"][: PHASES[str(row["mode"])]]
         require({*wanted, "step"} <= set(phases), f"{name}: phases are {list(phases)}")
@@ -127,7 +160,7 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
 def check_phase(row: Row, phase: str, samples: np.ndarray, ranks: int) -> None:
     where = f"{row['case']}: {phase}"
     count, steps = samples.shape[1], int(row["steps"])
-    most = int(row["max_steps"]) or 10 * steps
+    most = int(row.get("max_steps", 0)) or 10 * steps
     require(len(samples) == ranks, f"{where} has samples of {len(samples)} ranks of {ranks}")
     enough = steps <= count <= most if row["until_ci"] else count == steps
     require(enough, f"{where} has {count} samples, {steps} to {most} were asked for")

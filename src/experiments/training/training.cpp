@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 #include "experiments/training/bucket_prediction.h"
@@ -43,6 +44,8 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     c.d_ff = model.d_ff;
     c.layers = model.layers;
     c.heads = model.heads;
+  } else if (c.d_model == 0) {
+    throw UsageError("--size: custom is by --d-model, --d-ff, --layers and --heads in its place");
   }
   if (!c.registration) {
     const bool symmetric = data_parallel_.communicator != nullptr &&
@@ -78,8 +81,13 @@ void TrainingExperiment::check_dump() const {
   if (case_count() > 1) {
     throw UsageError("--dump: holds one case; this sweep has " + std::to_string(case_count()));
   }
-  if (options_.dump == run_.output)
+  namespace fs = std::filesystem;
+  const auto path = [](const fs::path& name) {
+    return fs::weakly_canonical(fs::current_path() / name);
+  };
+  if (path(options_.dump) == path(run_.output)) {
     throw UsageError("--dump: is the --output too; name another file");
+  }
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
 }
 

@@ -29,13 +29,14 @@ class TrainingCommand final : public Command {
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     options_.factors.declare(p);
-    p.integer("--global-batch", options_.global_batch, 1, 1 << 20,
-              "sequences over all ranks, instead of --batch-size; ranks must divide it");
-    p.text("--dump", options_.dump,
-           "HDF5 that gets logits, loss and gradients of the first step and the last weights");
+    p.value("--global-batch", options_.global_batch,
+            "sequences over all ranks, instead of --batch-size; ranks must divide it",
+            {1, 1 << 20});
+    p.value("--dump", options_.dump,
+            "HDF5 that gets logits, loss and gradients of the first step and the last weights");
     if (options_.kind == TrainingKind::ddp) {
-      p.text("--predict", options_.predict,
-             "a file of collectives --fit: the bucket equation beside what is measured");
+      p.value("--predict", options_.predict,
+              "a file of collectives --fit: the bucket equation beside what is measured");
     }
     const Presets& presets = training_presets(options_.kind);
     options_.factors.check(presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads",
@@ -46,16 +47,20 @@ class TrainingCommand final : public Command {
   void check(const OptionParser& p) override {
     check_run_options(run_);
     options_.factors.finish(p);
+    if (run_.resume && !options_.dump.empty()) {
+      throw UsageError(
+          "--dump: cannot stand beside --resume, which may keep the case; use --force");
+    }
     if (p.given("--global-batch") && p.by_name("--batch-size")) {
       throw UsageError("--global-batch: replaces --batch-size; give one of them");
     }
     int dimensions = 0;
-    for (const char* option : {"--d-model", "--d-ff", "--layers", "--heads"}) {
+    for (const char* option : {"--d-model", "--d-ff", "--layers", "--heads"})
       dimensions += p.given(option) ? 1 : 0;
-    }
     if (dimensions == 0) return;
     if (p.given("--size")) {
-      throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers, --heads");
+      throw UsageError(
+          "--size: cannot stand beside --d-model, --d-ff, --layers, --heads; leave it out");
     }
     if (dimensions < 4) {
       throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");

@@ -96,8 +96,10 @@ const Presets& training_presets(TrainingKind kind) {
 }
 
 const std::map<std::string, std::string>& training_preset_exclusions() {
-  static const auto* const exclusions = new std::map<std::string, std::string>{
-      {"--global-batch", "--batch-size"}, {"--d-model", "--size"}};
+  static const auto* const exclusions =
+      new std::map<std::string, std::string>{{"--global-batch", "--batch-size"},
+                                             {"--batch-size", "--global-batch"},
+                                             {"--d-model", "--size"}};
   return *exclusions;
 }
 

@@ -1,0 +1,78 @@
+"""Result files whose content is damaged: code 2, one line that names the file, which stays."""
+
+import shutil
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+from conftest import command
+
+ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+TINY = ("model", "--size", "tiny", *ONCE)
+
+
+def replace(file, name, value):
+    del file[name]
+    file[name] = value
+
+
+def cut(path):
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+DAMAGES = {
+    "no summary": lambda file: file.__delitem__("summary"),
+    "no cases": lambda file: file.__delitem__("cases"),
+    "a column too short": lambda file: replace(file, "summary/loss", np.zeros(1)),
+    "a group for a column": lambda file: replace(file, "summary/loss", file["cases"]),
+    "names of cases that are numbers": lambda file: replace(file, "summary/case", np.zeros(2)),
+    "two experiments": lambda file: file.attrs.__setitem__("experiment", [1, 2]),
+    "no version": lambda file: file.attrs.__delitem__("schema_version"),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Of two cases."""
+    path = tmp_path_factory.mktemp("whole") / "whole.h5"
+    line = command(0, *TINY, "--context", "8,16", "--output", path)
+    subprocess.run(line, capture_output=True, timeout=60, check=True)
+    return path
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "half of it", "no HDF5"])
+def test_a_damaged_file_is_named(paceline, tmp_path, whole, damage):
+    path = tmp_path / "bad.h5"
+    shutil.copy(whole, path)
+    if damage in DAMAGES:
+        with h5py.File(path, "a") as file:
+            DAMAGES[damage](file)
+    elif damage == "half of it":
+        cut(path)
+    else:
+        path.write_text("results")
+    bad = path.read_bytes()
+    for args in (
+        ("compare", whole, "bad.h5"),
+        (*TINY, "--context", 32, "--output", "bad.h5", "--resume"),
+    ):
+        done = paceline(*args)
+        assert done.code == 2, done.err
+        assert "bad.h5" in done.message
+        assert path.read_bytes() == bad
+        assert [p.name for p in tmp_path.iterdir()] == ["bad.h5"]
+
+
+def test_a_case_that_is_there_twice_is_named(paceline, tmp_path, whole):
+    """As copied by hand; the cases stay."""
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    for name in ("a.h5", "b.h5"):
+        shutil.copy(whole, folder / name)
+    done = paceline("merge", "out.h5")
+    assert done.code == 2
+    assert "b.h5" in done.message
+    assert len(list(folder.glob("*.h5"))) == 2

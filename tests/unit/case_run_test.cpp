@@ -1,0 +1,129 @@
+// The order in which measure_case() calls a CaseRun, and how ranks agree between the calls.
+
+#include "harness/case_run.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/error.h"
+#include "cpu/cpu_device.h"
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t plenty = std::size_t{1} << 24;
+
+// Notes its calls, "frozen" beside those in which the device allocates nothing more.
+class NotedRun : public CaseRun {
+ public:
+  explicit NotedRun(Device& device) : device_(device) {}
+
+  void set_up(Progress& /*progress*/) override { note("set_up"); }
+  void connect() override { note("connect"); }
+  void start() override { note("start"); }
+  [[nodiscard]] std::vector<std::string> phases() const override { return {"time"}; }
+  [[nodiscard]] PhaseSeconds repetition() override {
+    note("repetition");
+    return {static_cast<double>(calls.size())};
+  }
+  [[nodiscard]] std::vector<PhaseSeconds> cold_repetitions() const override { return {{0.5}}; }
+  void add_to(CaseRecord& record) override {
+    note("add_to");
+    record.status = status;
+  }
+
+  std::vector<std::string> calls;
+  Status status = Status::ok;
+
+ protected:
+  void note(const std::string& call) { calls.push_back(call + (is_frozen() ? ", frozen" : "")); }
+  Device& device_;
+
+ private:
+  [[nodiscard]] bool is_frozen() const {
+    try {
+      (void)device_.allocate({1}, Dtype::f32, MemoryKind::workspace);
+    } catch (const InternalError&) {
+      return true;
+    }
+    return false;
+  }
+};
+
+constexpr SamplerConfig once = {.warmup = 1, .steps = 2};
+
+CaseRecord measure(World& world, Device& device, CaseRun& run) {
+  Progress progress(false, 1, stderr);
+  return measure_case(world, device, run, once, 2e9, progress);
+}
+
+// Trims what it allocated to look, so that a frozen device has nothing to give.
+class TrimmedRun final : public NotedRun {
+ public:
+  using NotedRun::NotedRun;
+  void set_up(Progress& progress) override {
+    NotedRun::set_up(progress);
+    device_.trim();
+  }
+  void connect() override {
+    NotedRun::connect();
+    device_.trim();
+  }
+};
+
+TEST(MeasureCase, CallsItsRunInOrderAndFreezesBetweenConnectAndStart) {
+  ThreadWorld::run(1, [](World& world) {
+    CpuDevice device(plenty, 1);
+    TrimmedRun run(device);
+    const CaseRecord record = measure(world, device, run);
+    EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "connect", "start, frozen",
+                                                   "repetition, frozen", "repetition, frozen",
+                                                   "repetition, frozen", "add_to, frozen"}));
+    EXPECT_EQ(record.status, Status::ok);
+    ASSERT_EQ(record.samples.size(), 1U);
+    EXPECT_EQ(record.samples[0].warmup, (std::vector<std::vector<double>>{{0.5, 4}}));
+    EXPECT_EQ(record.samples[0].measured, (std::vector<std::vector<double>>{{5, 6}}));
+  });
+}
+
+// Of two ranks, one lacks memory when ranks connect: NCCL's own, say.
+TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
+  class Lacking final : public NotedRun {
+   public:
+    Lacking(Device& device, bool lacks) : NotedRun(device), lacks_(lacks) {}
+    void connect() override {
+      NotedRun::connect();
+      if (lacks_) throw OutOfMemory(100, device_.ledger(), plenty, "connecting");
+    }
+
+   private:
+    bool lacks_;
+  };
+  for (const int lacks : {0, 1}) {
+    ThreadWorld::run(2, [&](World& world) {
+      CpuDevice device(plenty, 1);
+      Lacking run(device, world.rank() == lacks);
+      const CaseRecord record = measure(world, device, run);
+      EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "connect"}));
+      EXPECT_EQ(record.status, Status::oom);
+      EXPECT_TRUE(record.samples.empty());
+      if (world.rank() != 0) return;
+      const std::string named = "rank " + std::to_string(lacks) + ": 'connecting' asked for 100 B";
+      EXPECT_NE(record.reason.find(named), std::string::npos) << record.reason;
+    });
+  }
+}
+
+TEST(MeasureCase, OneRanksStatusIsEveryRanks) {
+  ThreadWorld::run(2, [&](World& world) {
+    CpuDevice device(plenty, 1);
+    NotedRun run(device);
+    if (world.rank() == 1) run.status = Status::mismatch;
+    EXPECT_EQ(measure(world, device, run).status, Status::mismatch);
+  });
+}
+
+}  // namespace
+}  // namespace paceline
