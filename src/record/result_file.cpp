@@ -238,8 +238,7 @@ void merge_after_crash(const fs::path& path) {
 
 std::vector<Column> read_summary(const fs::path& path) {
   const hdf5::File file = open_result_file(path);
-  const std::vector<Column> columns =
-      reading(path, [&] { return read_columns(file.group("summary")); });
+  std::vector<Column> columns = reading(path, [&] { return read_columns(file.group("summary")); });
   for (const Column& column : columns) {
     if (length_of(column) != length_of(columns.front())) {
       throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));
