@@ -11,7 +11,7 @@ class Scratch {
  public:
   explicit Scratch(Device& device) : device_(device) {}
 
-  // Memory for so many floats, valid until the next call. It grows during the rehearsal, then
+  // Memory for this many floats, valid until the next call. It grows during the rehearsal, then
   // stays.
   [[nodiscard]] float* floats(std::int64_t count);
 

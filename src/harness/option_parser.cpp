@@ -40,7 +40,6 @@ struct OptionParser::Impl {
   std::map<std::string, std::string> excludes;
   std::string preset;
   std::set<std::string> from_preset;
-  bool has_config = false;
 };
 
 OptionParser::OptionParser(const std::string& experiment, const std::string& usage)
@@ -94,7 +93,6 @@ void OptionParser::files(Texts& target, std::size_t count, const std::string& he
 }
 
 void OptionParser::config_file() {
-  impl_->has_config = true;
   impl_->app.set_config("--config", "", "options from a TOML file, by their names without --");
   impl_->app.allow_config_extras(CLI::config_extras_mode::error);
 }

@@ -1,7 +1,7 @@
 #pragma once
 // ParallelStrategy: how ranks that train one model share the work. It decides where parameters lie
-// while they are used, what of the gradients ranks exchange and when, and what of the parameters
-// this rank's optimizer updates.
+// while they are used, which gradients ranks exchange and when, and which parameters this rank's
+// optimizer updates.
 
 #include <cstdint>
 #include <memory>

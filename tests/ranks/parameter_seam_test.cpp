@@ -15,6 +15,7 @@
 
 #include "experiments/training/training_step.h"
 #include "tests/ranks/rank_test.h"
+#include "tests/unit/tiny_training.h"
 
 namespace paceline {
 namespace {
@@ -163,17 +164,8 @@ class TwoSlots final : public ParallelStrategy {
 };
 
 TrainingCase small(const char* precision, int recompute) {
-  TrainingCase c;
-  c.precision = precision_named(precision);
+  TrainingCase c = tiny_training(precision);
   c.recompute = {recompute};
-  c.vocab = 31;
-  c.context = 16;
-  c.d_model = 32;
-  c.d_ff = 64;
-  c.layers = 3;
-  c.heads = 2;
-  c.batch_size = 2;
-  c.seed = 3;
   c.deterministic = true;
   return c;
 }

@@ -13,6 +13,7 @@
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
 #include "tests/ranks/rank_test.h"
+#include "tests/unit/tiny_training.h"
 
 namespace paceline {
 namespace {
@@ -22,18 +23,9 @@ constexpr std::array strategies = {Strategy::none,    Strategy::naive,    Strate
                                    Strategy::zero1};
 
 TrainingCase tiny(const char* precision, Strategy strategy) {
-  TrainingCase c;
-  c.precision = precision_named(precision);
+  TrainingCase c = tiny_training(precision);
   c.strategy = strategy;
   c.bucket_mb = 0.01;
-  c.vocab = 31;
-  c.context = 16;
-  c.d_model = 32;
-  c.d_ff = 64;
-  c.layers = 3;
-  c.heads = 2;
-  c.batch_size = 2;
-  c.seed = 3;
   c.deterministic = true;
   c.device = shared.device->info().kind;
   c.ranks = shared.world->size();

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "experiments/attention/attention_case.h"
-#include "experiments/collectives/collective_case.h"
-#include "experiments/training/training_case.h"
+#include "harness/command.h"
 #include "harness/factor_options.h"
 
 namespace paceline {
@@ -183,19 +182,16 @@ TEST(AttentionCase, OnlyFlashOfHalfTypesAndBf16x3HasAChoiceOfKernelsOnAGpu) {
                                       "fp16 newest", "fp16 sm80"}));
 }
 
-// What the programs check when they start.
+// Each command checks its own when it declares its options.
 TEST(Presets, PinEveryFactor) {
-  const std::vector<std::string> free = {"--batch-size", "--d-model",      "--d-ff",
-                                         "--layers",     "--heads",        "--load-weights",
-                                         "--tokens",     "--registration", "--verify"};
-  for (const TrainingKind kind : {TrainingKind::model, TrainingKind::ddp, TrainingKind::zero}) {
-    const FactorOptions<TrainingCase> options(training_factors(kind), training_defaults(kind));
-    EXPECT_NO_THROW(options.check(training_presets(kind), free)) << name_of(kind);
+  int with_presets = 0;
+  for (const Registration& r : registry()) {
+    const std::unique_ptr<Command> command = r.make();
+    OptionParser p(std::string(r.name), command->usage());
+    EXPECT_NO_THROW(command->declare(p)) << r.name;
+    with_presets += p.help().find("--preset") != std::string::npos ? 1 : 0;
   }
-  EXPECT_NO_THROW(
-      FactorOptions<AttentionCase>(attention_case_factors()).check(attention_presets(), {}));
-  EXPECT_NO_THROW(
-      FactorOptions<CollectiveCase>(collective_case_factors()).check(collective_presets(), {}));
+  EXPECT_EQ(with_presets, 5);  // model, attention, ddp, zero, collectives
 }
 
 }  // namespace

@@ -7,22 +7,15 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "experiments/training/step_runner.h"
+#include "tests/unit/tiny_training.h"
 
 namespace paceline {
 namespace {
 
 TrainingCase tiny(const std::string& precision, std::int64_t vocab = 31) {
-  TrainingCase c;
-  c.precision = precision_named(precision);
+  TrainingCase c = tiny_training(precision);
   c.vocab = vocab;
-  c.context = 16;
-  c.d_model = 32;
-  c.d_ff = 64;
   c.layers = 2;
-  c.heads = 2;
-  c.batch_size = 2;
-  c.seed = 3;
-  c.ranks = 1;
   return c;
 }
 

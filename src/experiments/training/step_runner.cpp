@@ -8,7 +8,7 @@ namespace paceline {
 namespace {
 
 // What a mark at the end of this phase is called; empty: none stands there.
-std::string mark_after(const StepPhase& phase, const std::vector<StepPhase>& phases) {
+std::string_view mark_after(const StepPhase& phase, const std::vector<StepPhase>& phases) {
   const bool ends = &phase == &phases.back() || (&phase + 1)->memory != phase.memory;
   if (!ends || phase.memory == "optimizer") return "";
   return phase.memory == "forward" ? "before backward" : "before optimizer";
@@ -54,13 +54,13 @@ PhaseSeconds StepRunner::run() {
   device.synchronize();
   const double began = host_seconds();
   end_phase();
-  std::string memory;
+  std::string_view memory;
   for (const StepPhase& phase : phases) {
     if (phase.memory != memory) device.ledger().begin_phase(phase.memory);
     memory = phase.memory;
     phase.launch();
     if (!phase.name.empty()) end_phase();
-    if (const std::string name = mark_after(phase, phases); !name.empty()) mark(name, memory);
+    if (const auto name = mark_after(phase, phases); !name.empty()) mark(name, memory);
   }
   device.synchronize();
   const double total = host_seconds() - began;
@@ -92,14 +92,14 @@ void StepRunner::mark_memory(const std::string& step) {
   marking_ = step;
 }
 
-void StepRunner::mark(const std::string& name, const std::string& phase) {
+void StepRunner::mark(std::string_view name, std::string_view phase) {
   if (marking_.empty()) return;
   const MemoryLedger& ledger = step_.device().ledger();
   MemoryMark m{.step = marking_,
-               .mark = name,
+               .mark = std::string(name),
                .bytes = ledger.bytes(),
                .peak_bytes = ledger.peak(),
-               .phase = phase,
+               .phase = std::string(phase),
                .phase_peak_bytes = ledger.phase_peak()};
   for (std::size_t k = 0; k < memory_kinds; ++k) {
     const auto kind = static_cast<MemoryKind>(k);

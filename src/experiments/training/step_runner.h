@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -54,7 +55,7 @@ class StepRunner {
 
  private:
   void end_phase();
-  void mark(const std::string& name, const std::string& phase = "");
+  void mark(std::string_view name, std::string_view phase = {});
 
   TrainingStep& step_;
   Timing timing_;

@@ -36,8 +36,8 @@ struct EnumNames<GradientDtype> {
   static constexpr std::array<std::string_view, 2> values = {"fp32", "bf16"};
 };
 
-// Only the inputs of every so many blocks are kept, which then run again in backward; 0: all is
-// kept.
+// Of each group of this many blocks only the input is kept; the blocks run again in backward. 0:
+// all activations are kept.
 struct Recompute {
   int blocks = 0;
 

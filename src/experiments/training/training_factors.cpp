@@ -124,7 +124,7 @@ Factors<C> exchange_factors(Factor<C> strategy, std::string_view verify_steps) {
   return factors_of<ExchangeFactors>(
       std::move(strategy),
       factor<C>(&C::bucket_mb, {.name = "bucket_mb",
-                                .help = "a bucket holds at most so many MB of gradients",
+                                .help = "most MB of gradients in a bucket",
                                 .use = FactorUse::axis,
                                 .most = 1e9,
                                 .applies = has_buckets,
@@ -143,15 +143,16 @@ Factors<C> exchange_factors(Factor<C> strategy, std::string_view verify_steps) {
                  .said_default = "symmetric with NCCL on one node, else none",
                  .applies = exchanges,
                  .goes_with = a_sync}),
-      factor<C>(&C::verify,
-                {.name = "verify",
-                 .help = "so many steps of SGD, then of AdamW, must equal a single process's on "
-                         "the whole batch (fp32)",
-                 .bare = verify_steps,
-                 .least = 1,
-                 .most = 1000,
-                 .applies = exchanges,
-                 .goes_with = a_sync}));
+      factor<C>(
+          &C::verify,
+          {.name = "verify",
+           .help = "compares this many steps of SGD, then of AdamW, with a single process that "
+                   "trains on the whole batch (fp32)",
+           .bare = verify_steps,
+           .least = 1,
+           .most = 1000,
+           .applies = exchanges,
+           .goes_with = a_sync}));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ Status with_memory(World& world, const std::function<void()>& work) {
 Trained train_together(const TrainingCase& c, World& world, Device& device, Communicator& real,
                        bool sgd, Status& status) {
   device.trim();
-  const Batch batch = c.rows(world.rank() * c.batch_size, c.batch_size);
+  const Batch batch = c.rows(real.rank() * c.batch_size, c.batch_size);
   RehearsalCommunicator communicator(real);
   std::unique_ptr<Trainer> trainer;
   status = with_memory(
@@ -166,12 +166,12 @@ Trained train_together(const TrainingCase& c, World& world, Device& device, Comm
 // What a single process trains on all rows, in several runs. Run 0 trains as the ranks do. Later
 // runs rotate the rows of the batch and perturb every weight by one unit in the last place.
 // Collective.
-std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& device, bool sgd,
-                                 Status& status) {
+std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& device, int replicas,
+                                 bool sgd, Status& status) {
   constexpr int runs = 3;
   device.trim();
   TrainingCase whole = c;
-  whole.batch_size *= world.size();
+  whole.batch_size *= replicas;
   std::vector<Trained> trained;
   status = with_memory(world, [&] {
     if (world.rank() != 0) return;
@@ -209,7 +209,9 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
       if (world.rank() != 0) together = {};
     }
     std::vector<Trained> alone;
-    if (record.status == Status::ok) alone = train_alone(c, world, device, sgd, record.status);
+    if (record.status == Status::ok) {
+      alone = train_alone(c, world, device, communicator.size(), sgd, record.status);
+    }
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory";
       return record;
