@@ -10,15 +10,14 @@
 #include <utility>
 
 #include "core/memory_ledger.h"
+#include "core/non_copyable.h"
 
 namespace paceline {
 
-class CudaAllocator {
+class CudaAllocator : NonCopyable {
  public:
   explicit CudaAllocator(std::size_t limit) : limit_(limit) {}
   ~CudaAllocator();
-  CudaAllocator(const CudaAllocator&) = delete;
-  CudaAllocator& operator=(const CudaAllocator&) = delete;
 
   // Best fit among free blocks of the same class, small (below 1 MiB, from segments of 2 MiB) or
   // large (segments of 20 MiB, or of the request where that is larger). Throws OutOfMemory, or

@@ -12,8 +12,6 @@ class CudaEvent final : public Event {
  public:
   CudaEvent();
   ~CudaEvent() override;
-  CudaEvent(const CudaEvent&) = delete;
-  CudaEvent& operator=(const CudaEvent&) = delete;
 
   void synchronize() override;
   [[nodiscard]] double seconds_since(const Event& earlier) const override;
@@ -27,8 +25,6 @@ class CudaStream final : public Stream {
  public:
   CudaStream();
   ~CudaStream() override;
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
 
   [[nodiscard]] EventPtr record() override;
   void wait(const EventPtr& event) override;
@@ -49,8 +45,6 @@ class CudaGraph final : public Graph {
  public:
   CudaGraph(cudaStream_t stream, const std::function<void()>& work);
   ~CudaGraph() override;
-  CudaGraph(const CudaGraph&) = delete;
-  CudaGraph& operator=(const CudaGraph&) = delete;
 
   void launch() override;
 

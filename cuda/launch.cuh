@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/non_copyable.h"
 #include "cuda/check.h"
 #include "cuda/current_device.h"
 
@@ -30,7 +31,7 @@ struct Grid {
 };
 
 // A kernel's launch as the runtime takes it.
-class Launch {
+class Launch : NonCopyable {
  public:
   template <class... Parameters>
   Launch(const Grid& grid, void (*kernel)(Parameters...)) {
@@ -51,8 +52,6 @@ class Launch {
     // Older GPUs refuse them.
     config_.numAttrs = compute_capability() < 90 ? 0 : grid.cluster == 1 ? 1 : 2;
   }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
 
   [[nodiscard]] const cudaLaunchConfig_t* config() const { return &config_; }
 

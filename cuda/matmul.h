@@ -9,17 +9,16 @@
 #include <tuple>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "core/ops.h"
 
 namespace paceline {
 
-class CudaMatmul {
+class CudaMatmul : NonCopyable {
  public:
   // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
   CudaMatmul(cudaStream_t stream, GemmMath math, Tensor workspace);
   ~CudaMatmul();
-  CudaMatmul(const CudaMatmul&) = delete;
-  CudaMatmul& operator=(const CudaMatmul&) = delete;
 
   // Ops::matmul, by the algorithm that cuBLASLt takes to be the fastest on so many multiprocessors
   // (0: all). A second batch dimension costs one call per index of it.

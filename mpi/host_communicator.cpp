@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "core/units.h"
 #include "mpi/check.h"
 #include "mpi/collective_plan.h"
@@ -21,13 +22,11 @@ namespace paceline {
 
 namespace {
 
-class OwnedComm {
+class OwnedComm : NonCopyable {
  public:
   explicit OwnedComm(MPI_Comm comm) : comm_(comm) {}
   OwnedComm(OwnedComm&& from) noexcept : comm_(std::exchange(from.comm_, MPI_COMM_NULL)) {}
   OwnedComm& operator=(OwnedComm&&) = delete;
-  OwnedComm(const OwnedComm&) = delete;
-  OwnedComm& operator=(const OwnedComm&) = delete;
   ~OwnedComm() {
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
   }
@@ -81,8 +80,6 @@ void check_count(const CollectiveForm& form, const Tensor& x) {
 class HostCommunicator final : public Communicator {
  public:
   HostCommunicator(OwnedComm comm, Watch& watch, Device& device);
-  HostCommunicator(const HostCommunicator&) = delete;
-  HostCommunicator& operator=(const HostCommunicator&) = delete;
   // Waits by an event: an error stays for whoever synchronises the stream next.
   ~HostCommunicator() override { stream_.record()->synchronize(); }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "mpi/check.h"
 #include "mpi/watchdog.h"
 
@@ -43,7 +44,7 @@ void check_launcher(int size) {
 }
 
 // From MPI_Init to MPI_Finalize.
-class MpiLibrary {
+class MpiLibrary : NonCopyable {
  public:
   MpiLibrary(int* argc, char*** argv) {
     int provided = 0;
@@ -53,8 +54,6 @@ class MpiLibrary {
     throw EnvironmentError("this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
   }
   ~MpiLibrary() { MPI_Finalize(); }
-  MpiLibrary(const MpiLibrary&) = delete;
-  MpiLibrary& operator=(const MpiLibrary&) = delete;
 };
 
 // What all worlds of a launch share; it ends with the last of them.
@@ -70,8 +69,6 @@ class MpiWorld final : public World {
   // Owns `control`, whose ranks it is the world of; collective over them.
   MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control);
   ~MpiWorld() override { MPI_Comm_free(&control_); }
-  MpiWorld(const MpiWorld&) = delete;
-  MpiWorld& operator=(const MpiWorld&) = delete;
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }

@@ -67,8 +67,6 @@ class NcclCommunicator final : public Communicator, private Guarded {
  public:
   // Owns `comm`.
   NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device);
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
   [[nodiscard]] int rank() const override { return rank_; }

@@ -5,6 +5,7 @@
 
 #include "core/communicator.h"
 #include "core/dtype.h"
+#include "core/non_copyable.h"
 #include "core/tensor.h"
 #include "mpi/check.h"
 
@@ -14,11 +15,9 @@ namespace paceline {
 [[nodiscard]] MPI_Datatype mpi_type(Dtype dtype);
 
 // An operator of our own.
-class HalfOp {
+class HalfOp : NonCopyable {
  public:
   explicit HalfOp(MPI_User_function* combine);
-  HalfOp(const HalfOp&) = delete;
-  HalfOp& operator=(const HalfOp&) = delete;
   ~HalfOp();
 
   [[nodiscard]] MPI_Op get() const { return op_; }

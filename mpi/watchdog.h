@@ -75,8 +75,6 @@ class Watchdog final : public Watch {
   // Collective over MPI_COMM_WORLD, as is the destructor, which waits for no other rank.
   explicit Watchdog(double timeout_seconds);
   ~Watchdog() override;
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
   void begin(std::string_view what, WaitFor whom) override { waits_.begin(what, whom); }
   void end() override;

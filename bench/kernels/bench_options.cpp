@@ -26,12 +26,12 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
 
   CLI::App app("Every operation of a device at the models' shapes, beside what the device can do.",
                "bench_kernels");
+  const auto sizes = names_of(ModelSize{});
   app.add_option("--device", o.device, "cpu (default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", o.threads, "default: every usable core")->check(CLI::Range(1, 1024));
   app.add_option("--size", o.sizes, "one or several, with commas between; default small")
-      ->check(CLI::IsMember(std::vector<std::string>(EnumNames<ModelSize>::values.begin(),
-                                                     EnumNames<ModelSize>::values.end() - 1)))
+      ->check(CLI::IsMember(std::vector<std::string>(sizes.begin(), sizes.end() - 1)))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--batch-size", o.batch, "default 4")->check(CLI::Range(1, 1 << 16));

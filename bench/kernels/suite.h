@@ -16,6 +16,7 @@
 
 #include "bench/kernels/inputs.h"
 #include "core/device.h"
+#include "core/non_copyable.h"
 #include "core/ops.h"
 #include "core/precision.h"
 #include "core/step_state.h"
@@ -45,13 +46,11 @@ struct Dimensions {
   std::int64_t B = 0, T = 0, R = 0, D = 0, F = 0, H = 0, d = 0, V = 0;
 };
 
-class Suite {
+class Suite : NonCopyable {
  public:
   // rotation_bytes: what an operation touches in all its input sets together, so that it finds
   // none of them in a cache.
   Suite(Device& device, const Precision& precision, std::size_t rotation_bytes);
-  Suite(const Suite&) = delete;
-  Suite& operator=(const Suite&) = delete;
 
   [[nodiscard]] const Precision& precision() const { return precision_; }
   [[nodiscard]] ToyOps& toys() { return *toys_; }

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "core/device.h"
+#include "core/non_copyable.h"
 #include "core/tensor.h"
 #include "core/world.h"
 
@@ -25,32 +26,20 @@ namespace paceline {
 // avg divides the sum by the number of ranks; of integers it drops the remainder.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
-template <>
-struct EnumNames<ReduceOp> {
-  static constexpr std::array<std::string_view, 5> values = {"sum", "prod", "min", "max", "avg"};
-};
+constexpr auto names_of(ReduceOp) { return names("sum", "prod", "min", "max", "avg"); }
 
 // mpi: between the ranks' host memory; nccl: between their GPUs'.
 enum class BackendKind : std::uint8_t { mpi, nccl };
-template <>
-struct EnumNames<BackendKind> {
-  static constexpr std::array<std::string_view, 2> values = {"mpi", "nccl"};
-};
+constexpr auto names_of(BackendKind) { return names("mpi", "nccl"); }
 
 // symmetric: all ranks have registered the memory, see register_memory().
 enum class WindowRegistration : std::uint8_t { none, symmetric };
-template <>
-struct EnumNames<WindowRegistration> {
-  static constexpr std::array<std::string_view, 2> values = {"none", "symmetric"};
-};
+constexpr auto names_of(WindowRegistration) { return names("none", "symmetric"); }
 
 inline constexpr std::int64_t registered_part_bytes = 16;
 
-class Communicator {
+class Communicator : NonCopyable {
  public:
-  Communicator() = default;
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
   virtual ~Communicator() = default;
 
   [[nodiscard]] virtual int rank() const = 0;  // as in its World

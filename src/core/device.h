@@ -12,6 +12,7 @@
 
 #include "core/enum_names.h"
 #include "core/memory_ledger.h"
+#include "core/non_copyable.h"
 #include "core/scope.h"
 #include "core/tensor.h"
 
@@ -24,11 +25,8 @@ struct OpsConfig;
 struct Precision;
 
 // A point in a stream's work.
-class Event {
+class Event : NonCopyable {
  public:
-  Event() = default;
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
   virtual ~Event() = default;
 
   virtual void synchronize() = 0;  // the host waits until the point is reached
@@ -38,11 +36,8 @@ class Event {
 using EventPtr = std::shared_ptr<Event>;
 
 // Work in order. Different streams run side by side but for wait().
-class Stream {
+class Stream : NonCopyable {
  public:
-  Stream() = default;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
   [[nodiscard]] virtual EventPtr record() = 0;   // an event after all work so far
@@ -52,11 +47,8 @@ class Stream {
 };
 
 // Work that was captured once and can be launched again.
-class Graph {
+class Graph : NonCopyable {
  public:
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
   virtual ~Graph() = default;
 
   virtual void launch() = 0;
@@ -93,10 +85,7 @@ class OutOfMemory : public std::runtime_error {
 };
 
 enum class DeviceKind : unsigned char { cpu, cuda };
-template <>
-struct EnumNames<DeviceKind> {
-  static constexpr std::array<std::string_view, 2> values = {"cpu", "cuda"};
-};
+constexpr auto names_of(DeviceKind) { return names("cpu", "cuda"); }
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::cpu;
@@ -109,11 +98,8 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> versions;  // of libraries: {"cuda", "13.0"}
 };
 
-class Device {
+class Device : NonCopyable {
  public:
-  Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
   [[nodiscard]] virtual DeviceInfo info() const = 0;

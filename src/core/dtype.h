@@ -6,17 +6,16 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/enum_names.h"
 
 namespace paceline {
 
 enum class Dtype : std::uint8_t { f64, f32, bf16, f16, i32 };
-template <>
-struct EnumNames<Dtype> {
-  static constexpr std::array<std::string_view, 5> values = {"float64", "float32", "bfloat16",
-                                                             "float16", "int32"};
-};
+constexpr auto names_of(Dtype) {
+  return names("float64", "float32", "bfloat16", "float16", "int32");
+}
 
 // bfloat16: the upper half of a float, rounded to nearest even; NaN stays NaN.
 struct bf16 {
@@ -46,29 +45,15 @@ struct f16 {
 static_assert(sizeof(bf16) == 2 && sizeof(f16) == 2);
 
 template <class T>
-struct DtypeOf;
-template <>
-struct DtypeOf<double> {
-  static constexpr Dtype value = Dtype::f64;
-};
-template <>
-struct DtypeOf<float> {
-  static constexpr Dtype value = Dtype::f32;
-};
-template <>
-struct DtypeOf<bf16> {
-  static constexpr Dtype value = Dtype::bf16;
-};
-template <>
-struct DtypeOf<f16> {
-  static constexpr Dtype value = Dtype::f16;
-};
-template <>
-struct DtypeOf<std::int32_t> {
-  static constexpr Dtype value = Dtype::i32;
-};
+consteval Dtype dtype_of_type() {
+  if constexpr (std::is_same_v<T, double>) return Dtype::f64;
+  if constexpr (std::is_same_v<T, float>) return Dtype::f32;
+  if constexpr (std::is_same_v<T, bf16>) return Dtype::bf16;
+  if constexpr (std::is_same_v<T, f16>) return Dtype::f16;
+  if constexpr (std::is_same_v<T, std::int32_t>) return Dtype::i32;
+}
 template <class T>
-inline constexpr Dtype dtype_of = DtypeOf<T>::value;
+inline constexpr Dtype dtype_of = dtype_of_type<T>();
 
 // Throws InternalError: the value is none of the enumerators.
 [[noreturn]] void throw_no_dtype(Dtype d);

@@ -11,12 +11,15 @@
 
 namespace paceline {
 
-// To be specialised with `static constexpr std::array values`, the enumerators' names from 0 on.
-template <class E>
-struct EnumNames;
+// To be overloaded beside each enum, with the enumerators' names from 0 on:
+//   constexpr auto names_of(Color) { return names("red", "green"); }
+template <class... Text>
+constexpr std::array<std::string_view, sizeof...(Text)> names(Text... text) {
+  return {text...};
+}
 
 template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values.front(); };
+concept NamedEnum = std::is_enum_v<E> && requires(E e) { names_of(e); };
 
 // Throws InternalError for a value that has no name.
 [[noreturn]] void throw_unnamed(std::size_t value);
@@ -24,8 +27,8 @@ concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values.front()
 template <NamedEnum E>
 [[nodiscard]] constexpr std::string_view name_of(E value) {
   const auto place = static_cast<std::size_t>(value);
-  if (place >= EnumNames<E>::values.size()) throw_unnamed(place);
-  return EnumNames<E>::values.at(place);
+  if (place >= names_of(E{}).size()) throw_unnamed(place);
+  return names_of(E{}).at(place);
 }
 
 // The place of `name` among `names`. Throws UsageError, which lists them, where it is none of them.
@@ -34,16 +37,13 @@ template <NamedEnum E>
 
 template <NamedEnum E>
 [[nodiscard]] E enum_named(std::string_view name) {
-  return static_cast<E>(index_of_name(EnumNames<E>::values, name));
+  return static_cast<E>(index_of_name(names_of(E{}), name));
 }
 
 // "naive fused flash"
 [[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
 
 enum class YesNo : unsigned char { no, yes };
-template <>
-struct EnumNames<YesNo> {
-  static constexpr std::array<std::string_view, 2> values = {"no", "yes"};
-};
+constexpr auto names_of(YesNo) { return names("no", "yes"); }
 
 }  // namespace paceline

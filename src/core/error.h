@@ -28,24 +28,15 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-class UsageError : public Error {
+template <ExitCode exit_code>
+class ErrorOf : public Error {
  public:
-  explicit UsageError(const std::string& what) : Error(ExitCode::usage, what) {}
+  explicit ErrorOf(const std::string& what) : Error(exit_code, what) {}
 };
 
-class EnvironmentError : public Error {
- public:
-  explicit EnvironmentError(const std::string& what) : Error(ExitCode::environment, what) {}
-};
-
-class StoppedError : public Error {
- public:
-  explicit StoppedError(const std::string& what) : Error(ExitCode::stopped, what) {}
-};
-
-class InternalError : public Error {
- public:
-  explicit InternalError(const std::string& what) : Error(ExitCode::internal, what) {}
-};
+using UsageError = ErrorOf<ExitCode::usage>;
+using EnvironmentError = ErrorOf<ExitCode::environment>;
+using StoppedError = ErrorOf<ExitCode::stopped>;
+using InternalError = ErrorOf<ExitCode::internal>;
 
 }  // namespace paceline

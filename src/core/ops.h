@@ -20,6 +20,7 @@
 #include "core/device.h"
 #include "core/heads.h"
 #include "core/matrix.h"
+#include "core/non_copyable.h"
 #include "core/parameter.h"
 #include "core/precision.h"
 #include "core/random.h"
@@ -28,30 +29,18 @@
 namespace paceline {
 
 enum class AttentionKind : std::uint8_t { naive, fused, flash };
-template <>
-struct EnumNames<AttentionKind> {
-  static constexpr std::array<std::string_view, 3> values = {"naive", "fused", "flash"};
-};
+constexpr auto names_of(AttentionKind) { return names("naive", "fused", "flash"); }
 // How flash attention multiplies float32: as it is; with every operand split into a bfloat16 and
 // the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
 // rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
 enum class Fp32Attention : std::uint8_t { exact, bf16x3, tf32 };
-template <>
-struct EnumNames<Fp32Attention> {
-  static constexpr std::array<std::string_view, 3> values = {"exact", "bf16x3", "tf32"};
-};
+constexpr auto names_of(Fp32Attention) { return names("exact", "bf16x3", "tf32"); }
 // Which kernels flash attention of half types, and of fp32 as bf16x3, has on a GPU: those of its
 // generation, or Ampere's, which run on every GPU since.
 enum class FlashKernels : std::uint8_t { newest, sm80 };
-template <>
-struct EnumNames<FlashKernels> {
-  static constexpr std::array<std::string_view, 2> values = {"newest", "sm80"};
-};
+constexpr auto names_of(FlashKernels) { return names("newest", "sm80"); }
 enum class Execution : std::uint8_t { eager };
-template <>
-struct EnumNames<Execution> {
-  static constexpr std::array<std::string_view, 1> values = {"eager"};
-};
+constexpr auto names_of(Execution) { return names("eager"); }
 
 struct OpsConfig {
   Precision precision;
@@ -123,11 +112,9 @@ struct FlashPlan {
   FlashTiles backward;
 };
 
-class Ops {
+class Ops : NonCopyable {
  public:
   Ops(Device& device, const OpsConfig& config) : device_(device), config_(config) {}
-  Ops(const Ops&) = delete;
-  Ops& operator=(const Ops&) = delete;
   virtual ~Ops() = default;
 
   [[nodiscard]] Device& device() const { return device_; }

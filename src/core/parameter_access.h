@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/non_copyable.h"
 #include "core/parameter.h"
 
 namespace paceline {
@@ -14,11 +15,8 @@ using ParameterId = std::size_t;  // an entry of the ParameterStore
 
 enum class Pass : std::uint8_t { forward, recompute, backward };
 
-class ParameterAccess {
+class ParameterAccess : NonCopyable {
  public:
-  ParameterAccess() = default;
-  ParameterAccess(const ParameterAccess&) = delete;
-  ParameterAccess& operator=(const ParameterAccess&) = delete;
   virtual ~ParameterAccess() = default;
 
   // Where the parameter lies for the operations that are enqueued until release().
@@ -29,12 +27,10 @@ class ParameterAccess {
 };
 
 // A parameter in use, from construction to destruction.
-class ParameterUse {
+class ParameterUse : NonCopyable {
  public:
   ParameterUse(ParameterAccess& access, ParameterId id, Pass pass)
       : access_(access), id_(id), pass_(pass), parameter_(access.acquire(id, pass)) {}
-  ParameterUse(const ParameterUse&) = delete;
-  ParameterUse& operator=(const ParameterUse&) = delete;
   ~ParameterUse() { access_.release(id_, pass_); }
 
   operator const Parameter&() const { return parameter_; }  // NOLINT(google-explicit-constructor)

@@ -5,14 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "core/non_copyable.h"
+
 namespace paceline {
 
 // The names that are open now on a device, outermost first, joined by '/'.
-class ScopeStack {
+class ScopeStack : NonCopyable {
  public:
-  ScopeStack() = default;
-  ScopeStack(const ScopeStack&) = delete;
-  ScopeStack& operator=(const ScopeStack&) = delete;
   virtual ~ScopeStack() = default;
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -30,12 +29,10 @@ class ScopeStack {
   std::string path_;
 };
 
-class Scope {
+class Scope : NonCopyable {
  public:
   Scope(ScopeStack& stack, std::string_view name) : stack_(stack), before_(stack.push(name)) {}
   ~Scope() { stack_.pop(before_); }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
 
  private:
   ScopeStack& stack_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "core/tensor.h"
 
 namespace paceline {
@@ -20,11 +21,8 @@ enum class Reduction : std::uint8_t { mean, sum };
   throw InternalError("a reduction that no loss has");
 }
 
-class ToyOps {
+class ToyOps : NonCopyable {
  public:
-  ToyOps() = default;
-  ToyOps(const ToyOps&) = delete;
-  ToyOps& operator=(const ToyOps&) = delete;
   virtual ~ToyOps() = default;
 
   // y[r] += bias.  y [R, D], bias [D]

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 
 namespace paceline {
 
@@ -20,11 +21,8 @@ enum class Status : std::uint8_t { ok, skipped, oom, diverged, mismatch, stopped
 [[nodiscard]] Status status_named(std::string_view name);
 
 // What the watch's own thread looks after: it asks every now and then.
-class Guarded {
+class Guarded : NonCopyable {
  public:
-  Guarded() = default;
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
   virtual ~Guarded() = default;
 
   // What went wrong by itself, which ends the run; empty while all is well.
@@ -48,11 +46,8 @@ enum class WaitFor : std::uint8_t {
 // nothing of collectives in host memory, each of which is a wait for ranks of its own, on the
 // thread that runs it. It counts only while something is guarded, as GPU collectives are; then it
 // is too long once no other wait of this rank has begun for the timeout.
-class Watch {
+class Watch : NonCopyable {
  public:
-  Watch() = default;
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
 
   // This thread waits from begin() to end(); waits of a thread nest. what: "all_reduce of 1 MB", as
@@ -70,25 +65,20 @@ class Watch {
 };
 
 // A wait from construction to destruction.
-class Watched {
+class Watched : NonCopyable {
  public:
   Watched(Watch& watch, std::string_view what, WaitFor whom = WaitFor::collectives)
       : watch_(watch) {
     watch_.begin(what, whom);
   }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
   ~Watched() { watch_.end(); }
 
  private:
   Watch& watch_;
 };
 
-class World {
+class World : NonCopyable {
  public:
-  World() = default;
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
   virtual ~World() = default;
 
   [[nodiscard]] virtual int rank() const = 0;

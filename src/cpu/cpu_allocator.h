@@ -9,18 +9,17 @@
 #include <vector>
 
 #include "core/memory_ledger.h"
+#include "core/non_copyable.h"
 
 namespace paceline {
 
 // Sizes are rounded up to 256 bytes, and that is what the ledger and the limit count. A released
 // block is kept and serves the next request of its rounded size; blocks are never split. May be
 // called from any thread. The ledger and the allocator outlive every block.
-class CpuAllocator {
+class CpuAllocator : NonCopyable {
  public:
   // limit: bytes that blocks in use and kept blocks may come to
   CpuAllocator(std::size_t limit, MemoryLedger& ledger) : limit_(limit), ledger_(ledger) {}
-  CpuAllocator(const CpuAllocator&) = delete;
-  CpuAllocator& operator=(const CpuAllocator&) = delete;
   ~CpuAllocator();
 
   // The last copy of the pointer gives the block back. Throws OutOfMemory, and InternalError after

@@ -44,8 +44,6 @@ class InlineStream final : public Stream {
 class WorkerStream final : public Stream {
  public:
   WorkerStream() = default;
-  WorkerStream(const WorkerStream&) = delete;
-  WorkerStream& operator=(const WorkerStream&) = delete;
   ~WorkerStream() override;
 
   [[nodiscard]] EventPtr record() override;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/non_copyable.h"
 #include "core/world.h"
 #include "measure/progress.h"
 #include "measure/sampler.h"
@@ -14,11 +15,8 @@
 namespace paceline {
 
 // One case on one rank. Its functions are called in this order.
-class CaseRun {
+class CaseRun : NonCopyable {
  public:
-  CaseRun() = default;
-  CaseRun(const CaseRun&) = delete;
-  CaseRun& operator=(const CaseRun&) = delete;
   virtual ~CaseRun() = default;
 
   // Allocates all that a repetition needs, which a rehearsal shows. No rank waits for another.

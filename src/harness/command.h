@@ -7,16 +7,14 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "core/world.h"
 #include "harness/option_parser.h"
 
 namespace paceline {
 
-class Command {
+class Command : NonCopyable {
  public:
-  Command() = default;
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
   virtual ~Command() = default;
 
   // What --help prints above the options.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "measure/case.h"
 #include "measure/factors.h"
 #include "measure/progress.h"
@@ -26,11 +27,8 @@ struct SummaryRow {
 };
 
 // What the sweep sees of an experiment: cases by index.
-class Experiment {
+class Experiment : NonCopyable {
  public:
-  Experiment() = default;
-  Experiment(const Experiment&) = delete;
-  Experiment& operator=(const Experiment&) = delete;
   virtual ~Experiment() = default;
 
   [[nodiscard]] virtual std::string name() const = 0;

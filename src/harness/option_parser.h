@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "measure/factors.h"
 
 namespace paceline {
@@ -21,7 +22,7 @@ using GivenOptions = std::map<std::string, std::string>;
 using Preset = std::vector<std::pair<std::string, std::string>>;
 using Presets = std::map<std::string, Preset>;
 
-class OptionParser {
+class OptionParser : NonCopyable {
  public:
   using Texts = std::vector<std::string>;
   // Gets the values as written. Throws UsageError without the option's name.
@@ -30,8 +31,6 @@ class OptionParser {
   // `usage`: what --help prints above the options.
   OptionParser(const std::string& experiment, const std::string& usage);
   ~OptionParser();
-  OptionParser(const OptionParser&) = delete;
-  OptionParser& operator=(const OptionParser&) = delete;
 
   // An option whose values, whatever they are, go to `convert`; `bare` stands for the value of one
   // that is given without any, where that is not empty.

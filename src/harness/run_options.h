@@ -16,10 +16,7 @@
 namespace paceline {
 
 enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
-template <>
-struct EnumNames<DeviceChoice> {
-  static constexpr std::array<std::string_view, 3> values = {"auto", "cpu", "cuda"};
-};
+constexpr auto names_of(DeviceChoice) { return names("auto", "cpu", "cuda"); }
 
 // Options of every command that measures, but for its factors.
 struct RunOptions {
@@ -43,10 +40,7 @@ void check_run_options(const RunOptions& run);
 
 // Of the last-level cache, before each repetition.
 enum class CacheState : std::uint8_t { cold, warm };
-template <>
-struct EnumNames<CacheState> {
-  static constexpr std::array<std::string_view, 2> values = {"cold", "warm"};
-};
+constexpr auto names_of(CacheState) { return names("cold", "warm"); }
 
 // Where a case runs.
 struct LaunchFactors {

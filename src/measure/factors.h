@@ -91,7 +91,7 @@ struct FactorValue<bool> {
     return enum_named<YesNo>(text) == YesNo::yes;
   }
   static Value write(bool value) { return value; }
-  static std::string choices() { return joined_names(EnumNames<YesNo>::values); }
+  static std::string choices() { return joined_names(names_of(YesNo{})); }
 };
 
 template <>
@@ -107,7 +107,7 @@ template <NamedEnum E>
 struct FactorValue<E> {
   static E read(std::string_view text, const Range& /*range*/) { return enum_named<E>(text); }
   static Value write(E value) { return std::string(name_of(value)); }
-  static std::string choices() { return joined_names(EnumNames<E>::values); }
+  static std::string choices() { return joined_names(names_of(E{})); }
 };
 
 // A size, read with its unit.

@@ -7,19 +7,18 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/non_copyable.h"
 #include "measure/sampler.h"
 
 namespace paceline {
 
-class Progress {
+class Progress : NonCopyable {
  public:
   using Clock = double (*)();  // seconds
 
   // Silent when `enabled` is false (other ranks, --quiet).
   Progress(bool enabled, int cases, std::FILE* out, Clock clock = host_seconds);
   ~Progress();  // leaves a terminal's line empty, so that what follows starts at its beginning
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void begin_case(int index, const std::string& name);  // index from 0
   // What the case does now: "set-up", "rehearsal", "warm-up 2/5", "step 3/10". At most 10 a second

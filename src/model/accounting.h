@@ -11,11 +11,9 @@
 namespace paceline {
 
 enum class Mode : std::uint8_t { inference, forward, forward_backward, train_step };
-template <>
-struct EnumNames<Mode> {
-  static constexpr std::array<std::string_view, 4> values = {"inference", "forward",
-                                                             "forward-backward", "train-step"};
-};
+constexpr auto names_of(Mode) {
+  return names("inference", "forward", "forward-backward", "train-step");
+}
 
 struct StepShape {
   ModelConfig model;

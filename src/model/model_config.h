@@ -26,11 +26,9 @@ struct ModelConfig {
 
 // custom: by its dimensions.
 enum class ModelSize : std::uint8_t { tiny, small, medium, large, xl, size_2_7b, custom };
-template <>
-struct EnumNames<ModelSize> {
-  static constexpr std::array<std::string_view, 7> values = {"tiny", "small", "medium", "large",
-                                                             "xl",   "2.7b",  "custom"};
-};
+constexpr auto names_of(ModelSize) {
+  return names("tiny", "small", "medium", "large", "xl", "2.7b", "custom");
+}
 
 // Vocabulary and context stay at their defaults. Not of custom (InternalError).
 [[nodiscard]] ModelConfig model_of(ModelSize size);

@@ -4,17 +4,15 @@
 #include <functional>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "core/ops.h"
 #include "core/step_state.h"
 #include "model/parameter_store.h"
 
 namespace paceline {
 
-class Optimizer {
+class Optimizer : NonCopyable {
  public:
-  Optimizer() = default;
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
   // Allocates its state at the first call. Throws OutOfMemory.

@@ -28,11 +28,9 @@ enum class Strategy : std::uint8_t {
   zero1,            // ZeRO stage 1: reduce_scatter of gradients, all_gather of parameters
 };
 
-template <>
-struct EnumNames<Strategy> {
-  static constexpr std::array<std::string_view, 7> values = {
-      "none", "naive", "flat", "overlap", "bucketed", "broadcast", "zero1"};
-};
+constexpr auto names_of(Strategy) {
+  return names("none", "naive", "flat", "overlap", "bucketed", "broadcast", "zero1");
+}
 
 struct StrategyConfig {
   Strategy strategy = Strategy::bucketed;

@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/non_copyable.h"
+
 namespace paceline {
 
 class Hdf5Error : public std::runtime_error {
@@ -38,11 +40,10 @@ T check(T result, std::string_view call) {
 }
 
 // An HDF5 id and the function that closes it.
-class Handle {
+class Handle : NonCopyable {
  public:
   using Close = herr_t (*)(hid_t);
 
-  Handle() = default;
   Handle(hid_t id, Close close, std::string_view call) : id_(check(id, call)), close_(close) {}
   Handle(Handle&& other) noexcept
       : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
@@ -51,8 +52,6 @@ class Handle {
     std::swap(close_, other.close_);
     return *this;
   }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
   ~Handle() {
     if (id_ >= 0) close_(id_);
   }

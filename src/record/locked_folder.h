@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/non_copyable.h"
+
 namespace paceline {
 
-class LockedFolder {
+class LockedFolder : NonCopyable {
  public:
   // How long a run waits for another that holds the lock: one that is being killed needs some.
   static constexpr double default_patience = 10;  // seconds
@@ -17,8 +19,6 @@ class LockedFolder {
   explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
   // Removes what was made when the folder holds nothing else.
   ~LockedFolder();
-  LockedFolder(const LockedFolder&) = delete;
-  LockedFolder& operator=(const LockedFolder&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
   // The finished case files, sorted by name.

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/current_device.h"
@@ -29,15 +30,13 @@ class Hopper : public ::testing::Test {
 };
 
 template <class T>
-class DeviceArray {
+class DeviceArray : NonCopyable {
  public:
   explicit DeviceArray(const std::vector<T>& values) : size_(values.size()) {
     CUDA_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
     CUDA_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
   }
   ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
 
   [[nodiscard]] T* get() const { return data_; }
   [[nodiscard]] std::vector<T> read() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/non_copyable.h"
 #include "cpu/convert.h"
 #include "tests/ranks/rank_test.h"
 
@@ -77,7 +78,7 @@ inline void expect(const std::string& what, const Tensor& x, const Formula& want
 }
 
 // n poisoned elements between two guards that must stay as they are.
-class Buffer {
+class Buffer : NonCopyable {
  public:
   Buffer(Dtype dtype, std::int64_t n)
       : all_(shared.device->allocate({n + 2 * guard}, dtype, MemoryKind::workspace)),
@@ -85,8 +86,6 @@ class Buffer {
     const std::vector<unsigned char> bytes(all_.tensor().bytes(), poison);
     shared.device->to_device(all_, bytes.data());
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
     const Tensor all = all_;
     expect_poison(all.slice(0, {guard}), "before the tensor");

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "core/random.h"
 #include "parallel/owner_broadcast.h"
 #include "parallel/zero1.h"
@@ -19,7 +20,7 @@
 namespace paceline {
 
 // What is enqueued on the stream from now on runs after some time only.
-class HeldBack {
+class HeldBack : NonCopyable {
  public:
   explicit HeldBack(Stream& stream) {
     std::promise<void> release;
@@ -31,8 +32,6 @@ class HeldBack {
     stream.enqueue([released] { released.wait(); });
   }
   ~HeldBack() { timer_.join(); }
-  HeldBack(const HeldBack&) = delete;
-  HeldBack& operator=(const HeldBack&) = delete;
 
  private:
   std::thread timer_;

@@ -13,10 +13,7 @@ enum class Shape3 : std::uint8_t { line, square, cube };
 
 }  // namespace
 
-template <>
-struct EnumNames<Shape3> {
-  static constexpr std::array<std::string_view, 3> values = {"line", "square", "cube"};
-};
+constexpr auto names_of(Shape3) { return names("line", "square", "cube"); }
 
 namespace {
 

@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "temp_folder.h"
 
 // Runs once, between the opening of a lock file and the attempt to lock it.
@@ -45,7 +46,7 @@ class LockedFolderTest : public testing::Test {
 constexpr double enough = 60;  // seconds: for a lock that is to be had, on a busy machine
 
 // A process that takes the lock, says so, and does `work` when it is told to go on.
-class Holder {
+class Holder : NonCopyable {
  public:
   explicit Holder(
       const fs::path& folder, const std::function<void(LockedFolder&)>& work = [](auto&) {}) {
@@ -69,8 +70,6 @@ class Holder {
     end(SIGKILL);
     close(own_end_);
   }
-  Holder(const Holder&) = delete;
-  Holder& operator=(const Holder&) = delete;
 
   void go_on() const { say(); }
   void end(int signal) {
@@ -172,12 +171,10 @@ TEST_F(LockedFolderTest, ALockOnARemovedFolderIsNone) {
 }
 
 // An open file or folder.
-class Opened {
+class Opened : NonCopyable {
  public:
   explicit Opened(const fs::path& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~Opened() { close(descriptor_); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
 
   [[nodiscard]] int get() const { return descriptor_; }
 

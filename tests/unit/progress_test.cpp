@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/non_copyable.h"
+
 namespace paceline {
 namespace {
 
@@ -55,7 +57,7 @@ TEST(Progress, SilentWhenDisabled) {
 }
 
 // A terminal of 60 columns: what is written to `out` is read from the other end.
-class Terminal {
+class Terminal : NonCopyable {
  public:
   Terminal() : master_(posix_openpt(O_RDWR | O_NOCTTY)) {
     grantpt(master_);
@@ -71,8 +73,6 @@ class Terminal {
     std::fclose(out_);
     close(master_);
   }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
 
   [[nodiscard]] std::FILE* out() const { return out_; }
   [[nodiscard]] std::string read() const {

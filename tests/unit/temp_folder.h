@@ -9,9 +9,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/non_copyable.h"
+
 namespace paceline {
 
-class TempFolder {
+class TempFolder : NonCopyable {
  public:
   TempFolder() {
     const bool in_memory = access("/dev/shm", W_OK) == 0;
@@ -25,8 +27,6 @@ class TempFolder {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -33,8 +33,6 @@ class ThreadWorld final : public World {
 
   // A rank that leaves early keeps none of the others.
   ~ThreadWorld() override { shared_->barrier.arrive_and_drop(); }
-  ThreadWorld(const ThreadWorld&) = delete;
-  ThreadWorld& operator=(const ThreadWorld&) = delete;
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(shared_->texts.size()); }

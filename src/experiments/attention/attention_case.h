@@ -11,10 +11,7 @@ namespace paceline {
 // direct: operation by operation; graph: replays of a captured graph, so that dispatch is not
 // measured.
 enum class AttentionLaunch : std::uint8_t { direct, graph };
-template <>
-struct EnumNames<AttentionLaunch> {
-  static constexpr std::array<std::string_view, 2> values = {"direct", "graph"};
-};
+constexpr auto names_of(AttentionLaunch) { return names("direct", "graph"); }
 
 struct AttentionShapeFactors {
   YesNo causal = YesNo::no;

@@ -21,10 +21,7 @@ struct FactorValue<const Collective*> {
 
 // One call between barriers, many calls one after the other, or as many in a CUDA graph.
 enum class Cadence : std::uint8_t { barrier, back_to_back, graph };
-template <>
-struct EnumNames<Cadence> {
-  static constexpr std::array<std::string_view, 3> values = {"barrier", "back-to-back", "graph"};
-};
+constexpr auto names_of(Cadence) { return names("barrier", "back-to-back", "graph"); }
 
 struct CollectiveFactors {
   BackendKind backend = BackendKind::mpi;

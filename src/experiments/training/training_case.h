@@ -17,24 +17,15 @@ namespace paceline {
 
 // The three names under which training is measured.
 enum class TrainingKind : std::uint8_t { model, ddp, zero };
-template <>
-struct EnumNames<TrainingKind> {
-  static constexpr std::array<std::string_view, 3> values = {"model", "ddp", "zero"};
-};
+constexpr auto names_of(TrainingKind) { return names("model", "ddp", "zero"); }
 
 // phases: the host waits for the device after each; step: once per step, phases by events.
 enum class Timing : std::uint8_t { phases, step };
-template <>
-struct EnumNames<Timing> {
-  static constexpr std::array<std::string_view, 2> values = {"phases", "step"};
-};
+constexpr auto names_of(Timing) { return names("phases", "step"); }
 
 // Of gradients between ranks.
 enum class GradientDtype : std::uint8_t { fp32, bf16 };
-template <>
-struct EnumNames<GradientDtype> {
-  static constexpr std::array<std::string_view, 2> values = {"fp32", "bf16"};
-};
+constexpr auto names_of(GradientDtype) { return names("fp32", "bf16"); }
 
 // Of each group of this many blocks only the input is kept; the blocks run again in backward. 0:
 // all activations are kept.
