@@ -26,10 +26,8 @@ struct PrecisionFactor {
 
 template <class C>
 [[nodiscard]] Factors<C> precision_factor() {
-  return factors_of<PrecisionFactor>(factor<C>(
-      &C::precision, {.name = "precision",
-                      .help = "of products and what they read and write (tf32 needs a GPU)",
-                      .use = FactorUse::axis}));
+  return factors_of<PrecisionFactor>(axis<C>(
+      &C::precision, "precision", "of products and what they read and write (tf32 needs a GPU)"));
 }
 
 // float32 throughout.
@@ -40,34 +38,28 @@ template <class C>
 template <class C>
 [[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
   return factors_of<AttentionFactors>(
-      factor<C>(&C::attention,
-                {.name = "attention",
-                 .help = "naive (an operation each), fused (scale, mask and softmax in one), flash "
-                         "(no T x T matrix is kept)",
-                 .use = FactorUse::axis,
-                 .defaults = defaults}),
-      factor<C>(&C::fp32_attention,
-                {.name = "fp32_attention",
-                 .help = "products of flash attention on fp32; bf16x3: two bfloat16 per operand",
-                 .use = FactorUse::axis,
-                 .applies =
-                     [](const C& c) {
-                       return c.attention == AttentionKind::flash && is_fp32(c.precision);
-                     },
-                 .goes_with = "--attention flash and --precision fp32"}),
-      factor<C>(&C::flash_kernels,
-                {.name = "flash_kernels",
-                 .help = "kernels of flash attention: of the GPU's generation, or Ampere's",
-                 .use = FactorUse::axis,
-                 .applies =
-                     [](const C& c) {
-                       const bool splits =
-                           is_fp32(c.precision) && c.fp32_attention == Fp32Attention::bf16x3;
-                       return c.device == DeviceKind::cuda && c.attention == AttentionKind::flash &&
-                              (c.precision.mixed() || splits);
-                     },
-                 .goes_with = "--attention flash on a GPU and --precision bf16 or fp16, or fp32 "
-                              "with --fp32-attention bf16x3"}));
+      axis<C>(&C::attention, "attention",
+              "naive (an operation each), fused (scale, mask and softmax in one), flash (no T x T "
+              "matrix is kept)")
+          .by_default(defaults),
+      axis<C>(&C::fp32_attention, "fp32_attention",
+              "products of flash attention on fp32; bf16x3: two bfloat16 per operand")
+          .where(
+              [](const C& c) {
+                return c.attention == AttentionKind::flash && is_fp32(c.precision);
+              },
+              "--attention flash and --precision fp32"),
+      axis<C>(&C::flash_kernels, "flash_kernels",
+              "kernels of flash attention: of the GPU's generation, or Ampere's")
+          .where(
+              [](const C& c) {
+                const bool splits =
+                    is_fp32(c.precision) && c.fp32_attention == Fp32Attention::bf16x3;
+                return c.device == DeviceKind::cuda && c.attention == AttentionKind::flash &&
+                       (c.precision.mixed() || splits);
+              },
+              "--attention flash on a GPU and --precision bf16 or fp16, or fp32 with "
+              "--fp32-attention bf16x3"));
 }
 
 // Throws UsageError for a precision that the device has not.

@@ -80,7 +80,7 @@ class ExperimentOf : public Experiment {
     typed_ = std::move(cases);
     for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
     for (const Factor<C>& f : factors) {
-      if (f.names_case()) naming_.emplace_back(f.info.name);
+      if (f.names_case) naming_.emplace_back(f.name);
     }
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,38 +21,34 @@ class FactorOptions {
   explicit FactorOptions(Factors<C> factors, C defaults = {})
       : factors_(std::move(factors)), defaults_(std::move(defaults)), values_(factors_.size()) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
-      const FactorInfo<C>& info = factors_[i].info;
-      if (!info.defaults.empty()) set(i, {std::string(info.defaults)});
+      if (!factors_[i].defaults.empty()) set(i, {std::string(factors_[i].defaults)});
     }
   }
 
   [[nodiscard]] const Factors<C>& factors() const { return factors_; }
 
-  // An option for each factor that is not merely recorded.
   void declare(OptionParser& p) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
       const Factor<C>& f = factors_[i];
-      if (f.info.use == FactorUse::recorded) continue;
+      if (!f.has_option()) continue;
       p.option(
-          f.option(), help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
-          std::string(f.info.bare));
+          f.option, help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
+          std::string(f.bare_value));
     }
   }
 
   // Every preset must give each factor that has an option a value that can be read, but for the
   // options in `free`. Throws InternalError naming the preset.
   void check(const Presets& presets, const std::vector<std::string>& free) const {
-    for (const auto& [name, preset] : presets) {
+    for (const auto& [name, line] : presets) {
+      const GivenOptions pinned = options_of_preset(line);
       for (const Factor<C>& f : factors_) {
-        const std::string option = f.option();
-        const bool is_free = std::find(free.begin(), free.end(), option) != free.end();
-        if (f.info.use == FactorUse::recorded || is_free) continue;
-        const auto pinned = std::find_if(preset.begin(), preset.end(),
-                                         [&](const auto& value) { return value.first == option; });
-        if (pinned == preset.end()) {
-          throw InternalError(fmt::format("preset '{}' does not pin {}", name, option));
+        const bool is_free = std::find(free.begin(), free.end(), f.option) != free.end();
+        if (!f.has_option() || is_free) continue;
+        if (pinned.count(f.option) == 0) {
+          throw InternalError(fmt::format("preset '{}' does not pin {}", name, f.option));
         }
-        for (const std::string& text : texts_of(f, {pinned->second})) (void)f.read(text);
+        for (const std::string& text : texts_of(f, {pinned.at(f.option)})) (void)f.read(text);
       }
     }
   }
@@ -59,18 +56,14 @@ class FactorOptions {
   // After parsing: notes what was given by name, and so must apply to a case at least.
   void finish(const OptionParser& p) {
     for (const Factor<C>& f : factors_) {
-      if (f.info.use != FactorUse::recorded && p.by_name(f.option())) {
-        by_name_.push_back(f.option());
-      }
+      if (f.has_option() && p.by_name(f.option)) by_name_.insert(f.option);
     }
   }
-  [[nodiscard]] bool by_name(const std::string& option) const {
-    return std::find(by_name_.begin(), by_name_.end(), option) != by_name_.end();
-  }
+  [[nodiscard]] bool by_name(const std::string& option) const { return by_name_.count(option) > 0; }
   // In place of what the options say.
   void replace(const std::string& option, const std::string& text) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
-      if (factors_[i].option() == option) set(i, {text});
+      if (factors_[i].option == option) set(i, {text});
     }
   }
 
@@ -93,9 +86,9 @@ class FactorOptions {
     for (const Factor<C>& f : factors_) {
       const bool used =
           std::any_of(all.begin(), all.end(), [&](const C& c) { return f.applies(c); });
-      if (used || !by_name(f.option())) continue;
-      throw UsageError(fmt::format("{}: applies to no case here; it goes with {}", f.option(),
-                                   f.info.goes_with));
+      if (used || !by_name(f.option)) continue;
+      throw UsageError(
+          fmt::format("{}: applies to no case here; it goes with {}", f.option, f.goes_with));
     }
     return all;
   }
@@ -103,7 +96,7 @@ class FactorOptions {
  private:
   [[nodiscard]] static OptionParser::Texts texts_of(const Factor<C>& f,
                                                     const OptionParser::Texts& raw) {
-    if (f.info.use == FactorUse::axis) return OptionParser::split(raw);
+    if (f.use == FactorUse::axis) return OptionParser::split(raw);
     return {OptionParser::single(raw)};
   }
 
@@ -118,13 +111,13 @@ class FactorOptions {
   // "tokens per sequence (a,b) [128]", "of gradients between ranks (fp32 bf16, a,b) [fp32]"
   [[nodiscard]] std::string help_of(const Factor<C>& f) const {
     const Value value = f.value(defaults_);
-    std::string standard(f.info.said_default);
-    if (standard.empty()) standard = f.info.defaults;
+    std::string standard(f.said_default);
+    if (standard.empty()) standard = f.defaults;
     if (standard.empty()) standard = to_text(value);
     if (const bool* flag = std::get_if<bool>(&value)) standard = *flag ? "yes" : "no";
     std::string values = f.choices;
-    if (f.info.use == FactorUse::axis) values += values.empty() ? "a,b" : ", a,b";
-    std::string help(f.info.help);
+    if (f.use == FactorUse::axis) values += values.empty() ? "a,b" : ", a,b";
+    std::string help(f.help);
     if (!values.empty()) help += fmt::format("{}({})", help.empty() ? "" : " ", values);
     return fmt::format("{}{}[{}]", help, help.empty() ? "" : " ", standard);
   }
@@ -132,7 +125,7 @@ class FactorOptions {
   Factors<C> factors_;
   C defaults_;
   std::vector<std::vector<std::function<void(C&)>>> values_;  // by factor; none: the default
-  std::vector<std::string> by_name_;
+  std::set<std::string> by_name_;
 };
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <sstream>
 
 namespace paceline {
 
@@ -26,6 +27,13 @@ bool is_bare(const Texts& texts) {
 }
 
 }  // namespace
+
+GivenOptions options_of_preset(const std::string& line) {
+  GivenOptions options;
+  std::istringstream words(line);
+  for (std::string name, value; words >> name >> value;) options[name] = value;
+  return options;
+}
 
 struct OptionParser::Impl {
   struct Entry {
@@ -102,9 +110,9 @@ void OptionParser::presets(const Presets& presets,
   impl_->presets = presets;
   impl_->excludes = excludes;
   Texts names;
-  for (const auto& [name, values] : presets) {
+  for (const auto& [name, line] : presets) {
     names.push_back(name);
-    for (const auto& [option, _] : values) {
+    for (const auto& [option, _] : options_of_preset(line)) {
       if (impl_->entries.count(option) > 0) continue;
       throw InternalError(fmt::format("preset '{}': {} is no option", name, option));
     }
@@ -169,7 +177,7 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
     if (preset != impl_->entries.end() && preset->second.option->count() > 0) {
       preset->second.convert(preset->second.raw);
       Texts all;
-      for (const auto& [name, value] : impl_->presets.at(impl_->preset)) {
+      for (const auto& [name, value] : options_of_preset(impl_->presets.at(impl_->preset))) {
         if (given(name) || excluded(name)) continue;
         all.push_back(name + "=" + value);
         impl_->from_preset.insert(name);

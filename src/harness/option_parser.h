@@ -18,9 +18,10 @@ namespace paceline {
 // Name ("--context") -> values as written, joined by commas; "true" for a flag.
 using GivenOptions = std::map<std::string, std::string>;
 
-// Options and their values, as a command line would have them: a named sweep.
-using Preset = std::vector<std::pair<std::string, std::string>>;
-using Presets = std::map<std::string, Preset>;
+// Named sweeps, each as its command line would be: "--size small --context 128,256". Of an option
+// that stands in it twice, the last value counts.
+using Presets = std::map<std::string, std::string>;
+[[nodiscard]] GivenOptions options_of_preset(const std::string& line);
 
 class OptionParser : NonCopyable {
  public:

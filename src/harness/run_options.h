@@ -56,14 +56,12 @@ struct LaunchFactors {
 template <class C>
 [[nodiscard]] Factors<C> launch_factors() {
   return factors_of<LaunchFactors>(
-      factor<C>(&C::ranks, {.name = "ranks", .use = FactorUse::recorded}),
-      factor<C>(&C::device, {.name = "device", .use = FactorUse::recorded}),
-      factor<C>(&C::threads, {.name = "threads", .use = FactorUse::recorded}),
-      factor<C>(&C::seed, {.name = "seed", .help = "of random numbers", .most = 0x1p62}),
-      factor<C>(&C::deterministic,
-                {.name = "deterministic",
-                 .help = "the same bits from run to run (the CPU device's always are)",
-                 .bare = "yes"}));
+      by_launch<C>(&C::ranks, "ranks"), by_launch<C>(&C::device, "device"),
+      by_launch<C>(&C::threads, "threads"),
+      setting<C>(&C::seed, "seed", "of random numbers").from(0, 0x1p62),
+      setting<C>(&C::deterministic, "deterministic",
+                 "the same bits from run to run (the CPU device's always are)")
+          .bare("yes"));
 }
 
 // Gives a case what follows from the launch.
@@ -73,21 +71,15 @@ template <class C>
 [[nodiscard]] Factors<C> sampling_factors() {
   constexpr double most = 1e6;
   return factors_of<SamplerConfig>(
-      factor<C>(&C::warmup,
-                {.name = "warmup", .help = "repetitions before measuring", .most = most}),
-      factor<C>(&C::steps,
-                {.name = "steps", .help = "repetitions measured", .least = 1, .most = most}),
-      factor<C>(
-          &C::until_ci,
-          {.name = "until_ci",
-           .help = "go on until the 95% interval's half width is at most this many percent of "
-                   "the median; 0: after --steps",
-           .most = 100}),
-      factor<C>(&C::max_steps, {.name = "max_steps",
-                                .help = "the most repetitions measured; 0: 10 x steps",
-                                .most = most,
-                                .applies = [](const C& c) { return c.until_ci > 0; },
-                                .goes_with = "--until-ci"}));
+      setting<C>(&C::warmup, "warmup", "repetitions before measuring").from(0, most),
+      setting<C>(&C::steps, "steps", "repetitions measured").from(1, most),
+      setting<C>(&C::until_ci, "until_ci",
+                 "go on until the 95% interval's half width is at most this many percent of the "
+                 "median; 0: after --steps")
+          .from(0, 100),
+      setting<C>(&C::max_steps, "max_steps", "the most repetitions measured; 0: 10 x steps")
+          .from(0, most)
+          .where([](const C& c) { return c.until_ci > 0; }, "--until-ci"));
 }
 
 }  // namespace paceline

@@ -2,8 +2,7 @@
 // Factors: what a case fixes. An experiment has a plain struct of typed fields, one for each factor
 // (`AttentionCase`), and declares each factor once:
 //
-//   factor<C>(&C::head_dim, {.name = "head_dim", .help = "elements of a head's row",
-//                            .use = FactorUse::axis, .least = 1, .most = 1 << 14})
+//   axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14)
 //
 // Options, presets, axes, ids, attributes and columns of tables all follow from that.
 
@@ -29,9 +28,9 @@
 namespace paceline {
 
 enum class FactorUse : std::uint8_t {
-  axis,      // its option takes a list; the cases are the product of all axes
-  setting,   // its option takes one value
-  recorded,  // it has no option: it follows from the launch
+  axis,       // its option takes a list; the cases are the product of all axes
+  setting,    // its option takes one value
+  by_launch,  // it has no option: it follows from the launch
 };
 
 // The numbers that a factor may be.
@@ -40,74 +39,47 @@ struct Range {
   double most = 0;
 };
 
-template <class C>
-struct FactorInfo {
-  std::string_view name;  // of the attribute and the summary's column
-  std::string_view help;  // without values and defaults, which are added to it
-  FactorUse use = FactorUse::setting;
-  std::string_view option = {};        // where it is not "--" and the name with '-' for '_'
-  std::string_view defaults = {};      // an axis's values where the option is not given; empty: the
-                                       // field's initial value
-  std::string_view said_default = {};  // how the help names a default that follows from the launch
-  std::string_view bare = {};          // the value of an option that is given without one
-  double least = 0;                    // of numbers
-  double most = 0;
-  bool names_case = false;  // a setting that names cases in ids, progress and tables, as axes do
-  // A factor that does not apply to a case has no value there: points that differ in it alone are
-  // one case. Null: it applies to every case.
-  bool (*applies)(const C&) = nullptr;
-  std::string_view goes_with = {};  // what it applies to: "--sync bucketed"
-};
-
 // How a field's type is read from an option and written in attributes and tables: read(text,
 // range) throws UsageError; choices() lists the values where there are few.
 template <class T>
-struct FactorValue;
-
-template <std::integral T>
-  requires(!std::is_same_v<T, bool>)
-struct FactorValue<T> {
-  static T read(std::string_view text, const Range& r) {
-    return static_cast<T>(
-        parse_integer(text, static_cast<std::int64_t>(r.least), static_cast<std::int64_t>(r.most)));
+struct FactorValue {
+  static T read(std::string_view text, const Range& range) {
+    if constexpr (std::is_same_v<T, bool>) {
+      if (text == "true" || text == "false") return text == "true";
+      return enum_named<YesNo>(text) == YesNo::yes;
+    } else if constexpr (NamedEnum<T>) {
+      return enum_named<T>(text);
+    } else if constexpr (std::integral<T>) {
+      return static_cast<T>(parse_integer(text, static_cast<std::int64_t>(range.least),
+                                          static_cast<std::int64_t>(range.most)));
+    } else if constexpr (std::floating_point<T>) {
+      return parse_real(text, range.least, range.most);
+    } else {
+      return T(text);
+    }
   }
-  static Value write(T value) { return std::int64_t{value}; }
-  static std::string choices() { return {}; }
+  static Value write(const T& value) {
+    if constexpr (NamedEnum<T>) {
+      return std::string(name_of(value));
+    } else if constexpr (std::integral<T> && !std::is_same_v<T, bool>) {
+      return std::int64_t{value};
+    } else {
+      return value;
+    }
+  }
+  static std::string choices() {
+    if constexpr (std::is_same_v<T, bool>) return joined_names(names_of(YesNo{}));
+    if constexpr (NamedEnum<T>) return joined_names(names_of(T{}));
+    return {};
+  }
 };
 
-template <>
-struct FactorValue<double> {
-  static double read(std::string_view text, const Range& r) {
-    return parse_real(text, r.least, r.most);
+// What follows from the launch where no option says it.
+template <class T>
+struct FactorValue<std::optional<T>> : FactorValue<T> {
+  static Value write(const std::optional<T>& value) {
+    return value ? FactorValue<T>::write(*value) : std::string("auto");
   }
-  static Value write(double value) { return value; }
-  static std::string choices() { return {}; }
-};
-
-template <>
-struct FactorValue<bool> {
-  static bool read(std::string_view text, const Range& /*range*/) {
-    if (text == "true" || text == "false") return text == "true";
-    return enum_named<YesNo>(text) == YesNo::yes;
-  }
-  static Value write(bool value) { return value; }
-  static std::string choices() { return joined_names(names_of(YesNo{})); }
-};
-
-template <>
-struct FactorValue<std::string> {
-  static std::string read(std::string_view text, const Range& /*range*/) {
-    return std::string(text);
-  }
-  static Value write(const std::string& value) { return value; }
-  static std::string choices() { return {}; }
-};
-
-template <NamedEnum E>
-struct FactorValue<E> {
-  static E read(std::string_view text, const Range& /*range*/) { return enum_named<E>(text); }
-  static Value write(E value) { return std::string(name_of(value)); }
-  static std::string choices() { return joined_names(names_of(E{})); }
 };
 
 // A size, read with its unit.
@@ -125,18 +97,6 @@ struct FactorValue<ByteCount> {
   static std::string choices() { return {}; }
 };
 
-// What follows from the launch where no option says it.
-template <class T>
-struct FactorValue<std::optional<T>> {
-  static std::optional<T> read(std::string_view text, const Range& range) {
-    return FactorValue<T>::read(text, range);
-  }
-  static Value write(const std::optional<T>& value) {
-    return value ? FactorValue<T>::write(*value) : std::string("auto");
-  }
-  static std::string choices() { return FactorValue<T>::choices(); }
-};
-
 template <>
 struct FactorValue<Precision> {
   static Precision read(std::string_view text, const Range& /*range*/) {
@@ -150,52 +110,100 @@ struct FactorValue<Precision> {
 // A factor of cases C, whatever the type of its field.
 template <class C>
 struct Factor {
-  FactorInfo<C> info;
+  FactorUse use;
+  std::string_view name;  // of the attribute and the summary's column
+  std::string_view help;  // without values and defaults, which are added to it
   std::string choices;
-  std::function<std::function<void(C&)>(std::string_view)> read;  // the text's value into a case
+  // The text's value into a case.
+  std::function<std::function<void(C&)>(std::string_view text, const Range&)> reader;
   std::function<Value(const C&)> value;
   std::function<void(C& to, const C& from)> copy;
 
-  [[nodiscard]] bool applies(const C& c) const { return !info.applies || info.applies(c); }
-  [[nodiscard]] bool names_case() const { return info.use == FactorUse::axis || info.names_case; }
-  [[nodiscard]] std::string option() const {
-    if (!info.option.empty()) return std::string(info.option);
-    std::string option(info.name);
-    std::replace(option.begin(), option.end(), '_', '-');
-    return fmt::format("--{}", option);
+  Range range = {};
+  std::string option = "--" + with_dashes(name);
+  std::string_view defaults = {};      // an axis's values where the option is not given; empty: the
+                                       // field's initial value
+  std::string_view said_default = {};  // how the help names a default that follows from the launch
+  std::string_view bare_value = {};    // of an option that is given without one
+  bool names_case = use == FactorUse::axis;  // in ids, progress and tables
+  bool (*applies_to)(const C&) = nullptr;    // null: every case
+  std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
+
+  Factor& from(double least, double most) { return range = {least, most}, *this; }
+  Factor& called(std::string_view option_name) { return option = option_name, *this; }
+  Factor& by_default(std::string_view values) { return defaults = values, *this; }
+  Factor& said(std::string_view text) { return said_default = text, *this; }
+  Factor& bare(std::string_view text) { return bare_value = text, *this; }
+  Factor& naming() { return names_case = true, *this; }
+  // A factor that does not apply to a case has no value there: points that differ in it alone are
+  // one case.
+  Factor& where(bool (*applies)(const C&), std::string_view of) {
+    return applies_to = applies, goes_with = of, *this;
+  }
+
+  [[nodiscard]] bool has_option() const { return use != FactorUse::by_launch; }
+  [[nodiscard]] bool applies(const C& c) const { return !applies_to || applies_to(c); }
+  [[nodiscard]] std::function<void(C&)> read(std::string_view text) const {
+    return reader(text, range);
+  }
+
+ private:
+  static std::string with_dashes(std::string_view name) {
+    std::string text(name);
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
   }
 };
 
 // `field` is C's own or of a part that C derives from.
-template <class C, class Part, class T>
-[[nodiscard]] Factor<C> factor(T Part::*field, const FactorInfo<C>& info) {
-  return {.info = info,
-          .choices = FactorValue<T>::choices(),
-          .read = [field, range = Range{info.least, info.most}](
-                      std::string_view text) -> std::function<void(C&)> {
-            return [field, value = FactorValue<T>::read(text, range)](C& c) { c.*field = value; };
+template <class C, class Part, class T, class Read, class Write>
+[[nodiscard]] Factor<C> factor(FactorUse use, T Part::*field, std::string_view name,
+                               std::string_view help, std::string choices, Read read, Write write) {
+  return {use,
+          name,
+          help,
+          std::move(choices),
+          [field, read](std::string_view text, const Range& range) -> std::function<void(C&)> {
+            return [field, value = read(text, range)](C& c) { c.*field = value; };
           },
-          .value = [field](const C& c) { return FactorValue<T>::write(c.*field); },
-          .copy = [field](C& to, const C& from) { to.*field = from.*field; }};
+          [field, write](const C& c) -> Value { return write(c.*field); },
+          [field](C& to, const C& from) { to.*field = from.*field; }};
+}
+template <class C, class Part, class T>
+[[nodiscard]] Factor<C> factor(FactorUse use, T Part::*field, std::string_view name,
+                               std::string_view help) {
+  using Text = FactorValue<T>;
+  return factor<C>(use, field, name, help, Text::choices(), Text::read, Text::write);
+}
+template <class C, class Part, class T>
+[[nodiscard]] Factor<C> axis(T Part::*field, std::string_view name, std::string_view help = {}) {
+  return factor<C>(FactorUse::axis, field, name, help);
+}
+template <class C, class Part, class T>
+[[nodiscard]] Factor<C> setting(T Part::*field, std::string_view name, std::string_view help = {}) {
+  return factor<C>(FactorUse::setting, field, name, help);
+}
+template <class C, class Part, class T>
+[[nodiscard]] Factor<C> by_launch(T Part::*field, std::string_view name) {
+  return factor<C>(FactorUse::by_launch, field, name, {});
 }
 
-// A factor of these values alone, by these names.
+// An axis of these values alone, by these names.
 template <class C, class Part, class T>
-[[nodiscard]] Factor<C> factor_among(T Part::*field, const FactorInfo<C>& info,
-                                     std::vector<std::pair<std::string_view, T>> values) {
+[[nodiscard]] Factor<C> axis_among(T Part::*field, std::string_view name, std::string_view help,
+                                   const std::vector<std::pair<std::string_view, T>>& values) {
   std::vector<std::string_view> names;
-  for (const auto& [name, _] : values) names.push_back(name);
-  Factor<C> f = {.info = info, .choices = joined_names(names), .read = {}, .value = {}, .copy = {}};
-  f.read = [field, names, values](std::string_view text) -> std::function<void(C&)> {
-    return [field, value = values[index_of_name(names, text)].second](C& c) { c.*field = value; };
-  };
-  f.value = [field, values](const C& c) -> Value {
-    const auto it = std::find_if(values.begin(), values.end(),
-                                 [&](const auto& v) { return v.second == c.*field; });
-    return it == values.end() ? std::string() : std::string(it->first);
-  };
-  f.copy = [field](C& to, const C& from) { to.*field = from.*field; };
-  return f;
+  for (const auto& [text, _] : values) names.push_back(text);
+  return factor<C>(
+      FactorUse::axis, field, name, help, joined_names(names),
+      [=](std::string_view text, const Range&) {
+        return values[index_of_name(names, text)].second;
+      },
+      [=](const T& value) {
+        const auto it = std::find_if(values.begin(), values.end(),
+                                     [&](const auto& v) { return v.second == value; });
+        return it == values.end() ? std::string() : std::string(it->first);
+      });
 }
 
 template <class C>
@@ -218,9 +226,9 @@ consteval std::size_t field_count() {
 // The factors of a part of a case, one for each of its fields: a field without one does not
 // compile.
 template <class Part, class C, class... More>
-[[nodiscard]] Factors<C> factors_of(Factor<C> first, More... more) {
+[[nodiscard]] Factors<C> factors_of(const Factor<C>& first, const More&... more) {
   static_assert(1 + sizeof...(More) == field_count<Part>(), "a factor for each field");
-  return {std::move(first), std::move(more)...};
+  return {first, more...};
 }
 
 template <class C>
@@ -235,7 +243,7 @@ template <class C>
 [[nodiscard]] Case recorded(const Factors<C>& factors, const C& c) {
   Case values;
   for (const Factor<C>& f : factors) {
-    if (f.applies(c)) values.set(f.info.name, f.value(c));
+    if (f.applies(c)) values.set(f.name, f.value(c));
   }
   return values;
 }

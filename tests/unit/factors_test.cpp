@@ -29,17 +29,13 @@ struct Box {
 
 Factors<Box> box_factors() {
   return factors_of<Box>(
-      factor<Box>(&Box::shape, {.name = "shape", .help = "form", .use = FactorUse::axis}),
-      factor<Box>(&Box::width,
-                  {.name = "box_width", .use = FactorUse::axis, .least = 1, .most = 9}),
-      factor<Box>(&Box::height, {.name = "height",
-                                 .use = FactorUse::axis,
-                                 .defaults = "1.5,2.5",
-                                 .most = 10,
-                                 .applies = [](const Box& b) { return b.shape == Shape3::cube; },
-                                 .goes_with = "--shape cube"}),
-      factor<Box>(&Box::label, {.name = "label", .option = "--name"}),
-      factor<Box>(&Box::open, {.name = "open", .bare = "yes"}));
+      axis<Box>(&Box::shape, "shape", "form"), axis<Box>(&Box::width, "box_width").from(1, 9),
+      axis<Box>(&Box::height, "height")
+          .from(0, 10)
+          .by_default("1.5,2.5")
+          .where([](const Box& b) { return b.shape == Shape3::cube; }, "--shape cube"),
+      setting<Box>(&Box::label, "label").called("--name"),
+      setting<Box>(&Box::open, "open").bare("yes"));
 }
 
 // Parses as the command line does.
@@ -130,13 +126,10 @@ TEST(Factors, TheHelpSaysValuesAndDefaults) {
 
 TEST(Factors, APresetPinsEveryOptionWithAValueThatCanBeRead) {
   const FactorOptions<Box> options(box_factors());
-  const Preset whole = {
-      {"--shape", "cube"}, {"--box-width", "1,2"}, {"--height", "3"}, {"--name", "x"}};
+  const std::string whole = "--shape ball --box-width 1,2 --height 3 --name x --shape cube";
   EXPECT_THROW(options.check({{"p", whole}}, {}), InternalError);  // lacks --open
   EXPECT_NO_THROW(options.check({{"p", whole}}, {"--open"}));
-  Preset bad = whole;
-  bad[0].second = "ball";
-  EXPECT_THROW(options.check({{"p", bad}}, {"--open"}), UsageError);
+  EXPECT_THROW(options.check({{"p", whole + " --shape ball"}}, {"--open"}), UsageError);
 }
 
 // Of every precision and attention, on this device.

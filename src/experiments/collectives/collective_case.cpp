@@ -33,70 +33,40 @@ std::string CollectiveCase::what() const {
 }
 
 Factors<C> collective_case_factors() {
-  return joined<C>(
-      {factors_of<CollectiveFactors>(
-           factor<C>(&C::backend, {.name = "backend",
-                                   .help = "memory and library: mpi (host), nccl (GPU)",
-                                   .use = FactorUse::axis,
-                                   .defaults = "mpi,nccl",
-                                   .said_default = "those the machine has"}),
-           factor<C>(&C::op, {.name = "op", .use = FactorUse::axis}),
-           factor<C>(&C::ranks, {.name = "ranks",
-                                 .help = "number of ranks: the first N of the launch",
-                                 .use = FactorUse::axis,
-                                 .said_default = "all",
-                                 .least = 1,
-                                 .most = 1 << 20}),
-           factor<C>(&C::dtype, {.name = "dtype", .use = FactorUse::axis}),
-           factor<C>(&C::redop, {.name = "redop",
-                                 .use = FactorUse::axis,
-                                 .applies = [](const C& c) { return c.op->reduces; },
-                                 .goes_with = "an --op that takes a reduction"}),
-           factor<C>(
-               &C::in_place,
-               {.name = "in_place",
-                .use = FactorUse::axis,
-                .applies = [](const C& c) { return c.op->in_place && c.op->out_of_place; },
-                .goes_with = "an --op that has both: all_reduce reduce_scatter all_gather reduce"}),
-           factor<C>(&C::registration,
-                     {.name = "registration",
-                      .help = "symmetric: buffers in windows that all ranks have registered with "
-                              "NCCL",
-                      .use = FactorUse::axis}),
-           factor<C>(&C::cadence,
-                     {.name = "cadence",
-                      .help = "one call between barriers, 20 calls, or 20 calls in a CUDA graph",
-                      .use = FactorUse::axis}),
-           factor<C>(&C::cache,
-                     {.name = "cache",
-                      .help = "cold: the last-level cache is flushed before each repetition, in "
-                              "which every call has buffers of its own",
-                      .use = FactorUse::axis}),
-           factor<C>(&C::bytes, {.name = "bytes",
-                                 .help = "of the whole buffer, as nccl-tests counts",
-                                 .use = FactorUse::axis,
-                                 .defaults = "1MB,10MB,100MB,1GB"})),
-       sampling_factors<C>()});
+  const Factors<C> collective = factors_of<CollectiveFactors>(
+      axis<C>(&C::backend, "backend", "memory and library: mpi (host), nccl (GPU)")
+          .by_default("mpi,nccl")
+          .said("those the machine has"),
+      axis<C>(&C::op, "op"),
+      axis<C>(&C::ranks, "ranks", "number of ranks: the first N of the launch")
+          .from(1, 1 << 20)
+          .said("all"),
+      axis<C>(&C::dtype, "dtype"),
+      axis<C>(&C::redop, "redop")
+          .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),
+      axis<C>(&C::in_place, "in_place")
+          .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
+                 "an --op that has both: all_reduce reduce_scatter all_gather reduce"),
+      axis<C>(&C::registration, "registration",
+              "symmetric: buffers in windows that all ranks have registered with NCCL"),
+      axis<C>(&C::cadence, "cadence",
+              "one call between barriers, 20 calls, or 20 calls in a CUDA graph"),
+      axis<C>(&C::cache, "cache",
+              "cold: the last-level cache is flushed before each repetition, in which every call "
+              "has buffers of its own"),
+      axis<C>(&C::bytes, "bytes", "of the whole buffer, as nccl-tests counts")
+          .by_default("1MB,10MB,100MB,1GB"));
+  return joined<C>({collective, sampling_factors<C>()});
 }
 
 // Every preset pins every factor.
 const Presets& collective_presets() {
-  static const auto* const presets = new Presets{{"single-node",
-                                                  {{"--backend", "mpi,nccl"},
-                                                   {"--op", "all_reduce"},
-                                                   {"--bytes", "1MB,10MB,100MB,1GB"},
-                                                   {"--dtype", "float32"},
-                                                   {"--redop", "sum"},
-                                                   {"--in-place", "no"},
-                                                   {"--ranks", "2,4,6"},
-                                                   {"--registration", "none"},
-                                                   {"--cadence", "barrier"},
-                                                   {"--cache", "warm"},
-                                                   {"--warmup", "5"},
-                                                   {"--steps", "10"},
-                                                   {"--until-ci", "0"},
-                                                   {"--max-steps", "0"}}}};
-  return *presets;
+  static const Presets presets = {
+      {"single-node",
+       "--backend mpi,nccl --op all_reduce --bytes 1MB,10MB,100MB,1GB --dtype float32 --redop sum "
+       "--in-place no --ranks 2,4,6 --registration none --cadence barrier --cache warm --warmup 5 "
+       "--steps 10 --until-ci 0 --max-steps 0"}};
+  return presets;
 }
 
 }  // namespace paceline
