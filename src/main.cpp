@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "harness/command_line.h"
+#include "harness/command.h"
 #include "harness/launch.h"
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
@@ -92,7 +92,7 @@ int run_alone(const ParsedCommand& parsed) {
 int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal, int argc,
                char** argv) {
   constexpr double seconds = 120;  // of what has no --timeout
-  const double timeout = parsed.command ? parsed.command->timeout() : seconds;
+  const double timeout = parsed.command ? parsed.command->run_options().timeout : seconds;
   std::unique_ptr<World> world;
   try {
     world = make_mpi_world(&argc, &argv, timeout);

@@ -13,13 +13,13 @@ using Make = std::unique_ptr<Command>();
 std::span<const Registration> registry() {
   static constexpr auto commands = std::to_array<Registration>({
     {"model", "end-to-end steps of a Transformer: forward, backward, AdamW", [] { Make model_command; return model_command(); }},
-    {"attention", "one attention, three ways: naive, fused, flash", [] { Make attention_command; return attention_command(); }},
+    {"attention", "one attention, three ways: naive, fused, flash; every result is checked", [] { Make attention_command; return attention_command(); }},
     {"ddp", "the same steps, data-parallel: gradients averaged over ranks", [] { Make ddp_command; return ddp_command(); }},
-    {"zero", "the same with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
-    {"collectives", "all_reduce and others over ranks, sizes and dtypes", [] { Make collectives_command; return collectives_command(); }},
+    {"zero", "the same steps with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
+    {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", [] { Make collectives_command; return collectives_command(); }},
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
-    {"compare", "case by case, is B faster or slower than A?", [] { Make compare_command; return compare_command(); }},
+    {"compare", "case by case, is B faster or slower than A? exits 1 on a regression", [] { Make compare_command; return compare_command(); }},
   });
   return commands;
 }

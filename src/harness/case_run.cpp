@@ -1,7 +1,12 @@
 #include "harness/case_run.h"
 
+#include <fmt/format.h>
+
+#include <new>
+#include <optional>
+
+#include "core/units.h"
 #include "harness/gather.h"
-#include "harness/rehearsal.h"
 #include "harness/stop_signal.h"
 
 namespace paceline {
@@ -17,8 +22,8 @@ void add_samples(CaseRecord& record, World& world, const Samples& samples,
     for (const PhaseSeconds& repetition : cold) warmup.push_back(repetition.at(p));
     warmup.insert(warmup.end(), samples.warmup[p].begin(), samples.warmup[p].end());
     record.samples.push_back({.phase = samples.phases[p],
-                              .warmup = gather_doubles(world, warmup),
-                              .measured = gather_doubles(world, samples.measured[p])});
+                              .warmup = gather_values(world, warmup),
+                              .measured = gather_values(world, samples.measured[p])});
   }
 }
 
@@ -43,6 +48,42 @@ CaseRecord measure_case(World& world, Device& device, CaseRun& run, const Sample
   run.add_to(record);
   record.status = world.agree(record.status);
   return record;
+}
+
+bool fits_in_memory(World& world, CaseRecord& record, double predicted,
+                    const std::function<void()>& work, Patience patience) {
+  std::string refusal;
+  std::optional<Error> failed;
+  try {
+    work();
+  } catch (const OutOfMemory& error) {
+    refusal = error.what();
+  } catch (const std::bad_alloc&) {
+    refusal = "the host's own memory does not suffice";
+  } catch (const Error& error) {
+    failed.emplace(error);
+  }
+  if (patience == Patience::idle) world.wait_idle();
+  collectively(world, [&] {
+    if (failed) throw *failed;
+  });
+  record.status = world.agree(refusal.empty() ? Status::ok : Status::oom);
+  if (record.status == Status::ok) return true;
+  record.reason =
+      fmt::format("about {} are needed; {}", bytes_text(predicted), first_text(world, refusal));
+  return false;
+}
+
+void repeat_until_settled(Device& device, const std::string& what,
+                          const std::function<void()>& step) {
+  constexpr int most = 5;
+  const MemoryLedger& ledger = device.ledger();
+  for (int steps = 1; !device.settled(); ++steps) {
+    if (steps == most) {
+      throw OutOfMemory(ledger.peak() - ledger.bytes(), ledger, device.info().memory_bytes, what);
+    }
+    step();
+  }
 }
 
 }  // namespace paceline

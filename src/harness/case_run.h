@@ -2,6 +2,7 @@
 // How every experiment measures a case: set up and rehearse, agree that all ranks have the memory,
 // freeze the allocator, sample, gather, record.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,22 @@ class CaseRun : NonCopyable {
 [[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, double predicted,
                                       Progress& progress);
+
+// How ranks wait for one whose work takes longer: timeout: for as long as a collective may take;
+// idle: without limit, as for one that has much more to do than others.
+enum class Patience : std::uint8_t { timeout, idle };
+
+// Collective: runs `work`, which allocates. True when every rank had the memory; otherwise the
+// record's status is oom and, on rank 0, its reason names `predicted` bytes and what was refused.
+[[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, double predicted,
+                                  const std::function<void()>& work,
+                                  Patience patience = Patience::timeout);
+
+// After a first step: repeats it until one has allocated nothing new from the system, so that
+// another like it finds all its memory reserved. The first step allocates as it goes: what it needs
+// late, and keeps, may take the block of what it needed early. Throws OutOfMemory, naming `what`,
+// when a step's blocks do not fit all at once.
+void repeat_until_settled(Device& device, const std::string& what,
+                          const std::function<void()>& step);
 
 }  // namespace paceline

@@ -1,5 +1,6 @@
 #pragma once
 // Command: the first word of the command line, with its options. The registry lists all of them.
+// See README.md and `paceline --help`.
 
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 #include "core/non_copyable.h"
 #include "core/world.h"
 #include "harness/option_parser.h"
+#include "harness/run_options.h"
 
 namespace paceline {
 
@@ -17,27 +19,40 @@ class Command : NonCopyable {
  public:
   virtual ~Command() = default;
 
-  // What --help prints above the options.
-  [[nodiscard]] virtual std::string usage() const = 0;
   virtual void declare(OptionParser& p) = 0;
   // After parsing. Throws UsageError for options that cannot stand together.
-  virtual void check(const OptionParser& p) = 0;
-  // Seconds that ranks wait for each other.
-  [[nodiscard]] virtual double timeout() const = 0;
+  virtual void check(const OptionParser& /*p*/) {}
   // A command that measures runs on every rank, collectively; one that reads files on rank 0 alone,
   // which has no world where it is the only process.
   [[nodiscard]] virtual bool measures() const { return true; }
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
+
+  [[nodiscard]] const RunOptions& run_options() const { return run_; }
+
+ protected:
+  RunOptions run_;
 };
 
 struct Registration {
   std::string_view name;
-  std::string_view summary;
+  std::string_view summary;  // in the overview, and above the options in --help
   std::unique_ptr<Command> (*make)();
 };
 
 // Every command, in the order of the overview; experiments/registry.cpp.
 [[nodiscard]] std::span<const Registration> registry();
+
+struct ParsedCommand {
+  // "model"; "--help", "--version" or "model --help", so that ranks that differ in it disagree
+  std::string name;
+  std::string answer;  // the help or version asked for
+  std::string line;    // the whole command line, quoted for a shell
+  GivenOptions given;
+  std::unique_ptr<Command> command;  // null where there is an answer
+};
+
+// Throws UsageError naming the option and what would be right.
+[[nodiscard]] ParsedCommand parse_command_line(int argc, char** argv);
 
 }  // namespace paceline

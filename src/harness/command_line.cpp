@@ -1,10 +1,9 @@
-#include "harness/command_line.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "harness/command.h"
 #include "record/environment.h"
 
 namespace paceline {
@@ -57,8 +56,9 @@ ParsedCommand parse_command_line(int argc, char** argv) {
     parsed.answer = fmt::format("paceline {}\n", software_version());
     return parsed;
   }
-  parsed.command = registered(parsed.name).make();
-  OptionParser p(parsed.name, parsed.command->usage());
+  const Registration& registration = registered(parsed.name);
+  parsed.command = registration.make();
+  OptionParser p(parsed.name, std::string(registration.summary));
   parsed.command->declare(p);
   if (p.parse({arguments.begin() + 1, arguments.end()}, parsed.given)) {
     parsed.command->check(p);

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/world.h"
@@ -7,8 +9,17 @@
 namespace paceline {
 
 // Collective: every rank's values in rank order on rank 0, nothing elsewhere.
-[[nodiscard]] std::vector<std::vector<double>> gather_doubles(World& world,
-                                                              const std::vector<double>& mine);
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+[[nodiscard]] std::vector<std::vector<T>> gather_values(World& world, const std::vector<T>& mine) {
+  const auto* first = reinterpret_cast<const char*>(mine.data());
+  std::vector<std::vector<T>> all;
+  for (const std::string& part : world.gather({first, first + mine.size() * sizeof(T)})) {
+    std::vector<T>& values = all.emplace_back(part.size() / sizeof(T));
+    if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
+  }
+  return all;
+}
 
 // Collective: on rank 0 the first text that is not empty, with its rank; nothing elsewhere.
 [[nodiscard]] std::string first_text(World& world, const std::string& mine);

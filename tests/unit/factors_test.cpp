@@ -177,7 +177,7 @@ TEST(Presets, PinEveryFactor) {
   int with_presets = 0;
   for (const Registration& r : registry()) {
     const std::unique_ptr<Command> command = r.make();
-    OptionParser p(std::string(r.name), command->usage());
+    OptionParser p(std::string(r.name), "");
     EXPECT_NO_THROW(command->declare(p)) << r.name;
     with_presets += p.help().find("--preset") != std::string::npos ? 1 : 0;
   }

@@ -1,10 +1,9 @@
-#include "harness/rehearsal.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "core/error.h"
+#include "harness/case_run.h"
 #include "thread_world.h"
 
 namespace paceline {

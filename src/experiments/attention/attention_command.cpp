@@ -11,10 +11,6 @@ namespace {
 
 class AttentionCommand final : public Command {
  public:
-  [[nodiscard]] std::string usage() const override {
-    return "Times attention forward, backward and both, naive, fused and flash, and checks every "
-           "result.";
-  }
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     factors_.declare(p);
@@ -25,7 +21,6 @@ class AttentionCommand final : public Command {
     check_run_options(run_);
     factors_.finish(p);
   }
-  [[nodiscard]] double timeout() const override { return run_.timeout; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
     RunInfo info = describe_launch(*world, device->info(), line, "attention");
@@ -34,7 +29,6 @@ class AttentionCommand final : public Command {
   }
 
  private:
-  RunOptions run_;
   FactorOptions<AttentionCase> factors_{attention_case_factors()};
 };
 

@@ -18,7 +18,7 @@ namespace {
 void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome) {
   std::vector<double> mine;
   for (const OutputError& e : outcome.errors) mine.push_back(e.error);
-  const auto all = gather_doubles(world, mine);
+  const auto all = gather_values(world, mine);
   if (world.rank() != 0) return;
   TableRows check("check");
   double most = 0;  // of a bar

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "harness/rehearsal.h"
+#include "harness/case_run.h"
 
 namespace paceline {
 

@@ -151,7 +151,7 @@ void CollectiveRun::add_checks(CaseRecord& record) const {
                              static_cast<double>(c.checksum >> 32U),
                              static_cast<double>(c.checksum % static_cast<std::uint64_t>(half))});
   }
-  const auto all = gather_doubles(world_, mine);
+  const auto all = gather_values(world_, mine);
   if (world_.rank() != 0) return;
   TableRows check("check");
   std::map<std::string, double> wrong_when;

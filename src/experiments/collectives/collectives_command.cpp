@@ -11,9 +11,6 @@ namespace {
 
 class CollectivesCommand final : public Command {
  public:
-  [[nodiscard]] std::string usage() const override {
-    return "Times collectives over ranks, sizes, dtypes and reductions, and checks every result.";
-  }
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     options_.factors.declare(p);
@@ -36,7 +33,6 @@ class CollectivesCommand final : public Command {
       throw UsageError("--backend: mpi moves host memory; leave out --device cuda");
     }
   }
-  [[nodiscard]] double timeout() const override { return run_.timeout; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     std::vector<Backend> made = make_backends(
         run_, options_.all_backends ? std::vector<BackendKind>{} : backends(), *world);
@@ -57,7 +53,6 @@ class CollectivesCommand final : public Command {
     return kinds;
   }
 
-  RunOptions run_;
   CollectivesOptions options_;
 };
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "harness/command.h"
-#include "harness/run_options.h"
 #include "record/compare.h"
 #include "record/result_file.h"
 
@@ -14,18 +13,9 @@ namespace paceline {
 
 namespace {
 
-class FilesCommand : public Command {
+class MergeCommand final : public Command {
  public:
-  void check(const OptionParser& /*p*/) override {}
-  [[nodiscard]] double timeout() const override { return RunOptions{}.timeout; }
   [[nodiscard]] bool measures() const override { return false; }
-};
-
-class MergeCommand final : public FilesCommand {
- public:
-  [[nodiscard]] std::string usage() const override {
-    return "Rebuilds F.h5 from F.h5.cases/ after a crash.";
-  }
   void declare(OptionParser& p) override { p.files(files_, 1, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     merge_after_crash(files_.front());
@@ -36,12 +26,9 @@ class MergeCommand final : public FilesCommand {
   std::vector<std::string> files_;
 };
 
-class CompareCommand final : public FilesCommand {
+class CompareCommand final : public Command {
  public:
-  [[nodiscard]] std::string usage() const override {
-    return "Says of every case in both files whether the second is faster or slower; exits 1 on a "
-           "regression.";
-  }
+  [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override {
     p.files(files_, 2, "A.h5 B.h5");
     p.flag("--any-machine", any_machine_, "compare runs of unlike machines too");

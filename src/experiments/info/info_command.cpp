@@ -24,7 +24,7 @@ void print_info(World& world, Device& device, const RunInfo& run, bool ceilings)
     }
     measured.push_back(device.copy_ceiling());
   }
-  const auto all = gather_doubles(world, measured);
+  const auto all = gather_values(world, measured);
   if (world.rank() != 0) return;
 
   fmt::print("{}\n\n", software_version());
@@ -47,15 +47,10 @@ void print_info(World& world, Device& device, const RunInfo& run, bool ceilings)
 
 class InfoCommand final : public Command {
  public:
-  [[nodiscard]] std::string usage() const override {
-    return "Prints ranks, devices and library versions.";
-  }
   void declare(OptionParser& p) override {
     declare_launch_options(p, run_);
     p.flag("--ceilings", ceilings_, "measure them: GEMM per precision, copy bandwidth");
   }
-  void check(const OptionParser& /*p*/) override {}
-  [[nodiscard]] double timeout() const override { return run_.timeout; }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
     print_info(*world, *device, describe_launch(*world, device->info(), line, "info"), ceilings_);
@@ -63,7 +58,6 @@ class InfoCommand final : public Command {
   }
 
  private:
-  RunOptions run_;
   bool ceilings_ = false;
 };
 

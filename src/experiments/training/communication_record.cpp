@@ -62,7 +62,7 @@ void add_communication(CaseRecord& record, World& world, const StepRunner& runne
     message_bytes += i.message_bytes;
     sent_bytes += i.sent_bytes;
   }
-  const auto all = gather_doubles(world, mine);  // every rank has the same intervals
+  const auto all = gather_values(world, mine);  // every rank has the same intervals
   if (world.rank() != 0) return;
   TableRows timeline("timeline");
   for (std::size_t r = 0; r < all.size(); ++r) {

@@ -99,50 +99,33 @@ Table timeline_table(const std::vector<MemoryEvent>& events) {
   return rows.take();
 }
 
-// What add_marks() gathers of a mark: active, peak and active by kind, then the peaks of the phase
-// that ends there, in all and by kind.
-struct MarkNumbers {
-  static constexpr std::size_t phase = 2 + memory_kinds;
-  static constexpr std::size_t count = phase + 1 + memory_kinds;
-
-  static void append(std::vector<double>& to, const MemoryMark& m) {
-    const auto add = [&](std::size_t bytes) { to.push_back(static_cast<double>(bytes)); };
-    add(m.bytes);
-    add(m.peak_bytes);
-    for (const std::size_t bytes : m.by_kind) add(bytes);
-    add(m.phase_peak_bytes);
-    for (const std::size_t bytes : m.phase_peak_by_kind) add(bytes);
-  }
-};
-
-// Of all ranks, rank by rank.
-using GatheredMarks = std::vector<std::vector<double>>;
-
 // "memory": what is in use at each mark; "memory/phases": the peaks of the phases between them.
 void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
-                     const GatheredMarks& all) {
+                     const std::vector<std::vector<MemoryNumbers>>& all) {
+  const auto with_kinds = [](std::vector<Cell> row, const BytesByKind& bytes) {
+    for (std::size_t k = 0; k < memory_kinds; ++k) {
+      row.push_back(
+          {std::string(name_of(static_cast<MemoryKind>(k))), whole(bytes.at(k)), "bytes"});
+    }
+    return row;
+  };
   TableRows at_marks("memory");
   TableRows of_phases("memory/phases");
   for (std::size_t r = 0; r < all.size(); ++r) {
     for (std::size_t i = 0; i < marks.size(); ++i) {
-      const double* numbers = all[r].data() + i * MarkNumbers::count;
-      const auto bytes = [&](std::string name, std::size_t place) {
-        return Cell{std::move(name), static_cast<std::int64_t>(numbers[place]), "bytes"};
-      };
-      const auto row = [&](const char* place, const std::string& name, std::vector<Cell> first,
-                           std::size_t by_kind) {
-        std::vector<Cell> cells = {
-            {"rank", static_cast<std::int64_t>(r)}, {"step", marks[i].step}, {place, name}};
-        cells.insert(cells.end(), first.begin(), first.end());
-        for (std::size_t k = 0; k < memory_kinds; ++k) {
-          cells.push_back(bytes(std::string(name_of(static_cast<MemoryKind>(k))), by_kind + k));
-        }
-        return cells;
-      };
-      at_marks.add(row("mark", marks[i].mark, {bytes("active", 0), bytes("peak", 1)}, 2));
+      const MemoryNumbers& n = all[r][i];
+      const Cell rank = {"rank", static_cast<std::int64_t>(r)};
+      const Cell step = {"step", marks[i].step};
+      at_marks.add(with_kinds({rank,
+                               step,
+                               {"mark", marks[i].mark},
+                               {"active", whole(n.bytes), "bytes"},
+                               {"peak", whole(n.peak_bytes), "bytes"}},
+                              n.by_kind));
       if (marks[i].phase.empty()) continue;
-      of_phases.add(row("phase", marks[i].phase, {bytes("peak", MarkNumbers::phase)},
-                        MarkNumbers::phase + 1));
+      of_phases.add(with_kinds(
+          {rank, step, {"phase", marks[i].phase}, {"peak", whole(n.phase_peak_bytes), "bytes"}},
+          n.phase_peak_by_kind));
     }
   }
   record.tables.push_back(at_marks.take());
@@ -151,30 +134,27 @@ void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
 
 // Collective. Every rank has the same marks in the same order; their numbers differ.
 void add_marks(CaseRecord& record, World& world, const MemoryOutcome& memory) {
-  std::vector<double> mine;
-  for (const MemoryMark& m : memory.marks) MarkNumbers::append(mine, m);
-  mine.push_back(static_cast<double>(memory.peak_bytes));
-  const GatheredMarks all = gather_doubles(world, mine);
+  const std::vector<MemoryNumbers> mine(memory.marks.begin(), memory.marks.end());
+  const auto all = gather_values(world, mine);
+  const double peak = world.max(static_cast<double>(memory.peak_bytes));
   if (world.rank() != 0) return;
   add_mark_tables(record, memory.marks, all);
 
-  double peak = 0;
-  double before_backward = 0;
-  double optimizer_state = 0;
-  constexpr std::size_t of_optimizer = 2 + static_cast<std::size_t>(MemoryKind::optimizer_state);
-  for (const std::vector<double>& of_rank : all) {
-    peak = std::max(peak, of_rank.back());
+  std::size_t before_backward = 0;
+  std::size_t optimizer_state = 0;
+  for (const std::vector<MemoryNumbers>& of_rank : all) {
     for (std::size_t i = 0; i < memory.marks.size(); ++i) {
-      const double* numbers = of_rank.data() + i * MarkNumbers::count;
       const MemoryMark& m = memory.marks[i];
       if (m.step == "steady" && m.mark == "before backward") {
-        before_backward = std::max(before_backward, numbers[0]);
+        before_backward = std::max(before_backward, of_rank[i].bytes);
       }
-      optimizer_state = std::max(optimizer_state, numbers[of_optimizer]);
+      optimizer_state =
+          std::max(optimizer_state,
+                   of_rank[i].by_kind.at(static_cast<std::size_t>(MemoryKind::optimizer_state)));
     }
   }
-  record.add("memory_before_backward_bytes", before_backward, "bytes");
-  record.add("optimizer_state_bytes", optimizer_state, "bytes");
+  record.add("memory_before_backward_bytes", static_cast<double>(before_backward), "bytes");
+  record.add("optimizer_state_bytes", static_cast<double>(optimizer_state), "bytes");
   record.add("peak_bytes", peak, "bytes");
 }
 

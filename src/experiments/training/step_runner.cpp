@@ -1,7 +1,7 @@
 #include "experiments/training/step_runner.h"
 
 #include "core/clock.h"
-#include "harness/rehearsal.h"
+#include "harness/case_run.h"
 
 namespace paceline {
 
@@ -95,12 +95,12 @@ void StepRunner::mark_memory(const std::string& step) {
 void StepRunner::mark(std::string_view name, std::string_view phase) {
   if (marking_.empty()) return;
   const MemoryLedger& ledger = step_.device().ledger();
-  MemoryMark m{.step = marking_,
-               .mark = std::string(name),
-               .bytes = ledger.bytes(),
-               .peak_bytes = ledger.peak(),
-               .phase = std::string(phase),
-               .phase_peak_bytes = ledger.phase_peak()};
+  MemoryMark m{{.bytes = ledger.bytes(),
+                .peak_bytes = ledger.peak(),
+                .phase_peak_bytes = ledger.phase_peak()},
+               marking_,
+               std::string(name),
+               std::string(phase)};
   for (std::size_t k = 0; k < memory_kinds; ++k) {
     const auto kind = static_cast<MemoryKind>(k);
     m.by_kind.at(k) = ledger.bytes(kind);

@@ -12,16 +12,21 @@
 
 namespace paceline {
 
-// What the ledger said at one point of a step.
-struct MemoryMark {
-  std::string step;  // "first" (the rehearsal) or "steady"
-  std::string mark;  // "after init", "before backward", "before optimizer", "after step"
+using BytesByKind = std::array<std::size_t, memory_kinds>;
+
+struct MemoryNumbers {
   std::size_t bytes = 0;
   std::size_t peak_bytes = 0;  // so far in this step
-  std::array<std::size_t, memory_kinds> by_kind{};
-  std::string phase;  // that ends here: "forward", "backward", "optimizer"; or none
+  BytesByKind by_kind{};
   std::size_t phase_peak_bytes = 0;
-  std::array<std::size_t, memory_kinds> phase_peak_by_kind{};
+  BytesByKind phase_peak_by_kind{};
+};
+
+// What the ledger said at one point of a step.
+struct MemoryMark : MemoryNumbers {
+  std::string step;   // "first" (the rehearsal) or "steady"
+  std::string mark;   // "after init", "before backward", "before optimizer", "after step"
+  std::string phase;  // that ends here: "forward", "backward", "optimizer"; or none
 };
 
 // Of the phases forward, backward, communication_exposed, ..., step: communication_exposed grows by

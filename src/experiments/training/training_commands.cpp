@@ -13,19 +13,6 @@ class TrainingCommand final : public Command {
  public:
   explicit TrainingCommand(TrainingKind kind) : options_(kind) {}
 
-  [[nodiscard]] std::string usage() const override {
-    switch (options_.kind) {
-      case TrainingKind::model: break;
-      case TrainingKind::ddp:
-        return "Times data-parallel training: every rank its own rows, gradients averaged over "
-               "ranks.";
-      case TrainingKind::zero:
-        return "Times data-parallel training whose optimizer's state is sharded over ranks.";
-    }
-    return "Times steps of a Transformer with random weights on every rank: forward, backward, "
-           "optimizer.";
-  }
-
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     options_.factors.declare(p);
@@ -68,8 +55,6 @@ class TrainingCommand final : public Command {
     options_.factors.replace("--size", "custom");
   }
 
-  [[nodiscard]] double timeout() const override { return run_.timeout; }
-
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const auto [device, make_communicator] = make_device(run_, *world);
     const std::string name(name_of(options_.kind));
@@ -81,7 +66,6 @@ class TrainingCommand final : public Command {
   }
 
  private:
-  RunOptions run_;
   TrainingOptions options_;
 };
 

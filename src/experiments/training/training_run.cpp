@@ -130,7 +130,7 @@ void TrainingRun::take_memory() {
 
 // Collective.
 void TrainingRun::add_values(CaseRecord& record) const {
-  const auto all = gather_doubles(world_, {step_->loss(), setup_seconds_});
+  const auto all = gather_values<double>(world_, {step_->loss(), setup_seconds_});
   if (world_.rank() != 0) return;
   TableRows values("values");
   double slowest_setup = 0;

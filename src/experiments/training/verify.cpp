@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <memory>
-#include <new>
-#include <optional>
 
 #include "core/fnv1a.h"
 #include "core/random.h"
 #include "experiments/training/training_run.h"
 #include "experiments/training/verification.h"
+#include "harness/case_run.h"
 
 namespace paceline {
 
@@ -119,36 +117,17 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
   return moved;
 }
 
-// Runs `work`, which allocates, on every rank; oom when any lacked memory. Collective.
-Status with_memory(World& world, const std::function<void()>& work) {
-  Status status = Status::ok;
-  std::optional<Error> failed;
-  try {
-    work();
-  } catch (const OutOfMemory&) {
-    status = Status::oom;
-  } catch (const std::bad_alloc&) {
-    status = Status::oom;
-  } catch (const Error& error) {
-    failed.emplace(error);
-  }
-  world.wait_idle();  // one rank may have much to do
-  collectively(world, [&] {
-    if (failed) throw *failed;
-  });
-  return world.agree(status);
-}
-
 // What the ranks train, each on its rows. Collective.
 Trained train_together(const TrainingCase& c, World& world, Device& device, Communicator& real,
-                       bool sgd, Status& status) {
+                       bool sgd, CaseRecord& record) {
   device.trim();
   const Batch batch = c.rows(real.rank() * c.batch_size, c.batch_size);
   RehearsalCommunicator communicator(real);
   std::unique_ptr<Trainer> trainer;
-  status = with_memory(
-      world, [&] { trainer = std::make_unique<Trainer>(device, c, batch, &communicator, sgd); });
-  if (status != Status::ok) return {};
+  const auto make = [&] {
+    trainer = std::make_unique<Trainer>(device, c, batch, &communicator, sgd);
+  };
+  if (!fits_in_memory(world, record, 0, make, Patience::idle)) return {};
   const Watched watched(world.watch(), "training of --verify");
   trainer->strategy().register_memory();
   communicator.connect();
@@ -167,13 +146,13 @@ Trained train_together(const TrainingCase& c, World& world, Device& device, Comm
 // runs rotate the rows of the batch and perturb every weight by one unit in the last place.
 // Collective.
 std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& device, int replicas,
-                                 bool sgd, Status& status) {
+                                 bool sgd, CaseRecord& record) {
   constexpr int runs = 3;
   device.trim();
   TrainingCase whole = c;
   whole.batch_size *= replicas;
   std::vector<Trained> trained;
-  status = with_memory(world, [&] {
+  const auto train = [&] {
     if (world.rank() != 0) return;
     const Batch batch = whole.rows(0, whole.batch_size);
     Trainer trainer(device, whole, batch, nullptr, sgd);
@@ -190,7 +169,8 @@ std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& de
       }
       of_run.weights = trainer.train();
     }
-  });
+  };
+  (void)fits_in_memory(world, record, 0, train, Patience::idle);
   return trained;
 }
 
@@ -202,7 +182,7 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
   Verification verification;
   for (const bool sgd : {true, false}) {
     progress.update(sgd ? "verify: SGD" : "verify: AdamW", sgd ? 0 : 0.5);
-    Trained together = train_together(c, world, device, communicator, sgd, record.status);
+    Trained together = train_together(c, world, device, communicator, sgd, record);
     if (record.status == Status::ok) {
       const std::string sum = std::to_string(checksum(together));
       if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
@@ -210,7 +190,7 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
     }
     std::vector<Trained> alone;
     if (record.status == Status::ok) {
-      alone = train_alone(c, world, device, communicator.size(), sgd, record.status);
+      alone = train_alone(c, world, device, communicator.size(), sgd, record);
     }
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory";
