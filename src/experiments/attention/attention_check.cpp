@@ -138,13 +138,12 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
   Distance of_dv;
   double of_logsumexp = 0;
   const std::vector<double> zeros(static_cast<std::size_t>(s.head_dim));
-  HeadReference reference(s, rows);
   for (std::int64_t head = 0; head < s.batch * s.heads; ++head) {
     const std::int64_t b = head / s.heads;
     const std::int64_t h = head % s.heads;
     const auto of_head = [&](const Heads& x) { return HeadRows(x, b, h); };
-    const HeadResults& want =
-        reference.compute(of_head(in.q), of_head(in.k), of_head(in.v), of_head(d_o));
+    const HeadResults want =
+        head_reference(s, rows, of_head(in.q), of_head(in.k), of_head(in.v), of_head(d_o));
     std::size_t next = 0;  // of the rows
     for (std::int64_t t = 0; t < s.context; ++t) {
       of_dk.add(of_head(d.k)[t], want.dk.data() + t * s.head_dim, s.head_dim);

@@ -30,27 +30,9 @@ struct HeadResults {
   std::vector<double> dv;         // [T, d]: likewise
 };
 
-class HeadReference {
- public:
-  // rows: of queries, in order. Both outlive it.
-  HeadReference(const AttentionShape& shape, const std::vector<std::int64_t>& rows);
-
-  // Until the next call. On all threads.
-  [[nodiscard]] const HeadResults& compute(const HeadRows& q, const HeadRows& k, const HeadRows& v,
-                                           const HeadRows& d_o);
-
- private:
-  [[nodiscard]] std::int64_t visible(std::int64_t query) const;
-  void query_row(std::int64_t at, std::int64_t place, const HeadRows& q, const HeadRows& k,
-                 const HeadRows& v, const HeadRows& d_o);
-  void key_row(std::int64_t key, std::int64_t first, std::int64_t count, const HeadRows& q,
-               const HeadRows& d_o);
-
-  const AttentionShape& shape_;
-  const std::vector<std::int64_t>& rows_;
-  std::vector<double> p_;   // [some rows, T]
-  std::vector<double> ds_;  // [some rows, T], with the scale
-  HeadResults results_;
-};
+// rows: of queries, in order. On all threads.
+[[nodiscard]] HeadResults head_reference(const AttentionShape& shape,
+                                         const std::vector<std::int64_t>& rows, const HeadRows& q,
+                                         const HeadRows& k, const HeadRows& v, const HeadRows& d_o);
 
 }  // namespace paceline

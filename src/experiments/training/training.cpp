@@ -9,8 +9,39 @@
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training_run.h"
 #include "experiments/training/verify.h"
+#include "measure/statistics.h"
 
 namespace paceline {
+
+namespace {
+
+// Collective: FLOP/s of GEMMs of this precision, of the slowest of all ranks, which measure at the
+// same time, as they will run. `known` keeps what was measured.
+double slowest_gemm_ceiling(World& world, Device& device, const Precision& precision,
+                            std::vector<std::pair<Precision, double>>& known) {
+  for (const auto& [of, ceiling] : known) {
+    if (of == precision) return ceiling;
+  }
+  world.barrier();
+  const double mine = device.gemm_ceiling(precision);
+  return known.emplace_back(precision, -world.max(-mine)).second;
+}
+
+// gemm, datasheet: FLOP/s of GEMMs, measured and the vendor's (NaN where none is stated).
+void add_rates(CaseRecord& record, const TrainingCase& c, double gemm, double datasheet) {
+  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
+  const auto tokens = static_cast<double>(c.batch_size * c.context * c.ranks);
+  const double flops_per_second = model_flops(c.step_shape()) / seconds;
+  constexpr double tera = 1e12;
+  record.add("tokens_per_s", tokens / seconds, "tokens/s");
+  record.add("model_tflops_per_s", flops_per_second / tera, "TFLOP/s");
+  record.add("gemm_ceiling_tflops_per_s", gemm / tera, "TFLOP/s");
+  record.add("mfu_measured", flops_per_second / gemm);
+  record.add("datasheet_tflops_per_s", datasheet / tera, "TFLOP/s");
+  record.add("mfu_datasheet", flops_per_second / datasheet);
+}
+
+}  // namespace
 
 TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const RunOptions& run,
                                        World& world, Device& device,
@@ -131,10 +162,12 @@ CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress
     if (verified.status != Status::ok) return verified;
   }
   TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
-  run.set_peaks(
-      gemm, device_.datasheet_peak(c.precision).value_or(std::numeric_limits<double>::quiet_NaN()));
   CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
   if (record.status == Status::oom) dump_.reset();  // there is no step to write down
+  if (world_.rank() == 0 && !record.samples.empty()) {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    add_rates(record, c, gemm, device_.datasheet_peak(c.precision).value_or(none));
+  }
   record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
   record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
   return record;

@@ -23,16 +23,6 @@ StoreLayout store_layout(const TrainingCase& c, Communicator* communicator) {
   return layout;
 }
 
-double slowest_gemm_ceiling(World& world, Device& device, const Precision& precision,
-                            std::vector<std::pair<Precision, double>>& known) {
-  for (const auto& [of, ceiling] : known) {
-    if (of == precision) return ceiling;
-  }
-  world.barrier();
-  const double mine = device.gemm_ceiling(precision);
-  return known.emplace_back(precision, -world.max(-mine)).second;
-}
-
 TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
                          const ProcessGroup& data_parallel, std::optional<Dump>* dump)
     : case_(c), world_(world), device_(device), data_parallel_(data_parallel.world), dump_(dump) {
@@ -111,7 +101,6 @@ void TrainingRun::add_to(CaseRecord& record) {
     memory_.timeline = device_.ledger().stop_recording();
   }
   add_memory(record, world_, case_, memory_);
-  if (world_.rank() == 0) add_rates(record);
   record.status = world_.agree(divergence.empty() ? Status::ok : Status::diverged);
   if (record.status == Status::diverged) {
     record.reason = first_text(world_, divergence) + "; lower --lr or check --load-weights";
@@ -143,19 +132,6 @@ void TrainingRun::add_values(CaseRecord& record) const {
   record.add("setup_s", slowest_setup, "s");
   record.add("rehearsal_s", max_over_ranks(record.samples.back().warmup).front(), "s");
   record.add("loss", all[0][0]);
-}
-
-void TrainingRun::add_rates(CaseRecord& record) const {
-  const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
-  const auto tokens = static_cast<double>(case_.batch_size * case_.context * case_.ranks);
-  const double flops_per_second = model_flops(case_.step_shape()) / seconds;
-  constexpr double tera = 1e12;
-  record.add("tokens_per_s", tokens / seconds, "tokens/s");
-  record.add("model_tflops_per_s", flops_per_second / tera, "TFLOP/s");
-  record.add("gemm_ceiling_tflops_per_s", gemm_ceiling_ / tera, "TFLOP/s");
-  record.add("mfu_measured", flops_per_second / gemm_ceiling_);
-  record.add("datasheet_tflops_per_s", datasheet_peak_ / tera, "TFLOP/s");
-  record.add("mfu_datasheet", flops_per_second / datasheet_peak_);
 }
 
 }  // namespace paceline

@@ -22,21 +22,11 @@ namespace paceline {
 // exchanged.
 [[nodiscard]] StoreLayout store_layout(const TrainingCase& c, Communicator* communicator);
 
-// Collective: FLOP/s of GEMMs of this precision, of the slowest of all ranks, which measure at the
-// same time, as they will run. `known` keeps what was measured.
-[[nodiscard]] double slowest_gemm_ceiling(World& world, Device& device, const Precision& precision,
-                                          std::vector<std::pair<Precision, double>>& known);
-
 class TrainingRun final : public CaseRun {
  public:
   // world: all ranks. dump: where rank 0 leaves what --dump writes; null: nowhere.
   TrainingRun(const TrainingCase& c, World& world, Device& device,
               const ProcessGroup& data_parallel, std::optional<Dump>* dump);
-  // FLOP/s of GEMMs: measured, and the vendor's (NaN where none is stated).
-  void set_peaks(double gemm_ceiling, double datasheet_peak) {
-    gemm_ceiling_ = gemm_ceiling;
-    datasheet_peak_ = datasheet_peak;
-  }
 
   void set_up(Progress& progress) override;
   void connect() override;
@@ -52,15 +42,12 @@ class TrainingRun final : public CaseRun {
   void gather_for_dump();
   void take_memory();
   void add_values(CaseRecord& record) const;
-  void add_rates(CaseRecord& record) const;
 
   const TrainingCase& case_;
   World& world_;
   Device& device_;
   World& data_parallel_;
   std::optional<Dump>* dump_;
-  double gemm_ceiling_ = 0;
-  double datasheet_peak_ = 0;
   std::optional<RehearsalCommunicator> communicator_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<StepRunner> runner_;
