@@ -59,10 +59,8 @@ RankDevice make_cpu(const RunOptions& run, const World& world) {
                                                   world.local_size());
   auto device =
       std::make_unique<CpuDevice>(run.memory_limit.value_or(available), threads_of(run, world));
-  const MakeCommunicator make = [&cpu = *device](World& members) {
-    return make_host_communicator(members, cpu);
-  };
-  return {.device = std::move(device), .make_communicator = make};
+  CpuDevice& cpu = *device;
+  return {std::move(device), [&cpu](World& w) { return make_host_communicator(w, cpu); }};
 }
 
 RankDevice make_gpu(const RunOptions& run, const World& world) {
@@ -70,15 +68,8 @@ RankDevice make_gpu(const RunOptions& run, const World& world) {
   omp_set_num_threads(threads);  // what fills and checks a GPU's buffers
   std::unique_ptr<GpuDevice> device =
       make_cuda_device(world.local_rank(), run.memory_limit, threads);
-  const MakeCommunicator make = [&gpu = *device](World& members) {
-    return make_nccl_communicator(members, gpu);
-  };
-  return {.device = std::move(device), .make_communicator = make};
-}
-
-void give(Backend& backend, RankDevice own) {
-  backend.device = std::move(own.device);
-  backend.make_communicator = std::move(own.make_communicator);
+  GpuDevice& gpu = *device;
+  return {std::move(device), [&gpu](World& w) { return make_nccl_communicator(w, gpu); }};
 }
 
 }  // namespace
@@ -112,7 +103,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   for (Backend& b : backends) b.lack = left_out(b.kind);
   if (mpi.lack.empty()) {
     mpi.ranks = world.size();
-    collectively(world, [&] { give(mpi, make_cpu(run, world)); });
+    collectively(world, [&] { static_cast<RankDevice&>(mpi) = make_cpu(run, world); });
   }
   if (!nccl.lack.empty()) return backends;
   Gpus gpus = find_gpus(world);
@@ -121,7 +112,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   nccl.ranks = gpus.ranks;
   nccl.lack = gpus.lack;
   collectively(world, [&] {
-    if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
+    if (world.rank() < gpus.ranks) static_cast<RankDevice&>(nccl) = make_gpu(run, world);
   });
   return backends;
 }

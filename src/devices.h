@@ -24,10 +24,8 @@ struct RankDevice {
 [[nodiscard]] RankDevice make_device(const RunOptions& run, World& world);
 
 // Where buffers live and what moves them: of the first `ranks` ranks; the others have neither.
-struct Backend {
+struct Backend : RankDevice {
   BackendKind kind = BackendKind::mpi;
-  std::unique_ptr<Device> device;
-  MakeCommunicator make_communicator;
   int ranks = 0;
   std::string lack;  // why they are not all ranks
 };

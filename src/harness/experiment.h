@@ -23,7 +23,7 @@ struct Prediction {
 // A row of the sweep's summary.
 struct SummaryRow {
   std::size_t index = 0;  // of the case
-  std::vector<Column> columns;
+  Row columns;
 };
 
 // What the sweep sees of an experiment: cases by index.

@@ -86,7 +86,7 @@ class Results {
     const std::vector<Table> closing = experiment_.closing_tables(rows_);
     file_.merge(ids, complete, closing);
     if (!options_.json) {
-      std::vector<std::vector<Column>> rows;
+      std::vector<Row> rows;
       for (const SummaryRow& row : rows_) rows.push_back(row.columns);
       fmt::print("\n{}{}",
                  console_table(rows, experiment_.naming_factors(), experiment_.shown_columns()),
@@ -101,7 +101,7 @@ class Results {
   }
 
  private:
-  void show(std::size_t index, std::vector<Column> row) {
+  void show(std::size_t index, Row row) {
     if (options_.json) fmt::print("{}\n", json_line(row));
     std::fflush(stdout);
     rows_.push_back({index, std::move(row)});

@@ -26,12 +26,6 @@ std::string reduced(std::string_view text) {
   return out;
 }
 
-template <class T>
-const T& typed(const Value& value, std::string_view name, std::string_view type) {
-  if (const T* v = std::get_if<T>(&value)) return *v;
-  throw InternalError(fmt::format("factor '{}' = {} is no {}", name, to_text(value), type));
-}
-
 }  // namespace
 
 std::string to_text(const Value& value) {
@@ -58,22 +52,6 @@ const Value& Case::at(std::string_view name) const {
     if (existing == name) return value;
   }
   throw InternalError(fmt::format("a case has no factor '{}'", name));
-}
-
-std::int64_t Case::integer(std::string_view name) const {
-  return typed<std::int64_t>(at(name), name, "integer");
-}
-
-double Case::real(std::string_view name) const {
-  const Value& value = at(name);
-  if (const auto* v = std::get_if<std::int64_t>(&value)) return static_cast<double>(*v);
-  return typed<double>(value, name, "number");
-}
-
-bool Case::flag(std::string_view name) const { return typed<bool>(at(name), name, "flag"); }
-
-const std::string& Case::text(std::string_view name) const {
-  return typed<std::string>(at(name), name, "text");
 }
 
 std::string Case::id(const std::vector<std::string>& named) const {

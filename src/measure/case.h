@@ -21,13 +21,8 @@ class Case {
   void set(std::string_view name, Value value);
 
   [[nodiscard]] bool has(std::string_view name) const;
-  // Throws InternalError for an unknown name or another type.
+  // Throws InternalError for an unknown name.
   [[nodiscard]] const Value& at(std::string_view name) const;
-  [[nodiscard]] std::int64_t integer(std::string_view name) const;
-  [[nodiscard]] double real(std::string_view name) const;  // integers too
-  [[nodiscard]] bool flag(std::string_view name) const;
-  [[nodiscard]] const std::string& text(std::string_view name) const;
-
   [[nodiscard]] const std::vector<std::pair<std::string, Value>>& factors() const {
     return factors_;
   }

@@ -10,70 +10,25 @@ namespace paceline {
 
 namespace {
 
-class Sampling {
- public:
-  Sampling(World& world, const SamplerConfig& config, std::vector<std::string> phases,
-           const SamplerHooks& hooks)
-      : world_(world), config_(config), hooks_(hooks) {
-    if (phases.empty() || config.steps < 1) {
-      throw InternalError("sampling needs a phase and a step at least");
-    }
-    samples_.warmup.resize(phases.size());
-    samples_.measured.resize(phases.size());
-    samples_.phases = std::move(phases);
+// One repetition; returns this rank's headline.
+double repeat(World& world, const SamplerHooks& hooks, std::vector<std::vector<double>>& into) {
+  const bool stop = hooks.stop_requested && hooks.stop_requested();
+  if (world.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
+    throw StoppedError("stopped by a signal");
   }
-
-  Samples run() {
-    for (int done = 0; done < config_.warmup; ++done) {
-      repeat(samples_.warmup);
-      report(true, done + 1, config_.warmup);
-    }
-    const bool until_ci = config_.until_ci > 0;
-    const int cap = measured_at_most(config_);
-    for (int done = 0; done < cap && samples_.stop_reason.empty(); ++done) {
-      const double headline = repeat(samples_.measured);
-      if (until_ci && converged(headline)) samples_.stop_reason = "converged";
-      report(false, done + 1, cap);
-    }
-    if (samples_.stop_reason.empty()) samples_.stop_reason = until_ci ? "max_steps" : "steps";
-    return std::move(samples_);
+  const PhaseSeconds seconds = hooks.repetition();
+  if (seconds.size() != into.size()) {
+    throw InternalError("a repetition must time every phase once");
   }
+  for (std::size_t phase = 0; phase < into.size(); ++phase) into[phase].push_back(seconds[phase]);
+  return seconds.back();
+}
 
- private:
-  // One repetition; returns this rank's headline.
-  double repeat(std::vector<std::vector<double>>& into) {
-    const bool stop = hooks_.stop_requested && hooks_.stop_requested();
-    if (world_.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
-      throw StoppedError("stopped by a signal");
-    }
-    const PhaseSeconds seconds = hooks_.repetition();
-    if (seconds.size() != into.size()) {
-      throw InternalError("a repetition must time every phase once");
-    }
-    for (std::size_t phase = 0; phase < into.size(); ++phase) {
-      into[phase].push_back(seconds[phase]);
-    }
-    return seconds.back();
-  }
-
-  // Every rank sees the same maxima, so that every rank decides alike.
-  bool converged(double headline) {
-    headlines_.push_back(world_.max(headline));
-    if (headlines_.size() < static_cast<std::size_t>(config_.steps)) return false;
-    constexpr double percent = 100;
-    return relative_half_width(summarize(headlines_)) * percent <= config_.until_ci;
-  }
-
-  void report(bool warmup, int done, int total) const {
-    if (hooks_.progress) hooks_.progress(warmup, done, total);
-  }
-
-  World& world_;
-  const SamplerConfig& config_;
-  const SamplerHooks& hooks_;
-  Samples samples_;
-  std::vector<double> headlines_;  // maxima over ranks
-};
+bool converged(const std::vector<double>& headlines, const SamplerConfig& config) {
+  constexpr double percent = 100;
+  return std::ssize(headlines) >= config.steps &&
+         relative_half_width(summarize(headlines)) * percent <= config.until_ci;
+}
 
 }  // namespace
 
@@ -92,7 +47,29 @@ void check_sampling(const SamplerConfig& config) {
 
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,
                      const SamplerHooks& hooks) {
-  return Sampling(world, config, std::move(phases), hooks).run();
+  if (phases.empty() || config.steps < 1) {
+    throw InternalError("sampling needs a phase and a step at least");
+  }
+  const auto report = [&](bool warmup, int done, int total) {
+    if (hooks.progress) hooks.progress(warmup, done, total);
+  };
+  const std::vector<std::vector<double>> none(phases.size());
+  Samples samples{std::move(phases), none, none, ""};
+  for (int done = 0; done < config.warmup; ++done) {
+    (void)repeat(world, hooks, samples.warmup);
+    report(true, done + 1, config.warmup);
+  }
+  std::vector<double> headlines;  // maxima over ranks, so that every rank decides alike
+  const int cap = measured_at_most(config);
+  for (int done = 0; done < cap && samples.stop_reason.empty(); ++done) {
+    const double headline = repeat(world, hooks, samples.measured);
+    if (config.until_ci > 0) headlines.push_back(world.max(headline));
+    if (config.until_ci > 0 && converged(headlines, config)) samples.stop_reason = "converged";
+    report(false, done + 1, cap);
+  }
+  if (samples.stop_reason.empty())
+    samples.stop_reason = config.until_ci > 0 ? "max_steps" : "steps";
+  return samples;
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 
 #include "core/error.h"
 
@@ -23,26 +24,22 @@ constexpr std::int64_t oldest_schema_version = 1;
 constexpr std::array<std::string_view, 7> run_attributes = {
     "status", "reason", "stop_reason", "created", "slurm_job_id", "array_task", "restart"};
 
-void write_column(const Group& group, const Column& column) {
-  const auto write = [&](const auto& data) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(data)>, std::vector<std::string>>) {
-      return group.write_strings(column.name, data);
-    } else {
-      return group.write(column.name, data);
-    }
-  };
-  const hdf5::Dataset dataset = std::visit(write, column.data);
-  if (!column.unit.empty()) dataset.set_attribute("unit", column.unit);
-}
-
 void write_columns(const Group& group, const std::vector<Column>& columns) {
   for (const Column& column : columns) {
     if (length_of(column) != length_of(columns.front())) {
       throw InternalError(fmt::format("column '{}' has another length than '{}'", column.name,
                                       columns.front().name));
     }
-    write_column(group, column);
+    const hdf5::Dataset dataset =
+        std::visit([&](const auto& data) { return group.write(column.name, data); }, column.data);
+    if (!column.unit.empty()) dataset.set_attribute("unit", column.unit);
   }
+}
+
+void write_row(const Group& group, const Row& row) {
+  TableRows table("summary");
+  table.add(row);
+  write_columns(group, table.take().columns);
 }
 
 void write_root(const File& file, const RunInfo& run, const std::string& created) {
@@ -59,26 +56,20 @@ void write_root(const File& file, const RunInfo& run, const std::string& created
 }
 
 void write_ranks(const Group& group, const std::vector<RankInfo>& ranks) {
-  const auto integers = [&](const char* name, const char* unit, auto get) {
-    std::vector<std::int64_t> data;
-    for (const RankInfo& rank : ranks) data.push_back(static_cast<std::int64_t>(get(rank)));
-    write_column(group, {name, unit, std::move(data)});
-  };
-  const auto texts = [&](const char* name, auto get) {
-    std::vector<std::string> data;
-    for (const RankInfo& rank : ranks) data.push_back(get(rank));
-    write_column(group, {name, "", std::move(data)});
-  };
-  integers("rank", "", [](const RankInfo& r) { return r.rank; });
-  texts("host", [](const RankInfo& r) { return r.host; });
-  integers("local_rank", "", [](const RankInfo& r) { return r.local_rank; });
-  texts("cpu", [](const RankInfo& r) { return r.cpu; });
-  texts("device_kind", [](const RankInfo& r) { return std::string(name_of(r.device.kind)); });
-  texts("device", [](const RankInfo& r) { return r.device.name; });
-  texts("gpu_uuid", [](const RankInfo& r) { return r.device.uuid; });
-  texts("pci_bus_id", [](const RankInfo& r) { return r.device.pci_bus_id; });
-  integers("threads", "", [](const RankInfo& r) { return r.device.threads; });
-  integers("memory_bytes", "bytes", [](const RankInfo& r) { return r.device.memory_bytes; });
+  TableRows rows("ranks");
+  for (const RankInfo& r : ranks) {
+    rows.add({{"rank", std::int64_t{r.rank}},
+              {"host", r.host},
+              {"local_rank", std::int64_t{r.local_rank}},
+              {"cpu", r.cpu},
+              {"device_kind", std::string(name_of(r.device.kind))},
+              {"device", r.device.name},
+              {"gpu_uuid", r.device.uuid},
+              {"pci_bus_id", r.device.pci_bus_id},
+              {"threads", std::int64_t{r.device.threads}},
+              {"memory_bytes", static_cast<std::int64_t>(r.device.memory_bytes), "bytes"}});
+  }
+  write_columns(group, rows.take().columns);
 }
 
 // samples[rank][repetition] as one dataset.
@@ -121,38 +112,13 @@ void write_case(const Group& group, const CaseRecord& record, const std::string&
   }
 }
 
-void copy_attributes(const hdf5::Object& from, const hdf5::Object& to) {
+// Everything of a file but its cases and their summary.
+void copy_run(const File& from, const File& to) {
   for (const std::string& name : from.attribute_names()) {
     to.set_attribute(name, from.attribute(name));
   }
-}
-
-// Everything of a file but its cases and their summary.
-void copy_run(const File& from, const File& to) {
-  copy_attributes(from, to);
   to.copy_from(from, "environment");
   to.copy_from(from, "ranks");
-}
-
-Column row_of(const Column& column, std::size_t row) {
-  Column out{column.name, column.unit, {}};
-  const auto pick = [&](const auto& data) {
-    out.data = std::decay_t<decltype(data)>{data.at(row)};
-  };
-  std::visit(pick, column.data);
-  return out;
-}
-
-Column read_column(const Group& group, const std::string& name) {
-  const hdf5::Dataset dataset = group.dataset(name);
-  Column column{name, dataset.text_attribute("unit"), {}};
-  switch (dataset.type_class()) {
-    case H5T_INTEGER: column.data = dataset.read<std::int64_t>(); break;
-    case H5T_FLOAT: column.data = dataset.read<double>(); break;
-    case H5T_STRING: column.data = dataset.read_strings(); break;
-    default: throw Hdf5Error(fmt::format("column '{}' is neither numbers nor text", name));
-  }
-  return column;
 }
 
 std::int64_t version_of(const File& file) {
@@ -167,23 +133,26 @@ bool is(const Case& c, std::string_view factor, std::string_view text) {
 
 // Version 1 recorded what did not apply to a case as none, no or 0, and bf16x3 as near.
 Case of_version_1(const Case& old) {
-  const bool exchanges = !is(old, "sync", "none");
+  const bool alone = is(old, "sync", "none");
   const bool has_buckets = !old.has("sync") || is(old, "sync", "bucketed");
-  const bool has_placements = is(old, "op", "all_reduce") || is(old, "op", "reduce_scatter") ||
-                              is(old, "op", "all_gather") || is(old, "op", "reduce");
+  const bool has_placements = !old.has("op") || is(old, "op", "all_reduce") ||
+                              is(old, "op", "reduce_scatter") || is(old, "op", "all_gather") ||
+                              is(old, "op", "reduce");
+  const std::map<std::string_view, bool> left_out = {
+      {"bucket_mb", !has_buckets},
+      {"comm_dtype", alone},
+      {"registration", alone},
+      {"verify", alone},
+      {"recompute", is(old, "mode", "inference")},
+      {"redop", is(old, "redop", "none")},
+      {"in_place", !has_placements},
+      {"fp32_attention", is(old, "precision", "tf32")}};
   Case factors;
   for (const auto& [name, value] : old.factors()) {
-    const bool of_exchange = name == "comm_dtype" || name == "registration" || name == "verify";
-    const bool left_out = (name == "bucket_mb" && !has_buckets) ||
-                          (old.has("sync") && of_exchange && !exchanges) ||
-                          (name == "recompute" && is(old, "mode", "inference")) ||
-                          (name == "redop" && is(old, "redop", "none")) ||
-                          (name == "in_place" && old.has("op") && !has_placements) ||
-                          (name == "fp32_attention" && is(old, "precision", "tf32"));
-    if (left_out) continue;
-    const bool near = name == "fp32_attention" && is(old, name, "near");
-    factors.set(name, near ? Value(std::string("bf16x3")) : value);
+    const auto it = left_out.find(name);
+    if (it == left_out.end() || !it->second) factors.set(name, value);
   }
+  if (is(factors, "fp32_attention", "near")) factors.set("fp32_attention", std::string("bf16x3"));
   return factors;
 }
 
@@ -195,7 +164,7 @@ File case_file(const CaseRecord& record, const RunInfo& run) {
   write_root(file, run, created);
   write_ranks(file.make_group("ranks"), run.ranks);
   write_case(file.make_group("cases/" + record.id), record, created);
-  write_columns(file.make_group("summary"), summary_row(record));
+  write_row(file.make_group("summary"), summary_row(record));
   return file;
 }
 
@@ -204,9 +173,8 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
   File merged = File::in_memory();
   const Group cases = merged.make_group("cases");
   std::vector<std::vector<Column>> summaries;
-  // When a file was made; among those of one second, when it was last written.
-  std::pair<std::string, std::filesystem::file_time_type> newest_age;
-  const std::filesystem::path* newest = nullptr;
+  // By when a file was made; among those of one second, when it was last written.
+  std::map<std::pair<std::string, std::filesystem::file_time_type>, std::filesystem::path> by_age;
   for (const std::filesystem::path& path : files) {
     const File file = open_result_file(path);
     summaries.push_back(reading(path, [&] {
@@ -214,16 +182,14 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
       for (const std::string& id : from.names()) cases.copy_from(from, id);
       return read_columns(file.group("summary"));
     }));
-    const std::pair age(file.text_attribute("created"), std::filesystem::last_write_time(path));
-    if (newest == nullptr || age > newest_age) {
-      newest = &path;
-      newest_age = age;
-    }
+    by_age.try_emplace({file.text_attribute("created"), std::filesystem::last_write_time(path)},
+                       path);
   }
-  if (newest == nullptr) throw InternalError("there is no file to merge");
+  if (by_age.empty()) throw InternalError("there is no file to merge");
   write_columns(merged.make_group("summary"), concatenate(summaries));
   for (const Table& table : tables) write_columns(merged.make_group(table.path), table.columns);
-  reading(*newest, [&] { copy_run(open_result_file(*newest), merged); });
+  const std::filesystem::path& newest = by_age.rbegin()->second;
+  reading(newest, [&] { copy_run(open_result_file(newest), merged); });
   merged.set_attribute("complete", complete);
   return merged;
 }
@@ -236,15 +202,12 @@ File extracted_case(const File& from, const std::vector<Column>& summary, const 
   const auto found = std::find(ids->begin(), ids->end(), id);
   if (found == ids->end()) throw Hdf5Error(fmt::format("the summary lacks case '{}'", id));
 
-  std::vector<Column> row;
-  for (const Column& column : summary) {
-    row.push_back(row_of(column, static_cast<std::size_t>(found - ids->begin())));
-  }
   File file = File::in_memory();
   copy_run(from, file);
   file.set_attribute("complete", false);
   file.make_group("cases").copy_from(from.group("cases"), id);
-  write_columns(file.make_group("summary"), row);
+  write_row(file.make_group("summary"),
+            row_of(summary, static_cast<std::size_t>(found - ids->begin())));
   return file;
 }
 
@@ -281,16 +244,24 @@ Case read_factors(const File& file, const std::string& id) {
   const Group group = file.group("cases").group(id);
   Case factors;
   for (const std::string& name : group.attribute_names()) {
-    const bool factor =
-        std::find(run_attributes.begin(), run_attributes.end(), name) == run_attributes.end();
-    if (factor) factors.set(name, group.attribute(name));
+    if (std::count(run_attributes.begin(), run_attributes.end(), name) > 0) continue;
+    factors.set(name, group.attribute(name));
   }
   return version_of(file) == 1 ? of_version_1(factors) : factors;
 }
 
 std::vector<Column> read_columns(const Group& group) {
   std::vector<Column> columns;
-  for (const std::string& name : group.names()) columns.push_back(read_column(group, name));
+  for (const std::string& name : group.names()) {
+    const hdf5::Dataset dataset = group.dataset(name);
+    Column& column = columns.emplace_back(Column{name, dataset.text_attribute("unit"), {}});
+    switch (dataset.type_class()) {
+      case H5T_INTEGER: column.data = dataset.read<std::int64_t>(); break;
+      case H5T_FLOAT: column.data = dataset.read<double>(); break;
+      case H5T_STRING: column.data = dataset.read<std::string>(); break;
+      default: throw Hdf5Error(fmt::format("column '{}' is neither numbers nor text", name));
+    }
+  }
   return columns;
 }
 

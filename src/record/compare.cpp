@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -121,36 +120,6 @@ void require_alike(const Measured& a, const Measured& b, bool any_machine) {
   if (a.cpus != b.cpus) refuse("the hosts' CPUs", listed(a.cpus), listed(b.cpus));
 }
 
-struct Pair {
-  const Result* a;
-  const Result* b;
-};
-
-struct Matches {
-  std::vector<Pair> pairs;  // in B's order
-  std::vector<const Result*> only_a;
-  std::vector<const Result*> only_b;
-};
-
-// Cases of equal factors (repeated under another seed, say) are matched in order.
-Matches match(const Measured& a, const Measured& b) {
-  Matches matches;
-  std::vector<const Result*> free;
-  for (const Result& result : a.results) free.push_back(&result);
-  for (const Result& result : b.results) {
-    const auto it = std::find_if(free.begin(), free.end(),
-                                 [&](const Result* r) { return r->factors == result.factors; });
-    if (it == free.end()) {
-      matches.only_b.push_back(&result);
-      continue;
-    }
-    matches.pairs.push_back({*it, &result});
-    free.erase(it);
-  }
-  matches.only_a = free;
-  return matches;
-}
-
 std::string verdict_of(const Result& a, const Result& b) {
   if (a.ok() && !b.ok()) return "no longer ok";
   if (!a.ok()) return b.ok() ? "ok now" : "not ok";
@@ -160,13 +129,33 @@ std::string verdict_of(const Result& a, const Result& b) {
   return std::abs(b.median - a.median) <= same_within * a.median ? "same" : "undecided";
 }
 
-std::vector<double> medians(const std::vector<Pair>& pairs) {
-  std::vector<double> values;
-  for (const Pair& pair : pairs) {
-    values.push_back(pair.a->median);
-    values.push_back(pair.b->median);
+struct Pair {
+  Result a;
+  Result b;
+  std::string verdict;
+};
+
+struct Matches {
+  std::vector<Pair> pairs;  // in B's order
+  std::vector<Result> only_a;
+  std::vector<Result> only_b;
+};
+
+// Cases of equal factors (repeated under another seed, say) are matched in order.
+Matches match(const Measured& a, const Measured& b) {
+  Matches matches{.pairs = {}, .only_a = a.results, .only_b = {}};
+  std::vector<Result>& free = matches.only_a;
+  for (const Result& result : b.results) {
+    const auto it = std::find_if(free.begin(), free.end(),
+                                 [&](const Result& r) { return r.factors == result.factors; });
+    if (it == free.end()) {
+      matches.only_b.push_back(result);
+      continue;
+    }
+    matches.pairs.push_back({*it, result, verdict_of(*it, result)});
+    free.erase(it);
   }
-  return values;
+  return matches;
 }
 
 std::string status_text(const char* file, const Result& result) {
@@ -174,57 +163,40 @@ std::string status_text(const char* file, const Result& result) {
                      result.reason);
 }
 
-void add_pair(TextTable& table, const Pair& pair, const std::vector<std::string>& varying,
-              const Scale& scale) {
-  const auto& [a, b] = pair;
-  std::vector<std::string> cells;
-  for (const std::string& name : varying) cells.push_back(factor_text(b->factors, name));
-  cells.push_back(verdict_of(*a, *b));
-  if (!a->ok() || !b->ok()) {
-    table.row(std::move(cells), status_text("A", *a) + "; " + status_text("B", *b));
-    return;
-  }
-  const double change = 100 * (b->median / a->median - 1);
-  cells.push_back(std::isfinite(change) ? fmt::format("{:+.1f}%", change) : "-");
-  for (const Result* result : {a, b}) {
-    cells.push_back(scale.text(result->median));
-    cells.push_back(scale.interval_text(result->low, result->high));
-  }
-  table.row(std::move(cells));
-}
-
-std::string unmatched_text(const char* file, const std::vector<const Result*>& results) {
+std::string unmatched_text(const char* file, const std::vector<Result>& results) {
   std::string out;
-  for (const Result* result : results) {
-    out += fmt::format("only in {}: {}\n", file, split_factors({result->factors}).constant);
+  for (const Result& result : results) {
+    out += fmt::format("only in {}: {}\n", file, factors_line(result.factors));
   }
   return out;
 }
 
 std::string table_of(const Matches& matches) {
   std::vector<FactorTexts> factors;
-  for (const Pair& pair : matches.pairs) factors.push_back(pair.b->factors);
-  const FactorSplit split = split_factors(factors);
-  const Scale scale = scale_for(medians(matches.pairs), "s");
-
-  TextTable table;
-  add_factor_columns(table, split.varying, factors);
+  std::vector<double> medians;
+  for (const auto& [a, b, _] : matches.pairs) {
+    factors.push_back(b.factors);
+    medians.insert(medians.end(), {a.median, b.median});
+  }
+  const Scale scale = scale_for(medians, "s");
+  TextTable table(factors);
   table.column("verdict", TextTable::Align::left);
   table.column("change", TextTable::Align::right);
   for (const char* file : {"A", "B"}) {
     table.column(head_for(file, "s", scale), TextTable::Align::right);
     table.column("95% interval", TextTable::Align::right);
   }
-  for (const Pair& pair : matches.pairs) add_pair(table, pair, split.varying, scale);
-  return (split.constant.empty() ? "" : split.constant + "\n") + table.str();
-}
-
-std::string counts_text(const std::vector<Pair>& pairs) {
-  std::map<std::string, int> counts;
-  for (const Pair& pair : pairs) ++counts[verdict_of(*pair.a, *pair.b)];
-  std::vector<std::string> parts;
-  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
-  return fmt::format("{}\n", fmt::join(parts, ", "));
+  for (const auto& [a, b, verdict] : matches.pairs) {
+    if (!a.ok() || !b.ok()) {
+      table.row({verdict}, status_text("A", a) + "; " + status_text("B", b));
+      continue;
+    }
+    const double change = 100 * (b.median / a.median - 1);
+    table.row({verdict, std::isfinite(change) ? fmt::format("{:+.1f}%", change) : "-",
+               scale.text(a.median), scale.interval_text(a.low, a.high), scale.text(b.median),
+               scale.interval_text(b.low, b.high)});
+  }
+  return table.str();
 }
 
 }  // namespace
@@ -239,16 +211,14 @@ Comparison compare_files(const std::filesystem::path& a, const std::filesystem::
     throw UsageError(
         fmt::format("no case of {} has the factors of one in {}", b.string(), a.string()));
   }
-  Comparison comparison;
-  comparison.table = fmt::format("A = {}\nB = {}\n{}{}{}{}", a.string(), b.string(),
-                                 table_of(matches), unmatched_text("A", matches.only_a),
-                                 unmatched_text("B", matches.only_b), counts_text(matches.pairs));
-  comparison.regression =
-      std::any_of(matches.pairs.begin(), matches.pairs.end(), [](const Pair& pair) {
-        const std::string verdict = verdict_of(*pair.a, *pair.b);
-        return verdict == "slower" || verdict == "no longer ok";
-      });
-  return comparison;
+  std::map<std::string, int> counts;
+  for (const Pair& pair : matches.pairs) ++counts[pair.verdict];
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
+  return {.table = fmt::format("A = {}\nB = {}\n{}{}{}{}\n", a.string(), b.string(),
+                               table_of(matches), unmatched_text("A", matches.only_a),
+                               unmatched_text("B", matches.only_b), fmt::join(parts, ", ")),
+          .regression = counts.contains("slower") || counts.contains("no longer ok")};
 }
 
 }  // namespace paceline

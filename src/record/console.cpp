@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "record/text_table.h"
 
@@ -13,26 +11,15 @@ namespace paceline {
 
 namespace {
 
-using Row = std::vector<Column>;
-
-// The one value of a row's column.
-Value value_of(const Column& column) {
-  return std::visit([](const auto& data) { return Value(data.at(0)); }, column.data);
-}
-
 std::string text_in(const Row& row, std::string_view name) {
-  const Column* column = find_column(row, name);
-  return column == nullptr ? "" : to_text(value_of(*column));
+  const Cell* cell = find_column(row, name);
+  return cell == nullptr ? "" : to_text(cell->value);
 }
 
 // NaN where a row lacks the column, and for text.
 double number_in(const Row& row, std::string_view name) {
-  const Column* column = find_column(row, name);
-  if (column == nullptr) return std::numeric_limits<double>::quiet_NaN();
-  const Value value = value_of(*column);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  const auto* real = std::get_if<double>(&value);
-  return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
+  const Cell* cell = find_column(row, name);
+  return cell == nullptr ? std::nan("") : number_of(cell->value);
 }
 
 std::vector<double> numbers_in(const std::vector<Row>& rows, std::string_view name) {
@@ -48,9 +35,8 @@ std::vector<std::string> phases_of(const std::vector<Row>& rows) {
   std::vector<std::string> most;
   for (const Row& row : rows) {
     std::vector<std::string> phases;
-    for (const Column& column : row) {
-      if (!column.name.ends_with(ending)) continue;
-      phases.push_back(column.name.substr(0, column.name.size() - ending.size()));
+    for (const auto& [name, value, unit] : row) {
+      if (name.ends_with(ending)) phases.push_back(name.substr(0, name.size() - ending.size()));
     }
     if (phases.size() > most.size()) most = std::move(phases);
   }
@@ -81,10 +67,10 @@ void add_column(TextTable& table, std::vector<CellText>& cells, const std::vecto
   std::string unit;
   bool counts = false;
   for (const Row& row : rows) {
-    const Column* column = find_column(row, shown.name);
-    if (column == nullptr) continue;
-    unit = column->unit;
-    counts = std::holds_alternative<std::vector<std::int64_t>>(column->data);
+    const Cell* cell = find_column(row, shown.name);
+    if (cell == nullptr) continue;
+    unit = cell->unit;
+    counts = std::holds_alternative<std::int64_t>(cell->value);
   }
   const Scale scale = scale_for(numbers, unit);
   const bool whole = counts && scale.divisor == 1;
@@ -100,49 +86,43 @@ std::string short_reason(const std::string& status, const std::string& reason) {
   return status + ": " + reason.substr(0, reason.find(';'));
 }
 
-std::string console_table(const std::vector<std::vector<Column>>& rows,
+std::string console_table(const std::vector<Row>& rows,
                           const std::vector<std::string>& factor_names,
                           const std::vector<ShownColumn>& columns) {
   if (rows.empty()) return "";
-  std::vector<FactorTexts> factors;
-  for (const Row& row : rows) {
-    FactorTexts texts;
-    for (const std::string& name : factor_names) {
-      const auto has_it = [&](const Row& r) { return find_column(r, name) != nullptr; };
-      if (std::none_of(rows.begin(), rows.end(), has_it)) continue;
-      texts.emplace_back(name, has_it(row) ? text_in(row, name) : "");
+  std::vector<FactorTexts> factors(rows.size());
+  for (const std::string& name : factor_names) {
+    const auto has_it = [&](const Row& row) { return find_column(row, name) != nullptr; };
+    if (std::none_of(rows.begin(), rows.end(), has_it)) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      factors[i].emplace_back(name, text_in(rows[i], name));
     }
-    factors.push_back(std::move(texts));
   }
-  const FactorSplit split = split_factors(factors);
-
-  TextTable table;
+  TextTable table(factors);
   std::vector<CellText> cells;
-  add_factor_columns(table, split.varying, factors);
   const std::vector<std::string> phases = phases_of(rows);
   for (const std::string& phase : phases)
     add_phase(table, cells, rows, phase, phase == phases.back());
   for (const ShownColumn& column : columns) add_column(table, cells, rows, column);
 
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::string> texts;
-    for (const std::string& name : split.varying) texts.push_back(factor_text(factors[i], name));
-    const std::string status = text_in(rows[i], "status");
+  for (const Row& row : rows) {
+    const std::string status = text_in(row, "status");
     if (status != "ok") {
-      table.row(std::move(texts), short_reason(status, text_in(rows[i], "reason")));
+      table.row({}, short_reason(status, text_in(row, "reason")));
       continue;
     }
-    for (const CellText& cell : cells) texts.push_back(cell(rows[i]));
+    std::vector<std::string> texts;
+    for (const CellText& cell : cells) texts.push_back(cell(row));
     table.row(std::move(texts));
   }
-  return (split.constant.empty() ? "" : split.constant + "\n") + table.str();
+  return table.str();
 }
 
-std::string json_line(const std::vector<Column>& row) {
+std::string json_line(const Row& row) {
   nlohmann::ordered_json line = nlohmann::ordered_json::object();
-  for (const Column& column : row) {
+  for (const Cell& cell : row) {
     // nlohmann writes NaN and infinities as null.
-    std::visit([&](const auto& data) { line[column.name] = data.at(0); }, column.data);
+    std::visit([&](const auto& value) { line[cell.name] = value; }, cell.value);
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -151,19 +131,15 @@ std::string columns_text(const std::vector<Column>& columns) {
   TextTable table;
   std::vector<std::vector<std::string>> rows(columns.empty() ? 0 : length_of(columns.front()));
   for (const Column& column : columns) {
-    std::visit(
-        [&]<class T>(const std::vector<T>& data) {
-          if constexpr (std::is_same_v<T, double>) {
-            const Scale scale = scale_for(data, column.unit);
-            table.column(head_for(column.name, column.unit, scale), TextTable::Align::right);
-            for (std::size_t i = 0; i < data.size(); ++i) rows[i].push_back(scale.text(data[i]));
-          } else {
-            constexpr bool text = std::is_same_v<T, std::string>;
-            table.column(column.name, text ? TextTable::Align::left : TextTable::Align::right);
-            for (std::size_t i = 0; i < data.size(); ++i) rows[i].push_back(to_text(data[i]));
-          }
-        },
-        column.data);
+    const auto* reals = std::get_if<std::vector<double>>(&column.data);
+    const bool text = std::holds_alternative<std::vector<std::string>>(column.data);
+    const Scale scale = reals ? scale_for(*reals, column.unit) : Scale{};
+    table.column(reals ? head_for(column.name, column.unit, scale) : column.name,
+                 text ? TextTable::Align::left : TextTable::Align::right);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Value value = value_at(column, i);
+      rows[i].push_back(reals ? scale.text(number_of(value)) : to_text(value));
+    }
   }
   for (std::vector<std::string>& row : rows) table.row(std::move(row));
   return table.str();

@@ -14,11 +14,11 @@ struct ShownColumn {
   std::string head;
 };
 
-// An aligned table of summary rows (as summary_row() makes them): factors that differ between rows
+// An aligned table of summary rows: factors that differ between rows
 // in columns (those that do not, in one line above), then the phases' medians in a unit that suits
 // the column, with the headline's 95% interval, then those of `columns` that hold a number; a row
 // that is not ok says why.
-[[nodiscard]] std::string console_table(const std::vector<std::vector<Column>>& rows,
+[[nodiscard]] std::string console_table(const std::vector<Row>& rows,
                                         const std::vector<std::string>& factor_names,
                                         const std::vector<ShownColumn>& columns);
 
@@ -29,6 +29,6 @@ struct ShownColumn {
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 
 // One line of JSON with the summary's names; NaN is null.
-[[nodiscard]] std::string json_line(const std::vector<Column>& row);
+[[nodiscard]] std::string json_line(const Row& row);
 
 }  // namespace paceline

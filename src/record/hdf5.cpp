@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace paceline::hdf5 {
 
@@ -38,11 +36,10 @@ Handle ordered(hid_t property_class) {
   return list;
 }
 
-Handle scalar_space() { return {H5Screate(H5S_SCALAR), H5Sclose, "H5Screate"}; }
-
-Handle simple_space(const Dims& dims) {
-  return {H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose,
-          "H5Screate_simple"};
+std::size_t product(const Dims& dims) {
+  std::size_t count = 1;
+  for (const hsize_t extent : dims) count *= extent;
+  return count;
 }
 
 // The parts of "a/b/c": "a", "a/b", "a/b/c".
@@ -66,21 +63,18 @@ void write_attribute(hid_t object, const std::string& name, hid_t type, const vo
   if (check(H5Aexists(object, name.c_str()), "H5Aexists") > 0) {
     check(H5Adelete(object, name.c_str()), "H5Adelete");
   }
-  const Handle space = scalar_space();
+  const Handle space(H5Screate(H5S_SCALAR), H5Sclose, "H5Screate");
   const Handle attribute(
       H5Acreate2(object, name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
       "H5Acreate2");
   check(H5Awrite(attribute.id(), type, value), "H5Awrite");
 }
 
-// Reads a name into a string by a call that answers with its length when given no buffer.
-std::string name_from(const std::function<ssize_t(char*, std::size_t)>& call,
-                      std::string_view call_name) {
-  const ssize_t length = check(call(nullptr, 0), call_name);
-  std::string name(static_cast<std::size_t>(length), '\0');
-  check(call(name.data(), name.size() + 1), call_name);
-  return name;
-}
+// For HDF5's walks over attributes and links.
+constexpr auto add_name = [](hid_t, const char* name, const auto* /*info*/, void* names) -> herr_t {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+};
 
 herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* message) {
   if (depth == 0) *static_cast<std::string*>(message) = error->desc;
@@ -94,27 +88,6 @@ void throw_error(std::string_view call) {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, &message);
   H5Eclear2(H5E_DEFAULT);
   throw Hdf5Error(fmt::format("{}: {}", call, message.empty() ? "failed" : message));
-}
-
-template <>
-hid_t native_type<double>() {
-  return H5T_NATIVE_DOUBLE;
-}
-template <>
-hid_t native_type<float>() {
-  return H5T_NATIVE_FLOAT;
-}
-template <>
-hid_t native_type<std::int64_t>() {
-  return H5T_NATIVE_INT64;
-}
-template <>
-hid_t native_type<std::int32_t>() {
-  return H5T_NATIVE_INT32;
-}
-template <>
-hid_t native_type<std::uint16_t>() {
-  return H5T_NATIVE_UINT16;
 }
 
 void Object::set_attribute(const std::string& name, const Attribute& value) const {
@@ -139,33 +112,18 @@ Attribute Object::attribute(const std::string& name) const {
   const Handle attribute(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, "H5Aopen");
   const Handle space(H5Aget_space(attribute.id()), H5Sclose, "H5Aget_space");
   const Handle stored(H5Aget_type(attribute.id()), H5Tclose, "H5Aget_type");
-  const auto read = [&](hid_t type, void* into) {
-    check(H5Aread(attribute.id(), type, into), "H5Aread");
+  const auto read = [&]<class T>(hid_t type, T value) {
+    check(H5Aread(attribute.id(), type, static_cast<void*>(&value)), "H5Aread");
+    return value;
   };
   if (check(H5Sget_simple_extent_npoints(space.id()), "H5Sget_simple_extent_npoints") != 1) {
     throw Hdf5Error(fmt::format("attribute '{}' does not hold one value", name));
   }
   switch (H5Tget_class(stored.id())) {
-    case H5T_INTEGER: {
-      std::int64_t value = 0;
-      read(H5T_NATIVE_INT64, &value);
-      return value;
-    }
-    case H5T_FLOAT: {
-      double value = 0;
-      read(H5T_NATIVE_DOUBLE, &value);
-      return value;
-    }
-    case H5T_ENUM: {
-      std::int8_t value = 0;
-      read(bool_type().id(), &value);
-      return value != 0;
-    }
-    case H5T_STRING: {
-      char* value = nullptr;
-      read(string_type().id(), static_cast<void*>(&value));
-      return adopt(value);
-    }
+    case H5T_INTEGER: return read(H5T_NATIVE_INT64, std::int64_t{});
+    case H5T_FLOAT: return read(H5T_NATIVE_DOUBLE, double{});
+    case H5T_ENUM: return read(bool_type().id(), std::int8_t{}) != 0;
+    case H5T_STRING: return adopt(read(string_type().id(), static_cast<char*>(nullptr)));
     default: throw Hdf5Error(fmt::format("attribute '{}' has a type that is not ours", name));
   }
 }
@@ -178,16 +136,8 @@ std::string Object::text_attribute(const std::string& name) const {
 }
 
 std::vector<std::string> Object::attribute_names() const {
-  H5O_info_t info{};  // for a file too, which H5Aget_num_attrs refuses
-  check(H5Oget_info2(id(), &info, H5O_INFO_NUM_ATTRS), "H5Oget_info");
   std::vector<std::string> names;
-  for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    const auto call = [&](char* buffer, std::size_t size) {
-      return H5Aget_name_by_idx(id(), ".", H5_INDEX_NAME, H5_ITER_INC, i, buffer, size,
-                                H5P_DEFAULT);
-    };
-    names.push_back(name_from(call, "H5Aget_name_by_idx"));
-  }
+  check(H5Aiterate2(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, add_name, &names), "H5Aiterate");
   return names;
 }
 
@@ -204,31 +154,27 @@ H5T_class_t Dataset::type_class() const {
   return H5Tget_class(type.id());
 }
 
-std::size_t Dataset::size() const {
-  const Dims shape = dims();
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
+std::size_t Dataset::size() const { return product(dims()); }
 
 void Dataset::read_into(hid_t type, void* values) const {
   if (size() == 0) return;
   check(H5Dread(id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "H5Dread");
 }
 
-std::vector<std::string> Dataset::read_strings() const {
+template <>
+std::vector<std::string> Dataset::read<std::string>() const {
   std::vector<char*> raw(size(), nullptr);
   read_into(string_type().id(), static_cast<void*>(raw.data()));
-  std::vector<std::string> values;
-  values.reserve(raw.size());
-  for (char* text : raw) values.push_back(adopt(text));
+  std::vector<std::string> values(raw.size());
+  std::transform(raw.begin(), raw.end(), values.begin(), adopt);
   return values;
 }
 
 bool Group::has(const std::string& path) const {
-  const auto there = [&](const std::string& part) {
-    return check(H5Lexists(id(), part.c_str(), H5P_DEFAULT), "H5Lexists") > 0;
-  };
-  const std::vector<std::string> parts = prefixes(path);
-  return std::all_of(parts.begin(), parts.end(), there);
+  for (const std::string& part : prefixes(path)) {
+    if (check(H5Lexists(id(), part.c_str(), H5P_DEFAULT), "H5Lexists") == 0) return false;
+  }
+  return true;
 }
 
 Group Group::group(const std::string& path) const {
@@ -246,8 +192,6 @@ Group Group::make_group(const std::string& path) const {
 }
 
 std::vector<std::string> Group::names() const {
-  H5G_info_t info{};
-  check(H5Gget_info(id(), &info), "H5Gget_info");
   // The root group's properties can be asked for only through a group handle of its own.
   const Handle self(H5Gopen2(id(), ".", H5P_DEFAULT), H5Gclose, "H5Gopen2");
   const Handle properties(H5Gget_create_plist(self.id()), H5Pclose, "H5Gget_create_plist");
@@ -256,12 +200,7 @@ std::vector<std::string> Group::names() const {
   const H5_index_t index =
       (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
   std::vector<std::string> names;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    const auto call = [&](char* buffer, std::size_t size) {
-      return H5Lget_name_by_idx(id(), ".", index, H5_ITER_INC, i, buffer, size, H5P_DEFAULT);
-    };
-    names.push_back(name_from(call, "H5Lget_name_by_idx"));
-  }
+  check(H5Literate(self.id(), index, H5_ITER_INC, nullptr, add_name, &names), "H5Literate");
   return names;
 }
 
@@ -271,12 +210,12 @@ Dataset Group::dataset(const std::string& path) const {
 
 Dataset Group::write_from(const std::string& name, hid_t type, const void* values,
                           std::size_t count, const Dims& dims) const {
-  const std::size_t wanted =
-      std::accumulate(dims.begin(), dims.end(), std::size_t{1}, std::multiplies<>());
+  const std::size_t wanted = product(dims);
   if (count != wanted) {
     throw Hdf5Error(fmt::format("dataset '{}': {} values for {} places", name, count, wanted));
   }
-  const Handle space = simple_space(dims);
+  const Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+                     H5Sclose, "H5Screate_simple");
   Dataset dataset(Handle(
       H5Dcreate2(id(), name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
       H5Dclose, "H5Dcreate2"));
@@ -286,10 +225,8 @@ Dataset Group::write_from(const std::string& name, hid_t type, const void* value
   return dataset;
 }
 
-Dataset Group::write_strings(const std::string& name,
-                             const std::vector<std::string>& values) const {
+Dataset Group::write(const std::string& name, const std::vector<std::string>& values) const {
   std::vector<const char*> raw;
-  raw.reserve(values.size());
   for (const std::string& value : values) raw.push_back(value.c_str());
   return write_from(name, string_type().id(), static_cast<const void*>(raw.data()), raw.size(),
                     {raw.size()});
@@ -299,12 +236,14 @@ void Group::copy_from(const Group& from, const std::string& name) const {
   check(H5Ocopy(from.id(), name.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "H5Ocopy");
 }
 
-File File::create(const std::filesystem::path& path) {
+File File::made(const std::string& name, hid_t access) {
   silence();
   const Handle properties = ordered(H5P_FILE_CREATE);
-  return File(Handle(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, properties.id(), H5P_DEFAULT), H5Fclose,
+  return File(Handle(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, properties.id(), access), H5Fclose,
                      "H5Fcreate"));
 }
+
+File File::create(const std::filesystem::path& path) { return made(path, H5P_DEFAULT); }
 
 File File::open(const std::filesystem::path& path) {
   silence();
@@ -312,15 +251,11 @@ File File::open(const std::filesystem::path& path) {
 }
 
 File File::in_memory() {
-  silence();
-  const Handle creation = ordered(H5P_FILE_CREATE);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate");
   constexpr std::size_t growth = std::size_t{1} << 16U;
   check(H5Pset_fapl_core(access.id(), growth, false), "H5Pset_fapl_core");
   // HDF5 takes two files of one name for the same file.
-  const std::string name = fmt::format("in memory {}", access.id());
-  return File(Handle(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose,
-                     "H5Fcreate"));
+  return made(fmt::format("in memory {}", access.id()), access.id());
 }
 
 std::string_view File::image() const {
@@ -336,6 +271,6 @@ bool File::is_hdf5(const std::filesystem::path& path) {
   return H5Fis_hdf5(path.c_str()) > 0;
 }
 
-void File::close() { check(H5Fclose(handle().release()), "H5Fclose"); }
+void File::close() { check(H5Fclose(handle_.release()), "H5Fclose"); }
 
 }  // namespace paceline::hdf5

@@ -64,9 +64,10 @@ class Handle : NonCopyable {
   Close close_ = nullptr;
 };
 
-// The type in memory of double, float, std::int64_t, std::int32_t and std::uint16_t.
-template <class T>
-[[nodiscard]] hid_t native_type();
+// The type in memory of a number.
+[[nodiscard]] inline hid_t type_of(double /*value*/) { return H5T_NATIVE_DOUBLE; }
+[[nodiscard]] inline hid_t type_of(float /*value*/) { return H5T_NATIVE_FLOAT; }
+[[nodiscard]] inline hid_t type_of(std::int64_t /*value*/) { return H5T_NATIVE_INT64; }
 
 // What can carry attributes: a group or a dataset.
 class Object {
@@ -83,9 +84,6 @@ class Object {
   [[nodiscard]] std::vector<std::string> attribute_names() const;  // sorted
 
  protected:
-  [[nodiscard]] Handle& handle() { return handle_; }
-
- private:
   Handle handle_;
 };
 
@@ -96,19 +94,21 @@ class Dataset : public Object {
   [[nodiscard]] Dims dims() const;
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
 
-  // All elements, converted to T by HDF5; rows follow each other.
+  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string, of
+  // strings of variable length only.
   template <class T>
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(size());
-    read_into(native_type<T>(), values.data());
+    read_into(type_of(T{}), values.data());
     return values;
   }
-  [[nodiscard]] std::vector<std::string> read_strings() const;  // variable-length strings only
 
  private:
   [[nodiscard]] std::size_t size() const;
   void read_into(hid_t type, void* values) const;
 };
+template <>
+std::vector<std::string> Dataset::read<std::string>() const;
 
 class Group : public Object {
  public:
@@ -126,13 +126,13 @@ class Group : public Object {
   // Writes a dataset of this shape; `values` holds as many elements, row after row.
   template <class T>
   Dataset write(const std::string& name, std::span<const T> values, const Dims& dims) const {
-    return write_from(name, native_type<T>(), values.data(), values.size(), dims);
+    return write_from(name, type_of(T{}), values.data(), values.size(), dims);
   }
   template <class T>
   Dataset write(const std::string& name, const std::vector<T>& values) const {
     return write(name, std::span<const T>(values), {values.size()});
   }
-  Dataset write_strings(const std::string& name, const std::vector<std::string>& values) const;
+  Dataset write(const std::string& name, const std::vector<std::string>& values) const;
 
   // A deep copy of `from`/`name` under the same name here; the files may differ.
   void copy_from(const Group& from, const std::string& name) const;
@@ -159,6 +159,7 @@ class File : public Group {
 
  private:
   using Group::Group;
+  [[nodiscard]] static File made(const std::string& name, hid_t access);
 };
 
 }  // namespace hdf5

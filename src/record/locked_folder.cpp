@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,8 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* lock_name = ".lock";
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void throw_unwritable(const fs::path& folder, const std::string& why) {
   fs::path output = folder;
@@ -47,6 +46,23 @@ std::vector<fs::path> missing_parents(const fs::path& folder) {
   return missing;
 }
 
+// What a folder holds of these names, sorted; nothing when there is no such folder.
+template <class Wanted>
+std::vector<fs::path> entries(const fs::path& folder, const Wanted& wanted) {
+  std::vector<fs::path> found;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(folder, absent)) {
+    if (wanted(entry.path())) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void remove_all(const std::vector<fs::path>& paths) {
+  std::error_code ignored;
+  for (const fs::path& path : paths) fs::remove(path, ignored);
+}
+
 }  // namespace
 
 bool still_named(int descriptor, const fs::path& name) {
@@ -57,13 +73,7 @@ bool still_named(int descriptor, const fs::path& name) {
 }
 
 std::vector<fs::path> case_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(folder, absent)) {
-    if (entry.path().extension() == ".h5") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+  return entries(folder, [](const fs::path& path) { return path.extension() == ".h5"; });
 }
 
 LockedFolder::LockedFolder(fs::path folder, double patience)
@@ -74,34 +84,25 @@ LockedFolder::LockedFolder(fs::path folder, double patience)
     remove_what_is_empty();
     throw;
   }
-  remove_leftovers();
+  // What a killed run was writing.
+  remove_all(entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
 }
 
 LockedFolder::~LockedFolder() {
   if (lock_ < 0) return;
-  std::error_code ignored;
-  const bool only_lock = std::distance(fs::directory_iterator(folder_, ignored), {}) == 1;
-  if (only_lock) unlock_and_remove();
+  if (entries(folder_, [](const fs::path&) { return true; }).size() == 1) unlock_and_remove();
   if (lock_ >= 0) close(lock_);
 }
 
-std::vector<fs::path> LockedFolder::files() const { return case_files(folder_); }
-
 void LockedFolder::remove() {
-  std::error_code ignored;
-  std::vector<fs::path> entries;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (entry.path().filename() != lock_name) entries.push_back(entry.path());
-  }
-  for (const fs::path& path : entries) fs::remove(path, ignored);
+  remove_all(entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
   unlock_and_remove();
 }
 
 // The lock's name goes last, when the folder is empty but for it: a run that waits may put its own
 // there from then on, and the folder stays then.
 void LockedFolder::unlock_and_remove() {
-  std::error_code ignored;
-  fs::remove(folder_ / lock_name, ignored);
+  remove_all({folder_ / lock_name});
   remove_what_is_empty();
   close(lock_);
   lock_ = -1;
@@ -128,36 +129,23 @@ bool LockedFolder::try_lock() {
   const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     if (errno == ENOENT) return false;
-    throw_unwritable(folder_, reason_of(errno));
+    throw_unwritable(folder_, std::strerror(errno));
   }
-  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-    if (still_named(descriptor, name)) {
-      lock_ = descriptor;
-      return true;
-    }
-  } else if (errno != EWOULDBLOCK && errno != EINTR) {
-    const int why = errno;
-    close(descriptor);
-    throw_unwritable(folder_, "no locks there: " + reason_of(why));
+  const int refused = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  if (refused == 0 && still_named(descriptor, name)) {
+    lock_ = descriptor;
+    return true;
   }
   close(descriptor);
+  if (refused != 0 && refused != EWOULDBLOCK && refused != EINTR) {
+    throw_unwritable(folder_, fmt::format("no locks there: {}", std::strerror(refused)));
+  }
   return false;
 }
 
-// What a killed run was writing.
-void LockedFolder::remove_leftovers() const {
-  std::error_code ignored;
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (entry.path().extension() == ".tmp") leftovers.push_back(entry.path());
-  }
-  for (const fs::path& path : leftovers) fs::remove(path, ignored);
-}
-
 void LockedFolder::remove_what_is_empty() const {
-  std::error_code ignored;
-  fs::remove(folder_, ignored);  // fails while something is in it
-  for (const fs::path& parent : made_parents_) fs::remove(parent, ignored);
+  remove_all({folder_});  // fails while something is in it
+  remove_all(made_parents_);
 }
 
 }  // namespace paceline

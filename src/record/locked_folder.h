@@ -21,8 +21,6 @@ class LockedFolder : NonCopyable {
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
-  // The finished case files, sorted by name.
-  [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Removes the folder with all that is in it.
   void remove();
 
@@ -30,7 +28,6 @@ class LockedFolder : NonCopyable {
   void lock(double patience);
   [[nodiscard]] bool try_lock();
   void unlock_and_remove();
-  void remove_leftovers() const;
   void remove_what_is_empty() const;
 
   std::filesystem::path folder_;

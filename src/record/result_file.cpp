@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
-#include <map>
+#include <cstring>
 #include <system_error>
-#include <utility>
 
 #include "core/error.h"
 #include "record/case_file.h"
@@ -21,13 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
-
-[[noreturn]] void throw_unwritten(const fs::path& path, int error) {
-  throw StoppedError(fmt::format(
-      "cannot write {}: {}; make room there: finished cases are kept, and --resume goes on from "
-      "them",
-      path.string(), std::generic_category().message(error)));
-}
 
 // Writes all bytes to a new file and puts them on the disk; errno, or 0.
 int write_bytes(const fs::path& path, std::string_view bytes) {
@@ -63,10 +54,12 @@ void write_whole(const fs::path& path, const fs::path& temporary, const hdf5::Fi
     fs::rename(temporary, path, renaming);
     error = renaming.value();
   }
-  if (error != 0) {
-    fs::remove(temporary, renaming);
-    throw_unwritten(path, error);
-  }
+  if (error == 0) return;
+  fs::remove(temporary, renaming);
+  throw StoppedError(fmt::format(
+      "cannot write {}: {}; make room there: finished cases are kept, and --resume goes on from "
+      "them",
+      path.string(), std::strerror(error)));
 }
 
 void write_case(const fs::path& path, const hdf5::File& file) {
@@ -105,7 +98,7 @@ std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std
 
 void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<std::string>& ids,
                   bool complete, const std::vector<Table>& tables = {}) {
-  const std::vector<fs::path> files = ordered(folder.files(), ids);
+  const std::vector<fs::path> files = ordered(case_files(folder.path()), ids);
   if (!files.empty()) {
     write_whole(path, folder.path() / "merged.tmp", merged_file(files, complete, tables));
     flush_folder(path.parent_path());  // before the cases go
@@ -122,19 +115,6 @@ void remove_file(const fs::path& path) {
   }
 }
 
-// The path itself, if a result file can have it.
-fs::path checked(fs::path path) {
-  if (path.extension() != ".h5") {
-    throw UsageError(fmt::format("--output {}: the name must end in .h5", path.string()));
-  }
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("--output {} is a folder: name a file, such as {}", path.string(),
-                                 (path / "results.h5").string()));
-  }
-  return path;
-}
-
 void refuse_existing(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
@@ -144,25 +124,29 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-// Checked before the folder is made and locked.
-fs::path accepted(fs::path path, ResultFile::Existing existing) {
-  path = checked(std::move(path));
+// The path itself, if a result file can have it: checked before the folder is made and locked.
+fs::path checked(const fs::path& path, ResultFile::Existing existing) {
+  if (path.extension() != ".h5") {
+    throw UsageError(fmt::format("--output {}: the name must end in .h5", path.string()));
+  }
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("--output {} is a folder: name a file, such as {}", path.string(),
+                                 (path / "results.h5").string()));
+  }
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
   return path;
 }
 
-std::map<std::string, Value> by_name(const Case& factors) {
-  return {factors.factors().begin(), factors.factors().end()};
-}
-
 }  // namespace
 
-ResultFile::ResultFile(fs::path path, Existing existing)
-    : path_(accepted(std::move(path), existing)), folder_(folder_of(path_)) {
+ResultFile::ResultFile(const fs::path& path, Existing existing)
+    : path_(checked(path, existing)), folder_(folder_of(path_)) {
+  const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
       refuse_existing(path_);  // the run that we waited for may have made it
-      if (!folder_.files().empty()) {
+      if (!cases.empty()) {
         throw UsageError(fmt::format(
             "--output {}: {} holds finished cases of a run that did not end: give --resume to "
             "keep them, --force to drop them, or 'paceline merge {}' to make a file of them",
@@ -170,11 +154,11 @@ ResultFile::ResultFile(fs::path path, Existing existing)
       }
       break;
     case Existing::replace:
-      for (const fs::path& file : folder_.files()) remove_file(file);
+      for (const fs::path& file : cases) remove_file(file);
       remove_file(path_);
       break;
     case Existing::resume:
-      for (const fs::path& file : folder_.files()) refuse_older_schema(file);
+      for (const fs::path& file : cases) refuse_older_schema(file);
       if (fs::exists(path_)) split(path_, folder_.path());
       break;
   }
@@ -190,8 +174,10 @@ bool ResultFile::has(const std::string& id, const Case& factors) const {
   try {
     const hdf5::File file = open_result_file(path);
     const std::string status = file.group("cases").group(id).text_attribute("status");
+    const auto kept = read_factors(file, id).factors();
     return (status == "ok" || status == "skipped") &&
-           by_name(read_factors(file, id)) == by_name(factors);
+           std::is_permutation(kept.begin(), kept.end(), factors.factors().begin(),
+                               factors.factors().end());
   } catch (const Hdf5Error&) {
     return false;
   } catch (const UsageError&) {
@@ -199,9 +185,7 @@ bool ResultFile::has(const std::string& id, const Case& factors) const {
   }
 }
 
-std::vector<Column> ResultFile::row(const std::string& id) const {
-  return read_summary(case_path(id));
-}
+Row ResultFile::row(const std::string& id) const { return row_of(read_summary(case_path(id)), 0); }
 
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   if (record.status == Status::stopped) {
@@ -220,20 +204,19 @@ std::string experiment_of(const fs::path& path) {
 }
 
 void merge_after_crash(const fs::path& path) {
-  const fs::path checked_path = checked(path);
-  if (case_files(folder_of(checked_path)).empty()) {
+  (void)checked(path, ResultFile::Existing::resume);  // whether it is there or not
+  if (case_files(folder_of(path)).empty()) {
     throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",
-                                 folder_of(checked_path).string(),
-                                 fs::exists(checked_path) ? ", the file is whole" : ""));
+                                 folder_of(path).string(),
+                                 fs::exists(path) ? ", the file is whole" : ""));
   }
-  LockedFolder folder(folder_of(checked_path));
+  LockedFolder folder(folder_of(path));
   std::vector<std::string> ids;
-  if (fs::exists(checked_path)) {
-    split(checked_path, folder.path());
-    ids = reading(checked_path,
-                  [&] { return open_result_file(checked_path).group("cases").names(); });
+  if (fs::exists(path)) {
+    split(path, folder.path());
+    ids = reading(path, [&] { return open_result_file(path).group("cases").names(); });
   }
-  merge_folder(checked_path, folder, ids, false);
+  merge_folder(path, folder, ids, false);
 }
 
 std::vector<Column> read_summary(const fs::path& path) {

@@ -25,13 +25,13 @@ class ResultFile {
   // back into case files; replace deletes both. Throws UsageError when the place cannot be
   // written or the lock is not to be had, or the name does not end in .h5. Leaves no folder behind
   // when it throws, and none without a case when it is destroyed.
-  ResultFile(std::filesystem::path path, Existing existing);
+  ResultFile(const std::filesystem::path& path, Existing existing);
 
   // A finished case of this id and these factors is there: `ok` or `skipped`. What ran out of
   // memory or failed a check is worth another try.
   [[nodiscard]] bool has(const std::string& id, const Case& factors) const;
   // The summary row of a case that has() found.
-  [[nodiscard]] std::vector<Column> row(const std::string& id) const;
+  [[nodiscard]] Row row(const std::string& id) const;
   // Throws StoppedError when it cannot be written (a full disk).
   void write(const CaseRecord& record, const RunInfo& run);
   // Writes F.h5 from all case files, in the order of `ids` and then by name; removes the folder.

@@ -42,31 +42,55 @@ const Prefix& fitting(std::span<const Prefix> largest_first, double value) {
   return largest_first.back();
 }
 
-bool is_number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size();
+// The text of one factor, "" where the row lacks it.
+std::string text_of(const FactorTexts& row, std::string_view name) {
+  const auto it =
+      std::find_if(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
+  return it == row.end() ? "" : it->second;
 }
 
-std::string wrapped(const std::vector<std::string>& pieces) {
+bool is_number_or_empty(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return text.empty() || (error == std::errc{} && end == text.data() + text.size());
+}
+
+}  // namespace
+
+std::string factors_line(const FactorTexts& factors) {
   constexpr std::size_t columns = 100;
   std::string out;
-  std::size_t line = 0;
-  for (const std::string& piece : pieces) {
-    const bool first = out.empty();
+  for (const auto& [name, text] : factors) {
+    const std::string piece = fmt::format("{} {}", name, text);
+    const std::size_t line = out.size() - (out.rfind('\n') + 1);
     const std::size_t room = 2 + piece.size() + 1;  // ", " before it, "," behind it
-    if (!first && line + room > columns) {
-      out += ",\n" + piece;
-      line = piece.size();
-    } else {
-      out += (first ? "" : ", ") + piece;
-      line += piece.size() + (first ? 0 : 2);
-    }
+    if (!out.empty()) out += line + room > columns ? ",\n" : ", ";
+    out += piece;
   }
   return out;
 }
 
-}  // namespace
+TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors.size()) {
+  std::vector<std::string> names;  // in the order of the first row, then as they appear
+  for (const FactorTexts& row : factors) {
+    for (const auto& [name, _] : row) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  FactorTexts same;
+  for (const std::string& name : names) {
+    std::vector<std::string> texts;
+    for (const FactorTexts& row : factors) texts.push_back(text_of(row, name));
+    if (std::count(texts.begin(), texts.end(), texts.front()) == std::ssize(texts)) {
+      same.emplace_back(name, texts.front());
+      continue;
+    }
+    const bool numbers = std::all_of(texts.begin(), texts.end(), is_number_or_empty);
+    column(name, numbers ? Align::right : Align::left);
+    for (std::size_t i = 0; i < texts.size(); ++i) factors_[i].push_back(texts[i]);
+  }
+  if (!same.empty()) above_ = factors_line(same) + '\n';
+}
 
 void TextTable::column(std::string head, Align align) {
   heads_.push_back(std::move(head));
@@ -74,6 +98,10 @@ void TextTable::column(std::string head, Align align) {
 }
 
 void TextTable::row(std::vector<std::string> cells, std::string tail) {
+  if (!factors_.empty()) {
+    const std::vector<std::string>& factors = factors_.at(rows_.size());
+    cells.insert(cells.begin(), factors.begin(), factors.end());
+  }
   rows_.push_back({std::move(cells), std::move(tail)});
 }
 
@@ -97,7 +125,7 @@ std::string TextTable::str() const {
     }
     widths.push_back(width);
   }
-  std::string out = heads_.empty() ? "" : line({heads_, ""}, widths);
+  std::string out = above_ + (heads_.empty() ? "" : line({heads_, ""}, widths));
   for (const Row& row : rows_) out += line(row, widths);
   return out;
 }
@@ -133,48 +161,6 @@ std::string head_for(std::string_view name, std::string_view unit, const Scale& 
   }
   if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
   return scale.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, scale.unit);
-}
-
-FactorSplit split_factors(const std::vector<FactorTexts>& rows) {
-  std::vector<std::string> names;
-  for (const FactorTexts& row : rows) {
-    for (const auto& [name, text] : row) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  FactorSplit split;
-  std::vector<std::string> constant;
-  for (const std::string& name : names) {
-    const std::string first = factor_text(rows.front(), name);
-    const bool same = std::all_of(rows.begin(), rows.end(), [&](const FactorTexts& row) {
-      return factor_text(row, name) == first;
-    });
-    if (same) {
-      constant.push_back(name + " " + first);
-    } else {
-      split.varying.push_back(name);
-    }
-  }
-  split.constant = wrapped(constant);
-  return split;
-}
-
-std::string factor_text(const FactorTexts& factors, std::string_view name) {
-  for (const auto& [existing, text] : factors) {
-    if (existing == name) return text;
-  }
-  return "";
-}
-
-void add_factor_columns(TextTable& table, const std::vector<std::string>& varying,
-                        const std::vector<FactorTexts>& rows) {
-  for (const std::string& name : varying) {
-    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const FactorTexts& row) {
-      const std::string text = factor_text(row, name);
-      return text.empty() || is_number(text);
-    });
-    table.column(name, numbers ? TextTable::Align::right : TextTable::Align::left);
-  }
 }
 
 }  // namespace paceline

@@ -8,13 +8,22 @@
 
 namespace paceline {
 
+// The factors of a row, as text; "" where one does not apply.
+using FactorTexts = std::vector<std::pair<std::string, std::string>>;
+// "size small, context 128, ...", in lines of 100 columns.
+[[nodiscard]] std::string factors_line(const FactorTexts& factors);
+
 // Columns under their heads, two spaces apart.
 class TextTable {
  public:
   enum class Align : unsigned char { left, right };
 
+  // A row for each of `factors`: those that are the same everywhere stand in a line above the
+  // table, the others in its first columns, numbers to the right and text to the left.
+  explicit TextTable(const std::vector<FactorTexts>& factors = {});
+
   void column(std::string head, Align align);
-  // `cells` fill the first columns; `tail` follows them, as wide as it is.
+  // The next row: behind its factors `cells` fill columns; `tail` follows them, as wide as it is.
   void row(std::vector<std::string> cells, std::string tail = "");
   [[nodiscard]] std::string str() const;
 
@@ -25,6 +34,8 @@ class TextTable {
   };
   [[nodiscard]] std::string line(const Row& row, const std::vector<std::size_t>& widths) const;
 
+  std::string above_;
+  std::vector<std::vector<std::string>> factors_;  // of each row, those in columns
   std::vector<std::string> heads_;
   std::vector<Align> aligns_;
   std::vector<Row> rows_;
@@ -47,20 +58,5 @@ struct Scale {
 // "peak_bytes", with its unit scaled -> "peak [MB]".
 [[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,
                                    const Scale& scale);
-
-// The factors of a table's rows, as text.
-using FactorTexts = std::vector<std::pair<std::string, std::string>>;
-
-struct FactorSplit {
-  std::vector<std::string> varying;  // in the order of the first row, then as they appear
-  std::string constant;              // "size small, context 128, ...", in lines of 100 columns
-};
-[[nodiscard]] FactorSplit split_factors(const std::vector<FactorTexts>& rows);
-// The text of one factor, "" where it does not apply.
-[[nodiscard]] std::string factor_text(const FactorTexts& factors, std::string_view name);
-
-// Adds a column per varying factor: numbers to the right, text to the left.
-void add_factor_columns(TextTable& table, const std::vector<std::string>& varying,
-                        const std::vector<FactorTexts>& rows);
 
 }  // namespace paceline

@@ -99,9 +99,9 @@ TEST(Collective, BusBandwidthFactorsAreThoseOfNcclTests) {
   for (const Collective& op : collectives()) {
     SCOPED_TRACE(op.name);
     const Published& want = published.at(op.name);
-    EXPECT_EQ(op.bus_formula, want.formula);
+    EXPECT_EQ(op.bus.formula, want.formula);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      EXPECT_DOUBLE_EQ(op.bus_factor(ranks[i]), want.values[i]);
+      EXPECT_DOUBLE_EQ(op.bus.of(ranks[i]), want.values[i]);
     }
   }
 }
@@ -287,7 +287,7 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
       [&](Device& device) { return std::make_unique<CountedCommunicator>(device, clock); });
   ASSERT_EQ(records.size(), 3U);
   for (const CaseRecord& record : records) {
-    SCOPED_TRACE(record.factors.text("cadence"));
+    SCOPED_TRACE(to_text(record.factors.at("cadence")));
     EXPECT_EQ(record.status, Status::ok);
     EXPECT_EQ(record.samples.back().phase, "time");
     EXPECT_EQ(record.samples.back().measured.front(), std::vector<double>(steps, 1));

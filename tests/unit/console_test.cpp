@@ -20,7 +20,7 @@ std::vector<double> around(double center) {
 }
 
 std::string table_of(const std::vector<CaseRecord>& records) {
-  std::vector<std::vector<Column>> rows;
+  std::vector<Row> rows;
   for (const CaseRecord& record : records) rows.push_back(summary_row(record));
   return console_table(rows, record_factors, {});
 }
@@ -28,14 +28,14 @@ std::string table_of(const std::vector<CaseRecord>& records) {
 TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
   CaseRecord a = make_record(128, {});
   a.samples = {{"forward", {}, {around(0.01)}}, {"step", {}, {around(0.5)}}};
-  a.summary = {{"tokens_per_s", "1/s", std::vector<double>{123456.789}},
-               {"peak_bytes", "bytes", std::vector<std::int64_t>{1'234'567'890}},
-               {"setup_s", "s", std::vector<double>{1}}};  // not asked for
+  a.summary = {{"tokens_per_s", 123456.789, "1/s"},
+               {"peak_bytes", std::int64_t{1'234'567'890}, "bytes"},
+               {"setup_s", 1.0, "s"}};  // not asked for
   CaseRecord b = make_record(1024, {});
   b.samples = {{"forward", {}, {{0.0123456789012345, 0.02, 0.03}}},
                {"step", {}, {{3.99, 4.00, 4.01}}}};
-  b.summary = {{"tokens_per_s", "1/s", std::vector<double>{9.87654321}},
-               {"peak_bytes", "bytes", std::vector<std::int64_t>{23'400'000'000}}};
+  b.summary = {{"tokens_per_s", 9.87654321, "1/s"},
+               {"peak_bytes", std::int64_t{23'400'000'000}, "bytes"}};
   const CaseRecord c = make_oom(65536);
   const std::vector<ShownColumn> columns = {{"peak_bytes", "peak"}, {"tokens_per_s", "tokens"}};
   EXPECT_EQ(
@@ -64,7 +64,7 @@ TEST(ConsoleTable, TextFactorsStandLeft) {
 
 TEST(ConsoleTable, AColumnThatARowLacksIsADash) {
   CaseRecord a = make_record(128, {1});
-  a.summary = {{"mfu", "", std::vector<double>{0.5}}};
+  a.summary = {{"mfu", 0.5, ""}};
   const CaseRecord b = make_record(256, {1});
   EXPECT_EQ(console_table({summary_row(b), summary_row(a)}, record_factors, {{"mfu", "MFU"}}),
             "size small\n"
@@ -75,8 +75,7 @@ TEST(ConsoleTable, AColumnThatARowLacksIsADash) {
 
 TEST(ConsoleTable, NeverShowsAllDigits) {
   CaseRecord a = make_record(128, {1.0 / 3, 1.0 / 3, 1.0 / 3});
-  a.summary = {{"x", "", std::vector<double>{0.1 + 0.2}},
-               {"flops", "FLOP/s", std::vector<double>{1e14 / 3}}};
+  a.summary = {{"x", 0.1 + 0.2, ""}, {"flops", 1e14 / 3, "FLOP/s"}};
   const std::string table =
       console_table({summary_row(a)}, record_factors, {{"x", "x"}, {"flops", "flops"}});
   EXPECT_FALSE(std::regex_search(table, std::regex(R"([\d.]{9,})"))) << table;
@@ -116,11 +115,9 @@ TEST(ConsoleTable, TheLineOfConstantFactorsIsWrapped) {
   EXPECT_NE(table.find("factor_7 7,\nfactor_8 8"), std::string::npos) << table;
 }
 
-TEST(SplitFactors, ALineHasAHundredColumnsAtMost) {
+TEST(FactorsLine, ALineHasAHundredColumnsAtMost) {
   const auto first_line = [](std::size_t length) {
-    const FactorTexts row = {{"a", std::string(length, 'x')}, {"b", "y"}, {"c", "z"}};
-    const std::string text = split_factors({row}).constant;
-    return text.find('\n');
+    return factors_line({{"a", std::string(length, 'x')}, {"b", "y"}, {"c", "z"}}).find('\n');
   };
   EXPECT_EQ(first_line(92), 100U);  // "a xx...x, b y,"
   EXPECT_EQ(first_line(93), 96U);   // "a xx...x,"
@@ -151,8 +148,7 @@ TEST(JsonLine, HasTheSummarysNames) {
   CaseRecord record = make_record(128, {1, 2, 3});
   record.factors.set("note", std::string("say \"hi\"\n"));
   record.factors.set("deterministic", true);
-  record.summary = {{"rate", "", std::vector<double>{INFINITY}},
-                    {"bytes", "bytes", std::vector<std::int64_t>{std::int64_t{1} << 60}}};
+  record.summary = {{"rate", INFINITY, ""}, {"bytes", std::int64_t{1} << 60, "bytes"}};
   const std::string line = json_line(summary_row(record));
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto json = nlohmann::json::parse(line);

@@ -98,7 +98,8 @@ std::vector<std::vector<CaseRecord>> run_model(int ranks, const TrainingOptions&
 }
 
 double figure(const CaseRecord& record, const std::string& name) {
-  return values<double>(record.summary, name).at(0);
+  if (find_column(record.summary, name) == nullptr) throw std::runtime_error("no column " + name);
+  return value_in<double>(record.summary, name);
 }
 
 const Table& table(const CaseRecord& record, const std::string& path) {
@@ -125,7 +126,7 @@ TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
       3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
   ASSERT_EQ(records[0].size(), 2U);
   for (const CaseRecord& record : records[0]) {
-    SCOPED_TRACE(record.factors.text("recompute"));
+    SCOPED_TRACE(to_text(record.factors.at("recompute")));
     const double seconds = seconds_of(record.samples.back());
     EXPECT_DOUBLE_EQ(figure(record, "tokens_per_s") * seconds, 3 * 3 * 8);
     const double rate = 3 * forward / seconds;

@@ -74,18 +74,18 @@ TEST_F(Hdf5Test, ColumnsOfNumbersAndText) {
     File file = File::create(path());
     file.write("reals", reals).set_attribute("unit", std::string("s"));
     file.write("integers", integers);
-    file.write_strings("texts", texts);
+    file.write("texts", texts);
     file.close();
   }
   const File file = File::open(path());
   EXPECT_EQ(file.dataset("reals").read<double>(), reals);
   EXPECT_EQ(file.dataset("reals").text_attribute("unit"), "s");
   EXPECT_EQ(file.dataset("integers").read<std::int64_t>(), integers);
-  EXPECT_EQ(file.dataset("texts").read_strings(), texts);
+  EXPECT_EQ(file.dataset("texts").read<std::string>(), texts);
   EXPECT_EQ(file.dataset("reals").type_class(), H5T_FLOAT);
   EXPECT_EQ(file.dataset("integers").type_class(), H5T_INTEGER);
   EXPECT_EQ(file.dataset("texts").type_class(), H5T_STRING);
-  EXPECT_THROW((void)file.dataset("reals").read_strings(), Hdf5Error);
+  EXPECT_THROW((void)file.dataset("reals").read<std::string>(), Hdf5Error);
   EXPECT_THROW((void)file.dataset("texts").read<double>(), Hdf5Error);
 }
 
@@ -102,7 +102,8 @@ TEST_F(Hdf5Test, MatricesRowAfterRow) {
 TEST_F(Hdf5Test, EmptyColumns) {
   File file = File::create(path());
   EXPECT_EQ(file.write("reals", std::vector<double>{}).read<double>(), std::vector<double>{});
-  EXPECT_EQ(file.write_strings("texts", {}).read_strings(), std::vector<std::string>{});
+  EXPECT_EQ(file.write("texts", std::vector<std::string>{}).read<std::string>(),
+            std::vector<std::string>{});
   EXPECT_EQ(file.write("none", std::span<const double>{}, {2, 0}).dims(), (Dims{2, 0}));
 }
 
@@ -129,13 +130,13 @@ TEST_F(Hdf5Test, AFileInMemoryIsTheOneOnDisk) {
   const File memory = File::in_memory();
   memory.set_attribute("name", std::string("value"));
   memory.make_group("deep/er").write("values", std::vector<double>(100'000, 1.5));
-  memory.write_strings("texts", {"a", "b"});
+  memory.write("texts", {"a", "b"});
   std::ofstream(path(), std::ios::binary) << memory.image();
   EXPECT_TRUE(File::is_hdf5(path()));
   const File file = File::open(path());
   EXPECT_EQ(file.text_attribute("name"), "value");
   EXPECT_EQ(file.dataset("deep/er/values").read<double>(), std::vector<double>(100'000, 1.5));
-  EXPECT_EQ(file.dataset("texts").read_strings(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(file.dataset("texts").read<std::string>(), (std::vector<std::string>{"a", "b"}));
   const File other = File::in_memory();
   EXPECT_TRUE(other.names().empty());
 }
@@ -143,7 +144,7 @@ TEST_F(Hdf5Test, AFileInMemoryIsTheOneOnDisk) {
 TEST_F(Hdf5Test, CopiesBetweenFiles) {
   File from = File::create(path());
   const Group group = from.make_group("cases/a/memory");
-  group.write_strings("scope", {"block 0", "block 1"});
+  group.write("scope", {"block 0", "block 1"});
   group.set_attribute("text", std::string("deep"));
   TempFolder elsewhere;
   {
@@ -153,7 +154,7 @@ TEST_F(Hdf5Test, CopiesBetweenFiles) {
   }
   const File to = File::open(elsewhere.path() / "to.h5");
   EXPECT_EQ(to.group("cases/a/memory").text_attribute("text"), "deep");
-  EXPECT_EQ(to.dataset("cases/a/memory/scope").read_strings(),
+  EXPECT_EQ(to.dataset("cases/a/memory/scope").read<std::string>(),
             (std::vector<std::string>{"block 0", "block 1"}));
 }
 

@@ -94,7 +94,7 @@ TEST_F(LockedFolderTest, MakesTheFolderAndItsParentsAndRemovesThem) {
   {
     const LockedFolder locked(folder());
     EXPECT_TRUE(fs::exists(folder()));
-    EXPECT_TRUE(locked.files().empty());
+    EXPECT_TRUE(case_files(locked.path()).empty());
   }
   EXPECT_FALSE(fs::exists(root() / "runs"));
   EXPECT_TRUE(fs::exists(root()));
@@ -105,11 +105,12 @@ TEST_F(LockedFolderTest, KeepsWhatIsInUse) {
     const LockedFolder locked(folder());
     touch(folder() / "b.h5");
     touch(folder() / "a.h5");
-    EXPECT_EQ(locked.files(), (std::vector<fs::path>{folder() / "a.h5", folder() / "b.h5"}));
+    EXPECT_EQ(case_files(locked.path()),
+              (std::vector<fs::path>{folder() / "a.h5", folder() / "b.h5"}));
   }
   EXPECT_TRUE(fs::exists(folder() / "a.h5"));
   const LockedFolder again(folder());  // the lock file that was left keeps nobody out
-  EXPECT_EQ(again.files().size(), 2U);
+  EXPECT_EQ(case_files(again.path()).size(), 2U);
 }
 
 TEST_F(LockedFolderTest, RemovesWhatAKilledRunWasWriting) {

@@ -41,7 +41,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(file.attribute("complete"), hdf5::Attribute(false));
   EXPECT_EQ(file.group("environment").text_attribute("NCCL_DEBUG"), "INFO");
   EXPECT_EQ(file.dataset("ranks/rank").read<std::int64_t>(), (std::vector<std::int64_t>{0, 1}));
-  EXPECT_EQ(file.dataset("ranks/device").read_strings().at(1), "Some CPU");
+  EXPECT_EQ(file.dataset("ranks/device").read<std::string>().at(1), "Some CPU");
   EXPECT_TRUE(file.has("ranks/gpu_uuid"));
   EXPECT_TRUE(file.has("ranks/pci_bus_id"));
 
@@ -62,7 +62,8 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(c.dataset("samples_warmup/step").dims(), (hdf5::Dims{2, 0}));
   EXPECT_EQ(c.group("samples").text_attribute("headline"), "step");
   EXPECT_EQ(c.dataset("memory/bytes").text_attribute("unit"), "bytes");
-  EXPECT_EQ(c.dataset("memory/blocks/scope").read_strings(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(c.dataset("memory/blocks/scope").read<std::string>(),
+            (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(file.dataset("summary/step_median_s").read<double>(), std::vector<double>{0.5});
   EXPECT_EQ(file.dataset("summary/tokens_per_s").text_attribute("unit"), "1/s");
 

@@ -64,7 +64,7 @@ inline CaseRecord rich_record() {
                     {{"mark", "", std::vector<std::string>{"after init"}},
                      {"bytes", "bytes", std::vector<std::int64_t>{12}}}},
                    {"memory/blocks", {{"scope", "", std::vector<std::string>{"a", "b"}}}}};
-  record.summary = {{"tokens_per_s", "1/s", std::vector<double>{10.5}}};
+  record.summary = {{"tokens_per_s", 10.5, "1/s"}};
   return record;
 }
 

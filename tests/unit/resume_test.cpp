@@ -37,7 +37,7 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
   EXPECT_EQ(of_a.text_attribute("created"), created);
   EXPECT_EQ(of_a.dataset("samples/forward").read<double>(),
             (std::vector<double>{1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(of_a.dataset("memory/blocks/scope").read_strings(),
+  EXPECT_EQ(of_a.dataset("memory/blocks/scope").read<std::string>(),
             (std::vector<std::string>{"a", "b"}));
   const auto summary = read_summary(path());
   EXPECT_EQ(values<std::int64_t>(summary, "context"), (std::vector<std::int64_t>{128, 256, 512}));

@@ -53,20 +53,25 @@ class Pattern {
   std::vector<double> reduced_;
 };
 
+// From algorithm to bus bandwidth.
+struct BusFactor {
+  std::string_view formula;
+  double (*of)(double n);
+};
+
 struct Collective {
   std::string_view name;
-  bool reduces;        // takes a reduction
-  bool in_place;       // may run in place
-  bool out_of_place;   // may run out of place
-  bool send_is_whole;  // a rank sends [n k] (else [k]), where the whole buffer is [n k]
-  bool recv_is_whole;
-  std::string_view bus_formula;  // of the factor from algorithm to bus bandwidth
-  double (*bus_factor)(double n);
+  bool reduces = false;       // takes a reduction
+  bool in_place = true;       // may run in place
+  bool out_of_place = true;   // may run out of place
+  bool send_is_whole = true;  // a rank sends [n k] (else [k]), where the whole buffer is [n k]
+  bool recv_is_whole = true;
+  bool only_root = false;        // rank 0 alone has a result
+  bool same_everywhere = false;  // all ranks' results are equal, bit for bit
+  BusFactor bus;
   void (*start)(Communicator& communicator, const CollectiveCall& call);
   // Element i of rank's recv, of k elements per rank.
   double (*expected)(const Pattern& pattern, int rank, std::int64_t i, std::int64_t k);
-  bool (*has_result)(int rank);  // this rank's recv is written
-  bool same_everywhere;          // all ranks' results are equal, bit for bit
 };
 
 [[nodiscard]] std::span<const Collective> collectives();

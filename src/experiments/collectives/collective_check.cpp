@@ -21,41 +21,15 @@ decltype(auto) dispatch_any(Dtype d, F&& f) {
   return dispatch_floating(d, f);
 }
 
-// Half a unit in the last place of 1.
-double roundoff(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64: return std::ldexp(1, -53);
-    case Dtype::f32: return std::ldexp(1, -24);
-    case Dtype::f16: return std::ldexp(1, -11);
-    case Dtype::bf16: return std::ldexp(1, -8);
-    case Dtype::i32: break;
-  }
-  return 0;
-}
-
 // Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank
 // that contributes and their sums are rounded.
 double tolerance(Dtype dtype, ReduceOp reduction, const Pattern& pattern) {
-  return reduction == ReduceOp::avg ? (pattern.terms() + 2) * roundoff(dtype) : 0;
+  return reduction == ReduceOp::avg ? (pattern.terms() + 2) * unit_roundoff(dtype) : 0;
 }
 
+// Half types convert from and to float.
 template <class T>
-T converted(double x) {
-  if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, double>) {
-    return static_cast<T>(x);
-  } else {
-    return static_cast<T>(static_cast<float>(x));
-  }
-}
-
-template <class T>
-double widened(T x) {
-  if constexpr (sizeof(T) == 2) {
-    return static_cast<float>(x);
-  } else {
-    return static_cast<double>(x);
-  }
-}
+using Converts = std::conditional_t<sizeof(T) == 2, float, T>;
 
 // Elements 0, 1, ... of what repeats after `cycle`: worked out once, copied over and over.
 template <class F>
@@ -65,7 +39,7 @@ void write(Device& device, const Tensor& x, std::int64_t cycle, F of_element) {
         std::min(x.numel(), cycle * std::max<std::int64_t>(1, piece / cycle));
     std::vector<T> host(static_cast<std::size_t>(length));
     for (std::int64_t i = 0; i < length; ++i) {
-      host[static_cast<std::size_t>(i)] = converted<T>(of_element(i));
+      host[static_cast<std::size_t>(i)] = static_cast<T>(static_cast<Converts<T>>(of_element(i)));
     }
     for (std::int64_t first = 0; first < x.numel(); first += length) {
       device.to_device(x.slice(first, {std::min(length, x.numel() - first)}), host.data());
@@ -90,17 +64,13 @@ CollectiveBuffers::CollectiveBuffers(Device& device, const Allocate& allocate,
                                      int rank, int ranks, bool in_place)
     : device_(device), collective_(collective), k_(k), rank_(rank) {
   const auto buffer = [&](bool whole) { return allocate({whole ? ranks * k : k}, dtype); };
-  const Shape slice{k};
-  if (!in_place) {
-    recv_ = buffer(collective.recv_is_whole);
-    send_ = buffer(collective.send_is_whole);
-    call_ = {.recv = recv_, .send = send_};
-    return;
-  }
-  recv_ = buffer(true);
-  const Tensor whole = recv_;
-  call_ = {.recv = collective.recv_is_whole ? whole : whole.slice(rank * k, slice),
-           .send = collective.send_is_whole ? whole : whole.slice(rank * k, slice)};
+  recv_ = buffer(in_place || collective.recv_is_whole);
+  if (!in_place) send_ = buffer(collective.send_is_whole);
+  const auto placed = [&](const Tensor& memory, bool whole) {
+    return whole || !in_place ? memory : memory.slice(rank * k, {k});
+  };
+  call_ = {.recv = placed(recv_, collective.recv_is_whole),
+           .send = placed(in_place ? recv_ : send_, collective.send_is_whole)};
 }
 
 std::vector<Array> CollectiveBuffers::memory() const {
@@ -120,7 +90,7 @@ void CollectiveBuffers::fill(const Pattern& pattern) const {
 
 CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
   CollectiveCheck result;
-  if (!collective_.has_result(rank_)) return result;
+  if (collective_.only_root && rank_ != 0) return result;
   const Tensor& x = call_.recv;
   const double allowed = tolerance(x.dtype, call_.reduction, pattern);
   const bool whole_numbers = x.dtype == Dtype::i32;
@@ -137,7 +107,8 @@ CollectiveCheck CollectiveBuffers::check(const Pattern& pattern) const {
       for (std::int64_t i = 0; i < n; ++i) {
         double want = collective_.expected(pattern, rank_, first + i, k_);
         if (whole_numbers) want = std::trunc(want);
-        const double error = std::abs(widened(host[static_cast<std::size_t>(i)]) - want);
+        const double got = static_cast<Converts<T>>(host[static_cast<std::size_t>(i)]);
+        const double error = std::abs(got - want);
         if (error <= allowed * std::abs(want)) continue;
         ++wrong;
         largest =

@@ -132,11 +132,11 @@ void CollectiveRun::add_to(CaseRecord& record) {
   const auto bytes = static_cast<double>(case_.message_bytes());
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
   const double algbw = bytes / seconds;
-  const double busbw = algbw * case_.op->bus_factor(case_.ranks);
+  const double busbw = algbw * case_.op->bus.of(case_.ranks);
   record.add("message_bytes", bytes, "bytes");
   record.add("algbw_bytes_per_s", algbw, "bytes/s");
   record.add("busbw_bytes_per_s", busbw, "bytes/s");
-  record.add("busbw_factor", std::string(case_.op->bus_formula));
+  record.add("busbw_factor", std::string(case_.op->bus.formula));
   record.add("link_ceiling_bytes_per_s", link_ceiling_, "bytes/s");
   record.add("link_share", busbw / link_ceiling_);
 }

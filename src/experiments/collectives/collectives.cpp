@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "experiments/collectives/collective_run.h"
-#include "experiments/collectives/fit_record.h"
 #include "experiments/collectives/link_ceiling.h"
+#include "measure/fit.h"
 
 namespace paceline {
 
@@ -35,19 +35,33 @@ void check_count(const CollectiveCase& c) {
                                c.op->name, most, elements));
 }
 
+// A row of --fit.
+Row with_factors(const CollectiveCase& c, const Row& figures) {
+  Row row = {{"backend", std::string(name_of(c.backend))},
+             {"op", std::string(c.op->name)},
+             {"dtype", std::string(name_of(c.dtype))},
+             {"redop", std::string(c.op->reduces ? name_of(c.redop) : "none")},
+             {"in_place", std::string(c.is_in_place() ? "yes" : "no")},
+             {"registration", std::string(name_of(c.registration))},
+             {"cadence", std::string(name_of(c.cadence))},
+             {"cache", std::string(name_of(c.cache))},
+             {"ranks", std::int64_t{c.ranks}}};
+  row.insert(row.end(), figures.begin(), figures.end());
+  return row;
+}
+
 }  // namespace
 
 CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, World& world,
                                              std::vector<Backend> backends)
     : options_(options), world_(world), backends_(std::move(backends)) {
   // mpi alone is told by check() what is nccl's; beside nccl it leaves that out.
-  bool nccl = false;
   const auto is_there = [&](const CollectiveCase& c) {
     return !options.all_backends || backend_of(c).ranks > 0;
   };
-  (void)options.factors.cases([&](CollectiveCase& c) {
-    nccl = nccl || (c.backend == BackendKind::nccl && is_there(c));
-    return true;
+  const auto all = options.factors.cases([](CollectiveCase&) { return true; });
+  const bool nccl = std::any_of(all.begin(), all.end(), [&](const CollectiveCase& c) {
+    return c.backend == BackendKind::nccl && is_there(c);
   });
   set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
     if (c.ranks == 0) c.ranks = world.size();
@@ -81,7 +95,7 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
   const Backend& backend = backend_of(c);
   const std::int64_t cache = cache_bytes(backend.device.get());
   return {.flops = 0,
-          .bytes = bytes * c.op->bus_factor(n),
+          .bytes = bytes * c.op->bus.of(n),
           .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache)) +
                           static_cast<double>(flush_bytes(c, cache))};
 }
@@ -131,7 +145,15 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
   std::optional<Error> failed;
   if (members.world) {
     try {
-      record = measure_members(c, backend, members, progress);
+      Communicator& communicator = *members.communicators.at(c.backend);
+      if (members.link_ceilings.count(c.backend) == 0) {
+        members.link_ceilings[c.backend] =
+            link_ceiling(*backend.device, *members.world, communicator);
+      }
+      CollectiveRun run(c, *members.world, *backend.device, communicator,
+                        members.link_ceilings.at(c.backend));
+      record = measure_case(*members.world, *backend.device, run, c, prediction(c).memory_bytes,
+                            progress);
     } catch (const Error& error) {
       // These end the launch; of others the ranks that sleep are told.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
@@ -147,29 +169,39 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
   return record;
 }
 
-CaseRecord CollectivesExperiment::measure_members(const CollectiveCase& c, const Backend& backend,
-                                                  Members& members, Progress& progress) {
-  Communicator& communicator = *members.communicators.at(c.backend);
-  if (members.link_ceilings.count(c.backend) == 0) {
-    members.link_ceilings[c.backend] = link_ceiling(*backend.device, *members.world, communicator);
-  }
-  CollectiveRun run(c, *members.world, *backend.device, communicator,
-                    members.link_ceilings.at(c.backend));
-  return measure_case(*members.world, *backend.device, run, c, prediction(c).memory_bytes,
-                      progress);
-}
-
+// "fit": latency and bandwidth of all cases that differ in their sizes alone; "fit_residuals": each
+// case beside what its fit says.
 std::vector<Table> CollectivesExperiment::closing_tables(
     const std::vector<SummaryRow>& rows) const {
   if (!options_.fit) return {};
-  std::vector<MeasuredCollective> measured;
+  std::vector<std::pair<CollectiveCase, std::vector<TimedSize>>> sweeps;  // cases without a size
   for (const SummaryRow& row : rows) {
     if (value_in<std::string>(row.columns, "status") != "ok") continue;
-    measured.push_back({case_at(row.index),
-                        {.bytes = value_in<double>(row.columns, "message_bytes"),
-                         .seconds = value_in<double>(row.columns, "time_median_s")}});
+    CollectiveCase c = case_at(row.index);
+    c.bytes = {};
+    auto sweep = std::find_if(sweeps.begin(), sweeps.end(),
+                              [&](const auto& other) { return other.first == c; });
+    if (sweep == sweeps.end()) sweep = sweeps.insert(sweep, {c, {}});
+    sweep->second.push_back({.bytes = value_in<double>(row.columns, "message_bytes"),
+                             .seconds = value_in<double>(row.columns, "time_median_s")});
   }
-  return fit_tables(measured);
+  if (sweeps.empty()) return {};
+  TableRows fits("fit");
+  TableRows residuals("fit_residuals");
+  for (const auto& [c, points] : sweeps) {
+    const LatencyBandwidth fit = fit_latency_bandwidth(points);
+    fits.add(with_factors(c, {{"latency_s", fit.latency, "s"},
+                              {"bandwidth_bytes_per_s", fit.bandwidth, "bytes/s"},
+                              {"worst_relative_error", fit.worst_error}}));
+    for (const TimedSize& p : points) {
+      const double fitted = fit.latency + p.bytes / fit.bandwidth;
+      residuals.add(with_factors(c, {{"message_bytes", p.bytes, "bytes"},
+                                     {"time_s", p.seconds, "s"},
+                                     {"fitted_s", fitted, "s"},
+                                     {"relative_error", fitted / p.seconds - 1}}));
+    }
+  }
+  return {fits.take(), residuals.take()};
 }
 
 std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {

@@ -50,8 +50,6 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
   [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const;
   // Collective over all ranks.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
-  [[nodiscard]] CaseRecord measure_members(const CollectiveCase& c, const Backend& backend,
-                                           Members& members, Progress& progress);
 
   const CollectivesOptions& options_;
   World& world_;

@@ -15,7 +15,7 @@ namespace {
 std::optional<Link> find_link(const hdf5::File& file, std::string_view backend,
                               std::string_view dtype, std::int64_t ranks) {
   const auto texts = [&](const char* name) {
-    return file.dataset(std::string("fit/") + name).read_strings();
+    return file.dataset(std::string("fit/") + name).read<std::string>();
   };
   const auto backends = texts("backend");
   const auto ops = texts("op");
