@@ -10,12 +10,7 @@ namespace paceline {
 namespace {
 
 enum class Shape3 : std::uint8_t { line, square, cube };
-
-}  // namespace
-
 constexpr auto names_of(Shape3) { return names("line", "square", "cube"); }
-
-namespace {
 
 struct Box {
   Shape3 shape = Shape3::line;
