@@ -69,7 +69,7 @@ MPI_Datatype mpi_type(Dtype dtype) {
     case Dtype::bf16:
     case Dtype::f16: return MPI_UINT16_T;
   }
-  throw_no_dtype(dtype);
+  throw_unnamed(static_cast<std::size_t>(dtype));
 }
 
 HalfOp::HalfOp(MPI_User_function* combine) {
@@ -91,7 +91,7 @@ MPI_Op ReduceOps::of(ReduceOp op, Dtype dtype) const {
     case Dtype::f32:
     case Dtype::i32: return own.at(i);
   }
-  throw_no_dtype(dtype);
+  throw_unnamed(static_cast<std::size_t>(dtype));
 }
 
 void divide(const Tensor& x, int n) {

@@ -55,9 +55,6 @@ consteval Dtype dtype_of_type() {
 template <class T>
 inline constexpr Dtype dtype_of = dtype_of_type<T>();
 
-// Throws InternalError: the value is none of the enumerators.
-[[noreturn]] void throw_no_dtype(Dtype d);
-
 // Bytes of an element.
 [[nodiscard]] constexpr std::size_t size_of(Dtype d) {
   switch (d) {
@@ -67,7 +64,7 @@ inline constexpr Dtype dtype_of = dtype_of_type<T>();
     case Dtype::bf16:
     case Dtype::f16: return 2;
   }
-  throw_no_dtype(d);
+  throw_unnamed(static_cast<std::size_t>(d));
 }
 
 // Half the distance from 1 to the next number, which bounds the relative error of one rounding; 0
@@ -80,7 +77,7 @@ inline constexpr Dtype dtype_of = dtype_of_type<T>();
     case Dtype::f16: return 0x1p-11;
     case Dtype::i32: return 0;
   }
-  throw_no_dtype(d);
+  throw_unnamed(static_cast<std::size_t>(d));
 }
 
 // Calls f.template operator()<T>() with the C++ type of a floating dtype.

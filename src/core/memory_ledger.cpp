@@ -45,26 +45,13 @@ bool matches(std::string_view pattern, std::string_view scope) {
 
 }  // namespace
 
-std::string_view name_of(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::parameter: return "parameter";
-    case MemoryKind::gradient: return "gradient";
-    case MemoryKind::optimizer_state: return "optimizer_state";
-    case MemoryKind::activation: return "activation";
-    case MemoryKind::communication: return "communication";
-    case MemoryKind::workspace: return "workspace";
-  }
-  throw InternalError("no kind of memory has the number " + std::to_string(static_cast<int>(kind)));
-}
-
 void MemoryLedger::allocated(const void* address, MemoryBlock block) {
-  const std::size_t k = index(block.kind);
-  now_ += block.bytes;
-  now_by_kind_[k] += block.bytes;
-  peak_ = std::max(peak_, now_);
-  peak_by_kind_[k] = std::max(peak_by_kind_[k], now_by_kind_[k]);
-  phase_peak_ = std::max(phase_peak_, now_);
-  phase_peak_by_kind_[k] = std::max(phase_peak_by_kind_[k], now_by_kind_[k]);
+  now_.all += block.bytes;
+  now_.of(block.kind) += block.bytes;
+  for (Bytes* highest : {&peak_, &phase_peak_}) {
+    highest->all = std::max(highest->all, now_.all);
+    highest->of(block.kind) = std::max(highest->of(block.kind), now_.of(block.kind));
+  }
   remember_largest(block);
   record(address, block, +1);
   if (!blocks_.emplace(address, std::move(block)).second) {
@@ -75,15 +62,14 @@ void MemoryLedger::allocated(const void* address, MemoryBlock block) {
 void MemoryLedger::released(const void* address) {
   const auto it = blocks_.find(address);
   if (it == blocks_.end()) throw InternalError("the memory ledger does not know a released block");
-  now_ -= it->second.bytes;
-  now_by_kind_[index(it->second.kind)] -= it->second.bytes;
+  now_.all -= it->second.bytes;
+  now_.of(it->second.kind) -= it->second.bytes;
   record(address, it->second, -1);
   blocks_.erase(it);
 }
 
 void MemoryLedger::reset_peak() {
   peak_ = now_;
-  peak_by_kind_ = now_by_kind_;
   largest_.clear();
   for (const auto& [address, block] : blocks_) remember_largest(block);
 }
@@ -91,7 +77,6 @@ void MemoryLedger::reset_peak() {
 void MemoryLedger::begin_phase(std::string name) {
   phase_ = std::move(name);
   phase_peak_ = now_;
-  phase_peak_by_kind_ = now_by_kind_;
 }
 
 std::vector<MemoryBlock> MemoryLedger::blocks() const {

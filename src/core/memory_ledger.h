@@ -6,9 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "core/enum_names.h"
 
 namespace paceline {
 
@@ -20,9 +21,11 @@ enum class MemoryKind : unsigned char {
   communication,
   workspace,
 };
-inline constexpr std::size_t memory_kinds = 6;
-
-[[nodiscard]] std::string_view name_of(MemoryKind kind);
+constexpr auto names_of(MemoryKind) {
+  return names("parameter", "gradient", "optimizer_state", "activation", "communication",
+               "workspace");
+}
+inline constexpr std::size_t memory_kinds = names_of(MemoryKind{}).size();
 
 struct MemoryBlock {
   std::size_t bytes = 0;
@@ -44,20 +47,18 @@ class MemoryLedger {
   void allocated(const void* address, MemoryBlock block);
   void released(const void* address);
 
-  [[nodiscard]] std::size_t bytes() const { return now_; }
-  [[nodiscard]] std::size_t bytes(MemoryKind kind) const { return now_by_kind_[index(kind)]; }
+  [[nodiscard]] std::size_t bytes() const { return now_.all; }
+  [[nodiscard]] std::size_t bytes(MemoryKind kind) const { return now_.of(kind); }
   // The highest value of bytes() since construction or reset_peak().
-  [[nodiscard]] std::size_t peak() const { return peak_; }
-  [[nodiscard]] std::size_t peak(MemoryKind kind) const { return peak_by_kind_[index(kind)]; }
+  [[nodiscard]] std::size_t peak() const { return peak_.all; }
+  [[nodiscard]] std::size_t peak(MemoryKind kind) const { return peak_.of(kind); }
   // Peaks, and the largest blocks, count from what is in use now.
   void reset_peak();
 
   // A part of the work begins, by which events are told apart: phase_peak() counts from now.
   void begin_phase(std::string name);
-  [[nodiscard]] std::size_t phase_peak() const { return phase_peak_; }
-  [[nodiscard]] std::size_t phase_peak(MemoryKind kind) const {
-    return phase_peak_by_kind_[index(kind)];
-  }
+  [[nodiscard]] std::size_t phase_peak() const { return phase_peak_.all; }
+  [[nodiscard]] std::size_t phase_peak(MemoryKind kind) const { return phase_peak_.of(kind); }
 
   // Those in use, in no order.
   [[nodiscard]] std::vector<MemoryBlock> blocks() const;
@@ -70,18 +71,23 @@ class MemoryLedger {
   [[nodiscard]] std::vector<MemoryEvent> stop_recording();
 
  private:
-  static std::size_t index(MemoryKind kind) { return static_cast<std::size_t>(kind); }
+  struct Bytes {
+    std::size_t all = 0;
+    std::array<std::size_t, memory_kinds> by_kind{};
+    [[nodiscard]] std::size_t& of(MemoryKind k) { return by_kind[static_cast<std::size_t>(k)]; }
+    [[nodiscard]] std::size_t of(MemoryKind k) const {
+      return by_kind[static_cast<std::size_t>(k)];
+    }
+  };
+
   void record(const void* address, const MemoryBlock& block, int sign);
   void remember_largest(const MemoryBlock& in_use);
 
   std::unordered_map<const void*, MemoryBlock> blocks_;
-  std::size_t now_ = 0;
-  std::size_t peak_ = 0;
-  std::array<std::size_t, memory_kinds> now_by_kind_{};
-  std::array<std::size_t, memory_kinds> peak_by_kind_{};
+  Bytes now_;
+  Bytes peak_;
+  Bytes phase_peak_;
   std::string phase_;
-  std::size_t phase_peak_ = 0;
-  std::array<std::size_t, memory_kinds> phase_peak_by_kind_{};
   std::vector<MemoryBlock> largest_;
   bool recording_ = false;
   double began_ = 0;

@@ -6,29 +6,7 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace paceline {
-
-namespace {
-
-Shape with_last(const Shape& s, std::int64_t n) {
-  switch (s.rank()) {
-    case 1: return {n};
-    case 2: return {s[0], n};
-    case 3: return {s[0], s[1], n};
-    default: throw InternalError("linear: its input has more than 3 dimensions: " + s.str());
-  }
-}
-
-double beta(const Parameter& p) { return p.accumulate ? 1 : 0; }
-
-// dW (+)= dy^T x
-void weight_gradient(Ops& ops, const Parameter& weight, const Tensor& dy, const Tensor& x) {
-  ops.matmul(Matrix(weight.gradient), Matrix(dy).transpose(), Matrix(x), 1, beta(weight));
-}
-
-}  // namespace
 
 void Ops::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
   check_product(c, a, b);
@@ -80,23 +58,31 @@ Array Ops::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
   return dx;
 }
 
+Array Ops::product(const Array& x, const Parameter& weight, Dtype dtype) {
+  Array y = activation(x.shape().with_last(weight.compute.rows()), dtype);
+  matmul(Matrix(y), Matrix(x), Matrix(weight.compute).transpose());
+  return y;
+}
+
+Array Ops::product_backward(Array x, const Array& dy, const Parameter& weight) {
+  matmul(Matrix(weight.gradient), Matrix(dy).transpose(), Matrix(x), 1, weight.accumulate ? 1 : 0);
+  const Shape shape = x.shape();
+  x = {};
+  Array dx = activation(shape, precision().compute);
+  matmul(Matrix(dx), Matrix(dy), Matrix(weight.compute));
+  return dx;
+}
+
 Array Ops::linear(Saved& saved, Array x, const Parameter& weight) {
   x = as_dtype(std::move(x), precision().compute);
-  Array y = activation(with_last(x.shape(), weight.compute.rows()), precision().compute);
-  matmul(Matrix(y), Matrix(x), Matrix(weight.compute).transpose());
+  Array y = product(x, weight, precision().compute);
   saved.save({x});
   return y;
 }
 
 Array Ops::linear_backward(Saved& saved, Array dy, const Parameter& weight) {
   dy = as_dtype(std::move(dy), precision().compute);
-  Array x = std::move(saved.take().at(0));
-  weight_gradient(*this, weight, dy, x);
-  const Shape shape = x.shape();
-  x = {};
-  Array dx = activation(shape, precision().compute);
-  matmul(Matrix(dx), Matrix(dy), Matrix(weight.compute));
-  return dx;
+  return product_backward(std::move(saved.take().at(0)), dy, weight);
 }
 
 Array Ops::qkv_rope(Saved& saved, Array x, const Parameter& weight, const Tensor& rope_table,
@@ -117,10 +103,8 @@ Array Ops::qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
 
 Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {
   x = as_dtype(std::move(x), precision().compute);
-  const std::int64_t two_f = weight.compute.rows();
-  Array gate_up = activation(with_last(x.shape(), two_f), precision().compute);  // [B, T, 2 F]
-  matmul(Matrix(gate_up), Matrix(x), Matrix(weight.compute).transpose());
-  Array z = activation(with_last(x.shape(), two_f / 2), precision().compute);  // [B, T, F]
+  const Array gate_up = product(x, weight, precision().compute);  // [B, T, 2 F]
+  Array z = activation(x.shape().with_last(weight.compute.rows() / 2), precision().compute);
   swiglu(z, gate_up);
   saved.save({x, gate_up});
   return z;
@@ -128,28 +112,20 @@ Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {
 
 Array Ops::swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight) {
   std::vector<Array> kept = saved.take();
-  Array x = std::move(kept.at(0));
   const Array gate_up = std::move(kept.at(1));  // becomes its gradient
   swiglu_backward(gate_up, dz, gate_up);
   dz = {};
-  weight_gradient(*this, weight, gate_up, x);
-  const Shape shape = x.shape();
-  x = {};
-  Array dx = activation(shape, precision().compute);
-  matmul(Matrix(dx), Matrix(gate_up), Matrix(weight.compute));
-  return dx;
+  return product_backward(std::move(kept.at(0)), gate_up, weight);
 }
 
 void Ops::head(Saved& saved, Array x, Array branch, const Head& head) {
   Saved norm_saved;
   Array normed = Ops::add_rms_norm(norm_saved, std::move(x), std::move(branch), head.norm).normed;
   std::vector<Array> norm_kept = norm_saved.take();
-  const std::int64_t vocabulary = head.linear.compute.rows();
   Array logits;
   {
     const Scope scope(device_.scopes(), "logits");
-    logits = activation(with_last(normed.shape(), vocabulary), precision().logits);
-    matmul(Matrix(logits), Matrix(normed), Matrix(head.linear.compute).transpose());
+    logits = product(normed, head.linear, precision().logits);
   }
   Array logsumexp = activation({logits.tensor().rows()}, precision().statistics);
   cross_entropy(head.state.loss, logsumexp, logits, head.state.targets);
@@ -161,17 +137,10 @@ Array Ops::head_backward(Saved& saved, const Head& head) {
   std::vector<Array> kept = saved.take();
   Saved norm_saved;
   norm_saved.save({kept.at(0), kept.at(1)});
-  Array normed = std::move(kept.at(2));
   Array logits = std::move(kept.at(3));  // becomes its gradient
-  const Array logsumexp = std::move(kept.at(4));
-  kept.clear();
-  cross_entropy_backward(logits, logits, logsumexp, head.state.targets, head.state);
+  cross_entropy_backward(logits, logits, kept.at(4), head.state.targets, head.state);
   logits = as_dtype(std::move(logits), precision().compute);
-  weight_gradient(*this, head.linear, logits, normed);
-  const Shape shape = normed.shape();
-  normed = {};
-  Array d_normed = activation(shape, precision().compute);
-  matmul(Matrix(d_normed), Matrix(logits), Matrix(head.linear.compute));
+  Array d_normed = product_backward(std::move(kept.at(2)), logits, head.linear);
   logits = {};
   return Ops::add_rms_norm_backward(norm_saved, {}, std::move(d_normed), head.norm);
 }

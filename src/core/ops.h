@@ -18,10 +18,9 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/heads.h"
 #include "core/matrix.h"
 #include "core/non_copyable.h"
-#include "core/parameter.h"
+#include "core/parameter_access.h"
 #include "core/precision.h"
 #include "core/random.h"
 #include "core/step_state.h"
@@ -47,7 +46,6 @@ struct OpsConfig {
   AttentionKind attention = AttentionKind::naive;
   Fp32Attention fp32_attention = Fp32Attention::bf16x3;
   FlashKernels flash_kernels = FlashKernels::newest;
-  Execution execution = Execution::eager;
   bool deterministic = false;
 };
 
@@ -294,6 +292,10 @@ class Ops : NonCopyable {
   [[nodiscard]] Array as_dtype(Array x, Dtype dtype);
 
  private:
+  // x W^T, and with its gradient dy: dW (+)= dy^T x, and dy W, which is returned; x is given up in
+  // between.
+  [[nodiscard]] Array product(const Array& x, const Parameter& weight, Dtype dtype);
+  [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight);
   Array attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape);
   Array attention_by_flash_backward(Saved& saved, const Array& dy, const AttentionShape& shape);
   void probabilities(const Tensor& scores, const AttentionShape& shape);

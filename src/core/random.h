@@ -30,44 +30,6 @@ namespace paceline {
   return c;
 }
 
-class Random {
- public:
-  Random(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
-
-  // Elements 4 quad ... 4 quad + 3, uniform in (0, 1): 32 bits each, never 0 or 1.
-  [[nodiscard]] HOST_DEVICE std::array<double, 4> uniform4(std::uint64_t quad) const {
-    const auto words =
-        philox({static_cast<std::uint32_t>(quad), static_cast<std::uint32_t>(quad >> 32U),
-                static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32U)},
-               {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U)});
-    return {(words[0] + 0.5) * 0x1p-32, (words[1] + 0.5) * 0x1p-32, (words[2] + 0.5) * 0x1p-32,
-            (words[3] + 0.5) * 0x1p-32};
-  }
-
-  // Each fills `out` with elements offset, offset + 1, ... in parallel.
-  void fill_normal(std::span<float> out, double std = 1, std::uint64_t offset = 0) const;
-  // Integers in [0, below).
-  void fill_integers(std::span<std::int32_t> out, std::int32_t below,
-                     std::uint64_t offset = 0) const;
-
-  // Calls put(i, u) for the elements [offset, end), in parallel: u is uniform in (0, 1).
-  template <class F>
-  void for_each(std::uint64_t offset, std::uint64_t end, F put) const {
-#pragma omp parallel for schedule(static)
-    for (std::uint64_t quad = offset / 4; quad < (end + 3) / 4; ++quad) {
-      const std::array<double, 4> u = uniform4(quad);
-      for (std::uint64_t k = 0; k < 4; ++k) {
-        const std::uint64_t i = 4 * quad + k;
-        if (i >= offset && i < end) put(i, u[k]);
-      }
-    }
-  }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t stream_;
-};
-
 // The inverse of the error function on (-1, 1): the relative error stays below 1e-6 up to |x| = 1 -
 // 2^-25, and below 4e-4 up to 1 - 2^-32, the last that a uniform of 32 bits reaches.
 // M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2010), single precision.
@@ -90,6 +52,52 @@ class Random {
   }
   return p * x;
 }
+
+class Random {
+ public:
+  Random(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
+
+  // Elements 4 quad ... 4 quad + 3, uniform in (0, 1): 32 bits each, never 0 or 1.
+  [[nodiscard]] HOST_DEVICE std::array<double, 4> uniform4(std::uint64_t quad) const {
+    const auto words =
+        philox({static_cast<std::uint32_t>(quad), static_cast<std::uint32_t>(quad >> 32U),
+                static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32U)},
+               {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U)});
+    return {(words[0] + 0.5) * 0x1p-32, (words[1] + 0.5) * 0x1p-32, (words[2] + 0.5) * 0x1p-32,
+            (words[3] + 0.5) * 0x1p-32};
+  }
+
+  // Calls put(i, u) for the elements [offset, end), in parallel: u is uniform in (0, 1).
+  template <class F>
+  void for_each(std::uint64_t offset, std::uint64_t end, F put) const {
+#pragma omp parallel for schedule(static)
+    for (std::uint64_t quad = offset / 4; quad < (end + 3) / 4; ++quad) {
+      const std::array<double, 4> u = uniform4(quad);
+      for (std::uint64_t k = 0; k < 4; ++k) {
+        const std::uint64_t i = 4 * quad + k;
+        if (i >= offset && i < end) put(i, u[k]);
+      }
+    }
+  }
+
+  // Each fills `out` with elements offset, offset + 1, ... in parallel.
+  void fill_normal(std::span<float> out, double std = 1, std::uint64_t offset = 0) const {
+    for_each(offset, offset + out.size(), [=](std::uint64_t i, double u) {
+      out[i - offset] = static_cast<float>(std * std::numbers::sqrt2 * erfinv(2 * u - 1));
+    });
+  }
+  // Integers in [0, below).
+  void fill_integers(std::span<std::int32_t> out, std::int32_t below,
+                     std::uint64_t offset = 0) const {
+    for_each(offset, offset + out.size(), [=](std::uint64_t i, double u) {
+      out[i - offset] = static_cast<std::int32_t>(u * below);
+    });
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t stream_;
+};
 
 // torch.nn.init.trunc_normal_: normal with this std, cut at +-cut (both in the values' unit), by
 // the inverse of the distribution function.

@@ -34,7 +34,11 @@ struct StepState {
   // Before the first step. Without loss scaling `loss_scale` starts at 1, with it at 65536
   // (torch.amp.GradScaler).
   void reset(Device& device, bool loss_scaling, double rate) const;
-  // Host access to one scalar; waits for the device.
+  // One of the scalars.  [1] float64
+  [[nodiscard]] Tensor scalar(StepScalar which) const {
+    return scalars.tensor().slice(static_cast<std::int64_t>(which), {1});
+  }
+  // Host access to it; waits for the device.
   [[nodiscard]] double get(Device& device, StepScalar which) const;
   void set(Device& device, StepScalar which, double value) const;
 };

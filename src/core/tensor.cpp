@@ -1,10 +1,17 @@
 #include "core/tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
 
 namespace paceline {
+
+void throw_not_floating(Dtype d) {
+  throw InternalError("an operation on floating-point tensors was given " +
+                      std::string(name_of(d)));
+}
 
 Shape::Shape(std::initializer_list<std::int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   if (dims.size() > max_rank) throw InternalError("a shape has more than 5 dimensions");
@@ -17,10 +24,14 @@ std::int64_t Shape::numel() const {
   return n;
 }
 
+Shape Shape::with_last(std::int64_t dim) const {
+  Shape s = *this;
+  s.dims_.at(static_cast<std::size_t>(rank_ - 1)) = dim;
+  return s;
+}
+
 std::string Shape::str() const {
-  std::string s = "[";
-  for (int i = 0; i < rank_; ++i) s += (i > 0 ? ", " : "") + std::to_string((*this)[i]);
-  return s + "]";
+  return fmt::format("[{}]", fmt::join(dims_.begin(), dims_.begin() + rank_, ", "));
 }
 
 Tensor Tensor::reshape(const Shape& to) const {

@@ -23,6 +23,7 @@ class Shape {
     return dims_[static_cast<std::size_t>(i < 0 ? rank_ + i : i)];
   }
   [[nodiscard]] std::int64_t numel() const;
+  [[nodiscard]] Shape with_last(std::int64_t dim) const;
   [[nodiscard]] bool operator==(const Shape&) const = default;
   [[nodiscard]] std::string str() const;  // "[4, 128, 64]"
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -36,18 +35,14 @@ constexpr std::array<std::pair<std::string_view, std::int64_t>, 10> byte_units =
       text, why));
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // The run of digits that `text` starts with, which is taken off it.
 std::string_view take_digits(std::string_view& text) {
-  std::size_t n = 0;
-  while (n < text.size() && is_digit(text[n])) ++n;
-  const std::string_view digits = text.substr(0, n);
-  text.remove_prefix(n);
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+  text.remove_prefix(digits.size());
   return digits;
 }
 
-std::string scaled_text(double value, std::span<const std::string_view> units) {
+std::string scaled_text(double value, const std::array<std::string_view, 6>& units) {
   if (std::isnan(value)) return "-";
   std::size_t i = 0;
   constexpr double rounds_to_1000 = 999.5;
@@ -127,13 +122,9 @@ std::string number_text(double value, int digits) {
 }
 
 std::string bytes_text(double bytes) {
-  constexpr std::array<std::string_view, 6> units = {"B", "KB", "MB", "GB", "TB", "PB"};
-  return scaled_text(bytes, units);
+  return scaled_text(bytes, {"B", "KB", "MB", "GB", "TB", "PB"});
 }
 
-std::string count_text(double count) {
-  constexpr std::array<std::string_view, 6> units = {"", "k", "M", "G", "T", "P"};
-  return scaled_text(count, units);
-}
+std::string count_text(double count) { return scaled_text(count, {"", "k", "M", "G", "T", "P"}); }
 
 }  // namespace paceline

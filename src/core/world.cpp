@@ -3,25 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/error.h"
 
 namespace paceline {
-
-namespace {
-constexpr std::array<std::string_view, 6> names = {"ok",       "skipped",  "oom",
-                                                   "diverged", "mismatch", "stopped"};
-}
-
-std::string_view name_of(Status status) { return names.at(static_cast<std::size_t>(status)); }
-
-Status status_named(std::string_view name) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names.at(i) == name) return static_cast<Status>(i);
-  }
-  throw InternalError("'" + std::string(name) + "' is no status");
-}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t most = 8;

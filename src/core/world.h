@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/enum_names.h"
 #include "core/error.h"
 #include "core/non_copyable.h"
 
@@ -15,10 +16,9 @@ namespace paceline {
 
 // How a case ended, from best to worst: ranks that agree take the worst.
 enum class Status : std::uint8_t { ok, skipped, oom, diverged, mismatch, stopped };
-
-[[nodiscard]] std::string_view name_of(Status status);
-// Throws InternalError for an unknown name.
-[[nodiscard]] Status status_named(std::string_view name);
+constexpr auto names_of(Status) {
+  return names("ok", "skipped", "oom", "diverged", "mismatch", "stopped");
+}
 
 // What the watch's own thread looks after: it asks every now and then.
 class Guarded : NonCopyable {

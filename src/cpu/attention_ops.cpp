@@ -15,71 +15,6 @@ namespace {
 
 constexpr ScoreOptions plain{.scale = 1, .causal = false};
 
-// y = softmax(scale x) of every row over the columns that it sees, 0 at the others.
-void softmax_of_rows(const Tensor& y, const Tensor& x, const ScoreOptions& scores) {
-  const std::int64_t n = x.cols();
-  const std::int64_t rows = x.rows();
-  with_compute_type({y.dtype, x.dtype}, [&]<class C>() {
-    const auto scale = static_cast<C>(scores.scale);
-#pragma omp parallel if (x.numel() >= serial_below)
-    {
-      Reader<C> xs(x, n);
-      Writer<C> ys(y, n);
-#pragma omp for schedule(static)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t visible = scores.causal ? r % n + 1 : n;
-        const C* xr = xs.read(r * n, visible);
-        C* yr = ys.at(r * n);
-        C highest = -std::numeric_limits<C>::infinity();
-#pragma omp simd reduction(max : highest)
-        for (std::int64_t j = 0; j < visible; ++j) highest = xr[j] > highest ? xr[j] : highest;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t j = 0; j < visible; ++j) {
-          yr[j] = vector_exp(scale * (xr[j] - highest));
-          sum += yr[j];
-        }
-        const auto factor = static_cast<C>(1 / sum);
-#pragma omp simd
-        for (std::int64_t j = 0; j < visible; ++j) yr[j] *= factor;
-        std::fill(yr + visible, yr + n, C{});
-        ys.flush(n);
-      }
-    }
-  });
-}
-
-// dx = scale y (dy - sum(dy y)), likewise.
-void softmax_backward_of_rows(const Tensor& dx, const Tensor& dy, const Tensor& y,
-                              const ScoreOptions& scores) {
-  const std::int64_t n = y.cols();
-  const std::int64_t rows = y.rows();
-  with_compute_type({dx.dtype, dy.dtype, y.dtype}, [&]<class C>() {
-    const auto scale = static_cast<C>(scores.scale);
-#pragma omp parallel if (y.numel() >= serial_below)
-    {
-      Reader<C> dys(dy, n);
-      Reader<C> ys(y, n);
-      Writer<C> dxs(dx, n);
-#pragma omp for schedule(static)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t visible = scores.causal ? r % n + 1 : n;
-        const C* g = dys.read(r * n, visible);
-        const C* p = ys.read(r * n, visible);
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t j = 0; j < visible; ++j) sum += static_cast<double>(g[j]) * p[j];
-        const auto total = static_cast<C>(sum);
-        C* out = dxs.at(r * n);
-#pragma omp simd
-        for (std::int64_t j = 0; j < visible; ++j) out[j] = scale * (p[j] * (g[j] - total));
-        std::fill(out + visible, out + n, C{});
-        dxs.flush(n);
-      }
-    }
-  });
-}
-
 }  // namespace
 
 void CpuOps::rope(const Tensor& qkv, const Tensor& table, bool inverse) {
@@ -88,7 +23,7 @@ void CpuOps::rope(const Tensor& qkv, const Tensor& table, bool inverse) {
   const std::int64_t head_dim = qkv.shape[4];
   const std::int64_t width = 2 * qkv.shape[3] * head_dim;  // of q and k, which are neighbours
   const std::int64_t row_stride = width / 2 * 3;
-  with_compute_type({qkv.dtype, table.dtype}, [&]<class C>() {
+  with_compute_type({qkv, table}, [&]<class C>() {
     const C direction = inverse ? -1 : 1;
 #pragma omp parallel if (qkv.numel() >= serial_below)
     {
@@ -131,19 +66,55 @@ void CpuOps::causal_mask(const Tensor& scores) {
   });
 }
 
-void CpuOps::softmax(const Tensor& y, const Tensor& x) { softmax_of_rows(y, x, plain); }
+void CpuOps::softmax(const Tensor& y, const Tensor& x) { masked_softmax(y, x, plain); }
 
 void CpuOps::softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
-  softmax_backward_of_rows(dx, dy, y, plain);
+  masked_softmax_backward(dx, dy, y, plain);
 }
 
 void CpuOps::masked_softmax(const Tensor& y, const Tensor& x, const ScoreOptions& scores) {
-  softmax_of_rows(y, x, scores);
+  const std::int64_t n = x.cols();
+  const auto seen = [&](std::int64_t r) { return scores.causal ? r % n + 1 : n; };
+  with_compute_type({y, x}, [&]<class C>() {
+    const auto row = [&](std::int64_t r, C* yr, const C* xr) {
+      const std::int64_t visible = seen(r);
+      const auto scale = static_cast<C>(scores.scale);
+      C highest = -std::numeric_limits<C>::infinity();
+#pragma omp simd reduction(max : highest)
+      for (std::int64_t j = 0; j < visible; ++j) highest = xr[j] > highest ? xr[j] : highest;
+      double sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t j = 0; j < visible; ++j) {
+        yr[j] = vector_exp(scale * (xr[j] - highest));
+        sum += yr[j];
+      }
+      const auto factor = static_cast<C>(1 / sum);
+#pragma omp simd
+      for (std::int64_t j = 0; j < visible; ++j) yr[j] *= factor;
+      std::fill(yr + visible, yr + n, C{});
+    };
+    for_each_row<C, 1>(y, {x}, row, seen);
+  });
 }
 
 void CpuOps::masked_softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y,
                                      const ScoreOptions& scores) {
-  softmax_backward_of_rows(dx, dy, y, scores);
+  const std::int64_t n = y.cols();
+  const auto seen = [&](std::int64_t r) { return scores.causal ? r % n + 1 : n; };
+  with_compute_type({dx, dy, y}, [&]<class C>() {
+    const auto row = [&](std::int64_t r, C* out, const C* g, const C* p) {
+      const std::int64_t visible = seen(r);
+      const auto scale = static_cast<C>(scores.scale);
+      double sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t j = 0; j < visible; ++j) sum += static_cast<double>(g[j]) * p[j];
+      const auto total = static_cast<C>(sum);
+#pragma omp simd
+      for (std::int64_t j = 0; j < visible; ++j) out[j] = scale * (p[j] * (g[j] - total));
+      std::fill(out + visible, out + n, C{});
+    };
+    for_each_row<C, 2>(dx, {dy, y}, row, seen);
+  });
 }
 
 }  // namespace paceline

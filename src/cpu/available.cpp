@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kib = 1024;
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / kib * kib;
 
 // The number in a file of one word; `unlimited` when there is none ("max").
 std::size_t number_in(const fs::path& path) {
@@ -25,15 +26,15 @@ std::size_t number_in(const fs::path& path) {
   return in >> value ? value : unlimited;
 }
 
-// Of a group's file of "key number" lines.
-std::size_t number_of(const fs::path& path, const std::string& key) {
+// Of a file of lines that begin "key number".
+std::size_t number_of(const fs::path& path, const std::string& key, std::size_t otherwise) {
   std::ifstream in(path);
   std::string name;
   std::size_t value = 0;
-  while (in >> name >> value) {
+  for (std::string rest; in >> name >> value; std::getline(in, rest)) {
     if (name == key) return value;
   }
-  return 0;
+  return otherwise;
 }
 
 struct Names {
@@ -49,7 +50,7 @@ std::size_t group_leaves(fs::path group, const fs::path& root, const Names& name
     const std::size_t limit = number_in(group / names.limit);
     const std::size_t used = number_in(group / names.used);
     if (limit != unlimited && used != unlimited) {
-      const std::size_t cache = number_of(group / "memory.stat", names.reclaimable);
+      const std::size_t cache = number_of(group / "memory.stat", names.reclaimable, 0);
       least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));
     }
     if (group == root || !group.has_relative_path()) return least;
@@ -79,21 +80,11 @@ std::size_t groups_leave() {
   return least;
 }
 
-std::size_t meminfo_available() {
-  std::ifstream in("/proc/meminfo");
-  std::string key;
-  std::size_t kib = 0;
-  std::string unit;
-  while (in >> key >> kib && std::getline(in, unit)) {
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return unlimited;
-}
-
 }  // namespace
 
 std::size_t available_memory() {
-  const std::size_t least = std::min(meminfo_available(), groups_leave());
+  const std::size_t machine = kib * number_of("/proc/meminfo", "MemAvailable:", unlimited / kib);
+  const std::size_t least = std::min(machine, groups_leave());
   if (least == unlimited) {
     throw EnvironmentError("cannot tell how much memory is available; use --memory-limit");
   }
@@ -110,13 +101,13 @@ std::size_t last_level_cache() {
   for (const auto& cpu : fs::directory_iterator("/sys/devices/system/cpu", none)) {
     for (const auto& cache : fs::directory_iterator(cpu.path() / "cache", none)) {
       int level = 0;
-      std::size_t kib = 0;
+      std::size_t size = 0;  // KiB
       std::string cpus;
       std::ifstream(cache.path() / "level") >> level;
-      std::ifstream(cache.path() / "size") >> kib;
+      std::ifstream(cache.path() / "size") >> size;
       std::ifstream(cache.path() / "shared_cpu_list") >> cpus;
       if (level > last.level) last = {.level = level, .bytes = {}};
-      if (level == last.level) last.bytes[cpus] = kib * 1024;
+      if (level == last.level) last.bytes[cpus] = size * kib;
     }
   }
   std::size_t sum = 0;

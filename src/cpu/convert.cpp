@@ -20,8 +20,10 @@ To converted(From x) {
   }
 }
 
+}  // namespace
+
 template <class C>
-void load_as(C* to, const Tensor& from, std::int64_t first, std::int64_t n) {
+void load(C* to, const Tensor& from, std::int64_t first, std::int64_t n) {
   dispatch_floating(from.dtype, [&]<class T>() {
     const T* x = static_cast<const T*>(from.data) + first;
     for (std::int64_t i = 0; i < n; ++i) to[i] = converted<C>(x[i]);
@@ -29,26 +31,16 @@ void load_as(C* to, const Tensor& from, std::int64_t first, std::int64_t n) {
 }
 
 template <class C>
-void store_as(const Tensor& to, std::int64_t first, const C* from, std::int64_t n) {
+void store(const Tensor& to, std::int64_t first, const C* from, std::int64_t n) {
   dispatch_floating(to.dtype, [&]<class T>() {
     T* x = static_cast<T*>(to.data) + first;
     for (std::int64_t i = 0; i < n; ++i) x[i] = converted<T>(from[i]);
   });
 }
 
-}  // namespace
-
-void load(float* to, const Tensor& from, std::int64_t first, std::int64_t n) {
-  load_as(to, from, first, n);
-}
-void load(double* to, const Tensor& from, std::int64_t first, std::int64_t n) {
-  load_as(to, from, first, n);
-}
-void store(const Tensor& to, std::int64_t first, const float* from, std::int64_t n) {
-  store_as(to, first, from, n);
-}
-void store(const Tensor& to, std::int64_t first, const double* from, std::int64_t n) {
-  store_as(to, first, from, n);
-}
+template void load(float*, const Tensor&, std::int64_t, std::int64_t);
+template void load(double*, const Tensor&, std::int64_t, std::int64_t);
+template void store(const Tensor&, std::int64_t, const float*, std::int64_t);
+template void store(const Tensor&, std::int64_t, const double*, std::int64_t);
 
 }  // namespace paceline

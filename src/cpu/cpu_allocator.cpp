@@ -12,36 +12,24 @@
 namespace paceline {
 
 namespace {
-
 constexpr std::size_t alignment = 256;  // bytes
-
-std::size_t rounded_up(std::size_t bytes) {
-  return std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
-
-}  // namespace
 
 CpuAllocator::~CpuAllocator() { free_kept(); }
 
 std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
                                              const std::string& scope) {
-  const std::size_t size = rounded_up(bytes);
+  const std::size_t size = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   void* block = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    block = take_kept(size);
-    if (block == nullptr) block = take_new(size, scope);
+    std::vector<void*>& kept = kept_[size];
+    if (kept.empty()) kept.push_back(take_new(size, scope));
+    block = kept.back();
+    kept.pop_back();
     ledger_.allocated(block, {.bytes = size, .kind = kind, .scope = scope});
   }
   return {block, [this, size](void* p) { release(p, size); }};
-}
-
-void* CpuAllocator::take_kept(std::size_t bytes) {
-  const auto it = kept_.find(bytes);
-  if (it == kept_.end() || it->second.empty()) return nullptr;
-  void* block = it->second.back();
-  it->second.pop_back();
-  return block;
 }
 
 void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {

@@ -35,7 +35,6 @@ class CpuAllocator : NonCopyable {
   [[nodiscard]] bool settled();
 
  private:
-  [[nodiscard]] void* take_kept(std::size_t bytes);
   [[nodiscard]] void* take_new(std::size_t bytes, const std::string& scope);
   void release(void* block, std::size_t bytes);
   void free_kept();

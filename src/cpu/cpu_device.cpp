@@ -15,7 +15,6 @@
 #include "cpu/available.h"
 #include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
-#include "cpu/toy.h"
 
 namespace paceline {
 
@@ -93,21 +92,9 @@ std::unique_ptr<Graph> CpuDevice::capture(Stream& /*stream*/, std::function<void
   return std::make_unique<FunctionGraph>(std::move(work));
 }
 
-void CpuDevice::to_device(const Tensor& device, const void* host) {
-  std::memcpy(device.data, host, device.bytes());
-}
-
-void CpuDevice::to_host(void* host, const Tensor& device) {
-  std::memcpy(host, device.data, device.bytes());
-}
-
-void CpuDevice::zero(const Tensor& device) { std::memset(device.data, 0, device.bytes()); }
-
 std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CpuOps>(*this, config);
 }
-
-std::unique_ptr<ToyOps> CpuDevice::make_toy_ops() { return std::make_unique<CpuToyOps>(); }
 
 double CpuDevice::gemm_ceiling(const Precision& precision) {
   // A device of its own: the measurement is not this one's memory, and works when frozen.
@@ -152,10 +139,6 @@ double CpuDevice::copy_ceiling() {
     for (std::int64_t i = 0; i < bytes; i += piece) std::memcpy(at(to, i), at(from, i), piece);
   });
   return 2 * static_cast<double>(bytes) / seconds;
-}
-
-std::optional<double> CpuDevice::datasheet_peak(const Precision& /*precision*/) const {
-  return std::nullopt;
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 // and events.
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,17 +36,21 @@ class CpuDevice : public Device {
   // The graph calls `work` again at every launch; capture itself does not call it.
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
 
-  void to_device(const Tensor& device, const void* host) override;
-  void to_host(void* host, const Tensor& device) override;
-  void zero(const Tensor& device) override;
+  void to_device(const Tensor& device, const void* host) override {
+    std::memcpy(device.data, host, device.bytes());
+  }
+  void to_host(void* host, const Tensor& device) override {
+    std::memcpy(host, device.data, device.bytes());
+  }
+  void zero(const Tensor& device) override { std::memset(device.data, 0, device.bytes()); }
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
-  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;
+  [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;  // toy.cpp
 
   // Conversion to float and back included for half types.
   [[nodiscard]] double gemm_ceiling(const Precision& precision) override;
   [[nodiscard]] double copy_ceiling() override;
-  [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
+  [[nodiscard]] std::optional<double> datasheet_peak(const Precision&) const override { return {}; }
 
  private:
   const std::size_t memory_limit_;

@@ -68,6 +68,9 @@ class CpuOps final : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  private:
+  // Throws InternalError, beginning with `what`, for an id [R] outside [0, end).  embedding.cpp
+  static void check_ids(const char* what, const Tensor& ids, std::int64_t end);
+
   // gemm.cpp
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                 double beta) override;

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include "core/clock.h"
@@ -9,29 +11,30 @@
 
 namespace paceline {
 
-void CpuEvent::reach() {
-  {
-    const std::lock_guard lock(mutex_);
-    seconds_ = host_seconds();
-    reached_ = true;
+namespace {
+
+// Reached once; remembers when.
+class CpuEvent final : public Event {
+ public:
+  void reach() { reached_.set_value(host_seconds()); }
+  void synchronize() override { seconds_.wait(); }
+  [[nodiscard]] double seconds_since(const Event& earlier) const override {
+    return seconds() - dynamic_cast<const CpuEvent&>(earlier).seconds();
   }
-  changed_.notify_all();
-}
 
-void CpuEvent::synchronize() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return reached_; });
-}
+ private:
+  [[nodiscard]] double seconds() const {
+    if (seconds_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      throw InternalError("an event's time was asked for before it was reached");
+    }
+    return seconds_.get();
+  }
 
-double CpuEvent::reached_at() const {
-  const std::lock_guard lock(mutex_);
-  if (!reached_) throw InternalError("an event's time was asked for before it was reached");
-  return seconds_;
-}
+  std::promise<double> reached_;  // host seconds
+  const std::shared_future<double> seconds_ = reached_.get_future().share();
+};
 
-double CpuEvent::seconds_since(const Event& earlier) const {
-  return reached_at() - dynamic_cast<const CpuEvent&>(earlier).reached_at();
-}
+}  // namespace
 
 EventPtr InlineStream::record() {
   auto event = std::make_shared<CpuEvent>();

@@ -1,5 +1,5 @@
 #pragma once
-// The CPU device's two streams and their events.
+// The CPU device's two streams.
 
 #include <condition_variable>
 #include <deque>
@@ -12,22 +12,6 @@
 #include "core/device.h"
 
 namespace paceline {
-
-// Reached once; remembers when.
-class CpuEvent final : public Event {
- public:
-  void reach();
-  void synchronize() override;
-  [[nodiscard]] double seconds_since(const Event& earlier) const override;
-
- private:
-  [[nodiscard]] double reached_at() const;  // host seconds; throws InternalError before that
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool reached_ = false;
-  double seconds_ = 0;
-};
 
 // The caller's own thread: work runs at once, and what it throws reaches the caller.
 class InlineStream final : public Stream {

@@ -9,8 +9,7 @@
 namespace paceline {
 
 void CpuOps::cast(const Tensor& to, const Tensor& from) {
-  with_compute_type({to.dtype, from.dtype},
-                    [&]<class C>() { map<C, 1>(to, {from}, [](C x) { return x; }); });
+  with_compute_type({to, from}, [&]<class C>() { map<C, 1>(to, {from}, [](C x) { return x; }); });
 }
 
 void CpuOps::fill(const Tensor& x, double value) {
@@ -19,7 +18,7 @@ void CpuOps::fill(const Tensor& x, double value) {
     return;
   }
   with_compute_type(
-      {x.dtype}, [&]<class C>() { map<C, 0>(x, {}, [c = static_cast<C>(value)] { return c; }); });
+      {x}, [&]<class C>() { map<C, 0>(x, {}, [c = static_cast<C>(value)] { return c; }); });
 }
 
 void CpuOps::fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) {
@@ -30,65 +29,44 @@ void CpuOps::fill_normal(const Tensor& x, const Random& random, const TruncatedN
 }
 
 void CpuOps::add(const Tensor& y, const Tensor& a, const Tensor& b) {
-  with_compute_type({y.dtype, a.dtype, b.dtype}, [&]<class C>() {
+  with_compute_type({y, a, b}, [&]<class C>() {
     map<C, 2>(y, {a, b}, [](C u, C v) { return u + v; });
   });
 }
 
 void CpuOps::scale(const Tensor& x, double factor) {
-  with_compute_type({x.dtype}, [&]<class C>() {
+  with_compute_type({x}, [&]<class C>() {
     map<C, 1>(x, {x}, [c = static_cast<C>(factor)](C u) { return u * c; });
   });
 }
 
 void CpuOps::swiglu(const Tensor& z, const Tensor& gate_up) {
   const std::int64_t width = z.cols();
-  const std::int64_t rows = z.rows();
-  with_compute_type({z.dtype, gate_up.dtype}, [&]<class C>() {
-#pragma omp parallel if (z.numel() >= serial_below)
-    {
-      Reader<C> in(gate_up, 2 * width);
-      Writer<C> out(z, width);
-#pragma omp for schedule(static)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const C* a = in.read(r * 2 * width, 2 * width);
-        const C* b = a + width;
-        C* zr = out.at(r * width);
+  with_compute_type({z, gate_up}, [&]<class C>() {
+    for_each_row<C, 1>(z, {gate_up}, [&](std::int64_t, C* zr, const C* a) {
+      const C* b = a + width;
 #pragma omp simd
-        for (std::int64_t j = 0; j < width; ++j) zr[j] = a[j] / (1 + vector_exp(-a[j])) * b[j];
-        out.flush(width);
-      }
-    }
+      for (std::int64_t j = 0; j < width; ++j) zr[j] = a[j] / (1 + vector_exp(-a[j])) * b[j];
+    });
   });
 }
 
 void CpuOps::swiglu_backward(const Tensor& d_gate_up, const Tensor& dz, const Tensor& gate_up) {
   const std::int64_t width = dz.cols();
-  const std::int64_t rows = dz.rows();
-  with_compute_type({d_gate_up.dtype, dz.dtype, gate_up.dtype}, [&]<class C>() {
-#pragma omp parallel if (dz.numel() >= serial_below)
-    {
-      Reader<C> in(gate_up, 2 * width);
-      Reader<C> gradient(dz, width);
-      Writer<C> out(d_gate_up, 2 * width);
-#pragma omp for schedule(static)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const C* a = in.read(r * 2 * width, 2 * width);
-        const C* b = a + width;
-        const C* g = gradient.read(r * width, width);
-        C* da = out.at(r * 2 * width);
-        C* db = da + width;
+  with_compute_type({d_gate_up, dz, gate_up}, [&]<class C>() {
+    const auto row = [&](std::int64_t, C* da, const C* a, const C* g) {
+      const C* b = a + width;
+      C* db = da + width;
 #pragma omp simd
-        for (std::int64_t j = 0; j < width; ++j) {
-          const C gate = a[j];
-          const C up = b[j];
-          const C s = 1 / (1 + vector_exp(-gate));
-          da[j] = g[j] * up * s * (1 + gate * (1 - s));
-          db[j] = g[j] * gate * s;
-        }
-        out.flush(2 * width);
+      for (std::int64_t j = 0; j < width; ++j) {
+        const C gate = a[j];
+        const C up = b[j];
+        const C s = 1 / (1 + vector_exp(-gate));
+        da[j] = g[j] * up * s * (1 + gate * (1 - s));
+        db[j] = g[j] * gate * s;
       }
-    }
+    };
+    for_each_row<C, 2>(d_gate_up, {gate_up, dz}, row);
   });
 }
 

@@ -9,25 +9,21 @@
 
 namespace paceline {
 
-namespace {
-
-void check_tokens(const std::int32_t* tokens, std::int64_t rows, std::int64_t vocabulary) {
-  const std::int32_t* bad =
-      std::find_if(tokens, tokens + rows, [&](std::int32_t t) { return t < 0 || t >= vocabulary; });
-  if (bad != tokens + rows) {
-    throw InternalError(fmt::format("embedding: token {} at position {} is not below {}", *bad,
-                                    bad - tokens, vocabulary));
-  }
+void CpuOps::check_ids(const char* what, const Tensor& ids, std::int64_t end) {
+  const std::int32_t* first = ids.as<std::int32_t>();
+  const std::int32_t* last = first + ids.numel();
+  const std::int32_t* bad = std::find_if(first, last, [&](auto id) { return id < 0 || id >= end; });
+  if (bad == last) return;
+  throw InternalError(
+      fmt::format("{} {} at position {} is not below {}", what, *bad, bad - first, end));
 }
-
-}  // namespace
 
 void CpuOps::embedding(const Tensor& y, const Tensor& tokens, const Tensor& table) {
   const std::int64_t width = table.cols();
   const std::int64_t rows = tokens.numel();
   const std::int32_t* ids = tokens.as<std::int32_t>();
-  check_tokens(ids, rows, table.rows());
-  with_compute_type({y.dtype, table.dtype}, [&]<class C>() {
+  check_ids("embedding: token", tokens, table.rows());
+  with_compute_type({y, table}, [&]<class C>() {
 #pragma omp parallel if (rows * width >= serial_below)
     {
       Reader<C> in(table, width);
@@ -49,7 +45,7 @@ void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Te
   const std::int64_t vocabulary = dtable.rows();
   const std::int64_t rows = tokens.numel();
   const std::int32_t* ids = tokens.as<std::int32_t>();
-  check_tokens(ids, rows, vocabulary);
+  check_ids("embedding: token", tokens, vocabulary);
 
   const Array ends_array = workspace({vocabulary + 1}, Dtype::i32);
   const Array order_array = workspace({rows}, Dtype::i32);
@@ -61,7 +57,7 @@ void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Te
   // ends[v] starts as the first place of token v's rows and moves to the place after its last.
   for (std::int64_t r = 0; r < rows; ++r) order[ends[ids[r]]++] = static_cast<std::int32_t>(r);
 
-  with_compute_type({dtable.dtype, dy.dtype}, [&]<class C>() {
+  with_compute_type({dtable, dy}, [&]<class C>() {
   // Blocks of columns, not of the vocabulary: some tokens are far more frequent than others.
 #pragma omp parallel for schedule(static) if (vocabulary * width >= serial_below)
     for (std::int64_t first = 0; first < width; first += column_block) {

@@ -24,9 +24,6 @@ namespace {
 
 constexpr std::int64_t tile = 64;  // queries, and keys: tiles of d <= 128 floats fit an L2 cache
 
-template <class C>
-constexpr C infinity = std::numeric_limits<C>::infinity();
-
 // What the tiles of one call share.
 struct Attention {
   Heads q, k, v;
@@ -115,7 +112,7 @@ void forward_tile(const Attention& a, const Heads& o, const Tensor& logsumexp, s
   const std::int64_t m = a.rows(first);
   t.q.load_rows(a.q, b, h, first, m, a.rounding);
   t.o.reset(m, o.head_dim);
-  t.highest.assign(static_cast<std::size_t>(m), -infinity<C>);
+  t.highest.assign(static_cast<std::size_t>(m), -std::numeric_limits<C>::infinity());
   t.sum.assign(static_cast<std::size_t>(m), C{});
   const std::int64_t end = a.keys_end(first + m - 1);
   for (std::int64_t key = 0; key < end; key += tile) {
@@ -281,7 +278,7 @@ void CpuOps::flash_attention(const Heads& o, const Tensor& logsumexp, const Head
                              const Heads& k, const Heads& v, const ScoreOptions& scores) {
   check_heads("flash_attention", {o, q, k, v}, logsumexp);
   const Attention a{q, k, v, scores, rounding_of(q.dtype(), config().fp32_attention)};
-  with_compute_type({q.dtype()}, [&]<class C>() {
+  with_compute_type({q.tensor}, [&]<class C>() {
     using Scratch = ForwardScratch<C>;
     for_each_tile<Scratch>(a, [&](std::int64_t b, std::int64_t h, std::int64_t first, Scratch& t) {
       forward_tile(a, o, logsumexp, b, h, first, t);
@@ -295,7 +292,7 @@ void CpuOps::flash_attention_backward(const Heads& dq, const Heads& dk, const He
                                       const ScoreOptions& scores) {
   check_heads("flash_attention_backward", {dq, dk, dv, d_o, q, k, v, o}, logsumexp);
   const Attention a{q, k, v, scores, rounding_of(q.dtype(), config().fp32_attention)};
-  with_compute_type({q.dtype()}, [&]<class C>() {
+  with_compute_type({q.tensor}, [&]<class C>() {
     const Array delta = workspace(logsumexp.shape, logsumexp.dtype);
     row_dots<C>(delta, d_o, o);
     const Gradient g{d_o, logsumexp, delta};

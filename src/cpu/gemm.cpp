@@ -16,19 +16,9 @@ namespace paceline {
 
 namespace {
 
-std::int64_t batches(const Matrix& m) { return m.batch[0] * m.batch[1]; }
-
 // Where the matrix of a batch index starts, in elements.
 std::int64_t start(const Matrix& m, std::int64_t batch) {
   return batch / m.batch[1] * m.batch_stride[0] + batch % m.batch[1] * m.batch_stride[1];
-}
-
-void check_for_blas(const Matrix& c, const Matrix& a, const Matrix& b) {
-  for (const Matrix* m : {&c, &a, &b}) {
-    if (std::max({m->rows, m->cols, m->row_stride}) > std::numeric_limits<int>::max()) {
-      throw InternalError("matmul: a dimension is beyond the BLAS's 32-bit integers");
-    }
-  }
 }
 
 // How a matrix is laid out when its rows are packed one after another; an operand that is repeated
@@ -42,17 +32,18 @@ Matrix packed(const Matrix& m) {
   return p;
 }
 
-std::int64_t packed_numel(const Matrix& p) {
-  const std::int64_t outer = p.batch_stride[0] != 0 ? p.batch[0] : 1;
-  const std::int64_t inner = p.batch_stride[1] != 0 ? p.batch[1] : 1;
-  return outer * inner * p.rows * p.cols;
+// How often it is there along a batch dimension.
+std::int64_t copies(const Matrix& m, std::size_t dimension) {
+  return m.batch_stride.at(dimension) != 0 ? m.batch.at(dimension) : 1;
 }
 
-// Copies rows, converting; `convert(to_start, from_start)` does one row.
-template <class F>
-void for_each_row(const Matrix& to, const Matrix& from, F convert) {
-  const std::int64_t outer = from.batch_stride[0] != 0 ? from.batch[0] : 1;
-  const std::int64_t inner = from.batch_stride[1] != 0 ? from.batch[1] : 1;
+std::int64_t packed_numel(const Matrix& p) { return copies(p, 0) * copies(p, 1) * p.rows * p.cols; }
+
+// Copies a matrix to another layout, of which one or the other is of type C.
+template <class C>
+void convert(const Matrix& to, const Matrix& from) {
+  const std::int64_t outer = copies(from, 0);
+  const std::int64_t inner = copies(from, 1);
 #pragma omp parallel for collapse(3) \
     schedule(static) if (outer * inner * from.rows * from.cols >= serial_below)
   for (std::int64_t i = 0; i < outer; ++i) {
@@ -61,29 +52,21 @@ void for_each_row(const Matrix& to, const Matrix& from, F convert) {
         const auto row = [&](const Matrix& m) {
           return i * m.batch_stride[0] + j * m.batch_stride[1] + r * m.row_stride;
         };
-        convert(row(to), row(from));
+        if (to.tensor.dtype == dtype_of<C>) {
+          load(to.tensor.as<C>() + row(to), from.tensor, row(from), from.cols);
+        } else {
+          store(to.tensor, row(to), from.tensor.as<C>() + row(from), from.cols);
+        }
       }
     }
   }
 }
 
+// The product of one batch index.
 template <class C>
-void unpack_from(const Matrix& to, const Matrix& from) {  // from: of type C
-  const C* x = from.tensor.as<C>();
-  for_each_row(to, from,
-               [&](std::int64_t t, std::int64_t f) { store(to.tensor, t, x + f, from.cols); });
-}
-
-template <class C>
-void pack_into(const Matrix& to, const Matrix& from) {  // to: of type C
-  C* y = to.tensor.as<C>();
-  for_each_row(to, from,
-               [&](std::int64_t t, std::int64_t f) { load(y + t, from.tensor, f, from.cols); });
-}
-
-template <class C>
-void gemm(const Matrix& c, std::int64_t c_start, const Matrix& a, std::int64_t a_start,
-          const Matrix& b, std::int64_t b_start, double alpha, double beta) {
+void gemm(const Matrix& c, const Matrix& a, const Matrix& b, std::int64_t batch, double alpha,
+          double beta) {
+  const auto data = [&](const Matrix& m) { return m.tensor.as<C>() + start(m, batch); };
   const auto transpose = [](const Matrix& m) { return m.transposed ? CblasTrans : CblasNoTrans; };
   // With one row the stride may be anything, but the BLAS insists.
   const auto stride = [](const Matrix& m) {
@@ -92,15 +75,13 @@ void gemm(const Matrix& c, std::int64_t c_start, const Matrix& a, std::int64_t a
   const auto m = static_cast<int>(c.rows);
   const auto n = static_cast<int>(c.cols);
   const auto k = static_cast<int>(a.read_cols());
-  const C* a_data = a.tensor.as<C>() + a_start;
-  const C* b_data = b.tensor.as<C>() + b_start;
-  C* c_data = c.tensor.as<C>() + c_start;
   if constexpr (std::is_same_v<C, double>) {
-    cblas_dgemm(CblasRowMajor, transpose(a), transpose(b), m, n, k, alpha, a_data, stride(a),
-                b_data, stride(b), beta, c_data, stride(c));
+    cblas_dgemm(CblasRowMajor, transpose(a), transpose(b), m, n, k, alpha, data(a), stride(a),
+                data(b), stride(b), beta, data(c), stride(c));
   } else {
     cblas_sgemm(CblasRowMajor, transpose(a), transpose(b), m, n, k, static_cast<float>(alpha),
-                a_data, stride(a), b_data, stride(b), static_cast<float>(beta), c_data, stride(c));
+                data(a), stride(a), data(b), stride(b), static_cast<float>(beta), data(c),
+                stride(c));
   }
 }
 
@@ -108,18 +89,15 @@ void gemm(const Matrix& c, std::int64_t c_start, const Matrix& a, std::int64_t a
 // fewer one after another, with all threads.
 template <class C>
 void batched_gemm(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
-  const std::int64_t count = batches(c);
-  const auto one = [&](std::int64_t i) {
-    gemm<C>(c, start(c, i), a, start(a, i), b, start(b, i), alpha, beta);
-  };
+  const std::int64_t count = c.batch[0] * c.batch[1];
   if (count > 1 && count >= omp_get_max_threads() && SingleThreadedBlas::effective()) {
     const int threads =
         omp_get_max_threads();  // OpenBLAS's OpenMP build changes it under the guard
     const SingleThreadedBlas guard;
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (std::int64_t i = 0; i < count; ++i) one(i);
+    for (std::int64_t i = 0; i < count; ++i) gemm<C>(c, a, b, i, alpha, beta);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) one(i);
+    for (std::int64_t i = 0; i < count; ++i) gemm<C>(c, a, b, i, alpha, beta);
   }
 }
 
@@ -127,8 +105,12 @@ void batched_gemm(const Matrix& c, const Matrix& a, const Matrix& b, double alph
 
 void CpuOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                       double beta) {
-  check_for_blas(c, a, b);
-  with_compute_type({a.tensor.dtype}, [&]<class C>() {
+  for (const Matrix* m : {&c, &a, &b}) {
+    if (std::max({m->rows, m->cols, m->row_stride}) > std::numeric_limits<int>::max()) {
+      throw InternalError("matmul: a dimension is beyond the BLAS's 32-bit integers");
+    }
+  }
+  with_compute_type({a.tensor}, [&]<class C>() {
     std::vector<Array> scratch;
     const auto in_workspace = [&](const Matrix& m) {
       Matrix p = packed(m);
@@ -138,7 +120,7 @@ void CpuOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double 
     const auto as_compute = [&](const Matrix& m) {
       if (m.tensor.dtype == dtype_of<C>) return m;
       const Matrix p = in_workspace(m);
-      pack_into<C>(p, m);
+      convert<C>(p, m);
       return p;
     };
     const Matrix a_c = as_compute(a);
@@ -148,9 +130,9 @@ void CpuOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double 
       return;
     }
     const Matrix c_c = in_workspace(c);
-    if (beta != 0) pack_into<C>(c_c, c);
+    if (beta != 0) convert<C>(c_c, c);
     batched_gemm<C>(c_c, a_c, b_c, alpha, beta);
-    unpack_from<C>(c, c_c);
+    convert<C>(c, c_c);
   });
 }
 

@@ -9,7 +9,7 @@
 namespace paceline {
 
 void CpuOps::sgd(const Tensor& parameters, const Tensor& gradients, double learning_rate) {
-  with_compute_type({parameters.dtype, gradients.dtype}, [&]<class C>() {
+  with_compute_type({parameters, gradients}, [&]<class C>() {
     map<C, 2>(parameters, {parameters, gradients},
               [rate = static_cast<C>(learning_rate)](C p, C g) { return p - rate * g; });
   });
@@ -19,7 +19,7 @@ void CpuOps::check_finite(const StepState& state, const Tensor& x) {
   constexpr std::int64_t piece = 2048;
   const std::int64_t n = x.numel();
   bool finite = true;
-  with_compute_type({x.dtype}, [&]<class C>() {
+  with_compute_type({x}, [&]<class C>() {
 #pragma omp parallel reduction(&& : finite) if (n >= serial_below)
     {
       Reader<C> xs(x, piece);
@@ -70,9 +70,7 @@ void CpuOps::adamw(const AdamWRange& range, const StepState& state, const AdamWC
   const std::int64_t n = range.parameters.numel();
   const double rate = scalar(state, StepScalar::learning_rate) * config.rate_factor;
   with_compute_type(
-      {range.parameters.dtype, range.gradients.dtype, range.m.dtype, range.v.dtype,
-       range.copy.dtype},
-      [&]<class C>() {
+      {range.parameters, range.gradients, range.m, range.v, range.copy}, [&]<class C>() {
         const auto gradient_scale = static_cast<C>(scalar(state, StepScalar::gradient_scale));
         const auto decay = static_cast<C>(1 - rate * config.weight_decay);
         const auto step_size = static_cast<C>(rate / scalar(state, StepScalar::bias_correction1));

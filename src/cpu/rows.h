@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,24 +22,15 @@ namespace paceline {
 // Below this many elements, waking the other threads costs more than they save.
 inline constexpr std::int64_t serial_below = 1 << 13;
 
-// Calls f.template operator()<C>() with the type that an operation on these dtypes computes in.
+// Calls f.template operator()<C>() with the type that an operation on these tensors computes in.
 template <class F>
-void with_compute_type(std::initializer_list<Dtype> dtypes, F&& f) {
+void with_compute_type(std::initializer_list<Tensor> tensors, F&& f) {
   bool wide = false;
-  for (const Dtype d : dtypes) {
-    switch (d) {
-      case Dtype::f64: wide = true; break;
-      case Dtype::f32:
-      case Dtype::bf16:
-      case Dtype::f16: break;
-      case Dtype::i32: throw_not_floating(d);
-    }
+  for (const Tensor& x : tensors) {
+    if (x.dtype == Dtype::i32) throw_not_floating(x.dtype);
+    wide = wide || x.dtype == Dtype::f64;
   }
-  if (wide) {
-    f.template operator()<double>();
-  } else {
-    f.template operator()<float>();
-  }
+  wide ? f.template operator()<double>() : f.template operator()<float>();
 }
 
 template <class C>
@@ -116,26 +108,82 @@ void map(const Tensor& y, const std::array<Tensor, N>& x, F f) {
   }(std::make_index_sequence<N>{});
 }
 
-// Sums over rows: out[j] (+)= sum over r of term(r, j), in the order of the rows.
-// make_terms() makes one thread's add(r, first, n, sums), which adds row r's terms of columns
-// first ... first + n - 1 (at most column_block of them) to `sums`.
+// Of a tensor's rows, one at a time. A tensor of one row has it at every place, and is read once.
+template <class C>
+class RowReader {
+ public:
+  explicit RowReader(const Tensor& x)
+      : cols_(x.cols()),
+        reader_(x, cols_),
+        only_(x.numel() == cols_ ? reader_.read(0, cols_) : nullptr) {}
+  // The first n elements of row r, or all where it has fewer.
+  const C* read(std::int64_t r, std::int64_t n) {
+    return only_ != nullptr ? only_ : reader_.read(r * cols_, std::min(cols_, n));
+  }
+
+ private:
+  std::int64_t cols_;
+  Reader<C> reader_;
+  const C* only_;
+};
+
+struct AllColumns {
+  std::int64_t operator()(std::int64_t) const { return std::numeric_limits<std::int64_t>::max(); }
+};
+
+// Calls work(r, y, x...) for every row: y[r, :] from x[0][r, :], x[1][r, :], ...; y may be one of
+// x. Of these no more than the first seen(r) elements are read.
+template <class C, std::size_t N, class F, class Seen = AllColumns>
+void for_each_row(const Tensor& y, const std::array<Tensor, N>& x, F work, Seen seen = {}) {
+  const std::int64_t rows = y.rows();
+  const std::int64_t cols = y.cols();
+  std::int64_t most = y.numel();
+  for (const Tensor& t : x) most = std::max(most, t.numel());
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+#pragma omp parallel if (most >= serial_below)
+    {
+      std::array<RowReader<C>, N> readers{RowReader<C>(x[I])...};
+      Writer<C> writer(y, cols);
+#pragma omp for schedule(static)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        work(r, writer.at(r * cols), readers[I].read(r, seen(r))...);
+        writer.flush(cols);
+      }
+    }
+  }(std::make_index_sequence<N>{});
+}
+
+// [R] as [R, 1]: an element for each row.
+[[nodiscard]] inline Tensor one_per_row(const Tensor& x) { return x.reshape({x.numel(), 1}); }
+
+// Sums over rows, in their order: y[j] (+)= sum over r of term(x[0][r, j], x[1][r, j], ...), where
+// term = of_row(r).
 inline constexpr std::int64_t column_block = 64;
 
-template <class C, class F>
-void sum_rows(const Tensor& out, bool accumulate, std::int64_t rows, F make_terms) {
-  const std::int64_t cols = out.numel();
+template <class C, std::size_t N, class F>
+void sum_rows(const Tensor& y, bool accumulate, const std::array<Tensor, N>& x, F of_row) {
+  const std::int64_t rows = x[0].rows();
+  const std::int64_t cols = y.numel();
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
 #pragma omp parallel if (rows * cols >= serial_below)
-  {
-    auto add = make_terms();
+    {
+      std::array<Reader<C>, N> readers{Reader<C>(x[I], column_block)...};
 #pragma omp for schedule(static)
-    for (std::int64_t first = 0; first < cols; first += column_block) {
-      const std::int64_t n = std::min(column_block, cols - first);
-      std::array<double, column_block> sums{};
-      if (accumulate) load(sums.data(), out, first, n);
-      for (std::int64_t r = 0; r < rows; ++r) add(r, first, n, sums.data());
-      store(out, first, sums.data(), n);
+      for (std::int64_t first = 0; first < cols; first += column_block) {
+        const std::int64_t n = std::min(column_block, cols - first);
+        std::array<double, column_block> sums{};
+        if (accumulate) load(sums.data(), y, first, n);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const auto term = of_row(r);
+          const std::array<const C*, N> in{readers[I].read(r * cols + first, n)...};
+          for (std::int64_t j = 0; j < n; ++j) {
+            sums[static_cast<std::size_t>(j)] += term(in[I][j]...);
+          }
+        }
+        store(y, first, sums.data(), n);
+      }
     }
-  }
+  }(std::make_index_sequence<N>{});
 }
 
 }  // namespace paceline

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/heads.h"
 #include "core/ops.h"
 
 namespace paceline {
@@ -59,14 +58,5 @@ void add_product(Tile<C>& c, const Operand<C>& a, const Operand<C>& b);
 // c += a^T b.  [m, n], [k, m], [k, n]
 template <class C>
 void add_transposed_product(Tile<C>& c, const Operand<C>& a, const Operand<C>& b);
-
-extern template struct Operand<float>;
-extern template struct Operand<double>;
-extern template void add_product(Tile<float>&, const Operand<float>&, const Operand<float>&);
-extern template void add_product(Tile<double>&, const Operand<double>&, const Operand<double>&);
-extern template void add_transposed_product(Tile<float>&, const Operand<float>&,
-                                            const Operand<float>&);
-extern template void add_transposed_product(Tile<double>&, const Operand<double>&,
-                                            const Operand<double>&);
 
 }  // namespace paceline

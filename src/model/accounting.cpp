@@ -14,6 +14,7 @@ namespace {
 
 double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
 
+// Dimensions, and bytes of an element of each kind.
 struct Dims {
   explicit Dims(const StepShape& s)
       : B(static_cast<double>(s.batch)),
@@ -23,8 +24,13 @@ struct Dims {
         L(static_cast<double>(s.model.layers)),
         H(static_cast<double>(s.model.heads)),
         V(static_cast<double>(s.model.vocab)),
-        R(B * T) {}
+        R(B * T),
+        compute(bytes_of(s.precision.compute)),
+        residual(bytes_of(s.precision.residual)),
+        statistics(bytes_of(s.precision.statistics)),
+        logits(bytes_of(s.precision.logits)) {}
   double B, T, D, F, L, H, V, R;
+  double compute, residual, statistics, logits;
 };
 
 // Products with weights, of one block.
@@ -43,16 +49,12 @@ double attention_kept(const StepShape& s) {
 // What one block keeps for backward.
 double block_activations(const StepShape& s) {
   const Dims d(s);
-  const Precision& p = s.precision;
-  const double residual = bytes_of(p.residual) * d.R * d.D;
-  const double rstd = bytes_of(p.statistics) * d.R;
-  const double rows = bytes_of(p.compute) * d.R * (d.D + 3 * d.D + d.D + d.D + 2 * d.F + d.F);
-  return 2 * (residual + rstd) + rows + attention_kept(s);
+  return 2 * d.R * (d.residual * d.D + d.statistics) + d.compute * d.R * (6 * d.D + 3 * d.F) +
+         attention_kept(s);
 }
 
-double head_activations(const Dims& d, const Precision& p) {
-  return bytes_of(p.residual) * d.R * d.D + 2 * bytes_of(p.statistics) * d.R +
-         bytes_of(p.compute) * d.R * d.D + bytes_of(p.logits) * d.R * d.V;
+double head_activations(const Dims& d) {
+  return d.R * ((d.residual + d.compute) * d.D + 2 * d.statistics + d.logits * d.V);
 }
 
 // float32 copies of the operands [m, k], [k, n] and of a result [m, n] in a half type.
@@ -63,16 +65,15 @@ double widened(const StepShape& s, double m, double k, double n) {
 // The most that each part of forward holds when nothing is kept.
 struct ForwardForm {
   ForwardForm(const StepShape& s, const Dims& d) {
-    const double c = bytes_of(s.precision.compute);
-    const double residual = bytes_of(s.precision.residual) * d.R * d.D;
+    const double c = d.compute;
+    const double residual = d.residual * d.R * d.D;
     const bool products = s.attention != AttentionKind::flash;
     attention = residual + c * 4 * d.R * d.D + attention_kept(s) +
                 (products ? d.B * d.H * widened(s, d.T, d.T, d.D / d.H) : 0);
     const double product = std::max(widened(s, d.R, d.D, 2 * d.F), c * d.R * d.F);
     feed_forward = residual + c * d.R * (d.D + 2 * d.F) + product;
-    const double logsumexp = bytes_of(s.precision.statistics) * d.R;
-    head = head_activations(d, s.precision) - logsumexp +
-           std::max(widened(s, d.R, d.D, d.V), logsumexp);
+    const double logsumexp = d.statistics * d.R;
+    head = head_activations(d) - logsumexp + std::max(widened(s, d.R, d.D, d.V), logsumexp);
   }
   [[nodiscard]] double block() const { return std::max(attention, feed_forward); }
   double attention, feed_forward, head;
@@ -101,14 +102,12 @@ bool has_backward(Mode mode) {
 // What forward keeps, in blocks or, with recomputation, the inputs of groups of them.
 std::string kept_formula(const StepShape& s) {
   const Dims d(s);
-  const double head = head_activations(d, s.precision);
   if (s.recompute == 0) {
-    return fmt::format("{} x {} + {}", d.L, block_activations(s), head);
+    return fmt::format("{} x {} + {}", d.L, block_activations(s), head_activations(d));
   }
-  const double c = bytes_of(s.precision.compute);
   const double groups = std::ceil(d.L / s.recompute);
   return fmt::format("{0} x {1} x {2} x {3} + {4} x {1} x {2} x {5} + {6}", groups, d.R, d.D,
-                     bytes_of(s.precision.residual), groups - 1, c, head);
+                     d.residual, groups - 1, d.compute, head_activations(d));
 }
 
 }  // namespace
@@ -150,16 +149,15 @@ MemoryForm memory_form(const StepShape& shape) {
     return m;
   }
   const double block = block_activations(shape);
-  const double head = head_activations(d, p);
-  const double c = bytes_of(p.compute);
-  const double residual = bytes_of(p.residual) * d.R * d.D;
+  const double head = head_activations(d);
+  const double output = d.compute * d.R * d.D;
+  const double residual = d.residual * d.R * d.D;
   // With recomputation a group of blocks keeps what comes into it: the residual stream and the last
   // sublayer's output, which the first group does not have.
   const double every = shape.recompute;
   const double groups = shape.recompute > 0 ? std::ceil(d.L / every) : 0;
-  const double inputs = groups * (residual + c * d.R * d.D) - (groups > 0 ? c * d.R * d.D : 0);
-  const double kept = shape.recompute > 0 ? inputs : d.L * block;
-  m.activations = kept + head;
+  const double inputs = groups * (residual + output) - output;
+  m.activations = (shape.recompute > 0 ? inputs : d.L * block) + head;
   // In the head's forward, or in the last block's.
   const double in_forward =
       shape.recompute > 0 ? ForwardForm(shape, d).block() : widened(shape, d.R, d.D, 2 * d.F);
@@ -172,14 +170,13 @@ MemoryForm memory_form(const StepShape& shape) {
     // group's, in place of the group's input) are there, and the gradient of the residual stream;
     // with it the recomputed output, or what the gradients of w2 or, when its input is gone, of
     // w1 | w3 need.
-    const double output = c * d.R * d.D;
     const double input = residual + output;
     const double last = d.L - (groups - 1) * every;  // blocks of the last group
     const double group = shape.recompute > 0 ? std::max(last * block - input,
                                                         groups > 1 ? every * block - 2 * input : 0)
                                              : 0;
     const double w2 = (p.mixed() ? output : 0) + widened(shape, d.R, d.F, d.D);
-    const double w13 = widened(shape, d.R, 2 * d.F, d.D) - c * d.R * d.F;
+    const double w13 = widened(shape, d.R, 2 * d.F, d.D) - d.compute * d.R * d.F;
     const double in_block =
         group + residual + std::max({shape.recompute > 0 ? output : 0, w2, w13});
     m.transient = std::max({forward, head_backward, in_block - head});
@@ -192,10 +189,6 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
   const Precision& p = shape.precision;
   const MemoryForm m = memory_form(shape);
   const auto n = shape.model.parameters();
-  const double c = bytes_of(p.compute);
-  const double residual = bytes_of(p.residual);
-  const double statistics = bytes_of(p.statistics);
-  const double logits = bytes_of(p.logits);
   std::vector<MemoryLine> lines;
   const auto state = [&](const char* what, const std::string& formula, double bytes,
                          MemoryKind kind) {
@@ -203,7 +196,7 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
       lines.push_back({.what = what, .formula = formula, .bytes = bytes, .kind = kind});
   };
   state("parameters",
-        p.mixed() ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), c)
+        p.mixed() ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), d.compute)
                   : fmt::format("{} x {}", n, bytes_of(p.parameters)),
         m.parameters, MemoryKind::parameter);
   const double unrounded = unrounded_gradients(shape);
@@ -233,27 +226,27 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
                      .measure = MemoryMeasure::added_by_forward});
   } else {
     if (shape.recompute == 0) {
-      part("residual stream", fmt::format("{} x {} x {}", rows, d.D, residual),
-           d.R * d.D * residual, "forward/embedding");
+      part("residual stream", fmt::format("{} x {} x {}", rows, d.D, d.residual),
+           d.R * d.D * d.residual, "forward/embedding");
     }
     if (shape.recompute == 0 && d.L > 1) {
       const bool flash = shape.attention == AttentionKind::flash;
       const std::string attention =
-          flash ? fmt::format("{} x {} x {} x {}", d.B, d.H, d.T, statistics)
-                : fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, c);
+          flash ? fmt::format("{} x {} x {} x {}", d.B, d.H, d.T, d.statistics)
+                : fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, d.compute);
       part("a block",
            fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + 3 x {4}) x {5} + {6}", rows,
-                       d.D, residual, statistics, d.F, c, attention),
+                       d.D, d.residual, d.statistics, d.F, d.compute, attention),
            block_activations(shape), "forward/block 1/");
       const std::string scope = "forward/block 1/attention/scaled dot product attention/";
       part(flash ? "its logsumexp" : "its attention probabilities", attention,
            attention_kept(shape), scope + (flash ? "logsumexp" : "computing attention scores"));
     }
     part("the head",
-         fmt::format("{0} x ({1} x ({2} + {3}) + 2 x {4} + {5} x {6})", rows, d.D, residual, c,
-                     statistics, d.V, logits),
-         head_activations(d, p), "forward/head");
-    part("its logits", fmt::format("{} x {} x {}", rows, d.V, logits), d.R * d.V * logits,
+         fmt::format("{0} x ({1} x ({2} + {3}) + 2 x {4} + {5} x {6})", rows, d.D, d.residual,
+                     d.compute, d.statistics, d.V, d.logits),
+         head_activations(d), "forward/head");
+    part("its logits", fmt::format("{} x {} x {}", rows, d.V, d.logits), d.R * d.V * d.logits,
          "forward/head/logits");
     lines.push_back({.what = "activations before backward",
                      .formula = kept_formula(shape),

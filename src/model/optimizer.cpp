@@ -87,10 +87,9 @@ void AdamW::step(Ops& ops, const StepState& state) {
   }
   const Tensor& gradients = store_.gradients();
   if (ops.precision().loss_scaling) {
-    constexpr auto place = static_cast<std::int64_t>(StepScalar::found_inf);
     if (shard_.agree) {
       for (const StoreRange& range : shard_.ranges) ops.check_finite(state, range.of(gradients));
-      shard_.agree(state.scalars.tensor().slice(place, {1}));
+      shard_.agree(state.scalar(StepScalar::found_inf));
     } else {
       ops.check_finite(state, gradients);
     }

@@ -17,11 +17,20 @@
 
 #include "core/device.h"
 #include "core/ops.h"
-#include "core/parameter.h"
 #include "core/parameter_access.h"
 #include "core/precision.h"
 
 namespace paceline {
+
+// Elements of the store's arrays.
+struct StoreRange {
+  std::int64_t offset = 0;
+  std::int64_t length = 0;
+
+  [[nodiscard]] Tensor of(const Tensor& flat) const {
+    return flat.empty() ? flat : flat.slice(offset, {length});
+  }
+};
 
 struct ParameterView {
   std::string name;  // "layers.3.attn.q_proj.weight"
@@ -35,16 +44,8 @@ struct ParameterEntry {
   int uses = 1;                      // a tied weight has more: its gradient is ready after the last
   bool full_precision = false;       // never read from the copy: norms, the embedding
   std::int64_t offset = 0;           // in elements, from the store's start; set by the store
-};
 
-// Elements of the store's arrays.
-struct StoreRange {
-  std::int64_t offset = 0;
-  std::int64_t length = 0;
-
-  [[nodiscard]] Tensor of(const Tensor& flat) const {
-    return flat.empty() ? flat : flat.slice(offset, {length});
-  }
+  [[nodiscard]] StoreRange range() const { return {offset, shape.numel()}; }
 };
 
 // An array [ParameterStore::size()], under the name that its memory has in the ledger.

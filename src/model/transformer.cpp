@@ -14,9 +14,8 @@ Array make_rope_table(Device& device, const ModelConfig& config, Dtype dtype) {
   const Scope scope(device.scopes(), "rope table");
   const std::int64_t half = config.head_dim() / 2;
   Array table = device.allocate({config.context, half, 2}, dtype, MemoryKind::workspace);
-  const auto fill = [&]<class T>() {
+  dispatch_floating(dtype, [&]<class T>() {
     std::vector<T> host;  // [T, d/2, 2]
-    host.reserve(static_cast<std::size_t>(table.tensor().numel()));
     for (std::int64_t position = 0; position < config.context; ++position) {
       for (std::int64_t j = 0; j < half; ++j) {
         const double frequency =
@@ -28,8 +27,7 @@ Array make_rope_table(Device& device, const ModelConfig& config, Dtype dtype) {
       }
     }
     device.to_device(table, host.data());
-  };
-  dispatch_floating(dtype, fill);
+  });
   return table;
 }
 
@@ -39,31 +37,32 @@ std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
   const std::int64_t D = c.d_model;
   const std::int64_t F = c.d_ff;
   std::vector<ParameterEntry> e;
-  const auto add = [&](std::vector<ParameterView> views, const Shape& shape) {
-    e.push_back({.views = std::move(views), .shape = shape});
+  bool full_precision = false;
+  // An entry of views of this shape, one below the other.
+  const auto add = [&](const std::vector<std::string>& names, const Shape& shape) {
+    const auto views = static_cast<std::int64_t>(names.size());
+    e.push_back({.views = {},
+                 .shape = views == 1 ? shape : Shape{views * shape[0], shape[1]},
+                 .full_precision = full_precision});
+    for (const std::string& name : names) e.back().views.push_back({name, shape});
   };
   const auto layer = [](std::int64_t i, std::string_view part) {
-    return fmt::format("layers.{}.{}", i, part);
+    return fmt::format("layers.{}.{}.weight", i, part);
   };
-  add({{"lm_head.weight", {c.vocab, D}}}, {c.vocab, D});
+  add({"lm_head.weight"}, {c.vocab, D});
   for (std::int64_t i = c.layers - 1; i >= 0; --i) {
-    add({{layer(i, "ffn.w2.weight"), {D, F}}}, {D, F});
-    add({{layer(i, "ffn.w1.weight"), {F, D}}, {layer(i, "ffn.w3.weight"), {F, D}}}, {2 * F, D});
-    add({{layer(i, "attn.output_proj.weight"), {D, D}}}, {D, D});
-    add({{layer(i, "attn.q_proj.weight"), {D, D}},
-         {layer(i, "attn.k_proj.weight"), {D, D}},
-         {layer(i, "attn.v_proj.weight"), {D, D}}},
-        {3 * D, D});
+    add({layer(i, "ffn.w2")}, {D, F});
+    add({layer(i, "ffn.w1"), layer(i, "ffn.w3")}, {F, D});
+    add({layer(i, "attn.output_proj")}, {D, D});
+    add({layer(i, "attn.q_proj"), layer(i, "attn.k_proj"), layer(i, "attn.v_proj")}, {D, D});
   }
-  const auto first_full_precision = static_cast<std::ptrdiff_t>(e.size());
-  add({{"ln_final.weight", {D}}}, {D});
+  full_precision = true;
+  add({"ln_final.weight"}, {D});
   for (std::int64_t i = c.layers - 1; i >= 0; --i) {
-    add({{layer(i, "ln2.weight"), {D}}}, {D});
-    add({{layer(i, "ln1.weight"), {D}}}, {D});
+    add({layer(i, "ln2")}, {D});
+    add({layer(i, "ln1")}, {D});
   }
-  add({{"token_embeddings.weight", {c.vocab, D}}}, {c.vocab, D});
-  std::for_each(e.begin() + first_full_precision, e.end(),
-                [](ParameterEntry& entry) { entry.full_precision = true; });
+  add({"token_embeddings.weight"}, {c.vocab, D});
   return e;
 }
 
@@ -103,6 +102,7 @@ void Transformer::written(ParameterAccess& access, ParameterId id) {
 void Transformer::forward(Ops& ops, const StepState& state, ParameterAccess& access,
                           const ForwardOptions& options) {
   const AttentionShape shape = attention_shape(state);
+  const auto use = [&](ParameterId id) { return ParameterUse(access, id, Pass::forward); };
   recompute_ = options.keep ? options.recompute : 0;
   const bool keep_blocks = options.keep && recompute_ == 0;
   saved_.assign(blocks_.size(), BlockSaved(keep_blocks));
@@ -112,7 +112,7 @@ void Transformer::forward(Ops& ops, const StepState& state, ParameterAccess& acc
   Residual r;
   {
     const Scope scope(device_.scopes(), "embedding");
-    r.x = ops.embed(state.tokens, ParameterUse(access, embedding_, Pass::forward));
+    r.x = ops.embed(state.tokens, use(embedding_));
   }
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     if (recompute_ > 0 && i % recompute_ == 0) group_inputs_.push_back(r);
@@ -120,8 +120,8 @@ void Transformer::forward(Ops& ops, const StepState& state, ParameterAccess& acc
                       std::move(r));
   }
   const Scope scope(device_.scopes(), "head");
-  const ParameterUse norm(access, ln_final_, Pass::forward);
-  const ParameterUse linear(access, head_, Pass::forward);
+  const ParameterUse norm = use(ln_final_);
+  const ParameterUse linear = use(head_);
   ops.head(saved_head_, std::move(r.x), std::move(r.branch),
            {.norm = norm, .linear = linear, .state = state, .logits = options.logits});
 }
@@ -130,37 +130,35 @@ Transformer::Residual Transformer::block_forward(Ops& ops, ParameterAccess& acce
                                                  std::int64_t layer, const AttentionShape& shape,
                                                  BlockSaved& saved, Residual in) {
   const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
+  const auto use = [&](ParameterId id) { return ParameterUse(access, id, pass); };
   ScopeStack& scopes = device_.scopes();
   const Scope block(scopes, fmt::format("block {}", layer));
   Residual r = std::move(in);
   {
     const Scope scope(scopes, "attention");
-    auto [h, n] = ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch),
-                                   ParameterUse(access, p.ln1, pass));
-    Array qkv = ops.qkv_rope(saved.qkv, std::move(n), ParameterUse(access, p.qkv, pass),
-                             rope_table_, shape);
+    auto [h, n] = ops.add_rms_norm(saved.ln1, std::move(r.x), std::move(r.branch), use(p.ln1));
+    Array qkv = ops.qkv_rope(saved.qkv, std::move(n), use(p.qkv), rope_table_, shape);
     Array o = ops.attention(saved.attention, std::move(qkv), shape);
-    r = {std::move(h),
-         ops.linear(saved.output, std::move(o), ParameterUse(access, p.output, pass))};
+    r = {std::move(h), ops.linear(saved.output, std::move(o), use(p.output))};
   }
   {
     const Scope scope(scopes, "ffn");
-    auto [h, n] = ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch),
-                                   ParameterUse(access, p.ln2, pass));
-    Array z = ops.swiglu_linear(saved.swiglu, std::move(n), ParameterUse(access, p.w13, pass));
-    r = {std::move(h), ops.linear(saved.w2, std::move(z), ParameterUse(access, p.w2, pass))};
+    auto [h, n] = ops.add_rms_norm(saved.ln2, std::move(r.x), std::move(r.branch), use(p.ln2));
+    Array z = ops.swiglu_linear(saved.swiglu, std::move(n), use(p.w13));
+    r = {std::move(h), ops.linear(saved.w2, std::move(z), use(p.w2))};
   }
   return r;
 }
 
 void Transformer::backward(Ops& ops, const StepState& state, ParameterAccess& access) {
   const AttentionShape shape = attention_shape(state);
+  const auto use = [&](ParameterId id) { return ParameterUse(access, id, Pass::backward); };
   store_.begin_backward();
   Array d;  // [B, T, D] the gradient of the residual stream
   {
     const Scope scope(device_.scopes(), "head");
-    const ParameterUse norm(access, ln_final_, Pass::backward);
-    const ParameterUse linear(access, head_, Pass::backward);
+    const ParameterUse norm = use(ln_final_);
+    const ParameterUse linear = use(head_);
     d = ops.head_backward(saved_head_,
                           {.norm = norm, .linear = linear, .state = state, .logits = {}});
     written(access, head_);
@@ -172,36 +170,32 @@ void Transformer::backward(Ops& ops, const StepState& state, ParameterAccess& ac
     d = block_backward(ops, access, i, shape, saved_[static_cast<std::size_t>(i)], std::move(d));
   }
   const Scope scope(device_.scopes(), "embedding");
-  ops.embed_backward(d, state.tokens, ParameterUse(access, embedding_, Pass::backward));
+  ops.embed_backward(d, state.tokens, use(embedding_));
   written(access, embedding_);
 }
 
 Array Transformer::block_backward(Ops& ops, ParameterAccess& access, std::int64_t layer,
                                   const AttentionShape& shape, BlockSaved& saved, Array d) {
   const BlockParameters& p = blocks_[static_cast<std::size_t>(layer)];
+  const auto use = [&](ParameterId id) { return ParameterUse(access, id, Pass::backward); };
   ScopeStack& scopes = device_.scopes();
   const Scope block(scopes, fmt::format("block {}", layer));
   {
     const Scope scope(scopes, "ffn");
-    Array dz = ops.linear_backward(saved.w2, d, ParameterUse(access, p.w2, Pass::backward));
+    Array dz = ops.linear_backward(saved.w2, d, use(p.w2));
     written(access, p.w2);
-    Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz),
-                                          ParameterUse(access, p.w13, Pass::backward));
+    Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz), use(p.w13));
     written(access, p.w13);
-    d = ops.add_rms_norm_backward(saved.ln2, std::move(d), std::move(dn),
-                                  ParameterUse(access, p.ln2, Pass::backward));
+    d = ops.add_rms_norm_backward(saved.ln2, std::move(d), std::move(dn), use(p.ln2));
     written(access, p.ln2);
   }
   const Scope scope(scopes, "attention");
-  Array d_heads =
-      ops.linear_backward(saved.output, d, ParameterUse(access, p.output, Pass::backward));
+  Array d_heads = ops.linear_backward(saved.output, d, use(p.output));
   written(access, p.output);
   Array dqkv = ops.attention_backward(saved.attention, std::move(d_heads), shape);
-  Array dn = ops.qkv_rope_backward(saved.qkv, std::move(dqkv),
-                                   ParameterUse(access, p.qkv, Pass::backward), rope_table_);
+  Array dn = ops.qkv_rope_backward(saved.qkv, std::move(dqkv), use(p.qkv), rope_table_);
   written(access, p.qkv);
-  d = ops.add_rms_norm_backward(saved.ln1, std::move(d), std::move(dn),
-                                ParameterUse(access, p.ln1, Pass::backward));
+  d = ops.add_rms_norm_backward(saved.ln1, std::move(d), std::move(dn), use(p.ln1));
   written(access, p.ln1);
   return d;
 }

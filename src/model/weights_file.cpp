@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <span>
@@ -19,112 +18,97 @@ namespace {
 // Host values in float to a tensor of the store.
 void upload(Device& device, const Tensor& to, const std::vector<float>& values) {
   dispatch_floating(to.dtype, [&]<class T>() {
-    std::vector<T> own(values.size());
-    std::transform(values.begin(), values.end(), own.begin(),
-                   [](float x) { return static_cast<T>(x); });
+    const std::vector<T> own(values.begin(), values.end());
     device.to_device(to, own.data());
   });
 }
 
 std::vector<float> download(Device& device, const Tensor& from) {
-  std::vector<float> values(static_cast<std::size_t>(from.numel()));
-  dispatch_floating(from.dtype, [&]<class T>() {
-    std::vector<T> own(values.size());
+  return dispatch_floating(from.dtype, [&]<class T>() {
+    std::vector<T> own(static_cast<std::size_t>(from.numel()));
     device.to_host(own.data(), from);
-    std::transform(own.begin(), own.end(), values.begin(),
-                   [](T x) { return static_cast<float>(x); });
+    return std::vector<float>(own.begin(), own.end());
   });
-  return values;
-}
-
-void draw(Ops& ops, const Tensor& x, const ParameterView& view, const Random& random) {
-  constexpr double cut = 3;  // standard deviations
-  if (view.shape.rank() == 1) {
-    ops.fill(x, 1);
-    return;
-  }
-  const bool embedding = view.name == "token_embeddings.weight";
-  const double std =
-      embedding ? 1 : std::sqrt(2.0 / static_cast<double>(view.shape[0] + view.shape[1]));
-  ops.fill_normal(x, random, TruncatedNormal(std, cut * std));
 }
 
 template <class F>
-void for_each_view(const ParameterStore& store, F&& f) {
-  for (const ParameterEntry& entry : store.entries()) {
+void for_each_view(const std::vector<ParameterEntry>& entries, F&& f) {
+  for (const ParameterEntry& entry : entries) {
     for (const ParameterView& view : entry.views) f(entry, view);
   }
 }
 
-std::string shape_text(const hdf5::Dims& dims) {
-  return fmt::format("[{}]", fmt::join(dims, ", "));
+hdf5::Dims dims_of(const Shape& shape) {
+  hdf5::Dims dims;
+  for (int i = 0; i < shape.rank(); ++i) dims.push_back(static_cast<hsize_t>(shape[i]));
+  return dims;
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
   throw UsageError(fmt::format("--load-weights: {} {}", file.string(), what));
 }
 
-hdf5::Group weights_group(const hdf5::File& file) {
-  return file.group(file.has("weights") ? "weights" : "/");
-}
-
-void check_tensors(const std::filesystem::path& path, const hdf5::Group& group,
-                   const std::vector<ParameterEntry>& entries) {
-  std::set<std::string> wanted;
-  for (const ParameterEntry& entry : entries) {
-    for (const ParameterView& view : entry.views) {
-      if (!group.has(view.name)) fail(path, "lacks the tensor '" + view.name + "'");
-      const hdf5::Dataset dataset = group.dataset(view.name);
-      hdf5::Dims shape;
-      for (int i = 0; i < view.shape.rank(); ++i)
-        shape.push_back(static_cast<hsize_t>(view.shape[i]));
-      if (dataset.dims() != shape) {
-        fail(path, fmt::format("holds '{}' as {}; the model needs {}", view.name,
-                               shape_text(dataset.dims()), shape_text(shape)));
-      }
-      if (dataset.type_class() != H5T_FLOAT) {
-        fail(path, "holds '" + view.name + "' in a dtype that is not floating-point");
-      }
-      wanted.insert(view.name);
-    }
-  }
-  for (const std::string& name : group.names()) {
-    if (wanted.count(name) == 0) fail(path, "holds '" + name + "', which the model does not have");
+// Calls read(group) with the group of the weights.
+template <class F>
+void read_weights(const std::filesystem::path& file, F&& read) {
+  try {
+    const hdf5::File h5 = hdf5::File::open(file);
+    read(h5.group(h5.has("weights") ? "weights" : "/"));
+  } catch (const Hdf5Error& error) {
+    fail(file, std::string("cannot be read: ") + error.what());
   }
 }
 
 }  // namespace
 
 void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
-  const Tensor flat = store.parameters();
+  constexpr double cut = 3;  // standard deviations
   std::uint64_t stream = 0;
-  for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
-    draw(ops, store.slice(flat, entry, view), view, Random(seed, stream++));
+  for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
+    const Tensor x = store.slice(store.parameters(), entry, view);
+    const Random random(seed, stream++);
+    if (view.shape.rank() == 1) {
+      ops.fill(x, 1);
+      return;
+    }
+    const bool embedding = view.name == "token_embeddings.weight";
+    const double std =
+        embedding ? 1 : std::sqrt(2.0 / static_cast<double>(view.shape[0] + view.shape[1]));
+    ops.fill_normal(x, random, TruncatedNormal(std, cut * std));
   });
   store.refresh_copy(ops);
 }
 
 void check_weights_file(const std::filesystem::path& file, const ModelConfig& config) {
-  try {
-    const hdf5::File h5 = hdf5::File::open(file);
-    check_tensors(file, weights_group(h5), Transformer::entries(config));
-  } catch (const Hdf5Error& error) {
-    fail(file, std::string("cannot be read: ") + error.what());
-  }
+  read_weights(file, [&](const hdf5::Group& group) {
+    std::set<std::string> wanted;
+    for_each_view(Transformer::entries(config), [&](const auto&, const ParameterView& view) {
+      if (!group.has(view.name)) fail(file, "lacks the tensor '" + view.name + "'");
+      const hdf5::Dataset dataset = group.dataset(view.name);
+      const hdf5::Dims shape = dims_of(view.shape);
+      if (dataset.dims() != shape) {
+        fail(file, fmt::format("holds '{}' as [{}]; the model needs [{}]", view.name,
+                               fmt::join(dataset.dims(), ", "), fmt::join(shape, ", ")));
+      }
+      if (dataset.type_class() != H5T_FLOAT) {
+        fail(file, "holds '" + view.name + "' in a dtype that is not floating-point");
+      }
+      wanted.insert(view.name);
+    });
+    for (const std::string& name : group.names()) {
+      if (!wanted.contains(name)) fail(file, "holds '" + name + "', which the model does not have");
+    }
+  });
 }
 
 void load_weights(Device& device, Ops& ops, ParameterStore& store,
                   const std::filesystem::path& file) {
-  try {
-    const hdf5::File h5 = hdf5::File::open(file);
-    const hdf5::Group group = weights_group(h5);
-    const Tensor flat = store.parameters();
-    for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
-      upload(device, store.slice(flat, entry, view), group.dataset(view.name).read<float>());
+  read_weights(file, [&](const hdf5::Group& group) {
+    for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
+      upload(device, store.slice(store.parameters(), entry, view),
+             group.dataset(view.name).read<float>());
     });
-  } catch (const Hdf5Error& error) {
-    fail(file, std::string("cannot be read: ") + error.what());
-  }
+  });
   store.refresh_copy(ops);
 }
 
@@ -164,28 +148,23 @@ void Dump::take_weights(const ParameterStore& store) { weights_ = take(store, st
 
 std::vector<Dump::Named> Dump::take(const ParameterStore& store, const Tensor& flat) const {
   std::vector<Named> all;
-  for_each_view(store, [&](const ParameterEntry& entry, const ParameterView& view) {
+  for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
     all.push_back({view.name, view.shape, download(device_, store.slice(flat, entry, view))});
   });
   return all;
 }
 
 void Dump::write(const std::filesystem::path& file) const {
-  const auto dims = [](const Shape& shape) {
-    hdf5::Dims d;
-    for (int i = 0; i < shape.rank(); ++i) d.push_back(static_cast<hsize_t>(shape[i]));
-    return d;
-  };
   try {
     const std::filesystem::path temporary = file.string() + ".tmp";
     hdf5::File h5 = hdf5::File::create(temporary);
-    h5.write<float>("logits", first_logits_, dims(logits_.shape()));
+    h5.write<float>("logits", first_logits_, dims_of(logits_.shape()));
     h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
     for (const auto& [name, tensors] :
          {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
       if (tensors->empty()) continue;
       const hdf5::Group group = h5.make_group(name);
-      for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims(t.shape));
+      for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims_of(t.shape));
     }
     h5.close();
     std::filesystem::rename(temporary, file);

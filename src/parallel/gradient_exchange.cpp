@@ -20,12 +20,6 @@ bool overlaps(Strategy strategy) {
   throw InternalError("a strategy that GradientExchange does not know");
 }
 
-// What a rank sends of a message of one byte, in a ring of n ranks.
-double sent_of_each_byte(std::string_view op, int n) {
-  const double ring = static_cast<double>(n - 1) / n;
-  return op == "all_reduce" ? 2 * ring : ring;
-}
-
 }  // namespace
 
 GradientExchange::GradientExchange(ParameterStore& store, Ops& ops, Communicator& communicator,
@@ -53,7 +47,12 @@ void GradientExchange::register_memory() {
   }
 }
 
-void GradientExchange::start() { broadcast_parameters(store_, ops_, communicator_); }
+void GradientExchange::start() {
+  communication_follows_compute();
+  communicator_.broadcast(store_.parameters(), 0);
+  communicator_.stream().synchronize();
+  store_.refresh_copy(ops_);
+}
 
 void GradientExchange::begin_step() {
   exchanges_.clear();
@@ -79,13 +78,14 @@ void GradientExchange::communication_follows_compute() {
 void GradientExchange::exchange(std::string_view op, const std::string& what, const Tensor& x,
                                 const std::function<void()>& call) {
   Stream& stream = communicator_.stream();
-  Exchange e{
-      .op = op,
-      .what = what,
-      .message_bytes = x.bytes(),
-      .sent_bytes = sent_of_each_byte(op, communicator_.size()) * static_cast<double>(x.bytes()),
-      .begin = stream.record(),
-      .end = nullptr};
+  const double ranks = communicator_.size();
+  const double sent_of_each_byte = (op == "all_reduce" ? 2 : 1) * ((ranks - 1) / ranks);
+  Exchange e{.op = op,
+             .what = what,
+             .message_bytes = x.bytes(),
+             .sent_bytes = sent_of_each_byte * static_cast<double>(x.bytes()),
+             .begin = stream.record(),
+             .end = nullptr};
   call();
   e.end = stream.record();
   exchanges_.push_back(std::move(e));
@@ -97,10 +97,9 @@ void GradientExchange::reduce(const GradientRange& range, const Tensor& gradient
 }
 
 void GradientExchange::send(const GradientRange& range) {
-  const StoreRange part{range.offset, range.length};
-  store_.round_gradients(ops_, part);
+  store_.round_gradients(ops_, range);
   communication_follows_compute();
-  reduce(range, part.of(store_.gradients()));
+  reduce(range, range.of(store_.gradients()));
   ops_.run_beside_collectives(overlaps_);
   ++reduced_;
 }
@@ -121,14 +120,6 @@ void GradientExchange::wait_for(const EventPtr& end) {
   EventPtr from = compute.record();
   compute.wait(end);
   waits_.emplace_back(std::move(from), compute.record());
-}
-
-void broadcast_parameters(const ParameterStore& store, Ops& ops, Communicator& communicator) {
-  Stream& stream = communicator.stream();
-  stream.wait(ops.device().compute_stream().record());
-  communicator.broadcast(store.parameters(), 0);
-  stream.synchronize();
-  store.refresh_copy(ops);
 }
 
 }  // namespace paceline

@@ -43,6 +43,11 @@ class GradientExchange : public ParallelStrategy {
   // The compute stream waits for the end of a collective, and notes for how long.
   void wait_for(const EventPtr& end);
   void communication_follows_compute();
+  // The flat array that forward reads the entry from: the copy where there is one and it is read,
+  // else the masters.
+  [[nodiscard]] const Tensor& read_by_forward(const ParameterEntry& entry) const {
+    return store_.copy().empty() || entry.full_precision ? store_.parameters() : store_.copy();
+  }
 
   Ops& ops_;                    // NOLINT: for the strategies below
   Communicator& communicator_;  // NOLINT
@@ -57,8 +62,5 @@ class GradientExchange : public ParallelStrategy {
   std::vector<std::size_t> awaited_;  // by range: entries whose gradients are not ready yet
   std::size_t reduced_ = 0;           // ranges of the step at hand
 };
-
-// Every rank's parameters become rank 0's. Waits.
-void broadcast_parameters(const ParameterStore& store, Ops& ops, Communicator& communicator);
 
 }  // namespace paceline

@@ -12,11 +12,7 @@ std::vector<GradientRange> one_per_parameter(const std::vector<ParameterEntry>& 
   std::vector<GradientRange> ranges;
   for (ParameterId id = 0; id < entries.size(); ++id) {
     for (const ParameterView& view : entries[id].views) {
-      ranges.push_back({.first = id,
-                        .last = id,
-                        .offset = entries[id].offset + view.offset,
-                        .length = view.shape.numel(),
-                        .name = view.name});
+      ranges.push_back({{entries[id].offset + view.offset, view.shape.numel()}, id, id, view.name});
     }
   }
   return ranges;
@@ -28,19 +24,16 @@ GradientRange range_of(const std::vector<ParameterEntry>& entries, ParameterId f
   const std::int64_t offset = entries[first].offset;
   const std::int64_t end = entries[last].offset + entries[last].shape.numel();
   const std::string& name = entries[first].views.front().name;
-  return {.first = first,
-          .last = last,
-          .offset = offset,
-          .length = end - offset,
-          .name = last == first ? name : fmt::format("{} + {}", name, last - first)};
+  return {{offset, end - offset},
+          first,
+          last,
+          last == first ? name : fmt::format("{} + {}", name, last - first)};
 }
 
-std::int64_t elements(double bytes, std::size_t element_bytes) {
-  return static_cast<std::int64_t>(std::min(bytes / static_cast<double>(element_bytes), 0x1p62));
-}
-
-std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries,
-                                   std::int64_t most_elements) {
+std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries, double bucket_bytes,
+                                   std::size_t element_bytes) {
+  const auto most_elements = static_cast<std::int64_t>(
+      std::min(bucket_bytes / static_cast<double>(element_bytes), 0x1p62));
   std::vector<GradientRange> ranges;
   ParameterId first = 0;
   std::int64_t filled = 0;
@@ -74,7 +67,7 @@ std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& en
     case Strategy::owner_broadcast:
     case Strategy::zero1: break;
   }
-  return buckets(entries, elements(bucket_bytes, element_bytes));
+  return buckets(entries, bucket_bytes, element_bytes);
 }
 
 std::vector<GradientRange> scatter_buckets(const ParameterStore& store, double bucket_bytes,
@@ -83,7 +76,7 @@ std::vector<GradientRange> scatter_buckets(const ParameterStore& store, double b
   const std::int64_t unit = shards * ParameterStore::alignment;
   std::vector<GradientRange> ranges;
   std::int64_t end = store.size();
-  std::vector<GradientRange> exact = buckets(entries, elements(bucket_bytes, element_bytes));
+  std::vector<GradientRange> exact = buckets(entries, bucket_bytes, element_bytes);
   for (auto range = exact.rbegin(); range != exact.rend(); ++range) {
     range->offset -= range->offset % unit;
     range->length = end - range->offset;

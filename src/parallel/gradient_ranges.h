@@ -11,11 +11,9 @@
 
 namespace paceline {
 
-struct GradientRange {
+struct GradientRange : StoreRange {
   ParameterId first = 0;  // entries first ... last have all or part of their gradients in it
   ParameterId last = 0;
-  std::int64_t offset = 0;  // elements of the store
-  std::int64_t length = 0;
   std::string name;  // of its first parameter, and how many follow: "lm_head.weight + 4"
 };
 

@@ -29,23 +29,16 @@ OwnerBroadcast::OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& co
 Shard OwnerBroadcast::shard() const {
   Shard shard;
   for (ParameterId id = 0; id < owners_.size(); ++id) {
-    const ParameterEntry& entry = store_.entries()[id];
-    if (owners_[id] != communicator_.rank()) continue;
-    shard.ranges.push_back({entry.offset, entry.shape.numel()});
+    if (owners_[id] == communicator_.rank()) shard.ranges.push_back(store_.entries()[id].range());
   }
   return shard;
-}
-
-Tensor OwnerBroadcast::read_by_forward(const ParameterEntry& entry) const {
-  const bool copied = !store_.copy().empty() && !entry.full_precision;
-  return (copied ? store_.copy() : store_.parameters()).slice(entry.offset, {entry.shape.numel()});
 }
 
 void OwnerBroadcast::updated() {
   communication_follows_compute();
   for (ParameterId id = 0; id < owners_.size(); ++id) {
     const ParameterEntry& entry = store_.entries()[id];
-    const Tensor x = read_by_forward(entry);
+    const Tensor x = entry.range().of(read_by_forward(entry));
     exchange("broadcast", entry.views.front().name, x,
              [&] { communicator_.broadcast(x, owners_[id]); });
   }
@@ -53,14 +46,11 @@ void OwnerBroadcast::updated() {
 }
 
 void OwnerBroadcast::gather() {
-  Stream& stream = communicator_.stream();
   communication_follows_compute();
   for (ParameterId id = 0; id < owners_.size(); ++id) {
-    const ParameterEntry& entry = store_.entries()[id];
-    communicator_.broadcast(store_.parameters().slice(entry.offset, {entry.shape.numel()}),
-                            owners_[id]);
+    communicator_.broadcast(store_.entries()[id].range().of(store_.parameters()), owners_[id]);
   }
-  stream.synchronize();
+  communicator_.stream().synchronize();
 }
 
 }  // namespace paceline

@@ -21,9 +21,6 @@ class OwnerBroadcast final : public GradientExchange {
   void gather() override;
 
  private:
-  // What the next forward reads: the copy where there is one and it is read, else the masters.
-  [[nodiscard]] Tensor read_by_forward(const ParameterEntry& entry) const;
-
   std::vector<int> owners_;  // by entry
 };
 

@@ -37,19 +37,14 @@ Shard Zero1::shard() const {
   return shard;
 }
 
-void Zero1::all_gather(const GradientRange& range, const Tensor& flat) {
-  const Tensor whole = StoreRange{range.offset, range.length}.of(flat);
-  exchange("all_gather", range.name, whole,
-           [&] { communicator_.all_gather(whole, slice_of(range).of(flat)); });
-}
-
 void Zero1::begin_step() {
   GradientExchange::begin_step();
   communication_follows_compute();
   for (std::size_t i = ranges().size(); i-- > 0;) {
     const GradientRange& range = ranges()[i];
-    const bool copied = !store_.copy().empty() && !store_.entries()[range.last].full_precision;
-    all_gather(range, copied ? store_.copy() : store_.parameters());
+    const Tensor& flat = read_by_forward(store_.entries()[range.last]);
+    exchange("all_gather", range.name, range.of(flat),
+             [&] { communicator_.all_gather(range.of(flat), slice_of(range).of(flat)); });
     gathered_[i] = exchanges().back().end;
   }
   ops_.run_beside_collectives(true);
@@ -74,8 +69,7 @@ void Zero1::gather() {
   for (const GradientRange& range : ranges()) {
     for (const Tensor& flat : {store_.parameters(), store_.gradients()}) {
       if (flat.empty()) continue;
-      communicator_.all_gather(StoreRange{range.offset, range.length}.of(flat),
-                               slice_of(range).of(flat));
+      communicator_.all_gather(range.of(flat), slice_of(range).of(flat));
     }
   }
   communicator_.stream().synchronize();

@@ -12,8 +12,7 @@ namespace paceline {
 // masters are stale until gather().
 class Zero1 final : public GradientExchange {
  public:
-  // The store must have been laid out for as many shards
-  // as there are ranks.
+  // The store must have been laid out for as many shards as there are ranks.
   Zero1(ParameterStore& store, Ops& ops, Communicator& communicator, const StrategyConfig& config);
 
   void begin_step() override;
@@ -24,8 +23,6 @@ class Zero1 final : public GradientExchange {
  private:
   void reduce(const GradientRange& range, const Tensor& gradients) override;
   [[nodiscard]] StoreRange slice_of(const GradientRange& range) const;
-  // recv becomes all slices of the range, of this flat array.
-  void all_gather(const GradientRange& range, const Tensor& flat);
 
   std::vector<EventPtr> gathered_;  // by range: its all_gather's end, until forward has waited
 };

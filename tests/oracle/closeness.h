@@ -51,7 +51,7 @@ inline double half_smallest(Dtype d) {
     case Dtype::f16: return 0x1p-25;
     case Dtype::i32: return 0;
   }
-  throw_no_dtype(d);
+  throw_unnamed(static_cast<std::size_t>(d));
 }
 
 // With u the unit roundoff of the dtype that an output is stored in:

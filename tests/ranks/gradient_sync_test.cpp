@@ -93,7 +93,7 @@ void DataParallel::train(const ToyDesign& design, const StrategyConfig& config) 
   const std::vector<float> own = parameters_of(model.trainable());
   const std::vector<float> own_frozen = parameters_of(model.frozen());
   for (ParameterStore* store : {&model.trainable(), &model.frozen()}) {
-    if (!store->entries().empty()) broadcast_parameters(*store, *ops, *shared.all);
+    if (!store->entries().empty()) GradientExchange(*store, *ops, *shared.all, {}).start();
   }
   const std::vector<float> start = parameters_of(model.trainable());
   const std::vector<float> frozen = parameters_of(model.frozen());
@@ -240,7 +240,7 @@ TEST_F(DataParallel, sends_half_types_that_products_write) {
       const std::vector<float> own = floats_of(cast);
       EXPECT_NE(own, floats_of(written.gradients()));
       for (const GradientRange& range : sync.ranges()) {
-        const Tensor part = StoreRange{range.offset, range.length}.of(cast);
+        const Tensor part = range.of(cast);
         shared.all->all_reduce(part, part, ReduceOp::sum);
       }
       shared.all->stream().synchronize();

@@ -242,7 +242,7 @@ TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
     const std::vector<int> owners = owners_of(r.store().entries(), n);
     for (ParameterId id = 0; id < owners.size(); ++id) {
       const ParameterEntry& entry = r.store().entries()[id];
-      const auto values = floats_of(seen.tensor().slice(entry.offset, {entry.shape.numel()}));
+      const auto values = floats_of(entry.range().of(seen));
       EXPECT_EQ(values, std::vector<float>(values.size(), owners[id] + 1)) << "parameter " << id;
     }
     ASSERT_EQ(r.sync().waits().size(), 1U);
@@ -260,7 +260,7 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
     for (ParameterId id = r.store().entries().size(); id-- > 0;) {
       (void)r.sync().acquire(id, Pass::forward);
       const ParameterEntry& entry = r.store().entries()[id];
-      const StoreRange range{entry.offset, entry.shape.numel()};
+      const StoreRange range = entry.range();
       ops->cast(range.of(seen), range.of(r.store().parameters()));
     }
     shared.device->synchronize();

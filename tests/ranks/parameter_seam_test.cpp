@@ -141,7 +141,7 @@ class TwoSlots final : public ParallelStrategy {
 
   void fetch(Slot& slot, ParameterId id) {
     const ParameterEntry& entry = store_.entries()[id];
-    const StoreRange range{entry.offset, entry.shape.numel()};
+    const StoreRange range = entry.range();
     copies_.stream().wait(ops_.device().compute_stream().record());
     const auto bring = [&](const Tensor& to, const Tensor& from) {
       if (from.empty()) return;

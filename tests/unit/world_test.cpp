@@ -105,9 +105,9 @@ TEST(SplitTest, AGroupGoesOnWithoutTheOthersAndMaySplitAgain) {
 TEST(StatusTest, NamesGoBothWays) {
   for (const Status s : {Status::ok, Status::skipped, Status::oom, Status::diverged,
                          Status::mismatch, Status::stopped}) {
-    EXPECT_EQ(status_named(name_of(s)), s);
+    EXPECT_EQ(enum_named<Status>(name_of(s)), s);
   }
-  EXPECT_THROW((void)status_named("fine"), InternalError);
+  EXPECT_THROW((void)enum_named<Status>("fine"), UsageError);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/heads.h"
+#include "core/matrix.h"
 #include "core/ops.h"
 
 namespace paceline {
