@@ -137,8 +137,8 @@ struct Factor {
   Factor& naming() { return names_case = true, *this; }
   // A factor that does not apply to a case has no value there: points that differ in it alone are
   // one case.
-  Factor& where(bool (*applies)(const C&), std::string_view of) {
-    return applies_to = applies, goes_with = of, *this;
+  Factor& where(bool (*condition)(const C&), std::string_view of) {
+    return applies_to = condition, goes_with = of, *this;
   }
 
   [[nodiscard]] bool has_option() const { return use != FactorUse::by_launch; }
