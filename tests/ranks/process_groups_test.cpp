@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -60,7 +61,7 @@ class ProcessGroups : public ::testing::Test {
   World& world = *shared.world;
   const int n = world.size();
   const int rank = world.rank();
-  const int columns = n / rows;
+  const int columns = std::max(1, n / rows);
   const int my_row = rank / columns;
   const int my_column = rank % columns;
   std::unique_ptr<Group> row;
