@@ -114,6 +114,8 @@ MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
 }
 
 std::string MpiWorld::host() const {
+  // Slurm's name of the node: several of its nodes may be one machine.
+  if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
   MPI_CHECK(MPI_Get_processor_name(name.data(), &length));

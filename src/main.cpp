@@ -34,7 +34,10 @@ ExitCode print_or_read_files(const ParsedCommand& parsed) {
 }
 
 ExitCode run(const ParsedCommand& parsed, World& world) {
-  if (measures(parsed)) return parsed.command->run(&world, parsed.line);
+  if (measures(parsed)) {
+    require_all_tasks(world.size());
+    return parsed.command->run(&world, parsed.line);
+  }
   ExitCode code = ExitCode::done;
   std::optional<Error> failed;
   try {

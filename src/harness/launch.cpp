@@ -98,6 +98,17 @@ int launched_processes() {
   return 1;
 }
 
+void require_all_tasks(int ranks) {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  // mpirun starts its daemons with srun, and they hand their environment on.
+  const bool of_mpirun = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("PMI_FD");
+  if (tasks == nullptr || of_mpirun || std::atoi(tasks) == ranks) return;
+  throw EnvironmentError(fmt::format(
+      "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
+      "says whether Slurm has it) or mpirun within the job",
+      tasks, ranks));
+}
+
 bool speaks_for_launch() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";

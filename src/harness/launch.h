@@ -34,6 +34,10 @@ struct CommandLine {
 // they can. --memory-limit alone may differ: it describes a rank's device.
 [[nodiscard]] std::optional<Error> disagreement(const std::vector<CommandLine>& lines);
 
+// Throws EnvironmentError where srun started other than `ranks` tasks: without PMIx, Open MPI 5
+// makes each a launch of its own. Ranks of mpirun within a Slurm job are not srun's.
+void require_all_tasks(int ranks);
+
 // Collective. Throws disagreement()'s error on every rank.
 void require_same_command_line(World& world, const CommandLine& mine);
 

@@ -46,7 +46,8 @@ std::string case_name(const Experiment& experiment, const Case& c) {
   std::string name;
   for (const std::string& factor : experiment.naming_factors()) {
     if (!c.has(factor)) continue;
-    name += (name.empty() ? "" : " ") + to_text(c.at(factor));
+    if (!name.empty()) name += ' ';
+    name += to_text(c.at(factor));
   }
   return name;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 
 #include "core/error.h"
@@ -91,12 +90,7 @@ void write_case(const Group& group, const CaseRecord& record, const std::string&
   group.set_attribute("reason", record.reason);
   group.set_attribute("stop_reason", record.stop_reason);
   group.set_attribute("created", created);
-  const auto from_slurm = [&](const char* name, const char* variable) {
-    if (const char* value = std::getenv(variable)) group.set_attribute(name, std::string(value));
-  };
-  from_slurm("slurm_job_id", "SLURM_JOB_ID");
-  from_slurm("array_task", "SLURM_ARRAY_TASK_ID");
-  from_slurm("restart", "SLURM_RESTART_COUNT");
+  for (const auto& [name, value] : slurm_job()) group.set_attribute(name, value);
 
   if (!record.samples.empty()) {
     const Group measured = group.make_group("samples");

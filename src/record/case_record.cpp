@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "measure/statistics.h"
+#include "record/environment.h"
 
 namespace paceline {
 
@@ -82,6 +83,7 @@ Row summary_row(const CaseRecord& record) {
   for (const auto& [name, value] : record.factors.factors()) row.push_back({name, value});
   row.push_back({"status", std::string(name_of(record.status))});
   row.push_back({"reason", record.reason});
+  for (const auto& [name, value] : slurm_job()) row.push_back({name, value});
   for (const PhaseSamples& samples : record.samples) {
     const Summary s = summarize(max_over_ranks(samples.measured));
     const auto add = [&](const char* name, double value) {

@@ -72,8 +72,9 @@ struct CaseRecord {
 };
 
 // One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason,
-// <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s over the repetitions' maxima over ranks,
-// slowest_rank (by the headline), and the experiment's columns. What was not sampled has no column.
+// slurm_job() under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s over the
+// repetitions' maxima over ranks, slowest_rank (by the headline), and the experiment's columns.
+// What was not sampled has no column.
 [[nodiscard]] Row summary_row(const CaseRecord& record);
 
 [[nodiscard]] std::size_t length_of(const Column& column);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -116,6 +117,18 @@ std::string software_version() { return PACELINE_VERSION; }
 
 std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+std::vector<std::pair<std::string, std::string>> slurm_job() {
+  const auto variable = [](const char* name, const char* otherwise) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? otherwise : value);
+  };
+  const std::string job = variable("SLURM_JOB_ID", "");
+  if (job.empty()) return {};
+  return {{"slurm_job_id", variable("SLURM_ARRAY_JOB_ID", job.c_str())},
+          {"array_task", variable("SLURM_ARRAY_TASK_ID", "none")},
+          {"restart", variable("SLURM_RESTART_COUNT", "0")}};
 }
 
 RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,

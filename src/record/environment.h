@@ -31,6 +31,10 @@ struct RunInfo {
 // ISO 8601, UTC: "2026-11-21T02:05:31Z".
 [[nodiscard]] std::string utc_now();
 
+// What a case is measured in under Slurm: slurm_job_id (an array's own), array_task and restart
+// (how often the job was requeued), by name; nothing elsewhere.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_job();
+
 // Collective: what to record of this run; `ranks` is filled on rank 0 only. Of the process's
 // variables only NCCL_*, OMPI_MCA_*, CUDA_VISIBLE_DEVICES and SLURM_JOB_* are kept. device: of this
 // rank.

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 
+#include "core/non_copyable.h"
 #include "tests/unit/thread_world.h"
 
 namespace paceline {
@@ -93,6 +95,25 @@ TEST(Launch, every_rank_throws_the_same) {
   });
   EXPECT_EQ(right, 3);
   ThreadWorld::run(2, [](World& world) { require_same_command_line(world, model({})); });
+}
+
+// What a launcher says of itself while this lives.
+class Variable : NonCopyable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(Launch, srun_s_tasks_are_mpi_s_ranks) {
+  EXPECT_NO_THROW(require_all_tasks(1));
+  const Variable of_srun("SLURM_STEP_NUM_TASKS", "4");
+  EXPECT_NO_THROW(require_all_tasks(4));
+  EXPECT_THROW(require_all_tasks(1), EnvironmentError);
+  const Variable of_mpirun("OMPI_COMM_WORLD_LOCAL_RANK", "0");
+  EXPECT_NO_THROW(require_all_tasks(2));
 }
 
 }  // namespace

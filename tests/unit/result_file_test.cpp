@@ -54,7 +54,8 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(c.text_attribute("stop_reason"), "steps");
   EXPECT_EQ(c.text_attribute("slurm_job_id"), "4711");
   EXPECT_EQ(c.text_attribute("array_task"), "3");
-  EXPECT_FALSE(c.has_attribute("restart"));
+  EXPECT_EQ(c.text_attribute("restart"), "0");
+  EXPECT_EQ(file.dataset("summary/array_task").read<std::string>(), std::vector<std::string>{"3"});
   EXPECT_EQ(c.dataset("samples/forward").dims(), (hdf5::Dims{2, 3}));
   EXPECT_EQ(c.dataset("samples/forward").read<double>(), (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(c.dataset("samples/forward").text_attribute("unit"), "s");
