@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -15,7 +15,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
 .PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-format lint-python \
-  format demo deps install clean FORCE
+  lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
@@ -221,7 +221,12 @@ check-kernels: tools/check_kernels.sh $(KERNEL_LOGS)
 # ---- lint: warnings are errors ------------------------------------------------------------------
 TIDY := $(ALL_SOURCES:%.cpp=$(BUILD)/tidy/%.ok)
 
-lint: lint-format lint-python $(TIDY)
+lint: lint-format lint-python lint-shell $(TIDY)
+
+lint-shell: tools/deps.sh
+	@tools/deps.sh lint
+	$(call say,SHELL,scripts)
+	$(Q)shellcheck tools/*.sh jobs/*.sh jobs/*.sbatch jobs/*.env jobs/sites/*.env .ci/run
 
 lint-format: tools/deps.sh
 	@tools/deps.sh lint
@@ -264,8 +269,19 @@ bench: $(BUILD)/bench_kernels
 deps:
 	@tools/deps.sh
 
+# The program, and what jobs need beside it: bin/ and share/paceline/.
+PREFIX ?= /usr/local
 install: $(BUILD)/paceline
-	install -D -m 755 $< $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/paceline
+	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/paceline
+	mkdir -p $(DESTDIR)$(PREFIX)/share/paceline
+	tar --exclude=__pycache__ -cf - LICENSE README.md docs jobs analysis | \
+	  tar -xf - -C $(DESTDIR)$(PREFIX)/share/paceline
+
+# The same as one file that can be unpacked anywhere on machines with these libraries.
+dist: $(BUILD)/paceline
+	@rm -rf $(BUILD)/dist
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(BUILD)/dist/paceline >/dev/null
+	tar -czf $(BUILD)/paceline.tar.gz -C $(BUILD)/dist paceline
 
 clean:
 	rm -rf $(BUILD)

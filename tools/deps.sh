@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: on Debian 12 and Ubuntu 24.04 with apt, Python
 # packages into .venv. Elsewhere it says what is needed. Quick and silent when nothing is missing.
-#   deps.sh [all|build|lint|python]   what the build needs, the clang tools, the Python packages
+#   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
+#   deps.sh slurm                     daemons for tests/slurm; not in `all`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools
   libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
-lint=(clang-format-16 clang-tidy-16 libomp-16-dev)
+lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
+slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)  # for tests/slurm
 python=(python3 python3-venv)
 
 say() { printf 'deps: %s\n' "$*" >&2; }
@@ -26,7 +28,8 @@ deps: this script installs packages on Debian 12 and Ubuntu 24.04 only. Needed a
   GoogleTest      libgtest-dev, gtest-devel                        googletest
   Benchmark       libbenchmark-dev, google-benchmark-devel         benchmark
   clang tools 16  clang-format-16 clang-tidy-16, clang-tools-extra llvm   (for make lint)
-  Python 3.10     python3 python3-venv, python3                    python (for tables, figures)
+  shellcheck      shellcheck, ShellCheck                           (for make lint)
+  Python 3.11     python3 python3-venv, python3                    python (for tables, figures)
 and pkg-config must find them: tools/probe.sh says what it misses.
 END
   exit 1
@@ -122,6 +125,7 @@ lint_packages() {
   else
     command -v clang-format-16 >/dev/null || elsewhere
     command -v clang-tidy-16 >/dev/null || elsewhere
+    command -v shellcheck >/dev/null || elsewhere
   fi
 }
 
@@ -138,8 +142,9 @@ case "${1:-all}" in
   build) build_packages ;;
   lint) lint_packages ;;
   python) python_packages ;;
+  slurm) packages "${slurm[@]}" ;;
   *)
-    say "'$1' is none of all, build, lint, python"
+    say "'$1' is none of all, build, lint, python, slurm"
     exit 2
     ;;
 esac

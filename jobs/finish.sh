@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# jobs/finish.sh FOLDER: of the result files in a folder, tables and figures, the verdict on their
+# rates and an archive of all of it, FOLDER.tar.gz. Ends with the verdict's code.
+set -euo pipefail
+jobs=$(cd "$(dirname "$0")" && pwd)
+folder=${1:?the folder of the result files}
+folder=${folder%/}
+python=$jobs/../.venv/bin/python3
+[ -x "$python" ] || python=python3
+
+shopt -s nullglob
+files=("$folder"/*.h5)
+[ ${#files[@]} -gt 0 ] || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
+
+analysis() { PYTHONPATH=$jobs/.. "$python" -m analysis "$@"; }
+
+code=0
+# One table and figure for all files of a job: an array's tasks, a scaling's numbers of ranks.
+for sweep in $(basename -a -s .h5 "${files[@]}" | sed 's/-.*//' | sort -u); do
+  parts=("$folder/$sweep.h5" "$folder/$sweep"-*.h5)
+  [ -f "${parts[0]}" ] || parts=("${parts[@]:1}")
+  case $sweep in
+    sizes | warmup | precision | memory)
+      analysis tables "${parts[@]}" --output "$folder/$sweep.md" || code=$?
+      analysis figures "${parts[@]}" --output "$folder/$sweep.svg" || code=$?
+      ;;
+  esac
+done
+"$python" "$jobs/verdict.py" "$folder" | tee "$folder/verdict.txt" || code=$?
+"$jobs/status.sh" "$folder" >"$folder/status.txt" || true
+env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
+  >"$folder/environment.txt" || true
+tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")"
+echo "$folder.tar.gz"
+exit "$code"

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Are the rates of a folder of results those of reference.toml? verdict.py FOLDER [REFERENCE]
+
+A [[rate]] of the reference names a file, a column of its summary, the factors of one case, a device
+and the rate that this device reaches. 95% of it passes. Ends with 1 when one falls short, with 2
+for wrong use, and with 0 when all pass; what was not measured, or on another device, is skipped.
+"""
+
+import argparse
+import sys
+import tomllib
+from pathlib import Path
+
+import h5py
+
+SHARE = 0.95
+
+
+def rate_in(path: Path, wanted: dict) -> float | None:
+    """The column's value in the case of these factors, measured on that device; None: no such."""
+    with h5py.File(path) as file:
+        devices = {text.decode() for text in file["ranks/device"][:]}
+        if wanted["device"] not in devices:
+            return None
+        summary = {name: column[:] for name, column in file["summary"].items()}
+    if wanted["column"] not in summary:
+        return None
+    rows = [i for i, status in enumerate(summary["status"]) if status == b"ok"]
+    for factor, value in wanted["case"].items():
+        if factor not in summary:
+            return None
+        rows = [
+            i
+            for i in rows
+            if (summary[factor][i].decode() if isinstance(value, str) else summary[factor][i])
+            == value
+        ]
+    if len(rows) > 1:
+        raise ValueError(f"{path}: {len(rows)} cases are {wanted['case']}")
+    return float(summary[wanted["column"]][rows[0]]) if rows else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compares rates with a reference.")
+    parser.add_argument("folder", type=Path)
+    default = Path(__file__).with_name("reference.toml")
+    parser.add_argument("reference", type=Path, nargs="?", default=default)
+    options = parser.parse_args()
+    judged = short = 0
+    for wanted in tomllib.loads(options.reference.read_text())["rate"]:
+        path = options.folder / f"{wanted['file']}.h5"
+        got = rate_in(path, wanted) if path.exists() else None
+        case = " ".join(str(value) for value in wanted["case"].values())
+        name = f"{wanted['file']} {case} {wanted['column']} on {wanted['device']}"
+        if got is None:
+            print(f"skipped  {name}: not measured here")
+            continue
+        judged += 1
+        share = got / wanted["rate"]
+        short += share < SHARE
+        print(f"{'passed ' if share >= SHARE else 'SHORT  '}  {name}: {got:.4g}, {share:.1%}")
+    print(f"{judged} rates judged, {short} short of {SHARE:.0%}")
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, ValueError, KeyError) as error:
+        print(f"verdict.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,161 @@
+"""jobs/ without Slurm: the workstation's sweeps, the verdict, the status, an installation."""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from conftest import PROGRAM, ROOT
+
+JOBS = ROOT / "jobs"
+
+
+def run(*command: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
+    words = [str(word) for word in command]
+    return subprocess.run(
+        words, cwd=cwd, env=os.environ | variables, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+
+
+def workstation(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    variables = {"CUDA_VISIBLE_DEVICES": "", "PACELINE": str(PROGRAM)} | variables
+    return run(JOBS / "workstation.sh", *arguments, cwd=folder, **variables)
+
+
+def test_every_sweep_of_a_workstation(tmp_path: Path):
+    done = workstation(tmp_path, "--tiny")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = tmp_path / "results/workstation"
+    files = {path.stem for path in results.glob("*.h5")}
+    single = {
+        "collectives",
+        "memory",
+        "attention",
+        "flash",
+        "ddp",
+        "ddp_context",
+        "ddp_long",
+        "zero",
+    }
+    sizes = ("small", "medium", "large", "xl", "2.7b")
+    arrays = {f"{job}-{size}" for job in ("sizes", "warmup", "precision") for size in sizes}
+    assert single | arrays | {"scaling-1", "scaling-2"} <= files
+    for path in results.glob("*.h5"):
+        with h5py.File(path) as file:
+            assert file.attrs["complete"], path
+    assert "scaling_nodes: skipped: needs 4 nodes" in done.stdout
+    assert "step" in (results / "sizes.md").read_text()
+    assert "rates judged" in (results / "verdict.txt").read_text()
+    with tarfile.open(tmp_path / "results/workstation.tar.gz") as archive:
+        assert {"workstation/ddp.h5", "workstation/ddp.log"} <= set(archive.getnames())
+
+    before = {path: path.stat().st_mtime_ns for path in results.glob("ddp*.h5")}
+    again = workstation(tmp_path, "--tiny", "ddp")
+    assert again.returncode == 0
+    with h5py.File(results / "ddp.h5") as file:
+        assert len(file["cases"]) == len(set(file["summary/case"][:])) == 8
+    assert before, "finished cases are kept"
+    assert "[" not in (results / "ddp.log").read_text().split("ddp.h5")[-1], "nothing ran again"
+
+
+def test_what_the_machine_lacks_is_skipped(tmp_path: Path):
+    if shutil.which("nvidia-smi"):
+        pytest.skip("has GPUs")
+    done = workstation(tmp_path, "sizes", "ddp")
+    assert "sizes: skipped: needs 1 GPUs, here are none" in done.stdout
+    assert "ddp: skipped: needs 2 GPUs, here are none" in done.stdout
+    assert done.returncode == 1  # there is nothing to make tables of
+
+
+def test_a_sweep_that_fails_is_told_and_the_others_run(tmp_path: Path):
+    broken = tmp_path / "broken"
+    broken.write_text(
+        f'#!/bin/sh\n[ "$1" != attention ] || {{ echo "paceline: no" >&2; exit 4; }}\n'
+        f'exec {PROGRAM} "$@"\n'
+    )
+    broken.chmod(0o755)
+    done = workstation(tmp_path, "--tiny", "attention", "flash", "memory", PACELINE=str(broken))
+    assert done.returncode == 1
+    assert "attention: ended with 4: paceline: no" in done.stdout
+    status = run(JOBS / "status.sh", "results/workstation", cwd=tmp_path)
+    assert status.returncode == 1
+    rows = {line.split()[0]: line for line in status.stdout.splitlines()}
+    assert "failed (4)" in rows["attention"]
+    assert re.search(r"memory +finished +6/6 ", rows["memory"])
+
+
+def test_a_job_that_does_not_exist(tmp_path: Path):
+    done = workstation(tmp_path, "--tiny", "nonsense")
+    assert done.returncode == 2
+    assert "there is no" in done.stderr
+
+
+def rates(path: Path, device: bytes, rate: float) -> None:
+    with h5py.File(path, "w") as file:
+        text = h5py.string_dtype()
+        file.create_dataset("ranks/device", data=[device], dtype=text)
+        file.create_dataset("summary/status", data=[b"ok", b"ok"], dtype=text)
+        file.create_dataset("summary/size", data=[b"small", b"large"], dtype=text)
+        file["summary/context"] = np.array([512, 512])
+        file["summary/tokens_per_s"] = np.array([rate, 1.0])
+
+
+REFERENCE = """
+[[rate]]
+file = "sizes"
+case = { size = "small", context = 512 }
+column = "tokens_per_s"
+device = "A GPU"
+rate = 1000
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "rate", "code", "word"),
+    [
+        (b"A GPU", 950.0, 0, "passed"),
+        (b"A GPU", 949.0, 1, "SHORT"),
+        (b"Another GPU", 1.0, 0, "skipped"),
+    ],
+)
+def test_verdict(tmp_path: Path, device: bytes, rate: float, code: int, word: str):
+    rates(tmp_path / "sizes.h5", device, rate)
+    (tmp_path / "reference.toml").write_text(REFERENCE)
+    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.startswith(word)
+
+
+def test_a_reference_that_picks_two_cases_is_refused(tmp_path: Path):
+    rates(tmp_path / "sizes.h5", b"A GPU", 1000.0)
+    (tmp_path / "reference.toml").write_text(REFERENCE.replace('size = "small", ', ""))
+    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "2 cases" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["install", "dist"])
+def test_jobs_of_an_installation(tmp_path: Path, how: str):
+    """From another folder, with the program that lies beside the jobs."""
+    if how == "install":
+        done = run("make", "install", f"PREFIX={tmp_path}/paceline", cwd=ROOT)
+    else:
+        done = run("make", "dist", cwd=ROOT)
+        run("tar", "-xzf", ROOT / "build/paceline.tar.gz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    jobs = tmp_path / "paceline/share/paceline/jobs"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    python = {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
+    done = run(jobs / "workstation.sh", "--tiny", "memory", cwd=elsewhere, **python)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with h5py.File(elsewhere / "results/workstation/memory.h5") as file:
+        assert str(tmp_path / "paceline") in file.attrs["command"]
+    assert (elsewhere / "results/workstation/memory.md").exists()

@@ -1,0 +1,220 @@
+"""A real Slurm on this machine: munged, slurmctld and two slurmd with GPUs that are not there.
+
+python3 tests/slurm/slurm_cluster.py FOLDER COMMAND... runs a command in one, to try jobs by hand.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+DAEMONS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+NODES = ("n0", "n1")
+CPUS = 8  # that a node says it has: jobs with one thread a rank share the machine's
+GPUS = 8
+
+# Times in seconds are short, so that tests see requeue, kills and dead nodes.
+CONFIGURATION = """
+ClusterName=paceline
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+# A job that is queued again waits until its credential has expired.
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
+CredType=cred/munge
+SlurmctldPort={controller}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+# PMIx keeps a folder per job there: two nodes of one machine need one each.
+TmpFS={folder}/tmp.%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
+GresTypes=gpu
+MpiDefault=pmix
+ReturnToService=2
+KillWait=5
+SlurmdTimeout=10
+MinJobAge=3600
+JobRequeue=1
+PriorityType=priority/basic
+NodeName=n[0-1] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} \
+Gres=gpu:{gpus} RealMemory=4000
+PartitionName=all Nodes=n[0-1] Default=YES MaxTime=60 OverSubscribe=YES
+"""
+
+
+def missing() -> str:
+    """What of Slurm this machine lacks; empty: nothing."""
+    lacking = [name for name in DAEMONS if shutil.which(name, path=PATH) is None]
+    return f"Slurm is not installed: no {', '.join(lacking)}" if lacking else ""
+
+
+def free_ports(count: int) -> int:
+    """The first of so many neighbouring ports."""
+    for first in range(17000, 30000, count):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise RuntimeError("no free ports")
+
+
+def pids() -> list[int]:
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*")]
+
+
+def os_link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:  # it has ended
+        return ""
+
+
+def environment_of(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+class Cluster:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        first = free_ports(3)
+        user = subprocess.check_output(["id", "-un"], text=True).strip()
+        (folder / "state").mkdir(parents=True)
+        (folder / "munge.key").write_bytes(os.urandom(1024))
+        (folder / "munge.key").chmod(0o600)
+        folder.chmod(0o755)
+        for node in NODES:
+            (folder / f"tmp.{node}").mkdir()
+        self.gpu_files()
+        self.configuration = folder / "slurm.conf"
+        self.configuration.write_text(
+            CONFIGURATION.format(
+                host=socket.gethostname(), user=user, folder=folder, controller=first,
+                first=first + 1, last=first + 2, cpus=CPUS, gpus=GPUS,
+            )
+        )  # fmt: skip
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
+            "PATH": PATH,
+            "SLURM_CONF": str(self.configuration),
+            # Open MPI's shared memory takes two nodes of one machine for one.
+            "OMPI_MCA_btl": "tcp,self",
+        }
+        self.daemons: dict[str, subprocess.Popen] = {}
+
+    def gpu_files(self) -> None:
+        files = [self.folder / f"nvidia{i}" for i in range(GPUS)]
+        for file in files:
+            os.mknod(file, 0o666 | 0o020000, os.makedev(1, 3))  # what /dev/null is
+        lines = [f"NodeName={n} Name=gpu File={self.folder}/nvidia[0-{GPUS - 1}]" for n in NODES]
+        (self.folder / "gres.conf").write_text("\n".join(lines) + "\n")
+
+    def start_daemon(self, name: str, *command: str) -> None:
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self.daemons[name] = subprocess.Popen(
+                command, env=self.environment, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def start_node(self, node: str) -> None:
+        self.start_daemon(node, "slurmd", "-D", "-N", node)
+
+    def start(self) -> None:
+        files = [f"--{f}-file={self.folder}/munge.{f}" for f in ("key", "pid", "seed", "log")]
+        self.start_daemon(
+            "munged", "munged", "--foreground", "--force", *files,
+            f"--socket={self.folder}/munge.socket",
+        )  # fmt: skip
+        self.start_daemon("slurmctld", "slurmctld", "-D", "-i")
+        for node in NODES:
+            self.start_node(node)
+        self.wait(lambda: self.states() == {"idle"})
+
+    def states(self) -> set[str]:
+        done = self.run("sinfo", "-h", "-N", "-o", "%t")
+        return set(done.stdout.split())
+
+    def kill_node(self, node: str) -> None:
+        """As a power cut would: slurmd, its step daemons and what they have started."""
+        for pid in [self.daemons[node].pid, *self.step_daemons(node), *self.tasks(node)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.daemons[node].wait()
+
+    def step_daemons(self, node: str) -> list[int]:
+        """They have slurmd's log open, as slurmd has."""
+        log = str(self.folder / f"slurmd.{node}.log")
+        return [p for p in pids() if log in {os_link(f) for f in Path(f"/proc/{p}/fd").glob("*")}]
+
+    def tasks(self, node: str) -> list[int]:
+        wanted = {f"SLURMD_NODENAME={node}", f"SLURM_CONF={self.configuration}"}
+        return [p for p in pids() if wanted <= set(environment_of(p))]
+
+    def revive_node(self, node: str) -> None:
+        self.start_node(node)
+        self.run("scontrol", "update", f"nodename={node}", "state=resume")
+        self.wait(lambda: "down" not in "".join(self.states()))
+
+    def run(self, *command: object, **more: object) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [str(word) for word in command],
+            env={**self.environment, **more.pop("env", {})},
+            capture_output=True, text=True, check=False, timeout=60, **more,
+        )  # fmt: skip
+
+    def wait(self, what, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < deadline, "it takes too long: " + self.log()
+            time.sleep(0.1)
+
+    def log(self) -> str:
+        return "".join(f"\n== {f.name}\n{f.read_text()[-1500:]}" for f in self.folder.glob("*.out"))
+
+    def stop(self) -> None:
+        self.run("scancel", "--quiet", "--user", str(os.getuid()))
+        for node in NODES:
+            self.kill_node(node)
+        for daemon in self.daemons.values():
+            daemon.kill()
+            daemon.wait()
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Cluster]:
+    # A socket's path may have 107 characters: not below pytest's folders.
+    folder = Path(tempfile.mkdtemp(prefix="slurm."))
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    with running() as cluster:
+        sys.exit(subprocess.run(sys.argv[1:], env=cluster.environment, check=False).returncode)

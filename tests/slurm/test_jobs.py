@@ -1,0 +1,154 @@
+"""The job files of jobs/ under a real Slurm, with tiny sizes."""
+
+from pathlib import Path
+
+import h5py
+import pytest
+
+from conftest import PROGRAM
+from slurm_jobs import JOBS, Jobs, cases
+
+CONTEXTS = [16, 17, 18, 19, 20, 21, 22, 23]
+# Eight cases of a few seconds each.
+SWEEP = f"""#!/usr/bin/env bash
+#SBATCH --job-name=sweep --nodes=1 --ntasks-per-node=2 --time=10 --requeue --open-mode=append
+. "$PACELINE_JOBS/lib.sh"
+measure model --size tiny --batch-size 1 --context {",".join(map(str, CONTEXTS))} --steps 150
+"""
+LONG = {"PACELINE_TINY": ""}
+
+
+def measured(path: Path) -> list[int]:
+    return sorted(int(case["context"]) for case in cases(path).values())
+
+
+def test_all_sweeps_run_to_completion(jobs: Jobs):
+    printed = jobs.shell(JOBS / "all.sh")
+    assert str(jobs.results) in printed
+    queued = jobs.cluster.run("squeue", "--noheader", "--format=%i %j").stdout.split("\n")
+    analysis = next(line.split()[0] for line in queued if line.endswith("analysis"))
+    nodes = jobs.submit("scaling_nodes", "--nodes=2")
+    jobs.wait(nodes, analysis, seconds=300)
+
+    code, table = jobs.status()
+    assert code == 0, table
+    wanted = {path.stem for path in JOBS.glob("*.sbatch")} - {"analysis"}
+    shown = {line.split()[0].split("-")[0] for line in table.splitlines()[1:]}
+    assert shown == wanted
+    assert all(line.split()[1] == "finished" for line in table.splitlines()[1:]), table
+    files = sorted(jobs.results.glob("*.h5"))
+    assert len(files) == 5 + 5 + 5 + 8 + 2 + 2  # arrays of five, single sweeps, scalings
+    for path in files:
+        assert cases(path)
+    for sweep in ("sizes", "warmup", "precision", "memory"):
+        assert (jobs.results / f"{sweep}.md").stat().st_size > 0
+    assert (jobs.results.parent / "results.tar.gz").stat().st_size > 0
+    with h5py.File(jobs.results / "scaling_nodes-2.h5") as file:
+        assert list(file["ranks/rank"]) == [0, 1, 2, 3]
+        assert sorted(file["ranks/local_rank"]) == [0, 0, 1, 1]
+
+
+def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
+    job = jobs.submit("sizes", "--array=5")
+    jobs.wait(job, state="FAILED")
+    log = (jobs.results / f"sizes-{job}_5.log").read_text()
+    assert "sizes: task 5 is past the end: there are rows 0 to 4" in log
+    assert not list(jobs.results.glob("*.h5"))
+
+
+# Slurm looks at time limits every half a minute: the sweep takes longer than that.
+def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs):
+    text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@55")
+    text = text.replace("--steps 150", "--steps 1000")
+    job = jobs.script(text, **LONG)
+    jobs.wait(job, seconds=150)
+    words = jobs.words("sweep")
+    assert words[-1] == "finished"
+    assert words[:3] == ["started", "requeued", "started"]
+    of_cases = cases(jobs.results / "sweep.h5")
+    assert sorted(int(case["context"]) for case in of_cases.values()) == CONTEXTS
+    restarts = {case.get("restart", "0") for case in of_cases.values()}
+    assert {"0", "1"} <= restarts, "both starts measured some"
+    assert {case["slurm_job_id"] for case in of_cases.values()} == {job}
+    assert jobs.status()[0] == 0
+
+
+def test_restarts_are_bounded(jobs: Jobs):
+    job = jobs.script(SWEEP, PACELINE_RESTARTS="0", **LONG)
+    jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
+    jobs.shell("scancel", "--signal=USR1", "--batch", job)
+    jobs.wait(job, state="FAILED")
+    assert jobs.words("sweep") == ["started", "ended=6"]
+    assert "out of time after 0 restarts" in jobs.explain(job)
+
+
+def test_scancel_keeps_what_is_finished_and_starts_nothing_again(jobs: Jobs):
+    job = jobs.script(SWEEP, **LONG)
+    jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
+    jobs.shell("scancel", job)
+    jobs.wait(job, state="CANCELLED")
+    jobs.cluster.wait(lambda: (jobs.results / "sweep.h5").exists())
+    with h5py.File(jobs.results / "sweep.h5") as file:
+        assert not file.attrs["complete"]
+        assert 1 <= len(file["cases"]) < len(CONTEXTS)
+    jobs.cluster.wait(lambda: jobs.words("sweep") == ["started", "ended=6"])
+    code, table = jobs.status()
+    assert code == 1
+    assert " stopped " in table
+
+
+def test_a_node_that_dies_loses_no_case(jobs: Jobs):
+    job = jobs.script(SWEEP, **LONG)
+    jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
+    node = jobs.cluster.run("squeue", "--noheader", "--job", job, "--format=%N").stdout.strip()
+    jobs.cluster.kill_node(node)
+    try:
+        jobs.wait(job, seconds=150)
+    finally:
+        jobs.cluster.revive_node(node)
+    words = jobs.words("sweep")
+    assert words == ["started", "started", "finished"]
+    assert measured(jobs.results / "sweep.h5") == CONTEXTS
+
+
+@pytest.mark.parametrize("experiment", ["ddp", "zero", "collectives"])
+def test_two_ranks_on_each_of_two_nodes(jobs: Jobs, experiment: str):
+    options = {
+        "ddp": "ddp --sync naive,flat,overlap,bucketed --verify 2",
+        "zero": "zero --shard none,broadcast,zero1 --verify 2",
+        "collectives": "collectives --op all_reduce,all_gather,broadcast --ranks 2,3,4",
+    }[experiment]
+    job = jobs.script(
+        "#!/usr/bin/env bash\n"
+        "#SBATCH --job-name=pair --nodes=2 --ntasks-per-node=2 --time=5\n"
+        f'. "$PACELINE_JOBS/lib.sh"\nmeasure {options}\n'
+    )
+    jobs.wait(job)
+    assert cases(jobs.results / "pair.h5")
+    with h5py.File(jobs.results / "pair.h5") as file:
+        assert set(file["summary/status"][:]) == {b"ok"}
+        places = zip(file["ranks/host"][:], file["ranks/local_rank"][:], strict=True)
+        assert sorted(places) == [(b"n0", 0), (b"n0", 1), (b"n1", 0), (b"n1", 1)]
+
+
+def test_mpirun_within_a_job_is_as_good(jobs: Jobs):
+    job = jobs.script(
+        "#!/usr/bin/env bash\n#SBATCH --job-name=own --nodes=1 --ntasks=2\n"
+        f'mpirun {PROGRAM} model --size tiny --steps 2 --output "$PACELINE_RESULTS/own.h5"\n'
+    )
+    jobs.wait(job)
+    with h5py.File(jobs.results / "own.h5") as file:
+        assert list(file["ranks/rank"]) == [0, 1]
+
+
+# What Open MPI 5 does without PMIx: every task a launch of its own.
+def test_tasks_that_do_not_see_each_other_are_refused(jobs: Jobs):
+    hidden = [f"-uSLURM_{name}" for name in ("JOB_ID", "JOBID", "PROCID", "NTASKS", "STEP_ID",
+              "STEPID", "NODELIST", "LOCALID")]  # fmt: skip
+    done = jobs.cluster.run(
+        "srun", "--quiet", "--mpi=none", "--ntasks=2", "env", *hidden,
+        PROGRAM, "model", "--size", "tiny", cwd=jobs.results.parent,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "srun started 2 tasks, of which MPI sees 1: use srun --mpi=pmix" in done.stderr
+    assert not (jobs.results.parent / "results").exists()
