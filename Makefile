@@ -226,7 +226,7 @@ lint: lint-format lint-python lint-shell $(TIDY)
 lint-shell: tools/deps.sh
 	@tools/deps.sh lint
 	$(call say,SHELL,scripts)
-	$(Q)shellcheck tools/*.sh jobs/*.sh jobs/*.sbatch jobs/*.env jobs/sites/*.env .ci/run
+	$(Q)shellcheck tools/*.sh jobs/*.sh jobs/*.sbatch jobs/sites/*.env .ci/run
 
 lint-format: tools/deps.sh
 	@tools/deps.sh lint

@@ -1,27 +1,33 @@
 #!/usr/bin/env bash
 # jobs/all.sh [sbatch options]: submits every sweep of one node, and what needs their files behind
-# them. The checked machine comes first; tables, verdict and archive last, whatever became of the
-# others. jobs/submit.sh scaling_nodes is left to you: it needs several nodes.
+# them. The check of the machine comes first; tables, verdict and archive last, whether the others
+# succeed or fail. jobs/submit.sh scaling_nodes is left to you: it needs several nodes.
 set -euo pipefail
 jobs=$(cd "$(dirname "$0")" && pwd)
 PACELINE_RESULTS=${PACELINE_RESULTS:-results/all-$(date -u +%Y%m%dT%H%M%SZ)}
 export PACELINE_RESULTS
 
-submit() { # JOB [sbatch options]
+submit() { # JOB [sbatch options] -> the job's number
   local id
-  id=$("$jobs/submit.sh" "$@")
+  id=$("$jobs/submit.sh" "$@") || return
   id=${id%%;*} # federations add the cluster's name
   printf '%-14s %s\n' "$1" "$id" >&2
   echo "$id"
 }
 
-machine=$(submit machine "$@")
+failed=0
+machine=$(submit machine "$@") || exit
 submitted=()
 for job in collectives sizes warmup precision memory attention flash ddp ddp_context ddp_long zero \
   scaling; do
-  submitted+=("$(submit "$job" --dependency="afterok:$machine" \
-    --kill-on-invalid-dep=yes "$@")")
+  if id=$(submit "$job" --dependency="afterok:$machine" --kill-on-invalid-dep=yes "$@"); then
+    submitted+=("$id")
+  else
+    failed=1
+  fi
 done
+[ ${#submitted[@]} -gt 0 ] || exit 1
 all=$(IFS=: && echo "${submitted[*]}")
-submit analysis --dependency="afterany:$all" "$@" >/dev/null
+submit analysis --dependency="afterany:$all" "$@" >/dev/null || failed=1
 echo "results: $PACELINE_RESULTS; how far they are: jobs/status.sh $PACELINE_RESULTS"
+exit "$failed"

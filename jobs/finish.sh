@@ -3,16 +3,15 @@
 # rates and an archive of all of it, FOLDER.tar.gz. Ends with the verdict's code.
 set -euo pipefail
 jobs=$(cd "$(dirname "$0")" && pwd)
-folder=${1:?the folder of the result files}
-folder=${folder%/}
-python=$jobs/../.venv/bin/python3
+folder=$(realpath "${1:?the folder of the result files}")
+python=${PACELINE_PYTHON:-$jobs/../.venv/bin/python3}
 [ -x "$python" ] || python=python3
 
 shopt -s nullglob
 files=("$folder"/*.h5)
 [ ${#files[@]} -gt 0 ] || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
 
-analysis() { PYTHONPATH=$jobs/.. "$python" -m analysis "$@"; }
+analysis() { PYTHONPATH=$jobs/..${PYTHONPATH:+:$PYTHONPATH} "$python" -m analysis "$@"; }
 
 code=0
 # One table and figure for all files of a job: an array's tasks, a scaling's numbers of ranks.
@@ -30,6 +29,7 @@ done
 "$jobs/status.sh" "$folder" >"$folder/status.txt" || true
 env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
   >"$folder/environment.txt" || true
-tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")"
+# 1: a file changed, of a job that still writes there
+tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")" || [ $? = 1 ]
 echo "$folder.tar.gz"
 exit "$code"

@@ -23,21 +23,32 @@ if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-# What the site wants done before a program runs: modules, variables.
+# What the site wants done before a program runs: modules, variables. Such scripts often read
+# variables that are not set.
 site_setup() { :; }
+set +eu
 # shellcheck source=/dev/null
 [ ! -f "$jobs/site.env" ] || . "$jobs/site.env"
 site_setup
+set -eu
 
-# The program: the site's, an installation's, or the build folder's.
+# The program: the site's, the build folder's, or an installation's.
 find_program() {
   local candidate
-  for candidate in "$jobs/../../../bin/paceline" "$jobs/../build/paceline"; do
+  for candidate in "$jobs/../build/paceline" "$jobs/../../../bin/paceline"; do
     [ ! -x "$candidate" ] || { echo "$candidate" && return; }
   done
   fail "no program: run make, or name it in PACELINE" 3
 }
 program=${PACELINE:-$(find_program)}
+
+# Either signal ends the case on every rank and saves what is finished: launchers hand USR1 on. USR1
+# is Slurm's warning that time is nearly up.
+child=''  # the launcher that runs now
+warned='' # by USR1
+end_case() { [ -z "$child" ] || kill -USR1 "$child" 2>/dev/null || true; }
+trap 'warned=yes; end_case' USR1
+trap end_case TERM INT
 
 # select_row VALUE...: the one whose place is this array task's number becomes $row.
 select_row() {
@@ -84,42 +95,54 @@ made_tiny() {
   for option in "${!tiny[@]}"; do printf '%s\n' "$option" "${tiny[$option]}"; done
 }
 
-# The time limit's warning (USR1) has Slurm start the job again, a bounded number of times; --resume
-# then goes on where it stopped. Other ends are the job's.
-settle() { # NAME CODE WARNED
-  if [ "$2" = 6 ] && [ -n "$3" ] && [ -n "${SLURM_JOB_ID:-}" ]; then
+# What became of a sweep. Out of time, Slurm starts the job again, a bounded number of times; --resume
+# then goes on where it stopped. Any other exit code is the job's.
+settle() { # NAME CODE
+  local name=$1 code=$2
+  if [ "$code" = 0 ]; then
+    note_state "$name" finished
+    return
+  fi
+  # 128 and more: the warning came before the program was ready for it.
+  if [ -n "$warned" ] && [ -n "${SLURM_JOB_ID:-}" ] && { [ "$code" = 6 ] || [ "$code" -ge 128 ]; }; then
     if [ "${SLURM_RESTART_COUNT:-0}" -lt "$most_restarts" ]; then
-      note_state "$1" requeued
-      say "$1: out of time; starts again"
+      note_state "$name" requeued
+      say "$name: out of time; starts again"
       scontrol requeue "$SLURM_JOB_ID"
       sleep 60 # until Slurm ends this script
+      exit 6
     fi
-    say "$1: out of time after $most_restarts restarts; give it more (--time)"
+    say "$name: out of time after $most_restarts restarts; give it more (--time)"
+    code=6
   fi
-  if [ "$2" = 0 ]; then note_state "$1" finished; else note_state "$1" "ended=$2"; fi
-  return "$2"
+  note_state "$name" "ended=$code"
+  say "$name: ended with $code: $(grep -a '^paceline: ' "$results/$name.log" | tail -n 1)"
+  return "$code"
 }
 
-# measure_on NODES RANKS NAME EXPERIMENT [options]: one sweep into $results/NAME.h5. Finished cases
-# of an earlier start are kept.
+# measure_on NODES RANKS NAME EXPERIMENT [options]: one sweep into $results/NAME.h5, its output into
+# NAME.log. Finished cases of an earlier start are kept.
 measure_on() {
-  local name=$3 launch command warned='' code child
+  local name=$3 launch command options code
   read -ra launch <<<"$(launcher "$1" "$2")"
+  read -ra options <<<"${PACELINE_OPTIONS:-}"
   shift 3
   command=("$@")
   [ -z "${PACELINE_TINY:-}" ] || mapfile -t command < <(made_tiny "$@")
+  [ -z "$warned" ] || settle "$name" 6
   mkdir -p "$results"
   note_state "$name" started
-  # shellcheck disable=SC2086 # the variable holds several words
-  "${launch[@]}" "$program" "${command[@]}" ${PACELINE_OPTIONS:-} --output "$results/$name.h5" \
-    --resume &
+  set -m # a process group of its own: a terminal's Ctrl-C comes to this script alone
+  "${launch[@]}" "$program" "${command[@]}" "${options[@]}" --output "$results/$name.h5" --resume \
+    >>"$results/$name.log" 2>&1 &
   child=$!
-  # The launcher hands USR1 to every rank: the case ends there, and what is finished is saved.
-  trap 'warned=yes; kill -USR1 "$child" 2>/dev/null' USR1
-  trap 'kill -TERM "$child" 2>/dev/null' TERM INT
-  while code=0 && { wait "$child" || code=$?; } && kill -0 "$child" 2>/dev/null; do :; done
-  trap - USR1 TERM INT
-  settle "$name" "$code" "$warned"
+  set +m
+  # A signal ends wait; asked again, it has the child's code.
+  while { wait "$child" || true; } && kill -0 "$child" 2>/dev/null; do :; done
+  code=0
+  wait "$child" || code=$?
+  child=''
+  settle "$name" "$code"
 }
 
 # measure EXPERIMENT [options]: on all that the job has.

@@ -15,11 +15,15 @@ options=()
 if grep -q '^#SBATCH.*--gpus-per-node' "$file"; then
   gpus=$(sed -n 's/^#SBATCH.*--gpus-per-node=\([0-9]*\).*/\1/p' "$file")
   most=${PACELINE_GPUS_PER_NODE:-8}
-  [ "$gpus" -le "$most" ] || gpus=$most
+  if [ "$gpus" -gt "$most" ]; then
+    grep -q '^#PACELINE fewer tasks' "$file" ||
+      { echo "submit.sh: $1 needs $gpus GPUs of a node, which has $most here" >&2 && exit 3; }
+    gpus=$most
+  fi
   options=(--ntasks-per-node="$gpus"
     --gpus-per-node="${PACELINE_GPU_TYPE:+$PACELINE_GPU_TYPE:}$gpus")
 fi
 log=%x-%j.log
 if grep -q '^#SBATCH.*--array' "$file"; then log=%x-%A_%a.log; fi
 mkdir -p "$PACELINE_RESULTS"
-exec sbatch --parsable --output="$PACELINE_RESULTS/$log" "${options[@]}" "${@:2}" "$file"
+exec sbatch --parsable --export=ALL --output="$PACELINE_RESULTS/$log" "${options[@]}" "${@:2}" "$file"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Are the rates of a folder of results those of reference.toml? verdict.py FOLDER [REFERENCE]
+"""Compares the rates in a folder of results with reference.toml: verdict.py FOLDER [REFERENCE]
 
 A [[rate]] of the reference names a file, a column of its summary, the factors of one case, a device
 and the rate that this device reaches. 95% of it passes. Ends with 1 when one falls short, with 2
@@ -8,10 +8,15 @@ for wrong use, and with 0 when all pass; what was not measured, or on another de
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
 
-import h5py
+try:
+    import tomllib
+
+    import h5py
+except ImportError as missing:
+    print(f"verdict.py: {missing}: Python 3.11 with h5py, in PACELINE_PYTHON", file=sys.stderr)
+    sys.exit(2)
 
 SHARE = 0.95
 
@@ -46,6 +51,8 @@ def main() -> int:
     default = Path(__file__).with_name("reference.toml")
     parser.add_argument("reference", type=Path, nargs="?", default=default)
     options = parser.parse_args()
+    if not options.folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {options.folder}")
     judged = short = 0
     for wanted in tomllib.loads(options.reference.read_text())["rate"]:
         path = options.folder / f"{wanted['file']}.h5"
@@ -57,8 +64,9 @@ def main() -> int:
             continue
         judged += 1
         share = got / wanted["rate"]
-        short += share < SHARE
-        print(f"{'passed ' if share >= SHARE else 'SHORT  '}  {name}: {got:.4g}, {share:.1%}")
+        passed = share >= SHARE  # not a number does not
+        short += not passed
+        print(f"{'passed ' if passed else 'SHORT  '}  {name}: {got:.4g}, {share:.1%}")
     print(f"{judged} rates judged, {short} short of {SHARE:.0%}")
     return 1 if short else 0
 
@@ -66,6 +74,6 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, AttributeError) as error:
         print(f"verdict.py: {error}", file=sys.stderr)
         sys.exit(2)

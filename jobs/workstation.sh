@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # jobs/workstation.sh [--tiny] [--cpu] [JOB...]: the sweeps of all.sh (or these) one after the other
-# with mpirun on this machine, into $PACELINE_RESULTS (results/workstation); what the machine lacks
-# is skipped and said. Called again, it goes on where it stopped.
+# with mpirun on this machine, into $PACELINE_RESULTS (results/workstation). Sweeps that need more than
+# the machine has are skipped with a message. Called again, it goes on where it stopped.
 #   --cpu    ranks on CPU cores where there is no GPU
-#   --tiny   each case takes a second (and --cpu)
+#   --tiny   each case takes a second, into results/tiny (and --cpu)
 set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
-PACELINE_RESULTS=${PACELINE_RESULTS:-results/workstation}
-export PACELINE_JOBS PACELINE_RESULTS
+export PACELINE_JOBS
+unset SLURM_JOB_ID # mpirun, within an allocation too
 
 gpus=0
-if command -v nvidia-smi >/dev/null; then gpus=$(nvidia-smi -L 2>/dev/null | grep -c UUID || true); fi
+if command -v nvidia-smi >/dev/null; then gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true); fi
 slots=$gpus
+folder=results/workstation
 selected=()
 for argument; do
   case $argument in
-    --tiny) export PACELINE_TINY=1 && [ "$gpus" -gt 0 ] || slots=$(nproc) ;;
+    --tiny) export PACELINE_TINY=1 && folder=results/tiny && [ "$gpus" -gt 0 ] || slots=$(nproc) ;;
     --cpu) [ "$gpus" -gt 0 ] || slots=$(nproc) ;;
-    -*) sed -n '2,6s/^# \?//p' "$0" && exit 2 ;;
+    --help) sed -n '2,6s/^# \?//p' "$0" && exit 0 ;;
+    -*) echo "workstation.sh: '$argument' is unknown; see --help" >&2 && exit 2 ;;
     *) selected+=("$argument") ;;
   esac
 done
+export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
 [ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup precision memory attention
   flash ddp ddp_context ddp_long zero scaling scaling_nodes)
 
@@ -28,12 +31,24 @@ header() { sed -n "s/^#SBATCH.*--$1=\([^ ]*\).*/\1/p" "$file"; }
 
 failed=0
 mkdir -p "$PACELINE_RESULTS"
-# Ctrl-C ends the sweep at hand, and with it this.
-trap 'exit 6' INT TERM
+# The sweep at hand saves what is finished, and then this ends, too.
+child=''
+trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' INT TERM
+run_job() { # TASK -> the job's code
+  local code=0
+  PACELINE_JOB=$name PACELINE_TASKS=$wanted ${1:+env SLURM_ARRAY_TASK_ID=$1} bash "$file" &
+  child=$!
+  while { wait "$child" || true; } && kill -0 "$child" 2>/dev/null; do :; done
+  wait "$child" || code=$?
+  child=''
+  return "$code"
+}
+
 for name in "${selected[@]}"; do
   file=$PACELINE_JOBS/$name.sbatch
   [ -f "$file" ] || { echo "workstation.sh: there is no $file" >&2 && exit 2; }
   wanted=$(header ntasks-per-node)
+  wanted=${wanted:-1}
   if [ "$(header nodes)" -gt 1 ]; then
     echo "$name: skipped: needs $(header nodes) nodes" && continue
   fi
@@ -50,12 +65,10 @@ for name in "${selected[@]}"; do
   last=${array#0-}
   for task in $(seq 0 "${last:-0}"); do
     code=0
-    log=$PACELINE_RESULTS/$name${array:+-$task}.log
-    echo "$name${array:+ $((task + 1)) of $((last + 1))}: log in $log"
-    PACELINE_JOB=$name PACELINE_TASKS=$wanted ${array:+env SLURM_ARRAY_TASK_ID=$task} bash "$file" \
-      >>"$log" 2>&1 || code=$?
-    [ "$code" != 6 ] || exit 6
-    [ "$code" = 0 ] || { failed=1 && echo "$name: ended with $code: $(tail -n 1 "$log")"; }
+    echo "$name${array:+ $((task + 1)) of $((last + 1))}"
+    run_job "${array:+$task}" || code=$?
+    [ "$code" != 6 ] || { echo "stopped; called again, this goes on from here" && exit 6; }
+    [ "$code" = 0 ] || failed=1
   done
 done
 "$PACELINE_JOBS/finish.sh" "$PACELINE_RESULTS" || failed=1

@@ -30,19 +30,6 @@ int count_usable_cores(MPI_Comm node) {
   return CPU_COUNT(&all);
 }
 
-// srun without PMI support starts every task as a world of its own.
-void check_launcher(int size) {
-  const char* step = std::getenv("SLURM_STEP_ID");
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  const bool under_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr &&
-                            std::getenv("OMPI_MCA_orte_hnp_uri") != nullptr;
-  if (step == nullptr || tasks == nullptr || under_mpirun || std::atoi(tasks) <= 1) return;
-  if (size != 1) return;
-  throw EnvironmentError("srun started " + std::string(tasks) +
-                         " tasks but MPI sees 1 rank: use srun --mpi=pmix, or an MPI built with "
-                         "Slurm's PMI");
-}
-
 // From MPI_Init to MPI_Finalize.
 class MpiLibrary : NonCopyable {
  public:
@@ -114,7 +101,7 @@ MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
 }
 
 std::string MpiWorld::host() const {
-  // Slurm's name of the node: several of its nodes may be one machine.
+  // The node's name in Slurm, of whose nodes several may be one machine.
   if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
@@ -221,7 +208,6 @@ std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_se
     MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
   }
   auto world = std::make_unique<MpiWorld>(std::move(launch), control);
-  check_launcher(world->size());
   return world;
 }
 

@@ -8,7 +8,7 @@ namespace paceline {
 // World over MPI: initialises it, asking for MPI_THREAD_MULTIPLE; MPI is finalised with the last of
 // this world and those made from it. What is watched and takes longer than the timeout ends every
 // rank with ExitCode::collective. Throws EnvironmentError when the library does not give that
-// thread support, or when srun started more tasks than MPI sees (it was built without PMIx).
+// thread support.
 [[nodiscard]] std::unique_ptr<World> make_mpi_world(int* argc, char*** argv,
                                                     double timeout_seconds = 120);
 

@@ -101,9 +101,10 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   Backend& nccl = backends[1];
   nccl.kind = BackendKind::nccl;
   for (Backend& b : backends) b.lack = left_out(b.kind);
+  const auto give = [](RankDevice& to, RankDevice made) { to = std::move(made); };
   if (mpi.lack.empty()) {
     mpi.ranks = world.size();
-    collectively(world, [&] { static_cast<RankDevice&>(mpi) = make_cpu(run, world); });
+    collectively(world, [&] { give(mpi, make_cpu(run, world)); });
   }
   if (!nccl.lack.empty()) return backends;
   Gpus gpus = find_gpus(world);
@@ -112,7 +113,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   nccl.ranks = gpus.ranks;
   nccl.lack = gpus.lack;
   collectively(world, [&] {
-    if (world.rank() < gpus.ranks) static_cast<RankDevice&>(nccl) = make_gpu(run, world);
+    if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
   });
   return backends;
 }

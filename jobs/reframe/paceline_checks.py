@@ -13,11 +13,12 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import performance_function, run_after, sanity_function, variable
 
 HERE = Path(__file__).resolve().parent
-CANDIDATES = [HERE.parents[3] / "bin/paceline", HERE.parents[1] / "build/paceline"]
+BUILT = HERE.parents[1] / "build/paceline"
+INSTALLED = HERE.parents[3] / "bin/paceline"
 
 
 def program() -> str:
-    return os.environ.get("PACELINE") or next(str(path) for path in CANDIDATES if path.exists())
+    return os.environ.get("PACELINE") or str(BUILT if BUILT.exists() else INSTALLED)
 
 
 class Experiment(rfm.RunOnlyRegressionTest):
@@ -38,9 +39,10 @@ class Experiment(rfm.RunOnlyRegressionTest):
             self.env_vars = {allow: "1", f"{allow}_CONFIRM": "1"}
 
     @run_after("setup")
-    def more_ranks_than_cores(self) -> None:
-        if self.current_partition.launcher_type.registered_name == "mpirun":
-            self.job.launcher.options = ["--oversubscribe"]
+    def tell_the_launcher(self) -> None:
+        launcher = self.current_partition.launcher_type.registered_name
+        options = {"mpirun": ["--oversubscribe"], "srun": ["--mpi=pmix"]}
+        self.job.launcher.options = options.get(launcher, [])
 
     def rows(self) -> list[dict]:
         text = (Path(self.stagedir) / self.stdout.evaluate()).read_text()

@@ -6,19 +6,6 @@ reframe -C jobs/reframe/settings.py -c jobs/reframe -r --system local
 site_configuration = {
     "systems": [
         {
-            "name": "local",
-            "hostnames": [".*"],
-            "partitions": [
-                {
-                    "name": "cpu",
-                    "scheduler": "local",
-                    "launcher": "mpirun",
-                    "environs": ["builtin"],
-                    "max_jobs": 1,
-                }
-            ],
-        },
-        {
             "name": "h200",
             "hostnames": ["h200.*"],
             "partitions": [
@@ -28,6 +15,19 @@ site_configuration = {
                     "launcher": "srun",
                     "access": ["--gpus-per-node=2", "--partition=h200"],
                     "environs": ["builtin"],
+                }
+            ],
+        },
+        {
+            "name": "local",
+            "hostnames": [".*"],
+            "partitions": [
+                {
+                    "name": "cpu",
+                    "scheduler": "local",
+                    "launcher": "mpirun",
+                    "environs": ["builtin"],
+                    "max_jobs": 1,
                 }
             ],
         },

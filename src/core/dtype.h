@@ -80,10 +80,11 @@ inline constexpr Dtype dtype_of = dtype_of_type<T>();
   throw_unnamed(static_cast<std::size_t>(d));
 }
 
-// Calls f.template operator()<T>() with the C++ type of a floating dtype.
-// Throws InternalError for int32, naming the operation.
+// Throws InternalError.
 [[noreturn]] void throw_not_floating(Dtype d);
 
+// Calls f.template operator()<T>() with the C++ type of a floating dtype. Throws InternalError for
+// int32.
 template <class F>
 decltype(auto) dispatch_floating(Dtype d, F&& f) {
   switch (d) {

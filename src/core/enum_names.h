@@ -14,7 +14,7 @@ namespace paceline {
 // To be overloaded beside each enum, with the enumerators' names from 0 on:
 //   constexpr auto names_of(Color) { return names("red", "green"); }
 template <class... Text>
-constexpr std::array<std::string_view, sizeof...(Text)> names(Text... text) {
+[[nodiscard]] constexpr std::array<std::string_view, sizeof...(Text)> names(Text... text) {
   return {text...};
 }
 
@@ -26,9 +26,10 @@ concept NamedEnum = std::is_enum_v<E> && requires(E e) { names_of(e); };
 
 template <NamedEnum E>
 [[nodiscard]] constexpr std::string_view name_of(E value) {
+  constexpr auto all = names_of(E{});
   const auto place = static_cast<std::size_t>(value);
-  if (place >= names_of(E{}).size()) throw_unnamed(place);
-  return names_of(E{}).at(place);
+  if (place >= all.size()) throw_unnamed(place);
+  return all.at(place);
 }
 
 // The place of `name` among `names`. Throws UsageError, which lists them, where it is none of them.

@@ -38,6 +38,7 @@ void check_heads(const char* operation, std::initializer_list<Heads> all, const 
            x.heads == first.heads && x.head_dim == first.head_dim;
   });
   if (!alike) throw InternalError(std::string(operation) + ": heads of different shapes or dtypes");
+  if (first.dtype() == Dtype::i32) throw_not_floating(first.dtype());
   const Dtype statistics = first.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   if (logsumexp.shape != Shape{first.batch, first.heads, first.context} ||
       logsumexp.dtype != statistics) {

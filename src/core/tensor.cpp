@@ -25,6 +25,7 @@ std::int64_t Shape::numel() const {
 }
 
 Shape Shape::with_last(std::int64_t dim) const {
+  if (rank_ == 0) throw InternalError("a shape without dimensions has no last one");
   Shape s = *this;
   s.dims_.at(static_cast<std::size_t>(rank_ - 1)) = dim;
   return s;

@@ -23,10 +23,13 @@ std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
   void* block = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& kept = kept_[size];
-    if (kept.empty()) kept.push_back(take_new(size, scope));
-    block = kept.back();
-    kept.pop_back();
+    std::vector<void*>& kept = kept_[size];  // free_kept() empties it and leaves it where it is
+    if (kept.empty()) {
+      block = take_new(size, scope);
+    } else {
+      block = kept.back();
+      kept.pop_back();
+    }
     ledger_.allocated(block, {.bytes = size, .kind = kind, .scope = scope});
   }
   return {block, [this, size](void* p) { release(p, size); }};

@@ -32,7 +32,7 @@ Matrix packed(const Matrix& m) {
   return p;
 }
 
-// How often it is there along a batch dimension.
+// How many matrices lie along a batch dimension: one where it is repeated (stride 0).
 std::int64_t copies(const Matrix& m, std::size_t dimension) {
   return m.batch_stride.at(dimension) != 0 ? m.batch.at(dimension) : 1;
 }

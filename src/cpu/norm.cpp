@@ -54,6 +54,7 @@ void CpuOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tens
         out[j] = in[j] + inverse * (g[j] * weight[j] - xr[j] * inverse * mean);
       }
     };
+    // Where nothing is added, x stands in and is not looked at.
     for_each_row<C, 4>(dx, {x, dy, w, adds ? dx_in : x}, row);
   });
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "core/tensor.h"
 #include "cpu/convert.h"
 
@@ -30,7 +31,8 @@ void with_compute_type(std::initializer_list<Tensor> tensors, F&& f) {
     if (x.dtype == Dtype::i32) throw_not_floating(x.dtype);
     wide = wide || x.dtype == Dtype::f64;
   }
-  wide ? f.template operator()<double>() : f.template operator()<float>();
+  if (wide) return f.template operator()<double>();
+  f.template operator()<float>();
 }
 
 template <class C>
@@ -108,14 +110,15 @@ void map(const Tensor& y, const std::array<Tensor, N>& x, F f) {
   }(std::make_index_sequence<N>{});
 }
 
-// Of a tensor's rows, one at a time. A tensor of one row has it at every place, and is read once.
+// Reads a tensor's rows. The row of a tensor that has one stands at every r, and is read once.
 template <class C>
-class RowReader {
+class RowReader : NonCopyable {
  public:
-  explicit RowReader(const Tensor& x)
+  // rows: of the result.
+  RowReader(const Tensor& x, std::int64_t rows)
       : cols_(x.cols()),
         reader_(x, cols_),
-        only_(x.numel() == cols_ ? reader_.read(0, cols_) : nullptr) {}
+        only_(rows > 1 && x.numel() == cols_ ? reader_.read(0, cols_) : nullptr) {}
   // The first n elements of row r, or all where it has fewer.
   const C* read(std::int64_t r, std::int64_t n) {
     return only_ != nullptr ? only_ : reader_.read(r * cols_, std::min(cols_, n));
@@ -142,7 +145,7 @@ void for_each_row(const Tensor& y, const std::array<Tensor, N>& x, F work, Seen 
   [&]<std::size_t... I>(std::index_sequence<I...>) {
 #pragma omp parallel if (most >= serial_below)
     {
-      std::array<RowReader<C>, N> readers{RowReader<C>(x[I])...};
+      std::array<RowReader<C>, N> readers{RowReader<C>(x[I], rows)...};
       Writer<C> writer(y, cols);
 #pragma omp for schedule(static)
       for (std::int64_t r = 0; r < rows; ++r) {

@@ -19,7 +19,7 @@ std::span<const Registration> registry() {
     {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", [] { Make collectives_command; return collectives_command(); }},
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
-    {"compare", "case by case, is B faster or slower than A? exits 1 on a regression", [] { Make compare_command; return compare_command(); }},
+    {"compare", "says of every case whether B is faster or slower than A; exits 1 on a regression", [] { Make compare_command; return compare_command(); }},
   });
   return commands;
 }

@@ -69,8 +69,10 @@ bool fits_in_memory(World& world, CaseRecord& record, double predicted,
   });
   record.status = world.agree(refusal.empty() ? Status::ok : Status::oom);
   if (record.status == Status::ok) return true;
-  record.reason =
-      fmt::format("about {} are needed; {}", bytes_text(predicted), first_text(world, refusal));
+  record.reason = first_text(world, refusal);
+  if (predicted > 0) {
+    record.reason = fmt::format("about {} are needed; {}", bytes_text(predicted), record.reason);
+  }
   return false;
 }
 

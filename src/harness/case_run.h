@@ -2,6 +2,7 @@
 // How every experiment measures a case: set up and rehearse, agree that all ranks have the memory,
 // freeze the allocator, sample, gather, record.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,12 +45,13 @@ class CaseRun : NonCopyable {
                                       const SamplerConfig& sampling, double predicted,
                                       Progress& progress);
 
-// How ranks wait for one whose work takes longer: timeout: for as long as a collective may take;
-// idle: without limit, as for one that has much more to do than others.
+// How long ranks wait for the slowest: as long as for a collective, or, where one has much more to
+// do, without limit.
 enum class Patience : std::uint8_t { timeout, idle };
 
 // Collective: runs `work`, which allocates. True when every rank had the memory; otherwise the
-// record's status is oom and, on rank 0, its reason names `predicted` bytes and what was refused.
+// record's status is oom and, on rank 0, its reason names `predicted` bytes (0: not known) and what
+// was refused. Throws, on every rank, an Error that `work` threw on any.
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, double predicted,
                                   const std::function<void()>& work,
                                   Patience patience = Patience::timeout);

@@ -100,8 +100,10 @@ int launched_processes() {
 
 void require_all_tasks(int ranks) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  // mpirun starts its daemons with srun, and they hand their environment on.
-  const bool of_mpirun = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("PMI_FD");
+  // mpirun (of Open MPI, of MPICH) starts its daemons with srun, and they hand their environment
+  // on.
+  const bool of_mpirun =
+      std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
   if (tasks == nullptr || of_mpirun || std::atoi(tasks) == ranks) return;
   throw EnvironmentError(fmt::format(
       "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "

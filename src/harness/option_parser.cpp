@@ -31,7 +31,12 @@ bool is_bare(const Texts& texts) {
 GivenOptions options_of_preset(const std::string& line) {
   GivenOptions options;
   std::istringstream words(line);
-  for (std::string name, value; words >> name >> value;) options[name] = value;
+  for (std::string name, value; words >> name;) {
+    if (!name.starts_with("--") || !(words >> value) || value.starts_with("--")) {
+      throw InternalError(fmt::format("a preset is not options with a value each: {}", line));
+    }
+    options[name] = value;
+  }
   return options;
 }
 

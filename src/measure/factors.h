@@ -123,22 +123,23 @@ struct Factor {
   std::string option = "--" + with_dashes(name);
   std::string_view defaults = {};      // an axis's values where the option is not given; empty: the
                                        // field's initial value
-  std::string_view said_default = {};  // how the help names a default that follows from the launch
+  std::string_view said_default = {};  // how the help names a default that is no single value
   std::string_view bare_value = {};    // of an option that is given without one
   bool names_case = use == FactorUse::axis;  // in ids, progress and tables
   bool (*applies_to)(const C&) = nullptr;    // null: every case
   std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
 
-  Factor& from(double least, double most) { return range = {least, most}, *this; }
-  Factor& called(std::string_view option_name) { return option = option_name, *this; }
-  Factor& by_default(std::string_view values) { return defaults = values, *this; }
-  Factor& said(std::string_view text) { return said_default = text, *this; }
-  Factor& bare(std::string_view text) { return bare_value = text, *this; }
-  Factor& naming() { return names_case = true, *this; }
+  Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
+  Factor& called(std::string_view name) { return set(&Factor::option, std::string(name)); }
+  Factor& by_default(std::string_view values) { return set(&Factor::defaults, values); }
+  Factor& said(std::string_view text) { return set(&Factor::said_default, text); }
+  Factor& bare(std::string_view text) { return set(&Factor::bare_value, text); }
+  Factor& naming() { return set(&Factor::names_case, true); }
   // A factor that does not apply to a case has no value there: points that differ in it alone are
   // one case.
   Factor& where(bool (*condition)(const C&), std::string_view of) {
-    return applies_to = condition, goes_with = of, *this;
+    applies_to = condition;
+    return set(&Factor::goes_with, of);
   }
 
   [[nodiscard]] bool has_option() const { return use != FactorUse::by_launch; }
@@ -148,6 +149,12 @@ struct Factor {
   }
 
  private:
+  template <class T>
+  Factor& set(T Factor::*member, T to) {
+    this->*member = std::move(to);
+    return *this;
+  }
+
   static std::string with_dashes(std::string_view name) {
     std::string text(name);
     std::replace(text.begin(), text.end(), '_', '-');

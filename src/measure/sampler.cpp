@@ -54,7 +54,7 @@ Samples take_samples(World& world, const SamplerConfig& config, std::vector<std:
     if (hooks.progress) hooks.progress(warmup, done, total);
   };
   const std::vector<std::vector<double>> none(phases.size());
-  Samples samples{std::move(phases), none, none, ""};
+  Samples samples{.phases = std::move(phases), .warmup = none, .measured = none, .stop_reason = ""};
   for (int done = 0; done < config.warmup; ++done) {
     (void)repeat(world, hooks, samples.warmup);
     report(true, done + 1, config.warmup);
@@ -63,12 +63,15 @@ Samples take_samples(World& world, const SamplerConfig& config, std::vector<std:
   const int cap = measured_at_most(config);
   for (int done = 0; done < cap && samples.stop_reason.empty(); ++done) {
     const double headline = repeat(world, hooks, samples.measured);
-    if (config.until_ci > 0) headlines.push_back(world.max(headline));
-    if (config.until_ci > 0 && converged(headlines, config)) samples.stop_reason = "converged";
+    if (config.until_ci > 0) {
+      headlines.push_back(world.max(headline));
+      if (converged(headlines, config)) samples.stop_reason = "converged";
+    }
     report(false, done + 1, cap);
   }
-  if (samples.stop_reason.empty())
+  if (samples.stop_reason.empty()) {
     samples.stop_reason = config.until_ci > 0 ? "max_steps" : "steps";
+  }
   return samples;
 }
 

@@ -31,7 +31,7 @@ struct RunInfo {
 // ISO 8601, UTC: "2026-11-21T02:05:31Z".
 [[nodiscard]] std::string utc_now();
 
-// What a case is measured in under Slurm: slurm_job_id (an array's own), array_task and restart
+// The Slurm job that a case is measured in: slurm_job_id (an array's own), array_task and restart
 // (how often the job was requeued), by name; nothing elsewhere.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_job();
 

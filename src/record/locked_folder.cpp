@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -58,7 +57,7 @@ std::vector<fs::path> entries(const fs::path& folder, const Wanted& wanted) {
   return found;
 }
 
-void remove_all(const std::vector<fs::path>& paths) {
+void remove_each(const std::vector<fs::path>& paths) {
   std::error_code ignored;
   for (const fs::path& path : paths) fs::remove(path, ignored);
 }
@@ -85,7 +84,7 @@ LockedFolder::LockedFolder(fs::path folder, double patience)
     throw;
   }
   // What a killed run was writing.
-  remove_all(entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
+  remove_each(entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
 }
 
 LockedFolder::~LockedFolder() {
@@ -95,14 +94,15 @@ LockedFolder::~LockedFolder() {
 }
 
 void LockedFolder::remove() {
-  remove_all(entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
+  remove_each(entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
   unlock_and_remove();
 }
 
 // The lock's name goes last, when the folder is empty but for it: a run that waits may put its own
 // there from then on, and the folder stays then.
 void LockedFolder::unlock_and_remove() {
-  remove_all({folder_ / lock_name});
+  std::error_code ignored;
+  fs::remove(folder_ / lock_name, ignored);
   remove_what_is_empty();
   close(lock_);
   lock_ = -1;
@@ -129,7 +129,7 @@ bool LockedFolder::try_lock() {
   const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     if (errno == ENOENT) return false;
-    throw_unwritable(folder_, std::strerror(errno));
+    throw_unwritable(folder_, std::generic_category().message(errno));
   }
   const int refused = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   if (refused == 0 && still_named(descriptor, name)) {
@@ -138,14 +138,16 @@ bool LockedFolder::try_lock() {
   }
   close(descriptor);
   if (refused != 0 && refused != EWOULDBLOCK && refused != EINTR) {
-    throw_unwritable(folder_, fmt::format("no locks there: {}", std::strerror(refused)));
+    throw_unwritable(folder_,
+                     fmt::format("no locks there: {}", std::generic_category().message(refused)));
   }
   return false;
 }
 
 void LockedFolder::remove_what_is_empty() const {
-  remove_all({folder_});  // fails while something is in it
-  remove_all(made_parents_);
+  std::error_code ignored;
+  fs::remove(folder_, ignored);  // fails while something is in it
+  remove_each(made_parents_);
 }
 
 }  // namespace paceline

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "core/error.h"
@@ -59,7 +58,7 @@ void write_whole(const fs::path& path, const fs::path& temporary, const hdf5::Fi
   throw StoppedError(fmt::format(
       "cannot write {}: {}; make room there: finished cases are kept, and --resume goes on from "
       "them",
-      path.string(), std::strerror(error)));
+      path.string(), std::generic_category().message(error)));
 }
 
 void write_case(const fs::path& path, const hdf5::File& file) {

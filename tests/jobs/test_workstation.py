@@ -2,7 +2,7 @@
 
 import os
 import re
-import shutil
+import signal
 import subprocess
 import tarfile
 from pathlib import Path
@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, ROOT
+from conftest import PROGRAM, ROOT, wait_until
 
 JOBS = ROOT / "jobs"
 
@@ -32,7 +32,7 @@ def workstation(folder: Path, *arguments: str, **variables: str) -> subprocess.C
 def test_every_sweep_of_a_workstation(tmp_path: Path):
     done = workstation(tmp_path, "--tiny")
     assert done.returncode == 0, done.stdout + done.stderr
-    results = tmp_path / "results/workstation"
+    results = tmp_path / "results/tiny"
     files = {path.stem for path in results.glob("*.h5")}
     single = {
         "collectives",
@@ -53,22 +53,28 @@ def test_every_sweep_of_a_workstation(tmp_path: Path):
     assert "scaling_nodes: skipped: needs 4 nodes" in done.stdout
     assert "step" in (results / "sizes.md").read_text()
     assert "rates judged" in (results / "verdict.txt").read_text()
-    with tarfile.open(tmp_path / "results/workstation.tar.gz") as archive:
-        assert {"workstation/ddp.h5", "workstation/ddp.log"} <= set(archive.getnames())
+    with tarfile.open(tmp_path / "results/tiny.tar.gz") as archive:
+        assert {"tiny/ddp.h5", "tiny/ddp.log"} <= set(archive.getnames())
 
-    before = {path: path.stat().st_mtime_ns for path in results.glob("ddp*.h5")}
+    log = (results / "ddp.log").read_text()
+    created = created_in(results / "ddp.h5")
     again = workstation(tmp_path, "--tiny", "ddp")
     assert again.returncode == 0
-    with h5py.File(results / "ddp.h5") as file:
-        assert len(file["cases"]) == len(set(file["summary/case"][:])) == 8
-    assert before, "finished cases are kept"
-    assert "[" not in (results / "ddp.log").read_text().split("ddp.h5")[-1], "nothing ran again"
+    assert created_in(results / "ddp.h5") == created, "finished cases are kept"
+    assert "[1/8]" not in (results / "ddp.log").read_text()[len(log) :]
+
+
+def created_in(path: Path) -> dict[str, str]:
+    with h5py.File(path) as file:
+        return {name: case.attrs["created"] for name, case in file["cases"].items()}
 
 
 def test_what_the_machine_lacks_is_skipped(tmp_path: Path):
-    if shutil.which("nvidia-smi"):
-        pytest.skip("has GPUs")
-    done = workstation(tmp_path, "sizes", "ddp")
+    no_gpu = tmp_path / "bin/nvidia-smi"
+    no_gpu.parent.mkdir()
+    no_gpu.write_text("#!/bin/sh\nexit 9\n")
+    no_gpu.chmod(0o755)
+    done = workstation(tmp_path, "sizes", "ddp", PATH=f"{no_gpu.parent}:{os.environ['PATH']}")
     assert "sizes: skipped: needs 1 GPUs, here are none" in done.stdout
     assert "ddp: skipped: needs 2 GPUs, here are none" in done.stdout
     assert done.returncode == 1  # there is nothing to make tables of
@@ -83,12 +89,34 @@ def test_a_sweep_that_fails_is_told_and_the_others_run(tmp_path: Path):
     broken.chmod(0o755)
     done = workstation(tmp_path, "--tiny", "attention", "flash", "memory", PACELINE=str(broken))
     assert done.returncode == 1
-    assert "attention: ended with 4: paceline: no" in done.stdout
-    status = run(JOBS / "status.sh", "results/workstation", cwd=tmp_path)
+    assert "attention: ended with 4: paceline: no" in done.stderr
+    status = run(JOBS / "status.sh", "results/tiny", cwd=tmp_path)
     assert status.returncode == 1
     rows = {line.split()[0]: line for line in status.stdout.splitlines()}
     assert "failed (4)" in rows["attention"]
     assert re.search(r"memory +finished +6/6 ", rows["memory"])
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):
+    """As a terminal does it: SIGINT to every process of the group."""
+    site = {
+        "PACELINE": str(PROGRAM),
+        "CUDA_VISIBLE_DEVICES": "",
+        "PACELINE_OPTIONS": "--verify=50",
+    }
+    log = tmp_path / "results/tiny/ddp.log"
+    with subprocess.Popen(
+        [JOBS / "workstation.sh", "--tiny", "ddp", "zero"], cwd=tmp_path, env=os.environ | site,
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    ) as started:  # fmt: skip
+        wait_until(lambda: (tmp_path / "results/tiny/ddp.h5.cases").exists())
+        os.killpg(started.pid, signal.SIGINT)
+        out, _ = started.communicate(timeout=60)
+    assert started.returncode == 6, out
+    assert "called again, this goes on" in out
+    assert "zero" not in out
+    assert "stopped by a signal" in log.read_text()
+    assert "ended=6" in (tmp_path / "results/tiny/ddp.state").read_text()
 
 
 def test_a_job_that_does_not_exist(tmp_path: Path):
@@ -122,6 +150,7 @@ rate = 1000
     [
         (b"A GPU", 950.0, 0, "passed"),
         (b"A GPU", 949.0, 1, "SHORT"),
+        (b"A GPU", float("nan"), 1, "SHORT"),
         (b"Another GPU", 1.0, 0, "skipped"),
     ],
 )
@@ -141,6 +170,14 @@ def test_a_reference_that_picks_two_cases_is_refused(tmp_path: Path):
     assert "2 cases" in done.stderr
 
 
+@pytest.mark.parametrize("command", [("status.sh",), ("verdict.py",)])
+def test_a_folder_that_does_not_exist(tmp_path: Path, command: tuple[str, ...]):
+    python = [ROOT / ".venv/bin/python3"] if command[0].endswith(".py") else []
+    done = run(*python, JOBS / command[0], "nowhere", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no folder nowhere" in done.stderr
+
+
 @pytest.mark.parametrize("how", ["install", "dist"])
 def test_jobs_of_an_installation(tmp_path: Path, how: str):
     """From another folder, with the program that lies beside the jobs."""
@@ -156,6 +193,6 @@ def test_jobs_of_an_installation(tmp_path: Path, how: str):
     python = {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
     done = run(jobs / "workstation.sh", "--tiny", "memory", cwd=elsewhere, **python)
     assert done.returncode == 0, done.stdout + done.stderr
-    with h5py.File(elsewhere / "results/workstation/memory.h5") as file:
+    with h5py.File(elsewhere / "results/tiny/memory.h5") as file:
         assert str(tmp_path / "paceline") in file.attrs["command"]
-    assert (elsewhere / "results/workstation/memory.md").exists()
+    assert (elsewhere / "results/tiny/memory.md").exists()

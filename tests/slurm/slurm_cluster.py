@@ -1,6 +1,6 @@
 """A real Slurm on this machine: munged, slurmctld and two slurmd with GPUs that are not there.
 
-python3 tests/slurm/slurm_cluster.py FOLDER COMMAND... runs a command in one, to try jobs by hand.
+python3 tests/slurm/slurm_cluster.py COMMAND... runs a command in one, to try jobs by hand.
 """
 
 import contextlib
@@ -196,7 +196,8 @@ class Cluster:
     def stop(self) -> None:
         self.run("scancel", "--quiet", "--user", str(os.getuid()))
         for node in NODES:
-            self.kill_node(node)
+            if node in self.daemons:
+                self.kill_node(node)
         for daemon in self.daemons.values():
             daemon.kill()
             daemon.wait()
@@ -216,5 +217,6 @@ def running() -> Iterator[Cluster]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with running() as cluster:
         sys.exit(subprocess.run(sys.argv[1:], env=cluster.environment, check=False).returncode)

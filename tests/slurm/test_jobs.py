@@ -48,6 +48,16 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
         assert sorted(file["ranks/local_rank"]) == [0, 0, 1, 1]
 
 
+def test_a_submission_that_is_refused_does_not_stop_the_others(jobs: Jobs):
+    """A node with one GPU: what trains on two is left out, what can do with fewer runs."""
+    done = jobs.cluster.run(JOBS / "all.sh", env=jobs.site | {"PACELINE_GPUS_PER_NODE": "1"})
+    assert done.returncode == 1
+    assert "ddp needs 2 GPUs of a node, which has 1 here" in done.stderr
+    names = jobs.cluster.run("squeue", "--noheader", "--format=%j").stdout.split()
+    assert {"machine", "sizes", "collectives", "scaling", "analysis"} <= set(names)
+    assert not {"ddp", "zero"} & set(names)
+
+
 def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
     job = jobs.submit("sizes", "--array=5")
     jobs.wait(job, state="FAILED")
@@ -67,7 +77,7 @@ def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs)
     assert words[:3] == ["started", "requeued", "started"]
     of_cases = cases(jobs.results / "sweep.h5")
     assert sorted(int(case["context"]) for case in of_cases.values()) == CONTEXTS
-    restarts = {case.get("restart", "0") for case in of_cases.values()}
+    restarts = {case["restart"] for case in of_cases.values()}
     assert {"0", "1"} <= restarts, "both starts measured some"
     assert {case["slurm_job_id"] for case in of_cases.values()} == {job}
     assert jobs.status()[0] == 0
@@ -142,11 +152,12 @@ def test_mpirun_within_a_job_is_as_good(jobs: Jobs):
 
 
 # What Open MPI 5 does without PMIx: every task a launch of its own.
-def test_tasks_that_do_not_see_each_other_are_refused(jobs: Jobs):
+@pytest.mark.parametrize("plugin", ["none", "pmi2"])
+def test_tasks_that_do_not_see_each_other_are_refused(jobs: Jobs, plugin: str):
     hidden = [f"-uSLURM_{name}" for name in ("JOB_ID", "JOBID", "PROCID", "NTASKS", "STEP_ID",
               "STEPID", "NODELIST", "LOCALID")]  # fmt: skip
     done = jobs.cluster.run(
-        "srun", "--quiet", "--mpi=none", "--ntasks=2", "env", *hidden,
+        "srun", "--quiet", f"--mpi={plugin}", "--ntasks=2", "env", *hidden,
         PROGRAM, "model", "--size", "tiny", cwd=jobs.results.parent,
     )  # fmt: skip
     assert done.returncode == 3

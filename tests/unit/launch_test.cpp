@@ -108,6 +108,10 @@ class Variable : NonCopyable {
 };
 
 TEST(Launch, srun_s_tasks_are_mpi_s_ranks) {
+  for (const char* name :
+       {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
+    unsetenv(name);  // where the tests themselves are ranks
+  }
   EXPECT_NO_THROW(require_all_tasks(1));
   const Variable of_srun("SLURM_STEP_NUM_TASKS", "4");
   EXPECT_NO_THROW(require_all_tasks(4));

@@ -10,6 +10,9 @@ namespace paceline {
 
 namespace {
 
+using Call = CollectiveCall;
+using Index = std::int64_t;  // i: of an element; k: elements per rank
+
 constexpr int root = 0;
 
 constexpr BusFactor twice_ring = {"2 (n - 1) / n", [](double n) { return 2 * (n - 1) / n; }};
@@ -25,48 +28,49 @@ const std::array<Collective, 7> all = {{
      .reduces = true,
      .same_everywhere = true,
      .bus = twice_ring,
-     .start = [](auto& c, auto& x) { c.all_reduce(x.recv, x.send, x.reduction); },
-     .expected = [](auto& p, int, auto i, auto) { return p.reduced(i); }},
+     .start = [](Communicator& c, const Call& x) { c.all_reduce(x.recv, x.send, x.reduction); },
+     .expected = [](const Pattern& p, int, Index i, Index) { return p.reduced(i); }},
     {.name = "reduce_scatter",
      .reduces = true,
      .recv_is_whole = false,
      .bus = ring,
-     .start = [](auto& c, auto& x) { c.reduce_scatter(x.recv, x.send, x.reduction); },
-     .expected = [](auto& p, int rank, auto i, auto k) { return p.reduced(rank * k + i); }},
+     .start = [](Communicator& c, const Call& x) { c.reduce_scatter(x.recv, x.send, x.reduction); },
+     .expected = [](const Pattern& p, int rank, Index i,
+                    Index k) { return p.reduced(rank * k + i); }},
     {.name = "all_gather",
      .send_is_whole = false,
      .same_everywhere = true,
      .bus = ring,
-     .start = [](auto& c, auto& x) { c.all_gather(x.recv, x.send); },
-     .expected = [](auto& p, int, auto i,
-                    auto k) { return p.sent(static_cast<int>(i / k), i % k); }},
+     .start = [](Communicator& c, const Call& x) { c.all_gather(x.recv, x.send); },
+     .expected = [](const Pattern& p, int, Index i,
+                    Index k) { return p.sent(static_cast<int>(i / k), i % k); }},
     {.name = "broadcast",
      .out_of_place = false,
      .same_everywhere = true,
      .bus = one,
-     .start = [](auto& c, auto& x) { c.broadcast(x.recv, root); },
-     .expected = [](auto& p, int, auto i, auto) { return p.sent(root, i); }},
+     .start = [](Communicator& c, const Call& x) { c.broadcast(x.recv, root); },
+     .expected = [](const Pattern& p, int, Index i, Index) { return p.sent(root, i); }},
     {.name = "reduce",
      .reduces = true,
      .only_root = true,
      .bus = one,
-     .start = [](auto& c, auto& x) { c.reduce(x.recv, x.send, x.reduction, root); },
-     .expected = [](auto& p, int, auto i, auto) { return p.reduced(i); }},
+     .start = [](Communicator& c, const Call& x) { c.reduce(x.recv, x.send, x.reduction, root); },
+     .expected = [](const Pattern& p, int, Index i, Index) { return p.reduced(i); }},
     {.name = "all_to_all",
      .in_place = false,
      .bus = ring,
-     .start = [](auto& c, auto& x) { c.all_to_all(x.recv, x.send); },
-     .expected = [](auto& p, int rank, auto i,
-                    auto k) { return p.sent(static_cast<int>(i / k), rank * k + i % k); }},
+     .start = [](Communicator& c, const Call& x) { c.all_to_all(x.recv, x.send); },
+     .expected = [](const Pattern& p, int rank, Index i,
+                    Index k) { return p.sent(static_cast<int>(i / k), rank * k + i % k); }},
     {.name = "send_recv",
      .in_place = false,
      .bus = one,
      .start =
-         [](auto& c, auto& x) {
+         [](Communicator& c, const Call& x) {
            c.send_recv(x.recv, previous(c.rank(), c.size()), x.send, next(c.rank(), c.size()));
          },
-     .expected = [](auto& p, int rank, auto i,
-                    auto) { return p.sent(previous(rank, p.ranks()), i); }},
+     .expected = [](const Pattern& p, int rank, Index i,
+                    Index) { return p.sent(previous(rank, p.ranks()), i); }},
 }};
 
 constexpr std::int64_t period = 251;

@@ -35,7 +35,7 @@ void check_count(const CollectiveCase& c) {
                                c.op->name, most, elements));
 }
 
-// A row of --fit.
+// A row of --fit's table: the sweep's factors, then these figures.
 Row with_factors(const CollectiveCase& c, const Row& figures) {
   Row row = {{"backend", std::string(name_of(c.backend))},
              {"op", std::string(c.op->name)},

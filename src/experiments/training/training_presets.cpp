@@ -4,8 +4,7 @@ namespace paceline {
 
 namespace {
 
-// Every preset pins every factor: it starts from these, so that no default changes what it
-// measures.
+// Every preset pins every factor, so that no default changes what it measures: these alike.
 const std::string pinned =
     "--precision fp32 --attention naive --fp32-attention bf16x3 --flash-kernels newest "
     "--exec eager --mode train-step --recompute none --vocab 10000 --lr 0.001 --beta1 0.9 "

@@ -193,7 +193,8 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
       alone = train_alone(c, world, device, communicator.size(), sgd, record);
     }
     if (record.status != Status::ok) {
-      record.reason = "--verify: a model that trains on the whole batch does not fit in memory";
+      record.reason = "--verify: a model that trains on the whole batch does not fit in memory; " +
+                      record.reason;
       return record;
     }
     if (world.rank() != 0) continue;
