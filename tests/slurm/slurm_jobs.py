@@ -11,6 +11,7 @@ from conftest import PROGRAM, ROOT
 from slurm_cluster import Cluster
 
 JOBS = ROOT / "jobs"
+LIVE = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
 
 
 class Jobs:
@@ -51,13 +52,17 @@ class Jobs:
         return " ".join(sorted(set(re.findall(r"JobState=(\w+)", shown))))
 
     def wait(self, *jobs: str, state: str = "COMPLETED", seconds: float = 120) -> None:
-        live = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING")
+        """Until they have ended so. A job that is queued again seems to have ended for a moment."""
         deadline = time.monotonic() + seconds
         for job in jobs:
-            while any(word in self.state(job) for word in live):
+            ended_since = None
+            while (now := self.state(job)) != state:
+                live = any(word in now for word in LIVE)
+                ended_since = None if live else ended_since or time.monotonic()
+                ended = ended_since is not None and time.monotonic() - ended_since > 3
+                assert not ended, self.explain(job)
                 assert time.monotonic() < deadline, self.explain(job)
                 time.sleep(0.2)
-            assert self.state(job) == state, self.explain(job)
 
     def wait_for(self, what: Callable[[], bool], job: str, seconds: float = 60) -> None:
         self.cluster.wait(lambda: what() or self.state(job) in ("FAILED", "TIMEOUT"), seconds)
