@@ -130,7 +130,7 @@ struct Factor {
   std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
 
   Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
-  Factor& called(std::string_view name) { return set(&Factor::option, std::string(name)); }
+  Factor& called(std::string_view text) { return set(&Factor::option, std::string(text)); }
   Factor& by_default(std::string_view values) { return set(&Factor::defaults, values); }
   Factor& said(std::string_view text) { return set(&Factor::said_default, text); }
   Factor& bare(std::string_view text) { return set(&Factor::bare_value, text); }
