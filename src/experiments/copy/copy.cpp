@@ -19,7 +19,6 @@ namespace {
 struct CopyFactors {
   ByteCount bytes;
   Dtype dtype = Dtype::f32;
-  int copies = 1;  // one after the other
 
   [[nodiscard]] bool operator==(const CopyFactors&) const = default;
 };
@@ -33,8 +32,7 @@ Factors<CopyCase> copy_factors() {
   return joined<C>(
       {factors_of<CopyFactors>(
            axis<C>(&C::bytes, "bytes", "of the array that is copied").by_default("1MB,100MB"),
-           axis<C>(&C::dtype, "dtype"),
-           axis<C>(&C::copies, "copies", "one after the other").from(1, 1000)),
+           axis<C>(&C::dtype, "dtype")),
        sampling_factors<C>()});
 }
 
@@ -52,10 +50,10 @@ class CopyRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> phases() const override { return {"copy"}; }
   [[nodiscard]] PhaseSeconds repetition() override {
     const EventPtr begin = device_.compute_stream().record();
-    for (int i = 0; i < case_.copies; ++i) ops_->cast(to_, from_);
+    ops_->cast(to_, from_);
     const EventPtr end = device_.compute_stream().record();
     device_.synchronize();
-    return {end->seconds_since(*begin) / case_.copies};
+    return {end->seconds_since(*begin)};
   }
   void add_to(CaseRecord& record) override {
     if (world_.rank() != 0) return;
