@@ -17,7 +17,6 @@ std::span<const Registration> registry() {
     {"ddp", "the same steps, data-parallel: gradients averaged over ranks", [] { Make ddp_command; return ddp_command(); }},
     {"zero", "the same steps with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
     {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", [] { Make collectives_command; return collectives_command(); }},
-    {"copy", "copies within the device's memory", [] { Make copy_command; return copy_command(); }},
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
     {"compare", "says of every case whether B is faster or slower than A; exits 1 on a regression", [] { Make compare_command; return compare_command(); }},
