@@ -62,6 +62,8 @@ PartitionName=all Nodes=n[0-1] Default=YES MaxTime=60 OverSubscribe=YES
 
 def missing() -> str:
     """What of Slurm this machine lacks; empty: nothing."""
+    if os.geteuid() != 0:
+        return "a Slurm of the tests needs root: device files, users of jobs"
     lacking = [name for name in DAEMONS if shutil.which(name, path=PATH) is None]
     return f"Slurm is not installed: no {', '.join(lacking)}" if lacking else ""
 
@@ -95,6 +97,10 @@ def environment_of(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace").split("\0")
     except OSError:
         return []
+
+
+class DaemonsDoNotRunError(Exception):
+    """Slurm's daemons do not come up on this kernel; with what they say."""
 
 
 class Cluster:
@@ -150,7 +156,11 @@ class Cluster:
         self.start_daemon("slurmctld", "slurmctld", "-D", "-i")
         for node in NODES:
             self.start_node(node)
-        self.wait(lambda: self.states() == {"idle"})
+        deadline = time.monotonic() + 60
+        while self.states() != {"idle"}:
+            if time.monotonic() > deadline:
+                raise DaemonsDoNotRunError(self.log())
+            time.sleep(0.1)
 
     def states(self) -> set[str]:
         done = self.run("sinfo", "-h", "-N", "-o", "%t")
