@@ -14,7 +14,7 @@ files=("$folder"/*.h5)
 analysis() { PYTHONPATH=$jobs/..${PYTHONPATH:+:$PYTHONPATH} "$python" -m analysis "$@"; }
 
 code=0
-# One table and figure for all files of a job: an array's tasks, a scaling's numbers of ranks.
+# One table and figure for all files of a job: those of an array's tasks.
 for sweep in $(basename -a -s .h5 "${files[@]}" | sed 's/-.*//' | sort -u); do
   parts=("$folder/$sweep.h5" "$folder/$sweep"-*.h5)
   [ -f "${parts[0]}" ] || parts=("${parts[@]:1}")

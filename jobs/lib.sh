@@ -11,6 +11,8 @@ nodes=${SLURM_NNODES:-1}
 most_restarts=${PACELINE_RESTARTS:-5}
 row='' # of an array: what this task measures
 
+. "$jobs/common.sh"
+
 say() { printf '%s %s\n' "$(date -u +%FT%TZ)" "$*" >&2; }
 
 fail() { # MESSAGE [CODE]
@@ -137,10 +139,8 @@ measure_on() {
     >>"$results/$name.log" 2>&1 &
   child=$!
   set +m
-  # A signal ends wait; asked again, it has the child's code.
-  while { wait "$child" || true; } && kill -0 "$child" 2>/dev/null; do :; done
   code=0
-  wait "$child" || code=$?
+  wait_for "$child" || code=$?
   child=''
   settle "$name" "$code"
 }

@@ -5,6 +5,8 @@ set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
 export PACELINE_JOBS PACELINE_RESULTS=${PACELINE_RESULTS:-results}
 
+. "$PACELINE_JOBS/common.sh"
+
 file=$PACELINE_JOBS/${1:?which job? one of the .sbatch files of this folder}.sbatch
 [ -f "$file" ] || { echo "submit.sh: there is no $file" >&2 && exit 2; }
 # shellcheck source=/dev/null
@@ -12,11 +14,11 @@ file=$PACELINE_JOBS/${1:?which job? one of the .sbatch files of this folder}.sba
 
 # What stands in the file, up to what a node of this site has.
 options=()
-if grep -q '^#SBATCH.*--gpus-per-node' "$file"; then
-  gpus=$(sed -n 's/^#SBATCH.*--gpus-per-node=\([0-9]*\).*/\1/p' "$file")
+gpus=$(header "$file" gpus-per-node)
+if [ -n "$gpus" ]; then
   most=${PACELINE_GPUS_PER_NODE:-8}
   if [ "$gpus" -gt "$most" ]; then
-    grep -q '^#PACELINE fewer tasks' "$file" ||
+    runs_with_fewer_tasks "$file" ||
       { echo "submit.sh: $1 needs $gpus GPUs of a node, which has $most here" >&2 && exit 3; }
     gpus=$most
   fi
@@ -24,6 +26,6 @@ if grep -q '^#SBATCH.*--gpus-per-node' "$file"; then
     --gpus-per-node="${PACELINE_GPU_TYPE:+$PACELINE_GPU_TYPE:}$gpus")
 fi
 log=%x-%j.log
-if grep -q '^#SBATCH.*--array' "$file"; then log=%x-%A_%a.log; fi
+[ -z "$(header "$file" array)" ] || log=%x-%A_%a.log
 mkdir -p "$PACELINE_RESULTS"
 exec sbatch --parsable --export=ALL --output="$PACELINE_RESULTS/$log" "${options[@]}" "${@:2}" "$file"

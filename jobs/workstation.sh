@@ -7,6 +7,7 @@
 set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
 export PACELINE_JOBS
+. "$PACELINE_JOBS/common.sh"
 unset SLURM_JOB_ID # mpirun, within an allocation too
 
 gpus=0
@@ -27,8 +28,6 @@ export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
 [ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup precision memory attention
   flash ddp ddp_context ddp_long zero scaling scaling_nodes)
 
-header() { sed -n "s/^#SBATCH.*--$1=\([^ ]*\).*/\1/p" "$file"; }
-
 failed=0
 mkdir -p "$PACELINE_RESULTS"
 # The sweep at hand saves what is finished, and then this ends, too.
@@ -38,8 +37,7 @@ run_job() { # TASK -> the job's code
   local code=0
   PACELINE_JOB=$name PACELINE_TASKS=$wanted ${1:+env SLURM_ARRAY_TASK_ID=$1} bash "$file" &
   child=$!
-  while { wait "$child" || true; } && kill -0 "$child" 2>/dev/null; do :; done
-  wait "$child" || code=$?
+  wait_for "$child" || code=$?
   child=''
   return "$code"
 }
@@ -47,21 +45,22 @@ run_job() { # TASK -> the job's code
 for name in "${selected[@]}"; do
   file=$PACELINE_JOBS/$name.sbatch
   [ -f "$file" ] || { echo "workstation.sh: there is no $file" >&2 && exit 2; }
-  wanted=$(header ntasks-per-node)
+  wanted=$(header "$file" ntasks-per-node)
   wanted=${wanted:-1}
-  if [ "$(header nodes)" -gt 1 ]; then
-    echo "$name: skipped: needs $(header nodes) nodes" && continue
+  nodes=$(header "$file" nodes)
+  if [ "$nodes" -gt 1 ]; then
+    echo "$name: skipped: needs $nodes nodes" && continue
   fi
   if [ "$slots" = 0 ]; then
     echo "$name: skipped: needs $wanted GPUs, here are none (--cpu: CPU ranks)" && continue
   fi
   if [ "$wanted" -gt "$slots" ]; then
-    if ! grep -q '^#PACELINE fewer tasks' "$file"; then
+    if ! runs_with_fewer_tasks "$file"; then
       echo "$name: skipped: needs $wanted ranks, here are $slots" && continue
     fi
     wanted=$slots
   fi
-  array=$(header array) # 0-LAST, or empty
+  array=$(header "$file" array) # 0-LAST, or empty
   last=${array#0-}
   for task in $(seq 0 "${last:-0}"); do
     code=0

@@ -1,7 +1,7 @@
 """ReFrame checks of the main experiments: every case ok, rates beside their references.
 
--S tiny=yes makes each take a second, on any machine. The program is PACELINE, an installation's, or
-the build folder's.
+-S tiny=yes makes each take a second, on any machine. The program is PACELINE, the build
+folder's, or an installation's.
 """
 
 import json

@@ -69,7 +69,7 @@ def missing() -> str:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many neighbouring ports."""
+    """The first of `count` consecutive ports that are free."""
     for first in range(17000, 30000, count):
         with contextlib.ExitStack() as stack:
             try:
