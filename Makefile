@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, dist, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, trace, lint, format, asan, deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-format lint-python \
+.PHONY: all test unit-test python-test asan bench bench-peers trace check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -40,21 +40,21 @@ ifneq ($(filter-out deps clean format,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/config.mk
 endif
 
-# Installs only where the probe finds something missing.
+# Installs only where the probe finds something missing; what the build can do without may stay so.
 $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@mkdir -p $(BUILD)
-	@probe() { tools/probe.sh > $@ 2> $(BUILD)/probe.log; }; probe || { tools/deps.sh build && probe; } || \
+	@probe() { tools/probe.sh "$$@" > $@ 2> $(BUILD)/probe.log; }; probe --all || { tools/deps.sh build; probe; } || \
 	  { cat $(BUILD)/probe.log; exit 1; }
 	@cat $(BUILD)/probe.log
 
 # ---- sources --------------------------------------------------------------------------------
-LIB_SOURCES := $(filter-out src/main.cpp,$(wildcard src/*.cpp src/*/*.cpp src/experiments/*/*.cpp)) \
+LIB_SOURCES := $(filter-out src/main.cpp src/core/toml_parser.cpp,$(wildcard src/*.cpp src/*/*.cpp src/experiments/*/*.cpp)) \
   $(filter-out mpi/nccl_communicator.cpp,$(wildcard mpi/*.cpp))
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
 ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
-LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp cuda/hopper/*.cpp)
-CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu)
+LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp cuda/fused/*.cpp cuda/hopper/*.cpp)
+CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu cuda/fused/*.cu)
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
 UNIT_CUDA_SOURCES := $(wildcard tests/gpu/*.cu)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
@@ -64,10 +64,17 @@ LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
 BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.cpp))
 endif
+# Without toml++ no TOML file is read.
+LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
+UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
+# The toolkit has CUPTI in a folder of its own, or beside CUDA's other headers.
+CUDA_HOME := $(NVCC:%/bin/nvcc=%)
+CUPTI_HOME := $(CUDA_HOME)/extras/CUPTI
+TRACE_SOURCES := $(if $(wildcard $(CUPTI_HOME)/include/cupti.h $(CUDA_HOME)/include/cupti.h),bench/trace/kernel_trace.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
-  $(PEER_SOURCES)
+  $(PEER_SOURCES) $(TRACE_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
 HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
   tests/*/*.cuh bench/*/*.h)
@@ -77,7 +84,8 @@ INCLUDES := -Isrc -I.
 FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
-LIBS = $(HDF5_LIBS) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -lm
+# H5DS, dimension scales, is of HDF5's high-level library.
+LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -lm
 
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
@@ -86,6 +94,7 @@ UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
 $(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
+$(BUILD)/obj/src/core/toml_parser.o $(BUILD)/asan/src/core/toml_parser.o: CXXFLAGS += $(TOML_CFLAGS)
 $(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
@@ -116,11 +125,13 @@ $(WGMMA): tools/generate_wgmma.py
 	$(call say,GEN,$@)
 	$(Q)python3 $< > $@
 
-# After the first compilation the dependency files know who includes what is generated.
+# After the first compilation the dependency files know who includes what is generated. The log has
+# what the assembler says of every kernel: registers, spills, what it could not do.
 $(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk | $(WGMMA)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
-	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(NVCC) $(NVCC_FLAGS) -Xptxas -v -MMD -MP -c $< -o $@ 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
+	@grep -v -e 'ptxas info' -e 'bytes stack frame' $(@:.o=.log) || true
 
 # The version that every file of results names: the commit, and whether the tree had changes.
 # VERSION= says it where the sources come without their history.
@@ -167,6 +178,15 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
+# A library that records the kernels of any program; bench/trace/kernel_trace.cpp says how.
+CUPTI_CFLAGS := $(CUDA_CFLAGS) -isystem $(CUPTI_HOME)/include
+CUPTI_LIBS := $(filter -L% -Wl%,$(CUDA_LIBS)) -L$(CUPTI_HOME)/lib64 -Wl,-rpath,$(CUPTI_HOME)/lib64 -lcupti
+trace: $(BUILD)/kernel_trace.so
+
+$(BUILD)/kernel_trace.so: bench/trace/kernel_trace.cpp $(BUILD)/config.mk
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CXXSTD) $(WARN) $(OPT) $(CUPTI_CFLAGS) -fPIC -shared $< $(CUPTI_LIBS) -o $@
+
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS) \
@@ -206,30 +226,25 @@ python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
 
 # ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------
-CHECKED_SOURCES := $(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES))
-KERNEL_LOGS := $(CHECKED_SOURCES:%.cu=$(BUILD)/kernels/%.log)
+CHECKED := $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES)))
 
-$(BUILD)/kernels/%.log: %.cu $(BUILD)/config.mk | $(WGMMA)
-	@mkdir -p $(@D)
-	$(call say,PTXAS,$<)
-	$(Q)$(NVCC) $(NVCC_FLAGS) -Xptxas -v -MMD -MP -MF $(@:.log=.d) -MT $@ -fatbin $< -o $(@:.log=.fatbin) \
-	  2> $@ || { cat $@; exit 1; }
-
-check-kernels: tools/check_kernels.sh $(KERNEL_LOGS)
-	@$^
+check-kernels: tools/check_kernels.sh $(CHECKED)
+	@$< $(CHECKED:.o=.log)
 
 # ---- lint: warnings are errors ------------------------------------------------------------------
 TIDY := $(ALL_SOURCES:%.cpp=$(BUILD)/tidy/%.ok)
 
 lint: lint-format lint-python lint-shell $(TIDY)
 
-lint-shell: tools/deps.sh
+# Once, before whatever needs them: apt lets one process install at a time.
+lint-deps: $(PACKAGES)
 	@tools/deps.sh lint
+
+lint-shell: lint-deps
 	$(call say,SHELL,scripts)
 	$(Q)shellcheck tools/*.sh jobs/*.sh jobs/*.sbatch jobs/sites/*.env .ci/run
 
-lint-format: tools/deps.sh
-	@tools/deps.sh lint
+lint-format: lint-deps
 	$(call say,FORMAT,sources)
 	$(Q)clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 
@@ -239,6 +254,8 @@ lint-python: $(PACKAGES)
 
 $(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/tidy/bench/peers/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
+$(BUILD)/tidy/bench/trace/%.ok: CXXFLAGS += $(CUPTI_CFLAGS)
+$(BUILD)/tidy/src/core/toml_parser.ok: CXXFLAGS += $(TOML_CFLAGS)
 $(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok $(BUILD)/tidy/bench/kernels/hopper_%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)
@@ -274,8 +291,8 @@ PREFIX ?= /usr/local
 install: $(BUILD)/paceline
 	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/paceline
 	mkdir -p $(DESTDIR)$(PREFIX)/share/paceline
-	tar --exclude=__pycache__ -cf - LICENSE README.md docs jobs analysis | \
-	  tar -xf - -C $(DESTDIR)$(PREFIX)/share/paceline
+	cp -r LICENSE README.md docs jobs analysis $(DESTDIR)$(PREFIX)/share/paceline
+	find $(DESTDIR)$(PREFIX)/share/paceline -name __pycache__ -exec rm -r {} +
 
 # The same as one file that can be unpacked anywhere on machines with these libraries.
 dist: $(BUILD)/paceline

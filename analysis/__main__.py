@@ -1,4 +1,4 @@
-"""The command line: python3 -m analysis tables|figures|snapshot FILES... --output PATH."""
+"""The command line: python3 -m analysis tables|figures|snapshot|peers FILES... --output PATH."""
 
 import argparse
 import sys
@@ -23,7 +23,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="analysis", description="Tables, figures and snapshots from paceline's result files."
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="tables|figures|snapshot")
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="tables|figures|snapshot|peers"
+    )
     tables = verbs.add_parser(
         "tables",
         help="one row per case: phases with their intervals, rates and memory",
@@ -46,10 +48,17 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Writes a snapshot per case, of cases measured with --memory-timeline, that "
         "pytorch.org/memory_viz opens.",
     )
+    peers = verbs.add_parser(
+        "peers",
+        help="steps beside PyTorch's, from files of bench/peers/train_step_ratios.py",
+        description="Writes Markdown tables of paceline's and PyTorch's steps, eager and compiled, "
+        "from files of bench/peers/train_step_ratios.py.",
+    )
     for verb, output in [
         (tables, "the file to write"),
         (figures, "NAME.svg or NAME.png (the second figure is NAME-warmup), or a folder for both"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
+        (peers, "the Markdown file to write"),
     ]:
         verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file (.h5)")
         verb.add_argument("--output", required=True, metavar="PATH", type=Path, help=output)
@@ -59,7 +68,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     try:
-        from analysis import figures, results, snapshot, tables
+        from . import figures, peers, results, snapshot, tables
     except ModuleNotFoundError as error:
         fail(
             f"the Python package {error.name} is missing: run 'make deps', "
@@ -72,6 +81,8 @@ def main(arguments: list[str] | None = None) -> None:
             written = tables.write(results.read(options.files), options.output, form)
         elif options.verb == "snapshot":
             written = snapshot.write(options.files, options.output)
+        elif options.verb == "peers":
+            written = peers.write(options.files, options.output)
         else:
             targets = figures.targets_for(options.output)
             written = figures.write(results.read(options.files), targets)

@@ -7,8 +7,8 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from analysis import steps, style, warmup
-from analysis.results import ResultError, Results
+from . import steps, style, warmup
+from .results import ResultError, Results
 
 EXTENSIONS = (".svg", ".png")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import style
-from analysis.results import Results
-from analysis.words import case_label, label, text
+from . import style
+from .results import Results
+from .words import case_label, label, text
 
 # Factors worth a place in the heading when every case has them alike.
 HEADLINE = (

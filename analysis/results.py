@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from analysis.words import label, text
+from .words import label, text
 
 EXPERIMENT = "model"
 SCHEMA_VERSIONS = ("1", "2")
@@ -22,13 +22,14 @@ PHASES = ("forward", "backward", "optimizer", "step")
 
 # Attributes of a case that are not factors of the sweep.
 NOT_FACTORS = {
-    "status", "reason", "stop_reason", "created", "slurm_job_id", "array_task", "restart",
+    "status", "reason", "warmup_reason", "stop_reason", "warnings", "created", "run",
+    "slurm_job_id", "array_task", "restart",
 }  # fmt: skip
 # The order in which people name a case; what is not listed follows by name.
 FACTOR_ORDER = (
     "size", "d_model", "d_ff", "layers", "heads", "vocab", "context", "batch_size",
-    "global_batch", "precision", "attention", "fp32_attention", "exec", "mode", "recompute",
-    "timing", "device", "ranks", "threads", "warmup", "steps",
+    "global_batch", "precision", "attention", "fp32_attention", "exec", "mode", "optimizer",
+    "recompute", "timing", "device", "ranks", "threads", "warmup", "steps",
 )  # fmt: skip
 # Factors that another one implies: no news beside it.
 IMPLIED_BY = {
@@ -39,7 +40,7 @@ IMPLIED_BY = {
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-class ResultError(Exception):
+class ResultError(ValueError):
     """What is wrong with a file or an argument, as one line for its user."""
 
 
@@ -240,11 +241,11 @@ def from_file(path: Path, file: h5py.File) -> Results:
 
 def hardware(file: h5py.File) -> str:
     """The devices of all ranks, "2 × NVIDIA H200"; ranks that share a host's CPU count once."""
-    names = ("device", "gpu_uuid", "host")
-    if any(f"ranks/{name}" not in file for name in names):
+    if any(f"ranks/{name}" not in file for name in ("device", "host")):
         return ""
-    columns = [file[f"ranks/{name}"].asstr()[:] for name in names]
-    devices = {(device, uuid or host) for device, uuid, host in zip(*columns, strict=True)}
+    device, host = (file[f"ranks/{name}"].asstr()[:] for name in ("device", "host"))
+    uuid = file["ranks/gpu_uuid"].asstr()[:] if "ranks/gpu_uuid" in file else [""] * len(host)
+    devices = {(d, u or h) for d, u, h in zip(device, uuid, host, strict=True)}
     counts = Counter(device for device, _ in sorted(devices))
     return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 

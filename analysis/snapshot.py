@@ -16,8 +16,8 @@ from typing import Any
 
 import h5py
 
-from analysis.results import ResultError, opened
-from analysis.words import text
+from .results import ResultError, opened
+from .words import text
 
 PROTOCOL = 2
 DEVICE = STREAM = 0

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis import style
-from analysis.layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
-from analysis.results import Results
-from analysis.words import figure, label, text
+from . import style
+from .layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
+from .results import Results
+from .words import figure, label, text
 
 ROW, BAR = 0.29, 0.66  # inches from bar to bar; a bar's share of that
 MOST_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval

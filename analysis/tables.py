@@ -5,13 +5,14 @@ its median. CSV is for programs: every factor is a column, and so is each end of
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.results import ResultError, Results, Run
-from analysis.words import ABSENT, decimals, figure, label, text
+from .results import ResultError, Results, Run
+from .words import ABSENT, decimals, figure, label, text
 
 FORMATS = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 MILLISECONDS = 1e3
@@ -54,20 +55,25 @@ def write(results: Results, path: Path, form: str) -> list[Path]:
 
 def markdown(results: Results) -> str:
     table = build(results)
-    rows = [table.header, *table.rows]
-    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    lines = markdown_table(table.header, table.rows, table.numeric)
+    commands = [f"    {command}" for command in table.commands]
+    return "\n".join([" ".join(table.caption), "", *lines, "", *commands]) + "\n"
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> list[str]:
+    cells = [[cell.replace("|", r"\|") for cell in row] for row in (header, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     rule = [
         "-" * (width - 1) + (":" if number else "-")
-        for width, number in zip(widths, table.numeric, strict=True)
+        for width, number in zip(widths, numeric, strict=True)
     ]
-    lines = [
+    return [
         "| " + " | ".join(align(cell, width, number) for cell, width, number in zipped) + " |"
         for row in (cells[0], rule, *cells[1:])
-        for zipped in [zip(row, widths, table.numeric, strict=True)]
+        for zipped in [zip(row, widths, numeric, strict=True)]
     ]
-    commands = [f"    {command}" for command in table.commands]
-    return "\n".join([" ".join(table.caption), "", *lines, "", *commands]) + "\n"
 
 
 def align(cell: str, width: int, number: bool) -> str:

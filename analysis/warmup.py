@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from analysis import style
-from analysis.layout import Panel, Sheet, panels_of, time_unit
-from analysis.results import Results, Samples
-from analysis.words import case_label, figure, text
+from . import style
+from .layout import Panel, Sheet, panels_of, time_unit
+from .results import Results, Samples
+from .words import case_label, figure, text
 
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.

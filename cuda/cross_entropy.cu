@@ -1,12 +1,12 @@
 // Cross-entropy: logsumexp[r] = max + log(sum of exp(logits[r] - max)), loss = mean over r of
 // logsumexp[r] - logits[r, targets[r]]. Backward: dlogits = (exp(logits - logsumexp) -
-// onehot(targets)) loss_scale / (R ranks).
+// onehot(targets)) loss_scale / (R ranks). Rows whose target is no_target count in neither.
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/exponential.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/online_softmax.cuh"
-#include "cuda/partial_sums.h"
+#include "cuda/reduce.cuh"
 #include "cuda/rows.cuh"
 
 namespace paceline {
@@ -33,11 +33,28 @@ __global__ void __launch_bounds__(forward_threads)
   const T* x = logits + row * cols;
   const MaxAndSum m = max_and_sum<T, N>(x, cols / N);
   if (threadIdx.x == 0) {
-    constexpr float ln2 = 0.6931471805599453F;
-    const float log_sum = ln2 * (m.highest + log2f(m.sum));
+    const float log_sum = logsumexp_of(m);
     logsumexp[row] = log_sum;
-    row_losses[row] = log_sum - to_float(x[targets[row]]);
+    const int target = targets[row];
+    row_losses[row] = target == no_target ? 0.0F : log_sum - to_float(x[target]);
   }
+}
+
+// The mean of row_losses over the rows that have a target, in one block.
+__global__ void __launch_bounds__(1024)
+    mean_of_targets_kernel(float* loss, const float* row_losses, const std::int32_t* targets,
+                           std::int64_t rows) {
+  wait_for_stream();
+  float sum = 0;
+  float count = 0;
+#pragma unroll 4
+  for (std::int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+    sum += row_losses[i];
+    count += targets[i] == no_target ? 0.0F : 1.0F;
+  }
+  sum = block_reduce(sum, Sum{});
+  count = block_reduce(count, Sum{});
+  if (threadIdx.x == 0) *loss = sum * (1.0F / count);
 }
 
 // Block b takes the packs of slice b % slices of row b / slices. dlogits may be logits: a thread
@@ -55,7 +72,7 @@ __global__ void __launch_bounds__(backward_threads)
   const RowPacks<T, N, kept> xs(logits + offset, packs);
   const float shift = logsumexp[row];
   const int target = targets[row] - slice * N;
-  const float factor = static_cast<float>(*loss_scale) / count;
+  const float factor = targets[row] == no_target ? 0.0F : static_cast<float>(*loss_scale) / count;
   for_each_kept<kept>(packs, [&](int k, int i) {
     const Pack<T, N> a = xs.get(k, i);
     Pack<D, N> out;
@@ -85,7 +102,8 @@ void CudaEagerOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, co
              targets.as<std::int32_t>(), static_cast<int>(cols));
     });
   });
-  sum_values(loss, row_losses, rows, 1.0F / static_cast<float>(rows), stream());
+  launch({1, 1024, stream()}, mean_of_targets_kernel, loss.as<float>(), row_losses,
+         targets.as<std::int32_t>(), rows);
 }
 
 void CudaEagerOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
@@ -102,8 +120,8 @@ void CudaEagerOps::cross_entropy_backward(const Tensor& dlogits, const Tensor& l
       launch({static_cast<unsigned>(rows * slices), threads, stream()},
              cross_entropy_backward_kernel<T, D, N>, static_cast<D*>(dlogits.data),
              static_cast<const T*>(logits.data), logsumexp.as<float>(), targets.as<std::int32_t>(),
-             loss_scale, static_cast<float>(rows * state.ranks), static_cast<int>(cols),
-             static_cast<int>(slices));
+             loss_scale, static_cast<float>((rows - state.without_target) * state.ranks),
+             static_cast<int>(cols), static_cast<int>(slices));
     });
   });
 }

@@ -16,7 +16,7 @@ namespace paceline {
 // A device of CUDA, for libraries that work on its memory and its streams.
 class GpuDevice : public Device {
  public:
-  [[nodiscard]] virtual CUstream_st* communication_handle() = 0;  // of communication_stream()
+  [[nodiscard]] virtual CUstream_st* handle_of(Stream& stream) = 0;  // a stream of this device
 
   // Memory of this GPU that a library allocated. Until the last copy of the result is gone, which
   // calls `release`, the ledger counts the tensor's bytes and reserved_bytes() the library's.

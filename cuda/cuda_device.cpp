@@ -16,7 +16,9 @@
 #include "cuda/attention/flash.h"
 #include "cuda/check.h"
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/cuda_fused_ops.h"
 #include "cuda/cuda_toy_ops.h"
+#include "cuda/gpu_sensors.h"
 
 namespace paceline {
 
@@ -64,19 +66,21 @@ std::vector<std::pair<std::string, std::string>> versions() {
           {"driver", driver.empty() ? "unknown" : driver}};
 }
 
-// The shortest of `count` runs on the stream, after some to warm up; seconds.
+// work / the seconds of each run on the stream, after some to warm up.
 template <class F>
-double shortest(CudaStream& stream, int count, F&& run) {
-  for (int i = 0; i < 3; ++i) run();
-  double best = std::numeric_limits<double>::infinity();
+std::vector<double> rates_of(double work, CudaStream& stream, F&& run) {
+  constexpr int warm_up = 3;
+  constexpr int count = 20;
+  for (int i = 0; i < warm_up; ++i) run();
+  std::vector<double> rates;
   for (int i = 0; i < count; ++i) {
     const EventPtr begin = stream.record();
     run();
     const EventPtr end = stream.record();
     end->synchronize();
-    best = std::min(best, end->seconds_since(*begin));
+    rates.push_back(work / end->seconds_since(*begin));
   }
-  return best;
+  return rates;
 }
 
 // Normal numbers: a GEMM of zeros runs faster than one of data.
@@ -151,6 +155,8 @@ void CudaDevice::trim() {
 void CudaDevice::synchronize() {
   compute_.synchronize();
   communication_.synchronize();
+  gather_.synchronize();
+  optimizer_.synchronize();
 }
 
 std::size_t CudaDevice::driver_bytes() const {
@@ -181,7 +187,11 @@ void CudaDevice::zero(const Tensor& device) {
 }
 
 std::unique_ptr<Ops> CudaDevice::make_ops(const OpsConfig& config) {
-  return std::make_unique<CudaEagerOps>(*this, config);
+  switch (config.execution) {
+    case Execution::eager: return std::make_unique<CudaEagerOps>(*this, config);
+    case Execution::compiled: return std::make_unique<CudaFusedOps>(*this, config);
+  }
+  throw InternalError("an execution that the CUDA device does not know");
 }
 
 std::unique_ptr<ToyOps> CudaDevice::make_toy_ops() { return std::make_unique<CudaToyOps>(*this); }
@@ -190,7 +200,7 @@ void CudaDevice::check_attention(const OpsConfig& config, const AttentionShape& 
   check_flash(config, shape);
 }
 
-double CudaDevice::gemm_ceiling(const Precision& precision) {
+std::vector<double> CudaDevice::gemm_rates(const Precision& precision) {
   constexpr std::int64_t n = 8192;
   // A device of its own: the measurement is not this one's memory, and works when frozen.
   CudaDevice device(ordinal_, std::numeric_limits<std::size_t>::max(), threads_);
@@ -201,22 +211,24 @@ double CudaDevice::gemm_ceiling(const Precision& precision) {
   const Matrix product(c);
   const Matrix left(a);
   const Matrix right(b);
-  const double seconds =
-      shortest(device.compute_stream(), 10, [&] { ops->matmul(product, left, right.transpose()); });
-  return 2.0 * n * n * n / seconds;
+  return rates_of(2.0 * n * n * n, device.compute_stream(),
+                  [&] { ops->matmul(product, left, right.transpose()); });
 }
 
-double CudaDevice::copy_ceiling() {
+std::vector<double> CudaDevice::copy_rates() {
   constexpr std::int64_t bytes = std::int64_t{2} << 30U;  // far beyond the L2 cache
   CudaDevice device(ordinal_, std::numeric_limits<std::size_t>::max(), threads_);
   const Array from = device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
   const Array to = device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
   device.zero(from);
-  const double seconds = shortest(device.compute_stream(), 10, [&] {
+  return rates_of(2.0 * bytes, device.compute_stream(), [&] {
     CUDA_CHECK(cudaMemcpyAsync(to.tensor().data, from.tensor().data, bytes,
                                cudaMemcpyDeviceToDevice, device.compute_stream().get()));
   });
-  return 2.0 * bytes / seconds;
+}
+
+std::unique_ptr<Sensors> CudaDevice::sensors() const {
+  return std::make_unique<GpuSensors>(info().pci_bus_id);
 }
 
 std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) const {

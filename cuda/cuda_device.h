@@ -37,7 +37,11 @@ class CudaDevice final : public GpuDevice {
 
   [[nodiscard]] CudaStream& compute_stream() override { return compute_; }
   [[nodiscard]] CudaStream& communication_stream() override { return communication_; }
-  [[nodiscard]] CUstream_st* communication_handle() override { return communication_.get(); }
+  [[nodiscard]] CudaStream& gather_stream() override { return gather_; }
+  [[nodiscard]] CudaStream& optimizer_stream() override { return optimizer_; }
+  [[nodiscard]] CUstream_st* handle_of(Stream& stream) override {
+    return static_cast<CudaStream&>(stream).get();
+  }
   void synchronize() override;
 
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
@@ -50,8 +54,9 @@ class CudaDevice final : public GpuDevice {
   [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;
   void check_attention(const OpsConfig& config, const AttentionShape& shape) const override;
 
-  [[nodiscard]] double gemm_ceiling(const Precision& precision) override;
-  [[nodiscard]] double copy_ceiling() override;
+  [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
+  [[nodiscard]] std::vector<double> copy_rates() override;
+  [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
 
   [[nodiscard]] ScopeStack& scopes() override { return *scopes_; }
@@ -66,6 +71,8 @@ class CudaDevice final : public GpuDevice {
   std::size_t adopted_bytes_ = 0;
   CudaStream compute_;
   CudaStream communication_;
+  CudaStream gather_;
+  CudaStream optimizer_{false};
 };
 
 // "GPU-<uuid>", as nvidia-smi writes it.

@@ -1,6 +1,7 @@
 #include "cuda/cuda_eager_ops.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cuda/check.h"
 #include "cuda/matmul.h"
@@ -43,11 +44,24 @@ CudaEagerOps::CudaEagerOps(CudaDevice& device, const OpsConfig& config)
 
 CudaEagerOps::~CudaEagerOps() = default;
 
+void CudaEagerOps::on(Stream& stream, std::function<void()> work) {
+  struct Restored {
+    cudaStream_t& current;
+    cudaStream_t before;
+    ~Restored() { current = before; }
+  };
+  const Restored restored{stream_, std::exchange(stream_, dynamic_cast<CudaStream&>(stream).get())};
+  work();
+}
+
+int CudaEagerOps::multiprocessors_of_products() const {
+  const int free = std::max(1, multiprocessors_ - multiprocessors_of_collectives);
+  return heeds_collectives(precision()) && beside_collectives_ ? free : 0;
+}
+
 void CudaEagerOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                             double beta) {
-  const int free = std::max(1, multiprocessors_ - multiprocessors_of_collectives);
-  matmul_->run(c, a, b, alpha, beta,
-               heeds_collectives(precision()) && beside_collectives_ ? free : 0);
+  matmul_->run(c, a, b, alpha, beta, multiprocessors_of_products());
 }
 
 }  // namespace paceline

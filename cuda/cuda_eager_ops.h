@@ -18,11 +18,13 @@ class CudaEagerOps : public Ops {
   CudaEagerOps(CudaDevice& device, const OpsConfig& config);
   ~CudaEagerOps() override;
 
+  void on(Stream& stream, std::function<void()> work) override;
   void run_beside_collectives(bool beside) override { beside_collectives_ = beside; }
 
   void cast(const Tensor& to, const Tensor& from) override;
   void fill(const Tensor& x, double value) override;
-  void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) override;
+  void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal,
+                   std::int64_t first) override;
   void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void scale(const Tensor& x, double factor) override;
 
@@ -72,9 +74,16 @@ class CudaEagerOps : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  protected:
+  // rms_norm_backward(), and dx once more, in dy's dtype, unless `rounded` is empty.
+  void rms_norm_backward(const Tensor& dx, const Tensor& rounded, const Tensor& dx_in,
+                         const Tensor& dw, const Tensor& dy, const Tensor& x, const Tensor& w,
+                         const Tensor& rstd, bool accumulate_dw);
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] float* scratch(std::int64_t floats) { return scratch_.floats(floats); }
+  [[nodiscard]] const Tensor& matmul_workspace() const { return matmul_workspace_.tensor(); }
+  // How many multiprocessors a product can count on now; 0: all.
+  [[nodiscard]] int multiprocessors_of_products() const;
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                 double beta) override;
 

@@ -49,10 +49,11 @@ __device__ int token_of(int t) {
 __device__ unsigned matches(const std::int32_t* tokens, std::int64_t count, bool aligned,
                             int wanted) {
   unsigned bits = 0;
-  if (aligned && count >= chunk) {
+  if (aligned && (count >= chunk || count % 4 == 0)) {  // fours are in the chunk as a whole
 #pragma unroll
     for (int t = 0; t < tokens_each; t += 4) {
-      const auto four = *reinterpret_cast<const int4*>(tokens + token_of(t));
+      int4 four{-1, -1, -1, -1};
+      if (token_of(t) < count) four = *reinterpret_cast<const int4*>(tokens + token_of(t));
       bits |= static_cast<unsigned>(four.x == wanted) << t |
               static_cast<unsigned>(four.y == wanted) << (t + 1) |
               static_cast<unsigned>(four.z == wanted) << (t + 2) |

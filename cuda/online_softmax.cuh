@@ -13,10 +13,10 @@ struct MaxAndSum {
   float sum = 0;              // of 2^(factor x - highest)
 };
 
-// Of the packs load(0) ... load(packs - 1), times factor / log2e; the same on every thread of the
-// block. Where all of them is -infinity the sum is NaN, as its softmax is.
-template <class T, int N, class Load>
-__device__ inline MaxAndSum max_and_sum(int packs, Load load, float factor) {
+// Of row [packs N], times factor / log2e, after edit(pack, i) of each; the same on every thread of
+// the block. Where all of them is -infinity the sum is NaN, as its softmax is.
+template <class T, int N, class Edit>
+__device__ inline MaxAndSum max_and_sum(const T* row, int packs, float factor, Edit edit) {
   constexpr int batch = N == 8 ? 2 : 4;  // packs in flight; the sum is rescaled once per batch
   const int team = static_cast<int>(blockDim.x);
   MaxAndSum mine;
@@ -25,11 +25,14 @@ __device__ inline MaxAndSum max_and_sum(int packs, Load load, float factor) {
     float top = -INFINITY;
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
-      if (first + k * team < packs) x[k] = load(first + k * team);
+      if (first + k * team < packs) x[k] = Pack<T, N>::load(row + (first + k * team) * N);
     }
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
-      if (first + k * team < packs) top = fmaxf(top, highest_of(x[k]));
+      if (first + k * team < packs) {
+        edit(x[k], first + k * team);
+        top = fmaxf(top, highest_of(x[k]));
+      }
     }
     top = fmaxf(mine.highest, top * factor);
     // While all is -infinity: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
@@ -48,11 +51,15 @@ __device__ inline MaxAndSum max_and_sum(int packs, Load load, float factor) {
   return {highest, block_reduce(mine.sum * fast_exp2(mine.highest - highest), Sum{})};
 }
 
-// Of row [packs N].
 template <class T, int N>
 __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
-  return max_and_sum<T, N>(
-      packs, [&](int i) { return Pack<T, N>::load(row + i * N); }, log2e);
+  return max_and_sum<T, N>(row, packs, log2e, [](Pack<T, N>&, int) {});
+}
+
+// log(sum of exp(x)), rounded: not contracted with what it is subtracted from, which would make its
+// value depend on the kernel.
+__device__ inline float logsumexp_of(const MaxAndSum& m) {
+  return __fmul_rn(ln2, m.highest + log2f(m.sum));
 }
 
 }  // namespace paceline

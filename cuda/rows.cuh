@@ -109,8 +109,21 @@ class RowPacks {
     for_each_kept<Kept>(packs, [&](int k, int i) { kept_[k] = Pack<T, N>::load(row + i * N); });
   }
   // k and i of for_each_pack.
-  __device__ Pack<T, N> get(int k, int i) const {
-    return k < Kept ? kept_[k] : Pack<T, N>::load(row_ + i * N);
+  __device__ Pack<T, N> get(int k, int i) const { return get(k, i, row_); }
+  // With the row's address computed anew, which takes fewer registers than to keep it.
+  __device__ Pack<T, N> get(int k, int i, const T* row) const {
+    return k < Kept ? kept_[k] : Pack<T, N>::load(row + i * N);
+  }
+  // Between two passes over half types: keeps the compiler from holding all elements widened from
+  // one pass to the other, in twice the registers.
+  __device__ void stay_narrow() {
+    if constexpr (sizeof(Pack<T, N>) == 16) {
+#pragma unroll
+      for (Pack<T, N>& pack : kept_) {
+        auto& words = reinterpret_cast<uint4&>(pack);
+        asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
+      }
+    }
   }
 
  private:
@@ -168,6 +181,25 @@ class ColumnSums {
   }
   __device__ void finish() const {
     for_each_kept<Kept>(packs_, [&](int k, int i) { kept_[k].store(sums_ + i * N); });
+  }
+  // Of a block's teams that keep all their packs, added up in the teams' order.
+  // shared [teams, packs]
+  __device__ void finish_teams(Pack<float, N>* shared) const {
+    for_each_kept<Kept>(packs_, [&](int k, int i) {
+      shared[static_cast<int>(threadIdx.y) * packs_ + i] = kept_[k];
+    });
+    __syncthreads();
+    const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+    const int threads = static_cast<int>(blockDim.x * blockDim.y);
+    for (int i = thread; i < packs_; i += threads) {
+      Pack<float, N> sum = shared[i];
+      for (int team = 1; team < static_cast<int>(blockDim.y); ++team) {
+        const Pack<float, N>& term = shared[team * packs_ + i];
+#pragma unroll
+        for (int j = 0; j < N; ++j) sum.element[j] += term[j];
+      }
+      sum.store(sums_ + i * N);
+    }
   }
 
  private:

@@ -12,7 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;  // so that 128 registers hold what is kept
+constexpr int most_threads = 512;  // so that registers hold what is kept
 constexpr int long_threads = 1024;
 
 // Rows that a team keeps in registers: read once, one exp() per element.
@@ -71,13 +71,13 @@ __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const 
 }
 
 template <class G, class Y, int N>
-__global__ void __launch_bounds__(most_threads)
+__global__ void __launch_bounds__(most_threads, 2)
     softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols) {
   wait_for_stream();
   const std::int64_t row = team_row();
   const int packs = row < rows ? cols / N : 0;
-  const RowPacks<G, N, kept> dys(dy + row * cols, packs);
-  const RowPacks<Y, N, kept> ys(y + row * cols, packs);
+  RowPacks<G, N, kept> dys(dy + row * cols, packs);
+  RowPacks<Y, N, kept> ys(y + row * cols, packs);
   float sum = 0;
   for_each_pack<kept>(packs, [&](int k, int i) {
     const Pack<G, N> g = dys.get(k, i);
@@ -86,6 +86,8 @@ __global__ void __launch_bounds__(most_threads)
     for (int j = 0; j < N; ++j) sum += g[j] * p[j];
   });
   const float total = team_reduce(sum, Sum{});
+  dys.stay_narrow();
+  ys.stay_narrow();
   for_each_pack<kept>(packs, [&](int k, int i) {
     const Pack<G, N> g = dys.get(k, i);
     const Pack<Y, N> p = ys.get(k, i);

@@ -80,7 +80,7 @@ launcher() { # NODES RANKS -> the words before the program
 made_tiny() {
   local -A tiny=([--warmup]=1 [--steps]=2 [--until-ci]=0)
   case $1 in
-    model) tiny+=([--size]=tiny [--context]=16 [--batch-size]=1) ;;
+    model) tiny+=([--size]=tiny [--context]=16 [--batch-size]=1 [--exec]=eager) ;;
     ddp | zero) tiny+=([--size]=tiny [--context]=16 [--batch-size]=2) ;;
     attention) tiny+=([--head-dim]=16 [--context]=32 [--batch-size]=1) ;;
     collectives) tiny+=([--bytes]='1KB,64KB') ;;

@@ -3,10 +3,12 @@
 
 A [[rate]] of the reference names a file, a column of its summary, the factors of one case, a device
 and the rate that this device reaches. 95% of it passes. Ends with 1 when one falls short, with 2
-for wrong use, and with 0 when all pass; what was not measured, or on another device, is skipped.
+for wrong use, and with 0 when all pass. A case that failed falls short. What was not measured, or
+on another device, is skipped.
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -22,15 +24,15 @@ SHARE = 0.95
 
 
 def rate_in(path: Path, wanted: dict) -> float | None:
-    """The column's value in the case of these factors, measured on that device; None: no such."""
+    """The column's value in the case of these factors on that device, not a number where the case
+    failed; None: the file has no such case.
+    """
     with h5py.File(path) as file:
         devices = {text.decode() for text in file["ranks/device"][:]}
         if wanted["device"] not in devices:
             return None
         summary = {name: column[:] for name, column in file["summary"].items()}
-    if wanted["column"] not in summary:
-        return None
-    rows = [i for i, status in enumerate(summary["status"]) if status == b"ok"]
+    rows = range(len(summary["status"]))
     for factor, value in wanted["case"].items():
         if factor not in summary:
             return None
@@ -42,7 +44,10 @@ def rate_in(path: Path, wanted: dict) -> float | None:
         ]
     if len(rows) > 1:
         raise ValueError(f"{path}: {len(rows)} cases are {wanted['case']}")
-    return float(summary[wanted["column"]][rows[0]]) if rows else None
+    if not rows:
+        return None
+    ok = summary["status"][rows[0]] == b"ok" and wanted["column"] in summary
+    return float(summary[wanted["column"]][rows[0]]) if ok else math.nan
 
 
 def main() -> int:

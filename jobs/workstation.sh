@@ -18,15 +18,15 @@ selected=()
 for argument; do
   case $argument in
     --tiny) export PACELINE_TINY=1 && folder=results/tiny && [ "$gpus" -gt 0 ] || slots=$(nproc) ;;
-    --cpu) [ "$gpus" -gt 0 ] || slots=$(nproc) ;;
+    --cpu) [ "$gpus" -gt 0 ] || { slots=$(nproc) && export PACELINE_CPU=1; } ;;
     --help) sed -n '2,6s/^# \?//p' "$0" && exit 0 ;;
     -*) echo "workstation.sh: '$argument' is unknown; see --help" >&2 && exit 2 ;;
     *) selected+=("$argument") ;;
   esac
 done
 export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
-[ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup precision memory attention
-  flash ddp ddp_context ddp_long zero scaling scaling_nodes)
+[ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup precision compile memory
+  checkpointing attention flash ddp ddp_context ddp_long zero fsdp scaling scaling_nodes)
 
 failed=0
 mkdir -p "$PACELINE_RESULTS"

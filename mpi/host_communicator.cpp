@@ -79,7 +79,7 @@ void check_count(const CollectiveForm& form, const Tensor& x) {
 
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(OwnedComm comm, Watch& watch, Device& device);
+  HostCommunicator(OwnedComm comm, Watch& watch, Device& device, Stream& stream);
   // Waits by an event: an error stays for whoever synchronises the stream next.
   ~HostCommunicator() override { stream_.record()->synchronize(); }
 
@@ -87,6 +87,7 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return stream_; }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return device_.allocate(shape, dtype, kind);
@@ -121,14 +122,18 @@ class HostCommunicator final : public Communicator {
   int size_ = 1;
 };
 
-HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device)
-    : comm_(std::move(comm)),
-      watch_(watch),
-      device_(device),
-      stream_(device.communication_stream()) {
+HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device, Stream& stream)
+    : comm_(std::move(comm)), watch_(watch), device_(device), stream_(stream) {
   MPI_CHECK(MPI_Comm_set_errhandler(comm_.get(), MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   MPI_CHECK(MPI_Comm_size(comm_.get(), &size_));
+}
+
+std::unique_ptr<Communicator> HostCommunicator::duplicate(Stream& stream) {
+  const Watched watched(watch_, "making another host communicator", WaitFor::ranks);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_dup(comm_.get(), &comm));
+  return std::make_unique<HostCommunicator>(OwnedComm(comm), watch_, device_, stream);
 }
 
 Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
@@ -277,7 +282,8 @@ OwnedComm connect(World& world) {
 }  // namespace
 
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
-  return std::make_unique<HostCommunicator>(connect(world), world.watch(), device);
+  return std::make_unique<HostCommunicator>(connect(world), world.watch(), device,
+                                            device.communication_stream());
 }
 
 }  // namespace paceline

@@ -66,13 +66,14 @@ std::size_t window_bytes(const Tensor& x) {
 class NcclCommunicator final : public Communicator, private Guarded {
  public:
   // Owns `comm`.
-  NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device);
+  NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device, Stream& stream);
   ~NcclCommunicator() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] Stream& stream() override { return stream_; }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& memory) override;
@@ -116,12 +117,12 @@ class NcclCommunicator final : public Communicator, private Guarded {
   int size_ = 1;
 };
 
-NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device)
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device, Stream& stream)
     : comm_(comm),
       watch_(watch),
       device_(device),
-      stream_(device.communication_stream()),
-      handle_(device.communication_handle()) {
+      stream_(stream),
+      handle_(device.handle_of(stream)) {
   NCCL_CHECK(ncclCommUserRank(comm_, &rank_));
   NCCL_CHECK(ncclCommCount(comm_, &size_));
   watch_.guard(*this);
@@ -132,6 +133,13 @@ NcclCommunicator::~NcclCommunicator() {
   watch_.release(*this);
   wait_if_aborted();
   ncclCommDestroy(comm_);
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::duplicate(Stream& stream) {
+  const Watched watched(watch_, "making another NCCL communicator", WaitFor::ranks);
+  ncclComm_t comm = nullptr;
+  NCCL_CHECK(ncclCommSplit(comm_, 0, rank_, &comm, nullptr));
+  return std::make_unique<NcclCommunicator>(comm, watch_, device_, stream);
 }
 
 Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
@@ -257,7 +265,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   const Watched watched(world.watch(), "making the NCCL communicator", WaitFor::ranks);
   ncclComm_t comm = nullptr;
   NCCL_CHECK(ncclCommInitRank(&comm, world.size(), id, world.rank()));
-  return std::make_unique<NcclCommunicator>(comm, world.watch(), device);
+  return std::make_unique<NcclCommunicator>(comm, world.watch(), device,
+                                            device.communication_stream());
 }
 
 }  // namespace paceline

@@ -265,7 +265,10 @@ void Watchdog::end_launch(const std::string& line) {
   std::promise<void> aborted;
   std::thread([&] {
     const std::lock_guard lock(mutex_);
-    for (Guarded* guarded : guarded_) guarded->abort();
+    // Side by side: what one has enqueued may wait for what another has.
+    std::vector<std::thread> aborts;
+    for (Guarded* guarded : guarded_) aborts.emplace_back([guarded] { guarded->abort(); });
+    for (std::thread& one : aborts) one.join();
     aborted.set_value();
   }).detach();
   aborted.get_future().wait_for(Patience::abort_timeout);

@@ -11,6 +11,8 @@ from pathlib import Path
 import h5py
 import pytest
 
+from result_files import undescribed
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "paceline"
 PATIENCE = 60  # seconds, for what takes a few
@@ -20,6 +22,12 @@ WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """What a GPU's products are timed for is kept here, not in the user's folder."""
+    os.environ["PACELINE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @dataclass
@@ -83,6 +91,7 @@ def paceline(tmp_path):
     """run(*args, ranks=0): ranks = 0 starts it without mpirun. Runs in a folder of its own."""
 
     def run(*args: object, ranks: int = 0, env: dict[str, str] | None = None) -> Run:
+        began = time.time()
         done = subprocess.run(
             command(ranks, *args),
             cwd=tmp_path,
@@ -92,6 +101,9 @@ def paceline(tmp_path):
             timeout=300,
             check=False,
         )
+        for path in tmp_path.rglob("*.h5"):
+            if path.stat().st_mtime >= began:
+                assert undescribed(path) == [], path
         return Run(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -16,7 +16,7 @@ from conftest import command
 from result_files import rows
 
 SYNCS = ("naive", "flat", "overlap", "bucketed")
-SHARDS = ("none", "broadcast", "zero1")
+SHARDS = ("none", "broadcast", "zero1", "zero2", "fsdp")
 ERRORS = ("verify_gradient_error", "verify_sgd_error", "verify_adamw_error")
 
 
@@ -39,7 +39,7 @@ def launch(seed: int) -> tuple[int, list[object]]:
         "--batch-size": rng.randint(1, 3),
         "--seed": seed,
         "--attention": rng.choice(("naive", "fused", "flash")),
-        "--recompute": rng.choice(("none", "block", "2")),
+        "--recompute": rng.choice(("none", "swiglu", "block", "2")),
         "--verify": rng.randint(1, 10),
     }
     if size["--attention"] == "flash":
@@ -47,6 +47,8 @@ def launch(seed: int) -> tuple[int, list[object]]:
     contexts = ",".join(map(str, sorted(rng.sample((1, 2, 3, 5, 8, 13, 16, 24, 32), 2))))
     once = ("--warmup", 0, "--steps", 1, "--device", "cpu", "--threads", 1, "--quiet")
     words = [*strategy, *(word for pair in size.items() for word in pair), "--context", contexts]
+    if "fsdp" in strategy[2]:
+        words += ["--prefetch", rng.randint(0, 4), "--reshard", rng.choice(("yes", "no", "yes,no"))]
     if zero or "bucketed" in strategy[2]:
         words += ["--bucket-mb", f"{10 ** rng.uniform(-4, 0):.4f}"]
     return rng.randint(1, 6), [*words, *once, "--output", "out.h5"]

@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools
-  libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+  libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  libtomlplusplus-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
 slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)  # for tests/slurm
 python=(python3 python3-venv)
@@ -25,6 +26,7 @@ deps: this script installs packages on Debian 12 and Ubuntu 24.04 only. Needed a
   CLI11           libcli11-dev, cli11-devel                        cli11
   fmt             libfmt-dev, fmt-devel                            fmt
   nlohmann-json   nlohmann-json3-dev, json-devel                   nlohmann-json
+  toml++          libtomlplusplus-dev, tomlplusplus-devel          tomlplusplus (for --config)
   GoogleTest      libgtest-dev, gtest-devel                        googletest
   Benchmark       libbenchmark-dev, google-benchmark-devel         benchmark
   clang tools 16  clang-format-16 clang-tidy-16, clang-tools-extra llvm   (for make lint)

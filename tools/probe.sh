@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints config.mk: what this machine has, as make variables, and one line a finding on stderr.
-# Exits 1, naming every missing piece, when something that the build needs is not there.
+# Exits 1, naming every missing piece, when something that the build needs is not there; with --all
+# also when something is missing that the build can do without.
 set -u
 
 missing=()
@@ -48,6 +49,19 @@ pkg "CLI11" CLI11 CLI11
 pkg "nlohmann_json" JSON nlohmann-json
 pkg "gtest_main gtest" GTEST GoogleTest
 pkg "benchmark" BENCHMARK "Google Benchmark"
+
+# Of 3.0 or newer: earlier ones do not have toml::key.
+toml=$(pkg-config --cflags-only-I tomlplusplus 2>/dev/null | sed 's/-I/-isystem /g')
+# shellcheck disable=SC2086
+if printf '#define TOML_HEADER_ONLY 1\n#include <toml++/toml.h>\ntoml::key key;\n' |
+  "${CXX:-g++}" -std=c++20 -x c++ $toml -fsyntax-only - 2>/dev/null; then
+  emit TOML_FOUND yes
+  emit TOML_CFLAGS "$toml"
+  say toml++ "$(pkg-config --modversion tomlplusplus 2>/dev/null || echo found)"
+else
+  say toml++ "3.0 or newer not found (libtomlplusplus-dev): the program is built without --config"
+  [ "${1:-}" != --all ] || missing+=(toml++)
+fi
 
 case "$(uname -m)" in
   x86_64) emit CPU_FLAGS "-march=x86-64-v3" ;;

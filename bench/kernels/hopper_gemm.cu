@@ -1,11 +1,14 @@
 // C = A B^T on Hopper: a producer warp has the copy engine bring 64 columns of A and B at a time
 // into a ring in shared memory; consumer warpgroups have 64 rows of C each, all 256 columns of the
-// tile. Blocks stay for many tiles: while one is written, the next one's operands come.
+// tile. Blocks stay for many tiles: while one is written, the next one's operands come. The two
+// blocks of a cluster take neighbouring tiles of the same columns: each reads half of B's rows, for
+// both, so that a third less is read from the L2 cache.
 
 #include "bench/kernels/hopper_gemm.h"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/attention/tile_order.h"
 #include "cuda/current_device.h"
+#include "cuda/hopper/cluster.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/launch.cuh"
@@ -20,6 +23,9 @@ using T = __nv_bfloat16;
 constexpr int warpgroups = 2;  // consumers
 constexpr int tile_rows = 64 * warpgroups;
 constexpr int tile_cols = 256;
+constexpr int blocks_of_cluster = 2;
+constexpr int cluster_rows = blocks_of_cluster * tile_rows;
+constexpr int rows_of_b = tile_cols / blocks_of_cluster;  // that a block reads
 constexpr int depth = 64;
 constexpr int stages = 4;
 constexpr int threads = warpgroup_threads * (warpgroups + 1);
@@ -34,29 +40,44 @@ struct Parameters {
   CUtensorMap a, b;  // columns in groups of `depth`, as heads
   T* c;
   int M, N, steps;
-  TileOrder order;  // a tile's rows are its head, its columns its rank
+  TileOrder order;  // of clusters' tiles: rows are its head, columns its rank
   int tiles;
 };
 
+// The first tile of this block's cluster, and how many tiles further its next one is.
+__device__ int first_tile() { return blockIdx.x / blocks_of_cluster; }
+__device__ int clusters() { return gridDim.x / blocks_of_cluster; }
+__device__ int rank() { return blockIdx.x % blocks_of_cluster; }
+__device__ int first_row(const WorkItem& tile) {
+  return tile.head * cluster_rows + rank() * tile_rows;
+}
+
 __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
+  const int half = rank() * rows_of_b;
   RingPlace<stages> place;
-  for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
+  for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
     for (int k = 0; k < p.steps; ++k) {
       Barrier& full = shared.full[place.stage];
       shared.empty[place.stage].wait(place.parity ^ 1);
       full.arrive_and_expect(bytes);
-      load(shared.a[place.stage], p.a, full, tile.head * tile_rows, k, 0);
-      load(shared.b[place.stage], p.b, full, tile.rank * tile_cols, k, 0);
+      load(shared.a[place.stage], p.a, full, first_row(tile), k, 0);
+      load_in_cluster(shared.b[place.stage], half, blocks_of_cluster, p.b, full,
+                      tile.rank * tile_cols + half, k, 0);
       place.advance();
     }
   }
 }
 
+// To the producers of both blocks, which write into this block's ring.
+__device__ void release(Barrier& empty) {
+  if (lane() < blocks_of_cluster) empty.arrive_at(lane());
+}
+
 __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
   RingPlace<stages> place;
-  for (int i = blockIdx.x; i < p.tiles; i += gridDim.x) {
+  for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
     Accumulator<tile_cols> sums;
     int before = 0;  // stage of the product before
@@ -67,13 +88,13 @@ __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
       commit();
       // One product is always under way: the last one's end is waited for.
       wait<1>(sums);
-      if (k > 0 && lane() == 0) shared.empty[before].arrive();
+      if (k > 0) release(shared.empty[before]);
       before = place.stage;
       place.advance();
     }
     wait<0>(sums);
-    if (lane() == 0) shared.empty[before].arrive();
-    store_rows(p.c + tile.rank * tile_cols, p.N, sums, tile.head * tile_rows + 64 * warpgroup, p.M);
+    release(shared.empty[before]);
+    store_rows(p.c + tile.rank * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup, p.M);
   }
 }
 
@@ -85,11 +106,13 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
       shared.full[s].init(1);
-      shared.empty[s].init(4 * warpgroups);
+      shared.empty[s].init(4 * warpgroups * blocks_of_cluster);
     }
     barriers_are_ready();
   }
   __syncthreads();
+  cluster_arrive();
+  cluster_wait();
   wait_for_stream();
   if (warpgroup == 0) {
     give_up_registers<24>();
@@ -98,6 +121,10 @@ __global__ void __launch_bounds__(threads, 1)
     take_registers<240>();
     consume(p, shared, warpgroup - 1);
   }
+  // A block whose barriers and tiles another still reaches does not end.
+  __syncwarp();
+  cluster_arrive();
+  cluster_wait();
 }
 
 }  // namespace
@@ -110,9 +137,9 @@ void hopper_gemm(const HopperGemm& call) {
         box_rows, depth);
   };
   // Blocks that run together share rows of A and of B in the L2 cache: a square of them.
-  constexpr int section = 16;
+  constexpr int section = 8;
   const TileOrder order({.context = call.N,
-                         .heads = (call.M + tile_rows - 1) / tile_rows,
+                         .heads = (call.M + cluster_rows - 1) / cluster_rows,
                          .batch = 1,
                          .outer = tile_cols,
                          .inner = call.N,
@@ -120,7 +147,7 @@ void hopper_gemm(const HopperGemm& call) {
                          .reach = call.N,
                          .section = section});
   const Parameters parameters{.a = map(call.a, call.M, tile_rows),
-                              .b = map(call.b, call.N, tile_cols),
+                              .b = map(call.b, call.N, rows_of_b),
                               .c = static_cast<T*>(call.c),
                               .M = call.M,
                               .N = call.N,
@@ -130,8 +157,10 @@ void hopper_gemm(const HopperGemm& call) {
   constexpr std::size_t bytes = sizeof(Shared);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = hopper_gemm_kernel;
-  const int blocks = min(parameters.tiles, multiprocessors());
-  launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, kernel, parameters);
+  const int clusters = min(parameters.tiles, multiprocessors() / blocks_of_cluster);
+  launch({static_cast<unsigned>(clusters * blocks_of_cluster), threads, call.stream, bytes,
+          blocks_of_cluster},
+         kernel, parameters);
 }
 
 }  // namespace paceline

@@ -17,12 +17,13 @@ from pathlib import Path
 
 from data_parallel_step import VARIANTS
 from json_rows import Row, rows_of
+from step_cases import ATTENTIONS
 
 PEER = Path(__file__).with_name("data_parallel_step.py")
 FACTOR = {"ddp": "sync", "zero": "shard"}
 STRATEGIES = {  # the default last
     "ddp": ("naive", "flat", "overlap", "bucketed"),
-    "zero": ("none", "broadcast", "zero1"),
+    "zero": ("none", "broadcast", "zero2", "fsdp", "zero1"),
 }
 
 
@@ -35,7 +36,8 @@ def paceline(options: argparse.Namespace, arguments: list[str]) -> list[Row]:
     factor = FACTOR[options.experiment]
     strategies = ",".join(STRATEGIES[options.experiment])
     program = [options.paceline, options.experiment, f"--{factor}", strategies]
-    program += ["--attention", "naive", "--timing", "step", "--bucket-mb", str(options.bucket_mb)]
+    program += ["--attention", options.attention, "--timing", "step"]
+    program += ["--bucket-mb", str(options.bucket_mb)]
     if options.device == "cpu":
         program += ["--threads", "1"]  # as the peers'
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +53,7 @@ def measure(options: argparse.Namespace, case: str) -> list[Row]:
         arguments += [name, value]
     for name in ("warmup", "steps"):
         arguments += [f"--{name}", str(getattr(options, name))]
-    peer = [sys.executable, str(PEER), "--attention", options.peer_attention]
+    peer = [sys.executable, str(PEER), "--attention", options.attention]
     peer += ["--variants", *options.variants]
     before = paceline(options, arguments)
     peers = rows_of([*peer, *arguments], options.ranks)
@@ -77,7 +79,7 @@ def main() -> None:
     for name, value in (("ranks", 2), ("warmup", 5), ("steps", 10)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--bucket-mb", type=float, default=25, help="paceline's; the peers' is 25")
-    parser.add_argument("--peer-attention", choices=["naive", "sdpa"], default="naive")
+    parser.add_argument("--attention", choices=ATTENTIONS, default="naive")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
     parser.add_argument("--output", type=Path, help="every row as a JSON line")

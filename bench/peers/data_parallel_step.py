@@ -8,7 +8,10 @@ of train_step.py; AdamW is fused. Variants: naive (an all_reduce per parameter a
 gradient is there); ddp (DistributedDataParallel as it comes: buckets of 25 MB); ddp-view
 (gradient_as_bucket_view: no copies between gradients and buckets); ddp-compile (torch.compile of
 that, which cuts the graph where buckets end); zero (ddp-view, and ZeroRedundancyOptimizer around
-AdamW, its parameters as views of the buckets it broadcasts); zero-compile (that of ddp-compile).
+AdamW, its parameters as views of the buckets it broadcasts); zero-compile (that of ddp-compile);
+fsdp (FSDP2: fully_shard of every block and of the model, gathered in the precision of products,
+scattered in fp32 as paceline does); fsdp-bf16 (scattered in the precision of products); fsdp-keep
+(reshard_after_forward=False); fsdp-compile (blocks compiled before they are sharded).
 Gradients become the average over ranks in all.
 
 A sample is one step after a barrier, by the host's clock, the device synchronised before and after;
@@ -26,29 +29,16 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+from step_cases import ATTENTIONS, PRECISIONS, SIZES
 from torch import Tensor, nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
-from train_step import SIZES, Attention, Transformer, rope
+from train_step import HALF, Transformer
 
-VARIANTS = ("naive", "flat", "overlap", "ddp", "ddp-view", "ddp-compile", "zero", "zero-compile")
-REPLICATED = VARIANTS[3:]  # DistributedDataParallel exchanges their gradients
-
-
-class FusedAttention(Attention):
-    """The same attention through PyTorch's own kernel, which does not keep the T x T matrix."""
-
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, keep: Tensor) -> Tensor:
-        batch, context, width = x.shape
-        q, k, v = (
-            linear(x).view(batch, context, self.heads, -1).transpose(1, 2)
-            for linear in (self.q, self.k, self.v)
-        )
-        # The rotation is in fp32, which autocast leaves alone; the kernel wants one type.
-        q, k = rope(q, cos, sin).to(v.dtype), rope(k, cos, sin).to(v.dtype)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(batch, context, width))
+REPLICATED = ("ddp", "ddp-view", "ddp-compile", "zero", "zero-compile")
+SHARDED = ("fsdp", "fsdp-bf16", "fsdp-keep", "fsdp-compile")
+VARIANTS = ("naive", "flat", "overlap", *REPLICATED, *SHARDED)
 
 
 class Clock:
@@ -80,28 +70,24 @@ class Trainer:
     def __init__(self, options: argparse.Namespace, variant: str, device: torch.device) -> None:
         self.variant = variant
         self.device = device
-        self.low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
+        self.low = HALF.get(options.precision)
         self.clock = Clock(device)
         self.marks: list[torch.cuda.Event | float] = []
         self.pending: list[dist.Work] = []
         torch.manual_seed(0)  # every rank has the same weights
         with device:
-            model = Transformer(options.size, options.vocab, options.context)
-            if options.attention == "sdpa":
-                width, _, _, heads = SIZES[options.size]
-                for block in model.blocks:
-                    block.attention = FusedAttention(width, heads)
+            model = Transformer(options.size, options.vocab, options.context, options.attention)
         torch.manual_seed(1 + dist.get_rank())
         rows = torch.randint(options.vocab, (options.batch_size, options.context + 1)).to(device)
         self.tokens, self.targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
-        # Backward finishes the last parameters' gradients first.
-        self.parameters = list(model.parameters())[::-1]
         cuda = device.type == "cuda"
-        self.optimizer = self.adamw(fused=cuda)
         # The library averages where it can, as paceline lets it; gloo only sums.
         self.average = dist.ReduceOp.AVG if cuda else dist.ReduceOp.SUM
         self.divisor = 1 if cuda else dist.get_world_size()
-        self.forward = self.wrapped(model)
+        self.loss = self.wrapped(model)
+        # Backward finishes the last parameters' gradients first.
+        self.parameters = list(model.parameters())[::-1]
+        self.optimizer = self.adamw(fused=cuda)
         if variant == "overlap":
             for parameter in self.parameters:
                 parameter.register_post_accumulate_grad_hook(self.send)
@@ -113,7 +99,9 @@ class Trainer:
             self.parameters, torch.optim.AdamW, parameters_as_bucket_view=True, fused=fused
         )
 
-    def wrapped(self, model: nn.Module) -> Callable[[Tensor], Tensor]:
+    def wrapped(self, model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+        if self.variant in SHARDED:
+            return self.sharded(model)
         if self.variant not in REPLICATED:
             return model
         ddp = DistributedDataParallel(
@@ -124,12 +112,23 @@ class Trainer:
         )
         return torch.compile(ddp) if self.variant.endswith("compile") else ddp
 
+    def sharded(self, model: nn.Module) -> nn.Module:
+        """In place of autocast: parameters are gathered in the low precision, norms' too."""
+        scattered = self.low if self.variant == "fsdp-bf16" else torch.float32
+        precision = MixedPrecisionPolicy(param_dtype=self.low, reduce_dtype=scattered)
+        keeps = self.variant == "fsdp-keep"
+        for block in model.blocks:
+            if self.variant.endswith("compile"):
+                block.compile()
+            fully_shard(block, mp_policy=precision, reshard_after_forward=not keeps)
+        return fully_shard(model, mp_policy=precision)
+
     def send(self, parameter: Tensor) -> None:
         self.pending.append(dist.all_reduce(parameter.grad, self.average, async_op=True))
 
     def exchange(self) -> None:
-        """Gradients become averages; nothing where DistributedDataParallel has done it."""
-        if self.variant in REPLICATED:
+        """Gradients become averages; nothing where PyTorch's modules have done it."""
+        if self.variant in REPLICATED + SHARDED:
             return
         gradients = [parameter.grad for parameter in self.parameters]
         if self.variant == "flat":
@@ -149,9 +148,9 @@ class Trainer:
     def step(self) -> None:
         # Before forward, so that no activation lies beside the gradients of the step before.
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self.device.type, self.low, enabled=self.low is not None):
-            logits = self.forward(self.tokens)
-        loss = functional.cross_entropy(logits.float().flatten(0, 1), self.targets.flatten())
+        casts = self.low is not None and self.variant not in SHARDED
+        with torch.autocast(self.device.type, self.low, enabled=casts):
+            loss = self.loss(self.tokens, self.targets)
         loss.backward()
         self.marks = [self.clock.mark()]
         self.exchange()
@@ -206,8 +205,8 @@ def measure(options: argparse.Namespace, variant: str, device: torch.device) -> 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16"], default="fp32")
-    parser.add_argument("--attention", choices=["naive", "sdpa"], default="naive")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--attention", choices=ATTENTIONS, default="naive")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     for name, value in (("context", 128), ("batch-size", 4), ("vocab", 10000)):
         parser.add_argument(f"--{name}", type=int, default=value)

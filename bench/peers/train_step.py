@@ -1,36 +1,39 @@
 """The same training step in PyTorch, at its best: what paceline's `model` is compared with.
 
-    python3 bench/peers/train_step.py --size small --precision fp32 --variants captured
+    python3 bench/peers/train_step.py --size small --precision bf16 --attention flash
 
 One JSON line per variant, with paceline's column names. The model is the course's (pre-norm,
-RMSNorm, RoPE, SwiGLU, untied head, naive attention that keeps the T x T matrix); AdamW is fused.
-Variants: eager; captured (the whole eager step in one CUDA graph: no Python is left); compile
-(torch.compile); reduce-overhead (its CUDA graphs); captured-compile (the compiled step captured
-whole). A capture runs forward, backward and optimizer; weights, gradients and Adam's state keep
-their memory.
+RMSNorm, RoPE, SwiGLU, untied head); AdamW is fused. Attention: naive (keeps the T x T matrix) or
+flash (scaled_dot_product_attention, by the backend that is fastest at the case's shape). Variants:
+eager; torch.compile of the model with its loss in the modes default (compile), reduce-overhead and
+max-autotune-no-cudagraphs; of all but reduce-overhead, which has CUDA graphs of its own, also
+captured: the whole step is one CUDA graph, and no Python is left. A capture holds what --mode names
+of forward, backward and optimizer; weights and Adam's state keep their memory.
 """
 
 import argparse
+import gc
+import itertools
 import json
 import statistics
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import torch
+from step_cases import ATTENTIONS, MODES, PRECISIONS, VARIANTS, dimensions
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-SIZES = {
-    "tiny": (64, 192, 2, 4),
-    "small": (768, 3072, 12, 12),
-    "medium": (1024, 4096, 24, 16),
-    "large": (1280, 5120, 36, 20),
-    "xl": (1600, 6400, 48, 25),
-    "2.7b": (2560, 10240, 32, 32),
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
-VARIANTS = ("eager", "captured", "compile", "reduce-overhead", "captured-compile")
-CAPTURE_WARMUP = 3  # steps on a side stream, so that nothing is allocated while capturing
+CAPTURE_WARMUP = 3  # steps, so that nothing is allocated for the first time while capturing
 
 
 class RMSNorm(nn.Module):
@@ -49,10 +52,21 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.stack((cos * even - sin * odd, sin * even + cos * odd), -1).flatten(-2)
 
 
+def naive_attention(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
+    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
+    weights = torch.where(keep, scores, float("-inf")).softmax(-1)
+    return torch.einsum("bhqk,bhkd->bhqd", weights, v)
+
+
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, _keep: Tensor) -> Tensor:
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
 class Attention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, attention: str) -> None:
         super().__init__()
         self.heads = heads
+        self.attend = naive_attention if attention == "naive" else flash_attention
         self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, keep: Tensor) -> Tensor:
@@ -61,18 +75,15 @@ class Attention(nn.Module):
             linear(x).view(batch, context, self.heads, -1).transpose(1, 2)
             for linear in (self.q, self.k, self.v)
         )
-        q, k = rope(q, cos, sin), rope(k, cos, sin)
-        scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / (width // self.heads) ** 0.5
-        weights = torch.where(keep, scores, float("-inf")).softmax(-1)
-        mixed = torch.einsum("bhqk,bhkd->bhqd", weights, v)
+        mixed = self.attend(rope(q, cos, sin), rope(k, cos, sin), v, keep)
         return self.out(mixed.transpose(1, 2).reshape(batch, context, width))
 
 
 class Block(nn.Module):
-    def __init__(self, width: int, inner: int, heads: int) -> None:
+    def __init__(self, width: int, inner: int, heads: int, attention: str) -> None:
         super().__init__()
         self.ln1, self.ln2 = RMSNorm(width), RMSNorm(width)
-        self.attention = Attention(width, heads)
+        self.attention = Attention(width, heads, attention)
         self.w1, self.w3 = (nn.Linear(width, inner, bias=False) for _ in range(2))
         self.w2 = nn.Linear(inner, width, bias=False)
 
@@ -83,11 +94,13 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, size: str, vocab: int, context: int) -> None:
+    """From tokens and targets [B, T] to the mean loss, so that the loss is compiled too."""
+
+    def __init__(self, size: str, vocab: int, context: int, attention: str) -> None:
         super().__init__()
-        width, inner, layers, heads = SIZES[size]
+        width, inner, layers, heads = dimensions(size)
         self.embedding = nn.Embedding(vocab, width)
-        self.blocks = nn.ModuleList(Block(width, inner, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, inner, heads, attention) for _ in range(layers))
         self.norm = RMSNorm(width)
         self.head = nn.Linear(width, vocab, bias=False)
         half = torch.arange(0, width // heads, 2) / (width // heads)
@@ -96,58 +109,56 @@ class Transformer(nn.Module):
         self.register_buffer("sin", angle.sin(), persistent=False)
         self.register_buffer("keep", torch.ones(context, context).tril().bool(), persistent=False)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x, self.cos, self.sin, self.keep)
-        return self.head(self.norm(x))
+        logits = self.head(self.norm(x))
+        return functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
 
 
-@dataclass
 class Trainer:
-    """One model with its optimizer and batch; `step` is what is timed."""
+    """One model with its optimizer and batch; `step` is what is timed, `setup_s` what it took to
+    build it and to run it once, which compiles."""
 
-    options: argparse.Namespace
-    variant: str
-
-    def __post_init__(self) -> None:
-        o = self.options
+    def __init__(self, options: argparse.Namespace, compile_mode: str | None) -> None:
+        began = time.perf_counter()
+        self.mode = options.mode
+        self.low = HALF.get(options.precision)
         torch.manual_seed(0)
-        torch.backends.cuda.matmul.allow_tf32 = o.precision == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
         with torch.device("cuda"):
-            self.model = Transformer(o.size, o.vocab, o.context)
-            rows = torch.randint(o.vocab, (o.batch_size, o.context + 1))
+            model = Transformer(options.size, options.vocab, options.context, options.attention)
+            rows = torch.randint(options.vocab, (options.batch_size, options.context + 1))
         self.tokens, self.targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), fused=True, capturable=True)
-        self.forward: Callable[[Tensor], Tensor] = self.model
-        if "compile" in self.variant:
-            self.forward = torch.compile(self.model)
-        elif self.variant == "reduce-overhead":
-            self.forward = torch.compile(self.model, mode="reduce-overhead")
+        self.optimizer = torch.optim.AdamW(model.parameters(), fused=True, capturable=True)
+        self.loss = torch.compile(model, mode=compile_mode) if compile_mode else model
+        self.step()
+        torch.cuda.synchronize()
+        self.setup_s = time.perf_counter() - began
 
     def step(self) -> None:
+        torch.compiler.cudagraph_mark_step_begin()  # a forward pass alone never ends its step
         # Before forward, so that no activation lies beside the gradients of the step before.
         self.optimizer.zero_grad(set_to_none=True)
-        low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.options.precision)
-        with torch.autocast("cuda", low, enabled=low is not None):
-            logits = self.forward(self.tokens)
-        loss = functional.cross_entropy(logits.float().flatten(0, 1), self.targets.flatten())
+        with torch.autocast("cuda", self.low, enabled=self.low is not None):
+            loss = self.loss(self.tokens, self.targets)
+        if self.mode == "forward":
+            return
         loss.backward()
-        self.optimizer.step()
+        if self.mode == "train-step":
+            self.optimizer.step()
 
-    def captured(self) -> Callable[[], None]:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(CAPTURE_WARMUP):
-                self.step()
-        torch.cuda.current_stream().wait_stream(side)
-        # Gradients that do not exist yet are made inside the graph's own memory.
-        self.optimizer.zero_grad(set_to_none=True)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.step()
-        return graph.replay
+
+def captured(step: Callable[[], None], drop: Callable[[], None]) -> Callable[[], None]:
+    """`step` as one CUDA graph; `drop` frees what the graph makes in memory of its own."""
+    for _ in range(CAPTURE_WARMUP):
+        step()
+    drop()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+        step()
+    return graph.replay
 
 
 def seconds_of(step: Callable[[], None]) -> float:
@@ -158,52 +169,109 @@ def seconds_of(step: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def measure(options: argparse.Namespace, variant: str) -> dict[str, object]:
-    began = time.perf_counter()
+def attention_seconds(options: argparse.Namespace, backend: str) -> float:
+    """Of one layer's forward and backward in a CUDA graph; infinite where it has no kernel."""
+    width, _, _, heads = dimensions(options.size)
+    shape = (options.batch_size, options.context, heads, width // heads)
+    dtype = HALF.get(options.precision, torch.float32)
+    q, k, v, d_out = (
+        torch.randn(shape, device="cuda", dtype=dtype).transpose(1, 2).requires_grad_()
+        for _ in range(4)
+    )
+
+    def work() -> None:
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        torch.autograd.grad(out, (q, k, v), d_out)
+
+    try:
+        with sdpa_kernel(BACKENDS[backend]):
+            step = captured(work, drop=lambda: None)
+    except RuntimeError:
+        return float("inf")
+    return min(seconds_of(step) for _ in range(10))
+
+
+def measure(options: argparse.Namespace, trainer: Trainer, variant: str) -> dict[str, object]:
     torch.cuda.reset_peak_memory_stats()
-    trainer = Trainer(options, variant)
-    step = trainer.captured() if variant.startswith("captured") else trainer.step
+    began = time.perf_counter()
+    step = trainer.step
+    if VARIANTS[variant].captured:
+        step = captured(step, drop=lambda: trainer.optimizer.zero_grad(set_to_none=True))
     for _ in range(options.warmup):
         step()
     torch.cuda.synchronize()
     setup = time.perf_counter() - began
     samples = sorted(seconds_of(step) for _ in range(options.steps))
     return {
-        "software": f"PyTorch {torch.__version__}",
-        "variant": variant,
-        "size": options.size,
-        "context": options.context,
-        "batch_size": options.batch_size,
-        "precision": options.precision,
-        "attention": "naive",
-        "mode": "train-step",
         "status": "ok",
         "step_median_s": statistics.median(samples),
         "step_min_s": samples[0],
         "step_max_s": samples[-1],
-        "setup_s": setup,
+        "setup_s": trainer.setup_s + setup,
         "peak_bytes": torch.cuda.max_memory_allocated(),
     }
 
 
+def outcomes(
+    options: argparse.Namespace, compile_mode: str | None, variants: list[str]
+) -> Iterator[dict[str, object]]:
+    """A row per variant of one compile mode, in their order."""
+    trainer = None
+    for variant in variants:
+        try:
+            trainer = trainer or Trainer(options, compile_mode)
+            row = measure(options, trainer, variant)
+        except torch.cuda.OutOfMemoryError as error:
+            row = {"status": "oom", "reason": str(error).splitlines()[0]}
+        except Exception as error:  # what torch.compile cannot do must not end the others
+            row = {"status": "failed", "reason": f"{type(error).__name__}: {error}".splitlines()[0]}
+        yield {"variant": variant, "exec": "compiled" if compile_mode else "eager", **row}
+
+
+def rows(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    backend = ""
+    if options.attention == "flash":
+        backend = min(BACKENDS, key=lambda name: attention_seconds(options, name))
+    case = {
+        "software": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}",
+        "size": options.size,
+        "context": options.context,
+        "batch_size": options.batch_size,
+        "precision": options.precision,
+        "attention": options.attention,
+        "sdpa_backend": backend,
+        "mode": options.mode,
+    }
+    with sdpa_kernel(BACKENDS[backend]) if backend else nullcontext():
+        for compile_mode, group in itertools.groupby(
+            options.variants, key=lambda variant: VARIANTS[variant].compile_mode
+        ):
+            for row in outcomes(options, compile_mode, list(group)):
+                yield case | row
+            torch._dynamo.reset()
+            gc.collect()
+            torch.cuda.empty_cache()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16"], default="fp32")
+    parser.add_argument("--size", default="small", help="a name, or D_MODELxD_FFxLAYERSxHEADS")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--attention", choices=ATTENTIONS, default="naive")
+    parser.add_argument("--mode", choices=MODES, default="train-step")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     for name, value in (("context", 128), ("batch-size", 4), ("vocab", 10000)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
-    for variant in options.variants:
-        try:
-            row = measure(options, variant)
-        except torch.cuda.OutOfMemoryError as error:
-            row = {"variant": variant, "status": "oom", "reason": str(error).splitlines()[0]}
-        torch._dynamo.reset()
-        torch.cuda.empty_cache()
-        print(json.dumps(row), flush=True)
+    # A capture may not touch the default stream, where autograd would look for inputs.
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for row in rows(options):
+            print(json.dumps(row), flush=True)
+            ok = row["status"] == "ok"
+            outcome = f"{1e3 * row['step_median_s']:.2f} ms" if ok else row["reason"]
+            print(f"{row['variant']}: {outcome}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

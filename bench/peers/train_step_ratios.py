@@ -1,77 +1,174 @@
-"""One training step of paceline and of PyTorch on this machine, side by side.
+"""Training steps of paceline and of PyTorch on this machine, side by side.
 
-    python3 bench/peers/train_step_ratios.py --cases small:fp32 2.7b:fp32 2.7b:bf16
+    python3 bench/peers/train_step_ratios.py --size small 512x2048x6x8 --context 128 512 \\
+        --precision fp32 bf16 --attention flash --output results/step-peers.h5
 
-paceline runs before and after PyTorch's variants; its column is the slower of the two medians. The
-last columns are its time over the captured eager step's and over the fastest variant's.
+The cases are the product of the axes; a size is a name or D_MODELxD_FFxLAYERSxHEADS. Of each case,
+paceline runs before and after PyTorch's variants, eager and compiled and, in whole steps, with the
+optimizer after and in backward. The output has a row per measurement and is written after every
+case; cases that it holds are not measured again, so that the same command goes on where a run was
+cut off. At the end, the tables of `python3 -m analysis peers` are printed, of the whole file.
 """
 
 import argparse
-import json
+import itertools
+import math
+import shlex
+import subprocess
 import sys
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+import h5py
 from json_rows import Row, rows_of
-from train_step import VARIANTS
+from step_cases import ATTENTIONS, MODES, PRECISIONS, SIZES, VARIANTS, dimensions
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from analysis import peers
 
 PEER = Path(__file__).with_name("train_step.py")
+TEXT = h5py.string_dtype("utf-8")
+# By how a column's name ends; the first that fits.
+UNITS = {"tokens_per_s": "tokens/s", "tflops_per_s": "TFLOP/s", "_s": "s", "_bytes": "bytes"}
 
 
-def paceline(options: argparse.Namespace, arguments: list[str]) -> Row:
-    with tempfile.TemporaryDirectory() as folder:
-        output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
-        model = [options.paceline, "model", "--device", "cuda", "--timing", "step"]
-        [row] = rows_of([*model, *arguments, *output])
-    return {"software": "paceline", "variant": f"paceline {row['exec']}", **row}
+def output_of(*command: str) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def measure(options: argparse.Namespace, size: str, precision: str) -> list[Row]:
-    arguments = ["--size", size, "--precision", precision]
-    for name in ("context", "batch_size", "warmup", "steps"):
-        arguments += ["--" + name.replace("_", "-"), str(getattr(options, name))]
-    before = paceline(options, arguments)
-    peers = rows_of([sys.executable, str(PEER), *arguments, "--variants", *options.variants])
-    after = paceline(options, arguments)
-    return [max(before, after, key=lambda row: row["step_median_s"]), *peers]
+def gpu() -> str:
+    return output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
 
 
-def table_row(rows: list[Row], variants: list[str]) -> list[str]:
-    ours, *peers = rows
-    times = {row["variant"]: row["step_median_s"] for row in peers if row["status"] == "ok"}
-    own = ours["step_median_s"]
+def cases(options: argparse.Namespace) -> list[Row]:
+    axes = {name: getattr(options, name) for name in peers.CASE}
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
-    def ratio(peer: float | None) -> str:
-        return f"{own / peer:.2f}" if peer else "-"
 
+def key(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in peers.CASE)
+
+
+def arguments(options: argparse.Namespace, case: Row) -> list[str]:
+    """What both sides are given alike, less the size."""
+    alike = {name: case[name] for name in peers.CASE if name != "size"}
+    alike |= {"warmup": options.warmup, "steps": options.steps}
     return [
-        f"{ours['size']} {ours['precision']}",
-        f"{1e3 * own:.2f}",
-        *(f"{1e3 * times[v]:.2f}" if v in times else "-" for v in variants),
-        ratio(times.get("captured")),
-        ratio(min(times.values(), default=None)),
+        word
+        for name, value in alike.items()
+        for word in ("--" + name.replace("_", "-"), str(value))
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", default=["small:fp32"], metavar="SIZE:PRECISION")
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    for name, value in (("context", 128), ("batch-size", 4), ("warmup", 5), ("steps", 10)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
-    parser.add_argument("--output", type=Path, help="every row as a JSON line")
-    options = parser.parse_args()
+def paceline(options: argparse.Namespace, case: Row) -> list[Row]:
+    factors = ["--exec", "eager,compiled", "--timing", "step"]
+    # A step of fp16 may have to be skipped, which updates in backward cannot be.
+    if case["mode"] == "train-step" and case["precision"] != "fp16":
+        factors += ["--optimizer", "serial,in-backward"]
+    with tempfile.TemporaryDirectory() as folder:
+        output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
+        model = [options.paceline, "model", "--device", "cuda", *size_options(str(case["size"]))]
+        rows = rows_of([*model, *arguments(options, case), *factors, *output])
+    software = output_of(options.paceline, "--version")
+    return [{"software": software, "variant": variant(row), **row} for row in rows]
 
-    header = ["step [ms]", "paceline", *options.variants, "/ captured", "/ fastest"]
-    print("| " + " | ".join(header) + " |", "|---" * len(header) + "|", sep="\n", flush=True)
-    lines = []
-    for case in options.cases:
-        rows = measure(options, *case.split(":"))
-        lines += [json.dumps(row) for row in rows]
-        print("| " + " | ".join(table_row(rows, options.variants)) + " |", flush=True)
-    if options.output:
-        options.output.write_text("\n".join(lines) + "\n")
+
+def size_options(size: str) -> list[str]:
+    if size in SIZES:
+        return ["--size", size]
+    names = ("--d-model", "--d-ff", "--layers", "--heads")
+    return [
+        word for name, n in zip(names, dimensions(size), strict=True) for word in (name, str(n))
+    ]
+
+
+def variant(row: Row) -> str:
+    in_backward = row.get("optimizer") == "in-backward"
+    return f"paceline {row['exec']}" + (", in-backward" if in_backward else "")
+
+
+def measure(options: argparse.Namespace, case: Row) -> list[Row]:
+    before = paceline(options, case)
+    peer = [sys.executable, str(PEER), "--size", str(case["size"]), *arguments(options, case)]
+    rows = [*before, *rows_of([*peer, "--variants", *options.variants]), *paceline(options, case)]
+    created = {"created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return [row | case | created for row in rows]
+
+
+def write(path: Path, rows: list[Row], commands: list[str], hardware: str) -> None:
+    """Replaces the file as a whole: an interrupted write leaves the one before."""
+    partial = path.with_name(path.name + ".partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(partial, "w") as file:
+        file.attrs.update(peers.SCHEMA)
+        file.attrs["hardware"] = hardware
+        file.attrs["command"] = "\n".join(commands)
+        file.attrs["created"] = rows[-1]["created"]
+        file.attrs["software_versions"] = "; ".join(dict.fromkeys(row["software"] for row in rows))
+        summary = file.create_group("summary", track_order=True)
+        for name in dict.fromkeys(name for row in rows for name in row):
+            values = [row.get(name) for row in rows]
+            is_text = any(isinstance(value, str) for value in values)
+            absent = "" if is_text else math.nan
+            data = [absent if value is None else value for value in values]
+            column = summary.create_dataset(name, data=data, dtype=TEXT if is_text else None)
+            unit = next((UNITS[end] for end in UNITS if name.endswith(end)), None)
+            if unit:
+                column.attrs["unit"] = unit
+    partial.replace(path)
+
+
+def size(text: str) -> str:
+    dimensions(text)
+    return text
+
+
+def parsed(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", nargs="+", type=size, default=["small"])
+    parser.add_argument("--context", nargs="+", type=int, default=[512])
+    parser.add_argument("--batch-size", nargs="+", type=int, default=[4])
+    for name, values, default in (
+        ("precision", PRECISIONS, "fp32"),
+        ("attention", ATTENTIONS, "naive"),
+        ("mode", MODES, "train-step"),
+    ):
+        parser.add_argument(f"--{name}", nargs="+", choices=values, default=[default])
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no case begins later")
+    parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
+    parser.add_argument("--output", type=Path, required=True, help="F.h5")
+    return parser.parse_args(words)
+
+
+def main(words: list[str] | None = None) -> None:
+    options = parsed(words)
+    began, hardware = time.monotonic(), gpu()
+    rows: list[Row] = []
+    commands: list[str] = []
+    if options.output.exists():
+        frame, attributes = peers.read(options.output)
+        if attributes["hardware"] != hardware:
+            raise SystemExit(f"{options.output}: of {attributes['hardware']}; this is {hardware}")
+        rows, commands = frame.to_dict("records"), attributes["command"].splitlines()
+    command = shlex.join(["python3", *sys.argv])
+    commands = list(dict.fromkeys([*commands, command]))
+    measured = {key(row) for row in rows}
+    missing = [case for case in cases(options) if key(case) not in measured]
+    for number, case in enumerate(missing, 1):
+        if time.monotonic() - began > 60 * options.minutes:
+            print(f"cases left: {len(missing) - number + 1}", file=sys.stderr)
+            break
+        print(f"case {number} of {len(missing)}: {' '.join(key(case))}", file=sys.stderr)
+        rows += measure(options, case)
+        write(options.output, rows, commands, hardware)
+    if options.output.exists():
+        print(peers.section(options.output), end="")
 
 
 if __name__ == "__main__":

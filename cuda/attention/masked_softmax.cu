@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;  // so that 128 registers hold what is kept
+constexpr int most_threads = 512;  // so that registers hold what is kept
 constexpr int long_threads = 1024;
 
 // Columns that a row of [..., T, T] sees; none past the last row.
@@ -27,15 +27,15 @@ __device__ inline int packs_over(int columns) {
   return (columns + N - 1) / N;
 }
 
-// The row's i-th pack, with `masked` where the row does not see it.
+// The row's i-th pack gets `masked` where the row does not see it: behind its last column. Loads
+// come first, all of them, and masks after: a mask waits for its load.
 template <class T, int N>
-__device__ inline Pack<T, N> load_visible(const T* row, int i, int visible, float masked) {
-  auto pack = Pack<T, N>::load(row + i * N);
+__device__ inline void mask(Pack<T, N>& pack, int i, int visible, float masked) {
+  if ((i + 1) * N <= visible) return;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (i * N + j >= visible) pack.set(j, masked);
   }
-  return pack;
 }
 
 // Rows that a team keeps in registers: read once, one exponential per element. factor: scale log2e.
@@ -48,11 +48,13 @@ __global__ void __launch_bounds__(most_threads)
   const int visible = visible_columns(row, rows, cols, causal);
   const int seen = packs_over<N>(visible);
   Pack<X, N> xs[kept];
-  for_each_kept<kept>(seen, [&](int k, int i) {
-    xs[k] = load_visible<X, N>(x + row * cols, i, visible, -INFINITY);
-  });
+  for_each_kept<kept>(seen,
+                      [&](int k, int i) { xs[k] = Pack<X, N>::load(x + row * cols + i * N); });
   float highest = -INFINITY;
-  for_each_kept<kept>(seen, [&](int k, int) { highest = fmaxf(highest, highest_of(xs[k])); });
+  for_each_kept<kept>(seen, [&](int k, int i) {
+    mask(xs[k], i, visible, -INFINITY);
+    highest = fmaxf(highest, highest_of(xs[k]));
+  });
   highest = team_reduce(highest, Max{}) * factor;
   Pack<float, N> power[kept] = {};
   float sum = 0;
@@ -81,13 +83,14 @@ __global__ void __launch_bounds__(long_threads)
   const int visible = visible_columns(row, gridDim.x, cols, causal);
   const int seen = packs_over<N>(visible);
   const X* from = x + row * cols;
-  const auto load = [&](int i) { return load_visible<X, N>(from, i, visible, -INFINITY); };
-  const MaxAndSum m = max_and_sum<X, N>(seen, load, factor);
+  const auto hide = [&](Pack<X, N>& pack, int i) { mask(pack, i, visible, -INFINITY); };
+  const MaxAndSum m = max_and_sum<X, N>(from, seen, factor, hide);
   const float inverse = 1.0F / m.sum;
   for (int i = static_cast<int>(threadIdx.x); i < cols / N; i += static_cast<int>(blockDim.x)) {
     Pack<Y, N> out{};
     if (i < seen) {
-      const Pack<X, N> a = load(i);
+      auto a = Pack<X, N>::load(from + i * N);
+      hide(a, i);
 #pragma unroll
       for (int j = 0; j < N; ++j) out.set(j, fast_exp2(fmaf(a[j], factor, -m.highest)) * inverse);
     }
@@ -96,34 +99,40 @@ __global__ void __launch_bounds__(long_threads)
 }
 
 template <class G, class Y, int N>
-__global__ void __launch_bounds__(most_threads)
+struct Visible {
+  Pack<G, N> dy;
+  Pack<Y, N> y;
+};
+
+template <class G, class Y, int N>
+__global__ void __launch_bounds__(most_threads, 2)
     masked_softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols,
                                    float scale, bool causal) {
   wait_for_stream();
   const std::int64_t row = team_row();
   const int visible = visible_columns(row, rows, cols, causal);
   const int seen = packs_over<N>(visible);
-  const auto load_dy = [&](int i) { return load_visible<G, N>(dy + row * cols, i, visible, 0); };
-  const auto load_y = [&](int i) { return load_visible<Y, N>(y + row * cols, i, visible, 0); };
-  Pack<G, N> dys[kept];
-  Pack<Y, N> ys[kept];
-  for_each_kept<kept>(seen, [&](int k, int i) {
-    dys[k] = load_dy(i);
-    ys[k] = load_y(i);
-  });
+  RowPacks<G, N, kept> dys(dy + row * cols, seen);
+  RowPacks<Y, N, kept> ys(y + row * cols, seen);
+  const auto load = [&](int k, int i) {
+    Visible<G, Y, N> both{dys.get(k, i), ys.get(k, i)};
+    mask(both.dy, i, visible, 0);
+    mask(both.y, i, visible, 0);
+    return both;
+  };
   float sum = 0;
   for_each_pack<kept>(seen, [&](int k, int i) {
-    const Pack<G, N> g = k < kept ? dys[k] : load_dy(i);
-    const Pack<Y, N> p = k < kept ? ys[k] : load_y(i);
+    const auto [g, p] = load(k, i);
 #pragma unroll
     for (int j = 0; j < N; ++j) sum += g[j] * p[j];
   });
   const float total = team_reduce(sum, Sum{});
+  dys.stay_narrow();
+  ys.stay_narrow();
   for_each_pack<kept>(row < rows ? cols / N : 0, [&](int k, int i) {
     Pack<G, N> out{};
     if (i < seen) {
-      const Pack<G, N> g = k < kept ? dys[k] : load_dy(i);
-      const Pack<Y, N> p = k < kept ? ys[k] : load_y(i);
+      const auto [g, p] = load(k, i);
 #pragma unroll
       for (int j = 0; j < N; ++j) out.set(j, scale * (p[j] * (g[j] - total)));
     }

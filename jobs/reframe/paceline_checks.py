@@ -88,12 +88,13 @@ class FlashAttention(Experiment):
 
 @rfm.simple_test
 class AllReduce(Experiment):
-    """all_reduce of 256 MB over the ranks, every result checked."""
+    """all_reduce of 1 GB over two ranks, every result checked."""
 
     num_tasks = 2
     num_tasks_per_node = 2
-    options = "collectives --op all_reduce --bytes 256MB"
+    options = "collectives --op all_reduce --bytes 1GB"
     tiny_options = "collectives --device cpu --op all_reduce --bytes 64KB --steps 3"
+    reference = {"h200:gpu": {"bus_bandwidth": (327.4e9, -0.05, None, "bytes/s")}}  # noqa: RUF012
 
     @performance_function("bytes/s")
     def bus_bandwidth(self) -> float:
@@ -102,14 +103,15 @@ class AllReduce(Experiment):
 
 @rfm.simple_test
 class DataParallel(Experiment):
-    """Data-parallel steps on two ranks, held against a single process."""
+    """Data-parallel steps of `xl`, bf16, context 512, 4 rows a rank, on two ranks."""
 
     num_tasks = 2
     num_tasks_per_node = 2
-    options = "ddp --size small --context 512 --sync bucketed --verify 2"
+    options = "ddp --size xl --precision bf16 --context 512 --batch-size 4 --sync bucketed"
     tiny_options = (
         "ddp --size tiny --context 16 --batch-size 2 --sync bucketed --verify 1 --steps 3"
     )
+    reference = {"h200:gpu": {"rate": (48520, -0.05, None, "tokens/s")}}  # noqa: RUF012
 
     @performance_function("tokens/s")
     def rate(self) -> float:

@@ -1,15 +1,15 @@
 #pragma once
-// Communicator: collectives among the ranks of a World, enqueued on a device's communication
-// stream. A call returns at once; an event recorded there tells of its end. Send and receive
+// Communicator: collectives among the ranks of a World, enqueued on a stream of a device. A call
+// returns at once; an event recorded there tells of its end. Send and receive
 // tensors stay untouched until then. A host that waits for collectives is Watched. Implemented by
 // mpi/ for host memory (MPI) and GPU memory (NCCL).
 //
 // A rank may have several communicators, of any Worlds that it is in. They share the device's
-// communication stream, which runs their collectives one after the other. Collectives of several
-// communicators are therefore issued in one order on all ranks (say, a row's before a column's),
-// and communicators are made and destroyed in one order: in different orders ranks would wait for
-// each other forever. Memory is registered per communicator, with each that is to reach it
-// directly.
+// communication stream, which runs their collectives one after the other; a duplicate() has a
+// stream of its own. Collectives of several communicators are issued in one order on all ranks
+// (say, a row's before a column's), and communicators are made and destroyed in one order: in
+// different orders ranks would wait for each other forever. Memory is registered per communicator,
+// with each that is to reach it directly.
 
 #include <cstdint>
 #include <functional>
@@ -47,6 +47,10 @@ class Communicator : NonCopyable {
   [[nodiscard]] virtual BackendKind backend() const = 0;
   [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
 
+  // Collective: a communicator of the same ranks, whose collectives run on this stream, beside
+  // those of this one.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Stream& stream) = 0;
+
   // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
   [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype,
                                        MemoryKind kind = MemoryKind::communication) = 0;
@@ -78,6 +82,7 @@ using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& worl
 struct ProcessGroup {
   World& world;                          // NOLINT: of these ranks
   Communicator* communicator = nullptr;  // of the same; null: they exchange nothing
+  Communicator* gathers = nullptr;       // a duplicate, for what is gathered beside other exchanges
 };
 
 }  // namespace paceline

@@ -19,12 +19,13 @@
 namespace paceline {
 
 class Ops;
+class Sensors;
 class ToyOps;
 struct AttentionShape;
 struct OpsConfig;
 struct Precision;
 
-// A point in a stream's work.
+// A point in a stream's work; recorded during a capture, that of every launch of the graph.
 class Event : NonCopyable {
  public:
   virtual ~Event() = default;
@@ -42,8 +43,15 @@ class Stream : NonCopyable {
 
   [[nodiscard]] virtual EventPtr record() = 0;   // an event after all work so far
   virtual void wait(const EventPtr& event) = 0;  // later work here starts after the event
+  // Later work here starts after all work so far of another stream of the device.
+  virtual void follow(Stream& other) = 0;
   virtual void enqueue(std::function<void()> host_function) = 0;
   virtual void synchronize() = 0;  // the host waits; rethrows what a host function threw
+};
+
+struct GraphNodes {
+  std::int64_t all = 0;
+  std::int64_t kernels = 0;
 };
 
 // Work that was captured once and can be launched again.
@@ -51,7 +59,10 @@ class Graph : NonCopyable {
  public:
   virtual ~Graph() = default;
 
+  // Makes it ready to launch, which the first launch() does otherwise.
+  virtual void upload() {}
   virtual void launch() = 0;
+  [[nodiscard]] virtual GraphNodes nodes() const { return {}; }
 };
 
 // A tensor that shares ownership of its memory: the last copy to go releases it.
@@ -110,9 +121,8 @@ class Device : NonCopyable {
   // throws InternalError where that is not enough; trim() ends that and gives back what is unused.
   virtual void freeze() = 0;
   virtual void trim() = 0;
-  // Called after a step: true when another like it will find all its memory reserved. False after
-  // one that had to reserve in pieces, or to give back what was kept for reuse: then one more may
-  // tell.
+  // Whether nothing was reserved or given back since the last call. After a step that was not the
+  // first: another like it will find all its memory reserved.
   [[nodiscard]] virtual bool settled() = 0;
   // Bytes taken from the system: in use and kept for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
@@ -122,7 +132,9 @@ class Device : NonCopyable {
 
   [[nodiscard]] virtual Stream& compute_stream() = 0;
   [[nodiscard]] virtual Stream& communication_stream() = 0;
-  virtual void synchronize() = 0;  // both streams
+  [[nodiscard]] virtual Stream& gather_stream() = 0;     // of collectives beside those
+  [[nodiscard]] virtual Stream& optimizer_stream() = 0;  // beside backward
+  virtual void synchronize() = 0;                        // all streams
 
   // Runs `work` without effect but to record what it enqueues on `stream` and on streams that wait
   // for it. The result can be launched any number of times, on that stream.
@@ -141,11 +153,13 @@ class Device : NonCopyable {
   virtual void check_attention(const OpsConfig& /*config*/, const AttentionShape& /*shape*/) const {
   }
 
-  // Measured: the best of a few large GEMMs as this precision does them, FLOP/s. Takes under a
-  // second.
-  [[nodiscard]] virtual double gemm_ceiling(const Precision& precision) = 0;
-  // Measured: a copy within the device, bytes read and written per second.
-  [[nodiscard]] virtual double copy_ceiling() = 0;
+  // Measured: large GEMMs as this precision does them, FLOP/s of each of six at least. Takes about
+  // a second.
+  [[nodiscard]] virtual std::vector<double> gemm_rates(const Precision& precision) = 0;
+  // Measured: copies within the device, bytes read and written per second of each.
+  [[nodiscard]] virtual std::vector<double> copy_rates() = 0;
+  // What it says of the conditions that it runs under.
+  [[nodiscard]] virtual std::unique_ptr<Sensors> sensors() const = 0;
   // The vendor's dense figure for such GEMMs, FLOP/s; nothing where none is stated.
   [[nodiscard]] virtual std::optional<double> datasheet_peak(const Precision& precision) const = 0;
 

@@ -5,13 +5,15 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/similar_name.h"
 
 namespace paceline {
 
 std::size_t index_of_name(std::span<const std::string_view> names, std::string_view name) {
   const auto it = std::find(names.begin(), names.end(), name);
   if (it == names.end()) {
-    throw UsageError(fmt::format("'{}' is unknown; choose {}", name, fmt::join(names, ", ")));
+    throw UsageError(fmt::format("'{}' is unknown; choose {}{}", name, fmt::join(names, ", "),
+                                 did_you_mean(name, names)));
   }
   return static_cast<std::size_t>(it - names.begin());
 }

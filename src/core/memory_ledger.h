@@ -19,11 +19,12 @@ enum class MemoryKind : unsigned char {
   optimizer_state,
   activation,
   communication,
+  gathered,  // parameters, of which every rank keeps a shard
   workspace,
 };
 constexpr auto names_of(MemoryKind) {
   return names("parameter", "gradient", "optimizer_state", "activation", "communication",
-               "workspace");
+               "gathered", "workspace");
 }
 inline constexpr std::size_t memory_kinds = names_of(MemoryKind{}).size();
 

@@ -110,6 +110,13 @@ Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {
   return z;
 }
 
+Array Ops::swiglu_again(const Saved& saved) {
+  const Array& gate_up = saved.arrays().at(1);
+  Array z = activation(gate_up.shape().with_last(gate_up.tensor().cols() / 2), precision().compute);
+  swiglu(z, gate_up);
+  return z;
+}
+
 Array Ops::swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight) {
   std::vector<Array> kept = saved.take();
   const Array gate_up = std::move(kept.at(1));  // becomes its gradient

@@ -13,8 +13,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -27,6 +29,8 @@
 
 namespace paceline {
 
+class ProductTuning;
+
 enum class AttentionKind : std::uint8_t { naive, fused, flash };
 constexpr auto names_of(AttentionKind) { return names("naive", "fused", "flash"); }
 // How flash attention multiplies float32: as it is; with every operand split into a bfloat16 and
@@ -38,8 +42,10 @@ constexpr auto names_of(Fp32Attention) { return names("exact", "bf16x3", "tf32")
 // generation, or Ampere's, which run on every GPU since.
 enum class FlashKernels : std::uint8_t { newest, sm80 };
 constexpr auto names_of(FlashKernels) { return names("newest", "sm80"); }
-enum class Execution : std::uint8_t { eager };
-constexpr auto names_of(Execution) { return names("eager"); }
+// eager: one operation after another, as written below; compiled: composites fused, products by the
+// algorithm that was the fastest when timed, the step captured into graphs.
+enum class Execution : std::uint8_t { eager, compiled };
+constexpr auto names_of(Execution) { return names("eager", "compiled"); }
 
 struct OpsConfig {
   Precision precision;
@@ -47,6 +53,7 @@ struct OpsConfig {
   Fp32Attention fp32_attention = Fp32Attention::bf16x3;
   FlashKernels flash_kernels = FlashKernels::newest;
   bool deterministic = false;
+  Execution execution = Execution::eager;
 };
 
 // What one composite keeps for its backward.
@@ -55,9 +62,11 @@ class Saved {
   // keep = false (inference): nothing is held.
   explicit Saved(bool keep = true) : keep_(keep) {}
 
+  [[nodiscard]] bool keeps() const { return keep_; }
   void save(std::initializer_list<Array> arrays) {
     if (keep_) arrays_ = arrays;
   }
+  [[nodiscard]] const std::vector<Array>& arrays() const { return arrays_; }
   // Hands the arrays over and forgets them, so that backward frees each after its last use.
   [[nodiscard]] std::vector<Array> take() { return std::move(arrays_); }
 
@@ -110,6 +119,12 @@ struct FlashPlan {
   FlashTiles backward;
 };
 
+// Operations that one kernel computes in the place of several.
+struct Fusion {
+  std::string kernel;
+  std::string replaces;  // "add, rms_norm"
+};
+
 class Ops : NonCopyable {
  public:
   Ops(Device& device, const OpsConfig& config) : device_(device), config_(config) {}
@@ -119,15 +134,23 @@ class Ops : NonCopyable {
   [[nodiscard]] const OpsConfig& config() const { return config_; }
   [[nodiscard]] const Precision& precision() const { return config_.precision; }
 
+  // Calls `work`, whose operations (of the optimizer alone) go to this stream.
+  virtual void on(Stream& stream, std::function<void()> work) { stream.enqueue(std::move(work)); }
   // Whether collectives run beside the operations that follow, which may leave them room.
   virtual void run_beside_collectives(bool /*beside*/) {}
+
+  // What is fused, of that which eager execution computes one by one.
+  [[nodiscard]] virtual std::vector<Fusion> fusions() const { return {}; }
+  // How products are computed, where that is by the algorithm that was the fastest when timed;
+  // else null.
+  [[nodiscard]] virtual ProductTuning* product_tuning() { return nullptr; }
 
   // ---- primitives -------------------------------------------------------------------------
   virtual void cast(const Tensor& to, const Tensor& from) = 0;  // to = from, rounded to nearest
   virtual void fill(const Tensor& x, double value) = 0;         // int32 too
-  // x[i] = normal(element i of the random stream), rounded to float first
-  virtual void fill_normal(const Tensor& x, const Random& random,
-                           const TruncatedNormal& normal) = 0;
+  // x[i] = normal(element first + i of the random stream), rounded to float first
+  virtual void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal,
+                           std::int64_t first) = 0;
   virtual void add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;  // y = a + b; may alias
   virtual void scale(const Tensor& x, double factor) = 0;                   // x *= factor
 
@@ -194,11 +217,13 @@ class Ops : NonCopyable {
   // Of heads of this size, in the compute dtype.
   [[nodiscard]] virtual FlashPlan flash_plan(const AttentionShape& shape) const = 0;
 
-  // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]).
-  // loss [1], logsumexp [R], logits [R, V], targets [R] int32
+  // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]) over
+  // the rows that have a target, of which there must be one.
+  // loss [1], logsumexp [R], logits [R, V], targets [R] int32, no_target where there is none
   virtual void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
                              const Tensor& targets) = 0;
-  // dlogits = (softmax(logits) - onehot(targets)) loss_scale / (R ranks); dlogits may be logits.
+  // dlogits = (softmax(logits) - onehot(targets)) loss_scale / ((R - state.without_target) ranks),
+  // and 0 in rows without a target; dlogits may be logits.
   virtual void cross_entropy_backward(const Tensor& dlogits, const Tensor& logits,
                                       const Tensor& logsumexp, const Tensor& targets,
                                       const StepState& state) = 0;
@@ -266,6 +291,8 @@ class Ops : NonCopyable {
   // x [B, T, D], weight [2 F, D] (w1, w3) -> silu(x w1^T) (x w3^T)  [B, T, F]
   virtual Array swiglu_linear(Saved& saved, Array x, const Parameter& weight);
   virtual Array swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight);
+  // The result again, of what swiglu_linear() kept.
+  [[nodiscard]] Array swiglu_again(const Saved& saved);
 
   struct Head {
     const Parameter& norm;    // [D]
@@ -289,13 +316,13 @@ class Ops : NonCopyable {
     return device_.allocate(shape, dtype, MemoryKind::activation);
   }
   // x itself when it has this dtype, else a cast copy.
-  [[nodiscard]] Array as_dtype(Array x, Dtype dtype);
-
- private:
+  [[nodiscard]] virtual Array as_dtype(Array x, Dtype dtype);
   // x W^T, and with its gradient dy: dW (+)= dy^T x, and dy W, which is returned; x is given up in
   // between.
   [[nodiscard]] Array product(const Array& x, const Parameter& weight, Dtype dtype);
   [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight);
+
+ private:
   Array attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape);
   Array attention_by_flash_backward(Saved& saved, const Array& dy, const AttentionShape& shape);
   void probabilities(const Tensor& scores, const AttentionShape& shape);

@@ -10,6 +10,7 @@ namespace paceline {
 
 // How a GEMM multiplies float32: as it is, or rounded to tf32 (10 bits after the point).
 enum class GemmMath : std::uint8_t { exact, tf32 };
+constexpr auto names_of(GemmMath) { return names("exact", "tf32"); }
 
 struct Precision {
   std::string_view name;

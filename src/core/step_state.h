@@ -21,12 +21,17 @@ enum class StepScalar : std::uint8_t {
   count,
 };
 
+// The target of a position that the loss leaves out.
+constexpr std::int32_t no_target = -1;
+
 struct StepState {
   Array scalars;  // [StepScalar::count] float64
-  Array loss;     // [1], the precision's loss dtype: the mean over this rank's positions
-  Array tokens;   // [B, T] int32
-  Array targets;  // [B, T] int32
+  Array loss;    // [1], the precision's loss dtype: the mean over this rank's positions that have a
+                 // target
+  Array tokens;  // [B, T] int32
+  Array targets;  // [B, T] int32, no_target included
   int ranks = 1;  // whose gradients are added up: those of the mean over all of their positions
+  std::int64_t without_target = 0;  // positions of this rank, as many as of any other
 
   // Allocates; the scalars are as after reset(). Throws OutOfMemory.
   static StepState create(Device& device, std::int64_t batch, std::int64_t context,

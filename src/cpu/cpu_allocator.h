@@ -29,9 +29,7 @@ class CpuAllocator : NonCopyable {
   void freeze();
   void trim();  // frees what is kept, and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
-  // True if no new block was allocated since the last call: the same requests, made again, then
-  // find theirs. A first step never shows that: Adam's state may have taken a block that the next
-  // step's activations need.
+  // True if no new block was allocated since the last call.
   [[nodiscard]] bool settled();
 
  private:

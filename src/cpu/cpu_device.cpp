@@ -1,6 +1,7 @@
 #include "cpu/cpu_device.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,12 +10,14 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/ops.h"
 #include "cpu/available.h"
 #include "cpu/blas.h"
 #include "cpu/cpu_ops.h"
+#include "cpu/cpu_sensors.h"
 
 namespace paceline {
 
@@ -39,19 +42,22 @@ std::string cpu_model() {
   return "unknown CPU";
 }
 
-// The shortest of a few calls, in seconds: at least two after one that warms up, and more while
-// they fit into `budget` seconds.
+// work / the seconds of each call: of eight at least after one that warms up, and more while they
+// fit into `budget` seconds.
 template <class F>
-double shortest_seconds(double budget, F&& f) {
+std::vector<double> rates_of(double work, double budget, F&& f) {
+  constexpr std::size_t fewest = 8;
   f();
-  double best = std::numeric_limits<double>::infinity();
+  std::vector<double> rates;
   const double began = host_seconds();
-  for (int i = 0; i < 2 || host_seconds() - began + best < budget; ++i) {
+  double seconds = 0;
+  while (rates.size() < fewest || host_seconds() - began + seconds < budget) {
     const double start = host_seconds();
     f();
-    best = std::min(best, host_seconds() - start);
+    seconds = host_seconds() - start;
+    rates.push_back(work / seconds);
   }
-  return best;
+  return rates;
 }
 
 }  // namespace
@@ -96,11 +102,11 @@ std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
   return std::make_unique<CpuOps>(*this, config);
 }
 
-double CpuDevice::gemm_ceiling(const Precision& precision) {
+std::vector<double> CpuDevice::gemm_rates(const Precision& precision) {
   // A device of its own: the measurement is not this one's memory, and works when frozen.
   CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
   const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
-  const auto best = [&](std::int64_t n, double budget) {
+  const auto rates = [&](std::int64_t n, double budget) {
     const auto matrix = [&] {
       Array x = device.allocate({n, n}, precision.compute, MemoryKind::workspace);
       ops->fill(x, 0.5);
@@ -109,18 +115,26 @@ double CpuDevice::gemm_ceiling(const Precision& precision) {
     const Array a = matrix();
     const Array b = matrix();
     const Array c = matrix();
-    const double seconds =
-        shortest_seconds(budget, [&] { ops->matmul(Matrix(c), Matrix(a), Matrix(b)); });
     const auto size = static_cast<double>(n);
-    return 2 * size * size * size / seconds;
+    return rates_of(2 * size * size * size, budget,
+                    [&] { ops->matmul(Matrix(c), Matrix(a), Matrix(b)); });
   };
-  // Short ones more often: who else uses the machine is in the way of fewer.
-  const double most = std::max(best(512, 0.1), best(1024, 0.1));
+  const auto most = [](const std::vector<double>& x) {
+    return *std::max_element(x.begin(), x.end());
+  };
+  // Of the size that does best.
+  std::vector<double> best = rates(512, 0.1);
+  const auto try_size = [&](std::int64_t n, double budget) {
+    std::vector<double> other = rates(n, budget);
+    if (most(other) > most(best)) best = std::move(other);
+  };
+  try_size(1024, 0.1);
   constexpr double fast = 500e9;  // FLOP/s: many cores, which larger products fill better
-  return most < fast ? most : std::max(most, best(2048, 0.2));
+  if (most(best) > fast) try_size(2048, 0.2);
+  return best;
 }
 
-double CpuDevice::copy_ceiling() {
+std::vector<double> CpuDevice::copy_rates() {
   constexpr std::int64_t bytes = 128 << 20;  // beyond most caches
   constexpr std::int64_t piece = 1 << 20;
   CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
@@ -134,11 +148,21 @@ double CpuDevice::copy_ceiling() {
   };
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < bytes; i += piece) std::memset(at(from, i), 1, piece);
-  const double seconds = shortest_seconds(0.4, [&] {
+  return rates_of(2 * static_cast<double>(bytes), 0.4, [&] {
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < bytes; i += piece) std::memcpy(at(to, i), at(from, i), piece);
   });
-  return 2 * static_cast<double>(bytes) / seconds;
+}
+
+std::unique_ptr<Sensors> CpuDevice::sensors() const {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  sched_getaffinity(0, sizeof usable, &usable);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &usable)) cores.push_back(core);
+  }
+  return std::make_unique<CpuSensors>(cores);
 }
 
 }  // namespace paceline

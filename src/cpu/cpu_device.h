@@ -31,7 +31,13 @@ class CpuDevice : public Device {
 
   [[nodiscard]] Stream& compute_stream() override { return compute_; }
   [[nodiscard]] Stream& communication_stream() override { return communication_; }
-  void synchronize() override { communication_.synchronize(); }
+  [[nodiscard]] Stream& gather_stream() override { return gather_; }
+  [[nodiscard]] Stream& optimizer_stream() override { return optimizer_; }
+  void synchronize() override {
+    communication_.synchronize();
+    gather_.synchronize();
+    optimizer_.synchronize();
+  }
 
   // The graph calls `work` again at every launch; capture itself does not call it.
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
@@ -48,8 +54,9 @@ class CpuDevice : public Device {
   [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;  // toy.cpp
 
   // Conversion to float and back included for half types.
-  [[nodiscard]] double gemm_ceiling(const Precision& precision) override;
-  [[nodiscard]] double copy_ceiling() override;
+  [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
+  [[nodiscard]] std::vector<double> copy_rates() override;
+  [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision&) const override { return {}; }
 
  private:
@@ -57,7 +64,10 @@ class CpuDevice : public Device {
   const int threads_;
   CpuAllocator allocator_;
   InlineStream compute_;
-  WorkerStream communication_;  // last: its thread ends before the memory goes
+  // Last: their threads end before the memory goes.
+  WorkerStream communication_;
+  WorkerStream gather_;
+  WorkerStream optimizer_;
 };
 
 }  // namespace paceline

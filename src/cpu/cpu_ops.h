@@ -13,7 +13,8 @@ class CpuOps final : public Ops {
   // elementwise.cpp
   void cast(const Tensor& to, const Tensor& from) override;
   void fill(const Tensor& x, double value) override;
-  void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) override;
+  void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal,
+                   std::int64_t first) override;
   void add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void scale(const Tensor& x, double factor) override;
   void swiglu(const Tensor& z, const Tensor& gate_up) override;
@@ -69,7 +70,8 @@ class CpuOps final : public Ops {
 
  private:
   // Throws InternalError, beginning with `what`, for an id [R] outside [0, end).  embedding.cpp
-  static void check_ids(const char* what, const Tensor& ids, std::int64_t end);
+  // Throws InternalError for an id outside [begin, end).
+  static void check_ids(const char* what, const Tensor& ids, std::int64_t begin, std::int64_t end);
 
   // gemm.cpp
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,

@@ -1,5 +1,5 @@
 #pragma once
-// The CPU device's two streams.
+// The CPU device's streams: the caller's own, and workers.
 
 #include <condition_variable>
 #include <deque>
@@ -18,6 +18,7 @@ class InlineStream final : public Stream {
  public:
   [[nodiscard]] EventPtr record() override;
   void wait(const EventPtr& event) override { event->synchronize(); }
+  void follow(Stream& other) override { wait(other.record()); }
   void enqueue(std::function<void()> host_function) override { host_function(); }
   void synchronize() override {}
 };
@@ -32,6 +33,7 @@ class WorkerStream final : public Stream {
 
   [[nodiscard]] EventPtr record() override;
   void wait(const EventPtr& event) override;
+  void follow(Stream& other) override { wait(other.record()); }
   void enqueue(std::function<void()> host_function) override;
   void synchronize() override;
 

@@ -21,10 +21,13 @@ void CpuOps::fill(const Tensor& x, double value) {
       {x}, [&]<class C>() { map<C, 0>(x, {}, [c = static_cast<C>(value)] { return c; }); });
 }
 
-void CpuOps::fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal) {
+void CpuOps::fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal,
+                         std::int64_t first) {
+  const auto begin = static_cast<std::uint64_t>(first);
   dispatch_floating(x.dtype, [&]<class T>() {
-    random.for_each(0, static_cast<std::uint64_t>(x.numel()),
-                    [&](std::uint64_t i, double u) { x.as<T>()[i] = static_cast<T>(normal(u)); });
+    random.for_each(
+        begin, begin + static_cast<std::uint64_t>(x.numel()),
+        [&](std::uint64_t i, double u) { x.as<T>()[i - begin] = static_cast<T>(normal(u)); });
   });
 }
 

@@ -9,10 +9,11 @@
 
 namespace paceline {
 
-void CpuOps::check_ids(const char* what, const Tensor& ids, std::int64_t end) {
+void CpuOps::check_ids(const char* what, const Tensor& ids, std::int64_t begin, std::int64_t end) {
   const std::int32_t* first = ids.as<std::int32_t>();
   const std::int32_t* last = first + ids.numel();
-  const std::int32_t* bad = std::find_if(first, last, [&](auto id) { return id < 0 || id >= end; });
+  const std::int32_t* bad =
+      std::find_if(first, last, [&](auto id) { return id < begin || id >= end; });
   if (bad == last) return;
   throw InternalError(
       fmt::format("{} {} at position {} is not below {}", what, *bad, bad - first, end));
@@ -22,7 +23,7 @@ void CpuOps::embedding(const Tensor& y, const Tensor& tokens, const Tensor& tabl
   const std::int64_t width = table.cols();
   const std::int64_t rows = tokens.numel();
   const std::int32_t* ids = tokens.as<std::int32_t>();
-  check_ids("embedding: token", tokens, table.rows());
+  check_ids("embedding: token", tokens, 0, table.rows());
   with_compute_type({y, table}, [&]<class C>() {
 #pragma omp parallel if (rows * width >= serial_below)
     {
@@ -45,7 +46,7 @@ void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Te
   const std::int64_t vocabulary = dtable.rows();
   const std::int64_t rows = tokens.numel();
   const std::int32_t* ids = tokens.as<std::int32_t>();
-  check_ids("embedding: token", tokens, vocabulary);
+  check_ids("embedding: token", tokens, 0, vocabulary);
 
   const Array ends_array = workspace({vocabulary + 1}, Dtype::i32);
   const Array order_array = workspace({rows}, Dtype::i32);

@@ -18,8 +18,10 @@ std::span<const Registration> registry() {
     {"zero", "the same steps with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
     {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", [] { Make collectives_command; return collectives_command(); }},
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
+    {"list", "experiments and their presets, with what each preset pins", [] { Make list_command; return list_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},
     {"compare", "says of every case whether B is faster or slower than A; exits 1 on a regression", [] { Make compare_command; return compare_command(); }},
+    {"columns", "what every dataset and attribute of a result file means, tab-separated", [] { Make columns_command; return columns_command(); }},
   });
   return commands;
 }

@@ -39,7 +39,8 @@ template <class C>
 [[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
   return factors_of<AttentionFactors>(
       axis<C>(&C::attention, "attention",
-              "naive (an operation each), fused (scale, mask and softmax in one), flash (no T x T "
+              "kernels: naive (an operation each), fused (scale, mask and softmax in one), flash "
+              "(no T x T "
               "matrix is kept)")
           .by_default(defaults),
       axis<C>(&C::fp32_attention, "fp32_attention",

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
 #include "core/units.h"
+#include "harness/conditions.h"
+#include "harness/doubts.h"
 #include "harness/gather.h"
 #include "harness/stop_signal.h"
 
@@ -14,16 +17,21 @@ namespace paceline {
 namespace {
 
 // Collective.
-void add_samples(CaseRecord& record, World& world, const Samples& samples,
+void add_samples(CaseRecord& record, World& world, const Samples& samples, const CaseRun& run,
                  const std::vector<PhaseSeconds>& cold) {
+  const std::vector<std::string> parts = run.parts();
+  record.warmup_reason = samples.warmup_reason;
   record.stop_reason = samples.stop_reason;
   for (std::size_t p = 0; p < samples.phases.size(); ++p) {
     std::vector<double> warmup;
     for (const PhaseSeconds& repetition : cold) warmup.push_back(repetition.at(p));
-    warmup.insert(warmup.end(), samples.warmup[p].begin(), samples.warmup[p].end());
-    record.samples.push_back({.phase = samples.phases[p],
-                              .warmup = gather_values(world, warmup),
-                              .measured = gather_values(world, samples.measured[p])});
+    const std::vector<double>& warm = samples.warmup.seconds[p];
+    warmup.insert(warmup.end(), warm.begin(), warm.end());
+    record.samples.push_back(
+        {.phase = samples.phases[p],
+         .warmup = gather_values(world, warmup),
+         .measured = gather_values(world, samples.measured.seconds[p]),
+         .is_part = std::find(parts.begin(), parts.end(), samples.phases[p]) != parts.end()});
   }
 }
 
@@ -34,8 +42,9 @@ CaseRecord measure_case(World& world, Device& device, CaseRun& run, const Sample
   device.trim();  // what the case before has left
   CaseRecord record;
   if (!fits_in_memory(world, record, predicted, [&] { run.set_up(progress); }) ||
+      !fits_in_memory(world, record, predicted, [&] { run.agree(); }) ||
       !fits_in_memory(world, record, predicted, [&] { run.connect(); })) {
-    record.add("predicted_peak_bytes", predicted, "bytes");
+    record.add("predicted_peak_bytes", predicted);
     return record;
   }
   device.freeze();
@@ -43,9 +52,13 @@ CaseRecord measure_case(World& world, Device& device, CaseRun& run, const Sample
   const SamplerHooks hooks{.repetition = [&] { return run.repetition(); },
                            .stop_requested = StopSignal::requested,
                            .progress = shown_on(progress, sampling)};
+  const Conditions conditions(device);
   const Samples samples = take_samples(world, sampling, run.phases(), hooks);
-  add_samples(record, world, samples, run.cold_repetitions());
+  const std::vector<PhaseSeconds> cold = run.cold_repetitions();
+  add_samples(record, world, samples, run, cold);
+  conditions.add_to(record, world, samples, cold.size());
   run.add_to(record);
+  if (world.rank() == 0) record.warnings = doubts_of(record, world, device.info());
   record.status = world.agree(record.status);
   return record;
 }
@@ -80,12 +93,14 @@ void repeat_until_settled(Device& device, const std::string& what,
                           const std::function<void()>& step) {
   constexpr int most = 5;
   const MemoryLedger& ledger = device.ledger();
-  for (int steps = 1; !device.settled(); ++steps) {
-    if (steps == most) {
+  (void)device.settled();  // the first step itself shows nothing
+  int steps = 0;
+  do {
+    if (steps++ == most) {
       throw OutOfMemory(ledger.peak() - ledger.bytes(), ledger, device.info().memory_bytes, what);
     }
     step();
-  }
+  } while (!device.settled());
 }
 
 }  // namespace paceline

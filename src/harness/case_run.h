@@ -24,13 +24,18 @@ class CaseRun : NonCopyable {
   // Allocates all that a repetition needs, which a rehearsal shows. No rank waits for another.
   // Throws OutOfMemory.
   virtual void set_up(Progress& progress) = 0;
-  // Collective, when every rank has that memory: each collective of a repetition once, since NCCL
+  // Collective, when every rank has that memory, and before any collective of a repetition is
+  // enqueued: what ranks must do alike. Throws OutOfMemory.
+  virtual void agree() {}
+  // Collective, after that: each collective of a repetition once, since NCCL
   // allocates at first use. Throws OutOfMemory.
   virtual void connect() {}
   // Collective, when the allocator is frozen.
   virtual void start() {}
   // Of repetition(); the last is the headline.
   [[nodiscard]] virtual std::vector<std::string> phases() const = 0;
+  // Those of them that follow each other within the headline: its parts.
+  [[nodiscard]] virtual std::vector<std::string> parts() const { return {}; }
   [[nodiscard]] virtual PhaseSeconds repetition() = 0;
   // Repetitions from before warm-up, which come first among the warm-up samples.
   [[nodiscard]] virtual std::vector<PhaseSeconds> cold_repetitions() const { return {}; }
@@ -57,9 +62,9 @@ enum class Patience : std::uint8_t { timeout, idle };
                                   Patience patience = Patience::timeout);
 
 // After a first step: repeats it until one has allocated nothing new from the system, so that
-// another like it finds all its memory reserved. The first step allocates as it goes: what it needs
-// late, and keeps, may take the block of what it needed early. Throws OutOfMemory, naming `what`,
-// when a step's blocks do not fit all at once.
+// another like it finds all its memory reserved. The first step shows nothing, even where it
+// allocated nothing new: what it needs late, and keeps, may take the block of what the next one
+// needs early. Throws OutOfMemory, naming `what`, when a step's blocks do not fit all at once.
 void repeat_until_settled(Device& device, const std::string& what,
                           const std::function<void()>& step);
 

@@ -28,6 +28,9 @@ class Command : NonCopyable {
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
 
+  // What a result file says of the factors of its cases.
+  [[nodiscard]] virtual std::vector<FactorNote> factor_notes() const { return {}; }
+
   [[nodiscard]] const RunOptions& run_options() const { return run_; }
 
  protected:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/similar_name.h"
 #include "harness/command.h"
 #include "record/environment.h"
 
@@ -17,7 +18,8 @@ std::string overview() {
   for (const Registration& r : registry()) text += fmt::format("  {:<12} {}\n", r.name, r.summary);
   return text +
          "\npaceline EXPERIMENT --help lists the options of one. Options of the kind \"a,b\" are "
-         "axes: the cases\nare the product of all of them.\n";
+         "axes: the cases\nare the product of all of them. Numbers take ranges too: "
+         "128..65536*2, 64..512+64, 1..5.\n";
 }
 
 std::string quoted(const std::string& word) {
@@ -36,7 +38,8 @@ const Registration& registered(const std::string& name) {
   if (it != registry().end()) return *it;
   std::vector<std::string_view> names;
   for (const Registration& r : registry()) names.push_back(r.name);
-  throw UsageError(fmt::format("'{}' is no experiment; choose {}", name, fmt::join(names, ", ")));
+  throw UsageError(fmt::format("'{}' is no experiment; choose {}{}", name, fmt::join(names, ", "),
+                               did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -62,10 +65,13 @@ ParsedCommand parse_command_line(int argc, char** argv) {
   parsed.command->declare(p);
   if (p.parse({arguments.begin() + 1, arguments.end()}, parsed.given)) {
     parsed.command->check(p);
-    return parsed;
+    if (!p.asks_for_file()) return parsed;
+    parsed.answer = p.as_file();
+    parsed.name += " --print-config";
+  } else {
+    parsed.answer = p.help();
+    parsed.name += " --help";
   }
-  parsed.answer = p.help();
-  parsed.name += " --help";
   parsed.command.reset();
   return parsed;
 }

@@ -36,6 +36,7 @@ class Experiment : NonCopyable {
   [[nodiscard]] const std::vector<Case>& cases() const { return recorded_; }
   // The factors that name a case in ids, progress and tables.
   [[nodiscard]] const std::vector<std::string>& naming_factors() const { return naming_; }
+  [[nodiscard]] const std::vector<FactorNote>& factor_notes() const { return notes_; }
   [[nodiscard]] virtual Prediction predict(std::size_t index) const = 0;
   // Throws UsageError or EnvironmentError for what cannot run; before anything runs.
   virtual void validate(std::size_t index) const = 0;
@@ -52,12 +53,13 @@ class Experiment : NonCopyable {
       const std::vector<SummaryRow>& /*rows*/) const {
     return {};
   }
-  // Lines below the console table: the formulas of its figures.
+  // Sentences below the console table: the formulas of its figures.
   [[nodiscard]] virtual std::string notes() const = 0;
 
  protected:
   std::vector<Case> recorded_;
   std::vector<std::string> naming_;
+  std::vector<FactorNote> notes_;
 };
 
 // An experiment whose cases are C.
@@ -71,6 +73,7 @@ class ExperimentOf : public Experiment {
   [[nodiscard]] CaseRecord run(std::size_t index, Progress& progress) final {
     CaseRecord record = measure(case_at(index), progress);
     record.factors = cases().at(index);
+    record.factor_notes = factor_notes();
     return record;
   }
 
@@ -79,6 +82,7 @@ class ExperimentOf : public Experiment {
   void set_cases(const Factors<C>& factors, std::vector<C> cases) {
     typed_ = std::move(cases);
     for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
+    notes_ = notes_of(factors);
     for (const Factor<C>& f : factors) {
       if (f.names_case) naming_.emplace_back(f.name);
     }

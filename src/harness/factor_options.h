@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "harness/option_parser.h"
 #include "measure/factors.h"
+#include "measure/value_range.h"
 
 namespace paceline {
 
@@ -28,12 +29,15 @@ class FactorOptions {
   [[nodiscard]] const Factors<C>& factors() const { return factors_; }
 
   void declare(OptionParser& p) {
+    p.note(range_syntax);
     for (std::size_t i = 0; i < factors_.size(); ++i) {
       const Factor<C>& f = factors_[i];
       if (!f.has_option()) continue;
-      p.option(
-          f.option, help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
-          std::string(f.bare_value));
+      p.option(f.option, help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
+               {.type = f.type,
+                .list = f.use == FactorUse::axis,
+                .bare = std::string(f.bare_value),
+                .standard = standard_of(f)});
     }
   }
 
@@ -73,8 +77,14 @@ class FactorOptions {
   template <class Complete>
   [[nodiscard]] std::vector<C> cases(const Complete& complete) const {
     std::vector<C> product = {defaults_};
-    for (const auto& values : values_) {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const auto& values = values_[i];
       if (values.empty()) continue;
+      constexpr std::size_t most = 100'000;
+      if (product.size() * values.size() > most) {
+        throw UsageError(fmt::format("{}: its {} values make more than {} cases; give fewer",
+                                     factors_[i].option, values.size(), most));
+      }
       std::vector<C> wider;
       for (const C& c : product) {
         for (const auto& set_value : values) set_value(wider.emplace_back(c));
@@ -96,8 +106,14 @@ class FactorOptions {
  private:
   [[nodiscard]] static OptionParser::Texts texts_of(const Factor<C>& f,
                                                     const OptionParser::Texts& raw) {
-    if (f.use == FactorUse::axis) return OptionParser::split(raw);
-    return {OptionParser::single(raw)};
+    if (f.use != FactorUse::axis) return {OptionParser::single(raw)};
+    OptionParser::Texts texts;
+    for (const std::string& part : OptionParser::split(raw)) {
+      for (std::string& text : values_of_range(part, f.type, f.range)) {
+        texts.push_back(std::move(text));
+      }
+    }
+    return texts;
   }
 
   void set(std::size_t i, const OptionParser::Texts& raw) {
@@ -108,15 +124,22 @@ class FactorOptions {
     }
   }
 
-  // "tokens per sequence (a,b) [128]", "of gradients between ranks (fp32 bf16, a,b) [fp32]"
-  [[nodiscard]] std::string help_of(const Factor<C>& f) const {
+  // As an option would give it; empty where that depends on the launch or on other options.
+  [[nodiscard]] std::string standard_of(const Factor<C>& f) const {
+    if (!f.said_default.empty()) return "";
+    if (!f.defaults.empty()) return std::string(f.defaults);
     const Value value = f.value(defaults_);
-    std::string standard(f.said_default);
-    if (standard.empty()) standard = f.defaults;
-    if (standard.empty()) standard = to_text(value);
-    if (const bool* flag = std::get_if<bool>(&value)) standard = *flag ? "yes" : "no";
+    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
+    return to_text(value);
+  }
+
+  // "tokens per sequence (a,b, a..b) [128]", "of gradients between ranks (fp32 bf16, a,b) [fp32]"
+  [[nodiscard]] std::string help_of(const Factor<C>& f) const {
+    const std::string standard =
+        f.said_default.empty() ? standard_of(f) : std::string(f.said_default);
     std::string values = f.choices;
     if (f.use == FactorUse::axis) values += values.empty() ? "a,b" : ", a,b";
+    if (f.use == FactorUse::axis && is_number(f.type)) values += ", a..b";
     std::string help(f.help);
     if (!values.empty()) help += fmt::format("{}({})", help.empty() ? "" : " ", values);
     return fmt::format("{}{}[{}]", help, help.empty() ? "" : " ", standard);

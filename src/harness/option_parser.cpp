@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/similar_name.h"
+
 namespace paceline {
 
 namespace {
@@ -21,7 +23,10 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Given without a value; a file writes that as true.
+constexpr std::string_view config_option = "--config";
+constexpr std::string_view print_option = "--print-config";
+
+// Given without a value, or with "true".
 bool is_bare(const Texts& texts) {
   return texts.empty() || texts.front().empty() || texts.front() == "true";
 }
@@ -40,19 +45,38 @@ GivenOptions options_of_preset(const std::string& line) {
   return options;
 }
 
+// Where an option's values come from.
+enum class Source : std::uint8_t { none, command_line, file, preset };
+
 struct OptionParser::Impl {
   struct Entry {
     CLI::Option* option;
-    Texts raw;
     OptionParser::Convert convert;
+    OptionTraits traits;
+    Texts texts;
+    Source source = Source::none;
+    TomlPosition at = {};  // in the file
   };
 
+  [[nodiscard]] bool gives(Source source, const std::string& name) const {
+    const auto it = entries.find(name);
+    return it != entries.end() && it->second.source == source;
+  }
+  // "--context", or its place in the file.
+  [[nodiscard]] std::string place_of(const std::string& name, const Entry& entry) const {
+    if (entry.source != Source::file) return name;
+    const auto [line, column] = entry.at;
+    return fmt::format("--config: {}:{}:{}: {}", file, line, column, name.substr(2));
+  }
+
   CLI::App app;
+  CLI::Option* files = nullptr;
   std::map<std::string, Entry> entries;
+  std::vector<std::string> order;  // of declaration
   Presets presets;
   std::map<std::string, std::string> excludes;
-  std::string preset;
-  std::set<std::string> from_preset;
+  std::string file;  // --config
+  bool asks_for_file = false;
 };
 
 OptionParser::OptionParser(const std::string& experiment, const std::string& usage)
@@ -69,45 +93,46 @@ const std::string& OptionParser::single(const Texts& texts) {
 }
 
 Texts OptionParser::split(const Texts& texts) {
-  Texts parts;
-  for (const std::string& text : texts) {
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      if (end == begin) throw UsageError("has an empty value");
-      parts.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
+  Texts parts = parts_of(texts);
+  const auto is_empty = [](const std::string& part) { return part.empty(); };
+  if (std::any_of(parts.begin(), parts.end(), is_empty)) throw UsageError("has an empty value");
   return parts;
 }
 
 void OptionParser::option(const std::string& name, const std::string& help, const Convert& convert,
-                          const std::string& bare) {
+                          const OptionTraits& traits) {
   Impl::Entry& entry = impl_->entries[name];
-  entry.convert = [convert, bare](const Texts& t) {
+  impl_->order.push_back(name);
+  entry.traits = traits;
+  entry.convert = [convert, bare = traits.bare](const Texts& t) {
     convert(!bare.empty() && is_bare(t) ? Texts{bare} : t);
   };
-  entry.option = impl_->app.add_option(name, entry.raw, help);
+  entry.option = impl_->app.add_option(name, entry.texts, help);
   entry.option->allow_extra_args(false)->type_name("");
-  if (!bare.empty()) entry.option->expected(0, 1);
+  if (!traits.bare.empty()) entry.option->expected(0, 1);
 }
 
 void OptionParser::flag(const std::string& name, bool& target, const std::string& help) {
   Impl::Entry& entry = impl_->entries[name];
+  impl_->order.push_back(name);
+  entry.traits = {.type = ValueType::yes_no, .standard = "no"};
   entry.convert = [&target](const Texts& t) { target = FactorValue<bool>::read(t.back(), {}); };
-  entry.option = impl_->app.add_flag(name, entry.raw, help);
+  entry.option = impl_->app.add_flag(name, entry.texts, help);
 }
 
-void OptionParser::files(Texts& target, std::size_t count, const std::string& help) {
-  impl_->app.add_option("files", target, help)
-      ->required()
-      ->expected(static_cast<int>(count))
-      ->type_name("F.h5");
+void OptionParser::files(Texts& target, int least, int most, const std::string& help) {
+  impl_->files = impl_->app.add_option("files", target, help);
+  impl_->files->required()->expected(least, most)->type_name("F.h5");
 }
 
 void OptionParser::config_file() {
-  impl_->app.set_config("--config", "", "options from a TOML file, by their names without --");
-  impl_->app.allow_config_extras(CLI::config_extras_mode::error);
+  option(std::string(config_option), "options from a TOML 1.0 file, by their names without --",
+         [this](const Texts& t) {
+           if (single(t).empty()) throw UsageError("needs a value");
+           impl_->file = t.front();
+         });
+  flag(std::string(print_option), impl_->asks_for_file,
+       "print the options as such a file; run nothing");
 }
 
 void OptionParser::presets(const Presets& presets,
@@ -125,95 +150,162 @@ void OptionParser::presets(const Presets& presets,
   option("--preset",
          fmt::format("{}: a named sweep; options given beside it replace its values",
                      fmt::join(names, ", ")),
-         [this, names](const Texts& t) {
+         [names](const Texts& t) {
            const std::vector<std::string_view> choices(names.begin(), names.end());
-           impl_->preset = names[index_of_name(choices, single(t))];
-         });
+           (void)index_of_name(choices, single(t));
+         },
+         {.type = ValueType::name});
 }
+
+void OptionParser::note(std::string_view text) { impl_->app.footer(std::string(text)); }
+
+const Presets& OptionParser::presets() const { return impl_->presets; }
 
 bool OptionParser::excluded(const std::string& name) const {
   return std::any_of(impl_->excludes.begin(), impl_->excludes.end(),
-                     [&](const auto& pair) { return pair.second == name && given(pair.first); });
+                     [&](const auto& pair) { return pair.second == name && by_name(pair.first); });
 }
 
 bool OptionParser::by_name(const std::string& name) const {
-  return given(name) && impl_->from_preset.count(name) == 0;
+  return impl_->gives(Source::command_line, name) || impl_->gives(Source::file, name);
 }
 
 bool OptionParser::given(const std::string& name) const {
-  return impl_->entries.at(name).option->count() > 0;
+  return impl_->entries.at(name).source != Source::none;
 }
 
 std::string OptionParser::help() const { return impl_->app.help(); }
 
-std::string OptionParser::unknown_option(const std::string& name) const {
+bool OptionParser::asks_for_file() const { return impl_->asks_for_file; }
+
+// `dashes`: "--", or "" for a key of a file.
+std::string OptionParser::unknown_option(const std::string& name, std::string_view dashes) const {
   const std::string bare = name.substr(0, name.find('='));
-  return fmt::format("{}: '{}' does not know it; see paceline {} --help", bare, experiment_,
-                     experiment_);
+  std::vector<std::string_view> names;
+  for (const std::string& known : impl_->order) {
+    names.push_back(std::string_view(known).substr(dashes.empty() ? 2 : 0));
+  }
+  return fmt::format("{}: '{}' does not know it; see paceline {} --help{}", bare, experiment_,
+                     experiment_, did_you_mean(bare, names));
 }
 
-void OptionParser::parse_once(const Texts& arguments) {
+void OptionParser::parse_command_line(const Texts& arguments) {
   Texts reversed(arguments.rbegin(), arguments.rend());
   try {
     impl_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     throw;
   } catch (const CLI::ExtrasError&) {
-    throw UsageError(unknown_option(impl_->app.remaining().front()));
-  } catch (const CLI::FileError& error) {
-    throw UsageError(fmt::format("--config: {}", error.what()));
-  } catch (const CLI::ConfigError& error) {
-    throw UsageError(
-        fmt::format("--config: {}: its lines are name = value, by the names of paceline "
-                    "{} --help",
-                    one_line(error.what()), experiment_));
+    throw UsageError(unknown_option(impl_->app.remaining().front(), "--"));
   } catch (const CLI::ArgumentMismatch& error) {
     throw UsageError(
         fmt::format("{}; see paceline {} --help", one_line(error.what()), experiment_));
   } catch (const CLI::ParseError& error) {
     throw UsageError(one_line(error.what()));
   }
+  for (auto& [name, entry] : impl_->entries) {
+    if (entry.option->count() > 0) entry.source = Source::command_line;
+  }
+}
+
+void OptionParser::parse_file() {
+  if (!impl_->gives(Source::command_line, std::string(config_option))) return;
+  convert(std::string(config_option));
+  try {
+    const TomlDocument file = read_toml(impl_->file);
+    for (const TomlEntry& key : file.root.entries) {
+      const std::string name = "--" + key.key;
+      if (std::holds_alternative<TomlTable>(key.value.value)) {
+        throw file.error(key.at, key.key + ": is a table; options stand outside of tables");
+      }
+      const auto it = impl_->entries.find(name);
+      if (it == impl_->entries.end()) throw file.error(key.at, unknown_option(key.key, ""));
+      if (name == config_option || name == print_option) {
+        throw file.error(key.at, key.key + ": belongs on the command line");
+      }
+      Impl::Entry& entry = it->second;
+      Texts texts = option_texts(file, key, entry.traits);
+      if (entry.source != Source::none) continue;
+      entry.texts = std::move(texts);
+      entry.source = Source::file;
+      entry.at = key.value.at;
+    }
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", config_option, error.what()));
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("{}: {}", config_option, error.what()));
+  }
+}
+
+void OptionParser::apply_preset() {
+  const auto preset = impl_->entries.find("--preset");
+  if (preset == impl_->entries.end() || preset->second.source == Source::none) return;
+  convert("--preset");
+  const GivenOptions values = options_of_preset(impl_->presets.at(preset->second.texts.front()));
+  for (const auto& [name, value] : values) {
+    Impl::Entry& entry = impl_->entries.at(name);
+    if (entry.source == Source::file && same_values(entry.texts, {value})) {
+      entry.source = Source::none;
+    }
+  }
+  for (const auto& [name, value] : values) {
+    Impl::Entry& entry = impl_->entries.at(name);
+    if (entry.source != Source::none || excluded(name)) continue;
+    entry.texts = {value};
+    entry.source = Source::preset;
+  }
+}
+
+void OptionParser::convert(const std::string& name) const {
+  const Impl::Entry& entry = impl_->entries.at(name);
+  try {
+    entry.convert(entry.texts);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", impl_->place_of(name, entry), error.what()));
+  }
 }
 
 bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
   try {
-    parse_once(arguments);
-    const auto preset = impl_->entries.find("--preset");
-    if (preset != impl_->entries.end() && preset->second.option->count() > 0) {
-      preset->second.convert(preset->second.raw);
-      Texts all;
-      for (const auto& [name, value] : options_of_preset(impl_->presets.at(impl_->preset))) {
-        if (given(name) || excluded(name)) continue;
-        all.push_back(name + "=" + value);
-        impl_->from_preset.insert(name);
-      }
-      all.insert(all.end(), arguments.begin(), arguments.end());
-      parse_once(all);
-    }
+    parse_command_line(arguments);
   } catch (const CLI::CallForHelp&) {
     return false;
-  } catch (const UsageError& error) {
-    const bool bad_preset = !impl_->presets.empty() && impl_->preset.empty() &&
-                            impl_->entries.at("--preset").option->count() > 0;
-    if (bad_preset) throw UsageError(std::string("--preset: ") + error.what());
-    throw;
   }
+  parse_file();
+  apply_preset();
   for (const auto& [name, entry] : impl_->entries) {
-    if (entry.option->count() == 0) continue;
-    try {
-      entry.convert(entry.raw);
-    } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{}: {}", name, error.what()));
-    }
-  }
-  for (const CLI::Option* option : impl_->app.get_options()) {
+    if (entry.source == Source::none) continue;
+    convert(name);
     // The options that the file holds are listed themselves.
-    const bool is_file = option == impl_->app.get_config_ptr();
-    if (option->count() > 0 && !is_file) {
-      as_written[option->get_name()] = fmt::format("{}", fmt::join(option->results(), ","));
-    }
+    if (name == config_option) continue;
+    as_written[name] = fmt::format("{}", fmt::join(entry.texts, ","));
+  }
+  if (impl_->files != nullptr) {
+    as_written["files"] = fmt::format("{}", fmt::join(impl_->files->results(), ","));
   }
   return true;
+}
+
+std::string OptionParser::as_file() const {
+  std::string given = fmt::format("# Options of paceline {}, for --config.\n", experiment_);
+  std::string defaults;
+  const auto write = [&](const std::string& name) {
+    const Impl::Entry& entry = impl_->entries.at(name);
+    if (name == config_option || name == print_option) return;
+    const bool bare = !entry.traits.bare.empty() && is_bare(entry.texts);
+    if (entry.source != Source::none) {
+      given +=
+          option_line(name.substr(2), bare ? Texts{entry.traits.bare} : entry.texts, entry.traits) +
+          "\n";
+    } else if (!entry.traits.standard.empty() && !excluded(name)) {
+      defaults += "# " + option_line(name.substr(2), {entry.traits.standard}, entry.traits) + "\n";
+    }
+  };
+  if (!impl_->presets.empty()) write("--preset");
+  for (const std::string& name : impl_->order) {
+    if (name != "--preset") write(name);
+  }
+  return given + (defaults.empty() ? "" : "\n# Defaults:\n" + defaults);
 }
 
 }  // namespace paceline

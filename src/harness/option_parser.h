@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "harness/option_file.h"
 #include "measure/factors.h"
 
 namespace paceline {
@@ -33,34 +34,43 @@ class OptionParser : NonCopyable {
   OptionParser(const std::string& experiment, const std::string& usage);
   ~OptionParser();
 
-  // An option whose values, whatever they are, go to `convert`; `bare` stands for the value of one
-  // that is given without any, where that is not empty.
+  // An option whose values, whatever they are, go to `convert`.
   void option(const std::string& name, const std::string& help, const Convert& convert,
-              const std::string& bare = "");
+              const OptionTraits& traits = {});
 
   // An option of one value, of any type that a factor may have. The target's value at this call is
   // the default.
   template <class T>
   void value(const std::string& name, T& target, const std::string& help, Range range = {}) {
-    option(name, help, [&target, range](const Texts& t) {
+    const auto convert = [&target, range](const Texts& t) {
       if (single(t).empty()) throw UsageError("needs a value");
       target = FactorValue<T>::read(t.front(), range);
-    });
+    };
+    option(name, help, convert, {.type = FactorValue<T>::type});
   }
   void flag(const std::string& name, bool& target, const std::string& help);
-  void files(std::vector<std::string>& target, std::size_t count, const std::string& help);
+  void files(std::vector<std::string>& target, int least, int most, const std::string& help);
 
-  // --config F.toml
+  // What --help prints below the options.
+  void note(std::string_view text);
+
+  // --config F.toml, whose values hold where the command line does not say, and --print-config.
   void config_file();
   // --preset NAME: option values that apply where neither the command line nor the file says.
   // `excludes`: an option that, when given, takes the place of another of the preset. Throws
   // InternalError for an option of a preset that is not declared.
   void presets(const Presets& presets, const std::map<std::string, std::string>& excludes);
 
+  [[nodiscard]] const Presets& presets() const;
+
   [[nodiscard]] bool given(const std::string& name) const;
-  // Given, and not by the preset.
+  // Given, and not by the preset. A file that repeats a value of the preset adds nothing to it.
   [[nodiscard]] bool by_name(const std::string& name) const;
   [[nodiscard]] std::string help() const;
+  // --print-config is among the arguments.
+  [[nodiscard]] bool asks_for_file() const;
+  // After parsing: a TOML file that --config reads as what is given; defaults are comments.
+  [[nodiscard]] std::string as_file() const;
   // False when --help was among the arguments (not printed). `as_written` receives the options that
   // the command line, the file and the preset give. Throws UsageError.
   [[nodiscard]] bool parse(const std::vector<std::string>& arguments, GivenOptions& as_written);
@@ -74,8 +84,11 @@ class OptionParser : NonCopyable {
   struct Impl;
 
   [[nodiscard]] bool excluded(const std::string& name) const;
-  void parse_once(const std::vector<std::string>& arguments);
-  [[nodiscard]] std::string unknown_option(const std::string& name) const;
+  void parse_command_line(const std::vector<std::string>& arguments);
+  void parse_file();
+  void apply_preset();
+  void convert(const std::string& name) const;
+  [[nodiscard]] std::string unknown_option(const std::string& name, std::string_view dashes) const;
 
   std::unique_ptr<Impl> impl_;
   std::string experiment_;

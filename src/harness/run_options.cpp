@@ -1,5 +1,7 @@
 #include "harness/run_options.h"
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "core/units.h"
 
@@ -26,6 +28,18 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
          "print every case with predicted FLOPs, bytes and memory; run nothing");
   p.flag("--quiet", run.quiet, "no progress");
   p.flag("--json", run.json, "one line of JSON per case on standard output, and no table");
+  p.value("--format", run.table.format,
+          "of the table: text, md (Markdown) or csv (the summary's names, SI units, all digits; no "
+          "other table) [text]");
+  p.value("--stats", run.table.statistic,
+          "times in the table: median (with its 95% interval) or mean (with the standard "
+          "deviation) [median]");
+  p.option("--columns",
+           "the summary's columns that the table shows beside the factors, by their names in the "
+           "file (a,b) [by experiment]",
+           [&run](const OptionParser::Texts& values) {
+             run.table.columns = OptionParser::split(values);
+           });
   p.option("--memory-limit",
            "the device refuses more: an oom row; the one option that may differ between ranks "
            "[CPU: 0.9 x available / ranks]",
@@ -40,6 +54,17 @@ void check_run_options(const RunOptions& run) {
   if (run.resume && run.force) {
     throw UsageError("--resume: cannot stand beside --force; keep finished cases or replace them");
   }
+  const char* without_table = run.json ? "--json" : run.dry_run ? "--dry-run" : nullptr;
+  if (without_table == nullptr) return;
+  const TableOptions& table = run.table;
+  const char* of_table = table.format != TableFormat::text      ? "--format"
+                         : table.statistic != Statistic::median ? "--stats"
+                         : !table.columns.empty()               ? "--columns"
+                                                                : nullptr;
+  if (of_table == nullptr) return;
+  throw UsageError(
+      fmt::format("{}: is of the table, which {} does not print; leave one of them out", of_table,
+                  without_table));
 }
 
 void complete_launch(LaunchFactors& c, const World& world, const Device& device) {

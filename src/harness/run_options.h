@@ -12,6 +12,7 @@
 #include "harness/option_parser.h"
 #include "measure/factors.h"
 #include "measure/sampler.h"
+#include "record/table_columns.h"
 
 namespace paceline {
 
@@ -28,6 +29,7 @@ struct RunOptions {
   bool dry_run = false;
   bool quiet = false;
   bool json = false;
+  TableOptions table;
   std::optional<std::size_t> memory_limit;  // bytes
   double timeout = 120;                     // seconds that ranks wait for each other
 };
@@ -56,8 +58,9 @@ struct LaunchFactors {
 template <class C>
 [[nodiscard]] Factors<C> launch_factors() {
   return factors_of<LaunchFactors>(
-      by_launch<C>(&C::ranks, "ranks"), by_launch<C>(&C::device, "device"),
-      by_launch<C>(&C::threads, "threads"),
+      by_launch<C>(&C::ranks, "ranks", "processes of the launch"),
+      by_launch<C>(&C::device, "device", "cpu or cuda"),
+      by_launch<C>(&C::threads, "threads", "CPU threads of each rank"),
       setting<C>(&C::seed, "seed", "of random numbers").from(0, 0x1p62),
       setting<C>(&C::deterministic, "deterministic",
                  "the same bits from run to run (the CPU device's always are)")
@@ -72,14 +75,25 @@ template <class C>
   constexpr double most = 1e6;
   return factors_of<SamplerConfig>(
       setting<C>(&C::warmup, "warmup", "repetitions before measuring").from(0, most),
+      setting<C>(&C::max_warmup, "max_warmup",
+                 "go on warming up until the times show no trend, for at most this many "
+                 "repetitions; 0: --warmup alone")
+          .from(0, most),
       setting<C>(&C::steps, "steps", "repetitions measured").from(1, most),
+      setting<C>(&C::min_time, "min_time",
+                 "go on until the repetitions took this many seconds together; 0: after --steps")
+          .from(0, most),
       setting<C>(&C::until_ci, "until_ci",
                  "go on until the 95% interval's half width is at most this many percent of the "
                  "median; 0: after --steps")
+          .in("%")
           .from(0, 100),
-      setting<C>(&C::max_steps, "max_steps", "the most repetitions measured; 0: 10 x steps")
+      setting<C>(&C::max_steps, "max_steps",
+                 "the most repetitions measured; 0: 10 x steps with --until-ci, no limit with "
+                 "--min-time")
           .from(0, most)
-          .where([](const C& c) { return c.until_ci > 0; }, "--until-ci"));
+          .where([](const C& c) { return c.until_ci > 0 || c.min_time > 0; },
+                 "--until-ci or --min-time"));
 }
 
 }  // namespace paceline

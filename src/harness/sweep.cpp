@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "harness/stop_signal.h"
 #include "measure/statistics.h"
 #include "record/console.h"
+#include "record/descriptions.h"
 #include "record/environment.h"
 #include "record/result_file.h"
 
@@ -42,14 +44,37 @@ ResultFile::Existing existing(const RunOptions& run) {
   return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
 }
 
-std::string case_name(const Experiment& experiment, const Case& c) {
-  std::string name;
-  for (const std::string& factor : experiment.naming_factors()) {
-    if (!c.has(factor)) continue;
-    if (!name.empty()) name += ' ';
-    name += to_text(c.at(factor));
+// Of every case: "context 128, sync flat", the factors that differ between cases; the experiment's
+// name where none do.
+std::vector<std::string> case_names(const Experiment& experiment) {
+  std::vector<FactorTexts> factors;
+  for (const Case& c : experiment.cases()) {
+    FactorTexts& texts = factors.emplace_back();
+    for (const std::string& name : experiment.naming_factors()) {
+      texts.emplace_back(name, c.has(name) ? to_text(c.at(name)) : "");
+    }
   }
-  return name;
+  const FactorColumns varying(factors);
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& texts : varying.texts) {
+    std::string name;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].empty()) continue;
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", varying.names[i], texts[i]);
+    }
+    names.push_back(name.empty() ? experiment.name() : name);
+  }
+  return names;
+}
+
+// Of a repetition of each case: predicted FLOPs, or bytes where there are none.
+std::vector<double> predicted_work(const Experiment& experiment) {
+  std::vector<double> work;
+  for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
+    const Prediction p = experiment.predict(i);
+    work.push_back(p.flops > 0 ? p.flops : p.bytes);
+  }
+  return work;
 }
 
 std::string headline(const CaseRecord& record) {
@@ -59,6 +84,22 @@ std::string headline(const CaseRecord& record) {
   const PhaseSamples& last = record.samples.back();
   const Summary s = summarize(max_over_ranks(last.measured));
   return fmt::format("{} {}", last.phase, seconds_text(s.median));
+}
+
+// "measuring ended by: converged (3 cases), max_steps (1)"; nothing where --steps alone decided.
+std::string stop_reasons(const std::vector<Row>& rows) {
+  std::map<std::string, int> counts;
+  for (const Row& row : rows) {
+    const Cell* reason = find_column(row, "stop_reason");
+    if (reason != nullptr && reason->value != Value(std::string()))
+      ++counts[to_text(reason->value)];
+  }
+  if (counts.empty() || (counts.size() == 1 && counts.count("steps") == 1)) return "";
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : counts) {
+    parts.push_back(fmt::format("{} ({} {})", reason, count, count == 1 ? "case" : "cases"));
+  }
+  return fmt::format("measuring ended by: {}\n", fmt::join(parts, ", "));
 }
 
 // The sweep on rank 0's side: files and the console; other ranks keep none of it.
@@ -84,28 +125,66 @@ class Results {
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
-    const std::vector<Table> closing = experiment_.closing_tables(rows_);
+    std::vector<Table> closing = experiment_.closing_tables(rows_);
+    for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
     file_.merge(ids, complete, closing);
-    if (!options_.json) {
-      std::vector<Row> rows;
-      for (const SummaryRow& row : rows_) rows.push_back(row.columns);
-      fmt::print("\n{}{}",
-                 console_table(rows, experiment_.naming_factors(), experiment_.shown_columns()),
-                 experiment_.notes());
-      for (const Table& table : closing) {
-        fmt::print("\n{}:\n{}", table.path, columns_text(table.columns));
-      }
-    }
-    if (!options_.json) fmt::print("{}\n", file_.path().string());
+    if (!options_.json) print(closing);
     std::fflush(stdout);
     return file_.path().string();
   }
 
+  // Throws UsageError, or what is worse, where --columns names what no row has.
+  void require_columns(ExitCode worst) const {
+    const std::string unknown = unknown_columns(columns_of_rows(), options_.table.columns);
+    if (rows_.empty() || unknown.empty()) return;
+    throw Error(std::max(worst, ExitCode::usage),
+                fmt::format("--columns: {}; the results are in {}, and --resume shows them again",
+                            unknown, file_.path().string()));
+  }
+
  private:
+  [[nodiscard]] std::vector<Row> columns_of_rows() const {
+    std::vector<Row> rows;
+    for (const SummaryRow& row : rows_) rows.push_back(row.columns);
+    return rows;
+  }
+
+  void print(const std::vector<Table>& closing) const {
+    const std::vector<Row> rows = columns_of_rows();
+    const TableOptions& shown = options_.table;
+    const std::vector<std::string>& factors = experiment_.naming_factors();
+    const std::string table = console_table(rows, factors, experiment_.shown_columns(), shown);
+    if (shown.format == TableFormat::csv) {
+      fmt::print("{}", table);
+      if (!options_.quiet) fmt::print(stderr, "{}\n", file_.path().string());
+      return;
+    }
+    const bool markdown = shown.format == TableFormat::md;
+    const std::string times = times_note(ok_rows(rows), shown);
+    const std::string notes = times.empty() ? "" : wrapped(times + " " + experiment_.notes());
+    fmt::print("\n{}{}{}{}", table, markdown ? "\n" : "", notes, notes.empty() ? "" : "\n");
+    for (const Table& t : closing) {
+      fmt::print("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
+                 closing_table(t, rows, factors, shown.format));
+    }
+    fmt::print("{}{}{}\n", markdown ? "\n" : "", remarks(rows), file_.path().string());
+  }
+
   void show(std::size_t index, Row row) {
     if (options_.json) fmt::print("{}\n", json_line(row));
     std::fflush(stdout);
     rows_.push_back({index, std::move(row)});
+  }
+
+  // Below the table: why measuring ended, and what makes figures doubtful.
+  [[nodiscard]] std::string remarks(const std::vector<Row>& rows) const {
+    const std::vector<std::string> names = case_names(experiment_);
+    std::vector<std::pair<std::string, std::string>> warned;
+    for (const SummaryRow& row : rows_) {
+      const Cell* kinds = find_column(row.columns, "warnings");
+      warned.emplace_back(names.at(row.index), kinds == nullptr ? "" : to_text(kinds->value));
+    }
+    return stop_reasons(rows) + warning_lines(warned);
   }
 
   const Experiment& experiment_;
@@ -160,7 +239,8 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
 
   std::vector<std::string> ids;
   for (const Case& c : cases) ids.push_back(c.id(experiment.naming_factors()));
-  Progress progress(root && !options.quiet, static_cast<int>(cases.size()), stderr);
+  const std::vector<std::string> names = case_names(experiment);
+  Progress progress(root && !options.quiet, predicted_work(experiment), stderr);
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
@@ -170,13 +250,14 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
       stopped.emplace("stopped by a signal");
       break;
     }
-    progress.begin_case(static_cast<int>(i), case_name(experiment, cases[i]));
-    world.watch().at(case_name(experiment, cases[i]));
+    progress.begin_case(static_cast<int>(i), names[i]);
+    world.watch().at(names[i]);
     try {
       CaseRecord record = experiment.run(i, progress);
       record.id = ids[i];
       if (record.status >= Status::diverged) worst = ExitCode::mismatch;
       if (root) progress.end_case(headline(record));
+      if (options.json) progress.clear();
       collectively(world, [&] {
         if (!root) return;
         results->add(i, record);
@@ -188,6 +269,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
     }
   }
   world.watch().at("");
+  progress.clear();
   std::string path;
   collectively(world, [&] {
     if (root) path = results->finish(ids, !stopped);
@@ -198,6 +280,9 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
                                   : "finished cases are in " + path + "; --resume goes on from it";
     throw StoppedError(fmt::format("{}; {}", stopped->what(), where));
   }
+  collectively(world, [&] {
+    if (root) results->require_columns(worst);
+  });
   return worst;
 }
 

@@ -15,6 +15,13 @@ using Value = std::variant<std::int64_t, double, bool, std::string>;
 // "128", "0.001", "true", "naive": as tables and ids write it.
 [[nodiscard]] std::string to_text(const Value& value);
 
+// What a factor is, beside its values in a file.
+struct FactorNote {
+  std::string name;
+  std::string unit;  // empty: none
+  std::string description;
+};
+
 class Case {
  public:
   // Adds a factor at the end, or replaces the one of that name.

@@ -39,10 +39,27 @@ struct Range {
   double most = 0;
 };
 
+// What the values of an option are.
+enum class ValueType : std::uint8_t { text, name, yes_no, integer, real, size };
+
+[[nodiscard]] constexpr bool is_number(ValueType type) {
+  return type == ValueType::integer || type == ValueType::real || type == ValueType::size;
+}
+
+template <class T>
+consteval ValueType value_type_of() {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, YesNo>) return ValueType::yes_no;
+  if constexpr (NamedEnum<T>) return ValueType::name;
+  if constexpr (std::integral<T>) return ValueType::integer;
+  if constexpr (std::floating_point<T>) return ValueType::real;
+  return ValueType::text;
+}
+
 // How a field's type is read from an option and written in attributes and tables: read(text,
 // range) throws UsageError; choices() lists the values where there are few.
 template <class T>
 struct FactorValue {
+  static constexpr ValueType type = value_type_of<T>();
   static T read(std::string_view text, const Range& range) {
     if constexpr (std::is_same_v<T, bool>) {
       if (text == "true" || text == "false") return text == "true";
@@ -90,6 +107,7 @@ struct ByteCount {
 };
 template <>
 struct FactorValue<ByteCount> {
+  static constexpr ValueType type = ValueType::size;
   static ByteCount read(std::string_view text, const Range& /*range*/) {
     return {parse_bytes(text)};
   }
@@ -99,6 +117,7 @@ struct FactorValue<ByteCount> {
 
 template <>
 struct FactorValue<Precision> {
+  static constexpr ValueType type = ValueType::name;
   static Precision read(std::string_view text, const Range& /*range*/) {
     if (text == "fp64") throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
     return precision_named(text);
@@ -111,6 +130,7 @@ struct FactorValue<Precision> {
 template <class C>
 struct Factor {
   FactorUse use;
+  ValueType type;
   std::string_view name;  // of the attribute and the summary's column
   std::string_view help;  // without values and defaults, which are added to it
   std::string choices;
@@ -128,12 +148,14 @@ struct Factor {
   bool names_case = use == FactorUse::axis;  // in ids, progress and tables
   bool (*applies_to)(const C&) = nullptr;    // null: every case
   std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
+  std::string_view unit = {};                // of its values in files
 
   Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
   Factor& called(std::string_view text) { return set(&Factor::option, std::string(text)); }
   Factor& by_default(std::string_view values) { return set(&Factor::defaults, values); }
   Factor& said(std::string_view text) { return set(&Factor::said_default, text); }
   Factor& bare(std::string_view text) { return set(&Factor::bare_value, text); }
+  Factor& in(std::string_view text) { return set(&Factor::unit, text); }
   Factor& naming() { return set(&Factor::names_case, true); }
   // A factor that does not apply to a case has no value there: points that differ in it alone are
   // one case.
@@ -146,6 +168,11 @@ struct Factor {
   [[nodiscard]] bool applies(const C& c) const { return !applies_to || applies_to(c); }
   [[nodiscard]] std::function<void(C&)> read(std::string_view text) const {
     return reader(text, range);
+  }
+  [[nodiscard]] FactorNote note() const {
+    std::string description(help);
+    if (!goes_with.empty()) description += fmt::format("; only with {}", goes_with);
+    return {std::string(name), std::string(unit), std::move(description)};
   }
 
  private:
@@ -164,9 +191,10 @@ struct Factor {
 
 // `field` is C's own or of a part that C derives from.
 template <class C, class Part, class T, class Read, class Write>
-[[nodiscard]] Factor<C> factor(FactorUse use, T Part::*field, std::string_view name,
+[[nodiscard]] Factor<C> factor(FactorUse use, ValueType type, T Part::*field, std::string_view name,
                                std::string_view help, std::string choices, Read read, Write write) {
   return {use,
+          type,
           name,
           help,
           std::move(choices),
@@ -180,19 +208,19 @@ template <class C, class Part, class T>
 [[nodiscard]] Factor<C> factor(FactorUse use, T Part::*field, std::string_view name,
                                std::string_view help) {
   using Text = FactorValue<T>;
-  return factor<C>(use, field, name, help, Text::choices(), Text::read, Text::write);
+  return factor<C>(use, Text::type, field, name, help, Text::choices(), Text::read, Text::write);
 }
 template <class C, class Part, class T>
-[[nodiscard]] Factor<C> axis(T Part::*field, std::string_view name, std::string_view help = {}) {
+[[nodiscard]] Factor<C> axis(T Part::*field, std::string_view name, std::string_view help) {
   return factor<C>(FactorUse::axis, field, name, help);
 }
 template <class C, class Part, class T>
-[[nodiscard]] Factor<C> setting(T Part::*field, std::string_view name, std::string_view help = {}) {
+[[nodiscard]] Factor<C> setting(T Part::*field, std::string_view name, std::string_view help) {
   return factor<C>(FactorUse::setting, field, name, help);
 }
 template <class C, class Part, class T>
-[[nodiscard]] Factor<C> by_launch(T Part::*field, std::string_view name) {
-  return factor<C>(FactorUse::by_launch, field, name, {});
+[[nodiscard]] Factor<C> by_launch(T Part::*field, std::string_view name, std::string_view help) {
+  return factor<C>(FactorUse::by_launch, field, name, help);
 }
 
 // An axis of these values alone, by these names.
@@ -202,7 +230,7 @@ template <class C, class Part, class T>
   std::vector<std::string_view> names;
   for (const auto& [text, _] : values) names.push_back(text);
   return factor<C>(
-      FactorUse::axis, field, name, help, joined_names(names),
+      FactorUse::axis, ValueType::name, field, name, help, joined_names(names),
       [=](std::string_view text, const Range&) {
         return values[index_of_name(names, text)].second;
       },
@@ -243,6 +271,13 @@ template <class C>
   Factors<C> all;
   for (const Factors<C>& group : groups) all.insert(all.end(), group.begin(), group.end());
   return all;
+}
+
+template <class C>
+[[nodiscard]] std::vector<FactorNote> notes_of(const Factors<C>& factors) {
+  std::vector<FactorNote> notes;
+  for (const Factor<C>& f : factors) notes.push_back(f.note());
+  return notes;
 }
 
 // The factors that apply, with their values: what is recorded.

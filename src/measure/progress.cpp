@@ -1,13 +1,13 @@
 #include "measure/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 #include "core/units.h"
@@ -16,78 +16,104 @@ namespace paceline {
 
 namespace {
 
-// A line that is longer than the terminal is wide cannot be rewritten.
-std::size_t terminal_width(std::FILE* out) {
-  constexpr std::size_t usual = 80;
-  winsize size{};
-  const bool known = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : usual;
-}
+constexpr double long_ago = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Progress::Progress(bool enabled, int cases, std::FILE* out, Clock clock)
+Progress::Progress(bool enabled, std::vector<double> work, std::FILE* out, Clock clock)
     : enabled_(enabled),
-      terminal_(enabled && isatty(fileno(out)) == 1),
-      cases_(cases),
+      cases_(work.size()),
       out_(out),
+      terminal_(enabled ? fileno(out) : -1),
       clock_(clock),
-      began_(clock()),
-      case_began_(began_) {}
+      left_(std::move(work)) {}
 
-Progress::~Progress() {
-  if (terminal_ && last_shown_ > 0) rewrite("");
-}
+Progress::Progress(bool enabled, int cases, std::FILE* out, Clock clock)
+    : Progress(enabled, std::vector<double>(static_cast<std::size_t>(cases), 1), out, clock) {}
 
 void Progress::begin_case(int index, const std::string& name) {
   index_ = index;
   name_ = name;
   case_began_ = clock_();
-  if (terminal_) show("set-up", 0);
+  left_.begin_case(static_cast<std::size_t>(index), case_began_);
+  last_shown_ = terminal_.found() ? long_ago : case_began_;
+  update("set-up");
 }
 
-void Progress::update(const std::string& what, double fraction) {
-  constexpr double shortest = 0.1;  // seconds between two lines
-  if (terminal_ && clock_() - last_shown_ >= shortest) show(what, fraction);
+void Progress::update(const std::string& what) { show(what); }
+
+void Progress::begin_repetitions() { left_.begin_repetitions(clock_()); }
+
+void Progress::repetition(const std::string& what, double fraction) {
+  left_.repetitions_done(fraction, clock_());
+  show(what);
 }
 
 void Progress::end_case(const std::string& headline) {
+  const double now = clock_();
+  left_.end_case(now);
   if (!enabled_) return;
-  if (terminal_) {
-    show(headline, 1);
+  if (terminal_.found()) {
+    last_shown_ = long_ago;
+    show(headline);
     return;
   }
-  fmt::print(out_, "[{}/{}] {}: {} (took {})\n", index_ + 1, cases_, name_, headline,
-             duration_text(clock_() - case_began_));
+  const std::string left = left_text();
+  fmt::print(out_, "{} (took {}{})\n", line(headline), duration_text(now - case_began_),
+             left.empty() ? "" : "; " + left);
   std::fflush(out_);
 }
 
-void Progress::show(const std::string& what, double fraction) {
-  std::string line = fmt::format("[{}/{}] {}: {}", index_ + 1, cases_, name_, what);
-  const double done = index_ + std::clamp(fraction, 0.0, 1.0);
-  if (done > 0 && done < cases_) {
-    const double elapsed = clock_() - began_;
-    line += fmt::format(", {} left", duration_text(elapsed * (cases_ - done) / done));
+void Progress::clear() {
+  if (line_stands_) rewrite("");
+  line_stands_ = false;
+}
+
+void Progress::show(const std::string& what) {
+  if (!enabled_) return;
+  const double shortest = terminal_.found() ? 0.1 : 10;  // seconds between two lines
+  const double now = clock_();
+  if (now - last_shown_ < shortest) return;
+  last_shown_ = now;
+  const std::string left = left_text();
+  const std::string text = line(what) + (left.empty() ? "" : ", " + left);
+  if (terminal_.found()) {
+    rewrite(text);
+    line_stands_ = true;
+    return;
   }
-  last_shown_ = clock_();
-  rewrite(line);
+  fmt::print(out_, "{}\n", text);
+  std::fflush(out_);
+}
+
+// "[1/2] context 128: step 3/10"
+std::string Progress::line(const std::string& what) const {
+  return fmt::format("[{}/{}] {}: {}", index_ + 1, cases_, name_, what);
+}
+
+// "30 s left"; nothing where it is not known or nothing is left.
+std::string Progress::left_text() const {
+  const double left = left_.seconds(clock_()).value_or(0);
+  return left > 0 ? duration_text(left) + " left" : "";
 }
 
 void Progress::rewrite(const std::string& line) {
-  fmt::print(out_, "\r{}\x1b[K", line.substr(0, terminal_width(out_) - 1));
+  fmt::print(out_, "\r{}\x1b[K", line.substr(0, terminal_.width() - 1));
   std::fflush(out_);
 }
 
-double fraction_done(const SamplerConfig& config, bool warmup, int done) {
-  const int over = warmup ? done : config.warmup + done;
-  return static_cast<double>(over) / (config.warmup + measured_at_most(config));
+double fraction_done(const SamplerConfig& config, bool warmup, int done, int total) {
+  const int before = warmup ? 0 : std::max(config.warmup, config.max_warmup);
+  const int after = warmup ? measured_at_most(config) : 0;
+  return static_cast<double>(before + done) / (before + total + after);
 }
 
 std::function<void(bool warmup, int done, int total)> shown_on(Progress& progress,
                                                                const SamplerConfig& config) {
+  progress.begin_repetitions();
   return [&progress, config](bool warmup, int done, int total) {
-    progress.update(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
-                    fraction_done(config, warmup, done));
+    progress.repetition(fmt::format("{} {}/{}", warmup ? "warm-up" : "step", done, total),
+                        fraction_done(config, warmup, done, total));
   };
 }
 

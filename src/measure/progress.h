@@ -1,14 +1,17 @@
 #pragma once
-// Progress on rank 0's stderr: on a terminal one line that is rewritten, with the time left;
-// otherwise a line when a case ends.
+// Progress on rank 0's stderr with the time left: on a terminal one line that is rewritten;
+// otherwise a line when a case ends, and one every 10 s within a case.
 
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/non_copyable.h"
 #include "measure/sampler.h"
+#include "measure/terminal.h"
+#include "measure/time_left.h"
 
 namespace paceline {
 
@@ -16,37 +19,48 @@ class Progress : NonCopyable {
  public:
   using Clock = double (*)();  // seconds
 
-  // Silent when `enabled` is false (other ranks, --quiet).
+  // Silent when `enabled` is false (other ranks, --quiet). work: of a repetition of each case, as
+  // TimeLeft takes it.
+  Progress(bool enabled, std::vector<double> work, std::FILE* out, Clock clock = host_seconds);
   Progress(bool enabled, int cases, std::FILE* out, Clock clock = host_seconds);
-  ~Progress();  // leaves a terminal's line empty, so that what follows starts at its beginning
+  ~Progress() { clear(); }
 
   void begin_case(int index, const std::string& name);  // index from 0
-  // What the case does now: "set-up", "rehearsal", "warm-up 2/5", "step 3/10". At most 10 a second
-  // are shown. `fraction` is the part of the case that is done, 0 to 1.
-  void update(const std::string& what, double fraction);
+  // What the case does before its repetitions: "set-up", "rehearsal".
+  void update(const std::string& what);
+  void begin_repetitions();
+  // "warm-up 2/5", "step 3/10". `fraction` is the part of the case's repetitions that is over.
+  void repetition(const std::string& what, double fraction);
   // `headline`: what the line says of the result: "8.12 s", "oom: ...".
   void end_case(const std::string& headline);
+  // Leaves a terminal's line empty, so that what follows starts at its beginning.
+  void clear();
 
  private:
-  void show(const std::string& what, double fraction);
+  void show(const std::string& what);
+  [[nodiscard]] std::string line(const std::string& what) const;
+  [[nodiscard]] std::string left_text() const;
   void rewrite(const std::string& line);
 
   bool enabled_;
-  bool terminal_;
-  int cases_;
+  std::size_t cases_;
   int index_ = 0;
   std::string name_;
   std::FILE* out_;
+  Terminal terminal_;
   Clock clock_;
-  double began_;
-  double case_began_;
+  TimeLeft left_;
+  double case_began_ = 0;
   double last_shown_ = 0;
+  bool line_stands_ = false;  // on the terminal
 };
 
-// The part of a case's repetitions, those of warm-up among them, that is over: 0 to 1.
-[[nodiscard]] double fraction_done(const SamplerConfig& config, bool warmup, int done);
+// The part of a case's repetitions, those of warm-up among them, that is over: 0 to 1. total: of
+// warm-up or of the measured ones, as far as is known.
+[[nodiscard]] double fraction_done(const SamplerConfig& config, bool warmup, int done, int total);
 
-// For SamplerHooks::progress: "warm-up 2/5", then "step 3/10". `progress` outlives it.
+// For SamplerHooks::progress: "warm-up 2/5", then "step 3/10"; the repetitions begin with this
+// call. `progress` outlives it.
 [[nodiscard]] std::function<void(bool warmup, int done, int total)> shown_on(
     Progress& progress, const SamplerConfig& config);
 

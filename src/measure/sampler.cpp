@@ -1,33 +1,98 @@
 #include "measure/sampler.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "measure/statistics.h"
+#include "measure/trend.h"
 
 namespace paceline {
 
 namespace {
 
-// One repetition; returns this rank's headline.
-double repeat(World& world, const SamplerHooks& hooks, std::vector<std::vector<double>>& into) {
-  const bool stop = hooks.stop_requested && hooks.stop_requested();
-  if (world.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
-    throw StoppedError("stopped by a signal");
-  }
-  const PhaseSeconds seconds = hooks.repetition();
-  if (seconds.size() != into.size()) {
-    throw InternalError("a repetition must time every phase once");
-  }
-  for (std::size_t phase = 0; phase < into.size(); ++phase) into[phase].push_back(seconds[phase]);
-  return seconds.back();
+std::int64_t involuntary_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
 }
 
-bool converged(const std::vector<double>& headlines, const SamplerConfig& config) {
-  constexpr double percent = 100;
-  return std::ssize(headlines) >= config.steps &&
-         relative_half_width(summarize(headlines)) * percent <= config.until_ci;
+// Repetitions as they come, and their headlines.
+class Series {
+ public:
+  Series(World& world, const SamplerHooks& hooks, std::size_t phases, bool decides)
+      : world_(world), hooks_(hooks), decides_(decides) {
+    taken_.seconds.resize(phases);
+  }
+
+  void repeat() {
+    const bool stop = hooks_.stop_requested && hooks_.stop_requested();
+    if (world_.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
+      throw StoppedError("stopped by a signal");
+    }
+    const std::int64_t switches = involuntary_switches();
+    const double begin = host_seconds();
+    const PhaseSeconds seconds = hooks_.repetition();
+    taken_.host.push_back({.begin = begin,
+                           .end = host_seconds(),
+                           .involuntary_switches = involuntary_switches() - switches});
+    if (seconds.size() != taken_.seconds.size()) {
+      throw InternalError("a repetition must time every phase once");
+    }
+    for (std::size_t p = 0; p < seconds.size(); ++p) taken_.seconds[p].push_back(seconds[p]);
+    if (!decides_) return;
+    headlines_.push_back(world_.max(seconds.back()));
+    together_ += headlines_.back();
+  }
+
+  [[nodiscard]] int count() const { return static_cast<int>(taken_.host.size()); }
+  // Where the series decides when it ends: maxima over ranks, so that every rank decides alike.
+  [[nodiscard]] const std::vector<double>& headlines() const { return headlines_; }
+  [[nodiscard]] double together() const { return together_; }
+  [[nodiscard]] Repetitions take() { return std::move(taken_); }
+
+ private:
+  World& world_;
+  const SamplerHooks& hooks_;
+  bool decides_;
+  Repetitions taken_;
+  std::vector<double> headlines_;
+  double together_ = 0;
+};
+
+// The reason to end warm-up; empty to go on.
+std::string warm(const SamplerConfig& config, const Series& series) {
+  if (series.count() < config.warmup) return "";
+  if (config.max_warmup == 0) return "warmup";
+  if (is_steady(series.headlines())) return "steady";
+  return series.count() >= config.max_warmup ? "max_warmup" : "";
+}
+
+// The reason to end measuring; empty to go on.
+std::string enough(const SamplerConfig& config, const Series& series) {
+  if (series.count() < config.steps) return "";
+  if (series.together() >= config.min_time) {
+    if (config.until_ci <= 0) return config.min_time > 0 ? "min_time" : "steps";
+    constexpr double percent = 100;
+    const double half_width = relative_half_width(summarize(series.headlines()));
+    if (half_width * percent <= config.until_ci) return "converged";
+    if (series.count() >= measured_at_most(config)) return "max_steps";
+  }
+  return config.max_steps > 0 && series.count() >= config.max_steps ? "max_steps" : "";
+}
+
+// Repetitions that will be measured, as far as is known.
+int expected(const SamplerConfig& config, const Series& series) {
+  const int most = measured_at_most(config);
+  if (config.min_time <= 0) return most;
+  const double wanted = std::ceil(series.count() * config.min_time / series.together());
+  const int cap = config.max_steps > 0 ? config.max_steps : std::numeric_limits<int>::max();
+  return static_cast<int>(std::clamp<double>(wanted, std::min(most, cap), cap));
 }
 
 }  // namespace
@@ -43,6 +108,9 @@ void check_sampling(const SamplerConfig& config) {
   if (config.max_steps > 0 && config.max_steps < config.steps) {
     throw UsageError("--max-steps: is below --steps");
   }
+  if (config.max_warmup > 0 && config.max_warmup < config.warmup) {
+    throw UsageError("--max-warmup: is below --warmup");
+  }
 }
 
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,
@@ -53,25 +121,20 @@ Samples take_samples(World& world, const SamplerConfig& config, std::vector<std:
   const auto report = [&](bool warmup, int done, int total) {
     if (hooks.progress) hooks.progress(warmup, done, total);
   };
-  const std::vector<std::vector<double>> none(phases.size());
-  Samples samples{.phases = std::move(phases), .warmup = none, .measured = none, .stop_reason = ""};
-  for (int done = 0; done < config.warmup; ++done) {
-    (void)repeat(world, hooks, samples.warmup);
-    report(true, done + 1, config.warmup);
+  Samples samples;
+  Series warmup(world, hooks, phases.size(), config.max_warmup > 0);
+  while ((samples.warmup_reason = warm(config, warmup)).empty()) {
+    warmup.repeat();
+    report(true, warmup.count(), std::max(config.warmup, config.max_warmup));
   }
-  std::vector<double> headlines;  // maxima over ranks, so that every rank decides alike
-  const int cap = measured_at_most(config);
-  for (int done = 0; done < cap && samples.stop_reason.empty(); ++done) {
-    const double headline = repeat(world, hooks, samples.measured);
-    if (config.until_ci > 0) {
-      headlines.push_back(world.max(headline));
-      if (converged(headlines, config)) samples.stop_reason = "converged";
-    }
-    report(false, done + 1, cap);
+  Series measured(world, hooks, phases.size(), config.until_ci > 0 || config.min_time > 0);
+  while ((samples.stop_reason = enough(config, measured)).empty()) {
+    measured.repeat();
+    report(false, measured.count(), expected(config, measured));
   }
-  if (samples.stop_reason.empty()) {
-    samples.stop_reason = config.until_ci > 0 ? "max_steps" : "steps";
-  }
+  samples.phases = std::move(phases);
+  samples.warmup = warmup.take();
+  samples.measured = measured.take();
   return samples;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// Sampler: warm-up, repeats and the stop rule. Every rank takes the same decisions: they follow
-// from the maximum over ranks of each repetition's headline time.
+// The sampler: warm-up, repetitions and the rules that end them. Every rank takes the same
+// decisions: they follow from the maximum over ranks of each repetition's headline time.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,34 +13,51 @@ namespace paceline {
 
 struct SamplerConfig {
   int warmup = 5;
+  int max_warmup = 0;   // 0: exactly `warmup`. Else warm-up goes on after those until is_steady()
   int steps = 10;       // repetitions that are measured
+  double min_time = 0;  // seconds that the measured repetitions take together at least
   double until_ci = 0;  // percent; 0: exactly `steps`. Else stop once the 95% interval's half
                         // width is at most this share of the median, after `steps` at least
-  int max_steps = 0;    // with until_ci: the cap (0: 10 x steps)
+  int max_steps = 0;    // the cap of repetitions; 0: with until_ci 10 x steps, with min_time none
 
   [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
 
-// Repetitions that are measured at most: with until_ci fewer may do.
+// Repetitions that until_ci may ask for at most; without it `steps`.
 [[nodiscard]] int measured_at_most(const SamplerConfig& config);
 
-// Throws UsageError where max_steps is below steps.
+// Throws UsageError where max_steps is below steps, or max_warmup below warmup.
 void check_sampling(const SamplerConfig& config);
 
 // Seconds per phase of one repetition on this rank, in the order of Samples::phases.
 using PhaseSeconds = std::vector<double>;
 
+// One repetition as this rank's host sees it.
+struct HostInterval {
+  double begin = 0;  // of host_seconds()
+  double end = 0;
+  std::int64_t involuntary_switches = 0;  // of this process's threads: others wanted their cores
+};
+
+// Repetitions of one rank.
+struct Repetitions {
+  std::vector<std::vector<double>> seconds;  // [phase][repetition]
+  std::vector<HostInterval> host;            // [repetition]
+};
+
 struct Samples {
-  std::vector<std::string> phases;            // the last is the headline
-  std::vector<std::vector<double>> warmup;    // [phase][repetition], this rank
-  std::vector<std::vector<double>> measured;  // [phase][repetition], this rank
-  std::string stop_reason;                    // "steps", "converged", "max_steps"
+  std::vector<std::string> phases;  // the last is the headline
+  Repetitions warmup;
+  Repetitions measured;
+  std::string warmup_reason;  // why warm-up ended: "warmup", "steady", "max_warmup"
+  std::string stop_reason;    // why measuring ended: "steps", "min_time", "converged", "max_steps"
 };
 
 struct SamplerHooks {
   std::function<PhaseSeconds()> repetition;
-  std::function<bool()> stop_requested;                            // a signal on this rank
-  std::function<void(bool warmup, int done, int total)> progress;  // after each repetition
+  std::function<bool()> stop_requested;  // a signal on this rank
+  // After each repetition; total: how many it will be, as far as is known.
+  std::function<void(bool warmup, int done, int total)> progress;
 };
 
 // Runs warm-up and repetitions; collective. Throws StoppedError on every rank as soon as any rank's

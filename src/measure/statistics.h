@@ -1,8 +1,11 @@
 #pragma once
 // The statistics of a sample; each formula stands beside its function and in tests/unit.
 
+#include <array>
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace paceline {
@@ -17,6 +20,17 @@ struct Summary {
   double max = 0;
   double p95 = 0;
 };
+
+// Every figure of a Summary, by the name that columns have it under.
+inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> summary_figures = {
+    {{"median", &Summary::median},
+     {"ci_low", &Summary::ci_low},
+     {"ci_high", &Summary::ci_high},
+     {"mean", &Summary::mean},
+     {"std", &Summary::std},
+     {"min", &Summary::min},
+     {"max", &Summary::max},
+     {"p95", &Summary::p95}}};
 
 // Of the values' order statistics x_1 <= ... <= x_n:
 // median = x_((n+1)/2), or the mean of the middle two for even n;

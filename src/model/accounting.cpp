@@ -46,11 +46,13 @@ double attention_kept(const StepShape& s) {
       {.batch = s.batch, .context = s.model.context, .heads = s.model.heads});
 }
 
+// Of SwiGLU: two operands and the result.
+double swiglu_kept(const StepShape& s) { return s.recompute_swiglu ? 2 : 3; }
 // What one block keeps for backward.
 double block_activations(const StepShape& s) {
   const Dims d(s);
-  return 2 * d.R * (d.residual * d.D + d.statistics) + d.compute * d.R * (6 * d.D + 3 * d.F) +
-         attention_kept(s);
+  return 2 * d.R * (d.residual * d.D + d.statistics) +
+         d.compute * d.R * (6 * d.D + swiglu_kept(s) * d.F) + attention_kept(s);
 }
 
 double head_activations(const Dims& d) {
@@ -85,8 +87,16 @@ double unrounded_gradients(const StepShape& s) {
   const Dims d(s);
   const Precision& p = s.precision;
   if (p.communication == p.gradients) return 0;
-  if (p.communication != p.compute) return static_cast<double>(s.model.parameters());
+  if (p.communication != p.compute)
+    return s.gradient_window > 0 ? s.gradient_window : static_cast<double>(s.model.parameters());
   return d.D * (2 * d.L + 1 + d.V);
+}
+
+// Of those that are exchanged.
+double gradient_elements(const StepShape& s) {
+  const double kept =
+      s.gradient_elements < 0 ? static_cast<double>(s.model.parameters()) : s.gradient_elements;
+  return kept + s.gradient_window;
 }
 
 bool has_backward(Mode mode) {
@@ -135,10 +145,14 @@ MemoryForm memory_form(const StepShape& shape) {
   const Precision& p = shape.precision;
   const auto n = static_cast<double>(shape.model.parameters());
   MemoryForm m;
-  m.parameters = n * (bytes_of(p.parameters) + (p.mixed() ? bytes_of(p.compute) : 0));
+  const GatheredShape& gathered = shape.gathered;
+  const double copy = p.mixed() && gathered.slots == 0 ? bytes_of(p.compute) : 0;
+  m.parameters = n * (bytes_of(p.parameters) + copy) * shape.parameter_share;
+  m.gathered = gathered.slots * gathered.slot * bytes_of(p.compute) +
+               gathered.resident * bytes_of(p.parameters);
   if (has_backward(shape.mode)) {
-    m.gradients =
-        n * bytes_of(p.communication) + unrounded_gradients(shape) * bytes_of(p.gradients);
+    m.gradients = gradient_elements(shape) * bytes_of(p.communication) +
+                  unrounded_gradients(shape) * bytes_of(p.gradients);
   }
   if (shape.mode == Mode::train_step) {
     m.optimizer = 2 * n * bytes_of(p.parameters) * shape.optimizer_share;
@@ -159,8 +173,10 @@ MemoryForm memory_form(const StepShape& shape) {
   const double inputs = groups * (residual + output) - output;
   m.activations = (shape.recompute > 0 ? inputs : d.L * block) + head;
   // In the head's forward, or in the last block's.
-  const double in_forward =
-      shape.recompute > 0 ? ForwardForm(shape, d).block() : widened(shape, d.R, d.D, 2 * d.F);
+  const double product = shape.recompute_swiglu ? d.compute * d.R * d.F : 0;  // not kept
+  const double in_forward = shape.recompute > 0 ? ForwardForm(shape, d).block()
+                                                : std::max(widened(shape, d.R, d.D, 2 * d.F),
+                                                           product + widened(shape, d.R, d.F, d.D));
   const double forward = std::max(widened(shape, d.R, d.D, d.V), in_forward - head);
   m.transient = forward;
   if (has_backward(shape.mode)) {
@@ -178,7 +194,7 @@ MemoryForm memory_form(const StepShape& shape) {
     const double w2 = (p.mixed() ? output : 0) + widened(shape, d.R, d.F, d.D);
     const double w13 = widened(shape, d.R, 2 * d.F, d.D) - d.compute * d.R * d.F;
     const double in_block =
-        group + residual + std::max({shape.recompute > 0 ? output : 0, w2, w13});
+        group + residual + product + std::max({shape.recompute > 0 ? output : 0, w2, w13});
     m.transient = std::max({forward, head_backward, in_block - head});
   }
   return m;
@@ -195,18 +211,25 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
     if (bytes > 0)
       lines.push_back({.what = what, .formula = formula, .bytes = bytes, .kind = kind});
   };
+  const auto share = [](double of) { return of < 1 ? fmt::format(" x {:.4g}", of) : ""; };
   state("parameters",
-        p.mixed() ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), d.compute)
-                  : fmt::format("{} x {}", n, bytes_of(p.parameters)),
+        (p.mixed() && shape.gathered.slots == 0
+             ? fmt::format("{} x ({} + {})", n, bytes_of(p.parameters), d.compute)
+             : fmt::format("{} x {}", n, bytes_of(p.parameters))) +
+            share(shape.parameter_share),
         m.parameters, MemoryKind::parameter);
+  const GatheredShape& gathered = shape.gathered;
+  state("gathered parameters",
+        fmt::format("{} x {} x {} + {} x {}", gathered.slots, gathered.slot, d.compute,
+                    gathered.resident, bytes_of(p.parameters)),
+        m.gathered, MemoryKind::gathered);
   const double unrounded = unrounded_gradients(shape);
   state("gradients",
-        fmt::format("{} x {}", n, bytes_of(p.communication)) +
+        fmt::format("{:.0f} x {}", gradient_elements(shape), bytes_of(p.communication)) +
             (unrounded > 0 ? fmt::format(" + {} x {}", unrounded, bytes_of(p.gradients)) : ""),
         m.gradients, MemoryKind::gradient);
-  const std::string share =
-      shape.optimizer_share < 1 ? fmt::format(" x {:.4g}", shape.optimizer_share) : "";
-  state("optimizer state", fmt::format("2 x {} x {}", n, bytes_of(p.parameters)) + share,
+  state("optimizer state",
+        fmt::format("2 x {} x {}", n, bytes_of(p.parameters)) + share(shape.optimizer_share),
         m.optimizer, MemoryKind::optimizer_state);
   const auto part = [&](const char* what, const std::string& formula, double bytes,
                         const std::string& scope) {
@@ -234,10 +257,11 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
       const std::string attention =
           flash ? fmt::format("{} x {} x {} x {}", d.B, d.H, d.T, d.statistics)
                 : fmt::format("{} x {} x {}^2 x {}", d.B, d.H, d.T, d.compute);
-      part("a block",
-           fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + 3 x {4}) x {5} + {6}", rows,
-                       d.D, d.residual, d.statistics, d.F, d.compute, attention),
-           block_activations(shape), "forward/block 1/");
+      part(
+          "a block",
+          fmt::format("2 x {0} x ({1} x {2} + {3}) + {0} x (6 x {1} + {7} x {4}) x {5} + {6}", rows,
+                      d.D, d.residual, d.statistics, d.F, d.compute, attention, swiglu_kept(shape)),
+          block_activations(shape), "forward/block 1/");
       const std::string scope = "forward/block 1/attention/scaled dot product attention/";
       part(flash ? "its logsumexp" : "its attention probabilities", attention,
            attention_kept(shape), scope + (flash ? "logsumexp" : "computing attention scores"));
@@ -260,13 +284,20 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
 }
 
 double step_bytes(const StepShape& shape) {
-  const MemoryForm m = memory_form(shape);
+  StepShape whole = shape;  // each gradient is moved, however few lie in memory at once
+  whole.gradient_elements = -1;
+  whole.gradient_window = 0;
+  whole.parameter_share = 1;
+  whole.gathered = {};
+  const MemoryForm m = memory_form(whole);
   const bool backward = has_backward(shape.mode);
   const auto n = static_cast<double>(shape.model.parameters());
   const double read = n * bytes_of(shape.precision.compute) * (backward ? 3 : 1);
   const double update =
       shape.mode == Mode::train_step
-          ? m.parameters + n * bytes_of(shape.precision.parameters) + 2 * m.optimizer + m.gradients
+          ? (m.parameters + n * bytes_of(shape.precision.parameters) + m.gradients) *
+                    shape.optimizer_share +
+                2 * m.optimizer
           : 0;
   return read + m.gradients + update + m.activations * (backward ? 2 : 1);
 }

@@ -15,15 +15,27 @@ constexpr auto names_of(Mode) {
   return names("inference", "forward", "forward-backward", "train-step");
 }
 
+// Where parameters that lie in shards are gathered.
+struct GatheredShape {
+  double slots = 0;
+  double slot = 0;      // elements of one
+  double resident = 0;  // elements, in the masters' dtype, that are gathered for the whole step
+};
+
 struct StepShape {
   ModelConfig model;
   Precision precision;
   AttentionKind attention = AttentionKind::naive;
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
-  int recompute = 0;           // 0 none, n: every n blocks
-  double optimizer_share = 1;  // of Adam's state, on the rank that keeps most
-  bool widens_gemms = false;   // the device multiplies half types as float32 copies (the CPU)
+  int recompute = 0;              // 0 none, n: every n blocks
+  bool recompute_swiglu = false;  // its result alone, where recompute is 0
+  double parameter_share = 1;     // of parameters, that the rank keeps
+  GatheredShape gathered;         // where that is not all of them
+  double optimizer_share = 1;     // of Adam's state, on the rank that keeps most
+  double gradient_elements = -1;  // that are kept until the optimizer reads them; -1: all
+  double gradient_window = 0;     // that have memory where they are written, if not there
+  bool widens_gemms = false;      // the device multiplies half types as float32 copies (the CPU)
 };
 
 // Matrix-product FLOPs of one rank's step. Of the model: forward 2 R (L (4 D^2 + 3 D F) + D V) +
@@ -36,12 +48,13 @@ struct StepShape {
 // Bytes, of one rank.
 struct MemoryForm {
   double parameters = 0;   // masters and the low-precision copy
+  double gathered = 0;     // of parameters that lie in shards
   double gradients = 0;    // of parameters; 0 in modes without backward
   double optimizer = 0;    // Adam's m and v; 0 but in train-step
   double activations = 0;  // what forward keeps for backward (inference: the most alive at once)
   double transient = 0;    // what the peak holds beyond that
   [[nodiscard]] double peak() const {
-    return parameters + gradients + optimizer + activations + transient;
+    return parameters + gathered + gradients + optimizer + activations + transient;
   }
 };
 // Of eager execution: per block two residuals, two norms' statistics and outputs, q k v, the T x T

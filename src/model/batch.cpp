@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "core/step_state.h"
 #include "record/hdf5.h"
 
 namespace paceline {
@@ -18,9 +19,13 @@ constexpr std::uint64_t token_stream = 1ULL << 40U;  // weights use the low numb
   throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
 }
 
-std::int32_t checked_id(const std::filesystem::path& file, std::int64_t id, std::int64_t vocab) {
+// place: "token 3", "targets[1, 2]"
+template <class Place>
+std::int32_t checked_id(const std::filesystem::path& file, std::int64_t id, std::int64_t vocab,
+                        const Place& place) {
   if (id < 0 || id >= vocab) {
-    fail(file, fmt::format("holds token {}; --vocab {} allows 0 to {}", id, vocab, vocab - 1));
+    fail(file,
+         fmt::format("holds {} as {}; --vocab {} allows 0 to {}", id, place(), vocab, vocab - 1));
   }
   return static_cast<std::int32_t>(id);
 }
@@ -47,24 +52,32 @@ Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
   if (!h5.has("tokens")) fail(file, "has no dataset 'tokens'");
   const Matrix2 tokens = read_matrix(file, h5, "tokens");
   const bool has_targets = h5.has("targets");
-  const std::int64_t columns = shape.context + (has_targets ? 0 : 1);
   const std::int64_t rows = shape.first_row + shape.rows;
-  if (tokens.rows < rows || tokens.cols < columns) {
+  if (tokens.rows < rows || tokens.cols < shape.context) {
     fail(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", tokens.rows, tokens.cols,
-                           rows, columns));
+                           rows, shape.context));
+  }
+  if (!has_targets && tokens.cols == 1) {
+    fail(file, "holds tokens of one column and no targets: no token has a next one to predict");
   }
   const Matrix2 targets = has_targets ? read_matrix(file, h5, "targets") : tokens;
   if (targets.rows != tokens.rows || targets.cols != tokens.cols) {
     fail(file, "holds tokens and targets of different shapes");
   }
+  const auto id_at = [&](const char* name, const Matrix2& ids, std::int64_t row,
+                         std::int64_t column) {
+    const std::int64_t id = ids.values[static_cast<std::size_t>(row * ids.cols + column)];
+    return checked_id(file, id, shape.vocab,
+                      [&] { return fmt::format("{}[{}, {}]", name, row, column); });
+  };
   Batch batch;
   for (std::int64_t row = shape.first_row; row < rows; ++row) {
-    const std::int64_t first = row * tokens.cols;
-    for (std::int64_t t = first; t < first + shape.context; ++t) {
-      const auto i = static_cast<std::size_t>(t);
-      const std::size_t next = has_targets ? i : i + 1;
-      batch.tokens.push_back(checked_id(file, tokens.values[i], shape.vocab));
-      batch.targets.push_back(checked_id(file, targets.values[next], shape.vocab));
+    for (std::int64_t t = 0; t < shape.context; ++t) {
+      batch.tokens.push_back(id_at("tokens", tokens, row, t));
+      const bool is_last = !has_targets && t + 1 == tokens.cols;
+      batch.targets.push_back(is_last       ? no_target
+                              : has_targets ? id_at("targets", targets, row, t)
+                                            : id_at("tokens", tokens, row, t + 1));
     }
   }
   return batch;
@@ -73,8 +86,12 @@ Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
 Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
   const std::int64_t first = shape.first_row * shape.context;
   const std::int64_t count = shape.rows * shape.context + 1;
-  const auto available =
-      static_cast<std::int64_t>(std::filesystem::file_size(file) / sizeof(std::uint16_t));
+  const std::uintmax_t bytes = std::filesystem::file_size(file);
+  if (bytes % sizeof(std::uint16_t) != 0) {
+    fail(file,
+         fmt::format("holds {} bytes: it is neither HDF5 nor tokens of two bytes (uint16)", bytes));
+  }
+  const auto available = static_cast<std::int64_t>(bytes / sizeof(std::uint16_t));
   if (available < first + count) {
     fail(file, fmt::format("holds {} tokens of uint16; {} are needed", available, first + count));
   }
@@ -84,7 +101,10 @@ Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
   in.read(reinterpret_cast<char*>(raw.data()),
           count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
   if (!in) fail(file, "cannot be read");
-  for (const std::uint16_t id : raw) (void)checked_id(file, id, shape.vocab);
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    (void)checked_id(file, raw[i], shape.vocab,
+                     [&] { return fmt::format("token {}", first + static_cast<std::int64_t>(i)); });
+  }
   return {{raw.begin(), raw.end() - 1}, {raw.begin() + 1, raw.end()}};
 }
 

@@ -9,7 +9,7 @@ namespace paceline {
 
 struct Batch {
   std::vector<std::int32_t> tokens;   // [B, T]
-  std::vector<std::int32_t> targets;  // [B, T]
+  std::vector<std::int32_t> targets;  // [B, T], no_target where there is none
 };
 
 struct BatchShape {
@@ -22,10 +22,11 @@ struct BatchShape {
 // The same rows for the same seed, whatever the split over ranks; targets are the next tokens.
 [[nodiscard]] Batch random_batch(const BatchShape& shape, std::uint64_t seed);
 
-// An HDF5 file with `tokens` and optionally `targets`, integers [rows, columns]: with targets the
-// first T columns of both; without, T + 1 columns of tokens (the next token is the target). Any
-// other file: flat uint16, row i starting at token i T. Throws UsageError (--tokens) when the file
-// cannot be read, is too short, or holds an id outside [0, vocab).
+// An HDF5 file with `tokens` and optionally `targets`, integers [rows, columns]. Only the first T
+// columns are read. Without targets the next token of the row is the target, and the row's last
+// has none. Any other file: flat uint16, row i starting at token i T, and the target is the next
+// token. Throws UsageError (--tokens) when the file cannot be read, is too short, is neither HDF5
+// nor a multiple of two bytes, or holds an id outside [0, vocab).
 [[nodiscard]] Batch load_batch(const std::filesystem::path& file, const BatchShape& shape);
 
 }  // namespace paceline

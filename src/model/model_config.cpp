@@ -11,13 +11,14 @@ namespace paceline {
 namespace {
 
 // By ModelSize.
-constexpr std::array<ModelConfig, 6> sizes = {
+constexpr std::array<ModelConfig, 7> sizes = {
     {{.d_model = 64, .d_ff = 192, .layers = 2, .heads = 4},
      {.d_model = 768, .d_ff = 3072, .layers = 12, .heads = 12},
      {.d_model = 1024, .d_ff = 4096, .layers = 24, .heads = 16},
      {.d_model = 1280, .d_ff = 5120, .layers = 36, .heads = 20},
      {.d_model = 1600, .d_ff = 6400, .layers = 48, .heads = 25},
-     {.d_model = 2560, .d_ff = 10240, .layers = 32, .heads = 32}}};
+     {.d_model = 2560, .d_ff = 10240, .layers = 32, .heads = 32},
+     {.d_model = 4608, .d_ff = 12288, .layers = 50, .heads = 36}}};
 
 void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most) {

@@ -25,9 +25,9 @@ struct ModelConfig {
 };
 
 // custom: by its dimensions.
-enum class ModelSize : std::uint8_t { tiny, small, medium, large, xl, size_2_7b, custom };
+enum class ModelSize : std::uint8_t { tiny, small, medium, large, xl, size_2_7b, size_10b, custom };
 constexpr auto names_of(ModelSize) {
-  return names("tiny", "small", "medium", "large", "xl", "2.7b", "custom");
+  return names("tiny", "small", "medium", "large", "xl", "2.7b", "10b", "custom");
 }
 
 // Vocabulary and context stay at their defaults. Not of custom (InternalError).

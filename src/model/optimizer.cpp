@@ -1,6 +1,7 @@
 #include "model/optimizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr const char* m_name = "adam m";
 constexpr const char* v_name = "adam v";
+constexpr StoreRange everything{0, std::numeric_limits<std::int64_t>::max()};
 
 std::vector<ParameterId> all_of(const ParameterStore& store) {
   std::vector<ParameterId> ids(store.entries().size());
@@ -74,47 +76,64 @@ std::vector<StoreArray> AdamW::flat_state() const {
   return {{m_name, MemoryKind::optimizer_state, m_}, {v_name, MemoryKind::optimizer_state, v_}};
 }
 
-void AdamW::step(Ops& ops, const StepState& state) {
-  if (m_.empty() && state_size_ > 0) {
-    Device& device = ops.device();
-    const auto allocate = [&](const char* name) {
-      const Scope scope(device.scopes(), name);
-      return device.allocate({state_size_}, store_.parameters().dtype, MemoryKind::optimizer_state);
-    };
-    m_ = allocate(m_name);
-    v_ = allocate(v_name);
-    reset(device);
-  }
-  const Tensor& gradients = store_.gradients();
+void Optimizer::step(Ops& ops, const StepState& state) {
+  allocate(ops.device());
+  begin(ops, state);
+  update(ops, state, everything);
+  end(ops, state);
+}
+
+void AdamW::allocate(Device& device) {
+  if (!m_.empty() || state_size_ == 0) return;
+  const auto array = [&](const char* name) {
+    const Scope scope(device.scopes(), name);
+    return device.allocate({state_size_}, store_.parameters().dtype, MemoryKind::optimizer_state);
+  };
+  m_ = array(m_name);
+  v_ = array(v_name);
+  reset(device);
+}
+
+void AdamW::begin(Ops& ops, const StepState& state) {
   if (ops.precision().loss_scaling) {
     if (shard_.agree) {
-      for (const StoreRange& range : shard_.ranges) ops.check_finite(state, range.of(gradients));
+      for (const StoreRange& range : shard_.ranges) {
+        ops.check_finite(state, store_.gradients(range));
+      }
       shard_.agree(state.scalar(StepScalar::found_inf));
     } else {
-      ops.check_finite(state, gradients);
+      ops.check_finite(state, store_.gradients());
     }
   }
   ops.begin_optimizer_step(state, groups_.front().config);
+}
+
+void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
   for (const Group& group : groups_) {
-    if (&group != &groups_.front()) ops.begin_parameter_group(state, group.config);
+    if (groups_.size() > 1) ops.begin_parameter_group(state, group.config);
     for (const Part& part : group.parts) {
-      const StoreRange within_state{part.state_offset, part.store.length};
-      ops.adamw({.parameters = part.store.of(store_.parameters()),
-                 .gradients = part.store.of(gradients),
+      const StoreRange common = intersection(part.store, range);
+      if (common.length == 0) continue;
+      const StoreRange within_state{part.state_offset + common.offset - part.store.offset,
+                                    common.length};
+      ops.adamw({.parameters = store_.parameters(common),
+                 .gradients = store_.gradients(common),
                  .m = within_state.of(m_),
                  .v = within_state.of(v_),
-                 .copy = part.store.of(store_.copy())},
+                 .copy = store_.copy(common)},
                 state, group.config);
     }
   }
-  ops.end_optimizer_step(state);
 }
 
-void Sgd::step(Ops& ops, const StepState& /*state*/) {
-  for (const StoreRange& range : shard_.ranges) {
-    ops.sgd(range.of(store_.parameters()), range.of(store_.gradients()), learning_rate_);
+void Sgd::update(Ops& ops, const StepState& /*state*/, const StoreRange& range) {
+  for (const StoreRange& mine : shard_.ranges) {
+    const StoreRange common = intersection(mine, range);
+    if (common.length == 0) continue;
+    const Tensor parameters = store_.parameters(common);
+    ops.sgd(parameters, store_.gradients(common), learning_rate_);
+    if (!store_.copy().empty()) ops.cast(store_.copy(common), parameters);
   }
-  store_.refresh_copy(ops);
 }
 
 }  // namespace paceline

@@ -15,8 +15,16 @@ class Optimizer : NonCopyable {
  public:
   virtual ~Optimizer() = default;
 
-  // Allocates its state at the first call. Throws OutOfMemory.
-  virtual void step(Ops& ops, const StepState& state) = 0;
+  // A step of the whole: allocate(), begin(), update() of all, end().
+  void step(Ops& ops, const StepState& state);
+  // Its state, at the first call. Throws OutOfMemory.
+  virtual void allocate(Device& /*device*/) {}
+  // With loss scaling, all gradients must be final.
+  virtual void begin(Ops& /*ops*/, const StepState& /*state*/) {}
+  // Updates what lies in this range of the store, whose gradients are final.
+  virtual void update(Ops& ops, const StepState& state, const StoreRange& range) = 0;
+  // After every range's update.
+  virtual void end(Ops& /*ops*/, const StepState& /*state*/) {}
   // As before the first step.
   virtual void reset(Device& /*device*/) {}
   // Its state that has an element for each of the store's.
@@ -50,7 +58,10 @@ class AdamW final : public Optimizer {
   // Every parameter of the store is in one group.
   AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard);
 
-  void step(Ops& ops, const StepState& state) override;
+  void allocate(Device& device) override;
+  void begin(Ops& ops, const StepState& state) override;
+  void update(Ops& ops, const StepState& state, const StoreRange& range) override;
+  void end(Ops& ops, const StepState& state) override { ops.end_optimizer_step(state); }
   void reset(Device& device) override;
   [[nodiscard]] std::vector<StoreArray> flat_state() const override;
 
@@ -80,7 +91,7 @@ class Sgd final : public Optimizer {
  public:
   Sgd(ParameterStore& store, double learning_rate, Shard shard)
       : store_(store), learning_rate_(learning_rate), shard_(std::move(shard)) {}
-  void step(Ops& ops, const StepState& state) override;
+  void update(Ops& ops, const StepState& state, const StoreRange& range) override;
 
  private:
   ParameterStore& store_;

@@ -37,31 +37,37 @@ std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
   const std::int64_t D = c.d_model;
   const std::int64_t F = c.d_ff;
   std::vector<ParameterEntry> e;
+  std::string unit;
   bool full_precision = false;
   // An entry of views of this shape, one below the other.
   const auto add = [&](const std::vector<std::string>& names, const Shape& shape) {
     const auto views = static_cast<std::int64_t>(names.size());
     e.push_back({.views = {},
                  .shape = views == 1 ? shape : Shape{views * shape[0], shape[1]},
-                 .full_precision = full_precision});
+                 .full_precision = full_precision,
+                 .unit = unit});
     for (const std::string& name : names) e.back().views.push_back({name, shape});
   };
   const auto layer = [](std::int64_t i, std::string_view part) {
     return fmt::format("layers.{}.{}.weight", i, part);
   };
+  unit = "head";
   add({"lm_head.weight"}, {c.vocab, D});
   for (std::int64_t i = c.layers - 1; i >= 0; --i) {
+    unit = fmt::format("block {}", i);
     add({layer(i, "ffn.w2")}, {D, F});
     add({layer(i, "ffn.w1"), layer(i, "ffn.w3")}, {F, D});
     add({layer(i, "attn.output_proj")}, {D, D});
     add({layer(i, "attn.q_proj"), layer(i, "attn.k_proj"), layer(i, "attn.v_proj")}, {D, D});
   }
   full_precision = true;
+  unit = "norms";
   add({"ln_final.weight"}, {D});
   for (std::int64_t i = c.layers - 1; i >= 0; --i) {
     add({layer(i, "ln2")}, {D});
     add({layer(i, "ln1")}, {D});
   }
+  unit = "embedding";
   add({"token_embeddings.weight"}, {c.vocab, D});
   return e;
 }
@@ -104,8 +110,9 @@ void Transformer::forward(Ops& ops, const StepState& state, ParameterAccess& acc
   const AttentionShape shape = attention_shape(state);
   const auto use = [&](ParameterId id) { return ParameterUse(access, id, Pass::forward); };
   recompute_ = options.keep ? options.recompute : 0;
+  recompute_swiglu_ = options.recompute_swiglu;
   const bool keep_blocks = options.keep && recompute_ == 0;
-  saved_.assign(blocks_.size(), BlockSaved(keep_blocks));
+  saved_.assign(blocks_.size(), BlockSaved(keep_blocks, keep_blocks && !recompute_swiglu_));
   saved_head_ = Saved(options.keep);
   group_inputs_.clear();
 
@@ -182,6 +189,10 @@ Array Transformer::block_backward(Ops& ops, ParameterAccess& access, std::int64_
   const Scope block(scopes, fmt::format("block {}", layer));
   {
     const Scope scope(scopes, "ffn");
+    if (recompute_swiglu_) {
+      saved.w2 = Saved(true);
+      saved.w2.save({ops.swiglu_again(saved.swiglu)});
+    }
     Array dz = ops.linear_backward(saved.w2, d, use(p.w2));
     written(access, p.w2);
     Array dn = ops.swiglu_linear_backward(saved.swiglu, std::move(dz), use(p.w13));
@@ -207,7 +218,7 @@ void Transformer::recompute_group(Ops& ops, ParameterAccess& access, std::int64_
   group_inputs_.pop_back();
   for (std::int64_t i = last_layer / recompute_ * recompute_; i <= last_layer; ++i) {
     BlockSaved& saved = saved_[static_cast<std::size_t>(i)];
-    saved = BlockSaved(true);
+    saved = BlockSaved(true, !recompute_swiglu_);
     r = block_forward(ops, access, Pass::recompute, i, shape, saved, std::move(r));
   }
 }

@@ -16,10 +16,10 @@
 namespace paceline {
 
 struct ForwardOptions {
-  bool keep = true;  // keep what backward needs; false (inference) frees each activation after use
-  int recompute =
-      0;          // n > 0: keep only the input of every n blocks, and run them again in backward
-  Tensor logits;  // [B, T, V] float32 that gets a copy of the logits, or empty
+  bool keep = true;   // keep what backward needs; false (inference) frees each activation after use
+  int recompute = 0;  // n > 0: keep only the input of every n blocks, run them again in backward
+  bool recompute_swiglu = false;  // keep no result of SwiGLU, compute it again in backward
+  Tensor logits;                  // [B, T, V] float32 that gets a copy of the logits, or empty
 };
 
 class Transformer {
@@ -47,8 +47,9 @@ class Transformer {
   };
   // What backward needs of one block; one Saved per composite.
   struct BlockSaved {
-    explicit BlockSaved(bool keep)
-        : ln1(keep), qkv(keep), attention(keep), output(keep), ln2(keep), swiglu(keep), w2(keep) {}
+    // z: the result of SwiGLU, too, which w2 reads.
+    BlockSaved(bool keep, bool z)
+        : ln1(keep), qkv(keep), attention(keep), output(keep), ln2(keep), swiglu(keep), w2(z) {}
     Saved ln1, qkv, attention, output, ln2, swiglu, w2;
   };
   // The residual stream: x, and what the last sublayer adds to it (the next norm does the sum).
@@ -79,6 +80,7 @@ class Transformer {
   std::vector<BlockSaved> saved_;
   Saved saved_head_;
   int recompute_ = 0;
+  bool recompute_swiglu_ = false;
   std::vector<Residual> group_inputs_;  // with recompute: one per group of blocks
 };
 

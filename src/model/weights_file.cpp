@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <set>
 #include <span>
 
 #include "core/error.h"
+#include "core/fnv1a.h"
 #include "core/random.h"
 #include "record/hdf5.h"
 
@@ -16,7 +18,7 @@ namespace paceline {
 namespace {
 
 // Host values in float to a tensor of the store.
-void upload(Device& device, const Tensor& to, const std::vector<float>& values) {
+void upload(Device& device, const Tensor& to, std::span<const float> values) {
   dispatch_floating(to.dtype, [&]<class T>() {
     const std::vector<T> own(values.begin(), values.end());
     device.to_device(to, own.data());
@@ -35,6 +37,18 @@ template <class F>
 void for_each_view(const std::vector<ParameterEntry>& entries, F&& f) {
   for (const ParameterEntry& entry : entries) {
     for (const ParameterView& view : entry.views) f(entry, view);
+  }
+}
+
+// Calls f(first, x) for the parts of a view that the store keeps: x is its elements from `first`
+// on.
+template <class F>
+void for_each_part(const ParameterStore& store, const ParameterEntry& entry,
+                   const ParameterView& view, F&& f) {
+  const StoreRange whole{entry.offset + view.offset, view.shape.numel()};
+  for (const StoreRange& kept : store.kept()) {
+    const StoreRange part = intersection(kept, whole);
+    if (part.length > 0) f(part.offset - whole.offset, store.parameters(part));
   }
 }
 
@@ -65,16 +79,19 @@ void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
   constexpr double cut = 3;  // standard deviations
   std::uint64_t stream = 0;
   for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
-    const Tensor x = store.slice(store.parameters(), entry, view);
     const Random random(seed, stream++);
-    if (view.shape.rank() == 1) {
-      ops.fill(x, 1);
-      return;
-    }
+    const bool vector = view.shape.rank() == 1;
     const bool embedding = view.name == "token_embeddings.weight";
-    const double std =
-        embedding ? 1 : std::sqrt(2.0 / static_cast<double>(view.shape[0] + view.shape[1]));
-    ops.fill_normal(x, random, TruncatedNormal(std, cut * std));
+    const double std = vector || embedding
+                           ? 1
+                           : std::sqrt(2.0 / static_cast<double>(view.shape[0] + view.shape[1]));
+    for_each_part(store, entry, view, [&](std::int64_t first, const Tensor& x) {
+      if (vector) {
+        ops.fill(x, 1);
+      } else {
+        ops.fill_normal(x, random, TruncatedNormal(std, cut * std), first);
+      }
+    });
   });
   store.refresh_copy(ops);
 }
@@ -101,15 +118,22 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
   });
 }
 
-void load_weights(Device& device, Ops& ops, ParameterStore& store,
-                  const std::filesystem::path& file) {
+std::uint64_t load_weights(Device& device, Ops& ops, ParameterStore& store,
+                           const std::filesystem::path& file) {
+  Fnv1a bits;
   read_weights(file, [&](const hdf5::Group& group) {
     for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
-      upload(device, store.slice(store.parameters(), entry, view),
-             group.dataset(view.name).read<float>());
+      const std::vector<float> values = group.dataset(view.name).read<float>();
+      for (const float value : values) bits.add(std::bit_cast<std::uint32_t>(value));
+      for_each_part(store, entry, view, [&](std::int64_t first, const Tensor& x) {
+        upload(device, x,
+               std::span(values).subspan(static_cast<std::size_t>(first),
+                                         static_cast<std::size_t>(x.numel())));
+      });
     });
   });
   store.refresh_copy(ops);
+  return bits.sum();
 }
 
 Dump::Dump(Device& device, const ModelConfig& config, std::int64_t batch)
@@ -132,26 +156,24 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
   }
 }
 
-void Dump::take_first_step(const StepState& state, const ParameterStore& store) {
+void Dump::take_first_step(const StepState& state) {
   first_logits_ = download(device_, logits_);
   loss_ = download(device_, state.loss).front();
-  const Tensor& gradients = store.gradients();
-  if (gradients.empty()) return;
-  gradients_ = take(store, gradients);
-  const auto unscale = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
-  for (Named& gradient : gradients_) {
-    for (float& g : gradient.values) g *= unscale;
-  }
+  gradient_scale_ = static_cast<float>(state.get(device_, StepScalar::gradient_scale));
 }
 
-void Dump::take_weights(const ParameterStore& store) { weights_ = take(store, store.parameters()); }
-
-std::vector<Dump::Named> Dump::take(const ParameterStore& store, const Tensor& flat) const {
-  std::vector<Named> all;
-  for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
-    all.push_back({view.name, view.shape, download(device_, store.slice(flat, entry, view))});
+void Dump::add_gradients(const ParameterStore& store, const StoreRange& range,
+                         const Tensor& values) {
+  for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
+    gradients_.push_back({view.name, view.shape, download(device_, x)});
+    for (float& g : gradients_.back().values) g *= gradient_scale_;
   });
-  return all;
+}
+
+void Dump::add_weights(const ParameterStore& store, const StoreRange& range, const Tensor& values) {
+  for_each_view(store.entries(), range, values, [&](const ParameterView& view, const Tensor& x) {
+    weights_.push_back({view.name, view.shape, download(device_, x)});
+  });
 }
 
 void Dump::write(const std::filesystem::path& file) const {

@@ -15,7 +15,9 @@ bool overlaps(Strategy strategy) {
     case Strategy::overlap:
     case Strategy::bucketed:
     case Strategy::owner_broadcast:
-    case Strategy::zero1: return true;
+    case Strategy::zero1:
+    case Strategy::zero2:
+    case Strategy::fsdp: return true;
   }
   throw InternalError("a strategy that GradientExchange does not know");
 }
@@ -41,9 +43,15 @@ GradientExchange::GradientExchange(ParameterStore& store, Ops& ops, Communicator
 }
 
 void GradientExchange::register_memory() {
+  register_with(communicator_, store_.parameter_arrays());
+  register_with(communicator_, store_.gradient_arrays());
+}
+
+void GradientExchange::register_with(Communicator& communicator,
+                                     const std::vector<Tensor>& whole_arrays) {
   if (!registered_) return;
-  for (const StoreArray& array : store_.flat_arrays()) {
-    registrations_.push_back(communicator_.register_memory(array.values));
+  for (const Tensor& array : whole_arrays) {
+    if (!array.empty()) registrations_.push_back(communicator.register_memory(array));
   }
 }
 
@@ -72,18 +80,18 @@ void GradientExchange::gradient_ready(ParameterId id) {
 }
 
 void GradientExchange::communication_follows_compute() {
-  communicator_.stream().wait(ops_.device().compute_stream().record());
+  communicator_.stream().follow(ops_.device().compute_stream());
 }
 
-void GradientExchange::exchange(std::string_view op, const std::string& what, const Tensor& x,
-                                const std::function<void()>& call) {
-  Stream& stream = communicator_.stream();
+void GradientExchange::exchange(Stream& stream, std::string_view op, const std::string& what,
+                                const Tensor& x, const std::function<void()>& call) {
   const double ranks = communicator_.size();
   const double sent_of_each_byte = (op == "all_reduce" ? 2 : 1) * ((ranks - 1) / ranks);
   Exchange e{.op = op,
              .what = what,
              .message_bytes = x.bytes(),
              .sent_bytes = sent_of_each_byte * static_cast<double>(x.bytes()),
+             .stream = &stream == &communicator_.stream() ? "communication" : "gathers",
              .begin = stream.record(),
              .end = nullptr};
   call();
@@ -99,7 +107,8 @@ void GradientExchange::reduce(const GradientRange& range, const Tensor& gradient
 void GradientExchange::send(const GradientRange& range) {
   store_.round_gradients(ops_, range);
   communication_follows_compute();
-  reduce(range, range.of(store_.gradients()));
+  reduce(range, store_.written_gradients(range));
+  final_after(range, communicator_.stream());
   ops_.run_beside_collectives(overlaps_);
   ++reduced_;
 }
@@ -112,14 +121,14 @@ void GradientExchange::finish_backward() {
     throw InternalError("a gradient was never ready, or more than once");
   }
   ops_.run_beside_collectives(false);
-  ops_.device().compute_stream().wait(exchanges_.back().end);
+  ops_.device().compute_stream().follow(communicator_.stream());
 }
 
-void GradientExchange::wait_for(const EventPtr& end) {
+void GradientExchange::wait_for(const EventPtr& end, const std::string& what) {
   Stream& compute = ops_.device().compute_stream();
   EventPtr from = compute.record();
   compute.wait(end);
-  waits_.emplace_back(std::move(from), compute.record());
+  waits_.push_back({what, std::move(from), compute.record()});
 }
 
 }  // namespace paceline

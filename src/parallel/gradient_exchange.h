@@ -35,13 +35,19 @@ class GradientExchange : public ParallelStrategy {
   GradientExchange(ParameterStore& store, Ops& ops, Communicator& communicator,
                    const StrategyConfig& config, std::vector<GradientRange> ranges);
 
+  // Collective; of those that are there, and if so configured.
+  void register_with(Communicator& communicator, const std::vector<Tensor>& whole_arrays);
   // Adds up over ranks, on the communication stream.
   virtual void reduce(const GradientRange& range, const Tensor& gradients);
   // Enqueues a collective that may begin now, and notes it.
   void exchange(std::string_view op, const std::string& what, const Tensor& x,
+                const std::function<void()>& call) {
+    exchange(communicator_.stream(), op, what, x, call);
+  }
+  void exchange(Stream& stream, std::string_view op, const std::string& what, const Tensor& x,
                 const std::function<void()>& call);
   // The compute stream waits for the end of a collective, and notes for how long.
-  void wait_for(const EventPtr& end);
+  void wait_for(const EventPtr& end, const std::string& what);
   void communication_follows_compute();
   // The flat array that forward reads the entry from: the copy where there is one and it is read,
   // else the masters.

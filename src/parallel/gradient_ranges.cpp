@@ -65,31 +65,42 @@ std::vector<GradientRange> gradient_ranges(const std::vector<ParameterEntry>& en
     case Strategy::flat: return {range_of(entries, 0, entries.size() - 1)};
     case Strategy::bucketed:
     case Strategy::owner_broadcast:
-    case Strategy::zero1: break;
+    case Strategy::zero1:
+    case Strategy::zero2:
+    case Strategy::fsdp: break;
   }
   return buckets(entries, bucket_bytes, element_bytes);
 }
 
-std::vector<GradientRange> scatter_buckets(const ParameterStore& store, double bucket_bytes,
-                                           std::size_t element_bytes, int shards) {
-  const std::vector<ParameterEntry>& entries = store.entries();
-  const std::int64_t unit = shards * ParameterStore::alignment;
-  std::vector<GradientRange> ranges;
-  std::int64_t end = store.size();
-  std::vector<GradientRange> exact = buckets(entries, bucket_bytes, element_bytes);
-  for (auto range = exact.rbegin(); range != exact.rend(); ++range) {
-    range->offset -= range->offset % unit;
-    range->length = end - range->offset;
-    if (range->length == 0) continue;  // all of it lies in the unit where the next one begins
-    end = range->offset;
-    while (range->first > 0 &&
-           entries[range->first - 1].offset + entries[range->first - 1].shape.numel() >
-               range->offset) {
-      --range->first;
-    }
-    ranges.push_back(std::move(*range));
+std::vector<ParameterId> bucket_ends(const std::vector<ParameterEntry>& entries,
+                                     double bucket_bytes, std::size_t element_bytes) {
+  std::vector<ParameterId> ends;
+  for (const GradientRange& bucket : buckets(entries, bucket_bytes, element_bytes)) {
+    ends.push_back(bucket.last);
   }
-  std::reverse(ranges.begin(), ranges.end());
+  return ends;
+}
+
+std::vector<ParameterId> unit_ends(const std::vector<ParameterEntry>& entries) {
+  std::vector<ParameterId> ends;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    if (id + 1 == entries.size() || entries[id + 1].unit != entries[id].unit) ends.push_back(id);
+  }
+  return ends;
+}
+
+std::vector<GradientRange> group_ranges(const ParameterStore& store, Strategy strategy) {
+  const std::vector<ParameterEntry>& entries = store.entries();
+  std::vector<GradientRange> ranges;
+  ParameterId first = 0;
+  for (const StoreRange& group : store.groups()) {
+    ParameterId last = first;
+    while (last + 1 < entries.size() && entries[last + 1].offset < group.end()) ++last;
+    ranges.push_back(range_of(entries, first, last));
+    ranges.back().length = group.length;
+    if (strategy == Strategy::fsdp) ranges.back().name = entries[first].unit;
+    first = last + 1;
+  }
   return ranges;
 }
 

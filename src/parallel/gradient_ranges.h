@@ -1,6 +1,6 @@
 #pragma once
-// How a strategy of data parallelism cuts the gradients into ranges of the store, each of which one
-// all_reduce exchanges.
+// How a strategy of data parallelism cuts the store into ranges, each of which one collective
+// exchanges.
 
 #include <cstdint>
 #include <string>
@@ -24,11 +24,14 @@ struct GradientRange : StoreRange {
                                                          Strategy strategy, double bucket_bytes,
                                                          std::size_t element_bytes);
 
-// Buckets for reduce_scatter and all_gather among so many ranks, to which the store was laid out:
-// their ends are rounded down to where every rank's slice has the alignment of entries, and none
-// holds both what is read in full precision and what is not.
-[[nodiscard]] std::vector<GradientRange> scatter_buckets(const ParameterStore& store,
-                                                         double bucket_bytes,
-                                                         std::size_t element_bytes, int shards);
+// The last entries of buckets, or of units, at which a store is to be padded
+// (StoreLayout::group_ends) so that every rank's shard of each is as long as the others'.
+[[nodiscard]] std::vector<ParameterId> bucket_ends(const std::vector<ParameterEntry>& entries,
+                                                   double bucket_bytes, std::size_t element_bytes);
+[[nodiscard]] std::vector<ParameterId> unit_ends(const std::vector<ParameterEntry>& entries);
+// The groups of a store, padding included, for reduce_scatter and all_gather; fsdp's are named as
+// the units that they are.
+[[nodiscard]] std::vector<GradientRange> group_ranges(const ParameterStore& store,
+                                                      Strategy strategy);
 
 }  // namespace paceline

@@ -42,15 +42,15 @@ void OwnerBroadcast::updated() {
     exchange("broadcast", entry.views.front().name, x,
              [&] { communicator_.broadcast(x, owners_[id]); });
   }
-  wait_for(exchanges().back().end);
+  wait_for(exchanges().back().end, "the owners' parameters");
 }
 
-void OwnerBroadcast::gather() {
+void OwnerBroadcast::visit_parameters(const Visit& visit) {
   communication_follows_compute();
   for (ParameterId id = 0; id < owners_.size(); ++id) {
     communicator_.broadcast(store_.entries()[id].range().of(store_.parameters()), owners_[id]);
   }
-  communicator_.stream().synchronize();
+  visit_whole(store_.parameters(), visit);
 }
 
 }  // namespace paceline

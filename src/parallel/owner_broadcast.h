@@ -18,7 +18,7 @@ class OwnerBroadcast final : public GradientExchange {
 
   void updated() override;
   [[nodiscard]] Shard shard() const override;
-  void gather() override;
+  void visit_parameters(const Visit& visit) override;
 
  private:
   std::vector<int> owners_;  // by entry

@@ -31,6 +31,9 @@ class RehearsalCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_.size(); }
   [[nodiscard]] BackendKind backend() const override { return real_.backend(); }
   [[nodiscard]] Stream& stream() override { return real_.stream(); }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override {
+    return real_.duplicate(stream);
+  }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return real_.allocate(shape, dtype, kind);
   }

@@ -3,116 +3,152 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <utility>
 
 #include "core/error.h"
+#include "record/datasets.h"
+#include "record/descriptions.h"
 
 namespace paceline {
 
 namespace {
 
-using hdf5::Dims;
 using hdf5::File;
 using hdf5::Group;
 
 constexpr std::int64_t schema_version = 2;
 constexpr std::int64_t oldest_schema_version = 1;
 
-// The attributes of a case that describe its run; all others are factors.
-constexpr std::array<std::string_view, 7> run_attributes = {
-    "status", "reason", "stop_reason", "created", "slurm_job_id", "array_task", "restart"};
-
-void write_columns(const Group& group, const std::vector<Column>& columns) {
-  for (const Column& column : columns) {
-    if (length_of(column) != length_of(columns.front())) {
-      throw InternalError(fmt::format("column '{}' has another length than '{}'", column.name,
-                                      columns.front().name));
-    }
-    const hdf5::Dataset dataset =
-        std::visit([&](const auto& data) { return group.write(column.name, data); }, column.data);
-    if (!column.unit.empty()) dataset.set_attribute("unit", column.unit);
-  }
+// Attributes of /cases/<id> that are no factors.
+bool is_of_run(const std::string& attribute) {
+  return find_description("cases/<id> attributes", attribute) != nullptr;
 }
 
-void write_row(const Group& group, const Row& row) {
-  TableRows table("summary");
-  table.add(row);
-  write_columns(group, table.take().columns);
+Table summary_of(const Row& row, const std::vector<FactorNote>& factors) {
+  TableRows rows("summary");
+  rows.add(row);
+  Table table = rows.take();
+  describe(table.path, factors, table.columns);
+  return table;
 }
 
-void write_root(const File& file, const RunInfo& run, const std::string& created) {
-  file.set_attribute("schema", std::string("paceline"));
-  file.set_attribute("schema_version", schema_version);
-  file.set_attribute("software", std::string("paceline"));
-  file.set_attribute("software_version", software_version());
-  file.set_attribute("created", created);
-  file.set_attribute("command", run.command);
-  file.set_attribute("experiment", run.experiment);
-  file.set_attribute("complete", false);
-  const Group environment = file.make_group("environment");
-  for (const auto& [name, value] : run.environment) environment.set_attribute(name, value);
-}
-
-void write_ranks(const Group& group, const std::vector<RankInfo>& ranks) {
+Table ranks_table(const std::vector<RankInfo>& ranks) {
+  const bool gpus =
+      std::any_of(ranks.begin(), ranks.end(), [](const auto& r) { return !r.device.uuid.empty(); });
   TableRows rows("ranks");
   for (const RankInfo& r : ranks) {
-    rows.add({{"rank", std::int64_t{r.rank}},
-              {"host", r.host},
-              {"local_rank", std::int64_t{r.local_rank}},
-              {"cpu", r.cpu},
-              {"device_kind", std::string(name_of(r.device.kind))},
-              {"device", r.device.name},
-              {"gpu_uuid", r.device.uuid},
-              {"pci_bus_id", r.device.pci_bus_id},
-              {"threads", std::int64_t{r.device.threads}},
-              {"memory_bytes", static_cast<std::int64_t>(r.device.memory_bytes), "bytes"}});
-  }
-  write_columns(group, rows.take().columns);
-}
-
-// samples[rank][repetition] as one dataset.
-void write_samples(const Group& group, const std::string& phase,
-                   const std::vector<std::vector<double>>& samples) {
-  const std::size_t repetitions = samples.empty() ? 0 : samples.front().size();
-  std::vector<double> flat;
-  for (const std::vector<double>& rank : samples) {
-    if (rank.size() != repetitions) throw InternalError("ranks have different counts of samples");
-    flat.insert(flat.end(), rank.begin(), rank.end());
-  }
-  const Dims dims = {samples.size(), repetitions};
-  group.write(phase, std::span<const double>(flat), dims).set_attribute("unit", std::string("s"));
-}
-
-void write_case(const Group& group, const CaseRecord& record, const std::string& created) {
-  for (const auto& [name, value] : record.factors.factors()) group.set_attribute(name, value);
-  group.set_attribute("status", std::string(name_of(record.status)));
-  group.set_attribute("reason", record.reason);
-  group.set_attribute("stop_reason", record.stop_reason);
-  group.set_attribute("created", created);
-  for (const auto& [name, value] : slurm_job()) group.set_attribute(name, value);
-
-  if (!record.samples.empty()) {
-    const Group measured = group.make_group("samples");
-    const Group warmup = group.make_group("samples_warmup");
-    for (const PhaseSamples& samples : record.samples) {
-      write_samples(measured, samples.phase, samples.measured);
-      write_samples(warmup, samples.phase, samples.warmup);
+    Row row = {{"rank", std::int64_t{r.rank}},
+               {"host", r.host},
+               {"local_rank", std::int64_t{r.local_rank}},
+               {"cpu", r.cpu},
+               {"cores", r.cores},
+               {"device_kind", std::string(name_of(r.device.kind))},
+               {"device", r.device.name},
+               {"threads", std::int64_t{r.device.threads}},
+               {"memory_bytes", static_cast<std::int64_t>(r.device.memory_bytes)}};
+    if (gpus) {
+      row.push_back({"gpu_uuid", r.device.uuid});
+      row.push_back({"pci_bus_id", r.device.pci_bus_id});
     }
-    measured.set_attribute("headline", record.samples.back().phase);
+    rows.add(row);
   }
-  for (const Table& table : record.tables) {
-    write_columns(group.make_group(table.path), table.columns);
+  return rows.take();
+}
+
+void write_run(const Group& runs, const RunInfo& info) {
+  const Group run = runs.make_group(info.id());
+  run.set_attribute("command", info.command);
+  run.set_attribute("started", info.started);
+  run.set_attribute("software_version", software_version());
+  const Group environment = make_described_group(run, "environment");
+  for (const auto& [name, value] : info.environment) environment.set_attribute(name, value);
+  write_table(run, ranks_table(info.ranks));
+}
+
+// The root says of this run what /runs/<run> says.
+void show_run(const File& file, const std::string& run) {
+  const Group group = file.group("runs/" + run);
+  for (const std::string& name : group.attribute_names()) {
+    file.set_attribute(name, group.attribute(name));
+  }
+  file.set_attribute("run", run);
+  for (const std::string part : {"environment", "ranks"}) {
+    file.link(fmt::format("runs/{}/{}", run, part), part);
   }
 }
 
-// Everything of a file but its cases and their summary.
-void copy_run(const File& from, const File& to) {
+// The run that the root describes. Files had no /runs at first: theirs is named by when they were
+// made.
+std::string newest_run(const File& file) {
+  if (file.has_attribute("run")) return file.text_attribute("run");
+  RunInfo run;
+  run.started = file.text_attribute("created");
+  return run.id();
+}
+
+std::string run_of_case(const File& file, const std::string& id) {
+  const std::string run = file.group("cases").group(id).text_attribute("run");
+  return run.empty() ? newest_run(file) : run;
+}
+
+void copy_run(const File& from, const std::string& run, const File& to) {
+  const Group runs = to.make_group("runs");
+  if (runs.has(run)) return;
+  if (from.has("runs")) {
+    runs.copy_from(from.group("runs"), run);
+    return;
+  }
+  const Group copy = runs.make_group(run);
+  copy.set_attribute("command", from.attribute("command"));
+  copy.set_attribute("started", from.attribute("created"));
+  copy.set_attribute("software_version", from.attribute("software_version"));
+  copy.copy_from(from, "environment");
+  copy.copy_from(from, "ranks");
+}
+
+// What the root of `from` says, but of this run.
+void copy_root(const File& from, const File& to, const std::string& run) {
   for (const std::string& name : from.attribute_names()) {
     to.set_attribute(name, from.attribute(name));
   }
-  to.copy_from(from, "environment");
-  to.copy_from(from, "ranks");
+  show_run(to, run);
+}
+
+// A summary that says of every row which run measured it.
+std::vector<Column> with_runs(std::vector<Column> summary, std::vector<std::string> runs) {
+  if (summary.empty() || length_of(summary.front()) != runs.size()) {
+    throw Hdf5Error("the summary has not a row for each case");
+  }
+  if (find_column(summary, "run") == nullptr) {
+    summary.insert(summary.begin() + 1, {"run", "", std::move(runs)});
+  }
+  return summary;
+}
+
+// A case of `from`, which was measured by `run`.
+void copy_case(const File& from, const std::string& id, const std::string& run, const File& to) {
+  const Group cases = to.make_group("cases");
+  cases.copy_from(from.group("cases"), id);
+  cases.group(id).set_attribute("run", run);
+  attach_scales(cases.group(id));
+}
+
+void write_case(const Group& group, const CaseRecord& record, const std::string& created,
+                const std::string& run) {
+  for (const auto& [name, value] : record.factors.factors()) group.set_attribute(name, value);
+  group.set_attribute("status", std::string(name_of(record.status)));
+  for (const auto& [name, text] :
+       {std::pair{"reason", record.reason}, std::pair{"warmup_reason", record.warmup_reason},
+        std::pair{"stop_reason", record.stop_reason},
+        std::pair{"warnings", warnings_text(record.warnings)}}) {
+    if (!text.empty()) group.set_attribute(name, text);
+  }
+  group.set_attribute("created", created);
+  group.set_attribute("run", run);
+  for (const auto& [name, value] : slurm_job()) group.set_attribute(name, value);
+  if (!record.samples.empty()) write_samples(group, record.samples);
+  for (const Table& table : record.tables) write_table(group, table);
 }
 
 std::int64_t version_of(const File& file) {
@@ -155,35 +191,46 @@ Case of_version_1(const Case& old) {
 File case_file(const CaseRecord& record, const RunInfo& run) {
   File file = File::in_memory();
   const std::string created = utc_now();
-  write_root(file, run, created);
-  write_ranks(file.make_group("ranks"), run.ranks);
-  write_case(file.make_group("cases/" + record.id), record, created);
-  write_row(file.make_group("summary"), summary_row(record));
+  file.set_attribute("schema", std::string("paceline"));
+  file.set_attribute("schema_version", schema_version);
+  file.set_attribute("software", std::string("paceline"));
+  file.set_attribute("created", created);
+  file.set_attribute("experiment", run.experiment);
+  file.set_attribute("complete", false);
+  write_run(file.make_group("runs"), run);
+  show_run(file, run.id());
+  write_case(file.make_group("cases/" + record.id), record, created, run.id());
+  Row row = summary_row(record);
+  row.insert(row.begin() + 1, {"run", run.id()});
+  write_table(file, summary_of(row, record.factor_notes));
   return file;
 }
 
 File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
                  const std::vector<Table>& tables) {
+  if (files.empty()) throw InternalError("there is no file to merge");
   File merged = File::in_memory();
-  const Group cases = merged.make_group("cases");
   std::vector<std::vector<Column>> summaries;
-  // By when a file was made; among those of one second, when it was last written.
-  std::map<std::pair<std::string, std::filesystem::file_time_type>, std::filesystem::path> by_age;
+  // By run; of one run, by when the case was finished.
+  std::map<std::pair<std::string, std::string>, std::filesystem::path> by_age;
   for (const std::filesystem::path& path : files) {
     const File file = open_result_file(path);
     summaries.push_back(reading(path, [&] {
-      const Group from = file.group("cases");
-      for (const std::string& id : from.names()) cases.copy_from(from, id);
-      return read_columns(file.group("summary"));
+      std::vector<std::string> runs;
+      for (const std::string& id : file.group("cases").names()) {
+        runs.push_back(run_of_case(file, id));
+        copy_run(file, runs.back(), merged);
+        copy_case(file, id, runs.back(), merged);
+      }
+      return with_runs(read_columns(file.group("summary")), std::move(runs));
     }));
-    by_age.try_emplace({file.text_attribute("created"), std::filesystem::last_write_time(path)},
-                       path);
+    by_age.insert_or_assign({newest_run(file), file.text_attribute("created")}, path);
   }
-  if (by_age.empty()) throw InternalError("there is no file to merge");
-  write_columns(merged.make_group("summary"), concatenate(summaries));
-  for (const Table& table : tables) write_columns(merged.make_group(table.path), table.columns);
+  write_table(merged, {"summary", concatenate(summaries)});
+  for (const Table& table : tables) write_table(merged, table);
+  const std::string& run = by_age.rbegin()->first.first;
   const std::filesystem::path& newest = by_age.rbegin()->second;
-  reading(newest, [&] { copy_run(open_result_file(newest), merged); });
+  reading(newest, [&] { copy_root(open_result_file(newest), merged, run); });
   merged.set_attribute("complete", complete);
   return merged;
 }
@@ -196,12 +243,19 @@ File extracted_case(const File& from, const std::vector<Column>& summary, const 
   const auto found = std::find(ids->begin(), ids->end(), id);
   if (found == ids->end()) throw Hdf5Error(fmt::format("the summary lacks case '{}'", id));
 
+  const std::string run = run_of_case(from, id);
   File file = File::in_memory();
-  copy_run(from, file);
+  copy_run(from, run, file);
+  copy_root(from, file, run);
   file.set_attribute("complete", false);
-  file.make_group("cases").copy_from(from.group("cases"), id);
-  write_row(file.make_group("summary"),
-            row_of(summary, static_cast<std::size_t>(found - ids->begin())));
+  copy_case(from, id, run, file);
+  const auto place = found - ids->begin();
+  std::vector<Column> row;
+  for (const Column& column : summary) {
+    Column& one = row.emplace_back(column);
+    std::visit([&](auto& data) { data = {std::as_const(data).at(place)}; }, one.data);
+  }
+  write_table(file, {"summary", with_runs(std::move(row), {run})});
   return file;
 }
 
@@ -238,25 +292,10 @@ Case read_factors(const File& file, const std::string& id) {
   const Group group = file.group("cases").group(id);
   Case factors;
   for (const std::string& name : group.attribute_names()) {
-    if (std::count(run_attributes.begin(), run_attributes.end(), name) > 0) continue;
+    if (is_of_run(name)) continue;
     factors.set(name, group.attribute(name));
   }
   return version_of(file) == 1 ? of_version_1(factors) : factors;
-}
-
-std::vector<Column> read_columns(const Group& group) {
-  std::vector<Column> columns;
-  for (const std::string& name : group.names()) {
-    const hdf5::Dataset dataset = group.dataset(name);
-    Column& column = columns.emplace_back(Column{name, dataset.text_attribute("unit"), {}});
-    switch (dataset.type_class()) {
-      case H5T_INTEGER: column.data = dataset.read<std::int64_t>(); break;
-      case H5T_FLOAT: column.data = dataset.read<double>(); break;
-      case H5T_STRING: column.data = dataset.read<std::string>(); break;
-      default: throw Hdf5Error(fmt::format("column '{}' is neither numbers nor text", name));
-    }
-  }
-  return columns;
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "record/case_record.h"
+#include "record/datasets.h"
 #include "record/environment.h"
 #include "record/hdf5.h"
 
@@ -29,8 +30,8 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
-// The cases of all `files`, in order, and their summaries; what describes the run comes from the
-// file that was made last. `tables` are of the whole sweep: /fit.
+// The cases of all `files`, in order, their summaries and the runs that measured them; the root
+// describes the newest run. `tables` are of the whole sweep: /fit.
 [[nodiscard]] hdf5::File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
                                      const std::vector<Table>& tables);
 
@@ -49,8 +50,5 @@ void refuse_older_schema(const std::filesystem::path& path);
 // The attributes of /cases/<id> of this file that are factors, sorted by name. Those of version 1
 // that did not apply to the case are left out, as they are since.
 [[nodiscard]] Case read_factors(const hdf5::File& file, const std::string& id);
-
-// All datasets of a group whose members are columns.
-[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& group);
 
 }  // namespace paceline

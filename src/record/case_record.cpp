@@ -1,10 +1,14 @@
 #include "record/case_record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "core/error.h"
+#include "measure/headline_parts.h"
 #include "measure/statistics.h"
+#include "record/descriptions.h"
 #include "record/environment.h"
 
 namespace paceline {
@@ -14,6 +18,24 @@ namespace {
 Value without_flag(const Value& value) {
   const auto* flag = std::get_if<bool>(&value);
   return flag == nullptr ? value : Value(std::int64_t{*flag});
+}
+
+// The parts that add up to the headline's median and mean.
+void add_parts(Row& row, const std::vector<PhaseSamples>& samples) {
+  std::vector<std::string> names;
+  std::vector<const RankSamples*> phases;
+  for (const PhaseSamples& phase : samples) {
+    if (!phase.is_part) continue;
+    names.push_back(phase.phase);
+    phases.push_back(&phase.measured);
+  }
+  if (names.empty()) return;
+  names.emplace_back("rest");
+  const std::vector<HeadlinePart> parts = headline_parts(phases, samples.back().measured);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    row.push_back({names[i] + "_median_part_s", parts[i].of_median});
+    row.push_back({names[i] + "_mean_part_s", parts[i].of_mean});
+  }
 }
 
 // No values yet, of the type that holds this one.
@@ -43,7 +65,10 @@ std::vector<Column> union_of(const std::vector<std::vector<Column>>& tables) {
       auto at = std::find_if(all.begin(), all.end(),
                              [&](const Column& c) { return c.name == column.name; });
       if (at == all.end()) at = all.insert(next, {column.name, column.unit, {}});
-      if (at->data.index() < column.data.index()) at->data = column.data;
+      if (at->description.empty()) at->description = column.description;
+      if (at->unit.empty()) at->unit = column.unit;
+      const auto take_type = [&]<class T>(const std::vector<T>&) { at->data = std::vector<T>{}; };
+      if (at->data.index() < column.data.index()) std::visit(take_type, column.data);
       next = at + 1;
     }
   }
@@ -51,7 +76,6 @@ std::vector<Column> union_of(const std::vector<std::vector<Column>>& tables) {
     const auto lacks_it = [&](const auto& table) { return !find_column(table, column.name); };
     const bool gaps = std::any_of(tables.begin(), tables.end(), lacks_it);
     if (gaps && column.data.index() == 0) column.data = std::vector<double>{};
-    std::visit([](auto& data) { data.clear(); }, column.data);
   }
   return all;
 }
@@ -86,23 +110,24 @@ Row summary_row(const CaseRecord& record) {
   for (const auto& [name, value] : slurm_job()) row.push_back({name, value});
   for (const PhaseSamples& samples : record.samples) {
     const Summary s = summarize(max_over_ranks(samples.measured));
-    const auto add = [&](const char* name, double value) {
-      row.push_back({samples.phase + "_" + name + "_s", value, "s"});
-    };
-    add("median", s.median);
-    add("ci_low", s.ci_low);
-    add("ci_high", s.ci_high);
-    add("mean", s.mean);
-    add("std", s.std);
-    add("min", s.min);
-    add("max", s.max);
-    add("p95", s.p95);
+    for (const auto& [name, figure] : summary_figures) {
+      row.push_back({fmt::format("{}_{}_s", samples.phase, name), s.*figure});
+    }
   }
   if (!record.samples.empty() && !max_over_ranks(record.samples.back().measured).empty()) {
     row.push_back({"slowest_rank", std::int64_t{slowest_rank(record.samples.back().measured)}});
   }
+  add_parts(row, record.samples);
+  if (!record.samples.empty()) {
+    row.push_back({"warmup_reason", record.warmup_reason});
+    row.push_back({"stop_reason", record.stop_reason});
+    row.push_back({"warnings", kinds_text(record.warnings)});
+  }
   row.insert(row.end(), record.summary.begin(), record.summary.end());
-  for (Cell& cell : row) cell.value = without_flag(cell.value);
+  for (Cell& cell : row) {
+    cell.value = without_flag(cell.value);
+    if (cell.unit.empty()) cell.unit = unit_of("summary", cell.name);
+  }
   return row;
 }
 
@@ -125,6 +150,7 @@ void TableRows::add(const Row& row) {
   std::vector<Column>& columns = table_.columns;
   if (columns.empty()) {
     for (const Cell& cell : row) columns.push_back({cell.name, cell.unit, data_for(cell.value)});
+    describe(table_.path, {}, columns);
   }
   if (row.size() != columns.size()) {
     throw InternalError("a row of " + table_.path + " has other columns than the first");

@@ -1,6 +1,6 @@
 #pragma once
 // What a finished case leaves: factors, status, every rank's samples and tables of columns. This is
-// what a case file holds (schema version 2 in README.md, "Result files").
+// what a case file holds (docs/file-format.md).
 
 #include <algorithm>
 #include <cstddef>
@@ -13,13 +13,16 @@
 
 #include "core/world.h"
 #include "measure/case.h"
+#include "record/warnings.h"
 
 namespace paceline {
 
 struct Column {
   std::string name;
   std::string unit;  // "s", "bytes", ...; empty: none
+  // From narrow to wide: concatenate() takes the widest.
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> data;
+  std::string description = {};
 };
 
 // A group of equally long columns: "memory", "memory/blocks", "values".
@@ -32,7 +35,7 @@ struct Table {
 struct Cell {
   std::string name;
   Value value;
-  std::string unit = {};
+  std::string unit = {};  // empty: what record/description_table.cpp says
 };
 using Row = std::vector<Cell>;
 
@@ -54,26 +57,32 @@ struct PhaseSamples {
   std::string phase;
   std::vector<std::vector<double>> warmup;    // [rank][repetition] seconds
   std::vector<std::vector<double>> measured;  // [rank][repetition] seconds
+  bool is_part = false;  // of the headline: such phases follow each other within it
 };
 
 struct CaseRecord {
   std::string id;
   Case factors;
+  std::vector<FactorNote> factor_notes;  // of at least these
   Status status = Status::ok;
   std::string reason;                 // why not ok; one line
+  std::string warmup_reason;          // why warm-up ended
   std::string stop_reason;            // why sampling ended
   std::vector<PhaseSamples> samples;  // the last phase is the headline
   std::vector<Table> tables;
+  std::vector<Warning> warnings;
   Row summary;  // what the experiment adds to its row: rates, bytes, set-up seconds
 
-  void add(std::string name, Value value, std::string unit = "") {
-    summary.push_back({std::move(name), std::move(value), std::move(unit)});
+  void add(std::string name, Value value) {
+    summary.push_back({std::move(name), std::move(value)});
   }
 };
 
 // One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason,
 // slurm_job() under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s over the
-// repetitions' maxima over ranks, slowest_rank (by the headline), and the experiment's columns.
+// repetitions' maxima over ranks, slowest_rank (by the headline), <phase>_{median,mean}_part_s of
+// the phases that are parts of the headline and of "rest" (headline_parts()), warmup_reason,
+// stop_reason, warnings (their kinds), and the experiment's columns.
 // What was not sampled has no column.
 [[nodiscard]] Row summary_row(const CaseRecord& record);
 

@@ -3,99 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <vector>
+#include <iterator>
+#include <utility>
 
 #include "core/error.h"
-#include "record/case_file.h"
-#include "record/result_file.h"
-#include "record/text_table.h"
+#include "measure/statistics.h"
 
 namespace paceline {
 
 namespace {
 
-// Factors that say how often was measured, or what else was recorded.
-constexpr std::array<std::string_view, 7> effort = {
-    "seed", "warmup", "steps", "until_ci", "max_steps", "timeout", "memory_timeline"};
-// Factors that follow from the machine where the user gives no value.
-constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
+using Files = std::vector<ComparedFile>;
+// The runs of one case in a pair of files.
+using CasePair = std::pair<const FileCase*, const FileCase*>;
 
-constexpr double same_within = 0.02;  // of the medians
-
-bool contains(const auto& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-struct Result {
-  FactorTexts factors;  // sorted by name
-  std::string status;
-  std::string reason;
-  double median = std::numeric_limits<double>::quiet_NaN();  // seconds, of the headline phase
-  double low = std::numeric_limits<double>::quiet_NaN();
-  double high = std::numeric_limits<double>::quiet_NaN();
-
-  [[nodiscard]] bool ok() const { return status == "ok"; }
-};
-
-struct Measured {
-  std::string experiment;
-  std::vector<std::string> devices;  // of every rank, sorted
-  std::vector<std::string> cpus;
-  std::vector<Result> results;
-};
-
-template <class T>
-const std::vector<T>& data_of(const std::vector<Column>& columns, const std::string& name) {
-  const Column* column = find_column(columns, name);
-  const auto* data = column == nullptr ? nullptr : std::get_if<std::vector<T>>(&column->data);
-  if (data == nullptr) throw Hdf5Error(fmt::format("column '{}' is missing", name));
-  return *data;
-}
-
-std::vector<std::string> sorted(std::vector<std::string> texts) {
-  std::sort(texts.begin(), texts.end());
-  return texts;
-}
-
-Result read_result(const hdf5::File& file, const std::string& id,
-                   const std::vector<Column>& summary, std::size_t row, bool any_machine) {
-  Result result;
-  const hdf5::Group group = file.group("cases/" + id);
-  const Case factors = read_factors(file, id);
-  for (const auto& [name, value] : factors.factors()) {
-    const bool ignored = contains(effort, name) || (any_machine && contains(of_machine, name));
-    if (!ignored) result.factors.emplace_back(name, to_text(value));
+void require_pairs(const std::vector<std::filesystem::path>& files) {
+  if (files.size() < 2 || files.size() % 2 != 0) {
+    throw UsageError(fmt::format(
+        "files: needs 2, A.h5 B.h5, or more in pairs, A1.h5 B1.h5 A2.h5 B2.h5; {} given",
+        files.size()));
   }
-  result.status = group.text_attribute("status");
-  result.reason = group.text_attribute("reason");
-  if (result.ok() && group.has("samples")) {
-    const std::string headline = group.group("samples").text_attribute("headline");
-    result.median = data_of<double>(summary, headline + "_median_s").at(row);
-    result.low = data_of<double>(summary, headline + "_ci_low_s").at(row);
-    result.high = data_of<double>(summary, headline + "_ci_high_s").at(row);
+  if (files.size() == 2) return;
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    const auto same = std::find_if(file + 1, files.end(), [&](const auto& other) {
+      std::error_code unreadable;  // said when it is read
+      return std::filesystem::equivalent(*file, other, unreadable);
+    });
+    if (same == files.end()) continue;
+    throw UsageError(
+        fmt::format("{} stands twice: pairs of files are runs of their own", same->string()));
   }
-  return result;
-}
-
-Measured read(const std::filesystem::path& path, bool any_machine) {
-  const std::vector<Column> summary = read_summary(path);
-  const hdf5::File file = open_result_file(path);
-  return reading(path, [&] {
-    Measured measured;
-    measured.experiment = file.text_attribute("experiment");
-    const std::vector<Column> ranks = read_columns(file.group("ranks"));
-    measured.devices = sorted(data_of<std::string>(ranks, "device"));
-    measured.cpus = sorted(data_of<std::string>(ranks, "cpu"));
-    const std::vector<std::string> ids = data_of<std::string>(summary, "case");
-    for (std::size_t row = 0; row < ids.size(); ++row) {
-      measured.results.push_back(read_result(file, ids[row], summary, row, any_machine));
-    }
-    return measured;
-  });
 }
 
 std::string listed(std::vector<std::string> texts) {
@@ -103,15 +40,16 @@ std::string listed(std::vector<std::string> texts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-void require_alike(const Measured& a, const Measured& b, bool any_machine) {
+void require_alike(const ComparedFile& a, const ComparedFile& b, bool any_machine) {
   if (a.experiment != b.experiment) {
-    throw UsageError(fmt::format("A holds results of '{}', B of '{}': nothing to compare",
-                                 a.experiment, b.experiment));
+    throw UsageError(fmt::format("{} holds results of '{}', {} of '{}': nothing to compare",
+                                 a.path.string(), a.experiment, b.path.string(), b.experiment));
   }
   if (any_machine) return;
-  const auto refuse = [](const char* what, const std::string& of_a, const std::string& of_b) {
-    throw UsageError(fmt::format(
-        "{} differ: {} in A, {} in B; --any-machine compares them all the same", what, of_a, of_b));
+  const auto refuse = [&](const char* what, const std::string& of_a, const std::string& of_b) {
+    throw UsageError(
+        fmt::format("{} differ: {} in {}, {} in {}; --any-machine compares them all the same", what,
+                    of_a, a.path.string(), of_b, b.path.string()));
   };
   if (a.devices.size() != b.devices.size()) {
     refuse("rank counts", std::to_string(a.devices.size()), std::to_string(b.devices.size()));
@@ -120,105 +58,132 @@ void require_alike(const Measured& a, const Measured& b, bool any_machine) {
   if (a.cpus != b.cpus) refuse("the hosts' CPUs", listed(a.cpus), listed(b.cpus));
 }
 
-std::string verdict_of(const Result& a, const Result& b) {
-  if (a.ok() && !b.ok()) return "no longer ok";
-  if (!a.ok()) return b.ok() ? "ok now" : "not ok";
-  if (std::isnan(a.low) || std::isnan(b.low)) return "undecided";
-  if (b.high < a.low) return "faster";
-  if (b.low > a.high) return "slower";
-  return std::abs(b.median - a.median) <= same_within * a.median ? "same" : "undecided";
-}
-
-struct Pair {
-  Result a;
-  Result b;
-  std::string verdict;
-};
-
-struct Matches {
-  std::vector<Pair> pairs;  // in B's order
-  std::vector<Result> only_a;
-  std::vector<Result> only_b;
-};
-
-// Cases of equal factors (repeated under another seed, say) are matched in order.
-Matches match(const Measured& a, const Measured& b) {
-  Matches matches{.pairs = {}, .only_a = a.results, .only_b = {}};
-  std::vector<Result>& free = matches.only_a;
-  for (const Result& result : b.results) {
-    const auto it = std::find_if(free.begin(), free.end(),
-                                 [&](const Result& r) { return r.factors == result.factors; });
-    if (it == free.end()) {
-      matches.only_b.push_back(result);
-      continue;
+// Every case of the files, in the order of the first that has it.
+std::vector<CaseKey> keys_of(const Files& files) {
+  std::vector<CaseKey> keys;
+  for (const ComparedFile& file : files) {
+    for (const FileCase& one : file.cases) {
+      if (std::find(keys.begin(), keys.end(), one.key) == keys.end()) keys.push_back(one.key);
     }
-    matches.pairs.push_back({*it, result, verdict_of(*it, result)});
-    free.erase(it);
   }
-  return matches;
+  return keys;
 }
 
-std::string status_text(const char* file, const Result& result) {
-  return fmt::format("{}: {}{}{}", file, result.status, result.reason.empty() ? "" : ", ",
-                     result.reason);
+bool any_has(const Files& files, const CaseKey& key) {
+  return std::any_of(files.begin(), files.end(),
+                     [&](const ComparedFile& file) { return file.find(key) != nullptr; });
 }
 
-std::string unmatched_text(const char* file, const std::vector<Result>& results) {
-  std::string out;
-  for (const Result& result : results) {
-    out += fmt::format("only in {}: {}\n", file, factors_line(result.factors));
+// Of a case that one of the files has.
+UnmatchedCase unmatched(const Files& files, const CaseKey& key) {
+  const auto file = std::find_if(files.begin(), files.end(),
+                                 [&](const ComparedFile& f) { return f.find(key) != nullptr; });
+  return {.key = key.factors, .factors = file->find(key)->factors};
+}
+
+std::vector<CasePair> pairs_of(const Files& a, const Files& b, const CaseKey& key) {
+  std::vector<CasePair> pairs;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const CasePair pair = {a[i].find(key), b[i].find(key)};
+    if (pair.first != nullptr && pair.second != nullptr) pairs.push_back(pair);
   }
-  return out;
+  return pairs;
 }
 
-std::string table_of(const Matches& matches) {
-  std::vector<FactorTexts> factors;
+ComparedSide side_of(const std::vector<CasePair>& pairs, const FileCase* CasePair::*side,
+                     const CasePair& shown) {
+  ComparedSide result{.status = (shown.*side)->status, .reason = (shown.*side)->reason};
   std::vector<double> medians;
-  for (const auto& [a, b, _] : matches.pairs) {
-    factors.push_back(b.factors);
-    medians.insert(medians.end(), {a.median, b.median});
+  for (const CasePair& pair : pairs) {
+    medians.push_back(summarize((pair.*side)->seconds).median);
+    result.repetitions += (pair.*side)->seconds.size();
   }
-  const Scale scale = scale_for(medians, "s");
-  TextTable table(factors);
-  table.column("verdict", TextTable::Align::left);
-  table.column("change", TextTable::Align::right);
-  for (const char* file : {"A", "B"}) {
-    table.column(head_for(file, "s", scale), TextTable::Align::right);
-    table.column("95% interval", TextTable::Align::right);
+  result.median = summarize(medians).median;
+  return result;
+}
+
+// The pairs that are ok, or not, in A and in B.
+std::vector<CasePair> of_status(const std::vector<CasePair>& pairs, bool a_ok, bool b_ok) {
+  std::vector<CasePair> found;
+  std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(found), [&](const CasePair& pair) {
+    return pair.first->ok() == a_ok && pair.second->ok() == b_ok;
+  });
+  return found;
+}
+
+ComparedCase judged(const CaseKey& key, const std::vector<CasePair>& pairs, double threshold) {
+  const std::vector<CasePair> measured = of_status(pairs, true, true);
+  const std::vector<CasePair> lost = of_status(pairs, true, false);
+  const std::vector<CasePair> won = of_status(pairs, false, true);
+  std::vector<RunPair> seconds;
+  for (const auto& [a, b] : measured) seconds.push_back({a->seconds, b->seconds});
+  const RunRatio ratio = ratio_of_runs(seconds);
+
+  std::string verdict(name_of(verdict_of(ratio, threshold)));
+  CasePair shown = pairs.front();
+  if (!lost.empty()) {
+    verdict = "no longer ok";
+    shown = lost.front();
+  } else if (!measured.empty()) {
+    shown = measured.front();
+  } else {
+    verdict = won.empty() ? "not ok" : "ok now";
+    if (!won.empty()) shown = won.front();
   }
-  for (const auto& [a, b, verdict] : matches.pairs) {
-    if (!a.ok() || !b.ok()) {
-      table.row({verdict}, status_text("A", a) + "; " + status_text("B", b));
-      continue;
-    }
-    const double change = 100 * (b.median / a.median - 1);
-    table.row({verdict, std::isfinite(change) ? fmt::format("{:+.1f}%", change) : "-",
-               scale.text(a.median), scale.interval_text(a.low, a.high), scale.text(b.median),
-               scale.interval_text(b.low, b.high)});
-  }
-  return table.str();
+  return {.key = key.factors,
+          .factors = shown.second->factors,
+          .verdict = verdict,
+          .a = side_of(measured, &CasePair::first, shown),
+          .b = side_of(measured, &CasePair::second, shown),
+          .ratio = ratio,
+          .pairs = measured.size()};
 }
 
 }  // namespace
 
-Comparison compare_files(const std::filesystem::path& a, const std::filesystem::path& b,
-                         bool any_machine) {
-  const Measured of_a = read(a, any_machine);
-  const Measured of_b = read(b, any_machine);
-  require_alike(of_a, of_b, any_machine);
-  const Matches matches = match(of_a, of_b);
-  if (matches.pairs.empty()) {
-    throw UsageError(
-        fmt::format("no case of {} has the factors of one in {}", b.string(), a.string()));
+bool Comparison::regression() const {
+  return std::any_of(cases.begin(), cases.end(),
+                     [](const ComparedCase& c) { return c.regression(); }) ||
+         std::any_of(references.begin(), references.end(), [](const ReferenceResult& r) {
+           return r.verdict == ReferenceResult::Verdict::regression;
+         });
+}
+
+Comparison compare_files(const CompareOptions& options) {
+  require_pairs(options.files);
+  std::vector<ReferenceValue> references;
+  if (!options.reference.empty()) references = read_reference(options.reference);
+  Files a;
+  Files b;
+  Comparison comparison;
+  for (std::size_t i = 0; i < options.files.size(); ++i) {
+    const bool first = i % 2 == 0;
+    (first ? comparison.a : comparison.b).push_back(options.files[i]);
+    (first ? a : b).push_back(read_compared_file(options.files[i], options.any_machine));
   }
-  std::map<std::string, int> counts;
-  for (const Pair& pair : matches.pairs) ++counts[pair.verdict];
-  std::vector<std::string> parts;
-  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
-  return {.table = fmt::format("A = {}\nB = {}\n{}{}{}{}\n", a.string(), b.string(),
-                               table_of(matches), unmatched_text("A", matches.only_a),
-                               unmatched_text("B", matches.only_b), fmt::join(parts, ", ")),
-          .regression = counts.contains("slower") || counts.contains("no longer ok")};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (i > 0) require_alike(a.front(), a[i], options.any_machine);
+    require_alike(a.front(), b[i], options.any_machine);
+  }
+  for (const CaseKey& key : keys_of(b)) {
+    const std::vector<CasePair> pairs = pairs_of(a, b, key);
+    if (!pairs.empty()) {
+      comparison.cases.push_back(judged(key, pairs, options.threshold));
+    } else {
+      (any_has(a, key) ? comparison.no_pair : comparison.only_b).push_back(unmatched(b, key));
+    }
+  }
+  for (const CaseKey& key : keys_of(a)) {
+    if (!any_has(b, key)) comparison.only_a.push_back(unmatched(a, key));
+  }
+  if (comparison.cases.empty()) {
+    throw UsageError(fmt::format("no case of {} has the factors of one in {}",
+                                 options.files[1].string(), options.files[0].string()));
+  }
+  for (const ReferenceValue& reference : references) {
+    comparison.references.push_back(held_to(reference, b));
+  }
+  return comparison;
 }
 
 }  // namespace paceline

@@ -1,11 +1,12 @@
 #include "record/console.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-
-#include "record/text_table.h"
 
 namespace paceline {
 
@@ -16,106 +17,186 @@ std::string text_in(const Row& row, std::string_view name) {
   return cell == nullptr ? "" : to_text(cell->value);
 }
 
-// NaN where a row lacks the column, and for text.
-double number_in(const Row& row, std::string_view name) {
-  const Cell* cell = find_column(row, name);
-  return cell == nullptr ? std::nan("") : number_of(cell->value);
-}
+bool is_ok(const Row& row) { return text_in(row, "status") == "ok"; }
 
-std::vector<double> numbers_in(const std::vector<Row>& rows, std::string_view name) {
-  std::vector<double> numbers;
-  for (const Row& row : rows) numbers.push_back(number_in(row, name));
-  return numbers;
-}
-
-// The phases, the headline last: those of the row that has the most (a step without backward has
-// some of them).
-std::vector<std::string> phases_of(const std::vector<Row>& rows) {
-  constexpr std::string_view ending = "_median_s";
-  std::vector<std::string> most;
-  for (const Row& row : rows) {
-    std::vector<std::string> phases;
-    for (const auto& [name, value, unit] : row) {
-      if (name.ends_with(ending)) phases.push_back(name.substr(0, name.size() - ending.size()));
-    }
-    if (phases.size() > most.size()) most = std::move(phases);
-  }
-  return most;
-}
-
-using CellText = std::function<std::string(const Row&)>;
-
-void add_phase(TextTable& table, std::vector<CellText>& cells, const std::vector<Row>& rows,
-               const std::string& phase, bool headline) {
-  const std::string median = phase + "_median_s";
-  const Scale scale = scale_for(numbers_in(rows, median), "s");
-  table.column(head_for(phase, "s", scale), TextTable::Align::right);
-  cells.emplace_back([=](const Row& row) { return scale.text(number_in(row, median)); });
-  if (!headline) return;
-  table.column("95% interval", TextTable::Align::right);
-  cells.emplace_back([=](const Row& row) {
-    return scale.interval_text(number_in(row, phase + "_ci_low_s"),
-                               number_in(row, phase + "_ci_high_s"));
+bool all_whole(const std::vector<double>& numbers) {
+  constexpr double most = 1e15;
+  return std::all_of(numbers.begin(), numbers.end(), [](double n) {
+    return std::isnan(n) || (std::trunc(n) == n && std::abs(n) < most);
   });
 }
 
-void add_column(TextTable& table, std::vector<CellText>& cells, const std::vector<Row>& rows,
-                const ShownColumn& shown) {
-  const std::vector<double> numbers = numbers_in(rows, shown.name);
-  const auto finite = [](double number) { return std::isfinite(number); };
-  if (std::none_of(numbers.begin(), numbers.end(), finite)) return;
+struct CellTexts {
+  std::string head;
+  TextTable::Align align = TextTable::Align::right;
+  std::function<std::string(const Row&)> text;
+};
+
+CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows) {
+  const std::string& name = column.names.front();
+  const std::string& scale_of = column.scale_of.empty() ? name : column.scale_of;
+  const std::vector<double> numbers = numbers_in(rows, scale_of);
   std::string unit;
-  bool counts = false;
   for (const Row& row : rows) {
-    const Cell* cell = find_column(row, shown.name);
-    if (cell == nullptr) continue;
-    unit = cell->unit;
-    counts = std::holds_alternative<std::int64_t>(cell->value);
+    if (const Cell* cell = find_column(row, scale_of)) unit = cell->unit;
   }
   const Scale scale = scale_for(numbers, unit);
-  const bool whole = counts && scale.divisor == 1;
-  table.column(head_for(shown.head, unit, scale), TextTable::Align::right);
-  cells.emplace_back([scale, whole, name = shown.name](const Row& row) {
-    return whole ? text_in(row, name) : scale.text(number_in(row, name));
+  const auto number = [](const Row& row, const std::string& of) {
+    return numbers_in({row}, of).front();
+  };
+  CellTexts cells{.head = head_for(column.head, unit, scale), .text = {}};
+  if (column.names.size() == 2) {
+    cells.head = column.head;
+    cells.text = [=](const Row& row) {
+      return scale.interval_text(number(row, column.names[0]), number(row, column.names[1]));
+    };
+  } else if (unit.empty() && scale.divisor == 1 && all_whole(numbers)) {
+    cells.text = [=](const Row& row) {
+      const double n = number(row, name);
+      return std::isnan(n) ? "-" : fmt::format("{:.0f}", n);
+    };
+  } else {
+    cells.text = [=](const Row& row) { return scale.text(number(row, name)); };
+  }
+  return cells;
+}
+
+CellTexts cell_texts(const TableColumn& column, const std::vector<Row>& rows) {
+  const std::string& name = column.names.front();
+  const bool is_text = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    const Cell* cell = find_column(row, name);
+    return cell != nullptr && std::holds_alternative<std::string>(cell->value);
   });
+  if (!is_text) return number_column(column, rows);
+  return {.head = column.head, .align = TextTable::Align::left, .text = [name](const Row& row) {
+            return text_in(row, name);
+          }};
+}
+
+// RFC 4180.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string csv_table(const std::vector<Row>& rows, std::vector<std::string> names,
+                      const std::vector<TableGroup>& groups) {
+  std::erase_if(names, [&](const std::string& name) {
+    return std::none_of(rows.begin(), rows.end(),
+                        [&](const Row& row) { return find_column(row, name) != nullptr; });
+  });
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  add("status");
+  add("reason");
+  for (const TableGroup& group : groups) {
+    for (const TableColumn& column : group) {
+      for (const std::string& name : column.names) add(name);
+    }
+  }
+  std::string out = fmt::format("{}\n", fmt::join(names, ","));
+  for (const Row& row : rows) {
+    std::vector<std::string> fields;
+    for (const std::string& name : names) {
+      const Cell* cell = find_column(row, name);
+      const auto* real = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
+      const bool missing = cell == nullptr || (real != nullptr && std::isnan(*real));
+      fields.push_back(missing ? "" : csv_field(to_text(cell->value)));
+    }
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  return out;
 }
 
 }  // namespace
+
+std::vector<Row> ok_rows(const std::vector<Row>& rows) {
+  std::vector<Row> ok;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(ok), is_ok);
+  return ok;
+}
 
 std::string short_reason(const std::string& status, const std::string& reason) {
   return status + ": " + reason.substr(0, reason.find(';'));
 }
 
+FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names) {
+  FactorTexts factors;
+  for (const std::string& name : names) factors.emplace_back(name, text_in(row, name));
+  return factors;
+}
+
 std::string console_table(const std::vector<Row>& rows,
                           const std::vector<std::string>& factor_names,
-                          const std::vector<ShownColumn>& columns) {
+                          const std::vector<ShownColumn>& shown, const TableOptions& options) {
   if (rows.empty()) return "";
-  std::vector<FactorTexts> factors(rows.size());
-  for (const std::string& name : factor_names) {
-    const auto has_it = [&](const Row& row) { return find_column(row, name) != nullptr; };
-    if (std::none_of(rows.begin(), rows.end(), has_it)) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      factors[i].emplace_back(name, text_in(rows[i], name));
+  const std::vector<Row> ok = ok_rows(rows);
+  const std::vector<TableGroup> groups = table_groups(ok, shown, options);
+  if (options.format == TableFormat::csv) return csv_table(rows, factor_names, groups);
+  std::vector<FactorTexts> factors;
+  for (const Row& row : rows) factors.push_back(factors_of_row(row, factor_names));
+  TextTable table(factors);
+  std::vector<CellTexts> columns;
+  for (const TableGroup& group : groups) {
+    table.begin_group();
+    for (const TableColumn& column : group) {
+      columns.push_back(cell_texts(column, ok));
+      table.column(columns.back().head, columns.back().align);
     }
   }
-  TextTable table(factors);
-  std::vector<CellText> cells;
-  const std::vector<std::string> phases = phases_of(rows);
-  for (const std::string& phase : phases)
-    add_phase(table, cells, rows, phase, phase == phases.back());
-  for (const ShownColumn& column : columns) add_column(table, cells, rows, column);
-
   for (const Row& row : rows) {
-    const std::string status = text_in(row, "status");
-    if (status != "ok") {
-      table.row({}, short_reason(status, text_in(row, "reason")));
+    if (!is_ok(row)) {
+      table.row({}, short_reason(text_in(row, "status"), text_in(row, "reason")));
       continue;
     }
     std::vector<std::string> texts;
-    for (const CellText& cell : cells) texts.push_back(cell(row));
+    for (const CellTexts& column : columns) texts.push_back(column.text(row));
     table.row(std::move(texts));
   }
-  return table.str();
+  return options.format == TableFormat::md ? table.markdown() : table.str();
+}
+
+std::string closing_table(const Table& table, const std::vector<Row>& rows,
+                          const std::vector<std::string>& factor_names, TableFormat format) {
+  const auto is_measured = [](const Column& column) {
+    return std::holds_alternative<std::vector<double>>(column.data);
+  };
+  const auto measured = std::find_if(table.columns.begin(), table.columns.end(), is_measured);
+  const std::size_t count = table.columns.empty() ? 0 : length_of(table.columns.front());
+  std::vector<FactorTexts> factors(count);
+  std::vector<std::vector<std::string>> texts(count);
+  for (auto column = table.columns.begin(); column != measured; ++column) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string text = to_text(value_at(*column, i));
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
+        return column->name == "case" && text_in(r, "case") == text;
+      });
+      const FactorTexts of_row = row == rows.end() ? FactorTexts{{column->name, text}}
+                                                   : factors_of_row(*row, factor_names);
+      factors[i].insert(factors[i].end(), of_row.begin(), of_row.end());
+    }
+  }
+  TextTable shown(factors);
+  for (auto column = measured; column != table.columns.end(); ++column) {
+    std::vector<double> numbers;
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_of(value_at(*column, i)));
+    const Scale scale = is_measured(*column) ? scale_for(numbers, column->unit) : Scale{};
+    const bool text = std::holds_alternative<std::vector<std::string>>(column->data);
+    shown.column(is_measured(*column) ? head_for(column->name, column->unit, scale) : column->name,
+                 text ? TextTable::Align::left : TextTable::Align::right);
+    for (std::size_t i = 0; i < count; ++i) {
+      texts[i].push_back(is_measured(*column) ? scale.text(numbers[i])
+                                              : to_text(value_at(*column, i)));
+    }
+  }
+  for (std::vector<std::string>& row : texts) shown.row(std::move(row));
+  return format == TableFormat::md ? shown.markdown() : shown.str();
 }
 
 std::string json_line(const Row& row) {
@@ -125,24 +206,6 @@ std::string json_line(const Row& row) {
     std::visit([&](const auto& value) { line[cell.name] = value; }, cell.value);
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-std::string columns_text(const std::vector<Column>& columns) {
-  TextTable table;
-  std::vector<std::vector<std::string>> rows(columns.empty() ? 0 : length_of(columns.front()));
-  for (const Column& column : columns) {
-    const auto* reals = std::get_if<std::vector<double>>(&column.data);
-    const bool text = std::holds_alternative<std::vector<std::string>>(column.data);
-    const Scale scale = reals ? scale_for(*reals, column.unit) : Scale{};
-    table.column(reals ? head_for(column.name, column.unit, scale) : column.name,
-                 text ? TextTable::Align::left : TextTable::Align::right);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Value value = value_at(column, i);
-      rows[i].push_back(reals ? scale.text(number_of(value)) : to_text(value));
-    }
-  }
-  for (std::vector<std::string>& row : rows) table.row(std::move(row));
-  return table.str();
 }
 
 }  // namespace paceline

@@ -5,25 +5,31 @@
 #include <vector>
 
 #include "record/case_record.h"
+#include "record/table_columns.h"
+#include "record/text_table.h"
 
 namespace paceline {
 
-// A column of the summary, and the short head that it gets in the console table.
-struct ShownColumn {
-  std::string name;
-  std::string head;
-};
+// Those of status ok.
+[[nodiscard]] std::vector<Row> ok_rows(const std::vector<Row>& rows);
 
-// An aligned table of summary rows: factors that differ between rows
-// in columns (those that do not, in one line above), then the phases' medians in a unit that suits
-// the column, with the headline's 95% interval, then those of `columns` that hold a number; a row
-// that is not ok says why.
+// A table of summary rows: factors that differ between rows in columns (those that do not, in one
+// line above), then table_groups(), each column in a unit that suits it; a row that is not ok says
+// why. As CSV: all factors, status, reason, and the same columns by their names in the summary, in
+// the summary's units and all digits; what a row lacks is empty.
 [[nodiscard]] std::string console_table(const std::vector<Row>& rows,
                                         const std::vector<std::string>& factor_names,
-                                        const std::vector<ShownColumn>& columns);
+                                        const std::vector<ShownColumn>& shown,
+                                        const TableOptions& options = {});
 
-// Columns of equal length as an aligned table, numbers in units that suit them.
-[[nodiscard]] std::string columns_text(const std::vector<Column>& columns);
+// A table of the whole sweep, its columns up to the first of measured numbers as factors; a column
+// "case" becomes the factors of the summary's row of that name. Text or Markdown.
+[[nodiscard]] std::string closing_table(const Table& table, const std::vector<Row>& rows,
+                                        const std::vector<std::string>& factor_names,
+                                        TableFormat format);
+
+// The factors of a row, as text.
+[[nodiscard]] FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names);
 
 // "oom: about 140 MB are needed": the status and its reason up to the details, which the file has.
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "record/descriptions.h"
 #include "version.h"
 
 // OpenBLAS's own; another BLAS does not have it.
@@ -46,6 +48,9 @@ std::string cpu_model() {
   return std::string(system.machine) + " processor";
 }
 
+// Of the main thread.
+std::string cores_allowed() { return value_in("/proc/self/status", "Cpus_allowed_list", ':'); }
+
 std::string kernel() {
   utsname system{};
   uname(&system);
@@ -65,14 +70,13 @@ std::string blas_version() {
 }
 
 bool may_be_kept(std::string_view variable) {
-  constexpr std::array<std::string_view, 3> kept = {"NCCL_", "OMPI_MCA_", "SLURM_JOB_"};
   // How mpirun's daemons find each other: nothing that a user set.
   constexpr std::array<std::string_view, 3> internal = {"OMPI_MCA_orte_", "OMPI_MCA_ess",
                                                         "OMPI_MCA_initial_wdir"};
   const auto begins_with = [&](std::string_view prefix) { return variable.starts_with(prefix); };
-  return variable == "CUDA_VISIBLE_DEVICES" ||
-         (std::any_of(kept.begin(), kept.end(), begins_with) &&
-          std::none_of(internal.begin(), internal.end(), begins_with));
+  const bool is_upper = !variable.empty() && variable.front() >= 'A' && variable.front() <= 'Z';
+  return is_upper && find_description("environment attributes", variable) != nullptr &&
+         std::none_of(internal.begin(), internal.end(), begins_with);
 }
 
 std::vector<std::pair<std::string, std::string>> kept_variables() {
@@ -88,12 +92,21 @@ std::vector<std::pair<std::string, std::string>> kept_variables() {
   return kept;
 }
 
+std::string utc_now_ms() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
+                     (now - second).count());
+}
+
 // A rank's description as lines of text: what gather() carries.
 std::string encoded(const RankInfo& rank) {
   const DeviceInfo& d = rank.device;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
-                     d.memory_bytes, d.threads, rank.host, rank.cpu, name_of(d.kind), d.name,
-                     d.uuid, d.pci_bus_id);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
+                     d.memory_bytes, d.threads, rank.host, rank.cpu, rank.cores, name_of(d.kind),
+                     d.name, d.uuid, d.pci_bus_id);
 }
 
 RankInfo decoded(const std::string& text) {
@@ -103,7 +116,8 @@ RankInfo decoded(const std::string& text) {
   lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
   lines.ignore();  // the end of the last number's line
   std::string kind;
-  for (std::string* field : {&rank.host, &rank.cpu, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
+  for (std::string* field :
+       {&rank.host, &rank.cpu, &rank.cores, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
     std::getline(lines, *field);
   }
   if (!lines) throw InternalError("a rank's description did not arrive whole");
@@ -119,6 +133,12 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
+std::string RunInfo::id() const {
+  std::string id = started;
+  std::erase_if(id, [](char c) { return c == '-' || c == ':'; });
+  return id;
+}
+
 std::vector<std::pair<std::string, std::string>> slurm_job() {
   const auto variable = [](const char* name, const char* otherwise) {
     const char* value = std::getenv(name);
@@ -126,14 +146,17 @@ std::vector<std::pair<std::string, std::string>> slurm_job() {
   };
   const std::string job = variable("SLURM_JOB_ID", "");
   if (job.empty()) return {};
-  return {{"slurm_job_id", variable("SLURM_ARRAY_JOB_ID", job.c_str())},
-          {"array_task", variable("SLURM_ARRAY_TASK_ID", "none")},
-          {"restart", variable("SLURM_RESTART_COUNT", "0")}};
+  std::vector<std::pair<std::string, std::string>> found = {
+      {"slurm_job_id", variable("SLURM_ARRAY_JOB_ID", job.c_str())}};
+  const std::string task = variable("SLURM_ARRAY_TASK_ID", "");
+  if (!task.empty()) found.emplace_back("array_task", task);
+  found.emplace_back("restart", variable("SLURM_RESTART_COUNT", "0"));
+  return found;
 }
 
 RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                      std::string experiment) {
-  RunInfo run{std::move(command), std::move(experiment), {}, {}};
+  RunInfo run{std::move(command), std::move(experiment), {}, {}, utc_now_ms()};
   run.environment = {
       {"mpi", world.library()}, {"hdf5", hdf5_version()},
       {"blas", blas_version()}, {"compiler", PACELINE_COMPILER},
@@ -143,7 +166,8 @@ RunInfo describe_run(World& world, const DeviceInfo& device, std::string command
   for (const auto& version : device.versions) run.environment.push_back(version);
   for (auto& variable : kept_variables()) run.environment.push_back(std::move(variable));
 
-  const RankInfo mine{world.rank(), world.host(), cpu_model(), world.local_rank(), device};
+  const RankInfo mine{world.rank(),       world.host(),    cpu_model(),
+                      world.local_rank(), cores_allowed(), device};
   for (const std::string& text : world.gather(encoded(mine))) run.ranks.push_back(decoded(text));
   return run;
 }

@@ -15,6 +15,7 @@ struct RankInfo {
   std::string host;
   std::string cpu;  // the model, as the kernel names it
   int local_rank = 0;
+  std::string cores;  // that it may run on, as the kernel lists them: "0-3,8"
   DeviceInfo device;
 };
 
@@ -23,6 +24,10 @@ struct RunInfo {
   std::string experiment;  // "model"
   std::vector<std::pair<std::string, std::string>> environment;  // attributes of /environment
   std::vector<RankInfo> ranks;
+  std::string started;  // ISO 8601, UTC, with milliseconds
+
+  // The name of its group in /runs: `started` without '-' and ':'.
+  [[nodiscard]] std::string id() const;
 };
 
 // The git hash and dirty flag of this build.
@@ -31,13 +36,12 @@ struct RunInfo {
 // ISO 8601, UTC: "2026-11-21T02:05:31Z".
 [[nodiscard]] std::string utc_now();
 
-// The Slurm job that a case is measured in: slurm_job_id (an array's own), array_task and restart
-// (how often the job was requeued), by name; nothing elsewhere.
+// The Slurm job that a case is measured in: slurm_job_id (an array's own), array_task (where there
+// is an array) and restart (how often the job was requeued), by name; nothing elsewhere.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_job();
 
 // Collective: what to record of this run; `ranks` is filled on rank 0 only. Of the process's
-// variables only NCCL_*, OMPI_MCA_*, CUDA_VISIBLE_DEVICES and SLURM_JOB_* are kept. device: of this
-// rank.
+// variables only those that description_table.cpp lists are kept. device: of this rank.
 [[nodiscard]] RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                                    std::string experiment);
 

@@ -1,6 +1,7 @@
 #include "record/hdf5.h"
 
 #include <fmt/format.h>
+#include <hdf5_hl.h>
 
 #include <algorithm>
 
@@ -141,6 +142,10 @@ std::vector<std::string> Object::attribute_names() const {
   return names;
 }
 
+void Object::remove_attribute(const std::string& name) const {
+  if (has_attribute(name)) check(H5Adelete(id(), name.c_str()), "H5Adelete");
+}
+
 Dims Dataset::dims() const {
   const Handle space(H5Dget_space(id()), H5Sclose, "H5Dget_space");
   const int rank = check(H5Sget_simple_extent_ndims(space.id()), "H5Sget_simple_extent_ndims");
@@ -152,6 +157,20 @@ Dims Dataset::dims() const {
 H5T_class_t Dataset::type_class() const {
   const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
   return H5Tget_class(type.id());
+}
+
+void Dataset::attach_scale(unsigned dimension, const std::string& name,
+                           const Dataset& scale) const {
+  if (check(H5DSis_scale(scale.id()), "H5DSis_scale") == 0) {
+    check(H5DSset_scale(scale.id(), name.c_str()), "H5DSset_scale");
+  }
+  check(H5DSattach_scale(id(), scale.id(), dimension), "H5DSattach_scale");
+  check(H5DSset_label(id(), dimension, name.c_str()), "H5DSset_label");
+}
+
+// As the dimension scale specification names them; of a dataset, and of a scale.
+void Dataset::remove_scales() const {
+  for (const char* name : {"DIMENSION_LIST", "REFERENCE_LIST"}) remove_attribute(name);
 }
 
 std::size_t Dataset::size() const { return product(dims()); }
@@ -234,6 +253,11 @@ Dataset Group::write(const std::string& name, const std::vector<std::string>& va
 
 void Group::copy_from(const Group& from, const std::string& name) const {
   check(H5Ocopy(from.id(), name.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "H5Ocopy");
+}
+
+void Group::link(const std::string& path, const std::string& name) const {
+  check(H5Lcreate_hard(id(), path.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+        "H5Lcreate_hard");
 }
 
 File File::made(const std::string& name, hid_t access) {

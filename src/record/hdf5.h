@@ -82,6 +82,7 @@ class Object {
   // "" when there is none of this name, or none that is text.
   [[nodiscard]] std::string text_attribute(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> attribute_names() const;  // sorted
+  void remove_attribute(const std::string& name) const;            // where there is one
 
  protected:
   Handle handle_;
@@ -93,6 +94,12 @@ class Dataset : public Object {
 
   [[nodiscard]] Dims dims() const;
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+
+  // Names the dimension and attaches `scale` to it: a dataset of the same file, as long as it, that
+  // says what its places are. H5Ocopy copies neither, so that a copy's are to be attached anew:
+  // what it has of an earlier one is to be removed by remove_scales().
+  void attach_scale(unsigned dimension, const std::string& name, const Dataset& scale) const;
+  void remove_scales() const;
 
   // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string, of
   // strings of variable length only.
@@ -136,6 +143,8 @@ class Group : public Object {
 
   // A deep copy of `from`/`name` under the same name here; the files may differ.
   void copy_from(const Group& from, const std::string& name) const;
+  // What lies at `path` gets the name `name` here, too.
+  void link(const std::string& path, const std::string& name) const;
 
  private:
   [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,

@@ -3,44 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
-#include <span>
-
-#include "core/units.h"
+#include <string_view>
 
 namespace paceline {
 
 namespace {
-
-struct Prefix {
-  double divisor;
-  std::string_view name;
-};
-
-constexpr std::array<Prefix, 4> times = {{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
-constexpr std::array<Prefix, 5> sizes = {
-    {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}};
-constexpr std::array<Prefix, 5> prefixes = {
-    {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}}};
-
-double middle_of(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !std::isfinite(v) || v == 0; });
-  for (double& v : values) v = std::abs(v);
-  if (values.empty()) return 1;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// The largest prefix that leaves 1 or more, or the smallest.
-const Prefix& fitting(std::span<const Prefix> largest_first, double value) {
-  for (const Prefix& prefix : largest_first) {
-    if (value >= prefix.divisor) return prefix;
-  }
-  return largest_first.back();
-}
 
 // The text of one factor, "" where the row lacks it.
 std::string text_of(const FactorTexts& row, std::string_view name) {
@@ -49,10 +17,35 @@ std::string text_of(const FactorTexts& row, std::string_view name) {
   return it == row.end() ? "" : it->second;
 }
 
+// The text of all rows that have one; null where they differ.
+const std::string* only_text(const std::vector<std::string>& texts) {
+  const std::string* one = &texts.front();
+  for (const std::string& text : texts) {
+    if (one->empty()) one = &text;
+    if (!text.empty() && text != *one) return nullptr;
+  }
+  return one;
+}
+
 bool is_number_or_empty(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return text.empty() || (error == std::errc{} && end == text.data() + text.size());
+}
+
+std::string cell_of(const TextRow& row, std::size_t i) {
+  if (i < row.cells.size()) return row.cells[i].empty() ? "-" : row.cells[i];
+  return i == row.cells.size() ? row.tail : "";
+}
+
+// A bar would end the cell.
+std::string markdown_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
 }
 
 }  // namespace
@@ -70,97 +63,72 @@ std::string factors_line(const FactorTexts& factors) {
   return out;
 }
 
-TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors.size()) {
-  std::vector<std::string> names;  // in the order of the first row, then as they appear
-  for (const FactorTexts& row : factors) {
+FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) : texts(rows.size()) {
+  std::vector<std::string> all;
+  for (const FactorTexts& row : rows) {
     for (const auto& [name, _] : row) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
     }
   }
-  FactorTexts same;
-  for (const std::string& name : names) {
-    std::vector<std::string> texts;
-    for (const FactorTexts& row : factors) texts.push_back(text_of(row, name));
-    if (std::count(texts.begin(), texts.end(), texts.front()) == std::ssize(texts)) {
-      same.emplace_back(name, texts.front());
+  for (const std::string& name : all) {
+    std::vector<std::string> of_rows;
+    for (const FactorTexts& row : rows) of_rows.push_back(text_of(row, name));
+    if (const std::string* one = only_text(of_rows)) {
+      if (one->empty()) continue;
+      same.emplace_back(name, *one);
       continue;
     }
-    const bool numbers = std::all_of(texts.begin(), texts.end(), is_number_or_empty);
-    column(name, numbers ? Align::right : Align::left);
-    for (std::size_t i = 0; i < texts.size(); ++i) factors_[i].push_back(texts[i]);
+    names.push_back(name);
+    for (std::size_t i = 0; i < rows.size(); ++i) texts[i].push_back(of_rows[i]);
   }
-  if (!same.empty()) above_ = factors_line(same) + '\n';
+}
+
+TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors) {
+  for (std::size_t i = 0; i < factors_.names.size(); ++i) {
+    const auto is_number = [&](const auto& row) { return is_number_or_empty(row[i]); };
+    const bool numbers = std::all_of(factors_.texts.begin(), factors_.texts.end(), is_number);
+    column(factors_.names[i], numbers ? Align::right : Align::left);
+  }
 }
 
 void TextTable::column(std::string head, Align align) {
-  heads_.push_back(std::move(head));
-  aligns_.push_back(align);
+  columns_.push_back({.head = std::move(head), .align = align, .group = group_});
 }
 
 void TextTable::row(std::vector<std::string> cells, std::string tail) {
-  if (!factors_.empty()) {
-    const std::vector<std::string>& factors = factors_.at(rows_.size());
+  if (!factors_.texts.empty()) {
+    const std::vector<std::string>& factors = factors_.texts.at(rows_.size());
     cells.insert(cells.begin(), factors.begin(), factors.end());
   }
-  rows_.push_back({std::move(cells), std::move(tail)});
-}
-
-std::string TextTable::line(const Row& row, const std::vector<std::size_t>& widths) const {
-  std::string out;
-  for (std::size_t i = 0; i < row.cells.size(); ++i) {
-    const char* pattern = aligns_[i] == Align::right ? "{:>{}}  " : "{:<{}}  ";
-    out += fmt::format(fmt::runtime(pattern), row.cells[i], widths[i]);
-  }
-  out += row.tail;
-  out.erase(out.find_last_not_of(' ') + 1);
-  return out + '\n';
+  rows_.push_back({.cells = std::move(cells), .tail = std::move(tail)});
 }
 
 std::string TextTable::str() const {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < heads_.size(); ++i) {
-    std::size_t width = heads_[i].size();
-    for (const Row& row : rows_) {
-      if (i < row.cells.size()) width = std::max(width, row.cells[i].size());
+  const std::string above = factors_.same.empty() ? "" : factors_line(factors_.same) + '\n';
+  return above + laid_out(columns_, rows_, factors_.names.size());
+}
+
+std::string TextTable::markdown() const {
+  std::vector<TextColumn> columns = columns_;
+  for (const TextRow& row : rows_) {  // a tail needs a column
+    if (row.tail.empty() || row.cells.size() < columns.size()) continue;
+    columns.push_back({.head = "status"});
+  }
+  std::string out;
+  if (!factors_.same.empty()) out += markdown_text(factors_line(factors_.same)) + "\n\n";
+  out += '|';
+  for (const TextColumn& column : columns) out += fmt::format(" {} |", markdown_text(column.head));
+  out += "\n|";
+  for (const TextColumn& column : columns) out += column.align == Align::right ? "---:|" : "---|";
+  out += '\n';
+  for (const TextRow& row : rows_) {
+    out += '|';
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      out += fmt::format(" {} |", markdown_text(cell_of(row, i)));
     }
-    widths.push_back(width);
+    out += '\n';
   }
-  std::string out = above_ + (heads_.empty() ? "" : line({heads_, ""}, widths));
-  for (const Row& row : rows_) out += line(row, widths);
   return out;
-}
-
-std::string Scale::text(double value) const {
-  constexpr int digits = 4;
-  return number_text(value / divisor, digits);
-}
-
-std::string Scale::interval_text(double low, double high) const {
-  if (std::isnan(low) || std::isnan(high)) return "-";
-  return fmt::format("{} .. {}", text(low), text(high));
-}
-
-Scale scale_for(std::vector<double> values, std::string_view unit) {
-  const double middle = middle_of(std::move(values));
-  if (unit == "s" || unit == "bytes") {
-    const Prefix& prefix = unit == "s" ? fitting(times, middle) : fitting(sizes, middle);
-    return {prefix.divisor, std::string(prefix.name)};
-  }
-  if (unit == "bytes/s") {
-    const Prefix& prefix = fitting(sizes, middle);
-    return {prefix.divisor, fmt::format("{}/s", prefix.name)};
-  }
-  const Prefix& prefix = fitting(prefixes, middle);
-  return {prefix.divisor, fmt::format("{}{}", prefix.name, unit)};
-}
-
-std::string head_for(std::string_view name, std::string_view unit, const Scale& scale) {
-  std::string suffix = fmt::format("_{}", unit);
-  if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
-    suffix.replace(per, 1, "_per_");
-  }
-  if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  return scale.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, scale.unit);
 }
 
 }  // namespace paceline

@@ -92,6 +92,7 @@ def write_ranks(group: h5py.Group, ranks: Sequence[Rank]) -> None:
     names = ("device", "gpu_uuid", "host")
     for name, values in zip(names, zip(*ranks, strict=True), strict=True):
         write_column(group, name, list(values))
+    write_column(group, "cpu", ["AMD EPYC"] * len(ranks))
 
 
 def set_attribute(group: h5py.Group, name: str, value: object) -> None:
@@ -108,6 +109,8 @@ def write_case(group: h5py.Group, one: CaseDict) -> None:
         for phase, values in phases.items():
             dataset = group.create_dataset(f"{folder}/{phase}", data=np.asarray(values, "float64"))
             set_attribute(dataset, "unit", "s")
+        if phases:
+            set_attribute(group[folder], "headline", list(phases)[-1])
 
 
 def write_summary(group: h5py.Group, cases: Sequence[CaseDict]) -> None:

@@ -104,6 +104,20 @@ def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
     assert (first[0], second[0]) == ("64", "128")
 
 
+def test_executions_and_orders_of_the_optimizer_tell_cases_apart(make_file):
+    ways = [("eager", "serial"), ("compiled", "serial"), ("compiled", "in-backward")]
+    cases = [
+        case(SMALL | {"exec": execution, "optimizer": order, "mode": "train-step"}, {"step": TEN})
+        for execution, order in ways
+    ]
+    # Of the compiled cases alone.
+    for one in cases[1:]:
+        one["summary"] = {"graph_nodes": 512.0, "tuning_s": 2.5}
+    header, _, *rows = markdown_rows(tables.markdown(read([make_file(cases)])))
+    assert header[:2] == ["exec", "optimizer"]
+    assert [tuple(row[:2]) for row in rows] == ways
+
+
 def test_markdown_keeps_pipes_out_of_its_columns(make_file):
     path = make_file([case(SMALL, status="skipped", reason="a|b")])
     assert r"skipped: a\|b" in tables.markdown(read([path]))

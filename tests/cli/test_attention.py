@@ -1,6 +1,7 @@
 """`attention`: what its file says, presets, rows that do not fit, and what it refuses."""
 
 import json
+import math
 
 import h5py
 import pytest
@@ -50,11 +51,13 @@ def test_the_record(paceline, tmp_path):
     assert table["forward_tile_keys"][1] == 64
     assert table["forward_parts"][1] == table["backward_parts"][1] == 1
     flops = {"forward": 1, "backward": 2.5, "both": 3.5}
+    sure = "too wide for a ratio" not in done.out  # a busy machine's copy rate may be unsure
     for row in range(2):
         for phase in PHASES:
             rate = flops[phase] * 2 * 2 * 3 * 65**2 * 16 / table[f"{phase}_median_s"][row] / 1e12
             assert table[f"{phase}_tflops_per_s"][row] == pytest.approx(rate)
-            assert table[f"{phase}_bandwidth_floor_s"][row] > 0
+            floor = table[f"{phase}_bandwidth_floor_s"][row]
+            assert floor > 0 if sure else math.isnan(floor)
     with h5py.File(tmp_path / "out.h5") as f:
         for case in f["cases"].values():
             for phase in PHASES:

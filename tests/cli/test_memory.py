@@ -43,11 +43,11 @@ def run(paceline, tmp_path):
 def test_every_closed_form_is_within_two_percent(run, layers, vocab, context, attention):
     cases = run(
         *("model", "--d-model", 128, "--d-ff", 384, "--layers", layers, "--heads", 4),
-        *("--vocab", vocab, "--context", context, *CPU, "--recompute", "none,block,2"),
+        *("--vocab", vocab, "--context", context, *CPU, "--recompute", "none,swiglu,block,2"),
         *("--mode", "inference,forward,train-step", "--precision", "fp32,bf16,fp16"),
         *("--attention", attention),
     )
-    assert len(cases) == 21
+    assert len(cases) == 27
     for case in cases:
         forms = table(case, "memory/closed_form").set_index("what")
         np.testing.assert_allclose(forms["measured"], forms["predicted"], rtol=0.02, err_msg=case)
@@ -68,6 +68,7 @@ def test_a_step_s_lines_of_closed_form(run):
     head = ["the head", "its logits", "activations before backward", "peak"]
     block = ["residual stream", "a block", "its attention probabilities"]
     assert lines() == [*state, *block, *head]
+    assert lines("--recompute", "swiglu") == lines()
     assert lines("--recompute", "block") == [*state, *head]
     flash = [line.replace("attention probabilities", "logsumexp") for line in block]
     assert lines("--attention", "flash") == [*state, *flash, *head]
@@ -193,10 +194,10 @@ def test_the_preset(paceline):
     done = paceline("model", "--preset", "memory", "--dry-run")
     cases = [line.split(" 2.7b ")[1] for line in done.out.splitlines() if " 2.7b " in line]
     assert sorted(cases) == sorted(
-        f"{context} 4 {precision} naive eager {mode}" + (" -" if mode == "inference" else " none")
+        f"{context} 4 {precision} naive eager {mode}"
         for context in (128, 256, 512)
         for precision in ("fp32", "bf16")
-        for mode in ("inference", "forward", "train-step")
+        for mode in ("inference - -", "forward - none", "train-step serial none")
     )
     done = paceline("model", "--preset", "memory", "--size", "tiny", "--dump", "d.h5", "--dry-run")
     assert "this sweep has 18" in done.message

@@ -25,6 +25,9 @@ WRONG = [
         "--precision fp32",
     ),
     (("model", "--exec", "compiled"), "--exec", "eager"),
+    (("model", "--optimizer", "in-backward", "--precision", "fp16"), "--optimizer", "serial"),
+    (("model", "--optimizer", "in-backward", "--mode", "forward"), "--optimizer", "train-step"),
+    (("model", "--optimizer", "beside"), "--optimizer", "serial, in-backward"),
     (
         (
             "model",
@@ -34,7 +37,7 @@ WRONG = [
         "--help",
     ),
     (("model", "--mode", "train"), "--mode", "train-step"),
-    (("model", "--recompute", "0"), "--recompute", "none, block"),
+    (("model", "--recompute", "0"), "--recompute", "none, swiglu, block"),
     (("model", "--timing", "fast"), "--timing", "phases, step"),
     (("model", "--context", "-3"), "--context", "1 to"),
     (("model", "--context", "99999999999999999999"), "--context", "1 to"),
@@ -53,8 +56,9 @@ WRONG = [
     (("model", "--quiet=3"), "--quiet", "no, yes"),
     (("model", "--context"), "--context", "needs a value"),
     (("model", "--context="), "--context", "needs a value"),
-    (("model", "--config", "a.toml", "--config", "b.toml"), "--config", "At Most 1"),
+    (("model", "--config", "a.toml", "--config", "b.toml"), "--config", "one value"),
     (("model", "--preset", "size"), "--preset", "sizes"),
+    (("model", "--preset", "tuned"), "--preset", "compile"),
     (("model", "--config", "none.toml"), "--config", "none.toml"),
     (("model", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "--batch-size"),
     (("model", "--size", "custom"), "--size", "--d-model, --d-ff, --layers and --heads"),
@@ -220,8 +224,8 @@ TOKENS = np.zeros((4, 9), np.int32)
         ({"tokens": TOKENS + 10000}, "10000"),
         ({"tokens": TOKENS - 1}, "-1"),
         ({"tokens": TOKENS, "targets": TOKENS + 10000}, "10000"),
-        ({"tokens": TOKENS[:, :8]}, "[4, 9]"),
-        ({"tokens": TOKENS[:3]}, "[4, 9]"),
+        ({"tokens": TOKENS[:, :7]}, "[4, 8]"),
+        ({"tokens": TOKENS[:3]}, "[4, 8]"),
         ({"tokens": TOKENS[0]}, "integers"),
         ({"tokens": TOKENS.astype(np.float32)}, "integers"),
         ({"tokens": TOKENS, "targets": TOKENS[:2]}, "different"),
@@ -259,6 +263,8 @@ def test_bad_flat_tokens(paceline, tmp_path):
     done = paceline(*TINY, "--tokens", "tokens.bin")
     assert done.code == 2
     assert "33 are needed" in done.message
+    (tmp_path / "tokens.bin").write_bytes(bytes(101))
+    assert "101 bytes" in paceline(*TINY, "--tokens", "tokens.bin").message
     assert paceline(*TINY, "--tokens", "none.bin").code == 2
 
 

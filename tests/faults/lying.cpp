@@ -75,6 +75,9 @@ class LyingCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_->size(); }
   [[nodiscard]] BackendKind backend() const override { return real_->backend(); }
   [[nodiscard]] Stream& stream() override { return real_->stream(); }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override {
+    return std::make_unique<LyingCommunicator>(real_->duplicate(stream), device_);
+  }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return real_->allocate(shape, dtype, kind);
   }

@@ -22,7 +22,8 @@ TINY = ("--size", "tiny", "--vocab", 32, "--context", 8, "--batch-size", 1, "--w
 VERIFIED = (*TINY, "--steps", 1, "--verify", 2)
 # Elements of size tiny's parameters at that vocabulary, in the order of the store.
 EMBEDDING = 32 * 64
-PRODUCTS = EMBEDDING + 2 * (4 * 64 * 64 + 3 * 64 * 192)
+BLOCK = 4 * 64 * 64 + 3 * 64 * 192
+PRODUCTS = EMBEDDING + 2 * BLOCK
 EVERYTHING = PRODUCTS + 5 * 128 + EMBEDDING  # with the norms, aligned
 BOTH_EMBEDDINGS = 2  # lm_head has as many elements: of a step's messages two
 
@@ -137,12 +138,29 @@ def test_verify_of_zero(lying, backend):
 
 
 @with_backends
+@pytest.mark.parametrize(
+    "told",
+    [
+        lie("root", "reduce_scatter"),
+        # A block's gather, from its third on: forward, or backward, uses what its slot held before.
+        lie("skip", "all_gather", BLOCK, 3),
+    ],
+)
+def test_verify_of_shards_of_gradients_and_parameters(lying, told, backend):
+    table, shown = lying([told], "zero", *VERIFIED, "--shard", "zero2,fsdp", "--bucket-mb", 25)
+    status = {row["shard"]: row["status"] for row in table}
+    gathers = "all_gather" in told
+    assert status == {"zero2": "ok" if gathers else "mismatch", "fsdp": "mismatch"}
+    assert shown.count("mismatch: --verify: ") == len(status) - gathers
+
+
+@with_backends
 def test_verify_where_one_bit_of_rank_1_differs(lying, backend):
     """Rank 0, which compares with a single process, has what is right."""
     lies = [lie("flip", "broadcast"), lie("flip", "all_gather")]
-    table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1")
-    assert [row["status"] for row in table] == ["mismatch"] * 3
-    assert shown.count("mismatch: --verify: ") == 3
+    table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1,zero2,fsdp")
+    assert [row["status"] for row in table] == ["mismatch"] * 5
+    assert shown.count("mismatch: --verify: ") == 5
 
 
 @with_backends

@@ -148,7 +148,7 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
     assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
     assert line.startswith(f"paceline: rank {speaks}: ")
     assert re.search(
-        r": tiny 512 .*: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
+        r": context 512: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
     )
     assert f"; rank {stopped} did not arrive and did not answer; " in line
     assert "--timeout" in line
@@ -160,6 +160,27 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
     assert sorted(times) == FINISHED
     assert paceline("merge", "out.h5").code == 0
     assert step_times(tmp_path / "out.h5") == times
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_rank_that_stops_or_dies_in_a_step_of_fsdp(paceline, tmp_path, launch, how):
+    contexts = ",".join(map(str, [*FINISHED, LONG]))
+    fsdp = ("zero", *MODEL[1:], "--shard", "fsdp", "--timeout", TIMEOUT, "--context", contexts)
+    run = launch(*fsdp)
+    wait_for_long_case(run, tmp_path)
+    run.signal(1, how)
+    if how == signal.SIGKILL:
+        run.run.communicate(timeout=PATIENCE)
+        assert run.run.returncode != 0
+    else:
+        code, line, seconds = run.end()
+        assert code == 5
+        assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
+        assert re.search(r": context 512: .* did not finish in 3 s; ", line)
+        assert "; rank 1 did not arrive and did not answer; " in line
+    wait_until(run.nobody_is_left)
+    assert paceline("merge", "out.h5").code == 0
+    assert sorted(step_times(tmp_path / "out.h5")) == FINISHED
 
 
 def test_two_stopped_ranks_are_both_named(in_long_case):
@@ -199,7 +220,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     code, line, seconds = run.end()
     assert code == 5
     assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
-    at = r"paceline: rank 0: (mpi|nccl) all_reduce .* 100000000: "
+    at = "paceline: rank 0: bytes 100000000: "
     # A GPU may finish what the stopped rank had enqueued.
     waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)

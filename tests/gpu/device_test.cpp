@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -112,6 +114,57 @@ TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
   EXPECT_EQ(first(x), 6);
   graph->launch();
   EXPECT_EQ(first(x), 36);
+}
+
+// A memset node costs each launch 2 us: whole words are cleared by a kernel of ours.
+TEST_F(CudaDeviceTest, AGraphClearsMemoryByKernels) {
+  const auto ops = device->make_ops({.precision = precision_named("fp32")});
+  for (const std::int64_t n : {1, 3, 1024, 4096 * 4 + 7, 100'003}) {
+    const Array x = device->allocate({n}, Dtype::f32, kind);
+    const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
+      ops->fill(x, 1);
+      device->zero(x.tensor().slice(0, {n - n / 3}));
+      ops->add(x, x, x);
+    });
+    EXPECT_EQ(graph->nodes().all, 3);
+    EXPECT_EQ(graph->nodes().kernels, 2);
+    graph->launch();
+    std::vector<float> want(static_cast<std::size_t>(n), 2);
+    std::fill_n(want.begin(), n - n / 3, 0.0F);
+    std::vector<float> got(want.size());
+    device->to_host(got.data(), x);
+    EXPECT_EQ(got, want);
+  }
+}
+
+TEST_F(CudaDeviceTest, EventsOfAGraphAreTimedAnewByEachLaunch) {
+  const auto ops = device->make_ops({.precision = precision_named("fp32")});
+  const Array x = device->allocate({1 << 20U}, Dtype::f32, kind);
+  EventPtr begin;
+  EventPtr middle;
+  EventPtr end;
+  const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
+    begin = device->compute_stream().record();
+    for (int i = 0; i < 50; ++i) ops->fill(x, 1);
+    middle = device->compute_stream().record();
+    device->communication_stream().wait(middle);
+    device->communication_stream().enqueue([] {});
+    end = device->communication_stream().record();
+    device->compute_stream().follow(device->communication_stream());
+  });
+  EXPECT_EQ(graph->nodes().kernels, 50);
+  std::vector<double> seconds;
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto began = std::chrono::steady_clock::now();
+    graph->launch();
+    device->synchronize();
+    const std::chrono::duration<double> host = std::chrono::steady_clock::now() - began;
+    EXPECT_GT(middle->seconds_since(*begin), 0);
+    EXPECT_GE(end->seconds_since(*middle), 0);
+    EXPECT_LT(end->seconds_since(*begin), host.count());
+    seconds.push_back(middle->seconds_since(*begin));
+  }
+  EXPECT_FALSE(seconds[0] == seconds[1] && seconds[1] == seconds[2]);
 }
 
 TEST_F(CudaDeviceTest, NamesItself) {

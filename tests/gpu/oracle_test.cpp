@@ -41,6 +41,8 @@ TEST_P(OpOracle, EmbeddingAndLoss) {
     for (const std::int64_t d : cols) check_embedding(*oracle, r, d, 50);
     for (const std::int64_t v : {2, 131, 10000, 50257}) check_cross_entropy(*oracle, r, v);
   }
+  // Tokens that are looked at four by four.
+  for (const std::int64_t r : {4, 2048, 4096, 4100, 8196}) check_embedding(*oracle, r, 36, 50);
 }
 
 TEST_P(OpOracle, Matmul) {

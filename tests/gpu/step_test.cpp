@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/ops.h"
@@ -14,6 +16,7 @@
 #include "model/transformer.h"
 #include "model/weights_file.h"
 #include "parallel/parallel_strategy.h"
+#include "tests/oracle/oracle.h"
 
 namespace paceline {
 namespace {
@@ -22,13 +25,14 @@ constexpr ModelConfig config{
     .vocab = 97, .context = 24, .d_model = 64, .d_ff = 96, .layers = 2, .heads = 4};
 constexpr std::int64_t batch_size = 3;
 
-class CudaStepTest : public ::testing::TestWithParam<const char*> {
+class CudaStepTest : public ::testing::TestWithParam<std::tuple<const char*, Execution>> {
  protected:
   void SetUp() override {
     if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
-    const Precision precision = precision_named(GetParam());
+    const auto [name, execution] = GetParam();
+    const Precision precision = precision_named(name);
     device = make_cuda_device(0, std::nullopt, 1);
-    ops = device->make_ops({.precision = precision, .deterministic = true});
+    ops = device->make_ops({.precision = precision, .deterministic = true, .execution = execution});
     model = std::make_unique<Transformer>(*device, config, precision);
     strategy = std::make_unique<ParallelStrategy>(model->store());
     optimizer =
@@ -89,8 +93,46 @@ TEST_P(CudaStepTest, TwoRunsAreBitwiseEqual) {
   EXPECT_EQ(weights(), once);
 }
 
+// Within a few roundings, from the same weights; with blocks run again, too.
+TEST_P(CudaStepTest, GradientsAreEagers) {
+  const Precision precision = ops->precision();
+  const bool half = size_of(precision.compute) == 2;
+  const double bar = half ? 0.02 : precision.gemm == GemmMath::tf32 ? 0.01 : 1e-4;
+  state.set(*device, StepScalar::loss_scale, precision.loss_scaling ? 1024 : 1);
+  model->store().allocate_gradients();
+  const auto gradients_by = [&](Execution execution, AttentionKind attention, int recompute) {
+    ops = device->make_ops({.precision = precision,
+                            .attention = attention,
+                            .deterministic = true,
+                            .execution = execution});
+    ops->fill(model->store().gradients(), std::numeric_limits<double>::quiet_NaN());
+    model->forward(*ops, state, *strategy, {.keep = true, .recompute = recompute});
+    model->backward(*ops, state, *strategy);
+    return read(*device, *ops, model->store().gradients());
+  };
+  for (const AttentionKind attention : {AttentionKind::naive, AttentionKind::flash}) {
+    const std::vector<double> want = gradients_by(Execution::eager, attention, 0);
+    const double loss = read(*device, *ops, state.loss)[0];
+    for (const int recompute : {0, 1}) {
+      const std::vector<double> got =
+          gradients_by(std::get<Execution>(GetParam()), attention, recompute);
+      EXPECT_NEAR(read(*device, *ops, state.loss)[0], loss, 0.1 * bar * loss);
+      for (const ParameterEntry& entry : model->store().entries()) {
+        const auto of_entry = [&](const std::vector<double>& all) {
+          const auto first = all.begin() + entry.offset;
+          return std::vector<double>(first, first + entry.shape.numel());
+        };
+        EXPECT_LT(distance(of_entry(got), of_entry(want), 0), bar)
+            << entry.views.front().name << " " << name_of(attention) << " " << recompute;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, CudaStepTest,
-                         ::testing::Values("fp32", "tf32", "bf16", "fp16"));
+                         ::testing::Combine(::testing::Values("fp32", "tf32", "bf16", "fp16"),
+                                            ::testing::Values(Execution::eager,
+                                                              Execution::compiled)));
 
 }  // namespace
 }  // namespace paceline

@@ -43,9 +43,13 @@ def test_every_sweep_of_a_workstation(tmp_path: Path):
         "ddp_context",
         "ddp_long",
         "zero",
+        "fsdp",
+        "checkpointing",
     }
     sizes = ("small", "medium", "large", "xl", "2.7b")
-    arrays = {f"{job}-{size}" for job in ("sizes", "warmup", "precision") for size in sizes}
+    arrays = {
+        f"{job}-{size}" for job in ("sizes", "warmup", "precision", "compile") for size in sizes
+    }
     assert single | arrays | {"scaling-1", "scaling-2"} <= files
     for path in results.glob("*.h5"):
         with h5py.File(path) as file:
@@ -125,11 +129,11 @@ def test_a_job_that_does_not_exist(tmp_path: Path):
     assert "there is no" in done.stderr
 
 
-def rates(path: Path, device: bytes, rate: float) -> None:
+def rates(path: Path, device: bytes, rate: float, status: bytes = b"ok") -> None:
     with h5py.File(path, "w") as file:
         text = h5py.string_dtype()
         file.create_dataset("ranks/device", data=[device], dtype=text)
-        file.create_dataset("summary/status", data=[b"ok", b"ok"], dtype=text)
+        file.create_dataset("summary/status", data=[status, b"ok"], dtype=text)
         file.create_dataset("summary/size", data=[b"small", b"large"], dtype=text)
         file["summary/context"] = np.array([512, 512])
         file["summary/tokens_per_s"] = np.array([rate, 1.0])
@@ -160,6 +164,14 @@ def test_verdict(tmp_path: Path, device: bytes, rate: float, code: int, word: st
     done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert done.stdout.startswith(word)
+
+
+def test_a_case_that_failed_falls_short(tmp_path: Path):
+    rates(tmp_path / "sizes.h5", b"A GPU", 1000.0, b"error")
+    (tmp_path / "reference.toml").write_text(REFERENCE)
+    done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("SHORT")
 
 
 def test_a_reference_that_picks_two_cases_is_refused(tmp_path: Path):

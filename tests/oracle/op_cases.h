@@ -22,7 +22,11 @@ inline void check_fill(Oracle& o, std::int64_t n) {
           [](const Side& s, const Tensors& t) { s.ops->fill(t[0], 1.5); });
   o.check("fill normal", {out(low, {n}, without_cancellation)},
           [](const Side& s, const Tensors& t) {
-            s.ops->fill_normal(t[0], Random(3, 1), TruncatedNormal(0.5, 1.5));
+            s.ops->fill_normal(t[0], Random(3, 1), TruncatedNormal(0.5, 1.5), 0);
+          });
+  o.check("fill normal from element 7 on", {out(low, {n}, without_cancellation)},
+          [](const Side& s, const Tensors& t) {
+            s.ops->fill_normal(t[0], Random(3, 1), TruncatedNormal(0.5, 1.5), 7);
           });
 }
 
@@ -180,19 +184,42 @@ inline void check_matmul(Oracle& o, std::int64_t m, std::int64_t k, std::int64_t
           });
 }
 
-// The heads of packed q, k, v: two batch dimensions and strides.
+// The products of attention, forward and backward: heads of packed q, k, v have two batch
+// dimensions and strides.
 inline void check_head_products(Oracle& o, std::int64_t d) {
   constexpr std::int64_t B = 2;
   constexpr std::int64_t T = 33;
   constexpr std::int64_t H = 3;
-  o.check("scores", {out(low, {B, H, T, T}, gemm_over(d)), in(low, {B, T, 3, H, d})},
-          [](const Side& s, const Tensors& t) {
-            const QkvHeads heads(t[1]);
-            Matrix scores(t[0]);
-            scores.rows = T;
-            scores.batch = {B, H};
-            scores.batch_stride = {H * T * T, T * T};
-            s.ops->matmul(scores, Matrix(heads.q), Matrix(heads.k).transpose());
+  const auto square = [](const Tensor& x) {
+    Matrix m(x);
+    m.rows = T;
+    m.batch = {B, H};
+    m.batch_stride = {H * T * T, T * T};
+    return m;
+  };
+  const Operand p = in(low, {B, H, T, T});
+  const Operand qkv = in(low, {B, T, 3, H, d});
+  const Operand heads = in(low, {B, T, H, d});
+  o.check("scores", {out(low, {B, H, T, T}, gemm_over(d)), qkv},
+          [=](const Side& s, const Tensors& t) {
+            const QkvHeads x(t[1]);
+            s.ops->matmul(square(t[0]), Matrix(x.q), Matrix(x.k).transpose());
+          });
+  o.check("p v", {out(low, {B, T, H, d}, gemm_over(T)), p, qkv},
+          [=](const Side& s, const Tensors& t) {
+            s.ops->matmul(Matrix(Heads(t[0])), square(t[1]), Matrix(QkvHeads(t[2]).v));
+          });
+  o.check("d_o v^T", {out(low, {B, H, T, T}, gemm_over(d)), heads, qkv},
+          [=](const Side& s, const Tensors& t) {
+            s.ops->matmul(square(t[0]), Matrix(Heads(t[1])), Matrix(QkvHeads(t[2]).v).transpose());
+          });
+  o.check("dq, dk, dv", {out(low, {B, T, 3, H, d}, gemm_over(T)), p, qkv, heads},
+          [=](const Side& s, const Tensors& t) {
+            const QkvHeads to(t[0]);
+            const QkvHeads x(t[2]);
+            s.ops->matmul(Matrix(to.q), square(t[1]), Matrix(x.k), 0.5);
+            s.ops->matmul(Matrix(to.k), square(t[1]).transpose(), Matrix(x.q), 0.5);
+            s.ops->matmul(Matrix(to.v), square(t[1]).transpose(), Matrix(Heads(t[3])));
           });
 }
 

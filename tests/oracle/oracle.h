@@ -80,9 +80,9 @@ class Oracle {
   using Tensors = std::vector<Tensor>;
   // What an operation is called with on either side.
   struct Side {
-    Side(Device& of, const Precision& precision)
+    Side(Device& of, const Precision& precision, Execution execution)
         : device(of),
-          ops(of.make_ops({.precision = precision})),
+          ops(of.make_ops({.precision = precision, .execution = execution})),
           toys(of.make_toy_ops()),
           state(StepState::create(of, 1, 1, precision.loss, false, 1e-2)) {
       state.set(of, StepScalar::loss_scale, 8);
@@ -94,8 +94,8 @@ class Oracle {
   };
   using Work = std::function<void(const Side&, const Tensors&)>;
 
-  Oracle(Device& device, const Precision& precision)
-      : precision_(precision), tested_(device, precision) {}
+  Oracle(Device& device, const Precision& precision, Execution execution = Execution::eager)
+      : precision_(precision), tested_(device, precision, execution) {}
 
   [[nodiscard]] const Precision& precision() const { return precision_; }
   [[nodiscard]] const Side& tested() const { return tested_; }
@@ -185,7 +185,7 @@ class Oracle {
   Precision precision_;
   CpuDevice cpu_{std::size_t{1} << 32U, 4};
   Side tested_;
-  Side oracle_{cpu_, precision_named("fp64")};
+  Side oracle_{cpu_, precision_named("fp64"), Execution::eager};
   std::uint64_t streams_ = 0;
   double furthest_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <string>
 #include <thread>
@@ -241,6 +242,26 @@ TEST_F(Collectives, ends_only_after_its_work) {
     done = other->stream().record();
   }
   EXPECT_TRUE(reached(done));
+  expect("all_reduce", x, [&](std::int64_t) { return n; });
+}
+
+TEST_F(Collectives, of_a_duplicate_run_beside_the_others) {
+  const Buffer x(Dtype::f32, 1025);
+  const Buffer y(Dtype::f32, 1025);
+  fill(x, [](std::int64_t) { return 1; });
+  fill(y, [&](std::int64_t) { return rank; });
+  shared.gathers->all_reduce(y, y, ReduceOp::max);  // connects
+  shared.gathers->stream().synchronize();
+  std::promise<void> release;
+  all.stream().enqueue([released = release.get_future().share()] { released.wait(); });
+  all.all_reduce(x, x, ReduceOp::sum);
+  const EventPtr done = all.stream().record();
+  shared.gathers->all_reduce(y, y, ReduceOp::sum);
+  shared.gathers->stream().synchronize();
+  EXPECT_FALSE(reached(done));
+  expect("all_reduce of the duplicate", y, [&](std::int64_t) { return n * (n - 1); });
+  release.set_value();
+  wait();
   expect("all_reduce", x, [&](std::int64_t) { return n; });
 }
 

@@ -252,6 +252,7 @@ TEST_F(DataParallel, sends_half_types_that_products_write) {
 TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
   for (const auto strategy : {Strategy::naive, Strategy::flat, Strategy::overlap}) {
     ToyModel model(device, *ops, toy_model());
+    model.trainable().allocate_gradients();
     GradientExchange sync(model.trainable(), *ops, *shared.all, {.strategy = strategy});
     sync.begin_step();
     for (ParameterId id = 0; id < 3; ++id) {
@@ -267,6 +268,7 @@ TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
 // Of a backward whose ready() came too seldom.
 TEST_F(DataParallel, a_gradient_that_never_comes_is_an_error) {
   ToyModel model(device, *ops, toy_model());
+  model.trainable().allocate_gradients();
   GradientExchange sync(model.trainable(), *ops, *shared.all, {.strategy = Strategy::overlap});
   sync.begin_step();
   sync.gradient_ready(0);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -26,6 +27,8 @@ namespace {
 constexpr double learning_rate = 0.1;
 constexpr int steps = 10;
 constexpr AdamWConfig course{.weight_decay = 0.1};
+constexpr std::array sharded_strategies = {Strategy::owner_broadcast, Strategy::zero1,
+                                           Strategy::zero2, Strategy::fsdp};
 
 // |a - b| / |b|; 0 where they are equal bit for bit, but for the sign of a 0.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -56,21 +59,16 @@ class Sharding : public ::testing::Test {
     const auto ops = make_ops(precision, exchanged);
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
       const StrategyConfig config{.bucket_bytes = bucket_bytes};
-      Replica plain(*ops, uneven_entries(), groups, Strategy::bucketed, config);
-      plain.train(steps, gradients);
-      plain.begin();
-      for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
+      for (const auto strategy : sharded_strategies) {
         SCOPED_TRACE(std::string(name_of(strategy)) + ", " + precision + ", buckets of " +
                      std::to_string(bucket_bytes));
+        Replica plain(*ops, uneven_entries(), groups, Strategy::bucketed, config, strategy);
         Replica sharded(*ops, uneven_entries(), groups, strategy, config);
+        plain.train(steps, gradients);
         sharded.train(steps, gradients);
-        sharded.begin();
-        const auto read = sharded.read();
-        sharded.sync().gather();
-        const auto masters = floats_of(sharded.store().parameters());
-        const auto want = floats_of(plain.store().parameters());
-        EXPECT_LE(distance(read, plain.read()), most_distance);
-        EXPECT_LE(distance(masters, want), most_distance);
+        EXPECT_LE(distance(sharded.begin(), plain.begin()), most_distance);
+        const auto masters = parameters_of(sharded.sync());
+        EXPECT_LE(distance(masters, floats_of(plain.store().parameters())), most_distance);
       }
     }
   }
@@ -82,7 +80,7 @@ class StreamOrder : public Sharding {
 
   // The streams that can be held back: the CPU's compute stream is the caller itself.
   static std::vector<Stream*> streams() {
-    std::vector<Stream*> streams = {&shared.all->stream()};
+    std::vector<Stream*> streams = {&shared.all->stream(), &shared.gathers->stream()};
     if (shared.all->backend() == BackendKind::nccl)
       streams.push_back(&shared.device->compute_stream());
     return streams;
@@ -95,10 +93,10 @@ class StreamOrder : public Sharding {
     return x;
   }
   // Until its end, or later.
-  static void expect_waited_for(const std::pair<EventPtr, EventPtr>& wait, const Exchange& e) {
+  static void expect_waited_for(const Wait& wait, const Exchange& e) {
     constexpr double resolution = 1e-5;
-    EXPECT_GE(wait.second->seconds_since(*wait.first), -resolution);
-    EXPECT_GE(wait.second->seconds_since(*e.end), -resolution);
+    EXPECT_GE(wait.until->seconds_since(*wait.from), -resolution);
+    EXPECT_GE(wait.until->seconds_since(*e.end), -resolution);
   }
 };
 
@@ -157,13 +155,16 @@ TEST_F(Sharding, sends_and_keeps_what_the_formulas_say) {
     double sent = 0;
     for (const Exchange& e : r.sync().exchanges()) sent += e.sent_bytes;
     const double state = static_cast<double>(r.adamw().m().numel());
-    return std::pair{sent / static_cast<double>(r.store().parameters().bytes()),
-                     state / static_cast<double>(r.store().size())};
+    const auto size = static_cast<double>(r.store().size());
+    return std::pair{sent / (sizeof(float) * size), state / size};
   };
   const double ring = static_cast<double>(n - 1) / n;
-  const auto [sent, state] = run(Strategy::zero1);
-  EXPECT_NEAR(sent, 2 * ring, 1e-12);
-  EXPECT_NEAR(state, 1.0 / n, 1e-12);
+  for (const auto strategy : {Strategy::zero1, Strategy::zero2}) {
+    const auto [sent, state] = run(strategy);
+    EXPECT_NEAR(sent, 2 * ring, 1e-12);
+    EXPECT_NEAR(state, 1.0 / n, 1e-12);
+  }
+  EXPECT_NEAR(run(Strategy::fsdp).second, 1.0 / n, 1e-12);
   // Owners send no padding.
   const auto [sent_by_owners, state_of_owner] = run(Strategy::owner_broadcast);
   EXPECT_LE(sent_by_owners, 3 * ring);
@@ -182,12 +183,11 @@ TEST_F(Sharding, skips_a_step_together) {
   const Gradients overflow = [](int rank, int, std::int64_t i) {
     return rank == 0 && i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
   };
-  for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
+  for (const auto strategy : sharded_strategies) {
     Replica r(*ops, uneven_entries(), one_group(), strategy, {});
-    const auto before = floats_of(r.store().parameters());
+    const auto before = parameters_of(r.sync());
     r.step(0, overflow);
-    r.sync().gather();
-    EXPECT_EQ(floats_of(r.store().parameters()), before);
+    EXPECT_EQ(parameters_of(r.sync()), before);
     EXPECT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
     EXPECT_EQ(r.state().get(*shared.device, StepScalar::loss_scale), 32768);
   }
@@ -196,28 +196,29 @@ TEST_F(Sharding, skips_a_step_together) {
 // Wherever it is: in each slice of each range, that is in every rank's first range and in others.
 TEST_F(Sharding, skips_a_step_for_what_is_not_finite_in_any_slice) {
   const auto ops = make_ops("fp16");
-  Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {1530})}, {{course, {0, 1}}},
-            Strategy::zero1, {.bucket_bytes = 600});
-  const auto before = floats_of(r.store().parameters());
-  double scale = r.state().get(*shared.device, StepScalar::loss_scale);
-  std::vector<int> in_later_ranges(static_cast<std::size_t>(n), 0);
-  for (const GradientRange& range : r.sync().ranges()) {
-    for (int owner = 0; owner < n; ++owner) {
-      const std::int64_t at = range.offset + owner * range.length / n;
-      if (is_padding(r.store(), at)) continue;
-      SCOPED_TRACE("element " + std::to_string(at) + ", of rank " + std::to_string(owner));
-      if (range.offset > 0) ++in_later_ranges[static_cast<std::size_t>(owner)];
-      r.step(0, [&](int rank, int, std::int64_t i) {
-        return rank == (owner + 1) % n && i == at ? std::numeric_limits<float>::infinity() : 1.0F;
-      });
-      scale /= 2;
-      ASSERT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
-      ASSERT_EQ(r.state().get(*shared.device, StepScalar::loss_scale), scale);
+  for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+    Replica r(*ops, {toy_entry("head", {1600}), toy_entry("w", {2300})}, {{course, {0, 1}}},
+              strategy, {.bucket_bytes = 600});
+    const auto before = parameters_of(r.sync());
+    double scale = r.state().get(*shared.device, StepScalar::loss_scale);
+    std::vector<int> in_later_ranges(static_cast<std::size_t>(n), 0);
+    for (const GradientRange& range : r.sync().ranges()) {
+      for (int owner = 0; owner < n; ++owner) {
+        const std::int64_t at = range.offset + owner * range.length / n;
+        if (is_padding(r.store(), at)) continue;
+        SCOPED_TRACE("element " + std::to_string(at) + ", of rank " + std::to_string(owner));
+        if (range.offset > 0) ++in_later_ranges[static_cast<std::size_t>(owner)];
+        r.step(0, [&](int rank, int, std::int64_t i) {
+          return rank == (owner + 1) % n && i == at ? std::numeric_limits<float>::infinity() : 1.0F;
+        });
+        scale /= 2;
+        ASSERT_EQ(r.state().get(*shared.device, StepScalar::step), 0);
+        ASSERT_EQ(r.state().get(*shared.device, StepScalar::loss_scale), scale);
+      }
     }
+    for (const int count : in_later_ranges) EXPECT_GT(count, 0);
+    EXPECT_EQ(parameters_of(r.sync()), before);
   }
-  for (const int count : in_later_ranges) EXPECT_GT(count, 0);
-  r.sync().gather();
-  EXPECT_EQ(floats_of(r.store().parameters()), before);
 }
 
 TEST_F(Sharding, needs_a_store_laid_out_for_its_ranks) {
@@ -225,6 +226,56 @@ TEST_F(Sharding, needs_a_store_laid_out_for_its_ranks) {
   const auto ops = make_ops("fp32");
   ParameterStore store(*shared.device, ops->precision(), {toy_entry("w", {100})});
   EXPECT_THROW(Zero1(store, *ops, *shared.all, {}), InternalError);
+}
+
+// More buckets than the window has room for, of two lengths, so that what pads one lies where
+// another's gradients were.
+std::vector<ParameterEntry> more_than_a_window() {
+  std::vector<ParameterEntry> entries;
+  for (int i = 0; i < 6; ++i) {
+    entries.push_back(toy_entry("w", {300}));
+    entries.push_back(toy_entry("v", {140}));
+  }
+  return entries;
+}
+
+TEST_F(Sharding, a_unit_in_use_keeps_its_slot) {
+  const auto ops = make_ops("fp32");
+  for (const int prefetch : {0, 1}) {
+    Replica r(*ops, uneven_entries(), one_group(), Strategy::fsdp, {.prefetch = prefetch});
+    r.sync().begin_step();
+    const ParameterUse first(r.sync(), 0, Pass::forward);
+    const auto values = floats_of(static_cast<const Parameter&>(first).value);
+    if (prefetch == 0) {
+      EXPECT_THROW((void)r.sync().acquire(1, Pass::forward), InternalError);
+    } else {
+      for (const ParameterId id : {1, 2, 1}) const ParameterUse other(r.sync(), id, Pass::forward);
+    }
+    shared.device->synchronize();
+    EXPECT_EQ(floats_of(static_cast<const Parameter&>(first).value), values);
+  }
+}
+
+// A phase that is captured by itself must not gather for the next. Backward begins with units that
+// forward has used long ago, as it does with recomputation.
+TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
+  const auto ops = make_ops("fp32");
+  std::vector<ParameterId> all(12);
+  std::iota(all.begin(), all.end(), ParameterId{0});
+  Replica r(*ops, more_than_a_window(), {{course, all}}, Strategy::fsdp, {.prefetch = 2});
+  for (int step = 0; step < 2; ++step) {
+    r.sync().begin_step();
+    for (const ParameterId id : all) const ParameterUse use(r.sync(), id, Pass::forward);
+    EXPECT_EQ(r.sync().exchanges().size(), all.size());
+    EXPECT_EQ(r.sync().waits().size(), all.size());
+    r.store().begin_backward();
+    for (const ParameterId id : all) {
+      const ParameterUse use(r.sync(), id, Pass::backward);
+      r.sync().gradient_ready(id);
+    }
+    r.sync().finish_backward();
+    shared.device->synchronize();
+  }
 }
 
 // ---- orders of streams: one of the two is held back -------------------------------------------
@@ -280,17 +331,104 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
   }
 }
 
+// Of two slots, each of which takes one unit after the other.
+TEST_F(StreamOrder, a_unit_is_read_where_and_when_it_was_gathered) {
+  for (Stream* held : streams()) {
+    Replica r(*ops, uneven_entries(), one_group(), Strategy::fsdp, {.prefetch = 1});
+    r.begin();  // the order of uses
+    const Array seen = like(r.store());
+    const HeldBack hold(*held);
+    ops->fill(r.store().parameters(), world.rank() + 1);
+    r.sync().begin_step();
+    for (ParameterId id = r.store().entries().size(); id-- > 0;) {
+      const ParameterUse use(r.sync(), id, Pass::forward);
+      const Tensor x = static_cast<const Parameter&>(use).value;
+      ops->cast(r.store().entries()[id].range().of(seen), x.reshape({x.numel()}));
+    }
+    shared.device->synchronize();
+    const auto values = floats_of(seen);
+    for (const GradientRange& range : r.sync().ranges()) {
+      for (std::int64_t i = 0; i < range.length; ++i) {
+        const std::int64_t at = range.offset + i;
+        if (is_padding(r.store(), at)) continue;
+        ASSERT_EQ(values[static_cast<std::size_t>(at)], 1 + i * n / range.length) << at;
+      }
+    }
+    ASSERT_EQ(r.sync().waits().size(), r.sync().ranges().size());
+  }
+}
+
+TEST_F(StreamOrder, gradients_are_written_over_others_once_those_are_scattered) {
+  const auto entries = more_than_a_window();
+  std::vector<ParameterId> all(entries.size());
+  std::iota(all.begin(), all.end(), ParameterId{0});
+  for (Stream* held : streams()) {
+    for (const auto strategy : {Strategy::zero2, Strategy::fsdp}) {
+      Replica r(*ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
+      r.begin();
+      const HeldBack hold(*held);
+      for (const ParameterId id : all) {
+        const ParameterUse use(r.sync(), id, Pass::backward);
+        const Parameter& p = use;
+        ops->fill(p.gradient, static_cast<double>((world.rank() + 1) * (id + 1)));
+        r.sync().gradient_ready(id);
+      }
+      r.sync().finish_backward();
+      shared.device->synchronize();
+      const std::vector<float> sums = gradients_of(r.sync());
+      for (const ParameterId id : all) {
+        const StoreRange range = r.store().entries()[id].range();
+        for (std::int64_t i = range.offset; i < range.end(); ++i) {
+          ASSERT_EQ(sums[static_cast<std::size_t>(i)],
+                    static_cast<float>(id + 1) * static_cast<float>(n * (n + 1)) / 2.0F)
+              << i;
+        }
+      }
+    }
+  }
+}
+
+class SentAs : public Sharding, public ::testing::WithParamInterface<Dtype> {};
+
+TEST_P(SentAs, a_window_of_gradients_leaves_padding_at_zero) {
+  const auto exact_ops = make_ops("fp32", GetParam());
+  const auto entries = more_than_a_window();
+  std::vector<ParameterId> all(entries.size());
+  std::iota(all.begin(), all.end(), ParameterId{0});
+  std::vector<std::vector<float>> weights;
+  for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
+    Replica r(*exact_ops, entries, {{course, all}}, strategy, {.bucket_bytes = 1});
+    r.train(3, exact);
+    weights.push_back(parameters_of(r.sync()));
+    for (std::size_t i = 0; i < weights.back().size(); ++i) {
+      if (is_padding(r.store(), static_cast<std::int64_t>(i))) {
+        ASSERT_EQ(weights.back()[i], 0) << i;
+      }
+    }
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(, SentAs, ::testing::Values(Dtype::f32, Dtype::bf16));
+
 TEST_F(StreamOrder, what_follows_finish_reads_sums) {
   for (Stream* held : streams()) {
-    for (const auto strategy : {Strategy::bucketed, Strategy::zero1}) {
+    for (const auto strategy :
+         {Strategy::bucketed, Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
       Replica r(*ops, uneven_entries(), one_group(), strategy, {.bucket_bytes = 600});
       const Array seen = like(r.store());
       r.begin();
       const HeldBack hold(*held);
-      ops->fill(r.store().gradients(), world.rank() + 1);
-      for (ParameterId id = 0; id < r.store().entries().size(); ++id) r.sync().gradient_ready(id);
+      for (ParameterId id = 0; id < r.store().entries().size(); ++id) {
+        const ParameterUse use(r.sync(), id, Pass::backward);
+        ops->fill(static_cast<const Parameter&>(use).gradient, world.rank() + 1);
+        r.sync().gradient_ready(id);
+      }
       r.sync().finish_backward();
-      ops->cast(seen, r.store().gradients());
+      for (const StoreRange& range : r.sync().shard().ranges) {
+        ops->cast(range.of(seen), r.store().gradients(range));
+      }
       shared.device->synchronize();
       const auto values = floats_of(seen);
       for (const StoreRange& range : r.sync().shard().ranges) {
@@ -322,17 +460,21 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
   Device& device = *shared.device;
   const auto ops = make_ops("fp32");
   for (const ToyDesign& design : {toy_model(), toy_model_with_tied_weights()}) {
-    for (const auto strategy : {Strategy::owner_broadcast, Strategy::zero1}) {
+    for (const auto strategy : sharded_strategies) {
       SCOPED_TRACE(std::string(design.name) + ", " + std::string(name_of(strategy)));
-      ToyModel model(device, *ops, design, n);
+      StoreLayout layout;
+      layout.shards = n;
+      layout.group_ends = unit_ends(design.trainable);
+      if (strategy == Strategy::fsdp) layout.kept_shard = world.rank();
+      ToyModel model(device, *ops, design, layout);
       model.draw(42);
       const auto frozen = floats_of(model.frozen().parameters());
       ParameterStore& store = model.trainable();
       const std::unique_ptr<ParallelStrategy> sync =
-          make_strategy({.strategy = strategy}, store, *ops, shared.all);
+          make_strategy({.strategy = strategy}, store, *ops, shared.all, shared.gathers);
       AdamW adamw(store, course, sync->shard());
       const StepState state = StepState::create(device, 1, 1, Dtype::f32, false, learning_rate);
-      const auto start = floats_of(store.parameters());
+      const auto start = parameters_of(*sync);
       std::vector<double> p(start.begin(), start.end());
       std::vector<double> m(p.size());
       std::vector<double> v(p.size());
@@ -349,8 +491,7 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
         model.forward_backward(x, y, *sync, n);
         adamw.step(*ops, state);
         sync->updated();
-        sync->gather();
-        const auto g = floats_of(store.gradients());
+        const auto g = gradients_of(*sync);
         for (std::size_t i = 0; i < p.size(); ++i) {
           p[i] *= 1 - learning_rate * course.weight_decay;
           m[i] = course.beta1 * m[i] + (1 - course.beta1) * g[i];
@@ -360,7 +501,7 @@ TEST_F(Sharding, trains_the_courses_toy_models) {
           p[i] -= learning_rate / (1 - std::pow(course.beta1, step)) * m[i] / denominator;
         }
       }
-      const auto now = floats_of(store.parameters());
+      const auto now = parameters_of(*sync);
       for (const ParameterEntry& entry : store.entries()) {
         const auto first = static_cast<std::ptrdiff_t>(entry.offset);
         const auto last = first + static_cast<std::ptrdiff_t>(entry.shape.numel());

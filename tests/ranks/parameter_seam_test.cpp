@@ -165,7 +165,7 @@ class TwoSlots final : public ParallelStrategy {
 
 TrainingCase small(const char* precision, int recompute) {
   TrainingCase c = tiny_training(precision);
-  c.recompute = {recompute};
+  c.recompute = {.blocks = recompute};
   c.deterministic = true;
   return c;
 }

@@ -17,6 +17,7 @@
 #include "core/world.h"
 #include "devices.h"
 #include "mpi/mpi_world.h"
+#include "parallel/parallel_strategy.h"
 
 namespace paceline {
 
@@ -24,6 +25,7 @@ struct Shared {
   World* world = nullptr;
   Device* device = nullptr;
   Communicator* all = nullptr;
+  Communicator* gathers = nullptr;  // a duplicate
   MakeCommunicator make_communicator;
   int failures = 0;  // of the running test
 };
@@ -38,6 +40,24 @@ inline std::vector<float> floats_of(const Tensor& x) {
                    [](T value) { return static_cast<float>(value); });
   });
   return values;
+}
+
+// Collective: of the whole store, whichever rank keeps it.
+inline std::vector<float> parameters_of(ParallelStrategy& strategy) {
+  std::vector<float> all;
+  strategy.visit_parameters([&](const StoreRange&, const Tensor& values) {
+    const std::vector<float> some = floats_of(values);
+    all.insert(all.end(), some.begin(), some.end());
+  });
+  return all;
+}
+inline std::vector<float> gradients_of(ParallelStrategy& strategy) {
+  std::vector<float> all;
+  strategy.visit_gradients([&](const StoreRange&, const Tensor& values) {
+    const std::vector<float> some = floats_of(values);
+    all.insert(all.end(), some.begin(), some.end());
+  });
+  return all;
 }
 
 class FailurePrinter final : public ::testing::EmptyTestEventListener {
@@ -58,9 +78,11 @@ inline int run_with(World& world, BackendKind backend) {
                        .memory_limit = std::size_t{1} << 31U};
   const auto [device, make_communicator] = make_device(run, world);
   const std::unique_ptr<Communicator> all = make_communicator(world);
+  const std::unique_ptr<Communicator> gathers = all->duplicate(device->gather_stream());
   shared = {.world = &world,
             .device = device.get(),
             .all = all.get(),
+            .gathers = gathers.get(),
             .make_communicator = make_communicator};
   return static_cast<int>(world.max(RUN_ALL_TESTS()));
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -69,18 +70,30 @@ inline float normal(int rank, int step, std::int64_t i) {
 // Parameters that are trained with given gradients.
 class Replica {
  public:
+  // padded_for: a strategy as whose store this one is padded.
   Replica(Ops& ops, const std::vector<ParameterEntry>& entries,
           const std::vector<ParameterGroup>& groups, Strategy strategy,
-          const StrategyConfig& config)
+          const StrategyConfig& config, std::optional<Strategy> padded_for = {})
       : ops_(ops),
-        store_(device_, ops.precision(), entries, layout()),
+        store_(device_, ops.precision(), entries,
+               layout(strategy, padded_for.value_or(strategy) == Strategy::fsdp
+                                    ? unit_ends(entries)
+                                    : bucket_ends(entries, config.bucket_bytes,
+                                                  size_of(ops.precision().communication)))),
         sync_(make_sync(strategy, config)),
         adamw_(store_, groups, sync_->shard()),
         state_(StepState::create(device_, 1, 1, Dtype::f32, ops.precision().loss_scaling, rate)) {
     store_.allocate_gradients();
     sync_->register_memory();
     sync_->start();
-    write(&Parameter::value, [](std::int64_t i) { return normal(0, -1, i); });
+    for (const StoreRange& kept : store_.kept()) {
+      for (const ParameterEntry& entry : store_.entries()) {
+        const StoreRange part = intersection(entry.range(), kept);
+        if (part.length == 0) continue;
+        write(part.offset, store_.parameters(part),
+              [](std::int64_t i) { return normal(0, -1, i); });
+      }
+    }
     store_.refresh_copy(ops);
   }
 
@@ -100,9 +113,14 @@ class Replica {
 
   void exchange(int k, const Gradients& gradients) {
     begin();
-    write(&Parameter::gradient,
-          [&](std::int64_t i) { return gradients(shared.world->rank(), k, i); });
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) sync_->gradient_ready(id);
+    store_.begin_backward();
+    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
+      const ParameterUse use(*sync_, id, Pass::backward);
+      const Parameter& p = use;
+      write(store_.entries()[id].offset, p.gradient,
+            [&](std::int64_t i) { return gradients(shared.world->rank(), k, i); });
+      sync_->gradient_ready(id);
+    }
     sync_->finish_backward();
   }
 
@@ -112,29 +130,27 @@ class Replica {
     device_.synchronize();
   }
 
-  // Up to where forward has read everything.
-  void begin() {
-    sync_->begin_step();
-    for (ParameterId id = store_.entries().size(); id-- > 0;)
-      (void)sync_->acquire(id, Pass::forward);
-    device_.synchronize();
-  }
-
-  // What forward reads, entry after entry.
-  std::vector<float> read() {
+  // Up to where forward has read everything: what it has read, entry after entry, from the last.
+  std::vector<float> begin() {
     std::vector<float> values;
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
-      const Parameter p = store_.parameter(id);
+    sync_->begin_step();
+    for (ParameterId id = store_.entries().size(); id-- > 0;) {
+      const ParameterUse use(*sync_, id, Pass::forward);
+      const Parameter& p = use;
       const auto x = floats_of(store_.entries()[id].full_precision ? p.value : p.compute);
       values.insert(values.end(), x.begin(), x.end());
     }
+    device_.synchronize();
     return values;
   }
 
  private:
   // Of memory that NCCL registers.
-  StoreLayout layout() const {
-    StoreLayout layout{.shards = n_, .allocate = {}};
+  StoreLayout layout(Strategy strategy, std::vector<ParameterId> group_ends) const {
+    StoreLayout layout;
+    layout.shards = n_;
+    layout.group_ends = std::move(group_ends);
+    if (strategy == Strategy::fsdp) layout.kept_shard = shared.world->rank();
     if (shared.all->backend() == BackendKind::nccl) {
       layout.allocate = [](const Shape& shape, Dtype dtype, MemoryKind kind) {
         return shared.all->allocate(shape, dtype, kind);
@@ -146,21 +162,19 @@ class Replica {
   std::unique_ptr<ParallelStrategy> make_sync(Strategy strategy, StrategyConfig config) {
     config.strategy = strategy;
     config.registered = shared.all->backend() == BackendKind::nccl;
-    return make_strategy(config, store_, ops_, shared.all);
+    return make_strategy(config, store_, ops_, shared.all, shared.gathers);
   }
 
-  // Padding stays 0.
-  void write(Tensor Parameter::*part, const std::function<float(std::int64_t)>& of_element) {
-    for (ParameterId id = 0; id < store_.entries().size(); ++id) {
-      const ParameterEntry& entry = store_.entries()[id];
-      std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = of_element(entry.offset + static_cast<std::int64_t>(i));
-      }
-      const Array wide = device_.allocate(entry.shape, Dtype::f32, MemoryKind::workspace);
-      device_.to_device(wide, values.data());
-      ops_.cast(store_.parameter(id).*part, wide);
+  // By element of the store. Padding stays 0.
+  void write(std::int64_t offset, const Tensor& to,
+             const std::function<float(std::int64_t)>& of_element) {
+    std::vector<float> values(static_cast<std::size_t>(to.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = of_element(offset + static_cast<std::int64_t>(i));
     }
+    const Array wide = device_.allocate(to.shape, Dtype::f32, MemoryKind::workspace);
+    device_.to_device(wide, values.data());
+    ops_.cast(to, wide);
   }
 
   static constexpr double rate = 0.1;

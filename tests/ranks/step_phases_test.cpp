@@ -13,6 +13,7 @@
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
 #include "tests/ranks/rank_test.h"
+#include "tests/ranks/replica.h"
 #include "tests/unit/tiny_training.h"
 
 namespace paceline {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::array strategies = {Strategy::none,    Strategy::naive,    Strategy::flat,
                                    Strategy::overlap, Strategy::bucketed, Strategy::owner_broadcast,
-                                   Strategy::zero1};
+                                   Strategy::zero1,   Strategy::zero2,    Strategy::fsdp};
 
 TrainingCase tiny(const char* precision, Strategy strategy) {
   TrainingCase c = tiny_training(precision);
@@ -38,12 +39,14 @@ struct Trainer {
   explicit Trainer(const TrainingCase& c)
       : step(*shared.device, c, c.exchanges() ? shared.world->size() : 1,
              store_layout(c, shared.all), [&c](ParameterStore& store, Ops& ops) {
-               return make_strategy(c.strategy_config(), store, ops, shared.all);
+               return make_strategy(c.strategy_config(), store, ops, shared.all, shared.gathers);
              }) {
+    if (c.recycles_gradients()) step.recycle_gradients();
     step.load(c.rows(shared.world->rank() * c.batch_size, c.batch_size));
     step.reset();
-    for (int k = 0; k < 2; ++k) step.launch();
-    shared.device->synchronize();
+    step.strategy().prepare_visits();
+    step.launch();
+    repeat_until_settled(*shared.device, "a step", [this] { step.launch(); });
     reset();
     shared.device->freeze();
   }
@@ -57,8 +60,7 @@ struct Trainer {
     reset();
     for (int k = 0; k < 3; ++k) launch();
     shared.device->synchronize();
-    step.strategy().gather();
-    return floats_of(step.model().store().parameters());
+    return parameters_of(step.strategy());
   }
 
   TrainingStep step;
@@ -72,14 +74,10 @@ class StepPhases : public ::testing::Test {
   World& world = *shared.world;
 };
 
-// Exchanges that begin beside backward end with the phase after it: these two are captured
-// together.
-std::vector<std::vector<StepPhase>> captured_together(const TrainingStep& step, Strategy strategy) {
-  const bool overlaps =
-      strategy != Strategy::none && strategy != Strategy::naive && strategy != Strategy::flat;
+std::vector<std::vector<StepPhase>> captured_together(const TrainingStep& step) {
   std::vector<std::vector<StepPhase>> groups;
   for (const StepPhase& phase : step.phases()) {
-    if (overlaps && phase.name == "communication_exposed") {
+    if (phase.joins) {
       groups.back().push_back(phase);
     } else {
       groups.push_back({phase});
@@ -91,20 +89,69 @@ std::vector<std::vector<StepPhase>> captured_together(const TrainingStep& step, 
 TEST_F(StepPhases, captured_one_by_one_they_are_the_eager_step) {
   for (const char* precision : {"fp32", "bf16"}) {
     for (const Strategy strategy : strategies) {
-      SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)));
-      Trainer t(tiny(precision, strategy));
-      const std::vector<float> eager = t.weights([&] { t.step.launch(); });
-      std::vector<std::unique_ptr<Graph>> graphs;
-      for (const auto& group : captured_together(t.step, strategy)) {
-        graphs.push_back(device.capture(device.compute_stream(), [group] {
-          for (const StepPhase& phase : group) phase.launch();
-        }));
+      for (const OptimizerOrder order : {OptimizerOrder::serial, OptimizerOrder::in_backward}) {
+        SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)) + " " +
+                     std::string(name_of(order)));
+        TrainingCase c = tiny(precision, strategy);
+        c.optimizer = order;
+        Trainer t(c);
+        const std::vector<float> eager = t.weights([&] { t.step.launch(); });
+        std::vector<std::unique_ptr<Graph>> graphs;
+        for (const auto& group : captured_together(t.step)) {
+          graphs.push_back(device.capture(device.compute_stream(), [group] {
+            for (const StepPhase& phase : group) phase.launch();
+          }));
+        }
+        const auto replay = [&] {
+          for (const auto& graph : graphs) graph->launch();
+        };
+        EXPECT_EQ(t.weights(replay), eager);
       }
-      EXPECT_EQ(t.weights([&] {
-        for (const auto& graph : graphs) graph->launch();
-      }),
-                eager);
     }
+  }
+}
+
+TEST_F(StepPhases, updates_in_backward_are_bitwise_the_serial_optimizers) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const Strategy strategy : strategies) {
+      SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)));
+      std::vector<std::vector<float>> weights;
+      for (const OptimizerOrder order : {OptimizerOrder::serial, OptimizerOrder::in_backward}) {
+        TrainingCase c = tiny(precision, strategy);
+        c.optimizer = order;
+        Trainer t(c);
+        weights.push_back(t.weights([&] { t.step.launch(); }));
+        EXPECT_EQ(t.step.updates().empty(), order == OptimizerOrder::serial);
+      }
+      EXPECT_EQ(weights[0], weights[1]);
+    }
+  }
+}
+
+// With more blocks than their shards have room for: a slow optimizer, and a scatter must wait.
+TEST_F(StepPhases, a_shard_is_scattered_over_another_once_that_is_updated) {
+  for (const Strategy strategy : {Strategy::zero2, Strategy::fsdp}) {
+    SCOPED_TRACE(name_of(strategy));
+    TrainingCase c = tiny("fp32", strategy);
+    c.layers = 8;
+    c.bucket_mb = 0;
+    std::vector<float> want;
+    {
+      Trainer serial(c);
+      want = serial.weights([&] { serial.step.launch(); });
+    }
+    c.optimizer = OptimizerOrder::in_backward;
+    Trainer t(c);
+    const ParameterStore& store = t.step.model().store();
+    const auto overwrites = [&](const StoreRange& g) {
+      return store.shard_overwritten_by(g).has_value();
+    };
+    ASSERT_GT(std::count_if(store.groups().begin(), store.groups().end(), overwrites), 4);
+    const auto slow = [&] {
+      const HeldBack hold(device.optimizer_stream());
+      t.step.launch();
+    };
+    EXPECT_EQ(t.weights(slow), want);
   }
 }
 
@@ -115,7 +162,8 @@ TEST_F(StepPhases, captured_whole_they_are_the_eager_step) {
         SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)) + " " +
                      std::to_string(recompute));
         TrainingCase c = tiny(precision, strategy);
-        c.recompute = {recompute};
+        c.recompute = {.blocks = recompute};
+        if (!c.precision.loss_scaling && recompute > 0) c.optimizer = OptimizerOrder::in_backward;
         Trainer t(c);
         const std::vector<float> eager = t.weights([&] { t.step.launch(); });
         const std::unique_ptr<Graph> graph =
@@ -140,8 +188,11 @@ class RandomCases {
     c.vocab = number(2, 300);
     c.context = number(1, 40);
     c.batch_size = number(1, 3);
-    c.recompute = {static_cast<int>(number(0, 3))};
+    c.recompute = {.blocks = static_cast<int>(number(0, 3))};
+    c.recompute.swiglu = c.recompute.blocks == 0 && number(0, 1) == 0;
     c.bucket_mb = among({0.0, 0.001, 0.01, 25.0});
+    c.prefetch = static_cast<int>(number(0, 3));
+    c.reshard = among({Reshard::no, Reshard::yes});
     c.comm_dtype = c.precision.loss_scaling ? GradientDtype::fp32
                                             : among({GradientDtype::fp32, GradientDtype::bf16});
     c.mode = c.strategy == Strategy::none
@@ -151,6 +202,13 @@ class RandomCases {
     const bool flash = c.device == DeviceKind::cpu;
     c.attention = among({AttentionKind::naive, AttentionKind::fused,
                          flash ? AttentionKind::flash : AttentionKind::naive});
+    if (!c.precision.loss_scaling && c.mode == Mode::train_step) {
+      c.optimizer = among({OptimizerOrder::serial, OptimizerOrder::in_backward});
+    }
+    if (c.device == DeviceKind::cuda) {
+      c.execution = among({Execution::eager, Execution::compiled});
+      c.deterministic = number(0, 1) == 0;
+    }
     c.memory_timeline = number(0, 3) == 0;
     c.timing = among({Timing::phases, Timing::step});
     c.warmup = 1;
@@ -182,7 +240,7 @@ TEST_F(StepPhases, no_step_allocates_what_the_rehearsal_did_not) {
     const TrainingCase c = cases.next();
     SCOPED_TRACE(to_text(recorded(training_factors(TrainingKind::ddp), c).at("sync")) + " " +
                  std::string(c.precision.name) + ", case " + std::to_string(i));
-    TrainingRun run(c, world, device, {world, shared.all}, nullptr);
+    TrainingRun run(c, world, device, {world, shared.all, shared.gathers}, nullptr);
     const CaseRecord record = measure_case(world, device, run, c, 0, silent);
     EXPECT_TRUE(record.status == Status::ok || record.status == Status::diverged) << record.reason;
   }

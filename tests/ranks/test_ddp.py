@@ -189,7 +189,7 @@ def check_timeline(timeline, row, seconds):
     assert (begin[compute][1:] == end[compute][:-1]).all()
     durations = [seconds[phase] for phase in phases]
     assert end[compute] - begin[compute] == pytest.approx(durations, abs=1e-9)
-    assert (timeline["sent_bytes"][compute] == 0).all()
+    assert np.isnan(timeline["sent_bytes"][compute]).all()
 
     assert all(name.startswith("all_reduce ") for name in scope[communication])
     assert scope[communication][0].startswith("all_reduce lm_head.weight")

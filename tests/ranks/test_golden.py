@@ -26,9 +26,10 @@ def relative_l2(got, want):
     return np.linalg.norm(got.astype(np.float64) - want) / scale
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+@pytest.fixture(params=[("cpu", "eager"), ("cuda", "eager"), ("cuda", "compiled")], ids="-".join)
 def run_golden(request, paceline, golden, tmp_path):
-    if request.param == "cuda" and gpu_count() == 0:
+    device, execution = request.param
+    if device == "cuda" and gpu_count() == 0:
         pytest.skip("no CUDA GPU here")
 
     def run(model, *args, warmup=0):
@@ -38,14 +39,15 @@ def run_golden(request, paceline, golden, tmp_path):
             for name, value in tensors(case["weights"]).items():
                 f[f"weights/{name}"] = value
         a = case.attrs
-        if request.param == "cuda" and "flash" in args and a["d_model"] // a["heads"] < 16:
+        if device == "cuda" and "flash" in args and a["d_model"] // a["heads"] < 16:
             pytest.skip("flash attention on a GPU serves no head dimension this small")
         done = paceline(
             *("model", "--quiet", "--force", "--output", "out.h5", "--dump", "dump.h5"),
             *("--load-weights", "input.h5", "--tokens", "input.h5"),
             *("--d-model", a["d_model"], "--d-ff", a["d_ff"], "--layers", a["layers"]),
             *("--heads", a["heads"], "--vocab", a["vocab"], "--context", a["context"]),
-            *("--batch-size", a["batch"], "--threads", 1, "--device", request.param, *args),
+            *("--batch-size", a["batch"], "--threads", 1, "--device", device),
+            *("--exec", execution, *args),
             *("--warmup", warmup, "--steps", 3 - warmup),
         )
         assert done.code == 0, done.err
@@ -59,6 +61,7 @@ def run_golden(request, paceline, golden, tmp_path):
     "args",
     [
         ("--recompute", "none"),
+        ("--recompute", "swiglu"),
         ("--recompute", "block"),
         ("--recompute", "2"),
         ("--attention", "fused"),

@@ -1,24 +1,29 @@
 """`zero` under mpirun: it trains as ddp does, with a part of Adam's state on every rank."""
 
+import subprocess
+
 import h5py
 import numpy as np
 import pytest
 
+from conftest import command
 from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 PARAMETERS = 2 * 128 * 64 + 2 * (4 * 64**2 + 3 * 64 * 192 + 2 * 64) + 64
-SMALL = ("--size", "tiny", "--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
+ROWS = ("--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
+SMALL = ("--size", "tiny", *ROWS)
+THREE_BLOCKS = ("--d-model", 64, "--d-ff", 192, "--layers", 3, "--heads", 4, *ROWS)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_every_sharding_trains_as_one_process_on_the_whole_batch(paceline, tmp_path, ranks):
-    args = ("--verify", "--shard", "none,broadcast,zero1", "--bucket-mb", "0.01,25")
+    args = ("--verify", "--shard", "none,broadcast,zero1,zero2,fsdp", "--bucket-mb", "0.01,25")
     done = paceline("zero", *SMALL, *args, "--warmup", 0, "--steps", 1, ranks=ranks)
     assert done.code == 0, done.err
     table = rows(tmp_path / "out.h5")
-    assert [row["status"] for row in table] == ["ok"] * 6
-    assert [row["verify"] for row in table] == [10] * 6
+    assert [row["status"] for row in table] == ["ok"] * 9
+    assert [row["verify"] for row in table] == [10] * 9
     for row in table:
         for error in ("gradient_error", "sgd_error", "adamw_error"):
             assert row[f"verify_{error}"] <= 1
@@ -26,14 +31,21 @@ def test_every_sharding_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
 
 
 def dumps(paceline, folder, ranks, *args):
-    """{shard: (gradients of the first step, last weights)} of each strategy."""
+    """{strategy: {part/name: values}} of the first step's gradients and the last weights."""
+    buckets = ("--bucket-mb", 0.05)
+    strategies = {
+        shard: ("--shard", shard, *buckets) for shard in ("none", "broadcast", "zero1", "zero2")
+    }
+    for prefetch, reshard in (0, "yes"), (1, "yes"), (2, "no"), (9, "yes"):
+        fsdp = ("--shard", "fsdp", "--prefetch", prefetch, "--reshard", reshard)
+        strategies[f"fsdp {prefetch} {reshard}"] = fsdp
     found = {}
-    for shard in ("none", "broadcast", "zero1"):
-        run = ("zero", *SMALL, "--shard", shard, "--bucket-mb", 0.05, "--warmup", 1, "--steps", 3)
-        done = paceline(*run, *args, "--dump", "dump.h5", ranks=ranks)
+    for name, strategy in strategies.items():
+        run = ("zero", *THREE_BLOCKS, "--warmup", 1, "--steps", 3)
+        done = paceline(*run, *strategy, *args, "--dump", "dump.h5", ranks=ranks)
         assert done.code == 0, done.err
         with h5py.File(folder / "dump.h5") as f:
-            found[shard] = {
+            found[name] = {
                 f"{part}/{name}": values[:]
                 for part in ("gradients", "weights")
                 for name, values in f[part].items()
@@ -42,15 +54,25 @@ def dumps(paceline, folder, ranks, *args):
 
 
 @pytest.mark.parametrize(
-    ("precision", "comm_dtype"),
-    [("fp32", "fp32"), ("bf16", "fp32"), ("bf16", "bf16"), ("fp16", "fp32")],
+    ("precision", "comm_dtype", "recompute"),
+    [
+        ("fp32", "fp32", "none"),
+        ("bf16", "fp32", "block"),
+        ("bf16", "bf16", "2"),
+        ("fp16", "fp32", "swiglu"),
+    ],
 )
-def test_two_ranks_dump_the_same_bits_sharded_or_not(paceline, tmp_path, precision, comm_dtype):
-    args = ("--precision", precision, "--comm-dtype", comm_dtype)
+def test_two_ranks_dump_the_same_bits_sharded_or_not(
+    paceline, tmp_path, precision, comm_dtype, recompute
+):
+    args = ("--precision", precision, "--comm-dtype", comm_dtype, "--recompute", recompute)
     found = dumps(paceline, tmp_path, 2, *args)
-    for shard in ("broadcast", "zero1"):
-        for name, want in found["none"].items():
-            assert np.array_equal(found[shard][name], want), (shard, name)
+    none = found.pop("none")
+    assert len(none) == 2 * (9 * 3 + 3)
+    for strategy, values in found.items():
+        assert set(values) == set(none)
+        for name, want in none.items():
+            assert np.array_equal(values[name], want), (strategy, name)
 
 
 def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
@@ -64,6 +86,8 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
     padded = none["sent_bytes"] / (2 * ring)  # one all_reduce of all gradients
     assert zero1["sent_bytes"] == pytest.approx(2 * ring * padded, rel=0.02)
     assert broadcast["sent_bytes"] == pytest.approx(3 * ring * padded, rel=0.02)
+    for row in (none, broadcast, zero1):
+        assert row["sent_bytes"] == pytest.approx(row["predicted_sent_bytes"], rel=0.02)
     state = none["optimizer_state_bytes"]
     assert zero1["optimizer_state_bytes"] == pytest.approx(state / ranks, rel=0.01)
     assert state / ranks <= broadcast["optimizer_state_bytes"] * 1.01 < state
@@ -116,11 +140,195 @@ def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
     assert arrays[0] - arrays[1] == {"adam m", "adam v"}
 
 
+# Six blocks of 128 x (4 x 128 + 3 x 512) elements.
+SIX_BLOCKS = ("--d-model", 128, "--d-ff", 512, "--layers", 6, "--heads", 4, "--vocab", 64)
+BLOCK = 128 * (4 * 128 + 3 * 512)
+FULL_PRECISION = 64 * 128 + 13 * 128  # the embedding and the norms
+ALL = 6 * BLOCK + 64 * 128 + FULL_PRECISION
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_zero2_and_fsdp_keep(paceline, tmp_path, ranks, precision):
+    """Bytes by hand, and within 2% of the closed form."""
+    done = paceline(
+        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--precision", precision),
+        *("--shard", "zero1,zero2,fsdp", "--prefetch", "0,1", "--reshard", "yes,no"),
+        *("--bucket-mb", 0, "--warmup", 0, "--steps", 2),
+        ranks=ranks,
+    )
+    assert done.code == 0, done.err
+    zero1, zero2, *fsdp = rows(tmp_path / "out.h5")
+    assert zero2["loss"] == zero1["loss"]
+    assert zero2["sent_bytes"] == zero1["sent_bytes"]
+    for row in (zero1, zero2, *fsdp):
+        assert row["sent_bytes"] == pytest.approx(row["predicted_sent_bytes"], rel=0.02)
+    # A bucket is a layer; four of the largest fit into the window.
+    gradients = ALL / ranks + 4 * 2 * 128 * 512 + FULL_PRECISION
+    saved = 4 * (ALL - gradients)
+    assert zero1["peak_bytes"] - zero2["peak_bytes"] == pytest.approx(saved, rel=0.03)
+    assert zero2["peak_bytes"] == pytest.approx(zero2["predicted_peak_bytes"], rel=0.02)
+
+    products = 2 if precision == "bf16" else 4  # bytes of what they read
+    assert [(row["prefetch"], row["reshard"]) for row in fsdp] == [
+        (0, "yes"), (0, "no"), (1, "yes"), (1, "no"),
+    ]  # fmt: skip
+    for row in fsdp:
+        assert row["loss"] == pytest.approx(zero1["loss"], rel=1e-6)
+        assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
+        blocks = row["prefetch"] + 1 if row["reshard"] == "yes" else 7  # and the head
+        want = {
+            "parameter": 4 * ALL / ranks,
+            "gathered": products * blocks * BLOCK + 4 * FULL_PRECISION,
+            "gradient": 4 * (ALL / ranks + 2 * BLOCK + FULL_PRECISION),
+            "optimizer_state": 8 * ALL / ranks,
+        }
+        with h5py.File(tmp_path / "out.h5") as f:
+            marks = f["cases"][row["case"]]["memory"]
+            steady = marks["step"].asstr()[:] == "steady"
+            for kind, bytes_of_kind in want.items():
+                measured = marks[kind][steady & (marks["mark"].asstr()[:] == "before optimizer")]
+                assert len(measured) == ranks
+                assert measured == pytest.approx(bytes_of_kind, rel=0.02), kind
+
+
+@pytest.mark.parametrize("shard", ["zero2", "fsdp"])
+def test_updates_in_backward_keep_the_shards_of_a_few_groups(paceline, tmp_path, shard):
+    done = paceline(
+        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", shard),
+        *("--optimizer", "serial,in-backward", "--warmup", 0, "--steps", 2),
+        *(("--bucket-mb", 0) if shard == "zero2" else ()),
+        ranks=3,
+    )
+    assert done.code == 0, done.err
+    serial, in_backward = rows(tmp_path / "out.h5")
+    assert in_backward["loss"] == serial["loss"]
+    window = (4 * 2 * 128 * 512 if shard == "zero2" else 2 * BLOCK) + FULL_PRECISION
+    saved = 4 * (ALL - window) / 3
+    assert serial["peak_bytes"] - in_backward["peak_bytes"] == pytest.approx(saved, rel=0.03)
+    for row in (serial, in_backward):
+        assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
+
+
+def test_when_fsdp_gathers_and_scatters(paceline, tmp_path):
+    """Units in the order of their use, and each once more for backward unless it stays."""
+    done = paceline(
+        *("zero", *THREE_BLOCKS, "--shard", "fsdp", "--prefetch", "0,1", "--reshard", "yes,no"),
+        *("--recompute", "none,2", "--warmup", 1, "--steps", 1),
+        ranks=2,
+    )
+    assert done.code == 0, done.err
+    stays = ["embedding", "norms"]
+    forward = ["block 0", "block 1", "block 2", "head"]
+    for row in rows(tmp_path / "out.h5"):
+        with h5py.File(tmp_path / "out.h5") as f:
+            timeline = f["cases"][row["case"]]["timeline"]
+            of_rank_0 = timeline["rank"][:] == 0
+            on_stream = {
+                stream: [
+                    scope.split(" ", 1)
+                    for scope in timeline["scope"].asstr()[:][
+                        of_rank_0 & (timeline["stream"].asstr()[:] == stream)
+                    ]
+                ]
+                for stream in ("gathers", "communication")
+            }
+        calls = on_stream["gathers"] + on_stream["communication"]
+        assert {op for op, _ in on_stream["gathers"]} == {"all_gather"}
+        assert {op for op, _ in on_stream["communication"]} == {"reduce_scatter"}
+        gathered = [what for _, what in on_stream["gathers"]]
+        scattered = [what for _, what in on_stream["communication"]]
+        assert len(calls) == row["communication_calls"]
+        assert scattered == ["head", "block 2", "block 1", "block 0", "norms", "embedding"]
+        again = ["block 2", "block 1", "block 0"]
+        if row["recompute"] == "2":  # block 2 alone, then blocks 0 and 1
+            again = ["block 2", "block 0", "block 1", "block 0"]
+        if row["reshard"] == "no":
+            again = []
+        elif row["prefetch"] == 1:  # the last block, or two, lie there still
+            again = again[1:-1] if row["recompute"] == "2" else again[1:]
+        assert gathered == [*stays, *forward, *again], row["case"]
+        if row["recompute"] == "none" or row["reshard"] == "no":
+            assert row["sent_bytes"] == pytest.approx(row["predicted_sent_bytes"], rel=0.02)
+        else:
+            assert np.isnan(row["predicted_sent_bytes"])
+
+
+def test_gradients_that_are_rounded_have_a_window_too(paceline, tmp_path):
+    done = paceline(
+        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--comm-dtype", "bf16"),
+        *("--shard", "zero2,fsdp", "--bucket-mb", 0, "--warmup", 0, "--steps", 2),
+        ranks=3,
+    )
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "out.h5") as f:
+        for row in rows(tmp_path / "out.h5"):
+            assert row["peak_bytes"] == pytest.approx(row["predicted_peak_bytes"], rel=0.02)
+            window = 4 * 2 * 128 * 512 if row["shard"] == "zero2" else 2 * BLOCK
+            marks = f["cases"][row["case"]]["memory"]
+            want = 2 * ALL / 3 + (2 + 4) * (window + FULL_PRECISION)
+            assert marks["gradient"][:].max() == pytest.approx(want, rel=0.02)
+
+
+@pytest.mark.parametrize("seeds", [(3, 3), (3, 4)])
+def test_shards_are_of_one_file(paceline, tmp_path, seeds):
+    """Of a file of weights that differs between hosts."""
+    shape = ("--size", "tiny", "--vocab", 128, "--context", 16)
+    for folder, seed in zip(("a", "b"), seeds, strict=True):
+        (tmp_path / folder).mkdir()
+        model = ("model", *shape, *CPU, "--steps", 1, "--warmup", 0, "--lr", 0, "--seed", seed)
+        assert paceline(*model, "--dump", f"{folder}/weights.h5").code == 0
+    zero = ("zero", *shape, *CPU[:-1], tmp_path / "out.h5", "--shard", "fsdp")
+    words = command(1, *zero, "--steps", 1, "--warmup", 0, "--load-weights", "weights.h5")
+    launch = [*words[:2], "--wdir", "a", *words[2:], ":", "--wdir", "b", *words[2:]]
+    done = subprocess.run(
+        launch, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == (0 if seeds[0] == seeds[1] else 2), done.stderr
+    assert ("--load-weights: ranks have read different values" in done.stderr) == (
+        seeds[0] != seeds[1]
+    )
+
+
+@pytest.mark.parametrize("visits", [("--dump", "dump.h5"), ("--verify", 1)])
+def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(paceline, tmp_path, visits):
+    """A limit is kept or is a row, wherever it lies."""
+    shape = ("--d-model", 64, "--d-ff", 64, "--layers", 2, "--heads", 4, "--vocab", 4000)
+    seen = set()
+    for limit in (9.6, 10.4, 11.2, 11.6, 12, 12.4, 12.8, 13.6, 16, 40):
+        done = paceline(
+            *("zero", *shape, "--context", 40, "--batch-size", 1, *CPU, "--shard", "fsdp"),
+            *("--warmup", 0, "--steps", 1, "--memory-limit", f"{limit}MB", *visits),
+            ranks=2,
+        )
+        assert done.code == 0, (limit, done.err)
+        seen |= {row["status"] for row in rows(tmp_path / "out.h5")}
+    assert seen == {"ok", "oom"}
+
+
+def test_units_that_do_not_fit_are_a_row(paceline, tmp_path):
+    """All at once they do not, two at a time they do."""
+    done = paceline(
+        *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", "fsdp"),
+        *("--reshard", "no,yes", "--warmup", 0, "--steps", 1, "--memory-limit", "16MB"),
+        ranks=3,
+    )
+    assert done.code == 0, done.err
+    kept, gathered_again = rows(tmp_path / "out.h5")
+    assert (kept["status"], gathered_again["status"]) == ("oom", "ok")
+    assert kept["predicted_peak_bytes"] > 16e6 > gathered_again["peak_bytes"]
+    assert "MB are needed" in kept["reason"]
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (("--sync", "naive"), "--sync"),
         (("--shard", "zero3"), "--shard"),
+        (("--shard", "fsdp", "--prefetch", -1), "--prefetch"),
+        (("--shard", "fsdp", "--reshard", "maybe"), "--reshard"),
+        (("--shard", "zero2", "--prefetch", 1), "it goes with --shard fsdp"),
+        (("--shard", "fsdp", "--bucket-mb", 1), "it goes with a --shard other than fsdp"),
         (("--mode", "forward-backward"), "--mode: forward-backward has no optimizer"),
         (("--verify", "--precision", "bf16"), "--verify: compares in fp32"),
         (("--comm-dtype", "bf16", "--precision", "fp16"), "--comm-dtype: bf16 cannot stand"),
@@ -132,8 +340,20 @@ def test_wrong_use(paceline, args, words):
     assert words in done.err
 
 
+def test_the_preset_fsdp(paceline):
+    done = paceline("zero", "--preset", "fsdp", "--device", "cpu", "--dry-run", ranks=2)
+    assert done.code == 0, done.err
+    for size in ("xl", "2.7b"):
+        for shard in ("none", "zero1", "zero2"):
+            assert f"{size} 512 4 bf16 flash eager train-step serial none {shard} 25 " in done.out
+        for prefetch in (0, 1, 2):
+            for reshard in ("yes", "no"):
+                case = f"{size} 512 4 bf16 flash eager train-step serial none fsdp - fp32 none "
+                assert f"{case}{prefetch} {reshard}" in done.out
+
+
 def test_the_course_s_preset(paceline):
     done = paceline("zero", "--preset", "course", "--device", "cpu", "--dry-run", ranks=2)
     assert done.code == 0, done.err
     for shard in ("none", "broadcast", "zero1"):
-        assert f"xl 128 2 fp32 naive eager train-step none {shard} 25 fp32" in done.out
+        assert f"xl 128 2 fp32 naive eager train-step serial none {shard} 25 fp32" in done.out

@@ -13,6 +13,7 @@
 #include "core/random.h"
 #include "core/toy_ops.h"
 #include "model/parameter_store.h"
+#include "parallel/gradient_ranges.h"
 #include "parallel/parallel_strategy.h"
 
 namespace paceline {
@@ -30,7 +31,7 @@ struct ToyDesign {
 };
 
 inline ParameterEntry toy_entry(const char* name, const Shape& shape, int uses = 1) {
-  return {.views = {{name, shape}}, .shape = shape, .uses = uses};
+  return {.views = {{name, shape}}, .shape = shape, .uses = uses, .unit = name};
 }
 
 inline ToyDesign toy_model() {
@@ -52,15 +53,13 @@ inline ToyDesign toy_model_with_tied_weights() {
 
 class ToyModel {
  public:
-  ToyModel(Device& device, Ops& ops, const ToyDesign& design, int shards = 1)
+  ToyModel(Device& device, Ops& ops, const ToyDesign& design, StoreLayout layout = {})
       : device_(device),
         ops_(ops),
         toys_(device.make_toy_ops()),
         layers_(design.layers),
-        trainable_(device, ops.precision(), design.trainable, {.shards = shards, .allocate = {}}),
-        frozen_(device, ops.precision(), design.frozen) {
-    trainable_.allocate_gradients();
-  }
+        trainable_(device, ops.precision(), design.trainable, std::move(layout)),
+        frozen_(device, ops.precision(), design.frozen) {}
 
   [[nodiscard]] ParameterStore& trainable() { return trainable_; }
   [[nodiscard]] ParameterStore& frozen() { return frozen_; }
@@ -73,7 +72,11 @@ class ToyModel {
         std::vector<float> values(static_cast<std::size_t>(entry.shape.numel()));
         Random(seed, stream++).fill_normal(values);
         for (float& v : values) v *= deviation;
-        device_.to_device(store->slice(store->parameters(), entry, entry.views[0]), values.data());
+        for (const StoreRange& kept : store->kept()) {
+          const StoreRange part = intersection(entry.range(), kept);
+          if (part.length == 0) continue;
+          device_.to_device(store->parameters(part), values.data() + (part.offset - entry.offset));
+        }
       }
     }
   }
@@ -81,25 +84,27 @@ class ToyModel {
   // Gradients of the mean squared error over so many ranks' rows.  x [R, 10], y [R, 5]
   void forward_backward(const Tensor& x, const Tensor& y, ParallelStrategy& sync, int ranks = 1) {
     sync.begin_step();
-    for (const ToyLayer& layer : layers_) (void)sync.acquire(layer.weight, Pass::forward);
-    trainable_.begin_backward();
     std::vector<Array> inputs;  // of each layer but the first, [R, in]
     const auto input = [&](std::size_t i) { return i == 0 ? x : inputs[i - 1].tensor(); };
     Array out;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const Tensor w = trainable_.parameter(layers_[i].weight).value;
+      const ParameterUse use(sync, layers_[i].weight, Pass::forward);
+      const Tensor w = static_cast<const Parameter&>(use).value;
       out = device_.allocate({x.shape[0], w.shape[0]}, Dtype::f32, MemoryKind::activation);
       ops_.matmul(Matrix(out), Matrix(input(i)), Matrix(w).transpose());
       if (layers_[i].has_bias) toys_->add_bias(out, frozen_.parameter(0).value);
       if (i + 1 < layers_.size()) toys_->relu(out, out);
       inputs.push_back(out);
     }
+    trainable_.allocate_gradients();
+    trainable_.begin_backward();
     Array d = device_.allocate(y.shape, Dtype::f32, MemoryKind::activation);
     toys_->squared_error_backward(d, out, y, Reduction::mean);
     if (ranks > 1) ops_.scale(d, 1.0 / ranks);
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const ParameterId id = layers_[i].weight;
-      const Parameter p = trainable_.parameter(id);
+      const ParameterUse use(sync, id, Pass::backward);
+      const Parameter& p = use;
       ops_.matmul(Matrix(p.gradient), Matrix(d).transpose(), Matrix(input(i)), 1,
                   p.accumulate ? 1 : 0);
       if (trainable_.gradient_written(id)) sync.gradient_ready(id);

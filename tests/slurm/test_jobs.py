@@ -37,10 +37,10 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
     assert shown == wanted
     assert all(line.split()[1] == "finished" for line in table.splitlines()[1:]), table
     files = sorted(jobs.results.glob("*.h5"))
-    assert len(files) == 5 + 5 + 5 + 8 + 2 + 2  # arrays of five, single sweeps, scalings
+    assert len(files) == 5 + 5 + 5 + 5 + 10 + 2 + 2  # arrays of five, single sweeps, scalings
     for path in files:
         assert cases(path)
-    for sweep in ("sizes", "warmup", "precision", "memory"):
+    for sweep in ("sizes", "warmup", "precision", "compile", "memory"):
         assert (jobs.results / f"{sweep}.md").stat().st_size > 0
     assert (jobs.results.parent / "results.tar.gz").stat().st_size > 0
     with h5py.File(jobs.results / "scaling_nodes-2.h5") as file:
@@ -68,17 +68,17 @@ def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
 
 # Slurm looks at time limits every half a minute: the sweep takes longer than that.
 def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs):
-    text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@55")
+    text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@40")
     text = text.replace("--steps 150", "--steps 1000")
     job = jobs.script(text, **LONG)
-    jobs.wait(job, seconds=150)
+    jobs.wait(job, seconds=300)
     words = jobs.words("sweep")
     assert words[-1] == "finished"
     assert words[:3] == ["started", "requeued", "started"]
     of_cases = cases(jobs.results / "sweep.h5")
     assert sorted(int(case["context"]) for case in of_cases.values()) == CONTEXTS
     restarts = {case["restart"] for case in of_cases.values()}
-    assert {"0", "1"} <= restarts, "both starts measured some"
+    assert len(restarts) > 1, "no start measured all"
     assert {case["slurm_job_id"] for case in of_cases.values()} == {job}
     assert jobs.status()[0] == 0
 

@@ -33,11 +33,13 @@ TEST(SummaryRow, HasFactorsStatusStatisticsAndTheExperimentsColumns) {
   record.samples = {{"step", {}, {{1, 5, 3}, {2, 4, 3}}}};
   record.summary = {{"tokens_per_s", 10.5, "1/s"}};
   const Row row = summary_row(record);
-  EXPECT_EQ(names(row),
-            (std::vector<std::string>{"case", "size", "context", "deterministic", "lr", "status",
-                                      "reason", "step_median_s", "step_ci_low_s", "step_ci_high_s",
-                                      "step_mean_s", "step_std_s", "step_min_s", "step_max_s",
-                                      "step_p95_s", "slowest_rank", "tokens_per_s"}));
+  EXPECT_EQ(
+      names(row),
+      (std::vector<std::string>{
+          "case",         "size",          "context",       "deterministic", "lr",
+          "status",       "reason",        "step_median_s", "step_ci_low_s", "step_ci_high_s",
+          "step_mean_s",  "step_std_s",    "step_min_s",    "step_max_s",    "step_p95_s",
+          "slowest_rank", "warmup_reason", "stop_reason",   "warnings",      "tokens_per_s"}));
   EXPECT_EQ(value_in<std::string>(row, "case"), record.id);
   EXPECT_EQ(value_in<std::string>(row, "size"), "small");
   EXPECT_EQ(value_in<std::int64_t>(row, "context"), 128);

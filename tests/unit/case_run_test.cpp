@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <ctime>
 
 #include "core/error.h"
 #include "cpu/cpu_device.h"
@@ -21,6 +22,7 @@ class NotedRun : public CaseRun {
   explicit NotedRun(Device& device) : device_(device) {}
 
   void set_up(Progress& /*progress*/) override { note("set_up"); }
+  void agree() override { note("agree"); }
   void connect() override { note("connect"); }
   void start() override { note("start"); }
   [[nodiscard]] std::vector<std::string> phases() const override { return {"time"}; }
@@ -78,13 +80,42 @@ TEST(MeasureCase, CallsItsRunInOrderAndFreezesBetweenConnectAndStart) {
     CpuDevice device(plenty, 1);
     TrimmedRun run(device);
     const CaseRecord record = measure(world, device, run);
-    EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "connect", "start, frozen",
+    EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "agree", "connect", "start, frozen",
                                                    "repetition, frozen", "repetition, frozen",
                                                    "repetition, frozen", "add_to, frozen"}));
     EXPECT_EQ(record.status, Status::ok);
     ASSERT_EQ(record.samples.size(), 1U);
-    EXPECT_EQ(record.samples[0].warmup, (std::vector<std::vector<double>>{{0.5, 4}}));
-    EXPECT_EQ(record.samples[0].measured, (std::vector<std::vector<double>>{{5, 6}}));
+    EXPECT_EQ(record.samples[0].warmup, (std::vector<std::vector<double>>{{0.5, 5}}));
+    EXPECT_EQ(record.samples[0].measured, (std::vector<std::vector<double>>{{6, 7}}));
+  });
+}
+
+TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
+  ThreadWorld::run(2, [](World& world) {
+    CpuDevice device(plenty, 1);
+    NotedRun run(device);
+    const CaseRecord record = measure(world, device, run);
+    if (world.rank() != 0) return;
+    ASSERT_EQ(record.tables.size(), 1U);
+    EXPECT_EQ(record.tables[0].path, "clocks");
+    const auto column = [&](const char* name) {
+      const Column* found = find_column(record.tables[0].columns, name);
+      EXPECT_NE(found, nullptr) << name;
+      return found->data;
+    };
+    using Integers = std::vector<std::int64_t>;
+    EXPECT_EQ(std::get<Integers>(column("rank")), (Integers{0, 0, 0, 1, 1, 1}));
+    EXPECT_EQ(std::get<Integers>(column("warmup")), (Integers{1, 0, 0, 1, 0, 0}));
+    // Before the repetition of warm-up there is a cold one among the warm-up samples.
+    EXPECT_EQ(std::get<Integers>(column("repetition")), (Integers{1, 0, 1, 1, 0, 1}));
+    const auto began = std::get<std::vector<double>>(column("began"));
+    const double now = static_cast<double>(std::time(nullptr));
+    EXPECT_NEAR(began[0], now, 60);
+    EXPECT_LE(began[0], began[1]);
+    EXPECT_LE(began[1], began[2]);
+    EXPECT_NE(find_column(record.summary, "involuntary_switches"), nullptr);
+    EXPECT_EQ(record.stop_reason, "steps");
+    EXPECT_EQ(record.warmup_reason, "warmup");
   });
 }
 
@@ -106,7 +137,7 @@ TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
       CpuDevice device(plenty, 1);
       Lacking run(device, world.rank() == lacks);
       const CaseRecord record = measure(world, device, run);
-      EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "connect"}));
+      EXPECT_EQ(run.calls, (std::vector<std::string>{"set_up", "agree", "connect"}));
       EXPECT_EQ(record.status, Status::oom);
       EXPECT_TRUE(record.samples.empty());
       if (world.rank() != 0) return;

@@ -202,6 +202,7 @@ class CallClock final : public Stream {
 
   [[nodiscard]] EventPtr record() override { return std::make_shared<Point>(calls_); }
   void wait(const EventPtr& /*event*/) override {}
+  void follow(Stream& /*other*/) override {}
   void enqueue(std::function<void()> host_function) override { host_function(); }
   void synchronize() override {}
 

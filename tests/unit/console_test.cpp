@@ -41,9 +41,9 @@ TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
   EXPECT_EQ(
       console_table({summary_row(a), summary_row(b), summary_row(c)}, record_factors, columns),
       "size small\n"
-      "context  forward [ms]  step [s]      95% interval  peak [GB]  tokens [1/s]\n"
-      "    128         10.00    0.5000  0.4955 .. 0.5055      1.235        123457\n"
-      "   1024         20.00     4.000                 -      23.40         9.877\n"
+      "context  forward [s]  step [s]      95% interval  peak [GB]  tokens [1/s]\n"
+      "    128      0.01000    0.5000  0.4955 .. 0.5055      1.235        123457\n"
+      "   1024      0.02000     4.000                 -      23.40         9.877\n"
       "  65536  oom: 2 GB asked for\n");
 }
 
@@ -97,6 +97,23 @@ TEST(ConsoleTable, FactorsThatAreNotNamedAreNotShown) {
             "   1.000             -\n");
 }
 
+TEST(ConsoleTable, AFactorThatRowsLackStandsAboveWhereTheOthersHaveOneValue) {
+  const CaseRecord a = make_record(128, {1});
+  CaseRecord b = make_record(256, {1});
+  CaseRecord c = make_record(512, {1});
+  std::vector<std::string> names = record_factors;
+  names.emplace_back("optimizer");
+  const auto first_line = [&](const std::vector<Row>& rows) {
+    const std::string table = console_table(rows, names, {});
+    return table.substr(0, table.find('\n'));
+  };
+  b.factors.set("optimizer", "serial");
+  EXPECT_EQ(first_line({summary_row(a), summary_row(b)}), "size small, optimizer serial");
+  EXPECT_EQ(first_line({summary_row(b), summary_row(a)}), "size small, optimizer serial");
+  c.factors.set("optimizer", "in-backward");
+  EXPECT_EQ(first_line({summary_row(a), summary_row(b), summary_row(c)}), "size small");
+}
+
 TEST(ConsoleTable, TheLineOfConstantFactorsIsWrapped) {
   CaseRecord a = make_record(128, {1});
   std::vector<std::string> names;
@@ -121,6 +138,154 @@ TEST(FactorsLine, ALineHasAHundredColumnsAtMost) {
   };
   EXPECT_EQ(first_line(92), 100U);  // "a xx...x, b y,"
   EXPECT_EQ(first_line(93), 96U);   // "a xx...x,"
+}
+
+// Two ranks, three repetitions; rank 1 is the slowest in the median repetition, which takes 6 s.
+CaseRecord with_parts(int ranks) {
+  CaseRecord record = make_record(128, {});
+  record.factors.set("ranks", std::int64_t{ranks});
+  record.samples = {{"forward", {}, {{1, 3, 3}, {1, 2, 2}}, true},
+                    {"total", {}, {{9, 9, 9}, {8, 8, 8}}},
+                    {"step", {}, {{3, 4, 5}, {2, 9, 6}}}};
+  if (ranks > 1) return record;
+  for (PhaseSamples& phase : record.samples) phase.measured.resize(1);
+  return record;
+}
+
+TEST(ConsoleTable, PartsAddUpAndMaximaStandBesideThem) {
+  EXPECT_EQ(console_table({summary_row(with_parts(2))}, record_factors, {}),
+            "size small, context 128\n"
+            "forward [s]  rest [s]  step [s]  95% interval  max forward [s]  max total [s]\n"
+            "      2.000     4.000     6.000             -            3.000          9.000\n");
+}
+
+TEST(ConsoleTable, OneRankHasNoMaximaOverRanks) {
+  EXPECT_EQ(console_table({summary_row(with_parts(1))}, record_factors, {}),
+            "size small, context 128\n"
+            "forward [s]  rest [s]  step [s]  95% interval  total [s]\n"
+            "      3.000     1.000     4.000             -      9.000\n");
+}
+
+TEST(ConsoleTable, MeansHaveTheirStandardDeviation) {
+  const TableOptions mean{.statistic = Statistic::mean};
+  EXPECT_EQ(console_table({summary_row(with_parts(1))}, record_factors, {}, mean),
+            "size small, context 128\n"
+            "forward [s]  std [s]  rest [s]  step [s]  std [s]  total [s]  std [s]\n"
+            "      2.333    1.155     1.667     4.000    1.000      9.000        0\n");
+  // Of step 3, 9 and 6 s, the slowest rank's forward takes 1, 2 and 2 s.
+  EXPECT_EQ(console_table({summary_row(with_parts(2))}, record_factors, {}, mean),
+            "size small, context 128\n"
+            "forward [s]  rest [s]  step [s]  std [s]  max forward [s]  std [s]  max total [s]  "
+            "std [s]\n"
+            "      1.667     4.333     6.000    3.000            2.333    1.155          9.000  "
+            "      0\n");
+}
+
+TEST(TimesNote, SaysWhatAddsUp) {
+  const auto note = [](int ranks, Statistic statistic) {
+    return times_note({summary_row(with_parts(ranks))}, {.statistic = statistic});
+  };
+  EXPECT_EQ(note(1, Statistic::median),
+            "step: median over repetitions. forward, rest: in the repetition of the median (of an "
+            "even number, averaged over the middle two); they add up to step, and rest is what no "
+            "phase covers.");
+  EXPECT_EQ(note(2, Statistic::mean),
+            "step: mean over repetitions of the maximum over ranks. forward, rest: on the rank of "
+            "that maximum, means over repetitions; they add up to step, and rest is what no phase "
+            "covers. max: mean over repetitions of the maximum over ranks of each phase by itself. "
+            "std: the standard deviation.");
+  EXPECT_EQ(times_note({summary_row(make_record(1, {1}))}, {}), "times: median over repetitions.");
+  EXPECT_EQ(times_note({}, {}), "");
+}
+
+TEST(ConsoleTable, ShowsTheColumnsThatAreAskedFor) {
+  CaseRecord a = with_parts(1);
+  a.summary = {{"calls", 21.0, ""}, {"peak_bytes", std::int64_t{2'000'000}, "bytes"}};
+  const std::vector<Row> rows = {summary_row(a)};
+  const TableOptions options{.columns = {"status", "peak_bytes", "calls"}};
+  EXPECT_EQ(console_table(rows, record_factors, {{"loss", "loss"}}, options),
+            "size small, context 128\n"
+            "status  peak [MB]  calls\n"
+            "ok          2.000     21\n");
+  EXPECT_EQ(times_note(rows, options), "");
+}
+
+TEST(UnknownColumns, NamesThoseThatThereAre) {
+  const std::vector<Row> rows = {{{"size", std::string("tiny")}, {"step_median_s", 1.0, "s"}}};
+  EXPECT_EQ(unknown_columns(rows, {"step_median_s", "size"}), "");
+  EXPECT_EQ(unknown_columns(rows, {"stepp", "size", "x"}),
+            "the summary has no stepp, x; it has size, step_median_s");
+}
+
+TEST(ConsoleTable, AsMarkdown) {
+  CaseRecord oom = make_oom(256);
+  oom.reason = "a | b";
+  const TableOptions md{.format = TableFormat::md};
+  EXPECT_EQ(console_table({summary_row(make_record(128, around(0.01))), summary_row(oom)},
+                          record_factors, {}, md),
+            "size small\n"
+            "\n"
+            "| context | step [ms] | 95% interval |\n"
+            "|---:|---:|---:|\n"
+            "| 128 | 10.00 | 9.910 .. 10.11 |\n"
+            "| 256 | oom: a \\| b |  |\n");
+  EXPECT_EQ(console_table({summary_row(oom)}, record_factors, {}, md),
+            "size small, context 256\n"
+            "\n"
+            "| status |\n"
+            "|---|\n"
+            "| oom: a \\| b |\n");
+}
+
+TEST(ConsoleTable, AsCsvHasAllDigitsAndNoGapsButMissingValues) {
+  CaseRecord oom = make_oom(256);
+  oom.reason = "2 GB, \"more\" than there is; rank 0";
+  const TableOptions csv{.format = TableFormat::csv};
+  EXPECT_EQ(console_table({summary_row(make_record(128, {0.1, 0.2, 0.3})), summary_row(oom)},
+                          {"size", "context", "absent"}, {}, csv),
+            "size,context,status,reason,step_median_s,step_ci_low_s,step_ci_high_s\n"
+            "small,128,ok,,0.2,,\n"
+            "small,256,oom,\"2 GB, \"\"more\"\" than there is; rank 0\",,,\n");
+}
+
+TEST(ConsoleTable, NothingIsShownOfColumnsWhereNoRowIsOk) {
+  EXPECT_EQ(table_of({make_oom(128), make_oom(256)}),
+            "size small\n"
+            "context\n"
+            "    128  oom: 2 GB asked for\n"
+            "    256  oom: 2 GB asked for\n");
+}
+
+TEST(ClosingTable, NamesACaseByItsFactors) {
+  CaseRecord a = make_record(128, {1});
+  CaseRecord b = make_record(256, {1});
+  const std::vector<Row> rows = {summary_row(a), summary_row(b)};
+  const Table table{"speed_up",
+                    {{"case", "", std::vector<std::string>{a.id, b.id}},
+                     {"both", "", std::vector<double>{1.5, 20}}}};
+  EXPECT_EQ(closing_table(table, rows, record_factors, TableFormat::text),
+            "size small\n"
+            "context   both\n"
+            "    128  1.500\n"
+            "    256  20.00\n");
+  EXPECT_EQ(closing_table(table, rows, record_factors, TableFormat::md),
+            "size small\n\n"
+            "| context | both |\n"
+            "|---:|---:|\n"
+            "| 128 | 1.500 |\n"
+            "| 256 | 20.00 |\n");
+}
+
+TEST(ClosingTable, ColumnsAfterTheFirstMeasuredOneStayInTheirPlaces) {
+  const Table table{"choice",
+                    {{"of", "", std::vector<std::string>{"a", "b"}},
+                     {"step_s", "s", std::vector<double>{0.001, 0.002}},
+                     {"fastest", "", std::vector<std::string>{"x", "x"}},
+                     {"calls", "", std::vector<std::int64_t>{1, 20}}}};
+  EXPECT_EQ(closing_table(table, {}, {}, TableFormat::text),
+            "of  step [ms]  fastest  calls\n"
+            "a       1.000  x            1\n"
+            "b       2.000  x           20\n");
 }
 
 TEST(ConsoleTable, WithoutRowsIsEmpty) { EXPECT_EQ(console_table({}, record_factors, {}), ""); }

@@ -39,20 +39,26 @@ TEST(Environment, KeepsOnlyVariablesOfTheList) {
   setenv("OMPI_MCA_test", "a=b", 1);
   setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
   setenv("SLURM_JOB_TEST", "", 1);
+  setenv("OMP_PLACES", "cores", 1);
+  setenv("UCX_TLS", "tcp", 1);
   setenv("SLURM_TOKEN", "secret", 1);
+  setenv("driver", "secret", 1);
+  setenv("MY_OMP_", "secret", 1);
   setenv("CUDA_VISIBLE_DEVICES_X", "secret", 1);
   setenv("MY_NCCL_SECRET", "secret", 1);
   setenv("OMPI_MCA_orte_hnp_uri", "secret", 1);
   const auto e = environment();
-  for (const char* name :
-       {"NCCL_TEST_A", "OMPI_MCA_test", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_TEST", "SLURM_TOKEN",
-        "CUDA_VISIBLE_DEVICES_X", "MY_NCCL_SECRET", "OMPI_MCA_orte_hnp_uri"}) {
+  for (const char* name : {"NCCL_TEST_A", "OMPI_MCA_test", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_TEST",
+                           "SLURM_TOKEN", "CUDA_VISIBLE_DEVICES_X", "MY_NCCL_SECRET",
+                           "OMPI_MCA_orte_hnp_uri", "OMP_PLACES", "UCX_TLS", "driver", "MY_OMP_"}) {
     unsetenv(name);
   }
   EXPECT_EQ(e.at("NCCL_TEST_A"), "1");
   EXPECT_EQ(e.at("OMPI_MCA_test"), "a=b");
   EXPECT_EQ(e.at("CUDA_VISIBLE_DEVICES"), "0,1");
   EXPECT_EQ(e.at("SLURM_JOB_TEST"), "");
+  EXPECT_EQ(e.at("OMP_PLACES"), "cores");
+  EXPECT_EQ(e.at("UCX_TLS"), "tcp");
   for (const auto& [name, value] : e) EXPECT_NE(value, "secret") << name;
   EXPECT_EQ(e.count("PATH"), 0U);
 }
@@ -63,6 +69,7 @@ TEST(Environment, RanksAreGatheredOnRankZero) {
     const RunInfo run = describe_run(world, device.info(), "paceline model", "model");
     EXPECT_EQ(run.command, "paceline model");
     EXPECT_EQ(run.experiment, "model");
+    EXPECT_TRUE(std::regex_match(run.id(), std::regex(R"(\d{8}T\d{6}\.\d{3}Z)"))) << run.id();
     if (world.rank() != 0) {
       EXPECT_TRUE(run.ranks.empty());
       return;
@@ -74,6 +81,7 @@ TEST(Environment, RanksAreGatheredOnRankZero) {
       EXPECT_EQ(rank.local_rank, r);
       EXPECT_EQ(rank.host, "threads");
       EXPECT_FALSE(rank.cpu.empty());
+      EXPECT_TRUE(std::regex_match(rank.cores, std::regex(R"(\d+([-,]\d+)*)"))) << rank.cores;
       EXPECT_EQ(rank.device.kind, DeviceKind::cpu);
       EXPECT_EQ(rank.device.memory_bytes, 1'000'000U);
       EXPECT_EQ(rank.device.threads, r + 1);

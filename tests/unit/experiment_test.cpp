@@ -25,10 +25,10 @@ class RankDevice final : public CpuDevice {
  public:
   explicit RankDevice(double ceiling, std::size_t memory = plenty)
       : CpuDevice(memory, 1), ceiling_(ceiling) {}
-  [[nodiscard]] double gemm_ceiling(const Precision& /*precision*/) override {
-    return ceiling_ * tera;
+  [[nodiscard]] std::vector<double> gemm_rates(const Precision& /*precision*/) override {
+    return rates();
   }
-  [[nodiscard]] double copy_ceiling() override { return ceiling_ * tera; }
+  [[nodiscard]] std::vector<double> copy_rates() override { return rates(); }
   [[nodiscard]] std::optional<double> datasheet_peak(
       const Precision& /*precision*/) const override {
     return 8 * tera;
@@ -39,6 +39,8 @@ class RankDevice final : public CpuDevice {
   }
 
  private:
+  [[nodiscard]] std::vector<double> rates() const { return std::vector(8, ceiling_ * tera); }
+
   double ceiling_;
   Array held_;
 };

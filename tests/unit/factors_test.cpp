@@ -25,13 +25,14 @@ struct Box {
 
 Factors<Box> box_factors() {
   return factors_of<Box>(
-      axis<Box>(&Box::shape, "shape", "form"), axis<Box>(&Box::width, "box_width").from(1, 9),
-      axis<Box>(&Box::height, "height")
+      axis<Box>(&Box::shape, "shape", "form"),
+      axis<Box>(&Box::width, "box_width", "of a side").from(1, 9),
+      axis<Box>(&Box::height, "height", "upwards")
           .from(0, 10)
           .by_default("1.5,2.5")
           .where([](const Box& b) { return b.shape == Shape3::cube; }, "--shape cube"),
-      setting<Box>(&Box::label, "label").called("--name"),
-      setting<Box>(&Box::open, "open").bare("yes"));
+      setting<Box>(&Box::label, "label", "on the lid").called("--name"),
+      setting<Box>(&Box::open, "open", "at the top").bare("yes"));
 }
 
 // Parses as the command line does.
@@ -83,6 +84,30 @@ TEST(Factors, RecordedAreThoseThatApply) {
   EXPECT_EQ(recorded(box_factors(), cases[1]).at("height"), Value(4.0));
 }
 
+TEST(Factors, RangesAreValuesOfNumericAxes) {
+  std::vector<int> widths;
+  for (const Box& b : Parsed({"--box-width", "1..8*2,3..5"}).cases()) widths.push_back(b.width);
+  EXPECT_EQ(widths, (std::vector<int>{1, 2, 4, 8, 3, 5}));
+  const auto cubes = Parsed({"--shape", "cube", "--height", "1..2+0.5"}).cases();
+  ASSERT_EQ(cubes.size(), 3U);
+  EXPECT_EQ(cubes[1].height, 1.5);
+  EXPECT_EQ(Parsed({"--name", "1..5"}).cases().at(0).label, "1..5");
+  EXPECT_EQ(refusal({"--box-width", "1..10"}), "--box-width: 10 is out of range; use 1 to 9");
+}
+
+TEST(Factors, TooManyCasesAreRefused) {
+  const std::string message = refusal(
+      {"--shape", "cube", "--box-width", "1..9", "--height", "0..9.999+0.001,0..9.999+0.001"});
+  EXPECT_EQ(message, "--height: its 20000 values make more than 100000 cases; give fewer");
+}
+
+TEST(Factors, WhatWasProbablyMeantIsSaid) {
+  EXPECT_EQ(refusal({"--shape", "cub"}),
+            "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
+  EXPECT_EQ(refusal({"--hieght", "1"}),
+            "--hieght: 'box' does not know it; see paceline box --help (did you mean --height?)");
+}
+
 TEST(Factors, EqualValuesAreOneCase) {
   EXPECT_EQ(Parsed({"--box-width", "2,3,2"}).cases().size(), 2U);
 }
@@ -114,8 +139,8 @@ TEST(Factors, ACaseThatTheLaunchCannotHaveIsLeftOut) {
 
 TEST(Factors, TheHelpSaysValuesAndDefaults) {
   const std::string help = Parsed({}).p.help();
-  for (const char* line :
-       {"form (line square cube, a,b) [line]", "(a,b) [1.5,2.5]", "[plain]", "(no yes) [no]"}) {
+  for (const char* line : {"form (line square cube, a,b) [line]", "(a,b, a..b) [1.5,2.5]",
+                           "[plain]", "(no yes) [no]"}) {
     EXPECT_NE(help.find(line), std::string::npos) << line << " in\n" << help;
   }
 }

@@ -1,5 +1,6 @@
 #include "parallel/gradient_ranges.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
@@ -13,7 +14,7 @@ namespace {
 std::vector<ParameterEntry> entries_of(const std::vector<std::int64_t>& lengths) {
   std::vector<ParameterEntry> entries;
   for (const std::int64_t n : lengths) {
-    const std::string name = "p" + std::to_string(entries.size());
+    const std::string name = fmt::format("p{}", entries.size());
     entries.push_back({.views = {{name, {n}}}, .shape = {n}});
   }
   CpuDevice device(1 << 24, 1);
@@ -81,32 +82,42 @@ TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
   EXPECT_TRUE(gradient_ranges(entries, Strategy::none, 0, sizeof(float)).empty());
 }
 
-// Every rank's slice is aligned, nothing is left out, and what ends up elsewhere is waited for.
-TEST(GradientRanges, ScatterBucketsCoverTheStoreInEqualSlices) {
+// Every rank's slice is aligned, nothing is left out, and no entry is cut.
+TEST(GradientRanges, GroupsCoverTheStoreInEqualSlices) {
+  const std::vector<ParameterEntry> entries =
+      Transformer::entries(model_of(enum_named<ModelSize>("tiny")));
   for (const int shards : {1, 2, 3, 8}) {
     CpuDevice device(1 << 28, 1);
-    const ParameterStore store(device, precision_named("bf16"),
-                               Transformer::entries(model_of(enum_named<ModelSize>("tiny"))),
-                               {.shards = shards, .allocate = {}});
     for (const double bytes : {1.0, 2e4, 1e5, 1e9}) {
+      StoreLayout layout;
+      layout.shards = shards;
+      layout.group_ends = bucket_ends(entries, bytes, sizeof(float));
+      const ParameterStore store(device, precision_named("bf16"), entries, layout);
       std::int64_t end = 0;
-      for (const GradientRange& r : scatter_buckets(store, bytes, sizeof(float), shards)) {
+      for (const GradientRange& r : group_ranges(store, Strategy::zero1)) {
         EXPECT_EQ(r.offset, end);
         EXPECT_GT(r.length, 0);
         EXPECT_EQ(r.length % (shards * ParameterStore::alignment), 0);
         end = r.offset + r.length;
         for (ParameterId id = 0; id < store.entries().size(); ++id) {
           const ParameterEntry& e = store.entries()[id];
-          const bool overlaps = e.offset < end && e.offset + e.shape.numel() > r.offset;
-          if (overlaps) {
-            EXPECT_TRUE(r.first <= id && id <= r.last);
-            EXPECT_EQ(e.full_precision, store.entries()[r.last].full_precision);
-          }
+          const std::int64_t common = intersection(e.range(), r).length;
+          EXPECT_EQ(common, r.first <= id && id <= r.last ? e.shape.numel() : 0);
+          if (common == 0) continue;
+          EXPECT_EQ(e.full_precision, store.entries()[r.last].full_precision);
         }
       }
       EXPECT_EQ(end, store.size());
     }
   }
+}
+
+TEST(GradientRanges, UnitsAreTheHeadTheBlocksTheNormsAndTheEmbedding) {
+  const ModelConfig config = model_of(enum_named<ModelSize>("tiny"));
+  const std::vector<ParameterEntry> entries = Transformer::entries(config);
+  std::vector<std::string> units;
+  for (const ParameterId last : unit_ends(entries)) units.push_back(entries[last].unit);
+  EXPECT_EQ(units, (std::vector<std::string>{"head", "block 1", "block 0", "norms", "embedding"}));
 }
 
 }  // namespace

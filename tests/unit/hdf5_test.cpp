@@ -1,6 +1,8 @@
 #include "record/hdf5.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <hdf5_hl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +52,35 @@ TEST_F(Hdf5Test, AttributesOfEveryType) {
   EXPECT_THROW((void)file.attribute("maybe"), Hdf5Error);
 }
 
+TEST_F(Hdf5Test, ScalesOfACopyAreThoseOfItsOwnFile) {
+  const File from = File::create(path());
+  const Group group = from.make_group("case");
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6};
+  const Dims dims = {2, 3};
+  const Dataset samples = group.write("samples", std::span<const double>(values), dims);
+  const Dataset scale = group.write("repetition", std::vector<std::int64_t>{0, 1, 2});
+  samples.attach_scale(1, "repetition", scale);
+  const File to = File::in_memory();
+  to.make_group("so that addresses differ").write("x", values);
+  to.copy_from(from, "case");
+  const Dataset copy = to.dataset("case/samples");
+  const Dataset scale_of_copy = to.dataset("case/repetition");
+  copy.remove_scales();
+  scale_of_copy.remove_scales();
+  copy.attach_scale(1, "repetition", scale_of_copy);
+  EXPECT_GT(H5DSis_attached(copy.id(), scale_of_copy.id(), 1), 0);
+  EXPECT_EQ(H5DSis_attached(copy.id(), scale_of_copy.id(), 0), 0);
+  EXPECT_EQ(H5DSget_num_scales(copy.id(), 1), 1);
+}
+
+TEST_F(Hdf5Test, ALinkIsTheSameObject) {
+  const File file = File::create(path());
+  file.make_group("runs/1").set_attribute("command", std::string("a"));
+  file.link("runs/1", "newest");
+  file.group("runs/1").set_attribute("command", std::string("b"));
+  EXPECT_EQ(file.group("newest").text_attribute("command"), "b");
+}
+
 TEST_F(Hdf5Test, AnAttributeCanBeReplacedByAnotherType) {
   File file = File::create(path());
   file.set_attribute("complete", std::string("no"));
@@ -61,7 +92,7 @@ TEST_F(Hdf5Test, MoreAttributesThanFitAnObjectHeader) {
   File file = File::create(path());
   const Group group = file.make_group("g");
   for (int i = 0; i < 500; ++i) {
-    group.set_attribute("a" + std::to_string(i), std::string(200, 'x'));
+    group.set_attribute(fmt::format("a{}", i), std::string(200, 'x'));
   }
   EXPECT_EQ(group.attribute_names().size(), 500U);
 }

@@ -17,6 +17,9 @@ class OneRankCommunicator : public Communicator {
   [[nodiscard]] int size() const override { return 1; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::mpi; }
   [[nodiscard]] Stream& stream() override { return device_.communication_stream(); }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& /*stream*/) override {
+    return nullptr;
+  }
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     return device_.allocate(shape, dtype, kind);
   }

@@ -69,12 +69,15 @@ TEST_F(Elementwise, fill_normal_rounds_the_streams_elements) {
   const TruncatedNormal normal(0.5, 1.5);
   const Array narrow = poisoned({1001}, Dtype::bf16);
   const Array wide = poisoned({1001}, Dtype::f64);
-  ops->fill_normal(narrow, random, normal);
-  ops->fill_normal(wide, random, normal);
-  for (std::size_t i = 0; i < 1001; ++i) {
-    const float want = normal(random.uniform4(i / 4)[i % 4]);
-    EXPECT_EQ(values(wide)[i], want);
-    EXPECT_NEAR(values(narrow)[i], want, std::abs(want) / 256);
+  for (const std::size_t first : {0, 1, 6, 1000}) {
+    ops->fill_normal(narrow, random, normal, static_cast<std::int64_t>(first));
+    ops->fill_normal(wide, random, normal, static_cast<std::int64_t>(first));
+    for (std::size_t i = 0; i < 1001; ++i) {
+      const std::size_t of_stream = first + i;
+      const float want = normal(random.uniform4(of_stream / 4)[of_stream % 4]);
+      ASSERT_EQ(values(wide)[i], want);
+      ASSERT_NEAR(values(narrow)[i], want, std::abs(want) / 256);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "model/parameter_store.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -54,8 +55,9 @@ TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
   std::vector<ParameterEntry> entries = two_entries();
   entries.back().full_precision = true;
   for (const int shards : {1, 2, 3}) {
-    const ParameterStore store(device, precision_named("bf16"), entries,
-                               {.shards = shards, .allocate = {}});
+    StoreLayout layout;
+    layout.shards = shards;
+    const ParameterStore store(device, precision_named("bf16"), entries, layout);
     const std::int64_t unit = shards * ParameterStore::alignment;
     EXPECT_EQ(store.entries()[1].offset, unit);
     EXPECT_EQ(store.size(), 2 * unit);
@@ -152,12 +154,98 @@ TEST_F(ParameterStoreTest, TheLedgerKnowsWhatIsWhat) {
   EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), n * 4);
 }
 
+// A step's gradients, in the order in which backward writes them: none lies where one does that was
+// written since the entry before it there.
+TEST_F(ParameterStoreTest, RecycledGradientsOverwriteOnlyWhatTheyName) {
+  std::vector<ParameterEntry> entries;
+  for (const std::int64_t n : {1000, 300, 77, 900, 1000, 129, 640, 1000, 5, 800, 640}) {
+    entries.push_back({.views = {{fmt::format("w{}", n), {n}}}, .shape = {n}});
+  }
+  for (const std::int64_t n : {64, 64, 2000}) {
+    entries.push_back(
+        {.views = {{fmt::format("n{}", n), {n}}}, .shape = {n}, .full_precision = true});
+  }
+  ParameterStore store(device, precision_named("bf16"), entries);
+  const std::size_t before = device.ledger().bytes();
+  store.recycle_gradients(4);
+  store.allocate_gradients();
+  constexpr std::int64_t window = 4 * 1024;
+  constexpr std::int64_t kept = 128 + 128 + 2048;
+  EXPECT_EQ(device.ledger().bytes() - before, (window + kept) * sizeof(float));
+  EXPECT_THROW((void)store.gradients(), InternalError);
+  std::vector<ParameterId> written(static_cast<std::size_t>(window + kept), entries.size());
+  const auto* first = store.parameter(0).gradient.as<float>();
+  std::size_t recycled = 0;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    const StoreRange range = store.entries()[id].range();
+    const Tensor gradient = store.parameter(id).gradient;
+    EXPECT_EQ(gradient.data, store.gradients(range).data);
+    ASSERT_LE(gradient.as<float>() - first + range.length, window + kept);
+    const auto replaced = store.overwritten_by(id);
+    recycled += replaced ? 1 : 0;
+    for (std::int64_t i = 0; i < range.length; ++i) {
+      ParameterId& here = written.at(static_cast<std::size_t>(gradient.as<float>() - first + i));
+      if (here < entries.size()) {
+        ASSERT_TRUE(replaced.has_value()) << id;
+        ASSERT_LE(store.entries()[here].offset, replaced->offset) << id;
+      }
+      here = id;
+    }
+  }
+  EXPECT_GT(recycled, 3U);
+  EXPECT_FALSE(store.overwritten_by(entries.size() - 1).has_value());
+}
+
+TEST_F(ParameterStoreTest, FewGradientsAreRecycledInFullLength) {
+  ParameterStore store(
+      device, precision_named("fp32"),
+      {{.views = {{"a", {5}}}, .shape = {5}}, {.views = {{"b", {7}}}, .shape = {7}}});
+  store.recycle_gradients(4);
+  store.allocate_gradients();
+  EXPECT_FALSE(store.overwritten_by(1).has_value());
+  EXPECT_THROW((void)store.gradients({0, 256}), InternalError);
+}
+
+// Three groups, of which every rank keeps its third, side by side.
+TEST_F(ParameterStoreTest, AShardIsAllThatIsKept) {
+  constexpr int shards = 3;
+  std::vector<ParameterEntry> entries = {{.views = {{"a", {500}}}, .shape = {500}},
+                                         {.views = {{"b", {70}}}, .shape = {70}},
+                                         {.views = {{"c", {9}}}, .shape = {9}}};
+  entries[2].full_precision = true;
+  for (int rank = 0; rank < shards; ++rank) {
+    StoreLayout layout;
+    layout.shards = shards;
+    layout.group_ends = {0};
+    layout.kept_shard = rank;
+    const ParameterStore store(device, precision_named("bf16"), entries, layout);
+    EXPECT_EQ(store.size(), 768 + 384 + 384);
+    EXPECT_EQ(store.parameters().shape, Shape({store.size() / shards}));
+    EXPECT_TRUE(store.copy().empty());
+    EXPECT_TRUE(store.parameter(0).value.empty());
+    EXPECT_TRUE(store.flat_arrays().empty());
+    const std::vector<StoreRange> kept = store.kept();
+    ASSERT_EQ(kept.size(), 3U);
+    std::int64_t place = 0;
+    for (std::size_t g = 0; g < kept.size(); ++g) {
+      EXPECT_EQ(kept[g].offset, store.groups()[g].offset + rank * kept[g].length);
+      EXPECT_EQ(store.parameters(kept[g]).as<float>(), store.parameters().as<float>() + place);
+      EXPECT_EQ(store.parameters({kept[g].offset + 1, 2}).data,
+                store.parameters().slice(place + 1, {2}).data);
+      EXPECT_EQ(store.parameters(kept[g]).shape, Shape({kept[g].length}));
+      place += kept[g].length;
+    }
+    EXPECT_EQ(place, store.size() / shards);
+    const StoreRange& others = store.shard_of(store.groups()[0], (rank + 1) % shards);
+    EXPECT_THROW((void)store.parameters(others), InternalError);
+    EXPECT_THROW((void)store.parameters({kept[0].offset, kept[0].length + 1}), InternalError);
+  }
+}
+
 TEST(ModelConfigTest, ParameterCountsOfTheCourse) {
-  const std::vector<std::pair<std::string, std::int64_t>> table = {{"small", 128'625'408},
-                                                                   {"medium", 423'183'360},
-                                                                   {"large", 969'411'840},
-                                                                   {"xl", 1'998'235'200},
-                                                                   {"2.7b", 3'406'809'600}};
+  const std::vector<std::pair<std::string, std::int64_t>> table = {
+      {"small", 128'625'408}, {"medium", 423'183'360}, {"large", 969'411'840},
+      {"xl", 1'998'235'200},  {"2.7b", 3'406'809'600}, {"10b", 12'832'823'808}};
   for (const auto& [name, count] : table)
     EXPECT_EQ(model_of(enum_named<ModelSize>(name)).parameters(), count) << name;
   EXPECT_EQ(model_of(enum_named<ModelSize>("2.7b")).head_dim(), 80);

@@ -1,16 +1,11 @@
 #include "measure/progress.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
-#include "core/non_copyable.h"
+#include "test_terminal.h"
 
 namespace paceline {
 namespace {
@@ -29,18 +24,44 @@ TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
   std::FILE* out = std::tmpfile();
   {
     Progress progress(true, 2, out, clock_of_test);
-    progress.begin_case(0, "small 128");
+    progress.begin_case(0, "context 128");
+    progress.begin_repetitions();
     now += 5;
-    progress.update("step 1/2", 0.5);
-    now += 10;
+    progress.repetition("step 1/2", 0.5);
+    now += 5;
+    progress.repetition("step 2/2", 1);
     progress.end_case("8.12 s");
-    progress.begin_case(1, "small 256");
+    progress.begin_case(1, "context 256");
     now += 1;
     progress.end_case("oom: 2 GB asked for");
   }
   EXPECT_EQ(contents(out),
-            "[1/2] small 128: 8.12 s (took 15 s)\n"
-            "[2/2] small 256: oom: 2 GB asked for (took 1 s)\n");
+            "[1/2] context 128: step 2/2, 10 s left\n"
+            "[1/2] context 128: 8.12 s (took 10 s; 10 s left)\n"
+            "[2/2] context 256: oom: 2 GB asked for (took 1 s)\n");
+  std::fclose(out);
+}
+
+TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
+  std::FILE* out = std::tmpfile();
+  {
+    Progress progress(true, 1, out, clock_of_test);
+    progress.begin_case(0, "model");
+    now += 11;
+    progress.update("rehearsal");
+    now += 3;
+    const auto report = shown_on(progress, {.warmup = 0, .steps = 8});
+    for (int i = 1; i <= 8; ++i) {
+      now += 3;
+      report(false, i, 8);
+    }
+    progress.end_case("step 3.00 s");
+  }
+  EXPECT_EQ(contents(out),
+            "[1/1] model: rehearsal\n"
+            "[1/1] model: step 3/8, 15 s left\n"
+            "[1/1] model: step 7/8, 3 s left\n"
+            "[1/1] model: step 3.00 s (took 38 s)\n");
   std::fclose(out);
 }
 
@@ -49,61 +70,42 @@ TEST(Progress, SilentWhenDisabled) {
   {
     Progress progress(false, 1, out);
     progress.begin_case(0, "small");
-    progress.update("step 1/2", 0.5);
+    progress.begin_repetitions();
+    progress.repetition("step 1/2", 0.5);
     progress.end_case("8.12 s");
+    progress.clear();
   }
   EXPECT_EQ(std::ftell(out), 0);
   std::fclose(out);
 }
 
-// A terminal of 60 columns: what is written to `out` is read from the other end.
-class Terminal : NonCopyable {
- public:
-  Terminal() : master_(posix_openpt(O_RDWR | O_NOCTTY)) {
-    grantpt(master_);
-    unlockpt(master_);
-    out_ = std::fopen(ptsname(master_), "w");
-    winsize size{};
-    size.ws_row = 24;
-    size.ws_col = 60;
-    ioctl(master_, TIOCSWINSZ, &size);
-    fcntl(master_, F_SETFL, O_NONBLOCK);
-  }
-  ~Terminal() {
-    std::fclose(out_);
-    close(master_);
-  }
-
-  [[nodiscard]] std::FILE* out() const { return out_; }
-  [[nodiscard]] std::string read() const {
-    std::string text(4096, '\0');
-    const ssize_t n = ::read(master_, text.data(), text.size());
-    text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
-    return text;
-  }
-
- private:
-  int master_;
-  std::FILE* out_ = nullptr;
-};
-
 TEST(Progress, RewritesOneLineOnATerminal) {
-  const Terminal terminal;
+  const TestTerminal terminal;
   {
     Progress progress(true, 2, terminal.out(), clock_of_test);
     progress.begin_case(0, "small 128");
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: set-up\x1b[K");
+    progress.begin_repetitions();
     now += 0.09;
-    progress.update("step 1/2", 0.5);
+    progress.repetition("step 1/2", 0.5);
     EXPECT_EQ(terminal.read(), "");
     now += 9.91;
-    progress.update("step 2/2", 0.5);
-    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 30 s left\x1b[K");
+    progress.repetition("step 1/2", 0.5);
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 1/2, 30 s left\x1b[K");
     now += 5;
+    progress.repetition("step 2/2", 1);
+    EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 15 s left\x1b[K");
     progress.end_case("8.12 s");
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: 8.12 s, 15 s left\x1b[K");
     progress.begin_case(1, std::string(100, 'x'));
     EXPECT_EQ(terminal.read(), "\r[2/2] " + std::string(53, 'x') + "\x1b[K");
+    progress.clear();
+    EXPECT_EQ(terminal.read(), "\r\x1b[K");
+    progress.clear();
+    EXPECT_EQ(terminal.read(), "");
+    now += 1;
+    progress.update("rehearsal");
+    (void)terminal.read();
   }
   EXPECT_EQ(terminal.read(), "\r\x1b[K");
 }
@@ -111,18 +113,22 @@ TEST(Progress, RewritesOneLineOnATerminal) {
 TEST(Progress, AFractionOfAllRepetitionsThatNeverFalls) {
   const SamplerConfig config{.warmup = 3, .steps = 5};
   double done = 0;  // eighths
-  for (int i = 1; i <= 3; ++i) EXPECT_EQ(fraction_done(config, true, i), ++done / 8);
-  for (int i = 1; i <= 5; ++i) EXPECT_EQ(fraction_done(config, false, i), ++done / 8);
-  EXPECT_EQ(fraction_done({.warmup = 0, .steps = 4}, false, 1), 0.25);
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(fraction_done(config, true, i, 3), ++done / 8);
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(fraction_done(config, false, i, 5), ++done / 8);
+  EXPECT_EQ(fraction_done({.warmup = 0, .steps = 4}, false, 1, 4), 0.25);
   // Until the interval is tight, at most.
   const SamplerConfig until{.warmup = 4, .steps = 5, .until_ci = 2, .max_steps = 16};
-  EXPECT_EQ(fraction_done(until, true, 1), 1.0 / 20);
-  EXPECT_EQ(fraction_done(until, false, 16), 1);
-  EXPECT_EQ(fraction_done({.warmup = 2, .steps = 3, .until_ci = 2}, false, 6), 8.0 / 32);
+  EXPECT_EQ(fraction_done(until, true, 1, 4), 1.0 / 20);
+  EXPECT_EQ(fraction_done(until, false, 16, 16), 1);
+  EXPECT_EQ(fraction_done({.warmup = 2, .steps = 3, .until_ci = 2}, false, 6, 30), 8.0 / 32);
+  // Warm-up that may end early, and a number of steps that the time so far suggests.
+  const SamplerConfig open{.warmup = 2, .max_warmup = 10, .steps = 5, .min_time = 3};
+  EXPECT_EQ(fraction_done(open, true, 3, 10), 3.0 / 15);
+  EXPECT_EQ(fraction_done(open, false, 4, 30), 14.0 / 40);
 }
 
 TEST(Progress, ShowsTheTimeLeftOfWarmUpAndSteps) {
-  const Terminal terminal;
+  const TestTerminal terminal;
   Progress progress(true, 1, terminal.out(), clock_of_test);
   progress.begin_case(0, "small");
   const auto report = shown_on(progress, {.warmup = 3, .steps = 5});

@@ -35,6 +35,7 @@ inline RunInfo make_run(int ranks = 1, const std::string& cpu = "Some CPU") {
   RunInfo run;
   run.command = "paceline model --size small";
   run.experiment = "model";
+  run.started = "2026-11-24T15:06:39.123Z";
   run.environment = {{"mpi", "Open MPI 4.1.4"}, {"NCCL_DEBUG", "INFO"}};
   for (int rank = 0; rank < ranks; ++rank) {
     run.ranks.push_back(
@@ -42,6 +43,7 @@ inline RunInfo make_run(int ranks = 1, const std::string& cpu = "Some CPU") {
          "node1",
          cpu,
          rank,
+         "0-3",
          {.kind = DeviceKind::cpu, .name = cpu, .memory_bytes = 1'000'000, .threads = 2}});
   }
   return run;

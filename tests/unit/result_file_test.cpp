@@ -20,7 +20,7 @@ using Existing = ResultFile::Existing;
 
 class ResultFileTest : public ResultFiles {};
 
-TEST_F(ResultFileTest, ACaseFileIsSchema1) {
+TEST_F(ResultFileTest, ACaseFileIsSchema2) {
   setenv("SLURM_JOB_ID", "4711", 1);
   setenv("SLURM_ARRAY_TASK_ID", "3", 1);
   unsetenv("SLURM_RESTART_COUNT");
@@ -42,8 +42,9 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(file.group("environment").text_attribute("NCCL_DEBUG"), "INFO");
   EXPECT_EQ(file.dataset("ranks/rank").read<std::int64_t>(), (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(file.dataset("ranks/device").read<std::string>().at(1), "Some CPU");
-  EXPECT_TRUE(file.has("ranks/gpu_uuid"));
-  EXPECT_TRUE(file.has("ranks/pci_bus_id"));
+  EXPECT_FALSE(file.has("ranks/gpu_uuid"));  // there is no GPU
+  EXPECT_FALSE(file.has("ranks/pci_bus_id"));
+  EXPECT_EQ(file.dataset("ranks/cores").read<std::string>().at(0), "0-3");
 
   const hdf5::Group c = file.group("cases/" + record.id);
   EXPECT_EQ(c.attribute("size"), hdf5::Attribute("small"));
@@ -51,7 +52,9 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(c.attribute("lr"), hdf5::Attribute(0.001));
   EXPECT_EQ(c.attribute("deterministic"), hdf5::Attribute(true));
   EXPECT_EQ(c.text_attribute("status"), "ok");
+  EXPECT_FALSE(c.has_attribute("reason"));
   EXPECT_EQ(c.text_attribute("stop_reason"), "steps");
+  EXPECT_EQ(c.text_attribute("run"), "20261124T150639.123Z");
   EXPECT_EQ(c.text_attribute("slurm_job_id"), "4711");
   EXPECT_EQ(c.text_attribute("array_task"), "3");
   EXPECT_EQ(c.text_attribute("restart"), "0");
@@ -60,7 +63,8 @@ TEST_F(ResultFileTest, ACaseFileIsSchema1) {
   EXPECT_EQ(c.dataset("samples/forward").read<double>(), (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(c.dataset("samples/forward").text_attribute("unit"), "s");
   EXPECT_EQ(c.dataset("samples_warmup/forward").dims(), (hdf5::Dims{2, 2}));
-  EXPECT_EQ(c.dataset("samples_warmup/step").dims(), (hdf5::Dims{2, 0}));
+  EXPECT_EQ(c.dataset("samples_warmup/step").dims(), (hdf5::Dims{2, 2}));
+  EXPECT_EQ(c.dataset("repetition").read<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 2}));
   EXPECT_EQ(c.group("samples").text_attribute("headline"), "step");
   EXPECT_EQ(c.dataset("memory/bytes").text_attribute("unit"), "bytes");
   EXPECT_EQ(c.dataset("memory/blocks/scope").read<std::string>(),
@@ -110,15 +114,15 @@ TEST_F(ResultFileTest, CasesThatAreNotAskedForComeLastByName) {
   EXPECT_EQ(open_result_file(path()).attribute("complete"), hdf5::Attribute(false));
 }
 
-TEST_F(ResultFileTest, TheNewestCaseDescribesTheRun) {
+TEST_F(ResultFileTest, TheRootDescribesTheNewestRun) {
   ResultFile results(path(), Existing::refuse);
   const CaseRecord a = make_record(1, {1});
   const CaseRecord b = make_record(2, {1});
   RunInfo run = make_run();
   run.command = "older";
   results.write(b, run);
-  usleep(20'000);  // file times have a grain
   run.command = "newer";
+  run.started = "2026-11-24T15:06:39.124Z";
   results.write(a, run);
   results.merge({a.id, b.id}, true);
   EXPECT_EQ(open_result_file(path()).text_attribute("command"), "newer");

@@ -59,7 +59,7 @@ inline CaseRecord rich_record() {
   record.factors.set("lr", 0.001);
   record.factors.set("deterministic", true);
   record.samples = {{"forward", {{7, 8}, {9, 10}}, {{1, 2, 3}, {4, 5, 6}}},
-                    {"step", {{}, {}}, {{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}}};
+                    {"step", {{7, 8}, {9, 10}}, {{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}}};
   record.tables = {{"memory",
                     {{"mark", "", std::vector<std::string>{"after init"}},
                      {"bytes", "bytes", std::vector<std::int64_t>{12}}}},

@@ -48,6 +48,86 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
   EXPECT_FALSE(fs::exists(folder()));
 }
 
+// What a file says of the run that measured a case.
+struct RunOfCase {
+  std::string command;
+  std::string nccl_debug;
+  std::vector<std::string> hosts;
+
+  [[nodiscard]] bool operator==(const RunOfCase&) const = default;
+};
+RunOfCase run_of(const hdf5::File& file, const std::string& id) {
+  const std::string name = file.group("cases/" + id).text_attribute("run");
+  const hdf5::Group run = file.group("runs/" + name);
+  return {run.text_attribute("command"), run.group("environment").text_attribute("NCCL_DEBUG"),
+          run.dataset("ranks/host").read<std::string>()};
+}
+
+TEST_F(ResumeTest, EveryCaseKeepsTheRunThatMeasuredIt) {
+  const CaseRecord a = make_record(1, {1});
+  const CaseRecord b = make_record(2, {1});
+  make_file({a});
+  const RunOfCase first{"paceline model --size small", "INFO", {"node1"}};
+  RunInfo later = make_run(2);
+  later.command = "paceline model --resume";
+  later.environment.back().second = "WARN";
+  later.started = "2026-11-25T00:00:00.000Z";
+  for (RankInfo& rank : later.ranks) rank.host = "node2";
+  for (const bool measures : {true, false}) {  // the second time there is nothing left to measure
+    ResultFile results(path(), Existing::resume);
+    if (measures) results.write(b, later);
+    results.merge({b.id, a.id}, true);
+    const hdf5::File file = open_result_file(path());
+    EXPECT_EQ(file.group("runs").names().size(), 2U);
+    EXPECT_EQ(run_of(file, a.id), first);
+    EXPECT_EQ(run_of(file, b.id),
+              (RunOfCase{"paceline model --resume", "WARN", {"node2", "node2"}}));
+    EXPECT_EQ(values<std::string>(read_summary(path()), "run"),
+              (std::vector<std::string>{"20261125T000000.000Z", "20261124T150639.123Z"}));
+    EXPECT_EQ(file.text_attribute("command"), "paceline model --resume");
+    EXPECT_EQ(file.dataset("ranks/host").read<std::string>().size(), 2U);
+    EXPECT_EQ(file.group("environment").text_attribute("NCCL_DEBUG"), "WARN");
+  }
+}
+
+// As version 2 was at first: without /runs.
+TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
+  const CaseRecord old = make_record(1, {1});
+  {
+    const hdf5::File file = hdf5::File::create(path());
+    for (const auto& [name, value] :
+         std::vector<std::pair<std::string, std::string>>{{"schema", "paceline"},
+                                                          {"software_version", "abc"},
+                                                          {"created", "2026-11-21T02:05:31Z"},
+                                                          {"command", "old"},
+                                                          {"experiment", "model"}}) {
+      file.set_attribute(name, value);
+    }
+    file.set_attribute("schema_version", std::int64_t{2});
+    file.make_group("environment").set_attribute("NCCL_DEBUG", std::string("TRACE"));
+    file.make_group("ranks").write("host", std::vector<std::string>{"node0"});
+    const hdf5::Group c = file.make_group("cases/" + old.id);
+    for (const auto& [name, value] : old.factors.factors()) c.set_attribute(name, value);
+    c.set_attribute("status", std::string("ok"));
+    const hdf5::Group summary = file.make_group("summary");
+    summary.write("case", std::vector<std::string>{old.id});
+    summary.write("peak_bytes", std::vector<double>{5});
+  }
+  const CaseRecord added = make_record(2, {1});
+  {
+    ResultFile results(path(), Existing::resume);
+    EXPECT_TRUE(results.has(old.id, old.factors));
+    results.write(added, make_run());
+    results.merge({old.id, added.id}, true);
+  }
+  const hdf5::File file = open_result_file(path());
+  EXPECT_EQ(run_of(file, old.id), (RunOfCase{"old", "TRACE", {"node0"}}));
+  EXPECT_EQ(file.text_attribute("command"), "paceline model --size small");
+  EXPECT_EQ(values<std::string>(read_summary(path()), "run"),
+            (std::vector<std::string>{"20261121T020531Z", "20261124T150639.123Z"}));
+  EXPECT_NE(file.dataset("summary/peak_bytes").text_attribute("description"), "");
+}
+
 TEST_F(ResumeTest, MatchesByEveryFactor) {
   const CaseRecord record = rich_record();
   make_file({record});

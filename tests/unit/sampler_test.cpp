@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "core/error.h"
 #include "thread_world.h"
@@ -43,8 +45,9 @@ TEST(Sampler, WarmsUpAndThenMeasures) {
   });
   const Samples& s = outcomes[0].samples;
   EXPECT_EQ(s.phases, (std::vector<std::string>{"forward", "step"}));
-  EXPECT_EQ(s.warmup, (std::vector<std::vector<double>>{{0.5, 1.5}, {0.75, 1.75}}));
-  EXPECT_EQ(s.measured, (std::vector<std::vector<double>>{{2.5, 3.5, 4.5}, {2.75, 3.75, 4.75}}));
+  EXPECT_EQ(s.warmup.seconds, (std::vector<std::vector<double>>{{0.5, 1.5}, {0.75, 1.75}}));
+  EXPECT_EQ(s.measured.seconds,
+            (std::vector<std::vector<double>>{{2.5, 3.5, 4.5}, {2.75, 3.75, 4.75}}));
   EXPECT_EQ(s.stop_reason, "steps");
   EXPECT_EQ(outcomes[0].repetitions, 5);
 }
@@ -52,8 +55,8 @@ TEST(Sampler, WarmsUpAndThenMeasures) {
 TEST(Sampler, NoWarmUpIsFine) {
   const auto outcomes =
       sample(1, {.warmup = 0, .steps = 1}, {"step"}, [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_TRUE(outcomes[0].samples.warmup.at(0).empty());
-  EXPECT_EQ(outcomes[0].samples.measured.at(0).size(), 1U);
+  EXPECT_TRUE(outcomes[0].samples.warmup.seconds.at(0).empty());
+  EXPECT_EQ(outcomes[0].samples.measured.seconds.at(0).size(), 1U);
 }
 
 TEST(Sampler, ReportsProgress) {
@@ -74,27 +77,27 @@ TEST(Sampler, StopsOnceTheIntervalIsTight) {
   // Equal times: the interval has no width as soon as there is one, at 6 values.
   const auto at_six = sample(1, {.warmup = 1, .steps = 3, .until_ci = 2}, {"step"},
                              [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_EQ(at_six[0].samples.measured[0].size(), 6U);
+  EXPECT_EQ(at_six[0].samples.measured.seconds[0].size(), 6U);
   EXPECT_EQ(at_six[0].samples.stop_reason, "converged");
 
   const auto at_steps = sample(1, {.warmup = 1, .steps = 8, .until_ci = 2}, {"step"},
                                [](int, int) { return PhaseSeconds{1}; });
-  EXPECT_EQ(at_steps[0].samples.measured[0].size(), 8U);
+  EXPECT_EQ(at_steps[0].samples.measured.seconds[0].size(), 8U);
 }
 
 TEST(Sampler, StopsAtTheCap) {
   const auto wild = [](int, int i) { return PhaseSeconds{i % 2 == 0 ? 1.0 : 2.0}; };
   const auto named =
       sample(1, {.warmup = 0, .steps = 4, .until_ci = 1, .max_steps = 17}, {"step"}, wild);
-  EXPECT_EQ(named[0].samples.measured[0].size(), 17U);
+  EXPECT_EQ(named[0].samples.measured.seconds[0].size(), 17U);
   EXPECT_EQ(named[0].samples.stop_reason, "max_steps");
 
   const auto by_default = sample(1, {.warmup = 0, .steps = 4, .until_ci = 1}, {"step"}, wild);
-  EXPECT_EQ(by_default[0].samples.measured[0].size(), 40U);
+  EXPECT_EQ(by_default[0].samples.measured.seconds[0].size(), 40U);
 
   const auto below_steps =
       sample(1, {.warmup = 0, .steps = 9, .until_ci = 1, .max_steps = 2}, {"step"}, wild);
-  EXPECT_EQ(below_steps[0].samples.measured[0].size(), 9U);
+  EXPECT_EQ(below_steps[0].samples.measured.seconds[0].size(), 9U);
 }
 
 TEST(Sampler, TheHeadlineOfAllRanksDecides) {
@@ -104,14 +107,70 @@ TEST(Sampler, TheHeadlineOfAllRanksDecides) {
         const double headline = rank == 1 ? (i < 20 ? 2.0 + 0.1 * (i % 5) : 2.2) : 1.0;
         return PhaseSeconds{0.5, headline};
       });
-  const std::size_t count = outcomes[0].samples.measured[1].size();
+  const std::size_t count = outcomes[0].samples.measured.seconds[1].size();
   EXPECT_GT(count, 6U);
   EXPECT_LT(count, 60U);
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.samples.stop_reason, "converged");
-    EXPECT_EQ(outcome.samples.measured[0].size(), count);
-    EXPECT_EQ(outcome.samples.measured[1].size(), count);
+    EXPECT_EQ(outcome.samples.measured.seconds[0].size(), count);
+    EXPECT_EQ(outcome.samples.measured.seconds[1].size(), count);
   }
+}
+
+// Rank 1 is the slower one: it decides when warm-up ends, and for how long is measured.
+TEST(Sampler, WarmsUpUntilTheSlowestRanksTimesAreSteady) {
+  const auto times = [](int rank, int i) {
+    return PhaseSeconds{rank == 1 && i < 12 ? 3.0 - 0.1 * i : 1.0};
+  };
+  const auto steady = sample(2, {.warmup = 3, .max_warmup = 40, .steps = 2}, {"step"}, times);
+  for (const Outcome& outcome : steady) {
+    const std::size_t count = outcome.samples.warmup.seconds[0].size();
+    EXPECT_GT(count, 12U);
+    EXPECT_LE(count, 22U);
+    EXPECT_EQ(count, steady[0].samples.warmup.seconds[0].size());
+    EXPECT_EQ(outcome.samples.warmup_reason, "steady");
+  }
+  const auto capped = sample(2, {.warmup = 3, .max_warmup = 8, .steps = 2}, {"step"}, times);
+  EXPECT_EQ(capped[0].samples.warmup.seconds[0].size(), 8U);
+  EXPECT_EQ(capped[0].samples.warmup_reason, "max_warmup");
+  const auto fixed = sample(2, {.warmup = 3, .steps = 2}, {"step"}, times);
+  EXPECT_EQ(fixed[0].samples.warmup.seconds[0].size(), 3U);
+  EXPECT_EQ(fixed[0].samples.warmup_reason, "warmup");
+}
+
+TEST(Sampler, MeasuresForAMinimumOfTime) {
+  const auto times = [](int rank, int) { return PhaseSeconds{rank == 1 ? 0.5 : 0.1}; };
+  const auto long_enough = sample(2, {.warmup = 0, .steps = 2, .min_time = 4.4}, {"step"}, times);
+  EXPECT_EQ(long_enough[0].samples.measured.seconds[0].size(), 9U);
+  EXPECT_EQ(long_enough[1].samples.measured.seconds[0].size(), 9U);
+  EXPECT_EQ(long_enough[0].samples.stop_reason, "min_time");
+  const auto enough_steps = sample(2, {.warmup = 0, .steps = 10, .min_time = 1}, {"step"}, times);
+  EXPECT_EQ(enough_steps[0].samples.measured.seconds[0].size(), 10U);
+  const auto capped =
+      sample(2, {.warmup = 0, .steps = 2, .min_time = 100, .max_steps = 7}, {"step"}, times);
+  EXPECT_EQ(capped[0].samples.measured.seconds[0].size(), 7U);
+  EXPECT_EQ(capped[0].samples.stop_reason, "max_steps");
+  // Both rules: an interval is there from 6 repetitions on, the time is over after 9.
+  const auto both =
+      sample(2, {.warmup = 0, .steps = 2, .min_time = 4.4, .until_ci = 1}, {"step"}, times);
+  EXPECT_EQ(both[0].samples.measured.seconds[0].size(), 9U);
+  EXPECT_EQ(both[0].samples.stop_reason, "converged");
+}
+
+TEST(Sampler, NotesWhenEachRepetitionRan) {
+  const auto outcomes = sample(1, {.warmup = 1, .steps = 3}, {"step"}, [](int, int) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return PhaseSeconds{1};
+  });
+  const std::vector<HostInterval>& host = outcomes[0].samples.measured.host;
+  ASSERT_EQ(host.size(), 3U);
+  EXPECT_EQ(outcomes[0].samples.warmup.host.size(), 1U);
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    EXPECT_GE(host[i].end - host[i].begin, 0.002);
+    EXPECT_GE(host[i].involuntary_switches, 0);
+  }
+  EXPECT_GE(host[1].begin, host[0].end);
+  EXPECT_GE(host[2].begin, host[1].end);
 }
 
 TEST(Sampler, AStopOnOneRankEndsAll) {

@@ -29,7 +29,7 @@ const PhaseSeconds step = {1, 2, 0.5, 0.25, 4};
 TEST(CommunicationTimes, WaitsForParametersAreExposed) {
   PhaseSeconds seconds = step;
   add_communication_times(seconds, {exchange(0, 0.25), exchange(2, 3)},
-                          {{at(0), at(0.125)}, {at(1), at(1.5)}});
+                          {{"a", at(0), at(0.125)}, {"b", at(1), at(1.5)}});
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 1.125, 0.25, 1.25, 4}));
 }
 
@@ -37,6 +37,28 @@ TEST(CommunicationTimes, WithoutWaitsWhatFollowsBackwardIs) {
   PhaseSeconds seconds = step;
   add_communication_times(seconds, {exchange(1, 1.5)}, {});
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 0.5, 0.25, 0.5, 4}));
+}
+
+TEST(CommunicationTimes, WaitsAreForwardsUntilItsEnd) {
+  const WaitSeconds waited =
+      wait_seconds({{"a", at(0), at(0.125)}, {"b", at(0.5), at(1)}, {"c", at(1), at(1.25)}}, At(1));
+  EXPECT_EQ(waited.forward, 0.625);
+  EXPECT_EQ(waited.backward, 0.25);
+}
+
+TEST(HostWaits, AreTheTimeOfAPhaseThatTheHostWaitedFor) {
+  PhaseSeconds seconds = {1, 2, 0.25};
+  add_host_waits(seconds, {{1, 1.5}, {2, 2.5}, {3, 0.5}});
+  EXPECT_EQ(seconds, (PhaseSeconds{1.5, 2.5, 0.5}));
+  add_host_waits(seconds, {});
+  EXPECT_EQ(seconds, (PhaseSeconds{1.5, 2.5, 0.5}));
+}
+
+// backward, communication_exposed and optimizer are one graph.
+TEST(HostWaits, OfSeveralPhasesLeaveTheFirstWhatTheOthersDidNotTake) {
+  PhaseSeconds seconds = {1, 2, 0.5, 0.25};
+  add_host_waits(seconds, {{1, 1.5}, {4, 4}});
+  EXPECT_EQ(seconds, (PhaseSeconds{1.5, 3.25, 0.5, 0.25}));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "core/error.h"
+#include "core/step_state.h"
 #include "model/batch.h"
 #include "record/hdf5.h"
 #include "temp_folder.h"
@@ -54,6 +56,51 @@ TEST_F(TokenFileTest, AnHdf5FileFromTheFirstRowOn) {
   const Batch batch = load_batch(path(), shape);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{21, 22, 23, 31, 32, 33}));
+}
+
+std::string refusal(const std::filesystem::path& file, const BatchShape& wanted) {
+  try {
+    (void)load_batch(file, wanted);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
+  {
+    hdf5::File file = hdf5::File::create(path());
+    write_matrix(file, "tokens", 0);
+    file.close();
+  }
+  BatchShape whole = shape;
+  whole.context = 4;
+  const Batch batch = load_batch(path(), whole);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 23, 30, 31, 32, 33}));
+  EXPECT_EQ(batch.targets,
+            (std::vector<std::int32_t>{21, 22, 23, no_target, 31, 32, 33, no_target}));
+  whole.context = 5;
+  EXPECT_NE(refusal(path(), whole).find("[4, 5] are needed"), std::string::npos);
+}
+
+TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
+  {
+    hdf5::File file = hdf5::File::create(path());
+    write_matrix(file, "tokens", 0);
+    write_matrix(file, "targets", 500);
+    file.close();
+  }
+  BatchShape few = shape;
+  few.vocab = 531;
+  EXPECT_NE(refusal(path(), few).find("holds 531 as targets[3, 1]"), std::string::npos)
+      << refusal(path(), few);
+  few.vocab = 31;
+  EXPECT_NE(refusal(path(), few).find("holds 520 as targets[2, 0]"), std::string::npos);
+}
+
+TEST_F(TokenFileTest, AFlatFileOfHalfATokenIsRefused) {
+  std::ofstream(path(), std::ios::binary) << std::string(41, '\0');
+  EXPECT_NE(refusal(path(), shape).find("41 bytes: it is neither HDF5"), std::string::npos);
 }
 
 TEST_F(TokenFileTest, AnHdf5FileWithTargets) {

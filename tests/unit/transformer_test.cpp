@@ -189,6 +189,24 @@ TEST(TransformerTest, RecomputationChangesNoBit) {
   }
 }
 
+TEST(TransformerTest, SwigluAgainChangesNoBitAndKeepsLess) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    Trainer plain(precision);
+    Trainer again(precision);
+    const auto kept = [](Trainer& t, const ForwardOptions& options) {
+      const std::size_t before = t.device.ledger().bytes(MemoryKind::activation);
+      t.forward(options);
+      const std::size_t bytes = t.device.ledger().bytes(MemoryKind::activation) - before;
+      t.backward();
+      EXPECT_EQ(t.device.ledger().bytes(MemoryKind::activation), before);
+      return bytes;
+    };
+    EXPECT_LT(kept(again, {.recompute_swiglu = true}), kept(plain, {}));
+    EXPECT_EQ(again.values<float>(again.model.store().gradients()),
+              plain.values<float>(plain.model.store().gradients()));
+  }
+}
+
 TEST(TransformerTest, EveryAttentionTrainsAlike) {
   Trainer naive("fp64");
   naive.forward();

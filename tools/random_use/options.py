@@ -21,7 +21,8 @@ SPOILS = (
     ("--tokens", "none.h5"), ("--load-weights", "none.h5"), ("--predict", "none.h5"),
     ("--config", "none.toml"), ("--registration", "symmetric"), ("--batch-size", "1e3"),
     ("--flash-kernels", "sm80"), ("--fp32-attention", "exact"), ("--in-place", "yes"),
-    ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"), ("--shard", "zero2"),
+    ("--max-steps", "50"), ("--recompute", "block"), ("--sync", "none"), ("--shard", "zero3"),
+    ("--prefetch", "65"), ("--reshard", "1"),
 )  # fmt: skip
 
 Values = Sequence[object]
@@ -124,7 +125,7 @@ class Generator:
         self._maybe(use, 0.1, "--weight-decay", (0, 1))
         self._maybe(use, 0.15, "--memory-timeline")
         if self._chance(0.4):
-            o["--recompute"] = self._list(("none", "block", 2, 3), single=single)
+            o["--recompute"] = self._list(("none", "swiglu", "block", 2, 3), single=single)
         if single:
             o["--dump"] = "dump.h5"
         if self._chance(0.08):
@@ -191,8 +192,13 @@ class Generator:
     def _zero(self, use: Use) -> None:
         o, single = use.options, self._chance(0.15)
         self._shape(use, single)
-        o["--shard"] = self._list(("none", "broadcast", "zero1"), 3, single)
-        o["--bucket-mb"] = self._list((0, 0.0001, 0.003, 0.02, 25), 3, single)
+        o["--shard"] = self._list(("none", "broadcast", "zero1", "zero2", "fsdp"), 3, single)
+        shards = set(use.values("--shard"))
+        if shards - {"fsdp"}:
+            o["--bucket-mb"] = self._list((0, 0.0001, 0.003, 0.02, 25), 3, single)
+        if "fsdp" in shards:
+            o["--prefetch"] = self._list((0, 1, 2, 5, 64), 3, single)
+            self._maybe(use, 0.6, "--reshard", ("yes", "no") if single else ("yes", "no", "yes,no"))
         self._exchange(use, single, ("train-step",))
 
     def _attention(self, use: Use) -> None:

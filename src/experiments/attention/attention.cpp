@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include "core/error.h"
@@ -23,24 +24,24 @@ std::int64_t flush_bytes(const AttentionCase& c, const Device& device) {
 
 class AttentionCaseRun final : public CaseRun {
  public:
-  AttentionCaseRun(const AttentionCase& c, World& world, Device& device, double copy_ceiling)
+  AttentionCaseRun(const AttentionCase& c, World& world, Device& device, const Ceiling& copy)
       : case_(c), world_(world), device_(device) {
-    outcome_.copy_ceiling = copy_ceiling;
+    outcome_.copy_ceiling = copy.is_sure() ? copy.rate.median : std::nan("");
   }
 
   // Inputs in memory, everything reserved, results compared.
   void set_up(Progress& progress) override {
-    progress.update("set-up", 0);
+    progress.update("set-up");
     const OpsConfig config = ops_config_of(case_);
     const AttentionShape shape = case_.shape();
     const auto seed = static_cast<std::uint64_t>(case_.seed);
     run_ = std::make_unique<AttentionRun>(device_, config, shape, flush_bytes(case_, device_));
     AttentionInputs inputs(shape, config.precision.compute, seed, world_.rank());
     run_->load(inputs);
-    progress.update("rehearsal", 0);
+    progress.update("rehearsal");
     outcome_.memory = run_->rehearse();
     if (config.attention == AttentionKind::flash) outcome_.flash = run_->flash_plan();
-    progress.update("check", 0);
+    progress.update("check");
     const std::vector<std::int64_t> rows = checked_rows(shape, seed);
     run_->load_gradient(gradient_of_rows(inputs, rows));
     outcome_.errors = attention_errors(inputs, rows, run_->results(), config);
@@ -70,7 +71,7 @@ class AttentionCaseRun final : public CaseRun {
 
 AttentionExperiment::AttentionExperiment(const FactorOptions<AttentionCase>& options, World& world,
                                          Device& device)
-    : world_(world), device_(device) {
+    : world_(world), device_(device), ceilings_(world, device) {
   set_cases(options.factors(), options.cases([&](AttentionCase& c) {
     complete_launch(c, world, device);
     return true;
@@ -97,17 +98,11 @@ void AttentionExperiment::check(const AttentionCase& c) const {
 
 CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progress) {
   device_.trim();
-  AttentionCaseRun run(c, world_, device_, copy_ceiling());
-  return measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
-}
-
-// All ranks measure at the same time, as they will run; the slowest counts.
-double AttentionExperiment::copy_ceiling() {
-  if (!copy_ceiling_) {
-    world_.barrier();
-    copy_ceiling_ = -world_.max(-device_.copy_ceiling());
-  }
-  return *copy_ceiling_;
+  const Ceiling& copy = ceilings_.copy();
+  AttentionCaseRun run(c, world_, device_, copy);
+  CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
+  if (!record.samples.empty()) record.tables.push_back(copy.table());
+  return record;
 }
 
 // Ratios of the medians of naive and another attention of the same other factors.
@@ -151,11 +146,12 @@ std::vector<ShownColumn> AttentionExperiment::shown_columns() const {
 }
 
 std::string AttentionExperiment::notes() const {
-  return "times: median over repetitions of the slowest rank. TFLOP/s: forward 4 B H T^2 d, half "
-         "of it when causal, backward\n2.5 times that, over the time; floor: the bytes of q, k, v, "
-         "o and their gradients over the measured copy rate.\nsaved: for backward; error/bar: the "
-         "largest error of an output over what is allowed; speed_up: naive's time over\nthe "
-         "case's\n";
+  constexpr const char* columns =
+      "TFLOP/s: forward 4 B H T^2 d, half of it when causal, backward 2.5 times that, over the "
+      "time; floor: the bytes of q, k, v, o and their gradients over the median copy rate. "
+      "saved: for backward; error/bar: the largest error of an output over what is allowed; "
+      "speed_up: naive's time over the case's";
+  return columns + ceilings_.text();
 }
 
 }  // namespace paceline

@@ -2,9 +2,8 @@
 // `paceline attention`: one attention, three ways. Every rank measures its own, on inputs of its
 // own; results are checked before anything is timed.
 
-#include <optional>
-
 #include "experiments/attention/attention_case.h"
+#include "harness/ceilings.h"
 #include "harness/experiment.h"
 
 namespace paceline {
@@ -25,11 +24,10 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
   [[nodiscard]] Prediction prediction(const AttentionCase& c) const override;
   void check(const AttentionCase& c) const override;
   [[nodiscard]] CaseRecord measure(const AttentionCase& c, Progress& progress) override;
-  [[nodiscard]] double copy_ceiling();
 
   World& world_;
   Device& device_;
-  std::optional<double> copy_ceiling_;  // bytes/s, measured once
+  Ceilings ceilings_;
 };
 
 }  // namespace paceline

@@ -8,13 +8,14 @@ Factors<C> attention_case_factors() {
   const Factors<C> shape = factors_of<AttentionShapeFactors>(
       axis<C>(&C::causal, "causal", "a token sees those before it and itself alone").bare("yes"),
       axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14),
-      axis<C>(&C::context, "context", "tokens per sequence").from(1, 1 << 24),
+      axis<C>(&C::context, "context", "tokens per sequence").in("tokens").from(1, 1 << 24),
       axis<C>(&C::batch_size, "batch_size", "sequences per rank").from(1, 1 << 20),
-      setting<C>(&C::heads, "heads", "of every sequence").from(1, 1 << 14).naming(),
-      setting<C>(&C::launch, "launch",
-                 "graph: replays of a CUDA graph, so that dispatch is not measured")
+      setting<C>(&C::heads, "heads", "heads of every sequence").from(1, 1 << 14).naming(),
+      setting<C>(
+          &C::launch, "launch",
+          "how kernels start; graph: replays of a CUDA graph, so that dispatch is not measured")
           .naming(),
-      setting<C>(&C::cache, "cache", "cold: the last-level cache is flushed before each phase")
+      setting<C>(&C::cache, "cache", "before each phase; cold: the last-level cache is flushed")
           .naming());
   return joined<C>({precision_factor<C>(), shape, attention_factors<C>("naive,flash"),
                     launch_factors<C>(), sampling_factors<C>()});
@@ -26,14 +27,14 @@ const Presets& attention_presets() {
       {"pytorch-attention",
        "--attention naive,fused --head-dim 16,32,64,128 --context 256,1024,4096,8192,16384 "
        "--batch-size 8 --heads 1 --causal no --precision fp32 --fp32-attention bf16x3 "
-       "--flash-kernels newest --launch direct --cache cold --warmup 5 --steps 100 --until-ci 0 "
-       "--max-steps 0 --seed 0 --deterministic no"},
+       "--flash-kernels newest --launch direct --cache cold --warmup 5 --max-warmup 0 --steps 100 "
+       "--min-time 0 --until-ci 0 --max-steps 0 --seed 0 --deterministic no"},
       {"flash-benchmark",
        "--attention naive,flash --head-dim 16,32,64,128 "
        "--context 128,256,512,1024,2048,4096,8192,16384,32768,65536 --batch-size 1 --heads 1 "
        "--causal yes --precision bf16,fp32 --fp32-attention bf16x3 --flash-kernels newest "
-       "--launch direct --cache cold --warmup 5 --steps 10 --until-ci 2 --max-steps 0 --seed 0 "
-       "--deterministic no"}};
+       "--launch direct --cache cold --warmup 5 --max-warmup 0 --steps 10 --min-time 0 "
+       "--until-ci 2 --max-steps 0 --seed 0 --deterministic no"}};
   return presets;
 }
 

@@ -21,6 +21,9 @@ class AttentionCommand final : public Command {
     check_run_options(run_);
     factors_.finish(p);
   }
+  [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
+    return notes_of(factors_.factors());
+  }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
     RunInfo info = describe_launch(*world, device->info(), line, "attention");

@@ -55,8 +55,8 @@ void add_rates(CaseRecord& record, const AttentionCase& c, double copy_ceiling) 
   for (std::size_t p = 0; p < attention_phases.size(); ++p) {
     const std::string phase = attention_phases.at(p);
     const double seconds = summarize(max_over_ranks(record.samples[p].measured)).median;
-    record.add(phase + "_tflops_per_s", work.at(p) / seconds / tera, "TFLOP/s");
-    record.add(phase + "_bandwidth_floor_s", moved.at(p) / copy_ceiling, "s");
+    record.add(phase + "_tflops_per_s", work.at(p) / seconds / tera);
+    record.add(phase + "_bandwidth_floor_s", moved.at(p) / copy_ceiling);
   }
 }
 
@@ -76,13 +76,12 @@ void add_attention(CaseRecord& record, World& world, const AttentionCase& c,
   add_rates(record, c, outcome.copy_ceiling);
   const AttentionMemory form =
       attention_memory(c.attention, c.precision, c.shape(), c.device == DeviceKind::cpu);
-  record.add("saved_bytes", static_cast<double>(outcome.memory.saved), "bytes");
-  record.add("predicted_saved_bytes", form.saved, "bytes");
-  record.add("memory_before_backward_bytes", static_cast<double>(outcome.memory.before_backward),
-             "bytes");
-  record.add("peak_bytes", static_cast<double>(outcome.memory.peak), "bytes");
-  record.add("predicted_peak_bytes", form.peak, "bytes");
-  record.add("workspace_bytes", static_cast<double>(outcome.memory.workspace), "bytes");
+  record.add("saved_bytes", static_cast<double>(outcome.memory.saved));
+  record.add("predicted_saved_bytes", form.saved);
+  record.add("memory_before_backward_bytes", static_cast<double>(outcome.memory.before_backward));
+  record.add("peak_bytes", static_cast<double>(outcome.memory.peak));
+  record.add("predicted_peak_bytes", form.peak);
+  record.add("workspace_bytes", static_cast<double>(outcome.memory.workspace));
   if (c.attention != AttentionKind::flash) return;
   add_tiles(record, "forward", outcome.flash.forward);
   add_tiles(record, "backward", outcome.flash.backward);

@@ -17,7 +17,7 @@ inline constexpr std::array<const char*, 3> attention_phases = {"forward", "back
 
 // What one rank measured, beside its samples.
 struct AttentionOutcome {
-  double copy_ceiling = 0;  // bytes/s
+  double copy_ceiling = 0;  // bytes/s; NaN where it is not sure
   AttentionBytes memory;
   FlashPlan flash;
   std::vector<OutputError> errors;

@@ -102,8 +102,9 @@ AttentionResults AttentionRun::results() {
 // But backward's reads what forward's has left, so forward's stays until backward's is captured.
 void AttentionRun::capture() {
   for (const Phase phase : {Phase::forward, Phase::backward, Phase::both}) {
-    graphs_.at(static_cast<std::size_t>(phase)) =
-        device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
+    std::unique_ptr<Graph>& graph = graphs_.at(static_cast<std::size_t>(phase));
+    graph = device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
+    graph->upload();
   }
   release();
 }

@@ -37,24 +37,26 @@ Factors<C> collective_case_factors() {
       axis<C>(&C::backend, "backend", "memory and library: mpi (host), nccl (GPU)")
           .by_default("mpi,nccl")
           .said("those the machine has"),
-      axis<C>(&C::op, "op"),
+      axis<C>(&C::op, "op", "collective operation"),
       axis<C>(&C::ranks, "ranks", "number of ranks: the first N of the launch")
           .from(1, 1 << 20)
           .said("all"),
-      axis<C>(&C::dtype, "dtype"),
-      axis<C>(&C::redop, "redop")
+      axis<C>(&C::dtype, "dtype", "element type"),
+      axis<C>(&C::redop, "redop", "reduction of the elements")
           .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),
-      axis<C>(&C::in_place, "in_place")
+      axis<C>(&C::in_place, "in_place", "whether results take the place of what was sent")
           .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
                  "an --op that has both: all_reduce reduce_scatter all_gather reduce"),
       axis<C>(&C::registration, "registration",
-              "symmetric: buffers in windows that all ranks have registered with NCCL"),
+              "of memory with NCCL; symmetric: buffers in windows that all ranks have registered "
+              "with NCCL"),
       axis<C>(&C::cadence, "cadence",
               "one call between barriers, 20 calls, or 20 calls in a CUDA graph"),
       axis<C>(&C::cache, "cache",
-              "cold: the last-level cache is flushed before each repetition, in which every call "
+              "before each repetition; cold: the last-level cache is flushed, and every call "
               "has buffers of its own"),
-      axis<C>(&C::bytes, "bytes", "of the whole buffer, as nccl-tests counts")
+      axis<C>(&C::bytes, "bytes", "size of the whole buffer, as nccl-tests counts")
+          .in("bytes")
           .by_default("1MB,10MB,100MB,1GB"));
   return joined<C>({collective, sampling_factors<C>()});
 }
@@ -65,7 +67,7 @@ const Presets& collective_presets() {
       {"single-node",
        "--backend mpi,nccl --op all_reduce --bytes 1MB,10MB,100MB,1GB --dtype float32 --redop sum "
        "--in-place no --ranks 2,4,6 --registration none --cadence barrier --cache warm --warmup 5 "
-       "--steps 10 --until-ci 0 --max-steps 0"}};
+       "--max-warmup 0 --steps 10 --min-time 0 --until-ci 0 --max-steps 0"}};
   return presets;
 }
 

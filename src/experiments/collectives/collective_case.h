@@ -12,6 +12,7 @@ namespace paceline {
 
 template <>
 struct FactorValue<const Collective*> {
+  static constexpr ValueType type = ValueType::name;
   static const Collective* read(std::string_view text, const Range& /*range*/) {
     return &collective_named(text);
   }

@@ -62,6 +62,7 @@ void CollectiveRun::start() {
   if (case_.cadence != Cadence::graph) return;
   const Watched watched(world_.watch(), "capturing " + case_.what());
   graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
+  graph_->upload();
 }
 
 Pattern CollectiveRun::pattern(std::int64_t salt) const {
@@ -133,11 +134,11 @@ void CollectiveRun::add_to(CaseRecord& record) {
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
   const double algbw = bytes / seconds;
   const double busbw = algbw * case_.op->bus.of(case_.ranks);
-  record.add("message_bytes", bytes, "bytes");
-  record.add("algbw_bytes_per_s", algbw, "bytes/s");
-  record.add("busbw_bytes_per_s", busbw, "bytes/s");
+  record.add("message_bytes", bytes);
+  record.add("algbw_bytes_per_s", algbw);
+  record.add("busbw_bytes_per_s", busbw);
   record.add("busbw_factor", std::string(case_.op->bus.formula));
-  record.add("link_ceiling_bytes_per_s", link_ceiling_, "bytes/s");
+  record.add("link_ceiling_bytes_per_s", link_ceiling_);
   record.add("link_share", busbw / link_ceiling_);
 }
 

@@ -154,6 +154,9 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
                         members.link_ceilings.at(c.backend));
       record = measure_case(*members.world, *backend.device, run, c, prediction(c).memory_bytes,
                             progress);
+      if (c.ranks == 1 && !record.samples.empty()) {
+        record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
+      }
     } catch (const Error& error) {
       // These end the launch; of others the ranks that sleep are told.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
@@ -190,14 +193,14 @@ std::vector<Table> CollectivesExperiment::closing_tables(
   TableRows residuals("fit_residuals");
   for (const auto& [c, points] : sweeps) {
     const LatencyBandwidth fit = fit_latency_bandwidth(points);
-    fits.add(with_factors(c, {{"latency_s", fit.latency, "s"},
-                              {"bandwidth_bytes_per_s", fit.bandwidth, "bytes/s"},
+    fits.add(with_factors(c, {{"latency_s", fit.latency},
+                              {"bandwidth_bytes_per_s", fit.bandwidth},
                               {"worst_relative_error", fit.worst_error}}));
     for (const TimedSize& p : points) {
       const double fitted = fit.latency + p.bytes / fit.bandwidth;
-      residuals.add(with_factors(c, {{"message_bytes", p.bytes, "bytes"},
-                                     {"time_s", p.seconds, "s"},
-                                     {"fitted_s", fitted, "s"},
+      residuals.add(with_factors(c, {{"message_bytes", p.bytes},
+                                     {"time_s", p.seconds},
+                                     {"fitted_s", fitted},
                                      {"relative_error", fitted / p.seconds - 1}}));
     }
   }
@@ -213,11 +216,10 @@ std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
 }
 
 std::string CollectivesExperiment::notes() const {
-  return "times: median over repetitions of the slowest rank. algbw: bytes / time; busbw: algbw "
-         "times 2 (n - 1) / n\n(all_reduce), (n - 1) / n (reduce_scatter, all_gather, all_to_all), "
-         "1 (others). link share: busbw over the\nmost that "
-         "a rank takes in from others: in a ring of send_recv or a broadcast, at the best of three "
-         "sizes\n";
+  return "algbw: bytes / time; busbw: algbw times 2 (n - 1) / n (all_reduce), (n - 1) / n "
+         "(reduce_scatter, all_gather, all_to_all), 1 (others). link share: busbw over the most "
+         "that a rank takes in from others: in a ring of send_recv or a broadcast, at the best of "
+         "three sizes";
 }
 
 }  // namespace paceline

@@ -33,6 +33,9 @@ class CollectivesCommand final : public Command {
       throw UsageError("--backend: mpi moves host memory; leave out --device cuda");
     }
   }
+  [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
+    return notes_of(options_.factors.factors());
+  }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     std::vector<Backend> made = make_backends(
         run_, options_.all_backends ? std::vector<BackendKind>{} : backends(), *world);

@@ -1,4 +1,4 @@
-// `paceline merge` and `paceline compare`: what reads result files and measures nothing.
+// `paceline merge`, `compare` and `columns`: what has to do with result files and measures nothing.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 
 #include "harness/command.h"
 #include "record/compare.h"
+#include "record/comparison_text.h"
+#include "record/descriptions.h"
 #include "record/result_file.h"
 
 namespace paceline {
@@ -16,7 +18,7 @@ namespace {
 class MergeCommand final : public Command {
  public:
   [[nodiscard]] bool measures() const override { return false; }
-  void declare(OptionParser& p) override { p.files(files_, 1, "the result file to rebuild"); }
+  void declare(OptionParser& p) override { p.files(files_, 1, 1, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     merge_after_crash(files_.front());
     return ExitCode::done;
@@ -30,22 +32,56 @@ class CompareCommand final : public Command {
  public:
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override {
-    p.files(files_, 2, "A.h5 B.h5");
-    p.flag("--any-machine", any_machine_, "compare runs of unlike machines too");
+    constexpr int most_files = 10'000;
+    p.files(files_, 2, most_files, "A.h5 B.h5, or runs in pairs: A1.h5 B1.h5 A2.h5 B2.h5 ...");
+    p.flag("--any-machine", options_.any_machine, "compare runs of unlike machines too");
+    p.value("--threshold", threshold_percent_, "percent that times may differ and be the same [2]",
+            {0, 1e6});
+    p.option("--reference",
+             "a TOML file of values with tolerances that B is held to (docs/measuring.md)",
+             [this](const OptionParser::Texts& texts) {
+               options_.reference = OptionParser::single(texts);
+               if (options_.reference.empty()) throw UsageError("needs a file");
+             });
+    p.flag("--json", json_, "one line of JSON per case, and no table");
   }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
-    const Comparison c = compare_files(files_[0], files_[1], any_machine_);
-    fmt::print("{}", c.table);
-    return c.regression ? ExitCode::regression : ExitCode::done;
+    options_.files.assign(files_.begin(), files_.end());
+    options_.threshold = threshold_percent_ / 100;
+    const Comparison comparison = compare_files(options_);
+    fmt::print("{}", json_ ? comparison_json(comparison) : comparison_table(comparison));
+    return comparison.regression() ? ExitCode::regression : ExitCode::done;
   }
 
  private:
   std::vector<std::string> files_;
-  bool any_machine_ = false;
+  CompareOptions options_;
+  double threshold_percent_ = 2;
+  bool json_ = false;
+};
+
+// A line for each dataset or attribute: group, name, unit, description, with tabs between them.
+// What docs/file-format.md is made of.
+class ColumnsCommand final : public Command {
+ public:
+  [[nodiscard]] bool measures() const override { return false; }
+  void declare(OptionParser& /*p*/) override {}
+  [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+    for (const Description& d : descriptions()) {
+      fmt::print("{}\t{}\t{}\t{}\n", d.group, d.name, d.unit, d.text);
+    }
+    for (const Registration& r : registry()) {
+      for (const FactorNote& f : r.make()->factor_notes()) {
+        fmt::print("factors of {}\t{}\t{}\t{}\n", r.name, f.name, f.unit, f.description);
+      }
+    }
+    return ExitCode::done;
+  }
 };
 
 }  // namespace
 
+std::unique_ptr<Command> columns_command() { return std::make_unique<ColumnsCommand>(); }
 std::unique_ptr<Command> merge_command() { return std::make_unique<MergeCommand>(); }
 std::unique_ptr<Command> compare_command() { return std::make_unique<CompareCommand>(); }
 

@@ -1,32 +1,172 @@
-// `paceline info`: ranks, devices and library versions; --ceilings measures what they can do.
+// `paceline info`: ranks, devices, links and library versions; --ceilings measures what they can
+// do.
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/precision.h"
 #include "core/units.h"
 #include "devices.h"
+#include "experiments/info/host_links.h"
+#include "harness/ceilings.h"
 #include "harness/command.h"
-#include "harness/gather.h"
 
 namespace paceline {
 
 namespace {
 
-// Collective.
-void print_info(World& world, Device& device, const RunInfo& run, bool ceilings) {
-  std::vector<double> measured;
-  if (ceilings) {
-    world.barrier();  // all ranks measure at the same time, as they will run
-    for (const char* name : {"fp32", "bf16", "fp16"}) {
-      measured.push_back(device.gemm_ceiling(precision_named(name)));
-    }
-    measured.push_back(device.copy_ceiling());
-  }
-  const auto all = gather_values(world, measured);
-  if (world.rank() != 0) return;
+using Json = nlohmann::ordered_json;
 
+constexpr std::array precisions = {"fp32", "bf16", "fp16"};
+
+// Of one rank: GEMMs in FLOP/s, the copy in bytes/s.
+struct RankCeilings {
+  std::vector<Summary> gemm;  // of `precisions`
+  Summary copy;
+};
+
+// Collective: of every rank, at rank 0.
+std::vector<RankCeilings> measure_ceilings(World& world, Device& device) {
+  Ceilings ceilings(world, device);
+  std::vector<RankCeilings> all(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
+  for (const char* name : precisions) {
+    const Ceiling& gemm = ceilings.gemm(precision_named(name));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      all[rank].gemm.push_back(gemm.by_rank[rank]);
+    }
+  }
+  const Ceiling& copy = ceilings.copy();
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].copy = copy.by_rank[rank];
+  return all;
+}
+
+Json json_of(const Summary& rates) {
+  return {{"median", rates.median}, {"ci_low", rates.ci_low}, {"ci_high", rates.ci_high}};
+}
+
+Json json_of(const std::optional<PcieLink>& link) {
+  if (!link) return nullptr;
+  return {{"per_lane", link->transfers}, {"lanes", link->lanes}};
+}
+
+template <class T>
+Json json_of(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const AttachedDevice& device) {
+  Json json = {{"kind", device.kind}};
+  if (!device.name.empty()) json["name"] = device.name;
+  json["pci_address"] = device.pci_address;
+  json["numa_node"] = json_of(device.numa_node);
+  json["pcie"] = json_of(device.pcie);
+  json["pcie_most"] = json_of(device.pcie_most);
+  if (!device.name.empty()) {
+    json["gbit_per_s"] = json_of(device.gbit_per_s);
+    json["state"] = device.state;
+  }
+  return json;
+}
+
+Json json_of(const HostLinks& links) {
+  Json devices = Json::array();
+  for (const AttachedDevice& device : links.devices) devices.push_back(json_of(device));
+  return {{"numa_nodes", links.numa_nodes}, {"devices", std::move(devices)}};
+}
+
+// Collective: at rank 0 the links of each host, as its first rank sees them.
+Json gather_links(World& world, const RunInfo& run) {
+  const bool speaks = world.local_rank() == 0;
+  const std::vector<std::string> texts =
+      world.gather(speaks ? json_of(host_links()).dump() : std::string());
+  Json hosts = Json::array();
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    if (texts[rank].empty()) continue;
+    Json host = {{"host", run.ranks[rank].host}};
+    host.update(Json::parse(texts[rank]));
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+Json json_of(const RunInfo& run, const Json& hosts, const std::vector<RankCeilings>& ceilings) {
+  Json ranks = Json::array();
+  for (const RankInfo& r : run.ranks) {
+    Json rank = {{"rank", r.rank},
+                 {"host", r.host},
+                 {"local_rank", r.local_rank},
+                 {"device", name_of(r.device.kind)},
+                 {"model", r.device.name},
+                 {"cpu", r.cpu},
+                 {"threads", r.device.threads},
+                 {"memory_bytes", r.device.memory_bytes}};
+    if (r.device.kind == DeviceKind::cuda) {
+      rank["gpu_uuid"] = r.device.uuid;
+      rank["pci_bus_id"] = r.device.pci_bus_id;
+    }
+    if (!ceilings.empty()) {
+      const RankCeilings& c = ceilings.at(static_cast<std::size_t>(r.rank));
+      for (std::size_t i = 0; i < precisions.size(); ++i) {
+        rank[fmt::format("gemm_{}_flops_per_s", precisions[i])] = json_of(c.gemm[i]);
+      }
+      rank["copy_bytes_per_s"] = json_of(c.copy);
+    }
+    ranks.push_back(std::move(rank));
+  }
+  Json environment = Json::object();
+  for (const auto& [name, value] : run.environment) environment[name] = value;
+  return {{"software_version", software_version()},
+          {"environment", std::move(environment)},
+          {"ranks", std::move(ranks)},
+          {"hosts", hosts}};
+}
+
+// "32.0 GT/s x16"
+std::string link_text(const Json& link) {
+  if (link.is_null()) return "-";
+  std::string speed = link["per_lane"].get<std::string>();
+  speed = speed.substr(0, speed.find(" PCIe"));
+  return fmt::format("{} x{}", speed, link["lanes"].get<int>());
+}
+
+void print_links(const Json& host) {
+  fmt::print("\nlinks of {} (NUMA nodes: {})\n", host["host"].get<std::string>(),
+             host["numa_nodes"].get<int>());
+  fmt::print("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}\n", "kind", "name", "PCI", "NUMA",
+             "PCIe now", "PCIe at most", "speed");
+  for (const Json& device : host["devices"]) {
+    const Json speed = device.value("gbit_per_s", Json(nullptr));
+    fmt::print("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}{}\n",
+               device["kind"].get<std::string>(), device.value("name", "-"),
+               device["pci_address"].get<std::string>(),
+               device["numa_node"].is_null() ? "-" : device["numa_node"].dump(),
+               link_text(device["pcie"]), link_text(device["pcie_most"]),
+               speed.is_null() ? "-" : fmt::format("{} Gbit/s", speed.get<double>()),
+               device.contains("state") ? ", " + device["state"].get<std::string>() : "");
+  }
+  if (host["devices"].empty()) fmt::print("no GPU and no network interface on PCI\n");
+}
+
+void print_ceilings(const std::vector<RankCeilings>& ceilings) {
+  fmt::print("\nceilings, all ranks at once: the median and its 95% interval\n");
+  const auto print = [](std::size_t rank, const std::string& name, const Summary& rates,
+                        auto&& text) {
+    fmt::print("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
+               text(rates.ci_low), text(rates.ci_high));
+  };
+  const auto flops = [](double rate) { return count_text(rate) + "FLOP"; };
+  for (std::size_t rank = 0; rank < ceilings.size(); ++rank) {
+    for (std::size_t i = 0; i < precisions.size(); ++i) {
+      print(rank, fmt::format("GEMM {}", precisions[i]), ceilings[rank].gemm[i], flops);
+    }
+    print(rank, "copy", ceilings[rank].copy, [](double rate) { return bytes_text(rate); });
+  }
+}
+
+void print_text(const RunInfo& run, const Json& hosts, const std::vector<RankCeilings>& ceilings) {
   fmt::print("{}\n\n", software_version());
   for (const auto& [name, value] : run.environment) fmt::print("{:<24} {}\n", name, value);
   fmt::print("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
@@ -36,13 +176,8 @@ void print_info(World& world, Device& device, const RunInfo& run, bool ceilings)
                name_of(r.device.kind), r.device.threads,
                bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
   }
-  if (!ceilings) return;
-  fmt::print("\n{:>4}  {:>14} {:>14} {:>14} {:>14}   (all ranks at once)\n", "rank", "GEMM fp32",
-             "GEMM bf16", "GEMM fp16", "copy r+w");
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    fmt::print("{:>4}  {:>8}FLOP/s {:>8}FLOP/s {:>8}FLOP/s {:>12}/s\n", r, count_text(all[r][0]),
-               count_text(all[r][1]), count_text(all[r][2]), bytes_text(all[r][3]));
-  }
+  for (const Json& host : hosts) print_links(host);
+  if (!ceilings.empty()) print_ceilings(ceilings);
 }
 
 class InfoCommand final : public Command {
@@ -50,10 +185,23 @@ class InfoCommand final : public Command {
   void declare(OptionParser& p) override {
     declare_launch_options(p, run_);
     p.flag("--ceilings", ceilings_, "measure them: GEMM per precision, copy bandwidth");
+    p.flag("--json", run_.json, "one JSON object instead of tables");
   }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const std::unique_ptr<Device> device = make_device(run_, *world).device;
-    print_info(*world, *device, describe_launch(*world, device->info(), line, "info"), ceilings_);
+    const RunInfo run = describe_launch(*world, device->info(), line, "info");
+    const std::vector<RankCeilings> ceilings =
+        ceilings_ ? measure_ceilings(*world, *device) : std::vector<RankCeilings>{};
+    const Json hosts = gather_links(*world, run);
+    if (world->rank() != 0) return ExitCode::done;
+    if (run_.json) {
+      // Names from the system may hold bytes that are no UTF-8.
+      fmt::print(
+          "{}\n",
+          json_of(run, hosts, ceilings).dump(-1, ' ', false, Json::error_handler_t::replace));
+    } else {
+      print_text(run, hosts, ceilings);
+    }
     return ExitCode::done;
   }
 

@@ -77,9 +77,9 @@ std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measure
     rows.add({{"case", m.name},
               {"bucket_mb", m.factors.bucket_mb},
               {"buckets", m.calls},
-              {"predicted_overhead_s", m.calls * latency + m.bytes / (m.calls * bandwidth), "s"},
-              {"measured_exposed_s", m.exposed, "s"},
-              {"measured_step_s", m.step, "s"},
+              {"predicted_overhead_s", m.calls * latency + m.bytes / (m.calls * bandwidth)},
+              {"measured_exposed_s", m.exposed},
+              {"measured_step_s", m.step},
               {"predicted_best_bucket_mb", std::sqrt(m.bytes * latency * bandwidth) / mega},
               {"measured_best_bucket_mb", fastest_like(m, measured).factors.bucket_mb}});
   }

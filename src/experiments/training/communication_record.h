@@ -5,10 +5,10 @@
 
 namespace paceline {
 
-// Collective. Of the last step, where it exchanges gradients: how often and how much, what of it is
-// exposed, and a timeline of the phases on the compute stream and of the collectives on the
-// communication stream.
-void add_communication(CaseRecord& record, World& world, const StepRunner& runner,
-                       TrainingStep& step);
+// Collective. Of the last step, where it exchanges gradients: how often and how much, and what of
+// it is exposed; where it updates parameters in backward: what of it is hidden. Of both: a timeline
+// of the phases on the compute stream, and of the other streams' collectives and updates.
+void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
+                       const StepRunner& runner, TrainingStep& step);
 
 }  // namespace paceline

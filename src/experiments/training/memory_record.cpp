@@ -46,7 +46,7 @@ double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
 Table blocks_table(const std::vector<MemoryBlock>& largest) {
   TableRows rows("memory/blocks");
   for (const MemoryBlock& block : largest) {
-    rows.add({{"bytes", whole(block.bytes), "bytes"},
+    rows.add({{"bytes", whole(block.bytes)},
               {"kind", std::string(name_of(block.kind))},
               {"scope", block.scope}});
   }
@@ -63,7 +63,7 @@ Table driver_table(const std::vector<MemoryCounts>& counts) {
          {"driver says in use", c.driver},
          {"context and libraries", c.driver - std::min(c.reserved, c.driver)}}};
     for (const auto& [what, bytes] : lines) {
-      rows.add({{"when", c.when}, {"line", what}, {"bytes", whole(bytes), "bytes"}});
+      rows.add({{"when", c.when}, {"line", what}, {"bytes", whole(bytes)}});
     }
   }
   return rows.take();
@@ -72,14 +72,14 @@ Table driver_table(const std::vector<MemoryCounts>& counts) {
 // What was measured beside what the formulas say, on rank 0.
 Table closed_form_table(const TrainingCase& c, const MemoryOutcome& measured) {
   StepShape of_rank_0 = c.step_shape();
-  of_rank_0.optimizer_share = c.optimizer_shares().front();
+  of_rank_0.optimizer_share = c.strategy_shape().optimizer_shares().front();
   TableRows rows("memory/closed_form");
   for (const MemoryLine& line : memory_lines(of_rank_0)) {
     const double bytes = measured_of(line, measured);
     rows.add({{"what", line.what},
-              {"measured", static_cast<std::int64_t>(bytes), "bytes"},
+              {"measured", static_cast<std::int64_t>(bytes)},
               {"formula", line.formula},
-              {"predicted", static_cast<std::int64_t>(line.bytes), "bytes"},
+              {"predicted", static_cast<std::int64_t>(line.bytes)},
               {"ratio", bytes / line.bytes}});
   }
   return rows.take();
@@ -89,8 +89,8 @@ Table closed_form_table(const TrainingCase& c, const MemoryOutcome& measured) {
 Table timeline_table(const std::vector<MemoryEvent>& events) {
   TableRows rows("memory/timeline");
   for (const MemoryEvent& e : events) {
-    rows.add({{"seconds", e.seconds, "s"},
-              {"bytes", std::int64_t{e.bytes}, "bytes"},
+    rows.add({{"seconds", e.seconds},
+              {"bytes", std::int64_t{e.bytes}},
               {"address", whole(e.address)},
               {"kind", std::string(name_of(e.kind))},
               {"scope", e.scope},
@@ -104,8 +104,7 @@ void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
                      const std::vector<std::vector<MemoryNumbers>>& all) {
   const auto with_kinds = [](std::vector<Cell> row, const BytesByKind& bytes) {
     for (std::size_t k = 0; k < memory_kinds; ++k) {
-      row.push_back(
-          {std::string(name_of(static_cast<MemoryKind>(k))), whole(bytes.at(k)), "bytes"});
+      row.push_back({std::string(name_of(static_cast<MemoryKind>(k))), whole(bytes.at(k))});
     }
     return row;
   };
@@ -119,13 +118,13 @@ void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
       at_marks.add(with_kinds({rank,
                                step,
                                {"mark", marks[i].mark},
-                               {"active", whole(n.bytes), "bytes"},
-                               {"peak", whole(n.peak_bytes), "bytes"}},
+                               {"active", whole(n.bytes)},
+                               {"peak", whole(n.peak_bytes)}},
                               n.by_kind));
       if (marks[i].phase.empty()) continue;
-      of_phases.add(with_kinds(
-          {rank, step, {"phase", marks[i].phase}, {"peak", whole(n.phase_peak_bytes), "bytes"}},
-          n.phase_peak_by_kind));
+      of_phases.add(
+          with_kinds({rank, step, {"phase", marks[i].phase}, {"peak", whole(n.phase_peak_bytes)}},
+                     n.phase_peak_by_kind));
     }
   }
   record.tables.push_back(at_marks.take());
@@ -153,9 +152,9 @@ void add_marks(CaseRecord& record, World& world, const MemoryOutcome& memory) {
                    of_rank[i].by_kind.at(static_cast<std::size_t>(MemoryKind::optimizer_state)));
     }
   }
-  record.add("memory_before_backward_bytes", static_cast<double>(before_backward), "bytes");
-  record.add("optimizer_state_bytes", static_cast<double>(optimizer_state), "bytes");
-  record.add("peak_bytes", peak, "bytes");
+  record.add("memory_before_backward_bytes", static_cast<double>(before_backward));
+  record.add("optimizer_state_bytes", static_cast<double>(optimizer_state));
+  record.add("peak_bytes", peak);
 }
 
 }  // namespace
@@ -176,8 +175,8 @@ Table parameters_table(const ParameterStore& store, const std::vector<StoreArray
         rows.add({{"array", std::string(one.name)},
                   {"kind", std::string(name_of(one.kind))},
                   {"name", view.name},
-                  {"offset", (entry.offset + view.offset) * element, "bytes"},
-                  {"bytes", view.shape.numel() * element, "bytes"}});
+                  {"offset", (entry.offset + view.offset) * element},
+                  {"bytes", view.shape.numel() * element}});
       }
     }
   }
@@ -193,7 +192,7 @@ void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
   record.tables.push_back(driver_table(memory.counts));
   record.tables.push_back(closed_form_table(c, memory));
   if (!memory.timeline.empty()) record.tables.push_back(timeline_table(memory.timeline));
-  record.add("predicted_peak_bytes", memory_form(c.step_shape()).peak(), "bytes");
+  record.add("predicted_peak_bytes", memory_form(c.step_shape()).peak());
 }
 
 }  // namespace paceline

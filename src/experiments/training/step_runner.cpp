@@ -17,14 +17,33 @@ std::string_view mark_after(const StepPhase& phase, const std::vector<StepPhase>
 }  // namespace
 
 void add_communication_times(PhaseSeconds& seconds, const std::vector<Exchange>& exchanges,
-                             const std::vector<ParameterWait>& waits) {
+                             const std::vector<Wait>& waits) {
   constexpr std::size_t exposed = 2;  // after forward and backward
-  for (const auto& [from, until] : waits) {
-    seconds.at(exposed) += until->seconds_since(*from);
+  for (const Wait& wait : waits) {
+    seconds.at(exposed) += wait.until->seconds_since(*wait.from);
   }
   double total = 0;
   for (const Exchange& e : exchanges) total += e.end->seconds_since(*e.begin);
   seconds.insert(seconds.end() - 1, total);
+}
+
+WaitSeconds wait_seconds(const std::vector<Wait>& waits, const Event& forward_end) {
+  WaitSeconds seconds;
+  for (const Wait& wait : waits) {
+    const bool in_forward = wait.from->seconds_since(forward_end) < 0;
+    (in_forward ? seconds.forward : seconds.backward) += wait.until->seconds_since(*wait.from);
+  }
+  return seconds;
+}
+
+void add_host_waits(PhaseSeconds& seconds, const std::vector<HostWait>& waits) {
+  std::size_t first = 0;
+  for (const HostWait& wait : waits) {
+    if (wait.phases == first) continue;
+    seconds.at(first) = wait.seconds;
+    for (std::size_t i = first + 1; i < wait.phases; ++i) seconds.at(first) -= seconds.at(i);
+    first = wait.phases;
+  }
 }
 
 std::vector<std::string> StepRunner::phases() const {
@@ -33,58 +52,154 @@ std::vector<std::string> StepRunner::phases() const {
     if (!phase.name.empty()) names.push_back(phase.name);
   }
   if (step_.strategy().communicates()) names.emplace_back("communication_total");
+  if (step_.updates_in_backward()) names.emplace_back("optimizer_total");
   names.emplace_back("step");
   return names;
 }
 
-void StepRunner::end_phase() {
+void StepRunner::launch(const StepPhase& phase, Recorded& recorded) {
   Device& device = step_.device();
-  events_.push_back(device.compute_stream().record());
+  const std::vector<StepPhase>& phases = step_.phases();
+  const bool begins = &phase == &phases.front() || (&phase - 1)->memory != phase.memory;
+  if (begins) device.ledger().begin_phase(phase.memory);
+  phase.launch();
+  if (!phase.name.empty()) recorded.phases.push_back(device.compute_stream().record());
+  if (const auto name = mark_after(phase, phases); !name.empty()) mark(name, phase.memory);
+  if (&phase != &phases.back()) return;
+  recorded.exchanges = step_.strategy().exchanges();
+  recorded.waits = step_.strategy().waits();
+  recorded.updates = step_.updates();
+  mark("after step", phase.memory == "optimizer" ? phase.memory : "");
+  marking_.clear();
+}
+
+void StepRunner::begin_measuring() {
+  host_waits_.clear();
+  launch_ = 0;
+  step_.device().synchronize();
+  began_ = host_seconds();
+}
+
+template <class Launch>
+void StepRunner::launch_timed(const Launch& launch) {
+  const double began = host_seconds();
+  launch();
+  launch_ += host_seconds() - began;
+}
+
+void StepRunner::wait_for_phases(std::size_t ended) {
   if (timing_ == Timing::step) return;
-  device.synchronize();
-  host_.push_back(host_seconds());
+  step_.device().synchronize();
+  double before = began_;
+  for (const HostWait& wait : host_waits_) before += wait.seconds;
+  host_waits_.push_back({ended, host_seconds() - before});
+}
+
+PhaseSeconds StepRunner::end_measuring() {
+  step_.device().synchronize();
+  const double total = host_seconds() - began_;
+  const std::vector<EventPtr>& events = last().phases;
+  if (replayed_ || graphs_.empty()) {
+    launches_.push_back(launch_);
+    const WaitSeconds waited = wait_seconds(last().waits, *events.at(1));
+    waited_in_forward_.push_back(waited.forward);
+    waited_in_backward_.push_back(waited.backward);
+  }
+  PhaseSeconds seconds;
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    seconds.push_back(events[i]->seconds_since(*events[i - 1]));
+  }
+  add_host_waits(seconds, host_waits_);
+  seconds.push_back(total);
+  if (step_.strategy().communicates()) {
+    add_communication_times(seconds, last().exchanges, last().waits);
+  }
+  if (step_.updates_in_backward()) {
+    double updates = 0;
+    for (const auto& update : last().updates) updates += update.end->seconds_since(*update.begin);
+    seconds.insert(seconds.end() - 1, updates);
+  }
+  return seconds;
 }
 
 PhaseSeconds StepRunner::run() {
-  Device& device = step_.device();
-  const std::vector<StepPhase>& phases = step_.phases();
-  host_.clear();
-  events_.clear();
+  replayed_ = false;
+  run_ = {};
   mark("after init");
-  device.synchronize();
-  const double began = host_seconds();
-  end_phase();
-  std::string_view memory;
-  for (const StepPhase& phase : phases) {
-    if (phase.memory != memory) device.ledger().begin_phase(phase.memory);
-    memory = phase.memory;
-    phase.launch();
-    if (!phase.name.empty()) end_phase();
-    if (const auto name = mark_after(phase, phases); !name.empty()) mark(name, memory);
+  begin_measuring();
+  run_.phases.push_back(step_.device().compute_stream().record());
+  const std::vector<StepPhase>& phases = step_.phases();
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    launch_timed([&] { launch(phases[i], run_); });
+    const bool goes_on = i + 1 < phases.size() && phases[i + 1].joins;
+    if (!phases[i].name.empty() && !goes_on) wait_for_phases(run_.phases.size() - 1);
   }
-  device.synchronize();
-  const double total = host_seconds() - began;
-  mark("after step", memory == "optimizer" ? memory : "");
-  marking_.clear();
+  return end_measuring();
+}
 
-  PhaseSeconds seconds;
-  for (std::size_t i = 1; i < events_.size(); ++i) {
-    seconds.push_back(timing_ == Timing::step ? events_[i]->seconds_since(*events_[i - 1])
-                                              : host_[i] - host_[i - 1]);
+void StepRunner::capture() {
+  Device& device = step_.device();
+  Stream& stream = device.compute_stream();
+  const std::vector<StepPhase>& phases = step_.phases();
+  graphs_.clear();
+  forget_launches();
+  captured_ = {};
+  mark("after init");
+  for (std::size_t begin = 0; begin < phases.size();) {
+    std::size_t end = timing_ == Timing::step ? phases.size() : begin + 1;
+    while (end < phases.size() && phases[end].joins) ++end;
+    std::unique_ptr<Graph> graph = device.capture(stream, [&] {
+      if (begin == 0) captured_.phases.push_back(stream.record());
+      for (std::size_t i = begin; i < end; ++i) launch(phases[i], captured_);
+    });
+    begin = end;
+    if (graph->nodes().all == 0) continue;
+    graph->upload();
+    graphs_.push_back({std::move(graph), captured_.phases.size() - 1});
   }
-  seconds.push_back(total);
-  const ParallelStrategy& strategy = step_.strategy();
-  if (strategy.communicates()) {
-    add_communication_times(seconds, strategy.exchanges(), strategy.waits());
+  device.synchronize();
+}
+
+PhaseSeconds StepRunner::replay() {
+  replayed_ = true;
+  begin_measuring();
+  for (const PhaseGraph& g : graphs_) {
+    launch_timed([&] { g.graph->launch(); });
+    wait_for_phases(g.phases);
   }
-  return seconds;
+  return end_measuring();
+}
+
+GraphNodes StepRunner::nodes() const {
+  if (graphs_.empty()) {
+    Device& device = step_.device();
+    return device.capture(device.compute_stream(), [this] { step_.launch(); })->nodes();
+  }
+  GraphNodes all;
+  for (const PhaseGraph& g : graphs_) {
+    const GraphNodes nodes = g.graph->nodes();
+    all.all += nodes.all;
+    all.kernels += nodes.kernels;
+  }
+  return all;
 }
 
 PhaseSeconds StepRunner::rehearse() {
   mark_memory("first");
   PhaseSeconds seconds = run();
   repeat_until_settled(step_.device(), "a steady step", [&] { (void)run(); });
+  forget_launches();
   return seconds;
+}
+
+void StepRunner::forget_launches() {
+  launches_.clear();
+  waited_in_forward_.clear();
+  waited_in_backward_.clear();
+}
+
+WaitSeconds StepRunner::waited() const {
+  return {summarize(waited_in_forward_).median, summarize(waited_in_backward_).median};
 }
 
 void StepRunner::mark_memory(const std::string& step) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "experiments/training/bucket_prediction.h"
+#include "experiments/training/recompute_choice.h"
 #include "experiments/training/training_run.h"
 #include "experiments/training/verify.h"
 #include "measure/statistics.h"
@@ -15,29 +16,23 @@ namespace paceline {
 
 namespace {
 
-// Collective: FLOP/s of GEMMs of this precision, of the slowest of all ranks, which measure at the
-// same time, as they will run. `known` keeps what was measured.
-double slowest_gemm_ceiling(World& world, Device& device, const Precision& precision,
-                            std::vector<std::pair<Precision, double>>& known) {
-  for (const auto& [of, ceiling] : known) {
-    if (of == precision) return ceiling;
-  }
-  world.barrier();
-  const double mine = device.gemm_ceiling(precision);
-  return known.emplace_back(precision, -world.max(-mine)).second;
-}
-
-// gemm, datasheet: FLOP/s of GEMMs, measured and the vendor's (NaN where none is stated).
-void add_rates(CaseRecord& record, const TrainingCase& c, double gemm, double datasheet) {
+// gemm: the ceiling; datasheet: the vendor's FLOP/s (NaN where none is stated). No ratio to a
+// ceiling that is not sure.
+void add_rates(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm, double datasheet) {
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
   const auto tokens = static_cast<double>(c.batch_size * c.context * c.ranks);
   const double flops_per_second = model_flops(c.step_shape()) / seconds;
   constexpr double tera = 1e12;
-  record.add("tokens_per_s", tokens / seconds, "tokens/s");
-  record.add("model_tflops_per_s", flops_per_second / tera, "TFLOP/s");
-  record.add("gemm_ceiling_tflops_per_s", gemm / tera, "TFLOP/s");
-  record.add("mfu_measured", flops_per_second / gemm);
-  record.add("datasheet_tflops_per_s", datasheet / tera, "TFLOP/s");
+  const double divisor = gemm.is_sure() ? 1 : std::numeric_limits<double>::quiet_NaN();
+  record.add("tokens_per_s", tokens / seconds);
+  record.add("model_tflops_per_s", flops_per_second / tera);
+  record.add("gemm_ceiling_tflops_per_s", gemm.rate.median / tera);
+  record.add("gemm_ceiling_ci_low_tflops_per_s", gemm.rate.ci_low / tera);
+  record.add("gemm_ceiling_ci_high_tflops_per_s", gemm.rate.ci_high / tera);
+  record.add("mfu_measured", flops_per_second / gemm.rate.median * divisor);
+  record.add("mfu_measured_low", flops_per_second / gemm.rate.ci_high * divisor);
+  record.add("mfu_measured_high", flops_per_second / gemm.rate.ci_low * divisor);
+  record.add("datasheet_tflops_per_s", datasheet / tera);
   record.add("mfu_datasheet", flops_per_second / datasheet);
 }
 
@@ -46,7 +41,12 @@ void add_rates(CaseRecord& record, const TrainingCase& c, double gemm, double da
 TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const RunOptions& run,
                                        World& world, Device& device,
                                        const ProcessGroup& data_parallel)
-    : options_(options), run_(run), world_(world), device_(device), data_parallel_(data_parallel) {
+    : options_(options),
+      run_(run),
+      world_(world),
+      device_(device),
+      data_parallel_(data_parallel),
+      ceilings_(world, device) {
   set_cases(options.factors.factors(), options.factors.cases([&](TrainingCase& c) {
     complete(c);
     return true;
@@ -97,10 +97,18 @@ void TrainingExperiment::check(const TrainingCase& c) const {
   check_sampling(c);
   check_model(c.model());
   check_precision(c.precision, c.device);
+  if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
+    throw UsageError("--exec: compiled needs a GPU; use eager on the CPU");
+  }
   device_.check_attention(c.ops_config(), {.batch = c.batch_size,
                                            .context = c.context,
                                            .heads = c.heads,
                                            .head_dim = c.model().head_dim()});
+  if (c.optimizer == OptimizerOrder::in_backward && c.precision.loss_scaling) {
+    throw UsageError(
+        "--optimizer: in-backward cannot skip a step whose gradients overflow; use serial with "
+        "--precision fp16");
+  }
   if (c.weights != "random") check_weights_file(c.weights, c.model());
   if (c.tokens != "random") (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
   check_dump();
@@ -155,10 +163,14 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
 
 CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
   device_.trim();  // what the case before has left
-  const double gemm = slowest_gemm_ceiling(world_, device_, c.precision, ceilings_);
+  if (c.strategy == Strategy::fsdp && !gathers_) {
+    gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
+    data_parallel_.gathers = gathers_.get();
+  }
+  const Ceiling& gemm = ceilings_.gemm(c.precision);
   CaseRecord verified;
   if (c.verify > 0) {
-    verified = verify_training(c, world_, device_, *data_parallel_.communicator, progress);
+    verified = verify_training(c, world_, device_, data_parallel_, progress);
     if (verified.status != Status::ok) return verified;
   }
   TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
@@ -167,6 +179,10 @@ CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress
   if (world_.rank() == 0 && !record.samples.empty()) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
     add_rates(record, c, gemm, device_.datasheet_peak(c.precision).value_or(none));
+    record.tables.push_back(gemm.table());
+    if (options_.kind != TrainingKind::model && c.ranks == 1) {
+      record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
+    }
   }
   record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
   record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
@@ -180,21 +196,27 @@ void TrainingExperiment::after_saved() {
 }
 
 std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
-  if (options_.predict.empty()) return {};
-  std::vector<MeasuredBuckets> measured;
+  std::vector<MeasuredRecompute> recomputed;
+  std::vector<MeasuredBuckets> buckets;
   for (const SummaryRow& row : rows) {
     const TrainingCase& c = case_at(row.index);
-    const bool ok = value_in<std::string>(row.columns, "status") == "ok";
-    if (!ok || c.strategy != Strategy::bucketed) continue;
-    measured.push_back({.factors = c,
-                        .name = value_in<std::string>(row.columns, "case"),
-                        .link = read_link(options_.predict, *data_parallel_.communicator, c),
-                        .calls = value_in<double>(row.columns, "communication_calls"),
-                        .bytes = value_in<double>(row.columns, "message_bytes"),
-                        .exposed = value_in<double>(row.columns, "communication_exposed_median_s"),
-                        .step = value_in<double>(row.columns, "step_median_s")});
+    if (value_in<std::string>(row.columns, "status") != "ok") continue;
+    recomputed.push_back({.factors = c,
+                          .peak = value_in<double>(row.columns, "peak_bytes"),
+                          .step = value_in<double>(row.columns, "step_median_s")});
+    if (options_.predict.empty() || c.strategy != Strategy::bucketed) continue;
+    buckets.push_back({.factors = c,
+                       .name = value_in<std::string>(row.columns, "case"),
+                       .link = read_link(options_.predict, *data_parallel_.communicator, c),
+                       .calls = value_in<double>(row.columns, "communication_calls"),
+                       .bytes = value_in<double>(row.columns, "message_bytes"),
+                       .exposed = value_in<double>(row.columns, "communication_exposed_median_s"),
+                       .step = value_in<double>(row.columns, "step_median_s")});
   }
-  return prediction_tables(measured);
+  std::vector<Table> tables = prediction_tables(buckets);
+  for (Table& table : recompute_tables(options_.factors.factors(), recomputed))
+    tables.push_back(std::move(table));
+  return tables;
 }
 
 std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
@@ -222,33 +244,36 @@ std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
 }
 
 std::string TrainingExperiment::notes() const {
-  constexpr const char* times = "times: median over repetitions of the slowest rank. ";
   constexpr const char* sent = "sent: bytes that a rank puts on the wire in one step, in rings";
   switch (options_.kind) {
     case TrainingKind::model: break;
     case TrainingKind::ddp:
       return fmt::format(
-          "{}communication_total: the all_reduces' own time; _exposed: from\nbackward's end until "
-          "the last of them; share, exposed: of the step. {}.\nGradients: of the mean over all "
-          "ranks' rows, added up. MFU: model FLOPs over the best GEMM measured here\n{}",
-          times, sent,
+          "communication_total: the all_reduces' own time; _exposed: from backward's end until the "
+          "last of them; share, exposed: of the step. {}. Gradients: of the mean over all ranks' "
+          "rows, added up. MFU: model FLOPs over the GEMM ceiling{}{}",
+          sent,
           options_.predict.empty()
               ? ""
-              : "predict: with n buckets of s bytes in all, latency o, bandwidth w: overhead n o + "
-                "s / (n w), least for buckets of\nsqrt(s o w) bytes; measured best: of the "
-                "fastest step\n");
+              : ". predict: with n buckets of s bytes in all, latency o, bandwidth w: overhead n o "
+                "+ s / (n w), least for buckets of sqrt(s o w) bytes; measured best: of the "
+                "fastest step",
+          ceilings_.text());
     case TrainingKind::zero:
       return fmt::format(
-          "{}communication_total: the collectives' own time; _exposed: from\nbackward's end until "
-          "the last gradients are there, and what forward, or the step's end, waits for "
-          "parameters.\n{}; state: Adam's, on the rank with the most\n",
-          times, sent);
+          "communication_total: the collectives' own time; _exposed: from backward's end until the "
+          "last gradients are there, and what compute waits for within forward, backward and the "
+          "step's end. Of sharded state that is partly within forward and backward: it is not "
+          "added up, and rest has what follows backward. {}; state: Adam's, on the rank with the "
+          "most{}",
+          sent, ceilings_.text());
   }
-  return fmt::format(
-      "{}model: FLOPs of a rank's step, forward 2 B T (L (4 D^2\n+ 3 D F) + D V) + 4 L B T^2 D, "
-      "backward twice that, over its time; MFU: that over the best GEMM measured here\n(ceiling); "
-      "MFU': over the vendor's dense figure (datasheet), where one is stated\n",
-      times);
+  constexpr const char* columns =
+      "model: FLOPs of a rank's step, forward 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, "
+      "backward twice that, over its time; MFU: that over the median of large GEMMs "
+      "measured here (ceiling); MFU': over the vendor's dense figure (datasheet), where one is "
+      "stated";
+  return columns + ceilings_.text();
 }
 
 }  // namespace paceline

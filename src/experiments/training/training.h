@@ -9,6 +9,7 @@
 
 #include "core/communicator.h"
 #include "experiments/training/training_case.h"
+#include "harness/ceilings.h"
 #include "harness/experiment.h"
 #include "model/weights_file.h"
 
@@ -36,7 +37,8 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
-  // --predict: the bucket equation beside the measured sweep.
+  // --predict: the bucket equation beside the measured sweep. Of a sweep over --recompute: the
+  // best.
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
 
@@ -54,8 +56,9 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   World& world_;
   Device& device_;
   ProcessGroup data_parallel_;
-  std::optional<Dump> dump_;                            // rank 0's, with --dump
-  std::vector<std::pair<Precision, double>> ceilings_;  // FLOP/s of GEMMs, measured once each
+  std::unique_ptr<Communicator> gathers_;  // from the first case with fsdp on
+  std::optional<Dump> dump_;               // rank 0's, with --dump
+  Ceilings ceilings_;
 };
 
 }  // namespace paceline

@@ -10,17 +10,19 @@ namespace paceline {
 
 Recompute FactorValue<Recompute>::read(std::string_view text, const Range& /*range*/) {
   constexpr int most = 9999;
-  if (text == "none") return {0};
-  if (text == "block") return {1};
+  if (text == "none") return {};
+  if (text == "swiglu") return {.swiglu = true};
+  if (text == "block") return {.blocks = 1};
   try {
-    return {static_cast<int>(parse_integer(text, 1, most))};
+    return {.blocks = static_cast<int>(parse_integer(text, 1, most))};
   } catch (const UsageError&) {
     throw UsageError(fmt::format(
-        "'{}' is unknown; use none, block or a number of blocks from 1 to {}", text, most));
+        "'{}' is unknown; use none, swiglu, block or a number of blocks from 1 to {}", text, most));
   }
 }
 
 Value FactorValue<Recompute>::write(Recompute value) {
+  if (value.swiglu) return std::string("swiglu");
   if (value.blocks == 0) return std::string("none");
   return value.blocks == 1 ? std::string("block") : std::to_string(value.blocks);
 }
@@ -36,6 +38,7 @@ ModelConfig TrainingCase::model() const {
 
 OpsConfig TrainingCase::ops_config() const {
   OpsConfig config = ops_config_of(*this);
+  config.execution = execution;
   if (comm_dtype == GradientDtype::bf16) config.precision.communication = Dtype::bf16;
   return config;
 }
@@ -48,23 +51,34 @@ StrategyConfig TrainingCase::strategy_config() const {
   constexpr double mega = 1e6;
   return {.strategy = strategy,
           .bucket_bytes = mega * bucket_mb,
-          .registered = registration == WindowRegistration::symmetric};
+          .registered = registration == WindowRegistration::symmetric,
+          .prefetch = prefetch,
+          .reshard = reshard};
 }
 
-std::vector<double> TrainingCase::optimizer_shares() const {
-  return paceline::optimizer_shares(strategy, Transformer::entries(model()),
-                                    static_cast<int>(ranks));
+StrategyShape TrainingCase::strategy_shape() const {
+  return {.config = strategy_config(),
+          .entries = Transformer::entries(model()),
+          .precision = ops_config().precision,
+          .ranks = static_cast<int>(ranks)};
 }
 
 StepShape TrainingCase::step_shape() const {
-  const std::vector<double> shares = optimizer_shares();
+  const StrategyShape shape = strategy_shape();
+  const std::vector<double> shares = shape.optimizer_shares();
+  const StrategyShape::Gradients gradients = shape.gradients(recycles_gradients());
   return {.model = model(),
           .precision = ops_config().precision,
           .attention = attention,
           .batch = batch_size,
           .mode = mode,
           .recompute = recompute.blocks,
+          .recompute_swiglu = recompute.swiglu,
+          .parameter_share = shape.parameter_share(),
+          .gathered = shape.gathered(),
           .optimizer_share = *std::max_element(shares.begin(), shares.end()),
+          .gradient_elements = gradients.kept,
+          .gradient_window = gradients.window,
           .widens_gemms = device == DeviceKind::cpu};
 }
 

@@ -12,6 +12,7 @@
 #include "model/accounting.h"
 #include "model/batch.h"
 #include "parallel/parallel_strategy.h"
+#include "parallel/strategy_accounting.h"
 
 namespace paceline {
 
@@ -23,22 +24,29 @@ constexpr auto names_of(TrainingKind) { return names("model", "ddp", "zero"); }
 enum class Timing : std::uint8_t { phases, step };
 constexpr auto names_of(Timing) { return names("phases", "step"); }
 
+// serial: after backward; in_backward: each range of parameters beside backward, as soon as its
+// gradients are final.
+enum class OptimizerOrder : std::uint8_t { serial, in_backward };
+constexpr auto names_of(OptimizerOrder) { return names("serial", "in-backward"); }
+
 // Of gradients between ranks.
 enum class GradientDtype : std::uint8_t { fp32, bf16 };
 constexpr auto names_of(GradientDtype) { return names("fp32", "bf16"); }
 
 // Of each group of this many blocks only the input is kept; the blocks run again in backward. 0:
-// all activations are kept.
+// all activations are kept, but for what SwiGLU results in if that is computed again.
 struct Recompute {
   int blocks = 0;
+  bool swiglu = false;
 
   [[nodiscard]] bool operator==(const Recompute&) const = default;
 };
 template <>
 struct FactorValue<Recompute> {
+  static constexpr ValueType type = ValueType::name;
   static Recompute read(std::string_view text, const Range& range);
   static Value write(Recompute value);
-  static std::string choices() { return "none block K"; }
+  static std::string choices() { return "none swiglu block K"; }
 };
 
 struct ModelFactors {
@@ -52,6 +60,7 @@ struct ModelFactors {
 struct StepFactors {
   Execution execution = Execution::eager;
   Mode mode = Mode::train_step;
+  OptimizerOrder optimizer = OptimizerOrder::serial;
   Recompute recompute;
   std::int64_t d_model = 0;
   std::int64_t d_ff = 0;
@@ -81,11 +90,20 @@ struct ExchangeFactors {
   [[nodiscard]] bool operator==(const ExchangeFactors&) const = default;
 };
 
+// Of parameters that lie in shards.
+struct GatherFactors {
+  int prefetch = 1;
+  Reshard reshard = Reshard::yes;
+
+  [[nodiscard]] bool operator==(const GatherFactors&) const = default;
+};
+
 struct TrainingCase : ModelFactors,
                       PrecisionFactor,
                       AttentionFactors,
                       StepFactors,
                       ExchangeFactors,
+                      GatherFactors,
                       LaunchFactors,
                       SamplerConfig {
   [[nodiscard]] bool operator==(const TrainingCase&) const = default;
@@ -96,8 +114,15 @@ struct TrainingCase : ModelFactors,
   [[nodiscard]] AdamWConfig adamw() const;
   [[nodiscard]] StrategyConfig strategy_config() const;
   [[nodiscard]] bool exchanges() const { return strategy != Strategy::none; }
-  // By rank, the part of Adam's state that it keeps.
-  [[nodiscard]] std::vector<double> optimizer_shares() const;
+  // Gradients share memory: each is used, within backward, before another takes its place. A case
+  // that --dump writes down keeps them all, whatever this says.
+  [[nodiscard]] bool recycles_gradients() const {
+    const bool kept_whole =
+        exchanges() && strategy != Strategy::zero2 && strategy != Strategy::fsdp;
+    return mode == Mode::train_step && optimizer == OptimizerOrder::in_backward && !kept_whole &&
+           (exchanges() || comm_dtype == GradientDtype::fp32);
+  }
+  [[nodiscard]] StrategyShape strategy_shape() const;
   // Of the rank that keeps the most.
   [[nodiscard]] StepShape step_shape() const;
   // `count` rows of the global batch, from this one on.

@@ -55,6 +55,9 @@ class TrainingCommand final : public Command {
     options_.factors.replace("--size", "custom");
   }
 
+  [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
+    return notes_of(options_.factors.factors());
+  }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
     const auto [device, make_communicator] = make_device(run_, *world);
     const std::string name(name_of(options_.kind));

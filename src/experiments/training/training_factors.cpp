@@ -10,8 +10,8 @@ using C = TrainingCase;
 
 Factors<C> model_factors() {
   return factors_of<ModelFactors>(
-      axis<C>(&C::size, "size", "custom: by --d-model, --d-ff, --layers and --heads"),
-      axis<C>(&C::context, "context", "tokens per sequence").from(1, 1 << 24),
+      axis<C>(&C::size, "size", "model; custom: by --d-model, --d-ff, --layers and --heads"),
+      axis<C>(&C::context, "context", "tokens per sequence").in("tokens").from(1, 1 << 24),
       axis<C>(&C::batch_size, "batch_size", "sequences per rank").from(1, 1 << 20));
 }
 
@@ -23,81 +23,106 @@ Factor<C> dimension(std::int64_t StepFactors::*field, std::string_view name, std
 
 Factors<C> step_factors() {
   return factors_of<StepFactors>(
-      axis<C>(&C::execution, "exec"),
+      axis<C>(&C::execution, "exec",
+              "how steps run; compiled: operations fused, products tuned (not with "
+              "--deterministic), the step "
+              "captured into CUDA graphs"),
       axis<C>(&C::mode, "mode",
               "what of a step is run; inference frees activations, forward keeps what backward "
               "needs"),
+      axis<C>(&C::optimizer, "optimizer",
+              "when AdamW runs; in-backward: parameters are updated beside backward, as soon as "
+              "their gradients are "
+              "final")
+          .where([](const C& c) { return c.mode == Mode::train_step; }, "--mode train-step"),
       axis<C>(&C::recompute, "recompute",
-              "keep only the input of every block, or of every K blocks")
+              "what backward computes again; block, K: of every block, or every K blocks, only the "
+              "input is kept; swiglu: all but its result")
           .where([](const C& c) { return c.mode != Mode::inference; },
                  "--mode forward, forward-backward or train-step"),
       dimension(&C::d_model, "d_model", "width of the residual stream", 1 << 20),
       dimension(&C::d_ff, "d_ff", "width of the feed-forward layers", 1 << 22),
       dimension(&C::layers, "layers", "blocks", 4096),
       dimension(&C::heads, "heads", "attention heads; must divide --d-model", 1 << 14),
-      setting<C>(&C::vocab, "vocab", "vocabulary").from(2, 1 << 24),
+      setting<C>(&C::vocab, "vocab", "tokens in the vocabulary").from(2, 1 << 24),
       setting<C>(&C::timing, "timing",
-                 "phases: synchronise after each phase; step: once per step, phases from events"),
-      setting<C>(&C::learning_rate, "learning_rate", "AdamW, in torch.optim.AdamW's form")
+                 "how phases are timed; phases: synchronise after each; step: once per step, "
+                 "phases from events"),
+      setting<C>(&C::learning_rate, "learning_rate", "of AdamW, in torch.optim.AdamW's form")
           .called("--lr")
           .from(0, 1e6),
-      setting<C>(&C::beta1, "beta1").from(0, 0.999999),
-      setting<C>(&C::beta2, "beta2").from(0, 0.99999999), setting<C>(&C::eps, "eps").from(0, 1),
-      setting<C>(&C::weight_decay, "weight_decay").from(0, 1e6),
+      setting<C>(&C::beta1, "beta1", "AdamW's decay of the first moment").from(0, 0.999999),
+      setting<C>(&C::beta2, "beta2", "AdamW's decay of the second moment").from(0, 0.99999999),
+      setting<C>(&C::eps, "eps", "AdamW's epsilon").from(0, 1),
+      setting<C>(&C::weight_decay, "weight_decay", "AdamW's, decoupled from the gradient")
+          .from(0, 1e6),
       setting<C>(&C::weights, "weights",
-                 "HDF5 with datasets by the reference's state-dict names, at the root or under "
+                 "initial weights: HDF5 with datasets by the reference's state-dict names, at the "
+                 "root or under "
                  "weights/")
           .called("--load-weights"),
       setting<C>(&C::tokens, "tokens",
-                 "HDF5 with tokens (and targets) [B, T], or a flat file of uint16"),
+                 "the batches: HDF5 with tokens (and targets) [B, T], or a flat file of uint16; "
+                 "without targets the "
+                 "next token, and a row's last position is left out of the loss"),
       setting<C>(&C::memory_timeline, "memory_timeline",
                  "record every allocation and release of one step more, after the measured ones")
           .bare("yes"));
 }
 
 Factor<C> sync_factor() {
-  return axis_among<C>(
-             &C::strategy, "sync",
-             "naive: an all_reduce per parameter after backward; flat: one of all gradients; "
-             "overlap: each parameter's as its gradient is ready; bucketed: in buckets",
-             {{"none", Strategy::none},
-              {"naive", Strategy::naive},
-              {"flat", Strategy::flat},
-              {"overlap", Strategy::overlap},
-              {"bucketed", Strategy::bucketed}})
+  return axis_among<C>(&C::strategy, "sync",
+                       "exchange of gradients; naive: an all_reduce per parameter after backward; "
+                       "flat: one of all gradients; "
+                       "overlap: each parameter's as its gradient is ready; bucketed: in buckets",
+                       {{"none", Strategy::none},
+                        {"naive", Strategy::naive},
+                        {"flat", Strategy::flat},
+                        {"overlap", Strategy::overlap},
+                        {"bucketed", Strategy::bucketed}})
       .by_default("bucketed");
 }
 
 Factor<C> shard_factor() {
   return axis_among<C>(
              &C::strategy, "shard",
-             "none: bucketed ddp; broadcast: whole tensors have owners, who update and broadcast "
+             "what ranks share out; none: bucketed ddp; broadcast: whole tensors have owners, who "
+             "update and broadcast "
              "them; zero1: reduce_scatter of gradients, all_gather of parameters beside the next "
-             "forward",
+             "forward; zero2: each rank also keeps only its shard of the gradients; fsdp: and "
+             "of the parameters, which are gathered block by block, ahead of their use",
              {{"none", Strategy::bucketed},
               {"broadcast", Strategy::owner_broadcast},
-              {"zero1", Strategy::zero1}})
+              {"zero1", Strategy::zero1},
+              {"zero2", Strategy::zero2},
+              {"fsdp", Strategy::fsdp}})
       .by_default("zero1");
 }
 
 bool exchanges(const C& c) { return c.exchanges(); }
 
+bool is_fsdp(const C& c) { return c.strategy == Strategy::fsdp; }
+
 bool has_buckets(const C& c) {
   return c.strategy == Strategy::bucketed || c.strategy == Strategy::owner_broadcast ||
-         c.strategy == Strategy::zero1;
+         (is_sharded(c.strategy) && !is_fsdp(c));
 }
 
-// strategy: how the experiment names it. verify_steps: of --verify without a number.
-Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view verify_steps) {
+// strategy: how the experiment names it; buckets: of those that have any. verify_steps: of --verify
+// without a number.
+Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
+                            std::string_view verify_steps) {
   constexpr std::string_view a_sync = "a --sync other than none";
   return factors_of<ExchangeFactors>(
       strategy,
       axis<C>(&C::bucket_mb, "bucket_mb", "most MB of gradients in a bucket")
+          .in("MB")
           .from(0, 1e9)
-          .where(has_buckets, "--sync bucketed"),
+          .where(has_buckets, buckets),
       axis<C>(&C::comm_dtype, "comm_dtype", "what gradients are sent as").where(exchanges, a_sync),
       axis<C>(&C::registration, "registration",
-              "symmetric: parameters and gradients lie in windows that all ranks have registered "
+              "of memory with NCCL; symmetric: parameters and gradients lie in windows that all "
+              "ranks have registered "
               "with NCCL, whose collectives then need fewer of the GPU's multiprocessors")
           .said("symmetric with NCCL on one node, else none")
           .where(exchanges, a_sync),
@@ -109,14 +134,32 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view verify_s
           .where(exchanges, a_sync));
 }
 
+Factors<C> gather_factors() {
+  constexpr std::string_view fsdp = "--shard fsdp";
+  return factors_of<GatherFactors>(
+      axis<C>(&C::prefetch, "prefetch",
+              "units (a block, the head) that are gathered ahead of the one in use")
+          .from(0, 64)
+          .where(is_fsdp, fsdp),
+      axis<C>(&C::reshard, "reshard",
+              "whether parameters leave memory after use; yes: backward gathers again what is not "
+              "in a slot any more; no: every unit has a slot")
+          .where(is_fsdp, fsdp));
+}
+
 }  // namespace
 
 Factors<C> training_factors(TrainingKind kind) {
   Factors<C> exchange;
   switch (kind) {
     case TrainingKind::model: break;
-    case TrainingKind::ddp: exchange = exchange_factors(sync_factor(), "5"); break;
-    case TrainingKind::zero: exchange = exchange_factors(shard_factor(), "10"); break;
+    case TrainingKind::ddp:
+      exchange = exchange_factors(sync_factor(), "--sync bucketed", "5");
+      break;
+    case TrainingKind::zero:
+      exchange = joined<C>(
+          {exchange_factors(shard_factor(), "a --shard other than fsdp", "10"), gather_factors()});
+      break;
   }
   return joined<C>({model_factors(), precision_factor<C>(), attention_factors<C>("naive"),
                     step_factors(), exchange, launch_factors<C>(), sampling_factors<C>()});

@@ -7,16 +7,19 @@ namespace {
 // Every preset pins every factor, so that no default changes what it measures: these alike.
 const std::string pinned =
     "--precision fp32 --attention naive --fp32-attention bf16x3 --flash-kernels newest "
-    "--exec eager --mode train-step --recompute none --vocab 10000 --lr 0.001 --beta1 0.9 "
+    "--exec eager --mode train-step --optimizer serial --recompute none --vocab 10000 --lr 0.001 "
+    "--beta1 0.9 "
     "--beta2 0.999 --eps 1e-8 --weight-decay 0.01 --memory-timeline no --seed 0 "
-    "--deterministic no --warmup 5 --steps 10 --until-ci 0 --max-steps 0 ";
+    "--deterministic no --warmup 5 --max-warmup 0 --steps 10 --min-time 0 --until-ci 0 "
+    "--max-steps 0 ";
 
 const std::string sizes =
     pinned + "--size small,medium,large,xl,2.7b --context 128 --batch-size 4 --timing phases ";
 
 // The course's benchmark: xl, context 128, global batch 4.
-const std::string course =
-    pinned + "--size xl --context 128 --global-batch 4 --timing step --comm-dtype fp32 ";
+const std::string exchange = pinned + "--size xl --context 128 --timing step --comm-dtype fp32 ";
+const std::string course = exchange + "--global-batch 4 ";
+const std::string zero = "--bucket-mb 25 --prefetch 1 --reshard yes ";
 const std::string course_ddp =
     course + "--sync none,naive,flat,overlap,bucketed --bucket-mb 1,10,100,1000 ";
 
@@ -29,13 +32,22 @@ const Presets& training_presets(TrainingKind kind) {
         {"warmup", sizes},
         {"precision", sizes + "--precision fp32,bf16"},
         {"memory", sizes + "--size 2.7b --context 128,256,512 --precision fp32,bf16 "
-                           "--mode inference,forward,train-step --memory-timeline yes"}}},
+                           "--mode inference,forward,train-step --memory-timeline yes"},
+        {"checkpointing", sizes + "--size 2.7b --context 1024,2048 --precision bf16 "
+                                  "--attention flash --timing step --recompute none,block,2,4,8"},
+        {"compile", sizes + "--context 512 --exec eager,compiled --timing step "
+                            "--mode forward,forward-backward,train-step"}}},
       {TrainingKind::ddp,
        {{"course", course_ddp},
         {"context", course_ddp + "--context 512,1024 --attention naive,flash "
                                  "--sync naive,flat,overlap,bucketed --bucket-mb 256"},
         {"long", course_ddp + "--context 32 --global-batch 32 --steps 50"}}},
-      {TrainingKind::zero, {{"course", course + "--shard none,broadcast,zero1 --bucket-mb 25"}}}};
+      {TrainingKind::zero,
+       {{"course", course + zero + "--shard none,broadcast,zero1"},
+        {"fsdp", exchange + zero +
+                     "--size xl,2.7b --context 512 --batch-size 4 --precision bf16 "
+                     "--attention flash --shard none,zero1,zero2,fsdp --prefetch 0,1,2 "
+                     "--reshard yes,no"}}}};
   return presets.at(kind);
 }
 

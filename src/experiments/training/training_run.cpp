@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/error.h"
+#include "core/product_tuning.h"
 #include "experiments/training/communication_record.h"
+#include "experiments/training/products_record.h"
 #include "harness/gather.h"
 #include "measure/statistics.h"
 
@@ -13,8 +16,9 @@ namespace paceline {
 StoreLayout store_layout(const TrainingCase& c, Communicator* communicator) {
   StoreLayout layout;
   if (communicator == nullptr) return layout;
-  // Shards, whether the case has any or not: its memory is then laid out as that of one that has.
-  layout.shards = communicator->size();
+  layout.group_ends = c.strategy_shape().group_ends();
+  if (is_sharded(c.strategy)) layout.shards = communicator->size();
+  if (c.strategy == Strategy::fsdp) layout.kept_shard = communicator->rank();
   if (c.exchanges() && c.registration == WindowRegistration::symmetric) {
     layout.allocate = [communicator](const Shape& shape, Dtype dtype, MemoryKind kind) {
       return communicator->allocate(shape, dtype, kind);
@@ -27,18 +31,21 @@ TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
                          const ProcessGroup& data_parallel, std::optional<Dump>* dump)
     : case_(c), world_(world), device_(device), data_parallel_(data_parallel.world), dump_(dump) {
   if (data_parallel.communicator != nullptr) communicator_.emplace(*data_parallel.communicator);
+  if (data_parallel.gathers != nullptr) gathers_.emplace(*data_parallel.gathers);
 }
 
 void TrainingRun::set_up(Progress& progress) {
   memory_.counts.push_back(count_memory(device_, "before the case"));
-  progress.update("set-up", 0);
+  progress.update("set-up");
   const double began = host_seconds();
   Communicator* communicator = communicator_ ? &*communicator_ : nullptr;
+  Communicator* gathers = gathers_ ? &*gathers_ : nullptr;
   step_ = std::make_unique<TrainingStep>(
       device_, case_, case_.exchanges() ? data_parallel_.size() : 1,
       store_layout(case_, communicator), [&](ParameterStore& store, Ops& ops) {
-        return make_strategy(case_.strategy_config(), store, ops, communicator);
+        return make_strategy(case_.strategy_config(), store, ops, communicator, gathers);
       });
+  if (case_.recycles_gradients() && dump_ == nullptr) step_->recycle_gradients();
   runner_ = std::make_unique<StepRunner>(*step_, case_.timing);
   step_->load(case_.rows(data_parallel_.rank() * case_.batch_size, case_.batch_size));
   step_->reset();
@@ -46,8 +53,17 @@ void TrainingRun::set_up(Progress& progress) {
     dump_->emplace(device_, case_.model(), case_.batch_size);
   }
   setup_seconds_ = host_seconds() - began;
-  progress.update("rehearsal", 0);
+  progress.update("rehearsal");
+  if (dump_ != nullptr) step_->strategy().prepare_visits();
   rehearsal_ = runner_->rehearse();
+  if (dump_ != nullptr) step_->rehearse_visits();
+}
+
+void TrainingRun::agree() {
+  ProductTuning* tuning = step_->ops().product_tuning();
+  if (tuning == nullptr) return;
+  const std::string mine = world_.rank() == 0 ? tuning->choices() : "";
+  if (tuning->take(world_.broadcast(mine, 0))) (void)runner_->run();
 }
 
 void TrainingRun::connect() {
@@ -55,52 +71,92 @@ void TrainingRun::connect() {
   if (communicator_) {
     const Watched watched(world_.watch(), "connecting the ranks");
     communicator_->connect();
+    if (gathers_) gathers_->connect();
   }
 }
 
 void TrainingRun::start() {
   memory_.counts.push_back(count_memory(device_, "after set-up"));
   step_->reset();
+  // Of the others every rank gets rank 0's.
+  const std::string loaded = std::to_string(step_->loaded());
+  const bool other = case_.strategy == Strategy::fsdp && world_.broadcast(loaded, 0) != loaded;
+  if (world_.max(other ? 1 : 0) > 0) {
+    throw UsageError("--load-weights: ranks have read different values; give all the same file");
+  }
   step_->strategy().start();
+  if (case_.execution == Execution::eager) return;
+  std::optional<Watched> watched;
+  if (communicator_) watched.emplace(world_.watch(), "capturing a step");
+  const double began = host_seconds();
+  runner_->mark_memory("steady");
+  runner_->capture();
+  capture_seconds_ = host_seconds() - began;
+}
+
+// Sharded strategies also wait for collectives within forward and backward, which
+// communication_exposed counts again: there it is no part.
+std::vector<std::string> TrainingRun::parts() const {
+  std::vector<std::string> parts = {"forward", "backward", "optimizer"};
+  if (!is_sharded(case_.strategy)) parts.emplace_back("communication_exposed");
+  return parts;
 }
 
 PhaseSeconds TrainingRun::repetition() {
   const bool first = std::exchange(first_, false);
   Dump* dump = first && dump_ != nullptr && *dump_ ? &**dump_ : nullptr;
-  if (first) runner_->mark_memory("steady");
+  // Logits are in no graph. Collectives are in graphs on all ranks or on none.
+  const bool dumps = first && dump_ != nullptr;
+  const bool replays = runner_->captured() && !dumps;
+  if (first && !runner_->captured()) runner_->mark_memory("steady");
   if (dump != nullptr) step_->capture_logits(dump->logits());
-  PhaseSeconds seconds;
-  {
-    std::optional<Watched> watched;
-    if (communicator_) watched.emplace(world_.watch(), "a step");
-    seconds = runner_->run();
-  }
-  if (first) gather_for_dump();
-  if (dump != nullptr) dump->take_first_step(step_->state(), step_->model().store());
+  PhaseSeconds seconds = run_step(replays);
+  if (dumps) dump_first_step(dump);
   step_->capture_logits({});
   return seconds;
 }
 
-void TrainingRun::gather_for_dump() {
-  if (!communicator_ || dump_ == nullptr) return;
-  const Watched watched(world_.watch(), "gathering for --dump");
-  step_->strategy().gather();
+PhaseSeconds TrainingRun::run_step(bool replays) {
+  std::optional<Watched> watched;
+  if (communicator_) watched.emplace(world_.watch(), "a step");
+  return replays ? runner_->replay() : runner_->run();
+}
+
+void TrainingRun::dump_first_step(Dump* dump) {
+  std::optional<Watched> watched;
+  if (communicator_) watched.emplace(world_.watch(), "gathering for --dump");
+  if (dump != nullptr) dump->take_first_step(step_->state());
+  if (case_.mode < Mode::forward_backward) return;
+  const ParameterStore& store = step_->model().store();
+  step_->strategy().visit_gradients([&](const StoreRange& range, const Tensor& values) {
+    if (dump != nullptr) dump->add_gradients(store, range, values);
+  });
+}
+
+void TrainingRun::dump_weights(Dump* dump) {
+  std::optional<Watched> watched;
+  if (communicator_) watched.emplace(world_.watch(), "gathering for --dump");
+  const ParameterStore& store = step_->model().store();
+  step_->strategy().visit_parameters([&](const StoreRange& range, const Tensor& values) {
+    if (dump != nullptr) dump->add_weights(store, range, values);
+  });
 }
 
 // The loss, and whether it is a number, are those of the last measured step.
 void TrainingRun::add_to(CaseRecord& record) {
   const std::string divergence = step_->divergence();
   add_values(record);
-  add_communication(record, world_, *runner_, *step_);
+  add_communication(record, world_, case_, *runner_, *step_);
+  add_products(record, world_, *step_);
   take_memory();
-  gather_for_dump();
-  if (dump_ != nullptr && *dump_) (*dump_)->take_weights(step_->model().store());
+  if (dump_ != nullptr) dump_weights(*dump_ ? &**dump_ : nullptr);
   if (case_.memory_timeline) {
     device_.ledger().start_recording();
-    (void)repetition();
+    (void)run_step(false);
     memory_.timeline = device_.ledger().stop_recording();
   }
   add_memory(record, world_, case_, memory_);
+  add_launches(record);
   record.status = world_.agree(divergence.empty() ? Status::ok : Status::diverged);
   if (record.status == Status::diverged) {
     record.reason = first_text(world_, divergence) + "; lower --lr or check --load-weights";
@@ -117,6 +173,33 @@ void TrainingRun::take_memory() {
   memory_.parameters = parameters_table(step_->model().store(), step_->arrays());
 }
 
+// What the device executes of a step, and what it costs the host to launch it. After all else: an
+// eager step is captured for this, which is collective.
+void TrainingRun::add_launches(CaseRecord& record) const {
+  if (device_.info().kind != DeviceKind::cuda) return;
+  GraphNodes nodes;
+  {
+    std::optional<Watched> watched;
+    if (communicator_) watched.emplace(world_.watch(), "capturing a step");
+    try {
+      nodes = runner_->nodes();
+    } catch (const Error&) {  // the case is not lost for want of this
+    }
+  }
+  const double slowest = world_.max(runner_->launch_seconds());
+  if (world_.rank() != 0) return;
+  record.add("launch_s", slowest);
+  if (nodes.all > 0) {
+    record.add("graph_nodes", nodes.all);
+    record.add("graph_kernels", nodes.kernels);
+  }
+  TableRows fusions("fusions");
+  for (const auto& [kernel, replaces] : step_->ops().fusions()) {
+    fusions.add({{"kernel", kernel}, {"replaces", replaces}});
+  }
+  if (!fusions.empty()) record.tables.push_back(fusions.take());
+}
+
 // Collective.
 void TrainingRun::add_values(CaseRecord& record) const {
   const auto all = gather_values<double>(world_, {step_->loss(), setup_seconds_});
@@ -124,13 +207,13 @@ void TrainingRun::add_values(CaseRecord& record) const {
   TableRows values("values");
   double slowest_setup = 0;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    values.add(
-        {{"rank", static_cast<std::int64_t>(r)}, {"loss", all[r][0]}, {"setup", all[r][1], "s"}});
+    values.add({{"rank", static_cast<std::int64_t>(r)}, {"loss", all[r][0]}, {"setup", all[r][1]}});
     slowest_setup = std::max(slowest_setup, all[r][1]);
   }
   record.tables.push_back(values.take());
-  record.add("setup_s", slowest_setup, "s");
-  record.add("rehearsal_s", max_over_ranks(record.samples.back().warmup).front(), "s");
+  record.add("setup_s", slowest_setup);
+  if (runner_->captured()) record.add("capture_s", capture_seconds_);
+  record.add("rehearsal_s", max_over_ranks(record.samples.back().warmup).front());
   record.add("loss", all[0][0]);
 }
 

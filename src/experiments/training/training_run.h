@@ -29,19 +29,25 @@ class TrainingRun final : public CaseRun {
               const ProcessGroup& data_parallel, std::optional<Dump>* dump);
 
   void set_up(Progress& progress) override;
+  // All compute products as rank 0 does from now on.
+  void agree() override;
   void connect() override;
   void start() override;
   [[nodiscard]] std::vector<std::string> phases() const override { return runner_->phases(); }
+  [[nodiscard]] std::vector<std::string> parts() const override;
   [[nodiscard]] PhaseSeconds repetition() override;
   // The rehearsal is the step from cold.
   [[nodiscard]] std::vector<PhaseSeconds> cold_repetitions() const override { return {rehearsal_}; }
   void add_to(CaseRecord& record) override;
 
  private:
-  // Rank 0 writes down what every rank has a part of.
-  void gather_for_dump();
+  [[nodiscard]] PhaseSeconds run_step(bool replays);
+  // Collective: rank 0 writes down what every rank has a part of; null on the others.
+  void dump_first_step(Dump* dump);
+  void dump_weights(Dump* dump);
   void take_memory();
   void add_values(CaseRecord& record) const;
+  void add_launches(CaseRecord& record) const;
 
   const TrainingCase& case_;
   World& world_;
@@ -49,9 +55,11 @@ class TrainingRun final : public CaseRun {
   World& data_parallel_;
   std::optional<Dump>* dump_;
   std::optional<RehearsalCommunicator> communicator_;
+  std::optional<RehearsalCommunicator> gathers_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<StepRunner> runner_;
   double setup_seconds_ = 0;
+  double capture_seconds_ = 0;
   PhaseSeconds rehearsal_;
   bool first_ = true;  // the next repetition is the first
   MemoryOutcome memory_;

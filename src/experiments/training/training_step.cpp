@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/weights_file.h"
@@ -18,8 +19,14 @@ TrainingStep::TrainingStep(Device& device, const TrainingCase& c, int ranks,
       state_(StepState::create(device, c.batch_size, c.context, precision_.loss,
                                precision_.loss_scaling, c.learning_rate)),
       strategy_(make_strategy(model_.store(), *ops_)),
-      optimizer_(std::make_unique<AdamW>(model_.store(), c.adamw(), strategy_->shard())) {
+      optimizer_(std::make_unique<AdamW>(model_.store(), c.adamw(), strategy_->shard())),
+      in_backward_(*ops_) {
   state_.ranks = ranks;
+  if (updates_in_backward()) {
+    strategy_->when_final([this](const StoreRange& range, Stream& after) {
+      in_backward_.update(*optimizer_, state_, range, after);
+    });
+  }
   add_phases();
 }
 
@@ -30,26 +37,52 @@ void TrainingStep::add_phases() {
                        model_.forward(*ops_, state_, *strategy_,
                                       {.keep = case_.mode != Mode::inference,
                                        .recompute = case_.recompute.blocks,
+                                       .recompute_swiglu = case_.recompute.swiglu,
                                        .logits = logits_});
                      }});
   if (case_.mode < Mode::forward_backward) return;
   phases_.push_back({"backward", "backward", [this] {
                        const Scope scope(device_.scopes(), "backward");
                        model_.store().allocate_gradients();
+                       if (updates_in_backward()) in_backward_.begin(*optimizer_, state_);
                        model_.backward(*ops_, state_, *strategy_);
                      }});
   if (strategy_->communicates()) {
-    phases_.push_back({"communication_exposed", "backward", [this] {
+    phases_.push_back({"communication_exposed", "backward",
+                       [this] {
                          const Scope scope(device_.scopes(), "backward");
                          strategy_->finish_backward();
-                       }});
+                       },
+                       true});
   }
   if (case_.mode < Mode::train_step) return;
-  phases_.push_back({"optimizer", "optimizer", [this] {
+  phases_.push_back({"optimizer", "optimizer",
+                     [this] {
                        const Scope scope(device_.scopes(), "optimizer");
-                       optimizer_->step(*ops_, state_);
-                     }});
+                       if (updates_in_backward()) {
+                         in_backward_.finish(*optimizer_, state_, model_.store().entries());
+                       } else {
+                         optimizer_->step(*ops_, state_);
+                       }
+                     },
+                     updates_in_backward()});
   phases_.push_back({"", "optimizer", [this] { strategy_->updated(); }});
+}
+
+void TrainingStep::recycle_gradients() {
+  const int room = window_room(case_.strategy);
+  strategy_->communicates() ? model_.store().recycle_shards(room)
+                            : model_.store().recycle_gradients(room);
+  strategy_->before_overwriting([this](Stream& stream, const StoreRange& range) {
+    in_backward_.let_wait(stream, range.offset);
+  });
+  recycled_ = true;
+}
+
+void TrainingStep::rehearse_visits() {
+  const auto nothing = [](const StoreRange&, const Tensor&) {};
+  strategy_->visit_parameters(nothing);
+  if (case_.mode >= Mode::forward_backward) strategy_->visit_gradients(nothing);
 }
 
 void TrainingStep::launch() const {
@@ -63,16 +96,17 @@ std::vector<StoreArray> TrainingStep::arrays() {
   return arrays;
 }
 
-void TrainingStep::load(const Batch& batch) const {
+void TrainingStep::load(const Batch& batch) {
   device_.to_device(state_.tokens, batch.tokens.data());
   device_.to_device(state_.targets, batch.targets.data());
+  state_.without_target = std::count(batch.targets.begin(), batch.targets.end(), no_target);
 }
 
 void TrainingStep::reset() {
   if (case_.weights == "random") {
     initialise_weights(*ops_, model_.store(), static_cast<std::uint64_t>(case_.seed));
   } else {
-    load_weights(device_, *ops_, model_.store(), case_.weights);
+    loaded_ = load_weights(device_, *ops_, model_.store(), case_.weights);
   }
   optimizer_->reset(device_);
   state_.reset(device_, precision_.loss_scaling, case_.learning_rate);
@@ -82,12 +116,15 @@ std::string TrainingStep::divergence() {
   if (const double value = loss(); !std::isfinite(value))
     return fmt::format("the loss is {}", value);
   if (case_.mode < Mode::forward_backward || precision_.loss_scaling) return {};
+  const ParameterStore& store = model_.store();
   for (const StoreRange& range : strategy_->shard().ranges) {
-    ops_->check_finite(state_, range.of(model_.store().gradients()));
+    ops_->check_finite(state_, recycled_ ? store.parameters(range) : store.gradients(range));
   }
   const bool finite = state_.get(device_, StepScalar::found_inf) == 0;
   state_.set(device_, StepScalar::found_inf, 0);
-  return finite ? "" : fmt::format("a gradient is not finite (the loss is {:.6g})", loss());
+  return finite ? ""
+                : fmt::format("a {} is not finite (the loss is {:.6g})",
+                              recycled_ ? "parameter" : "gradient", loss());
 }
 
 double TrainingStep::loss() {

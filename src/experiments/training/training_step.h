@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "experiments/training/training_case.h"
 #include "model/optimizer.h"
 #include "model/transformer.h"
+#include "parallel/optimizer_in_backward.h"
 #include "parallel/parallel_strategy.h"
 
 namespace paceline {
@@ -23,6 +25,8 @@ struct StepPhase {
                        // follows the optimizer
   std::string memory;  // the phase that the memory ledger counts it to
   std::function<void()> launch;
+  bool joins = false;  // work of the phase before on other streams ends here: they are captured
+                       // together
 };
 
 using MakeStrategy =
@@ -42,15 +46,32 @@ class TrainingStep {
   void launch() const;
 
   [[nodiscard]] Device& device() { return device_; }
+  [[nodiscard]] Ops& ops() { return *ops_; }
   [[nodiscard]] Transformer& model() { return model_; }
   [[nodiscard]] ParallelStrategy& strategy() { return *strategy_; }
   [[nodiscard]] const StepState& state() const { return state_; }
+  [[nodiscard]] bool updates_in_backward() const {
+    return case_.mode == Mode::train_step && case_.optimizer == OptimizerOrder::in_backward;
+  }
+  // Of the step at hand.
+  [[nodiscard]] const std::vector<OptimizerInBackward::Update>& updates() const {
+    return in_backward_.updates();
+  }
 
-  void load(const Batch& batch) const;
+  // Their collectives, over a communicator that notes them. After the first step.
+  void rehearse_visits();
+
+  void load(const Batch& batch);
   // Instead of AdamW over the strategy's shard.
   void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
   // As before the first step: weights drawn (or loaded), optimizer state 0.
   void reset();
+  // A checksum of the file that reset() has loaded; 0 where weights are drawn.
+  [[nodiscard]] std::uint64_t loaded() const { return loaded_; }
+
+  // Before the first step, of one that updates in backward: gradients share memory. They are then
+  // not there after a step.
+  void recycle_gradients();
 
   // The next steps copy their logits there, [B, T, V] float32; an empty tensor ends that.
   void capture_logits(const Tensor& logits) { logits_ = logits; }
@@ -59,7 +80,7 @@ class TrainingStep {
   [[nodiscard]] double loss();
   // What of the last step is not finite, the loss or the shard's gradients: "the loss is nan";
   // empty where all is finite. Gradients are left out where the optimizer skips steps that
-  // overflow.
+  // overflow; where they are recycled, parameters are looked at in their place.
   [[nodiscard]] std::string divergence();
 
  private:
@@ -73,6 +94,9 @@ class TrainingStep {
   StepState state_;
   std::unique_ptr<ParallelStrategy> strategy_;
   std::unique_ptr<Optimizer> optimizer_;
+  OptimizerInBackward in_backward_;
+  bool recycled_ = false;
+  std::uint64_t loaded_ = 0;
   Tensor logits_;
   std::vector<StepPhase> phases_;
 };

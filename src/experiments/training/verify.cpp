@@ -22,7 +22,7 @@ class Trainer {
  public:
   // communicator: null: in a single process. Throws OutOfMemory.
   Trainer(Device& device, const TrainingCase& c, const Batch& batch, Communicator* communicator,
-          bool sgd)
+          Communicator* gathers, bool sgd)
       : device_(device),
         steps_(c.verify),
         step_(device, c, communicator == nullptr ? 1 : communicator->size(),
@@ -30,7 +30,7 @@ class Trainer {
               [&](ParameterStore& store, Ops& ops) {
                 StrategyConfig config = c.strategy_config();
                 if (communicator == nullptr) config.strategy = Strategy::none;
-                return make_strategy(config, store, ops, communicator);
+                return make_strategy(config, store, ops, communicator, gathers);
               }),
         runner_(step_, c.timing) {
     if (sgd) {
@@ -38,7 +38,9 @@ class Trainer {
                                                 step_.strategy().shard()));
     }
     restart(batch);
+    step_.strategy().prepare_visits();
     (void)runner_.rehearse();
+    step_.rehearse_visits();
     restart(batch);
   }
 
@@ -64,32 +66,32 @@ class Trainer {
     device_.to_device(flat, weights.data());
   }
 
-  // A step of its own: training with what gather() has put right would hide a strategy that does
-  // not do so itself.
+  // A step of its own: training with what a visit has put right would hide a strategy that does not
+  // do so itself.
   [[nodiscard]] Snapshot gradients() {
     step_.launch();
-    strategy().gather();
-    return snapshot(step_.model().store().gradients());
+    Snapshot tensors;
+    strategy().visit_gradients(adding_to(tensors));
+    return tensors;
   }
 
   [[nodiscard]] Snapshot train() {
     for (int k = 0; k < steps_; ++k) (void)runner_.run();
-    strategy().gather();
-    return snapshot(step_.model().store().parameters());
+    Snapshot tensors;
+    strategy().visit_parameters(adding_to(tensors));
+    return tensors;
   }
 
  private:
-  [[nodiscard]] Snapshot snapshot(const Tensor& flat) {
-    const ParameterStore& store = step_.model().store();
-    Snapshot tensors;
-    for (const ParameterEntry& entry : store.entries()) {
-      for (const ParameterView& view : entry.views) {
-        const Tensor x = store.slice(flat, entry, view);
-        tensors.push_back({view.name, std::vector<float>(static_cast<std::size_t>(x.numel()))});
-        device_.to_host(tensors.back().values.data(), x);
-      }
-    }
-    return tensors;
+  [[nodiscard]] ParallelStrategy::Visit adding_to(Snapshot& tensors) {
+    return [&, this](const StoreRange& range, const Tensor& values) {
+      for_each_view(step_.model().store().entries(), range, values,
+                    [&](const ParameterView& view, const Tensor& x) {
+                      const auto n = static_cast<std::size_t>(x.numel());
+                      tensors.push_back({view.name, std::vector<float>(n)});
+                      device_.to_host(tensors.back().values.data(), x);
+                    });
+    };
   }
 
   Device& device_;
@@ -118,19 +120,24 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
 }
 
 // What the ranks train, each on its rows. Collective.
-Trained train_together(const TrainingCase& c, World& world, Device& device, Communicator& real,
-                       bool sgd, CaseRecord& record) {
+Trained train_together(const TrainingCase& c, World& world, Device& device,
+                       const ProcessGroup& data_parallel, bool sgd, CaseRecord& record) {
   device.trim();
-  const Batch batch = c.rows(real.rank() * c.batch_size, c.batch_size);
-  RehearsalCommunicator communicator(real);
+  const int rank = data_parallel.communicator->rank();
+  const Batch batch = c.rows(rank * c.batch_size, c.batch_size);
+  RehearsalCommunicator communicator(*data_parallel.communicator);
+  std::optional<RehearsalCommunicator> gathers;
+  if (data_parallel.gathers != nullptr) gathers.emplace(*data_parallel.gathers);
   std::unique_ptr<Trainer> trainer;
   const auto make = [&] {
-    trainer = std::make_unique<Trainer>(device, c, batch, &communicator, sgd);
+    trainer = std::make_unique<Trainer>(device, c, batch, &communicator,
+                                        gathers ? &*gathers : nullptr, sgd);
   };
   if (!fits_in_memory(world, record, 0, make, Patience::idle)) return {};
   const Watched watched(world.watch(), "training of --verify");
   trainer->strategy().register_memory();
   communicator.connect();
+  if (gathers) gathers->connect();
   trainer->restart(batch);
   trainer->strategy().start();
   Trained trained;
@@ -155,7 +162,7 @@ std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& de
   const auto train = [&] {
     if (world.rank() != 0) return;
     const Batch batch = whole.rows(0, whole.batch_size);
-    Trainer trainer(device, whole, batch, nullptr, sgd);
+    Trainer trainer(device, whole, batch, nullptr, nullptr, sgd);
     for (int run = 0; run < runs; ++run) {
       const auto begin = [&] {
         trainer.restart(rotated(batch, whole.context, run % whole.batch_size));
@@ -177,12 +184,12 @@ std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& de
 }  // namespace
 
 CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
-                           Communicator& communicator, Progress& progress) {
+                           const ProcessGroup& data_parallel, Progress& progress) {
   CaseRecord record;
   Verification verification;
   for (const bool sgd : {true, false}) {
-    progress.update(sgd ? "verify: SGD" : "verify: AdamW", sgd ? 0 : 0.5);
-    Trained together = train_together(c, world, device, communicator, sgd, record);
+    progress.update(sgd ? "verify: SGD" : "verify: AdamW");
+    Trained together = train_together(c, world, device, data_parallel, sgd, record);
     if (record.status == Status::ok) {
       const std::string sum = std::to_string(checksum(together));
       if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
@@ -190,7 +197,7 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
     }
     std::vector<Trained> alone;
     if (record.status == Status::ok) {
-      alone = train_alone(c, world, device, communicator.size(), sgd, record);
+      alone = train_alone(c, world, device, data_parallel.world.size(), sgd, record);
     }
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory; " +

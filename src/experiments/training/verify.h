@@ -13,6 +13,6 @@ namespace paceline {
 // others wait; one model is in memory at a time. The record has the table "check", the summary's
 // columns and, agreed, the status: ok, mismatch, diverged, or oom.
 [[nodiscard]] CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
-                                         Communicator& communicator, Progress& progress);
+                                         const ProcessGroup& data_parallel, Progress& progress);
 
 }  // namespace paceline

@@ -1,0 +1,50 @@
+"""Result files of any experiment as data frames: what the package offers to other programs."""
+
+from os import PathLike
+from pathlib import Path
+
+import pandas as pd
+
+from .results import ResultError, Samples, opened, read_samples, read_summary
+from .words import text
+
+
+def load(path: str | PathLike[str]) -> pd.DataFrame:
+    """See paceline_analysis.load."""
+    path = Path(path)
+    with opened(path) as file:
+        frame, units = read_summary(path, file["summary"])
+        frame.attrs["units"] = units
+        frame.attrs["descriptions"] = {
+            name: text(dataset.attrs.get("description", ""))
+            for name, dataset in file["summary"].items()
+        }
+        return frame
+
+
+def samples(path: str | PathLike[str], case: str) -> pd.DataFrame:
+    """See paceline_analysis.samples."""
+    path = Path(path)
+    with opened(path) as file:
+        cases = file.get("cases", {})
+        if case not in cases:
+            known = ", ".join(cases) or "none"
+            raise ResultError(f"{path}: no case '{case}'; there are {known}")
+        return long_form(read_samples(cases[case]))
+
+
+def long_form(samples: Samples) -> pd.DataFrame:
+    """A row per phase, rank and repetition; warm-up first."""
+    parts = [
+        pd.DataFrame(values)
+        .rename_axis(index="rank", columns="repetition")
+        .stack()
+        .rename("seconds")
+        .reset_index()
+        .assign(phase=phase, warmup=warmup)
+        for warmup, phases in ((True, samples.warmup), (False, samples.measured))
+        for phase, values in phases.items()
+        if values.size
+    ]
+    columns = ["phase", "rank", "repetition", "seconds", "warmup"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)

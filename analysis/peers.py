@@ -1,0 +1,144 @@
+"""Steps of paceline beside PyTorch's: files of bench/peers/train_step_ratios.py as Markdown.
+
+/summary of such a file has a row per measurement: the case (CASE), `software`, `variant`, `exec`
+(eager or compiled), `status` and, where that is ok, `step_median_s`.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from . import tables
+from .results import ResultError, opened, read_summary
+from .words import ABSENT, figure, label, text
+
+CASE = ("size", "context", "batch_size", "precision", "attention", "mode")
+EXPERIMENT = "model-peers"
+SCHEMA = {
+    "schema": "paceline", "schema_version": 2, "software": "paceline", "experiment": EXPERIMENT,
+}  # fmt: skip
+
+HEAD = """# Results
+
+Made by `python3 -m analysis peers results/reference/model-compile-peers-*.h5 --output
+docs/results.md`: the median time of a step in ms, both sides measured in one run on one GPU.
+
+- A size like 512x2048x6x8 is d_model x d_ff x layers x heads.
+- paceline runs before and after PyTorch; its time is the slower of the two medians. Where the
+  optimizer can run after backward or in it, the columns of the first table have the faster.
+- In fp16 PyTorch neither scales the loss nor looks for gradients that overflow; paceline does both.
+- `captured` is the whole step of eager PyTorch in one CUDA graph: no Python is left.
+  `torch.compile` is its fastest variant, which `variant` names. `SDPA` is the backend of PyTorch's
+  flash attention, the fastest at the shape.
+- `eager ratio` is the time of paceline eager over that of `captured`; `compiled ratio` that of
+  paceline compiled over that of PyTorch's fastest variant of all. Below 1, paceline is faster.
+"""
+
+Measured = tuple[float, str]  # seconds and their variant; NaN and a status where there are none
+
+
+def write(paths: Sequence[Path], target: Path) -> list[Path]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(document(paths), encoding="utf-8")
+    return [target]
+
+
+def document(paths: Sequence[Path]) -> str:
+    return "\n".join([HEAD, *(section(path) for path in paths)])
+
+
+def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Rows of /summary, and the file's attributes."""
+    with opened(path) as file:
+        attributes = {name: text(value) for name, value in file.attrs.items()}
+        if attributes.get("experiment") != EXPERIMENT:
+            raise ResultError(f"{path}: not of bench/peers/train_step_ratios.py")
+        return read_summary(path, file["summary"])[0], attributes
+
+
+def section(path: Path) -> str:
+    frame, attributes = read(path)
+    factors = [name for name in CASE if frame[name].nunique() > 1 or name == "size"]
+    groups = [rows for _, rows in frame.groupby(list(CASE), sort=False)]
+    names = [[text(rows[name].iloc[0]) for name in factors] for rows in groups]
+    variants = list(frame["variant"].unique())
+    every = [
+        {name: cell(fastest(rows[rows["variant"] == name])) for name in variants} for rows in groups
+    ]
+    lines = [
+        f"## {attributes['hardware']}",
+        "",
+        caption(path, frame, attributes, factors),
+        "",
+        *table(factors, names, [at_its_best(rows) for rows in groups]),
+        "",
+        "Every variant; those not named paceline are PyTorch's:",
+        "",
+        *table(factors, names, every),
+        "",
+        *(f"    {command}" for command in attributes["command"].splitlines()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def caption(
+    path: Path, frame: pd.DataFrame, attributes: dict[str, str], factors: Sequence[str]
+) -> str:
+    same = [f"{label(name)} {text(frame[name].iloc[0])}" for name in CASE if name not in factors]
+    parts = [f"`{path.name}`: {attributes['software_versions']}; {attributes['created']}."]
+    if same:
+        parts.append(f"In every case: {', '.join(same)}.")
+    chosen = sorted(set(frame.get("fp32_attention", ())) - {""})
+    if chosen:
+        parts.append(f"paceline's products of flash attention on fp32: {', '.join(chosen)}.")
+    return " ".join(parts)
+
+
+def fastest(rows: pd.DataFrame) -> Measured:
+    """Of these variants; a variant's time is its slowest run's."""
+    measured = rows[rows["status"] == "ok"]
+    if measured.empty:
+        return math.nan, "" if rows.empty else rows["status"].iloc[0]
+    times = measured.groupby("variant", sort=False)["step_median_s"].max()
+    return times.min(), times.idxmin()
+
+
+def at_its_best(rows: pd.DataFrame) -> dict[str, str]:
+    """The cells of one case, by their headers."""
+    is_ours = rows["software"].str.startswith("paceline")
+    ours, theirs = rows[is_ours], rows[~is_ours]
+    times = {
+        "paceline eager": fastest(ours[ours["exec"] == "eager"]),
+        "paceline compiled": fastest(ours[ours["exec"] == "compiled"]),
+        "PyTorch eager": fastest(theirs[theirs["variant"] == "eager"]),
+        "captured": fastest(theirs[theirs["variant"] == "captured"]),
+        "torch.compile": fastest(theirs[theirs["exec"] == "compiled"]),
+    }
+    eager, compiled = times["paceline eager"][0], times["paceline compiled"][0]
+    return {
+        **{name: cell(measured) for name, measured in times.items()},
+        "variant": "" if math.isnan(times["torch.compile"][0]) else times["torch.compile"][1],
+        "SDPA": next(iter(theirs["sdpa_backend"]), ""),
+        "eager ratio": ratio(eager, times["captured"][0]),
+        "compiled ratio": ratio(compiled, fastest(theirs)[0]),
+    }
+
+
+def cell(measured: Measured) -> str:
+    seconds, name = measured
+    return (name or ABSENT) if math.isnan(seconds) else figure(1e3 * seconds)
+
+
+def ratio(own: float, other: float) -> str:
+    return ABSENT if math.isnan(own / other) else f"{own / other:.2f}"
+
+
+def table(
+    factors: Sequence[str], names: Sequence[list[str]], cells: Sequence[dict[str, str]]
+) -> list[str]:
+    header = [*map(label, factors), *cells[0]]
+    rows = [[*name, *row.values()] for name, row in zip(names, cells, strict=True)]
+    numeric = [any(map(tables.is_number, column)) for column in zip(*rows, strict=True)]
+    return tables.markdown_table(header, rows, numeric)

@@ -1,0 +1,65 @@
+// pointers[operand][i, j] = address of the operand + i stride0 + j stride1, in bytes.
+
+#include <array>
+
+#include "cuda/batch_pointers.h"
+#include "cuda/launch.cuh"
+
+namespace paceline {
+
+namespace {
+
+constexpr int threads = 256;
+constexpr std::int64_t bytes_of_address = 8;
+constexpr std::int64_t alignment = 256;  // of an operand's array
+
+struct Operand {
+  std::uint64_t address;
+  std::int64_t stride0, stride1;  // bytes
+};
+
+struct Operands {
+  Operand of[3];  // c, a, b
+};
+
+// pointers [3, operand_stride]; block y is an operand
+__global__ void __launch_bounds__(threads)
+    batch_pointers_kernel(std::uint64_t* pointers, std::int64_t operand_stride, Operands operands,
+                          int batch0, int batch1) {
+  wait_for_stream();
+  const int at = static_cast<int>(blockIdx.x * threads + threadIdx.x);
+  if (at >= batch0 * batch1) return;
+  const Operand& operand = operands.of[blockIdx.y];
+  pointers[blockIdx.y * operand_stride + at] =
+      operand.address + at / batch1 * operand.stride0 + at % batch1 * operand.stride1;
+}
+
+Operand operand(const Matrix& m) {
+  const auto size = static_cast<std::int64_t>(size_of(m.tensor.dtype));
+  return {reinterpret_cast<std::uint64_t>(m.tensor.data), m.batch_stride[0] * size,
+          m.batch_stride[1] * size};
+}
+
+std::int64_t bytes_of_operand(const Matrix& c) {
+  const std::int64_t bytes = c.batch[0] * c.batch[1] * bytes_of_address;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+std::int64_t batch_pointer_bytes(const Matrix& c) { return 3 * bytes_of_operand(c); }
+
+BatchPointers write_batch_pointers(void* memory, const Matrix& c, const Matrix& a, const Matrix& b,
+                                   cudaStream_t stream) {
+  const std::int64_t bytes = bytes_of_operand(c);
+  const std::int64_t batch = c.batch[0] * c.batch[1];
+  const auto blocks = static_cast<unsigned>((batch + threads - 1) / threads);
+  launch({dim3(blocks, 3), threads, stream}, batch_pointers_kernel,
+         static_cast<std::uint64_t*>(memory), bytes / bytes_of_address,
+         Operands{{operand(c), operand(a), operand(b)}}, static_cast<int>(c.batch[0]),
+         static_cast<int>(c.batch[1]));
+  auto* first = static_cast<std::byte*>(memory);
+  return {.c = first, .a = first + bytes, .b = first + 2 * bytes};
+}
+
+}  // namespace paceline

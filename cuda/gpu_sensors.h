@@ -1,0 +1,29 @@
+#pragma once
+// A GPU's sensors, through NVML: clocks, power, temperature and what limits the clocks.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/sensors.h"
+#include "cuda/nvml.h"
+
+namespace paceline {
+
+class GpuSensors final : public Sensors {
+ public:
+  // Reads NaN where NVML is missing.
+  explicit GpuSensors(const std::string& pci_bus_id);
+
+  [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }
+  [[nodiscard]] bool tells_limits() const override { return gpu_ != nullptr; }
+  [[nodiscard]] double interval() const override { return 0.02; }
+  [[nodiscard]] Reading read() override;
+
+ private:
+  std::vector<Sensor> sensors_;
+  std::shared_ptr<const Nvml> nvml_;
+  Nvml::Gpu gpu_ = nullptr;
+};
+
+}  // namespace paceline

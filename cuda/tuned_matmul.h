@@ -1,0 +1,77 @@
+#pragma once
+// Matrix products through cuBLASLt by the algorithm that was the fastest when timed, with what its
+// nodes cost in a captured step. A product is timed when it is seen for the first time, unless a
+// file holds the choice of an earlier run.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ops.h"
+#include "core/product_tuning.h"
+#include "cuda/batch_pointers.h"
+#include "cuda/cuda_device.h"
+#include "cuda/matmul_plan.h"
+#include "cuda/product.h"
+#include "cuda/product_cache.h"
+
+namespace paceline {
+
+class CudaTunedMatmul final : public ProductTuning {
+ public:
+  // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
+  CudaTunedMatmul(CudaDevice& device, GemmMath math, Tensor workspace);
+
+  // Ops::matmul, with so many multiprocessors to count on (0: all). A product that is seen for the
+  // first time may be timed: that allocates and waits for the device, so it is refused with
+  // InternalError while the stream is captured.
+  void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
+           int multiprocessors);
+
+  [[nodiscard]] std::string choices() const override;
+  bool take(const std::string& choices) override;
+  [[nodiscard]] std::vector<TunedProduct> products() const override;
+  [[nodiscard]] double seconds() const override { return seconds_; }
+
+ private:
+  enum class Source : std::uint8_t { timed, file, rank_0 };
+  struct Planned {
+    std::string text;  // of the product
+    std::unique_ptr<MatmulPlan> strided;
+    std::unique_ptr<MatmulPlan> pointers;  // of products with two batch dimensions
+    Array addresses;                       // theirs: memory that stays, since graphs refer to it
+    ProductChoice choice;
+    cublasLtMatmulAlgo_t algorithm{};
+    Source source = Source::timed;
+  };
+  struct Candidate {
+    cublasLtMatmulAlgo_t algorithm;
+    Batching batching;
+  };
+  struct Operands {
+    const Matrix& c;
+    const Matrix& a;
+    const Matrix& b;
+    double alpha;
+    double beta;
+  };
+
+  [[nodiscard]] const Planned& planned(const Product& product, const Operands& operands);
+  [[nodiscard]] Planned make_plan(const Product& product, const Operands& operands);
+  // False where cuBLASLt does not accept it.
+  [[nodiscard]] bool adopt(Planned& planned, const ProductChoice& choice, Source source) const;
+  [[nodiscard]] std::vector<Candidate> candidates(const Planned& planned) const;
+  [[nodiscard]] ProductChoice timed(const Planned& planned, const Operands& operands) const;
+  cublasStatus_t enqueue(const Planned& planned, const Candidate& candidate,
+                         const Operands& operands) const;
+
+  CudaDevice& device_;
+  CublasLt library_;
+  ProductCache cache_;
+  ProductChoices choices_;
+  std::map<Product, Planned> plans_;
+  double seconds_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+#include "harness/ceilings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/units.h"
+#include "harness/gather.h"
+#include "measure/sensor_log.h"
+
+namespace paceline {
+
+bool Ceiling::is_sure() const {
+  constexpr double widest = 0.1;
+  return rate.ci_high - rate.ci_low <= widest * rate.median;  // false where one is NaN
+}
+
+Table Ceiling::table() const {
+  TableRows rows("ceilings");
+  for (const Row& row : samples) rows.add(row);
+  return rows.take();
+}
+
+const Ceiling& Ceilings::gemm(const Precision& precision) {
+  return known(fmt::format("GEMM {}", precision.name), "FLOP/s",
+               [&] { return device_.gemm_rates(precision); });
+}
+
+const Ceiling& Ceilings::copy() {
+  return known("copy", "bytes/s", [&] { return device_.copy_rates(); });
+}
+
+const Ceiling& Ceilings::known(const std::string& name, const std::string& unit,
+                               const std::function<std::vector<double>()>& measure) {
+  if (const auto it = known_.find(name); it != known_.end()) return it->second;
+  world_.barrier();
+  const SensorLog log(device_.sensors());
+  const double began = host_seconds();
+  const std::vector<double> rates = measure();
+  const auto all_rates = gather_values(world_, rates);
+  const auto conditions = gather_values(world_, log.during(began, host_seconds()).values);
+
+  Ceiling& ceiling = known_[name];
+  ceiling.unit = unit;
+  for (std::size_t rank = 0; rank < all_rates.size(); ++rank) {
+    const Summary& mine = ceiling.by_rank.emplace_back(summarize(all_rates[rank]));
+    if (rank == 0 || mine.median < ceiling.rate.median) ceiling.rate = mine;
+    for (std::size_t i = 0; i < all_rates[rank].size(); ++i) {
+      Row row = {{"ceiling", name},
+                 {"unit", unit},
+                 {"rank", static_cast<std::int64_t>(rank)},
+                 {"repetition", static_cast<std::int64_t>(i)},
+                 {"rate", all_rates[rank][i]}};
+      for (std::size_t s = 0; s < log.sensors().size(); ++s) {
+        const auto& [sensor, symbol] = log.sensors()[s];
+        const auto readable = [s](const auto& values) { return !std::isnan(values[s]); };
+        if (std::none_of(conditions.begin(), conditions.end(), readable)) continue;
+        row.push_back({sensor + "_" + symbol, conditions[rank][s]});
+      }
+      ceiling.samples.push_back(std::move(row));
+    }
+  }
+  return ceiling;
+}
+
+std::string Ceilings::text() const {
+  std::string text;
+  for (const auto& [name, ceiling] : known_) {
+    const bool bytes = ceiling.unit == "bytes/s";
+    const auto rate = [&](double x) { return bytes ? bytes_text(x) : count_text(x) + "FLOP"; };
+    text += fmt::format(". Ceiling, {}: {}/s, 95% interval {}/s to {}/s{}", name,
+                        rate(ceiling.rate.median), rate(ceiling.rate.ci_low),
+                        rate(ceiling.rate.ci_high),
+                        ceiling.is_sure() ? "" : ", too wide for a ratio to it");
+  }
+  return text;
+}
+
+}  // namespace paceline

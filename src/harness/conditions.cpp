@@ -1,0 +1,140 @@
+#include "harness/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "harness/gather.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+namespace {
+
+// One repetition on one rank, as numbers that can be gathered; the sensors' values follow.
+enum : std::size_t { warm_up, repetition, begin, switches, limits, first_sensor };
+using Numbers = std::vector<double>;
+
+// What to add to host_seconds() for seconds since 1970 in UTC.
+double since_1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count() - host_seconds();
+}
+
+void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, bool is_warm_up,
+            std::size_t first) {
+  const double offset = since_1970();
+  for (std::size_t i = 0; i < repetitions.host.size(); ++i) {
+    const HostInterval& host = repetitions.host[i];
+    const Reading reading = log.during(host.begin, host.end);
+    const Numbers row = {is_warm_up ? 1.0 : 0.0, static_cast<double>(first + i),
+                         host.begin + offset, static_cast<double>(host.involuntary_switches),
+                         static_cast<double>(reading.limits)};
+    to.insert(to.end(), row.begin(), row.end());
+    to.insert(to.end(), reading.values.begin(), reading.values.end());
+  }
+}
+
+std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
+
+// All ranks' repetitions, by rank.
+class WatchedRepetitions {
+ public:
+  WatchedRepetitions(const std::vector<Numbers>& by_rank, std::size_t sensors)
+      : by_rank_(by_rank), width_(first_sensor + sensors) {}
+
+  // visit(rank, row of numbers)
+  template <class F>
+  void each(F&& visit) const {
+    for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
+      const Numbers& all = by_rank_[rank];
+      for (std::size_t at = 0; at < all.size(); at += width_) visit(rank, &all[at]);
+    }
+  }
+  // Of measured repetitions, where it could be read.
+  [[nodiscard]] std::vector<double> readings(std::size_t sensor) const {
+    std::vector<double> values;
+    each([&](std::size_t, const double* row) {
+      const double value = row[first_sensor + sensor];
+      if (row[warm_up] == 0 && !std::isnan(value)) values.push_back(value);
+    });
+    return values;
+  }
+
+ private:
+  const std::vector<Numbers>& by_rank_;
+  std::size_t width_;
+};
+
+Table clocks_table(const WatchedRepetitions& watched, const SensorLog& log) {
+  std::vector<std::size_t> readable;
+  for (std::size_t s = 0; s < log.sensors().size(); ++s) {
+    if (!watched.readings(s).empty()) readable.push_back(s);
+  }
+  TableRows rows("clocks");
+  watched.each([&](std::size_t rank, const double* row) {
+    Row cells = {{"rank", static_cast<std::int64_t>(rank)},
+                 {"warmup", whole(row[warm_up])},
+                 {"repetition", whole(row[repetition])},
+                 {"began", row[begin]},
+                 {"involuntary_switches", whole(row[switches])}};
+    for (const std::size_t s : readable) {
+      const Sensor& sensor = log.sensors()[s];
+      cells.push_back({sensor.name + "_" + sensor.symbol, row[first_sensor + s]});
+    }
+    if (log.tells_limits()) {
+      cells.push_back({"limited_by", name_of(static_cast<ClockLimit>(whole(row[limits])))});
+    }
+    rows.add(cells);
+  });
+  return rows.take();
+}
+
+void add_summary(CaseRecord& record, const WatchedRepetitions& watched, const SensorLog& log) {
+  for (std::size_t s = 0; s < log.sensors().size(); ++s) {
+    const std::vector<double> readings = watched.readings(s);
+    if (readings.empty()) continue;
+    const Summary summary = summarize(readings);
+    const auto& [name, symbol] = log.sensors()[s];
+    record.add(fmt::format("{}_median_{}", name, symbol), summary.median);
+    record.add(fmt::format("{}_min_{}", name, symbol), summary.min);
+    record.add(fmt::format("{}_max_{}", name, symbol), summary.max);
+  }
+  std::int64_t switched = 0;
+  std::vector<bool> limited;  // by repetition, on any rank
+  watched.each([&](std::size_t, const double* row) {
+    if (row[warm_up] != 0) return;
+    switched += whole(row[switches]);
+    limited.resize(std::max(limited.size(), static_cast<std::size_t>(row[repetition]) + 1));
+    if (row[limits] != 0) limited[static_cast<std::size_t>(row[repetition])] = true;
+  });
+  record.add("involuntary_switches", switched);
+  if (!log.tells_limits()) return;
+  record.add("limited_repetitions", std::int64_t{std::count(limited.begin(), limited.end(), true)});
+}
+
+}  // namespace
+
+Conditions::Conditions(const Device& device) : log_(device.sensors()) {}
+
+void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples,
+                        std::size_t cold) const {
+  const double others = load_.others(world);
+  Numbers mine;
+  append(mine, log_, samples.warmup, true, cold);
+  append(mine, log_, samples.measured, false, 0);
+  const std::vector<Numbers> all = gather_values(world, mine);
+  if (all.empty()) return;
+  const WatchedRepetitions watched(all, log_.sensors().size());
+  record.tables.push_back(clocks_table(watched, log_));
+  add_summary(record, watched, log_);
+  record.add("other_load_cores", others);
+}
+
+}  // namespace paceline

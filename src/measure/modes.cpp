@@ -1,0 +1,75 @@
+#include "measure/modes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "measure/statistics.h"
+
+namespace paceline {
+
+namespace {
+
+// Sums over the first k sorted values, from which those of any range follow.
+class Sums {
+ public:
+  explicit Sums(const std::vector<double>& sorted) {
+    for (const double x : sorted) {
+      sums_.push_back(sums_.back() + x);
+      squares_.push_back(squares_.back() + x * x);
+    }
+  }
+  [[nodiscard]] double mean(std::size_t from, std::size_t to) const {
+    return (sums_[to] - sums_[from]) / static_cast<double>(to - from);
+  }
+  // Of squared distances from the mean.
+  [[nodiscard]] double scatter(std::size_t from, std::size_t to) const {
+    const double sum = sums_[to] - sums_[from];
+    const double squares = squares_[to] - squares_[from];
+    return std::max(0.0, squares - sum * sum / static_cast<double>(to - from));
+  }
+
+ private:
+  std::vector<double> sums_ = {0};
+  std::vector<double> squares_ = {0};
+};
+
+}  // namespace
+
+std::optional<TwoModes> two_modes(std::span<const double> values) {
+  constexpr std::size_t fewest = 20;
+  constexpr std::size_t least_part = 5;  // each group holds at least a fifth of the values
+  constexpr double least_separation = 7;
+  constexpr double least_difference = 0.02;
+  const std::size_t n = values.size();
+  if (n < fewest) return std::nullopt;
+  std::vector<double> x(values.begin(), values.end());
+  if (std::any_of(x.begin(), x.end(), [](double v) { return std::isnan(v); })) return std::nullopt;
+  std::sort(x.begin(), x.end());
+  const double shift = x[n / 2];  // squares of what is left lose no digits
+  for (double& v : x) v -= shift;
+
+  const Sums sums(x);
+  std::size_t split = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t k = 1; k < n; ++k) {
+    const double scatter = sums.scatter(0, k) + sums.scatter(k, n);
+    if (scatter >= least) continue;
+    least = scatter;
+    split = k;
+  }
+  if (least_part * std::min(split, n - split) < n) return std::nullopt;
+  const double variance = sums.scatter(0, split) / static_cast<double>(split) +
+                          sums.scatter(split, n) / static_cast<double>(n - split);
+  const double apart = sums.mean(split, n) - sums.mean(0, split);
+  if (std::sqrt(2.0) * apart <= least_separation * std::sqrt(variance)) return std::nullopt;
+
+  const std::span<const double> sorted(x);
+  const double low = shift + summarize(sorted.first(split)).median;
+  const double high = shift + summarize(sorted.subspan(split)).median;
+  if (high / low - 1 <= least_difference) return std::nullopt;
+  return TwoModes{.low = low, .high = high, .low_count = split};
+}
+
+}  // namespace paceline

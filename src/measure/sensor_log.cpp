@@ -1,0 +1,70 @@
+#include "measure/sensor_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/clock.h"
+
+namespace paceline {
+
+SensorLog::SensorLog(std::unique_ptr<Sensors> sensors) : sensors_(std::move(sensors)) {
+  read();
+  thread_ = std::thread([this] { run(); });
+}
+
+SensorLog::~SensorLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+void SensorLog::run() {
+  const std::chrono::duration<double> interval(sensors_->interval());
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (ended_.wait_for(lock, interval, [this] { return end_; })) return;
+    }
+    read();
+  }
+}
+
+void SensorLog::read() {
+  Reading reading = sensors_->read();
+  const std::lock_guard lock(mutex_);
+  readings_.push_back({host_seconds(), std::move(reading)});
+}
+
+Reading SensorLog::during(double begin, double end) const {
+  const std::lock_guard lock(mutex_);
+  const auto earlier = [](const Timed& r, double time) { return r.time < time; };
+  auto first = std::lower_bound(readings_.begin(), readings_.end(), begin, earlier);
+  auto last = std::lower_bound(first, readings_.end(), end, earlier);
+  if (first == last) {
+    const bool before_is_nearer =
+        first == readings_.end() ||
+        (first != readings_.begin() && begin - std::prev(first)->time < first->time - end);
+    if (before_is_nearer) --first;
+    last = std::next(first);
+  }
+  Reading mean{.values = std::vector<double>(sensors().size(), 0)};
+  for (std::size_t s = 0; s < mean.values.size(); ++s) {
+    double count = 0;
+    for (auto it = first; it != last; ++it) {
+      if (std::isnan(it->reading.values[s])) continue;
+      mean.values[s] += it->reading.values[s];
+      ++count;
+    }
+    mean.values[s] = count > 0 ? mean.values[s] / count : std::numeric_limits<double>::quiet_NaN();
+  }
+  for (auto it = first; it != last; ++it) mean.limits = mean.limits | it->reading.limits;
+  return mean;
+}
+
+}  // namespace paceline

@@ -1,0 +1,59 @@
+#include "parallel/optimizer_in_backward.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace paceline {
+
+void OptimizerInBackward::begin(Optimizer& optimizer, const StepState& state) {
+  updates_.clear();
+  Device& device = ops_.device();
+  optimizer.allocate(device);
+  device.optimizer_stream().follow(device.compute_stream());
+  ops_.on(device.optimizer_stream(), [&, this] { optimizer.begin(ops_, state); });
+}
+
+void OptimizerInBackward::update(Optimizer& optimizer, const StepState& state,
+                                 const StoreRange& range, Stream& after) {
+  Stream& stream = ops_.device().optimizer_stream();
+  stream.follow(after);
+  EventPtr begin = stream.record();
+  ops_.on(stream, [&, this, range] { optimizer.update(ops_, state, range); });
+  updates_.push_back({range, std::move(begin), stream.record()});
+}
+
+void OptimizerInBackward::let_wait(Stream& stream, std::int64_t offset) const {
+  const auto update = std::find_if(updates_.begin(), updates_.end(),
+                                   [&](const Update& u) { return u.range.offset == offset; });
+  if (update == updates_.end()) throw InternalError("a range was not updated yet");
+  stream.wait(update->end);
+}
+
+void OptimizerInBackward::finish(Optimizer& optimizer, const StepState& state,
+                                 const std::vector<ParameterEntry>& entries) {
+  Device& device = ops_.device();
+  std::vector<StoreRange> updated;
+  for (const Update& u : updates_) updated.push_back(u.range);
+  std::sort(updated.begin(), updated.end(),
+            [](const StoreRange& a, const StoreRange& b) { return a.offset < b.offset; });
+  for (const ParameterEntry& entry : entries) {
+    StoreRange left = entry.range();
+    const auto update_until = [&](std::int64_t end) {
+      const StoreRange part = intersection(left, {left.offset, end - left.offset});
+      if (part.length > 0) update(optimizer, state, part, device.compute_stream());
+    };
+    for (const StoreRange& range : updated) {
+      if (intersection(left, range).length == 0) continue;
+      update_until(range.offset);
+      const std::int64_t from = range.offset + range.length;
+      left = {from, std::max<std::int64_t>(0, left.offset + left.length - from)};
+    }
+    update_until(left.offset + left.length);
+  }
+  ops_.on(device.optimizer_stream(), [&, this] { optimizer.end(ops_, state); });
+  device.compute_stream().follow(device.optimizer_stream());
+}
+
+}  // namespace paceline

@@ -1,0 +1,117 @@
+#include "parallel/strategy_accounting.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/gradient_ranges.h"
+#include "parallel/owner_broadcast.h"
+
+namespace paceline {
+
+namespace {
+
+double elements_of(const ParameterEntry& entry) { return static_cast<double>(entry.shape.numel()); }
+double bytes_of(Dtype dtype) { return static_cast<double>(size_of(dtype)); }
+
+// Elements of groups of parameters: of those that are read in full precision, and of the others.
+struct GroupSizes {
+  double full_precision = 0;
+  double others = 0;
+  double largest = 0;        // of the others
+  std::vector<double> each;  // of the others, in the store's order
+
+  [[nodiscard]] double all() const { return full_precision + others; }
+};
+
+GroupSizes group_sizes(const std::vector<ParameterEntry>& entries,
+                       const std::vector<ParameterId>& ends) {
+  GroupSizes sizes;
+  double group = 0;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    (entries[id].full_precision ? sizes.full_precision : sizes.others) += elements_of(entries[id]);
+    if (entries[id].full_precision) continue;
+    group += elements_of(entries[id]);
+    if (!std::binary_search(ends.begin(), ends.end(), id)) continue;
+    sizes.largest = std::max(sizes.largest, group);
+    sizes.each.push_back(std::exchange(group, 0));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<ParameterId> StrategyShape::group_ends() const {
+  if (!is_sharded(config.strategy)) return {};
+  if (config.strategy == Strategy::fsdp) return unit_ends(entries);
+  return bucket_ends(entries, config.bucket_bytes, size_of(precision.communication));
+}
+
+std::vector<double> StrategyShape::optimizer_shares() const {
+  const auto n = static_cast<std::size_t>(ranks);
+  if (is_sharded(config.strategy)) return std::vector<double>(n, 1.0 / ranks);
+  if (config.strategy != Strategy::owner_broadcast) return std::vector<double>(n, 1);
+  const std::vector<int> owners = owners_of(entries, ranks);
+  std::vector<double> shares(n, 0);
+  double all = 0;
+  for (ParameterId id = 0; id < entries.size(); ++id) {
+    shares[static_cast<std::size_t>(owners[id])] += elements_of(entries[id]);
+    all += elements_of(entries[id]);
+  }
+  for (double& share : shares) share /= all;
+  return shares;
+}
+
+double StrategyShape::parameter_share() const {
+  return config.strategy == Strategy::fsdp ? 1.0 / ranks : 1;
+}
+
+StrategyShape::Gradients StrategyShape::gradients(bool recycled) const {
+  const bool sharded = config.strategy == Strategy::zero2 || config.strategy == Strategy::fsdp;
+  std::vector<ParameterId> each(entries.size());
+  std::iota(each.begin(), each.end(), ParameterId{0});
+  const GroupSizes sizes = group_sizes(entries, sharded ? group_ends() : each);
+  if (!sharded && !recycled) return {.kept = sizes.all()};
+  const double window =
+      std::min(sizes.others, window_room(config.strategy) * sizes.largest) + sizes.full_precision;
+  if (!sharded) return {.window = window};
+  return {.kept = (recycled ? window : sizes.all()) / ranks, .window = window};
+}
+
+GatheredShape StrategyShape::gathered() const {
+  if (config.strategy != Strategy::fsdp) return {};
+  const GroupSizes sizes = group_sizes(entries, group_ends());
+  const auto units = static_cast<double>(sizes.each.size());
+  const double most = config.reshard == Reshard::yes ? config.prefetch + 1 : units;
+  return {.slots = std::min(most, units), .slot = sizes.largest, .resident = sizes.full_precision};
+}
+
+std::optional<double> StrategyShape::sent_bytes(int recompute) const {
+  const GroupSizes sizes = group_sizes(entries, group_ends());
+  const double gradients = sizes.all() * bytes_of(precision.communication);
+  const double full_precision = sizes.full_precision * bytes_of(precision.parameters);
+  const double product = bytes_of(precision.compute);
+  const double ring = (ranks - 1.0) / ranks;
+  switch (config.strategy) {
+    case Strategy::none: return 0;
+    case Strategy::naive:
+    case Strategy::flat:
+    case Strategy::overlap:
+    case Strategy::bucketed: return 2 * ring * gradients;
+    case Strategy::owner_broadcast:
+      return ring * (2 * gradients + full_precision + sizes.others * product);
+    case Strategy::zero1:
+    case Strategy::zero2: return ring * (gradients + full_precision + sizes.others * product);
+    case Strategy::fsdp: break;
+  }
+  if (recompute > 1 && config.reshard == Reshard::yes) return std::nullopt;
+  // Backward uses units in the store's order; those that forward used last lie in the slots still.
+  double again = 0;
+  for (auto unit = static_cast<std::size_t>(gathered().slots); unit < sizes.each.size(); ++unit) {
+    again += sizes.each[unit];
+  }
+  return ring * (gradients + full_precision + (sizes.others + again) * product);
+}
+
+}  // namespace paceline

@@ -1,0 +1,166 @@
+#include "record/compared_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+#include "measure/statistics.h"
+#include "record/case_file.h"
+#include "record/result_file.h"
+
+namespace paceline {
+
+namespace {
+
+// Factors that say how often was measured, or what else was recorded.
+constexpr std::array<std::string_view, 9> effort = {"seed",      "warmup",   "max_warmup",
+                                                    "steps",     "min_time", "until_ci",
+                                                    "max_steps", "timeout",  "memory_timeline"};
+// Factors that follow from the machine where the user gives no value.
+constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
+
+bool contains(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> sorted(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+template <class T>
+const std::vector<T>& data_of(const std::vector<Column>& columns, const std::string& name) {
+  const Column* column = find_column(columns, name);
+  const auto* data = column == nullptr ? nullptr : std::get_if<std::vector<T>>(&column->data);
+  if (data == nullptr) throw Hdf5Error(fmt::format("column '{}' is missing", name));
+  return *data;
+}
+
+// The maximum over ranks of each repetition of a dataset [rank, repetition].
+std::vector<double> seconds_of(const hdf5::Group& samples, const std::string& phase) {
+  const hdf5::Dataset dataset = samples.dataset(phase);
+  const hdf5::Dims dims = dataset.dims();
+  if (dims.size() != 2) throw Hdf5Error(fmt::format("samples/{} is not [rank, repetition]", phase));
+  const std::vector<double> flat = dataset.read<double>();
+  std::vector<std::vector<double>> by_rank;
+  for (std::size_t rank = 0; rank < dims[0]; ++rank) {
+    const auto row = flat.begin() + static_cast<std::ptrdiff_t>(rank * dims[1]);
+    by_rank.emplace_back(row, row + static_cast<std::ptrdiff_t>(dims[1]));
+  }
+  return max_over_ranks(by_rank);
+}
+
+// Machines may round sums differently.
+bool agree(double a, double b) {
+  constexpr double rounding = 1e-9;
+  return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= rounding * std::abs(b);
+}
+
+class Reader {
+ public:
+  Reader(std::filesystem::path path, bool any_machine)
+      : path_(std::move(path)),
+        any_machine_(any_machine),
+        summary_(read_summary(path_)),
+        file_(open_result_file(path_)) {}
+
+  [[nodiscard]] ComparedFile read() const {
+    const std::vector<Column> ranks = read_columns(file_.group("ranks"));
+    ComparedFile read{.path = path_,
+                      .experiment = file_.text_attribute("experiment"),
+                      .devices = sorted(data_of<std::string>(ranks, "device")),
+                      .cpus = sorted(data_of<std::string>(ranks, "cpu")),
+                      .cases = {}};
+    const std::vector<std::string>& ids = data_of<std::string>(summary_, "case");
+    require_every_case(ids);
+    for (std::size_t row = 0; row < ids.size(); ++row) {
+      FileCase one = read_case(ids[row], row);
+      one.key.earlier = static_cast<std::size_t>(std::count_if(
+          read.cases.begin(), read.cases.end(),
+          [&](const FileCase& before) { return before.key.factors == one.key.factors; }));
+      read.cases.push_back(std::move(one));
+    }
+    return read;
+  }
+
+ private:
+  void require_every_case(const std::vector<std::string>& ids) const {
+    const std::vector<std::string> groups = file_.group("cases").names();
+    if (std::set(ids.begin(), ids.end()) == std::set(groups.begin(), groups.end()) &&
+        ids.size() == groups.size()) {
+      return;
+    }
+    throw UsageError(fmt::format(
+        "{}: the summary names other cases than the file holds: it was changed; measure again",
+        path_.string()));
+  }
+
+  [[nodiscard]] FileCase read_case(const std::string& id, std::size_t row) const {
+    const hdf5::Group group = file_.group("cases/" + id);
+    FileCase one{.key = {},
+                 .factors = read_factors(file_, id),
+                 .summary = row_of(summary_, row),
+                 .status = group.text_attribute("status"),
+                 .reason = group.text_attribute("reason"),
+                 .seconds = {}};
+    for (const auto& [name, value] : one.factors.factors()) {
+      const bool ignored = contains(effort, name) || (any_machine_ && contains(of_machine, name));
+      if (!ignored) one.key.factors.emplace_back(name, to_text(value));
+    }
+    if (!group.has("samples")) return one;
+    const hdf5::Group samples = group.group("samples");
+    const std::string headline = samples.text_attribute("headline");
+    (void)samples.dataset(headline);  // it must be there
+    for (const std::string& phase : samples.names()) {
+      std::vector<double> seconds = seconds_of(samples, phase);
+      require_summary(id, row, phase, seconds);
+      if (phase == headline) one.seconds = std::move(seconds);
+    }
+    return one;
+  }
+
+  void require_summary(const std::string& id, std::size_t row, const std::string& phase,
+                       const std::vector<double>& seconds) const {
+    const Summary of_samples = summarize(seconds);
+    for (const auto& [name, member] : summary_figures) {
+      const std::string column = fmt::format("{}_{}_s", phase, name);
+      const double stated = data_of<double>(summary_, column).at(row);
+      if (agree(stated, of_samples.*member)) continue;
+      throw UsageError(
+          fmt::format("{}: case {}: {} is {:.6g} in the summary and {:.6g} by the samples: it "
+                      "was changed; measure again",
+                      path_.string(), id, column, stated, of_samples.*member));
+    }
+  }
+
+  std::filesystem::path path_;
+  bool any_machine_;
+  std::vector<Column> summary_;
+  hdf5::File file_;
+};
+
+}  // namespace
+
+FactorTexts texts_of(const Case& factors) {
+  FactorTexts texts;
+  for (const auto& [name, value] : factors.factors()) texts.emplace_back(name, to_text(value));
+  return texts;
+}
+
+const FileCase* ComparedFile::find(const CaseKey& key) const {
+  const auto it =
+      std::find_if(cases.begin(), cases.end(), [&](const FileCase& c) { return c.key == key; });
+  return it == cases.end() ? nullptr : &*it;
+}
+
+ComparedFile read_compared_file(const std::filesystem::path& path, bool any_machine) {
+  return reading(path, [&] { return Reader(path, any_machine).read(); });
+}
+
+}  // namespace paceline

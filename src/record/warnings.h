@@ -1,0 +1,44 @@
+#pragma once
+// Warnings: what makes a case's times doubtful. They stand in its record and below the console
+// table.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/enum_names.h"
+
+namespace paceline {
+
+enum class WarningKind : std::uint8_t {
+  wide_interval,
+  two_modes,
+  trend,
+  not_converged,
+  clocks_limited,
+  other_load,
+  oversubscribed,
+  one_rank,
+};
+constexpr auto names_of(WarningKind) {
+  return names("wide_interval", "two_modes", "trend", "not_converged", "clocks_limited",
+               "other_load", "oversubscribed", "one_rank");
+}
+
+struct Warning {
+  WarningKind kind;
+  std::string text;  // of this case, with its figures
+};
+
+// "wide_interval,trend"; empty for none.
+[[nodiscard]] std::string kinds_text(const std::vector<Warning>& warnings);
+// Every warning's text, joined by "; ".
+[[nodiscard]] std::string warnings_text(const std::vector<Warning>& warnings);
+
+// A line for each kind in kinds_text() of the cases: how many cases and which, what the kind means
+// and what helps. cases: {name, kinds_text}.
+[[nodiscard]] std::string warning_lines(
+    const std::vector<std::pair<std::string, std::string>>& cases);
+
+}  // namespace paceline

@@ -1,0 +1,102 @@
+"""The package as other programs use it: pip install ./analysis."""
+
+import shutil
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+import analysis
+from conftest import ROOT
+from synthetic import case, write_file
+
+REFERENCE = sorted((ROOT / "results/reference").glob("*.h5"))
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A case with one warm-up repetition on two ranks, and one that did not fit."""
+    return write_file(
+        tmp_path / "F.h5",
+        [
+            case({"size": "small"}, {"step": [[1.0, 2.0], [3.0, 4.0]]}, {"step": [[9.0], [8.0]]}),
+            case({"size": "xl"}, status="oom", reason="too large"),
+        ],
+    )
+
+
+def test_load_has_a_row_per_case(file):
+    table = analysis.load(file)
+    assert list(table["size"]) == ["small", "xl"]
+    assert all(isinstance(value, str) for value in table["status"])
+    assert table["step_median_s"][0] == 3.5  # of 3 and 4, the slower rank's
+    assert np.isnan(table["step_median_s"][1])
+    assert table.attrs["units"]["step_median_s"] == "s"
+
+
+def test_load_says_what_columns_are(tmp_path, file):
+    with h5py.File(file, "a") as f:
+        f["summary/step_median_s"].attrs["description"] = "how long"
+    assert analysis.load(str(file)).attrs["descriptions"]["step_median_s"] == "how long"
+
+
+def test_samples_are_in_long_form(file):
+    frame = analysis.samples(file, "case-000")
+    assert list(frame) == ["phase", "rank", "repetition", "seconds", "warmup"]
+    assert list(frame[frame["warmup"]]["seconds"]) == [9, 8]
+    measured = frame[~frame["warmup"]]
+    assert list(measured["rank"]) == [0, 0, 1, 1]
+    assert list(measured["repetition"]) == [0, 1, 0, 1]
+    assert list(measured["seconds"]) == [1, 2, 3, 4]
+
+
+def test_a_case_without_samples_has_no_rows(file):
+    frame = analysis.samples(file, "case-001")
+    assert frame.empty
+    assert list(frame) == ["phase", "rank", "repetition", "seconds", "warmup"]
+
+
+def test_what_is_not_there_is_named(file, tmp_path):
+    with pytest.raises(ValueError, match="no case 'x'; there are case-000, case-001"):
+        analysis.samples(file, "x")
+    with pytest.raises(ValueError, match="no such file"):
+        analysis.load(tmp_path / "none.h5")
+
+
+@pytest.mark.parametrize("path", REFERENCE, ids=lambda path: path.stem)
+def test_published_results_of_every_schema_are_read(path):
+    table = analysis.load(path)
+    assert len(table) > 0
+    done = table[table["status"] == "ok"]["case"]
+    if path.stem == "model-compile-peers-h200":  # of bench/peers: rows without samples
+        return
+    frame = analysis.samples(path, done.iloc[0])
+    assert (frame["seconds"] >= 0).all()
+    assert frame["seconds"].max() > 0
+
+
+def test_it_can_be_installed(tmp_path, file):
+    pytest.importorskip("wheel")
+    shutil.copytree(ROOT / "analysis", tmp_path / "analysis")  # pip builds in its folder
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation",
+         "--target", tmp_path / "site", tmp_path / "analysis"],
+        check=True,
+    )  # fmt: skip
+    code = (
+        "import paceline_analysis as p, sys; table = p.load(sys.argv[1]);"
+        "print(len(table), len(p.samples(sys.argv[1], table['case'][0])))"
+    )
+    for command in (["-c", code, file], ["-m", "paceline_analysis", "tables", file,
+                                         "--output", tmp_path / "t.md"]):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path / "site",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() in ("2 6", str(tmp_path / "t.md"))
+    assert "xl" in (tmp_path / "t.md").read_text()

@@ -1,0 +1,99 @@
+"""The table at a sweep's end: its width, formats, statistics and columns."""
+
+import csv
+import io
+
+import pytest
+
+from result_files import rows
+
+CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
+TINY = ("model", "--size", "tiny", "--context", "8,16", *CPU, "--warmup", 0, "--steps", 6)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "args"),
+    [
+        (0, TINY),
+        (0, (*TINY, "--stats", "mean")),
+        (0, (*TINY, "--mode", "forward,train-step", "--recompute", "none,swiglu,block")),
+        (2, ("ddp", *TINY[1:], "--sync", "none,naive,bucketed", "--bucket-mb", "0.1,1")),
+        (2, ("zero", *TINY[1:], "--shard", "none,broadcast,zero1,fsdp", "--stats", "mean")),
+        (0, ("attention", "--context", "16,32", "--attention", "naive,fused,flash", *CPU)),
+        (2, ("collectives", "--bytes", "1KB,4KB", "--op", "all_reduce,broadcast", "--fit", *CPU)),
+    ],
+)
+def test_lines_have_a_hundred_columns_at_most(paceline, ranks, args):
+    done = paceline(*args, ranks=ranks)
+    assert done.code == 0, done.err
+    assert max(map(len, done.out.splitlines())) <= 100
+    assert not [line for line in done.out.splitlines() if line.endswith(" ")]
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean"])
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_parts_add_up_to_the_step(paceline, tmp_path, ranks, statistic):
+    args = ("ddp", *TINY[1:], "--sync", "naive", "--stats", statistic, "--format", "csv")
+    done = paceline(*args, ranks=ranks)
+    assert done.code == 0, done.err
+    in_file = rows(tmp_path / "out.h5")
+    table = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["context"] for row in table] == ["8", "16"]
+    for row, of_file in zip(table, in_file, strict=True):
+        step = of_file[f"step_{statistic}_s"]
+        assert float(row[f"step_{statistic}_s"]) == step
+        parts = [float(row[name]) for name in row if name.endswith(f"_{statistic}_part_s")]
+        assert len(parts) == 5
+        assert sum(parts) == pytest.approx(step, rel=1e-12)
+        assert (f"forward_{statistic}_s" in row) == (ranks > 1)
+
+
+def test_markdown_has_a_row_per_case(paceline):
+    done = paceline(*TINY, "--format", "md")
+    table = [line for line in done.out.splitlines() if line.startswith("|")]
+    assert len(table) == 4
+    assert len({line.count("|") for line in table}) == 1
+    assert table[2].startswith("| 8 |")
+
+
+def test_columns_by_their_names(paceline):
+    args = ("--columns", "peak_bytes,status", "--format", "csv")
+    header, *values = paceline(*TINY, *args).out.splitlines()
+    assert header.endswith(",recompute,status,reason,peak_bytes")
+    assert len(values) == 2
+
+
+def test_an_unknown_column_loses_nothing(paceline, tmp_path):
+    done = paceline(*TINY, "--columns", "peak_bytes,speed")
+    assert done.code == 2
+    assert "the summary has no speed; it has case, size, " in done.message
+    assert "peak [MB]" in done.out
+    assert len(rows(tmp_path / "out.h5")) == 2
+    args = [arg for arg in TINY if arg != "--force"]
+    again = paceline(*args, "--resume", "--columns", "peak_bytes")
+    assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize("other", ["--json", "--dry-run"])
+@pytest.mark.parametrize(
+    "args", [("--format", "md"), ("--stats", "mean"), ("--columns", "peak_bytes")]
+)
+def test_what_is_of_the_table_needs_one(paceline, other, args):
+    done = paceline(*TINY, other, *args)
+    assert done.code == 2
+    assert done.message.startswith(f"paceline: {args[0]}: ")
+    assert other in done.message
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--format", "html"), "--format: 'html' is unknown; choose text, md, csv"),
+        (("--stats", "mode"), "--stats: 'mode' is unknown; choose median, mean"),
+        (("--columns", "a,,b"), "--columns: has an empty value"),
+    ],
+)
+def test_wrong_values(paceline, args, says):
+    done = paceline(*TINY, *args)
+    assert done.code == 2
+    assert says in done.message

@@ -1,0 +1,221 @@
+// Compiled execution on the GPU: replayed it is the step that was launched, and it trains as eager
+// execution does.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/cuda_backend.h"
+#include "experiments/training/step_runner.h"
+#include "experiments/training/training_run.h"
+#include "harness/case_run.h"
+#include "tests/unit/environment_variable.h"
+#include "tests/unit/temp_folder.h"
+
+namespace paceline {
+namespace {
+
+TrainingCase small_case(const char* precision, Execution execution) {
+  TrainingCase c;
+  c.device = DeviceKind::cuda;
+  c.size = ModelSize::custom;
+  c.d_model = 128;
+  c.d_ff = 384;
+  c.layers = 3;
+  c.heads = 4;
+  c.vocab = 211;
+  c.context = 64;
+  c.batch_size = 3;
+  c.precision = precision_named(precision);
+  c.execution = execution;
+  c.deterministic = true;
+  return c;
+}
+
+class CompiledStepTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    device = make_cuda_device(0, std::nullopt, 1);
+  }
+
+  // A rehearsed step with weights as drawn.
+  struct Trained {
+    Trained(Device& device, const TrainingCase& c)
+        : step(device, c, 1, {},
+               [&](ParameterStore& store, Ops& ops) {
+                 return make_strategy(c.strategy_config(), store, ops, nullptr);
+               }),
+          runner(step, c.timing) {
+      if (c.recycles_gradients()) step.recycle_gradients();
+      step.load(c.rows(0, c.batch_size));
+      step.reset();
+      (void)runner.rehearse();
+      device.freeze();
+      step.reset();
+    }
+    std::vector<float> values(const Tensor& flat) {
+      std::vector<float> host(static_cast<std::size_t>(flat.numel()));
+      step.device().to_host(host.data(), flat);
+      return host;
+    }
+
+    TrainingStep step;
+    StepRunner runner;
+  };
+
+  TempFolder temp;
+  EnvironmentVariable cache{"PACELINE_CACHE", temp.path().c_str()};
+  std::unique_ptr<Device> device;
+};
+
+// With products as they come, and with the fastest algorithms, whose bits are the same within a
+// run.
+TEST_P(CompiledStepTest, ReplaysAreBitwiseTheLaunchedStep) {
+  for (const Timing timing : {Timing::phases, Timing::step}) {
+    for (const bool deterministic : {true, false}) {
+      TrainingCase c = small_case(GetParam(), Execution::compiled);
+      c.timing = timing;
+      c.deterministic = deterministic;
+      Trained t(*device, c);
+      EXPECT_EQ(t.step.ops().product_tuning() == nullptr, deterministic);
+      for (int i = 0; i < 3; ++i) (void)t.runner.run();
+      const std::vector<float> launched = t.values(t.step.model().store().parameters());
+      t.step.reset();
+      t.runner.capture();
+      for (int i = 0; i < 3; ++i) (void)t.runner.replay();
+      EXPECT_EQ(t.values(t.step.model().store().parameters()), launched);
+      device->trim();
+    }
+  }
+}
+
+TEST_P(CompiledStepTest, ReplayedPhasesAreTimed) {
+  for (const Timing timing : {Timing::phases, Timing::step}) {
+    TrainingCase c = small_case(GetParam(), Execution::compiled);
+    c.timing = timing;
+    Trained t(*device, c);
+    t.runner.capture();
+    EXPECT_GT(t.runner.nodes().kernels, 30);
+    const PhaseSeconds seconds = t.runner.replay();
+    ASSERT_EQ(seconds.size(), t.runner.phases().size());
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < seconds.size(); ++i) {
+      EXPECT_GT(seconds[i], 0);
+      sum += seconds[i];
+    }
+    EXPECT_LE(sum, seconds.back());
+    device->trim();
+  }
+}
+
+// Gradients that share memory are overwritten while updates run: in a graph too only behind the one
+// that reads them.
+TEST_P(CompiledStepTest, TrainsTheSameWhereUpdatesInBackwardRecycleGradients) {
+  if (precision_named(GetParam()).loss_scaling) return;
+  const auto trained = [&](OptimizerOrder order, bool replays) {
+    TrainingCase c = small_case(GetParam(), Execution::compiled);
+    c.optimizer = order;
+    Trained t(*device, c);
+    EXPECT_EQ(t.step.model().store().recycles_gradients(), order == OptimizerOrder::in_backward);
+    if (replays) t.runner.capture();
+    for (int i = 0; i < 10; ++i) (void)(replays ? t.runner.replay() : t.runner.run());
+    std::vector<float> weights = t.values(t.step.model().store().parameters());
+    EXPECT_EQ(t.step.divergence(), "");
+    device->trim();
+    return weights;
+  };
+  const std::vector<float> want = trained(OptimizerOrder::serial, true);
+  EXPECT_EQ(trained(OptimizerOrder::in_backward, false), want);
+  EXPECT_EQ(trained(OptimizerOrder::in_backward, true), want);
+}
+
+// Both executions say how many kernels a step has, and eager execution takes no harm from it.
+TEST_P(CompiledStepTest, HasFewerKernelsThanEagerExecution) {
+  const auto kernels = [&](Execution execution) {
+    const TrainingCase c = small_case(GetParam(), execution);
+    Trained t(*device, c);
+    (void)t.runner.run();
+    const std::vector<float> before = t.values(t.step.model().store().parameters());
+    const std::int64_t counted = t.runner.nodes().kernels;
+    EXPECT_EQ(t.values(t.step.model().store().parameters()), before);
+    EXPECT_FALSE(t.runner.captured());
+    (void)t.runner.run();
+    t.runner.capture();
+    EXPECT_EQ(t.runner.nodes().kernels, counted);
+    device->trim();
+    return counted;
+  };
+  EXPECT_LT(kernels(Execution::compiled), kernels(Execution::eager));
+}
+
+// New tokens reach the graph: it reads them where load() leaves them.
+TEST_P(CompiledStepTest, TokensChangeBetweenReplays) {
+  const TrainingCase c = small_case(GetParam(), Execution::compiled);
+  Trained t(*device, c);
+  t.runner.capture();
+  std::vector<double> losses;
+  for (const std::int64_t row : {0, 3, 0}) {
+    t.step.reset();
+    t.step.load(c.rows(row, c.batch_size));
+    (void)t.runner.replay();
+    losses.push_back(t.step.loss());
+  }
+  EXPECT_NE(losses[1], losses[0]);
+  EXPECT_EQ(losses[2], losses[0]);
+}
+
+// Over twenty steps: losses step by step, and the first and last step's gradients.
+TEST_P(CompiledStepTest, TrainsAsEagerExecutionDoes) {
+  const bool half = precision_named(GetParam()).compute != Dtype::f32;
+  const double close = half                                                  ? 0.02
+                       : precision_named(GetParam()).gemm == GemmMath::exact ? 2e-4
+                                                                             : 5e-3;
+  struct Outcome {
+    std::vector<double> losses;
+    std::vector<std::vector<float>> gradients;
+  };
+  const auto train = [&](Execution execution, AttentionKind attention) {
+    TrainingCase c = small_case(GetParam(), execution);
+    c.attention = attention;
+    Trained t(*device, c);
+    if (execution == Execution::compiled) t.runner.capture();
+    Outcome outcome;
+    for (int i = 0; i < 20; ++i) {
+      (void)(execution == Execution::compiled ? t.runner.replay() : t.runner.run());
+      outcome.losses.push_back(t.step.loss());
+      if (i % 19 == 0) outcome.gradients.push_back(t.values(t.step.model().store().gradients()));
+    }
+    device->trim();
+    return outcome;
+  };
+  for (const AttentionKind attention :
+       {AttentionKind::naive, AttentionKind::fused, AttentionKind::flash}) {
+    SCOPED_TRACE(name_of(attention));
+    const Outcome eager = train(Execution::eager, attention);
+    const Outcome compiled = train(Execution::compiled, attention);
+    for (std::size_t i = 0; i < eager.losses.size(); ++i) {
+      EXPECT_NEAR(compiled.losses[i], eager.losses[i], close * eager.losses[i]) << "step " << i;
+    }
+    for (std::size_t g = 0; g < eager.gradients.size(); ++g) {
+      double apart = 0;
+      double norm = 0;
+      for (std::size_t i = 0; i < eager.gradients[g].size(); ++i) {
+        apart += std::pow(compiled.gradients[g][i] - eager.gradients[g][i], 2);
+        norm += std::pow(eager.gradients[g][i], 2);
+      }
+      EXPECT_LE(std::sqrt(apart / norm), 5 * close) << "gradients " << g;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, CompiledStepTest,
+                         ::testing::Values("fp32", "tf32", "bf16", "fp16"));
+
+}  // namespace
+}  // namespace paceline

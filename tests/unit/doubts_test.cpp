@@ -1,0 +1,84 @@
+#include "harness/doubts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+CaseRecord record_of(const std::vector<double>& times) {
+  CaseRecord record;
+  record.samples.push_back({.phase = "step", .warmup = {{}}, .measured = {times}});
+  record.stop_reason = "steps";
+  return record;
+}
+
+// "wide_interval,trend": the kinds of doubts of a record on one rank with one core.
+std::string doubts(const CaseRecord& record, int threads = 1) {
+  std::string kinds;
+  ThreadWorld::run(
+      1, [&](World& world) { kinds = kinds_text(doubts_of(record, world, {.threads = threads})); });
+  return kinds;
+}
+
+std::vector<double> around_one(std::size_t count) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < count; ++i) {
+    times.push_back(1 + 0.002 * static_cast<double>(i * 7 % 5));
+  }
+  return times;
+}
+
+TEST(Doubts, ThereAreNoneOfQuietTimes) {
+  EXPECT_EQ(doubts(record_of(around_one(30))), "");
+  EXPECT_EQ(doubts(record_of({1, 2, 3})), "");  // too few to say anything
+}
+
+TEST(Doubts, OfTheTimesThemselves) {
+  EXPECT_EQ(doubts(record_of({1, 1.2, 1, 1.2, 1.1, 0.9, 1.1, 1.2, 0.9, 1})), "wide_interval");
+  std::vector<double> modes = around_one(24);
+  for (std::size_t i = 0; i < modes.size(); i += 3) modes[i] += 0.5;
+  EXPECT_EQ(doubts(record_of(modes)), "wide_interval,two_modes");
+  std::vector<double> rising = around_one(30);
+  for (std::size_t i = 0; i < rising.size(); ++i) rising[i] += 0.002 * static_cast<double>(i);
+  EXPECT_EQ(doubts(record_of(rising)), "trend");
+}
+
+TEST(Doubts, OfHowTheyWereTaken) {
+  CaseRecord record = record_of(around_one(30));
+  record.stop_reason = "max_steps";
+  EXPECT_EQ(doubts(record), "not_converged");
+  record.stop_reason = "converged";
+  record.add("limited_repetitions", std::int64_t{0});
+  record.add("other_load_cores", 0.05);
+  EXPECT_EQ(doubts(record), "");
+  record.summary = {{"limited_repetitions", std::int64_t{3}}, {"other_load_cores", 0.8}};
+  EXPECT_EQ(doubts(record), "clocks_limited,other_load");
+  record.summary = {{"other_load_cores", std::nan("")}};
+  EXPECT_EQ(doubts(record), "");
+  EXPECT_EQ(doubts(record, 2), "oversubscribed");
+}
+
+TEST(WarningLines, NameTheCasesOfEachKind) {
+  EXPECT_EQ(warning_lines({{"small", ""}, {"xl", ""}}), "");
+  const std::string one = warning_lines({{"small", "trend"}});
+  EXPECT_TRUE(one.starts_with("warning: trend: the times drift")) << one;
+  const std::string lines = warning_lines({{"a", "trend,two_modes"},
+                                           {"b", ""},
+                                           {"c", "trend"},
+                                           {"d", "trend"},
+                                           {"e", "two_modes,trend"}});
+  EXPECT_NE(lines.find("warning: two_modes (2 of 5 cases: a, e): "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("warning: trend (4 of 5 cases: a, c, d, 1 more): "), std::string::npos)
+      << lines;
+  EXPECT_EQ(lines.find("other_load"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

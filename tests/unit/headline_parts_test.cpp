@@ -1,0 +1,58 @@
+#include "measure/headline_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace paceline {
+namespace {
+
+// [rank][repetition]. The maxima of the headline are 10 (rank 1), 7 (rank 0), 8 (rank 1).
+const RankSamples forward = {{1, 2, 3}, {4, 5, 2}};
+const RankSamples backward = {{2, 4, 1}, {5, 1, 5}};
+const RankSamples step = {{4, 7, 6}, {10, 6.5, 8}};
+
+TEST(HeadlineParts, AreOfTheSlowestRankInTheMedianRepetition) {
+  const auto parts = headline_parts({&forward, &backward}, step);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].of_median, 2);  // rank 1, repetition 2
+  EXPECT_EQ(parts[1].of_median, 5);
+  EXPECT_EQ(parts[2].of_median, 1);
+  EXPECT_DOUBLE_EQ(parts[0].of_mean, (4 + 2 + 2) / 3.0);
+  EXPECT_DOUBLE_EQ(parts[1].of_mean, (5 + 4 + 5) / 3.0);
+  EXPECT_DOUBLE_EQ(parts[2].of_mean, (1 + 1 + 1) / 3.0);
+}
+
+TEST(HeadlineParts, OfAnEvenNumberAreTheMeanOfTheMiddleTwo) {
+  // By the headline: 1, 4, 6, 9.
+  const RankSamples phase = {{8, 1, 2, 3}};
+  const RankSamples headline = {{9, 1, 6, 4}};
+  const auto parts = headline_parts({&phase}, headline);
+  EXPECT_EQ(parts[0].of_median, 2.5);
+  EXPECT_EQ(parts[0].of_median + parts[1].of_median, 5);
+  EXPECT_EQ(parts[0].of_mean + parts[1].of_mean, 5);
+}
+
+TEST(HeadlineParts, OfEqualRanksTheLowestCounts) {
+  const RankSamples phase = {{1}, {2}};
+  const RankSamples headline = {{3}, {3}};
+  EXPECT_EQ(headline_parts({&phase}, headline)[0].of_median, 1);
+}
+
+TEST(HeadlineParts, ThereAreNoneWithoutRepetitions) {
+  const RankSamples nothing = {{}, {}};
+  EXPECT_TRUE(headline_parts({&nothing}, nothing).empty());
+  EXPECT_TRUE(headline_parts({}, {}).empty());
+}
+
+TEST(HeadlineParts, AreNaNWhereASampleIs) {
+  const RankSamples phase = {{1, NAN}};
+  const RankSamples headline = {{3, 4}};
+  for (const HeadlinePart& part : headline_parts({&phase}, headline)) {
+    EXPECT_TRUE(std::isnan(part.of_median));
+    EXPECT_TRUE(std::isnan(part.of_mean));
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,104 @@
+#include "measure/sensor_log.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/clock.h"
+#include "cpu/cpu_sensors.h"
+#include "tests/unit/temp_folder.h"
+
+namespace paceline {
+namespace {
+
+// Its one value is the number of readings so far; a second cannot be read.
+class Counting final : public Sensors {
+ public:
+  explicit Counting(std::atomic<int>& count) : count_(count) {}
+  [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }
+  [[nodiscard]] bool tells_limits() const override { return true; }
+  [[nodiscard]] double interval() const override { return 0.001; }
+  [[nodiscard]] Reading read() override {
+    const int reading = ++count_;
+    return {.values = {static_cast<double>(reading), std::nan("")},
+            .limits = reading == 2 ? ClockLimit::power : ClockLimit::none};
+  }
+
+ private:
+  std::vector<Sensor> sensors_ = {{"count", "n"}, {"unreadable", "n"}};
+  std::atomic<int>& count_;
+};
+
+void wait_for(const std::atomic<int>& count, int readings) {
+  while (count < readings) std::this_thread::yield();
+}
+
+TEST(SensorLog, ReadsAtOnceAndThenByItself) {
+  std::atomic<int> count = 0;
+  {
+    const SensorLog log(std::make_unique<Counting>(count));
+    EXPECT_GE(count, 1);
+    wait_for(count, 5);
+  }
+  const int last = count;
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(count, last);  // its thread has ended
+}
+
+TEST(SensorLog, AveragesTheReadingsOfASpanAndKeepsTheirLimits) {
+  std::atomic<int> count = 0;
+  const double begin = host_seconds();
+  const SensorLog log(std::make_unique<Counting>(count));
+  wait_for(count, 6);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double end = host_seconds();
+  const Reading all = log.during(begin, end);
+  EXPECT_GE(all.values[0], 3);  // of 1, 2, ... 6 and perhaps more
+  EXPECT_TRUE(std::isnan(all.values[1]));
+  EXPECT_EQ(all.limits, ClockLimit::power);
+}
+
+TEST(SensorLog, TakesTheNearestReadingOfASpanWithout) {
+  std::atomic<int> count = 0;
+  const double before = host_seconds();
+  const SensorLog log(std::make_unique<Counting>(count));
+  wait_for(count, 3);
+  const Reading first = log.during(before - 2, before - 1);
+  EXPECT_EQ(first.values[0], 1);
+  EXPECT_EQ(first.limits, ClockLimit::none);
+  EXPECT_GE(log.during(before + 1000, before + 1001).values[0], 2);
+}
+
+TEST(ClockLimits, HaveNames) {
+  EXPECT_EQ(name_of(ClockLimit::none), "");
+  EXPECT_EQ(name_of(ClockLimit::thermal), "thermal");
+  EXPECT_EQ(name_of(ClockLimit::power | ClockLimit::hardware), "power and hardware");
+}
+
+TEST(CpuSensors, ReadWhatLinuxShows) {
+  const TempFolder root;
+  const auto write = [&](const std::string& file, const std::string& text) {
+    std::filesystem::create_directories((root.path() / file).parent_path());
+    std::ofstream(root.path() / file) << text << "\n";
+  };
+  CpuSensors none({0, 1}, root.path());
+  EXPECT_TRUE(std::isnan(none.read().values.at(0)));
+  EXPECT_TRUE(std::isnan(none.read().values.at(1)));
+
+  write("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000");
+  write("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000");
+  write("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "9000000");
+  write("sys/class/thermal/thermal_zone0/temp", "41000");
+  write("sys/class/thermal/thermal_zone1/temp", "55500");
+  CpuSensors both({0, 1}, root.path());
+  EXPECT_EQ(both.read().values.at(0), 2.5e9);
+  EXPECT_EQ(both.read().values.at(1), 55.5);
+  EXPECT_EQ(both.sensors().size(), both.read().values.size());
+}
+
+}  // namespace
+}  // namespace paceline
