@@ -20,10 +20,10 @@ SCHEMA = {
     "schema": "paceline", "schema_version": 2, "software": "paceline", "experiment": EXPERIMENT,
 }  # fmt: skip
 
-HEAD = """# Results
+HEAD = """# Training steps beside PyTorch
 
 Made by `python3 -m analysis peers results/reference/model-compile-peers-*.h5 --output
-docs/results.md`: the median time of a step in ms, both sides measured in one run on one GPU.
+docs/training-steps.md`: the median time of a step in ms, both sides measured in one run on one GPU.
 
 - A size like 512x2048x6x8 is d_model x d_ff x layers x heads.
 - paceline runs before and after PyTorch; its time is the slower of the two medians. Where the

@@ -1,7 +1,7 @@
 """The figure of every step from cold: what warming up changes, and for how long."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -90,7 +90,23 @@ def all_steps(samples: Samples) -> np.ndarray:
     return np.concatenate([samples.warmup[PHASE], samples.measured[PHASE]], axis=1)
 
 
+def longest_of_each_run(results: Results) -> Results:
+    """Cases that differ in warm-up alone are parts of one series of steps: the one that warms up
+    longest stands for all."""
+    if "warmup" not in results.varying:
+        return results
+    others = [name for name in results.factors if name != "warmup"]
+    by_warmup = results.frame.reset_index(drop=True).sort_values("warmup", kind="stable")
+    kept = sorted(by_warmup.drop_duplicates(others, keep="last").index)
+    return replace(
+        results,
+        frame=results.frame.iloc[kept].reset_index(drop=True),
+        samples=[results.samples[row] for row in kept],
+    )
+
+
 def draw(results: Results) -> Figure:
+    results = longest_of_each_run(results)
     panels = panels_of(results)
     axis = axis_for(results)
     grid = grid_for(panels, own_scales=not axis.relative)

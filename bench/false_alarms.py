@@ -8,8 +8,8 @@ of every step as a dataset [run, repetition]; runs 2i and 2i + 1 are a pair. Opt
 follow `--`.
 
 judge: what `paceline compare` says of every pair, and of every group of consecutive pairs; groups
-overlap. The second runs are taken as they were, and with each of their steps made longer by a stated
-percentage. Ends with 1 when more than 1% of the identical runs are called faster or slower.
+overlap. The second runs are taken as they were, and with each of their steps made longer by a
+stated percentage. Ends with 1 when more than 1% of the identical runs are called faster or slower.
 """
 
 import argparse

@@ -231,6 +231,12 @@ std::unique_ptr<Sensors> CudaDevice::sensors() const {
   return std::make_unique<GpuSensors>(info().pci_bus_id);
 }
 
+std::vector<double> CudaDevice::nvlinks() const {
+  const std::shared_ptr<const Nvml> nvml = Nvml::open();
+  const Nvml::Gpu gpu = nvml == nullptr ? nullptr : nvml->gpu(info().pci_bus_id);
+  return gpu == nullptr ? std::vector<double>{} : nvml->nvlinks(gpu);
+}
+
 std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) const {
   struct Datasheet {
     std::string_view name;    // the beginning of the vendor's name of the board

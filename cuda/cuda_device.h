@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/device.h"
 #include "cuda/cuda_allocator.h"
@@ -57,6 +58,7 @@ class CudaDevice final : public GpuDevice {
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
   [[nodiscard]] std::vector<double> copy_rates() override;
   [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
+  [[nodiscard]] std::vector<double> nvlinks() const override;
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
 
   [[nodiscard]] ScopeStack& scopes() override { return *scopes_; }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr int success = 0;
+constexpr int is_integer = 1;  // NVML_VALUE_TYPE_UNSIGNED_INT
 
 // nvmlFieldValue_t
 struct FieldValue {
@@ -39,6 +41,7 @@ struct Nvml::Functions {
   int (*temperature)(Gpu, int, unsigned*);
   int (*clock_limits)(Gpu, unsigned long long*);
   int (*fields)(Gpu, int, FieldValue*);
+  int (*nvlink_state)(Gpu, unsigned, int*);
 };
 
 std::shared_ptr<const Nvml> Nvml::open() {
@@ -58,6 +61,7 @@ std::shared_ptr<const Nvml> Nvml::open() {
   load(call->temperature, "nvmlDeviceGetTemperature");
   load(call->clock_limits, "nvmlDeviceGetCurrentClocksThrottleReasons");
   load(call->fields, "nvmlDeviceGetFieldValues");
+  load(call->nvlink_state, "nvmlDeviceGetNvLinkState");
   if (!found || call->init() != success) {
     dlclose(library);
     return nullptr;
@@ -98,11 +102,8 @@ double Nvml::memory_clock(Gpu gpu) const {
 double Nvml::power(Gpu gpu) const {
   constexpr double milli = 1e-3;
   constexpr unsigned instant = 186;  // NVML_FI_DEV_POWER_INSTANT, mW
-  constexpr int is_integer = 1;      // NVML_VALUE_TYPE_UNSIGNED_INT
-  FieldValue field{};
-  field.id = instant;
-  const bool asked = call_->fields(gpu, 1, &field) == success && field.result == success;
-  if (asked && field.type == is_integer) return milli * field.value.integer;
+  const double now = field(gpu, instant, 0);
+  if (!std::isnan(now)) return milli * now;
   unsigned mean = 0;
   return call_->power(gpu, &mean) == success ? milli * mean : nan;
 }
@@ -116,6 +117,28 @@ double Nvml::temperature(Gpu gpu) const {
 std::uint64_t Nvml::clock_limits(Gpu gpu) const {
   unsigned long long reasons = 0;
   return call_->clock_limits(gpu, &reasons) == success ? reasons : 0;
+}
+
+double Nvml::field(Gpu gpu, unsigned id, unsigned scope) const {
+  FieldValue field{};
+  field.id = id;
+  field.scope = scope;
+  const bool told = call_->fields(gpu, 1, &field) == success && field.result == success;
+  return told && field.type == is_integer ? field.value.integer : nan;
+}
+
+std::vector<double> Nvml::nvlinks(Gpu gpu) const {
+  constexpr unsigned most = 36;  // NVML_NVLINK_MAX_LINKS
+  constexpr unsigned speed =
+      164;  // NVML_FI_DEV_NVLINK_GET_SPEED, MB/s of the link that scope names
+  constexpr double mega = 1e6;
+  std::vector<double> rates;
+  for (unsigned link = 0; link < most; ++link) {
+    int is_up = 0;
+    if (call_->nvlink_state(gpu, link, &is_up) != success || is_up == 0) continue;
+    rates.push_back(mega * field(gpu, speed, link));
+  }
+  return rates;
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/non_copyable.h"
 
@@ -27,6 +28,8 @@ class Nvml : NonCopyable {
   [[nodiscard]] double temperature(Gpu gpu) const;   // degrees Celsius
   // nvmlClocksEventReasons: a set of bits; 0 for what this GPU does not tell.
   [[nodiscard]] std::uint64_t clock_limits(Gpu gpu) const;
+  // Of each NVLink that is up: bytes/s in one direction.
+  [[nodiscard]] std::vector<double> nvlinks(Gpu gpu) const;
 
  private:
   struct Functions;
@@ -34,6 +37,8 @@ class Nvml : NonCopyable {
   Nvml(void* library, std::unique_ptr<Functions> functions);
 
   [[nodiscard]] double clock(Gpu gpu, int type) const;
+  // nvmlDeviceGetFieldValues, of an unsigned int; NaN where this GPU does not tell it.
+  [[nodiscard]] double field(Gpu gpu, unsigned id, unsigned scope) const;
 
   void* library_;
   std::unique_ptr<Functions> call_;

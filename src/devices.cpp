@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
@@ -75,6 +76,7 @@ RankDevice make_gpu(const RunOptions& run, const World& world) {
 }  // namespace
 
 RankDevice make_device(const RunOptions& run, World& world) {
+  const double began = host_seconds();
   bool on_gpu = false;
   if (run.device != DeviceChoice::cpu) {
     const Gpus gpus = find_gpus(world);
@@ -83,6 +85,7 @@ RankDevice make_device(const RunOptions& run, World& world) {
   }
   RankDevice made;
   collectively(world, [&] { made = on_gpu ? make_gpu(run, world) : make_cpu(run, world); });
+  made.device->set_start_seconds(host_seconds() - began);
   return made;
 }
 

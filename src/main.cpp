@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "harness/command.h"
 #include "harness/launch.h"
+#include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
@@ -80,9 +81,11 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
   return static_cast<int>(ExitCode::internal);
 }
 
-int run_alone(const ParsedCommand& parsed) {
+// Of a process without others. work() returns the exit code.
+template <class F>
+int run_alone(const F& work) {
   try {
-    return static_cast<int>(print_or_read_files(parsed));
+    return static_cast<int>(work());
   } catch (const Error& error) {
     return report(error);
   } catch (const std::exception& error) {
@@ -100,7 +103,8 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
   try {
     world = make_mpi_world(&argc, &argv, timeout);
   } catch (const Error& error) {
-    if (!refusal && !measures(parsed)) return speaks_for_launch() ? run_alone(parsed) : 0;
+    if (!refusal && !measures(parsed))
+      return speaks_for_launch() ? run_alone([&] { return print_or_read_files(parsed); }) : 0;
     return speaks_for_launch() ? report(error) : wait_for_speaker(error.code());
   }
   return run_ranks(parsed, refusal, *world);
@@ -111,14 +115,18 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
 int main(int argc, char** argv) {
   ParsedCommand parsed;
   std::optional<Error> refusal;
+  const std::optional<int> launched = launched_processes();
+  bool in_children = false;
   try {
     parsed = parse_command_line(argc, argv);
+    in_children = parsed.command && parsed.command->separates_runs() && !launched && !run_process();
   } catch (const Error& error) {
     refusal.emplace(error);
   } catch (const std::exception& error) {
     refusal.emplace(InternalError(error.what()));
   }
-  const bool alone = launched_processes() == 1;
+  if (in_children) return run_alone([&] { return run_in_processes(parsed, argv); });
+  const bool alone = launched.value_or(1) == 1;
   if (!alone || (!refusal && measures(parsed))) return run_launch(parsed, refusal, argc, argv);
-  return refusal ? report(*refusal) : run_alone(parsed);
+  return refusal ? report(*refusal) : run_alone([&] { return print_or_read_files(parsed); });
 }

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -70,6 +71,11 @@ def wait_until(what: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def wait_for_cases(folder: Path, count: int) -> None:
+    """Until so many cases of out.h5 are finished and not yet merged."""
+    wait_until(lambda: len(list((folder / "out.h5.cases").glob("*.h5"))) >= count)
+
+
 def gpu_count() -> int:
     if shutil.which("nvidia-smi") is None:
         return 0
@@ -107,6 +113,22 @@ def paceline(tmp_path):
         return Run(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """launch(ranks, *arguments): a run in the background, which does not outlast the test."""
+    runs = []
+
+    def start_one(ranks, *arguments):
+        runs.append(start(tmp_path, ranks, *arguments))
+        return runs[-1]
+
+    yield start_one
+    for run in runs:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ __device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Ba
 }
 
 // TMA multicast: loads the same rows into every block of a cluster of `blocks` blocks, from the
-// tile's row `to_row` (a multiple of 8) on. The barrier of each block counts the bytes that arrive in
-// that block. The map's box sets the number of rows.
+// tile's row `to_row` (a multiple of 8) on. The barrier of each block counts the bytes that arrive
+// in that block. The map's box sets the number of rows.
 template <class T, int Rows, int Cols>
 __device__ void load_in_cluster(SharedTile<T, Rows, Cols>& tile, int to_row, int blocks,
                                 const CUtensorMap& map, Barrier& full, int row, int head,

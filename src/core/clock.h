@@ -8,4 +8,13 @@ namespace paceline {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// What `work` returns; `seconds` becomes how long it took.
+template <class F>
+[[nodiscard]] auto timed(double& seconds, F&& work) {
+  const double began = host_seconds();
+  auto result = work();
+  seconds = host_seconds() - began;
+  return result;
+}
+
 }  // namespace paceline

@@ -160,13 +160,21 @@ class Device : NonCopyable {
   [[nodiscard]] virtual std::vector<double> copy_rates() = 0;
   // What it says of the conditions that it runs under.
   [[nodiscard]] virtual std::unique_ptr<Sensors> sensors() const = 0;
+  // Of each NVLink that is up: bytes/s in one direction, NaN where that is not told.
+  [[nodiscard]] virtual std::vector<double> nvlinks() const { return {}; }
   // The vendor's dense figure for such GEMMs, FLOP/s; nothing where none is stated.
   [[nodiscard]] virtual std::optional<double> datasheet_peak(const Precision& precision) const = 0;
+
+  // From the first call to the driver until the device was there: its context, its streams. 0 where
+  // nobody has measured that.
+  void set_start_seconds(double seconds) { start_seconds_ = seconds; }
+  [[nodiscard]] double start_seconds() const { return start_seconds_; }
 
   [[nodiscard]] MemoryLedger& ledger() { return ledger_; }
   [[nodiscard]] virtual ScopeStack& scopes() { return scopes_; }
 
  private:
+  double start_seconds_ = 0;
   MemoryLedger ledger_;
   ScopeStack scopes_;
 };

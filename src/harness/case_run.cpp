@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "core/units.h"
 #include "harness/conditions.h"
@@ -17,21 +18,65 @@ namespace paceline {
 namespace {
 
 // Collective.
-void add_samples(CaseRecord& record, World& world, const Samples& samples, const CaseRun& run,
-                 const std::vector<PhaseSeconds>& cold) {
+void add_samples(CaseRecord& record, World& world, const Samples& samples, const CaseRun& run) {
   const std::vector<std::string> parts = run.parts();
   record.warmup_reason = samples.warmup_reason;
   record.stop_reason = samples.stop_reason;
   for (std::size_t p = 0; p < samples.phases.size(); ++p) {
-    std::vector<double> warmup;
-    for (const PhaseSeconds& repetition : cold) warmup.push_back(repetition.at(p));
-    const std::vector<double>& warm = samples.warmup.seconds[p];
-    warmup.insert(warmup.end(), warm.begin(), warm.end());
     record.samples.push_back(
         {.phase = samples.phases[p],
-         .warmup = gather_values(world, warmup),
+         .warmup = gather_values(world, samples.warmup.seconds[p]),
          .measured = gather_values(world, samples.measured.seconds[p]),
          .is_part = std::find(parts.begin(), parts.end(), samples.phases[p]) != parts.end()});
+  }
+}
+
+// The repetitions that all cases of a run are parts of.
+struct Series {
+  Samples samples;  // the cold repetitions are the first of its warm-up
+  int uncounted;    // that come before all that a case counts
+  int measured;     // by each case
+
+  [[nodiscard]] Samples of_case(int warmup) const {
+    return samples.split(static_cast<std::size_t>(uncounted + warmup),
+                         static_cast<std::size_t>(measured));
+  }
+};
+
+Series take_series(World& world, CaseRun& run, const SamplerConfig& sampling,
+                   const Warmups& warmups, Progress& progress) {
+  Repetitions first = run.cold_repetitions();
+  const int cold = warmups.from_cold ? static_cast<int>(first.count()) : 0;
+  const int most = *std::max_element(warmups.counts.begin(), warmups.counts.end());
+  const int measured_cold = std::max(0, cold - most);
+  SamplerConfig rest = sampling;
+  rest.warmup = std::max(0, most - cold);
+  rest.steps = std::max(1, sampling.steps - measured_cold);
+  const SamplerHooks hooks{.repetition = [&] { return run.repetition(); },
+                           .stop_requested = StopSignal::requested,
+                           .progress = shown_on(progress, rest)};
+  Samples samples = take_samples(world, rest, run.phases(), hooks);
+  first.append(samples.warmup);
+  samples.warmup = std::move(first);
+  const int taken = static_cast<int>(samples.measured.count());
+  const int uncounted = static_cast<int>(samples.warmup.count()) - std::max(most, cold);
+  return {.samples = std::move(samples),
+          .uncounted = uncounted,
+          .measured = std::min(taken + measured_cold, std::max(taken, sampling.steps))};
+}
+
+// Collective: what the run leaves is the same for all its cases.
+void add_run(std::vector<CaseRecord>& records, CaseRun& run) {
+  CaseRecord& first = records.front();
+  const auto tables = static_cast<std::ptrdiff_t>(first.tables.size());
+  const auto columns = static_cast<std::ptrdiff_t>(first.summary.size());
+  run.add_to(first);
+  for (auto other = records.begin() + 1; other != records.end(); ++other) {
+    other->tables.insert(other->tables.end(), first.tables.begin() + tables, first.tables.end());
+    other->summary.insert(other->summary.end(), first.summary.begin() + columns,
+                          first.summary.end());
+    other->status = first.status;
+    other->reason = first.reason;
   }
 }
 
@@ -39,28 +84,38 @@ void add_samples(CaseRecord& record, World& world, const Samples& samples, const
 
 CaseRecord measure_case(World& world, Device& device, CaseRun& run, const SamplerConfig& sampling,
                         double predicted, Progress& progress) {
+  return measure_cases(world, device, run, sampling, {{sampling.warmup}}, predicted, progress)
+      .front();
+}
+
+std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
+                                      const SamplerConfig& sampling, const Warmups& warmups,
+                                      double predicted, Progress& progress) {
   device.trim();  // what the case before has left
-  CaseRecord record;
-  if (!fits_in_memory(world, record, predicted, [&] { run.set_up(progress); }) ||
-      !fits_in_memory(world, record, predicted, [&] { run.agree(); }) ||
-      !fits_in_memory(world, record, predicted, [&] { run.connect(); })) {
-    record.add("predicted_peak_bytes", predicted);
-    return record;
+  const Conditions conditions(device);
+  CaseRecord refused;
+  if (!fits_in_memory(world, refused, predicted, [&] { run.set_up(progress); }) ||
+      !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
+      !fits_in_memory(world, refused, predicted, [&] { run.connect(); })) {
+    refused.add("predicted_peak_bytes", predicted);
+    return std::vector<CaseRecord>(warmups.counts.size(), refused);
   }
   device.freeze();
   run.start();
-  const SamplerHooks hooks{.repetition = [&] { return run.repetition(); },
-                           .stop_requested = StopSignal::requested,
-                           .progress = shown_on(progress, sampling)};
-  const Conditions conditions(device);
-  const Samples samples = take_samples(world, sampling, run.phases(), hooks);
-  const std::vector<PhaseSeconds> cold = run.cold_repetitions();
-  add_samples(record, world, samples, run, cold);
-  conditions.add_to(record, world, samples, cold.size());
-  run.add_to(record);
-  if (world.rank() == 0) record.warnings = doubts_of(record, world, device.info());
-  record.status = world.agree(record.status);
-  return record;
+  const Series series = take_series(world, run, sampling, warmups, progress);
+  std::vector<CaseRecord> records;
+  for (const int warmup : warmups.counts) {
+    const Samples samples = series.of_case(warmup);
+    CaseRecord& record = records.emplace_back();
+    add_samples(record, world, samples, run);
+    conditions.add_to(record, world, samples);
+  }
+  add_run(records, run);
+  for (CaseRecord& record : records) {
+    if (world.rank() == 0) record.warnings = doubts_of(record, world, device.info());
+    record.status = world.agree(record.status);
+  }
+  return records;
 }
 
 bool fits_in_memory(World& world, CaseRecord& record, double predicted,

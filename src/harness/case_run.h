@@ -38,10 +38,17 @@ class CaseRun : NonCopyable {
   [[nodiscard]] virtual std::vector<std::string> parts() const { return {}; }
   [[nodiscard]] virtual PhaseSeconds repetition() = 0;
   // Repetitions from before warm-up, which come first among the warm-up samples.
-  [[nodiscard]] virtual std::vector<PhaseSeconds> cold_repetitions() const { return {}; }
+  [[nodiscard]] virtual Repetitions cold_repetitions() const { return {}; }
   // Collective: from what the ranks measured to tables and summary, whole on rank 0. A status that
   // is not ok may be one rank's own.
   virtual void add_to(CaseRecord& record) = 0;
+};
+
+// How many repetitions warm up, of each case that one run serves.
+struct Warmups {
+  std::vector<int> counts;
+  // The cold repetitions are among those counted: with 0 the first of them is measured.
+  bool from_cold = false;
 };
 
 // Collective: measures a case on `device`, of which nothing is in use. predicted: bytes that it
@@ -49,6 +56,12 @@ class CaseRun : NonCopyable {
 [[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, double predicted,
                                       Progress& progress);
+// The same for several cases that differ in warm-up alone: they are parts of one series of
+// repetitions.
+[[nodiscard]] std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
+                                                    const SamplerConfig& sampling,
+                                                    const Warmups& warmups, double predicted,
+                                                    Progress& progress);
 
 // How long ranks wait for the slowest: as long as for a collective, or, where one has much more to
 // do, without limit.

@@ -25,6 +25,8 @@ class Command : NonCopyable {
   // A command that measures runs on every rank, collectively; one that reads files on rank 0 alone,
   // which has no world where it is the only process.
   [[nodiscard]] virtual bool measures() const { return true; }
+  // Every run is to be the first of its process: see harness/run_processes.h.
+  [[nodiscard]] virtual bool separates_runs() const { return false; }
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
 

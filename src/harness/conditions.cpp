@@ -27,14 +27,13 @@ double since_1970() {
   return std::chrono::duration<double>(now).count() - host_seconds();
 }
 
-void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, bool is_warm_up,
-            std::size_t first) {
+void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, bool is_warm_up) {
   const double offset = since_1970();
-  for (std::size_t i = 0; i < repetitions.host.size(); ++i) {
+  for (std::size_t i = 0; i < repetitions.count(); ++i) {
     const HostInterval& host = repetitions.host[i];
     const Reading reading = log.during(host.begin, host.end);
-    const Numbers row = {is_warm_up ? 1.0 : 0.0, static_cast<double>(first + i),
-                         host.begin + offset, static_cast<double>(host.involuntary_switches),
+    const Numbers row = {is_warm_up ? 1.0 : 0.0, static_cast<double>(i), host.begin + offset,
+                         static_cast<double>(host.involuntary_switches),
                          static_cast<double>(reading.limits)};
     to.insert(to.end(), row.begin(), row.end());
     to.insert(to.end(), reading.values.begin(), reading.values.end());
@@ -123,12 +122,11 @@ void add_summary(CaseRecord& record, const WatchedRepetitions& watched, const Se
 
 Conditions::Conditions(const Device& device) : log_(device.sensors()) {}
 
-void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples,
-                        std::size_t cold) const {
+void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples) const {
   const double others = load_.others(world);
   Numbers mine;
-  append(mine, log_, samples.warmup, true, cold);
-  append(mine, log_, samples.measured, false, 0);
+  append(mine, log_, samples.warmup, true);
+  append(mine, log_, samples.measured, false);
   const std::vector<Numbers> all = gather_values(world, mine);
   if (all.empty()) return;
   const WatchedRepetitions watched(all, log_.sensors().size());

@@ -1,8 +1,6 @@
 #pragma once
 // Conditions: what a case is measured under, from the device's sensors and the host's scheduler.
 
-#include <cstddef>
-
 #include "core/device.h"
 #include "core/non_copyable.h"
 #include "core/world.h"
@@ -18,9 +16,8 @@ class Conditions : NonCopyable {
   explicit Conditions(const Device& device);  // watches from here on
 
   // Collective: on rank 0 the table "clocks", with a row for every rank and repetition, and the
-  // summary's columns of the measured ones. cold: how many of the record's warm-up samples came
-  // before the first of `samples`.
-  void add_to(CaseRecord& record, World& world, const Samples& samples, std::size_t cold) const;
+  // summary's columns of the measured ones.
+  void add_to(CaseRecord& record, World& world, const Samples& samples) const;
 
  private:
   SensorLog log_;

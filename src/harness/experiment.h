@@ -1,6 +1,7 @@
 #pragma once
 // Experiment: options -> cases; each case -> a record of samples, memory and checks.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,10 @@ class Experiment : NonCopyable {
   // Collective. The record is whole on rank 0; its status is agreed on every rank. Progress is
   // shown on rank 0 alone. Throws StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(std::size_t index, Progress& progress) = 0;
+  // Cases of the same number are measured by one run, one after the other.
+  [[nodiscard]] virtual std::size_t run_of(std::size_t index) const { return index; }
+  // Every run is to be the first of its process.
+  [[nodiscard]] virtual bool starts_cold() const { return false; }
   // On rank 0, once the last case's record is on the disk: what goes into a file of its own. Throws
   // StoppedError when that cannot be written.
   virtual void after_saved() {}
@@ -84,7 +89,10 @@ class ExperimentOf : public Experiment {
     for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
     notes_ = notes_of(factors);
     for (const Factor<C>& f : factors) {
-      if (f.names_case) naming_.emplace_back(f.name);
+      const bool varied = std::any_of(typed_.begin(), typed_.end(), [&](const C& c) {
+        return f.value(c) != f.value(typed_.front());
+      });
+      if (f.names_case || (f.names_if_varied && varied)) naming_.emplace_back(f.name);
     }
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }

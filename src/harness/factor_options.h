@@ -71,6 +71,14 @@ class FactorOptions {
     }
   }
 
+  // The first value of every option, before anything follows from the launch.
+  [[nodiscard]] C first() const {
+    C c = defaults_;
+    for (const auto& values : values_) {
+      if (!values.empty()) values.front()(c);
+    }
+    return c;
+  }
   // The product of all axes, later ones varying faster. complete(case) gives what follows from the
   // launch; false leaves the case out. Throws UsageError for an option that was given by name and
   // applies to no case.

@@ -91,11 +91,11 @@ std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
 
 }  // namespace
 
-int launched_processes() {
+std::optional<int> launched_processes() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     if (const char* size = std::getenv(name)) return std::atoi(size);
   }
-  return 1;
+  return std::nullopt;
 }
 
 void require_all_tasks(int ranks) {

@@ -12,8 +12,8 @@
 
 namespace paceline {
 
-// By the launcher's variables; 1 without a launcher.
-[[nodiscard]] int launched_processes();
+// By the launcher's variables; nothing without a launcher.
+[[nodiscard]] std::optional<int> launched_processes();
 
 // True for rank 0 of a launcher, by the launcher's variables, and for a process without one.
 [[nodiscard]] bool speaks_for_launch();

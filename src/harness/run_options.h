@@ -70,11 +70,14 @@ template <class C>
 // Gives a case what follows from the launch.
 void complete_launch(LaunchFactors& c, const World& world, const Device& device);
 
+// warmup: an axis where one run can serve several numbers of warm-up repetitions.
 template <class C>
-[[nodiscard]] Factors<C> sampling_factors() {
+[[nodiscard]] Factors<C> sampling_factors(FactorUse warmup = FactorUse::setting) {
   constexpr double most = 1e6;
   return factors_of<SamplerConfig>(
-      setting<C>(&C::warmup, "warmup", "repetitions before measuring").from(0, most),
+      factor<C>(warmup, &C::warmup, "warmup", "repetitions before measuring")
+          .from(0, most)
+          .naming_if_varied(),
       setting<C>(&C::max_warmup, "max_warmup",
                  "go on warming up until the times show no trend, for at most this many "
                  "repetitions; 0: --warmup alone")

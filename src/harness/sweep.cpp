@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <map>
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "core/units.h"
+#include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "measure/statistics.h"
 #include "record/console.h"
@@ -21,16 +23,11 @@ namespace paceline {
 
 namespace {
 
-std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
-  if (!options.output.empty()) return options.output;
-  std::string time = utc_now();  // 2026-11-21T02:05:31Z
-  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
-  return fmt::format("results/{}-{}.h5", experiment, time);
-}
-
 // One file holds one experiment.
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
-  std::filesystem::path path = output_path(options, experiment);
+  const std::optional<RunProcess> process = run_process();
+  std::filesystem::path path =
+      process ? std::filesystem::path(process->output) : output_path(options, experiment);
   if (options.resume && std::filesystem::is_regular_file(path) &&
       experiment_of(path) != experiment) {
     throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
@@ -40,7 +37,8 @@ std::filesystem::path checked_output(const RunOptions& options, const std::strin
 }
 
 ResultFile::Existing existing(const RunOptions& run) {
-  if (run.resume) return ResultFile::Existing::resume;
+  const std::optional<RunProcess> process = run_process();
+  if (run.resume || (process && process->run > 0)) return ResultFile::Existing::resume;
   return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
 }
 
@@ -67,12 +65,18 @@ std::vector<std::string> case_names(const Experiment& experiment) {
   return names;
 }
 
-// Of a repetition of each case: predicted FLOPs, or bytes where there are none.
+// Of a repetition of each case: predicted FLOPs, or bytes where there are none; NaN where neither
+// is known, 0 where the run of the case before serves it.
 std::vector<double> predicted_work(const Experiment& experiment) {
   std::vector<double> work;
   for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
+    if (i > 0 && experiment.run_of(i) == experiment.run_of(i - 1)) {
+      work.push_back(0);
+      continue;
+    }
     const Prediction p = experiment.predict(i);
-    work.push_back(p.flops > 0 ? p.flops : p.bytes);
+    const double predicted = p.flops > 0 ? p.flops : p.bytes;
+    work.push_back(predicted > 0 ? predicted : std::nan(""));
   }
   return work;
 }
@@ -111,9 +115,9 @@ class Results {
         run_(std::move(run)),
         file_(checked_output(options, experiment.name()), existing(options)) {}
 
-  // True when a finished case of an earlier run serves.
-  [[nodiscard]] bool keep(std::size_t index, const std::string& id) {
-    if (!file_.has(id, experiment_.cases().at(index))) return false;
+  // True when the file has the case with such a status.
+  [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
+    if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
     show(index, file_.row(id));
     return true;
   }
@@ -216,11 +220,31 @@ void print_plan(const Experiment& experiment) {
   }
 }
 
+// Of a sweep whose every run is to be the first of its process: which of them is this one's. Throws
+// UsageError where runs are left that nobody starts a process for.
+std::optional<std::size_t> own_run(const Experiment& experiment) {
+  if (!experiment.starts_cold()) return std::nullopt;
+  if (const auto process = run_process()) return process->run;
+  const std::size_t last = experiment.run_of(experiment.cases().size() - 1);
+  if (last == 0) return 0;
+  throw UsageError(fmt::format(
+      "--cold-start: these {} models want a process each; start paceline without mpirun "
+      "and srun, or give one model",
+      last + 1));
+}
+
 bool stop_asked(World& world) {
   return world.agree(StopSignal::requested() ? Status::stopped : Status::ok) == Status::stopped;
 }
 
 }  // namespace
+
+std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
+  if (!options.output.empty()) return options.output;
+  std::string time = utc_now();  // 2026-11-21T02:05:31Z
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  return fmt::format("results/{}-{}.h5", experiment, time);
+}
 
 ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& options) {
   const bool root = world.rank() == 0;
@@ -232,6 +256,8 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
     if (root) print_plan(experiment);
     return ExitCode::done;
   }
+  std::optional<std::size_t> own;
+  collectively(world, [&] { own = own_run(experiment); });
   std::unique_ptr<Results> results;  // rank 0's
   collectively(world, [&] {
     if (root) results = std::make_unique<Results>(experiment, options, std::move(run));
@@ -244,8 +270,10 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
-    const bool kept = root && results->keep(i, ids[i]);
-    if (!world.broadcast(kept ? "kept" : "", 0).empty()) continue;
+    const bool others = own && experiment.run_of(i) != *own;
+    const ResultFile::Kept which = others ? ResultFile::Kept::any : ResultFile::Kept::finished;
+    const bool kept = root && results->keep(i, ids[i], which);
+    if (!world.broadcast(kept ? "kept" : "", 0).empty() || others) continue;
     if (stop_asked(world)) {
       stopped.emplace("stopped by a signal");
       break;
@@ -270,9 +298,10 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   }
   world.watch().at("");
   progress.clear();
+  const bool more = own && *own < experiment.run_of(cases.size() - 1);
   std::string path;
   collectively(world, [&] {
-    if (root) path = results->finish(ids, !stopped);
+    if (root) path = results->finish(ids, !stopped && !more);
   });
   if (stopped) {
     const std::string where = path.empty()
@@ -280,6 +309,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
                                   : "finished cases are in " + path + "; --resume goes on from it";
     throw StoppedError(fmt::format("{}; {}", stopped->what(), where));
   }
+  if (more) return static_cast<ExitCode>(more_runs_follow + static_cast<int>(worst));
   collectively(world, [&] {
     if (root) results->require_columns(worst);
   });

@@ -146,6 +146,7 @@ struct Factor {
   std::string_view said_default = {};  // how the help names a default that is no single value
   std::string_view bare_value = {};    // of an option that is given without one
   bool names_case = use == FactorUse::axis;  // in ids, progress and tables
+  bool names_if_varied = false;              // only where cases differ in it
   bool (*applies_to)(const C&) = nullptr;    // null: every case
   std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
   std::string_view unit = {};                // of its values in files
@@ -157,6 +158,10 @@ struct Factor {
   Factor& bare(std::string_view text) { return set(&Factor::bare_value, text); }
   Factor& in(std::string_view text) { return set(&Factor::unit, text); }
   Factor& naming() { return set(&Factor::names_case, true); }
+  Factor& naming_if_varied() {
+    names_if_varied = true;
+    return set(&Factor::names_case, false);
+  }
   // A factor that does not apply to a case has no value there: points that differ in it alone are
   // one case.
   Factor& where(bool (*condition)(const C&), std::string_view of) {

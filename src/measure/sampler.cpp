@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "core/clock.h"
@@ -35,22 +36,13 @@ class Series {
     if (world_.agree(stop ? Status::stopped : Status::ok) == Status::stopped) {
       throw StoppedError("stopped by a signal");
     }
-    const std::int64_t switches = involuntary_switches();
-    const double begin = host_seconds();
-    const PhaseSeconds seconds = hooks_.repetition();
-    taken_.host.push_back({.begin = begin,
-                           .end = host_seconds(),
-                           .involuntary_switches = involuntary_switches() - switches});
-    if (seconds.size() != taken_.seconds.size()) {
-      throw InternalError("a repetition must time every phase once");
-    }
-    for (std::size_t p = 0; p < seconds.size(); ++p) taken_.seconds[p].push_back(seconds[p]);
+    taken_.take(hooks_.repetition);
     if (!decides_) return;
-    headlines_.push_back(world_.max(seconds.back()));
+    headlines_.push_back(world_.max(taken_.seconds.back().back()));
     together_ += headlines_.back();
   }
 
-  [[nodiscard]] int count() const { return static_cast<int>(taken_.host.size()); }
+  [[nodiscard]] int count() const { return static_cast<int>(taken_.count()); }
   // Where the series decides when it ends: maxima over ranks, so that every rank decides alike.
   [[nodiscard]] const std::vector<double>& headlines() const { return headlines_; }
   [[nodiscard]] double together() const { return together_; }
@@ -96,6 +88,48 @@ int expected(const SamplerConfig& config, const Series& series) {
 }
 
 }  // namespace
+
+void Repetitions::take(const std::function<PhaseSeconds()>& repetition) {
+  const std::int64_t switches = involuntary_switches();
+  const double begin = host_seconds();
+  const PhaseSeconds taken = repetition();
+  host.push_back({.begin = begin,
+                  .end = host_seconds(),
+                  .involuntary_switches = involuntary_switches() - switches});
+  if (seconds.empty()) seconds.resize(taken.size());
+  if (taken.size() != seconds.size()) {
+    throw InternalError("a repetition must time every phase once");
+  }
+  for (std::size_t p = 0; p < taken.size(); ++p) seconds[p].push_back(taken[p]);
+}
+
+void Repetitions::append(const Repetitions& later) {
+  if (seconds.empty()) seconds.resize(later.seconds.size());
+  for (std::size_t p = 0; p < later.seconds.size(); ++p) {
+    seconds.at(p).insert(seconds[p].end(), later.seconds[p].begin(), later.seconds[p].end());
+  }
+  host.insert(host.end(), later.host.begin(), later.host.end());
+}
+
+Repetitions Repetitions::part(std::size_t first, std::size_t count) const {
+  const auto of = [&](const auto& all) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  Repetitions some;
+  for (const std::vector<double>& phase : seconds) some.seconds.push_back(of(phase));
+  some.host = of(host);
+  return some;
+}
+
+Samples Samples::split(std::size_t warmups, std::size_t count) const {
+  Repetitions all = warmup;
+  all.append(measured);
+  Samples other = *this;
+  other.warmup = all.part(0, warmups);
+  other.measured = all.part(warmups, count);
+  return other;
+}
 
 int measured_at_most(const SamplerConfig& config) {
   constexpr int default_cap = 10;  // times `steps`

@@ -43,6 +43,13 @@ struct HostInterval {
 struct Repetitions {
   std::vector<std::vector<double>> seconds;  // [phase][repetition]
   std::vector<HostInterval> host;            // [repetition]
+
+  [[nodiscard]] std::size_t count() const { return host.size(); }
+  // Runs one and notes its times; every one has the same phases.
+  void take(const std::function<PhaseSeconds()>& repetition);
+  void append(const Repetitions& later);
+  // `count` of them, from the one at `first` on.
+  [[nodiscard]] Repetitions part(std::size_t first, std::size_t count) const;
 };
 
 struct Samples {
@@ -51,6 +58,10 @@ struct Samples {
   Repetitions measured;
   std::string warmup_reason;  // why warm-up ended: "warmup", "steady", "max_warmup"
   std::string stop_reason;    // why measuring ended: "steps", "min_time", "converged", "max_steps"
+
+  // The same repetitions in their order: the first `warmups` warm up, the `count` after them are
+  // measured.
+  [[nodiscard]] Samples split(std::size_t warmups, std::size_t count) const;
 };
 
 struct SamplerHooks {

@@ -7,7 +7,7 @@
 namespace paceline {
 
 TimeLeft::TimeLeft(std::vector<double> work) : work_(std::move(work)) {
-  const auto is_known = [](double w) { return std::isfinite(w) && w > 0; };
+  const auto is_known = [](double w) { return std::isfinite(w) && w >= 0; };
   if (!std::all_of(work_.begin(), work_.end(), is_known)) work_.assign(work_.size(), 1);
 }
 
@@ -69,7 +69,7 @@ std::optional<double> TimeLeft::seconds(double now) const {
     left = std::max(0.0, set_up() - (now - case_began_)) + repetitions(work_.at(index_), measured);
   }
   for (std::size_t i = index_ + 1; i < work_.size(); ++i) {
-    left += set_up() + repetitions(work_[i], measured);
+    if (work_[i] > 0) left += set_up() + repetitions(work_[i], measured);
   }
   return left;
 }

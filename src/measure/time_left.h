@@ -14,8 +14,8 @@ namespace paceline {
 // those that have run.
 class TimeLeft {
  public:
-  // work: of a repetition of each case, in any unit; where one is unknown (not above 0) all count
-  // alike.
+  // work: of a repetition of each case, in any unit; 0: another case's repetitions serve it. Where
+  // one is unknown (NaN) all count alike.
   explicit TimeLeft(std::vector<double> work);
 
   void begin_case(std::size_t index, double now);  // seconds, on any clock

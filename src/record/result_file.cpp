@@ -167,14 +167,14 @@ fs::path ResultFile::case_path(const std::string& id) const {
   return folder_.path() / (id + ".h5");
 }
 
-bool ResultFile::has(const std::string& id, const Case& factors) const {
+bool ResultFile::has(const std::string& id, const Case& factors, Kept which) const {
   const fs::path path = case_path(id);
   if (!fs::exists(path)) return false;
   try {
     const hdf5::File file = open_result_file(path);
     const std::string status = file.group("cases").group(id).text_attribute("status");
     const auto kept = read_factors(file, id).factors();
-    return (status == "ok" || status == "skipped") &&
+    return (which == Kept::any || status == "ok" || status == "skipped") &&
            std::is_permutation(kept.begin(), kept.end(), factors.factors().begin(),
                                factors.factors().end());
   } catch (const Hdf5Error&) {

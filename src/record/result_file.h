@@ -27,9 +27,11 @@ class ResultFile {
   // when it throws, and none without a case when it is destroyed.
   ResultFile(const std::filesystem::path& path, Existing existing);
 
-  // A finished case of this id and these factors is there: `ok` or `skipped`. What ran out of
-  // memory or failed a check is worth another try.
-  [[nodiscard]] bool has(const std::string& id, const Case& factors) const;
+  enum class Kept : std::uint8_t { finished, any };
+  // A case of this id and these factors is there; finished: it is `ok` or `skipped`, since what ran
+  // out of memory or failed a check is worth another try.
+  [[nodiscard]] bool has(const std::string& id, const Case& factors,
+                         Kept kept = Kept::finished) const;
   // The summary row of a case that has() found.
   [[nodiscard]] Row row(const std::string& id) const;
   // Throws StoppedError when it cannot be written (a full disk).

@@ -159,3 +159,20 @@ def test_long_runs_are_in_seconds(make_file, tmp_path):
     path = make_file([measured({"context": c}, 400 * c) for c in (1, 2)])
     words = texts(draw(tmp_path / "out.svg", path)[0])
     assert "13.6 s" in words and "27.2 s" in words and "time per step (s)" in words
+
+
+def test_cases_of_one_series_are_one_cell(make_file, tmp_path):
+    steps = np.array([[0.9, 0.05, 0.04, 0.04, 0.04, 0.04, 0.04, 0.04]])
+    path = make_file(
+        [
+            case(
+                {"size": "small", "context": 128, "warmup": count},
+                {"step": steps[:, count:][:, :6]},
+                {"step": steps[:, :count]},
+            )
+            for count in (0, 2)
+        ]
+    )
+    (_, figure) = draw(tmp_path / "out.svg", path)
+    first = [words for words in texts(figure) if words.startswith("900 ms")]
+    assert first == ["900 ms, 22×"]

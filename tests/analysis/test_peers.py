@@ -208,4 +208,4 @@ def test_a_file_of_another_experiment_is_refused(make_file):
 
 @pytest.mark.skipif(not PUBLISHED, reason="no file in results/reference")
 def test_the_published_tables_are_current():
-    assert (ROOT / "docs/results.md").read_text("utf-8") == peers.document(PUBLISHED)
+    assert (ROOT / "docs/training-steps.md").read_text("utf-8") == peers.document(PUBLISHED)

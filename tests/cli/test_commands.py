@@ -94,14 +94,14 @@ def test_options_beside_a_preset_replace_its_values(paceline):
     done = paceline("model", "--preset", "sizes", "--size", "tiny", "--dry-run")
     assert done.out.startswith("4 cases")
     done = paceline("model", "--preset", "warmup", "--global-batch", 8, "--dry-run")
-    assert done.out.startswith("5 cases"), done.err
+    assert done.out.startswith("20 cases"), done.err
     assert " 128 8 fp32" in done.out
     done = paceline("ddp", "--preset", "course", "--batch-size", 3, "--quiet", "--dry-run")
     assert done.out.startswith("8 cases"), done.err
     assert " 128 3 fp32" in done.out
 
 
-@pytest.mark.parametrize(("preset", "cases"), [("sizes", 20), ("warmup", 5), ("precision", 10)])
+@pytest.mark.parametrize(("preset", "cases"), [("sizes", 20), ("warmup", 20), ("precision", 10)])
 def test_presets(paceline, preset, cases):
     assert paceline("model", "--preset", preset, "--dry-run").out.startswith(f"{cases} cases")
 
@@ -162,9 +162,9 @@ def test_the_command_line_beats_the_file_and_the_file_the_preset(paceline, tmp_p
         return paceline("model", *args, "--dry-run").out.split()[0]
 
     (tmp_path / "run.toml").write_text('preset = "warmup"\nsize = ["small", "xl"]\n')
-    assert cases("--preset", "warmup") == "5"
-    assert cases("--config", "run.toml") == "2"
-    assert cases("--config", "run.toml", "--size", "medium") == "1"
+    assert cases("--preset", "warmup") == "20"
+    assert cases("--config", "run.toml") == "8"
+    assert cases("--config", "run.toml", "--size", "medium") == "4"
     assert cases("--config", "run.toml", "--preset", "sizes") == "8"
     (tmp_path / "run.toml").write_text("global-batch = 8\n")
     assert (

@@ -7,7 +7,7 @@ import subprocess
 import h5py
 import pytest
 
-from conftest import PATIENCE, start, wait_until
+from conftest import PATIENCE, wait_for_cases
 from result_files import step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
@@ -17,26 +17,6 @@ ARGS = ("model", "--size", "tiny", *CPU, "--warmup", 1, "--output", "out.h5", "-
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """launch(ranks, *arguments): a run in the background, which does not outlast the test."""
-    runs = []
-
-    def start_one(ranks, *arguments):
-        runs.append(start(tmp_path, ranks, *arguments))
-        return runs[-1]
-
-    yield start_one
-    for run in runs:
-        if run.poll() is None:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.communicate(timeout=PATIENCE)
-
-
-def wait_for_cases(folder, count):
-    wait_until(lambda: len(list((folder / "out.h5.cases").glob("*.h5"))) >= count)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,11 @@ class NotedRun : public CaseRun {
     note("repetition");
     return {static_cast<double>(calls.size())};
   }
-  [[nodiscard]] std::vector<PhaseSeconds> cold_repetitions() const override { return {{0.5}}; }
+  [[nodiscard]] Repetitions cold_repetitions() const override {
+    Repetitions cold;
+    for (int i = 0; i < cold_count; ++i) cold.take([i] { return PhaseSeconds{0.5 + i}; });
+    return cold;
+  }
   void add_to(CaseRecord& record) override {
     note("add_to");
     record.status = status;
@@ -38,6 +42,7 @@ class NotedRun : public CaseRun {
 
   std::vector<std::string> calls;
   Status status = Status::ok;
+  int cold_count = 1;
 
  protected:
   void note(const std::string& call) { calls.push_back(call + (is_frozen() ? ", frozen" : "")); }
@@ -104,10 +109,10 @@ TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
       return found->data;
     };
     using Integers = std::vector<std::int64_t>;
-    EXPECT_EQ(std::get<Integers>(column("rank")), (Integers{0, 0, 0, 1, 1, 1}));
-    EXPECT_EQ(std::get<Integers>(column("warmup")), (Integers{1, 0, 0, 1, 0, 0}));
-    // Before the repetition of warm-up there is a cold one among the warm-up samples.
-    EXPECT_EQ(std::get<Integers>(column("repetition")), (Integers{1, 0, 1, 1, 0, 1}));
+    // The cold repetition and that of warm-up, then the two that are measured.
+    EXPECT_EQ(std::get<Integers>(column("rank")), (Integers{0, 0, 0, 0, 1, 1, 1, 1}));
+    EXPECT_EQ(std::get<Integers>(column("warmup")), (Integers{1, 1, 0, 0, 1, 1, 0, 0}));
+    EXPECT_EQ(std::get<Integers>(column("repetition")), (Integers{0, 1, 0, 1, 0, 1, 0, 1}));
     const auto began = std::get<std::vector<double>>(column("began"));
     const double now = static_cast<double>(std::time(nullptr));
     EXPECT_NEAR(began[0], now, 60);
@@ -154,6 +159,55 @@ TEST(MeasureCase, OneRanksStatusIsEveryRanks) {
     if (world.rank() == 1) run.status = Status::mismatch;
     EXPECT_EQ(measure(world, device, run).status, Status::mismatch);
   });
+}
+
+// The series of a run with two cold repetitions, 0.5 s and 1.5 s long; those after them take 1 s,
+// 2 s, ...
+class CountingRun final : public NotedRun {
+ public:
+  explicit CountingRun(Device& device) : NotedRun(device) { cold_count = 2; }
+  [[nodiscard]] PhaseSeconds repetition() override { return {static_cast<double>(++done)}; }
+  void add_to(CaseRecord& record) override { record.add("of_run", 7.0); }
+  int done = 0;
+};
+
+// warm-up and measured samples, of each number of warm-up repetitions.
+using Split = std::pair<std::vector<double>, std::vector<double>>;
+std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups, int expected) {
+  std::vector<Split> found;
+  ThreadWorld::run(1, [&](World& world) {
+    CpuDevice device(plenty, 1);
+    CountingRun run(device);
+    Progress progress(false, {1}, stderr);
+    for (const CaseRecord& record :
+         measure_cases(world, device, run, sampling, warmups, 2e9, progress)) {
+      found.emplace_back(record.samples.at(0).warmup.at(0), record.samples[0].measured.at(0));
+      EXPECT_NE(find_column(record.summary, "of_run"), nullptr);
+    }
+    EXPECT_EQ(run.done, expected);
+  });
+  return found;
+}
+
+TEST(MeasureCases, OneSeriesServesEveryNumberOfWarmUpRepetitions) {
+  EXPECT_EQ(splits({.steps = 3}, {{0, 1, 4}}, 7), (std::vector<Split>{
+                                                      {{0.5, 1.5}, {1, 2, 3}},
+                                                      {{0.5, 1.5, 1}, {2, 3, 4}},
+                                                      {{0.5, 1.5, 1, 2, 3, 4}, {5, 6, 7}},
+                                                  }));
+}
+
+TEST(MeasureCases, FromColdTheColdRepetitionsAreCountedToo) {
+  EXPECT_EQ(splits({.steps = 3}, {{0, 1, 5}, true}, 6), (std::vector<Split>{
+                                                            {{}, {0.5, 1.5, 1}},
+                                                            {{0.5}, {1.5, 1, 2}},
+                                                            {{0.5, 1.5, 1, 2, 3}, {4, 5, 6}},
+                                                        }));
+}
+
+TEST(MeasureCases, FromColdWithoutWarmUpTheColdRepetitionsAreAmongTheSteps) {
+  EXPECT_EQ(splits({.steps = 3}, {{0}, true}, 1), (std::vector<Split>{{{}, {0.5, 1.5, 1}}}));
+  EXPECT_EQ(splits({.steps = 1}, {{0}, true}, 1), (std::vector<Split>{{{}, {0.5}}}));
 }
 
 }  // namespace

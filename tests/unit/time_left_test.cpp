@@ -66,14 +66,21 @@ TEST(TimeLeft, CasesThatEndWithoutRepetitionsTeachNothing) {
 }
 
 TEST(TimeLeft, CasesOfUnknownWorkCountAlike) {
-  for (const double unknown :
-       {0.0, -1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+  for (const double unknown : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     TimeLeft left({5, unknown});
     left.begin_case(0, 0);
     left.begin_repetitions(1);
     left.repetitions_done(1, 3);
     EXPECT_DOUBLE_EQ(left.seconds(3).value_or(NAN), 1 + 2);
   }
+}
+
+TEST(TimeLeft, ACaseThatAnothersRepetitionsServeTakesNothing) {
+  TimeLeft left({5, 0, 5, 0});
+  left.begin_case(0, 0);
+  left.begin_repetitions(1);
+  left.repetitions_done(0.5, 2);
+  EXPECT_DOUBLE_EQ(left.seconds(2).value_or(NAN), 1 + 1 + 2);
 }
 
 }  // namespace

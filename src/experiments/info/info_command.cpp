@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "experiments/info/host_links.h"
 #include "harness/ceilings.h"
 #include "harness/command.h"
+#include "harness/gather.h"
 
 namespace paceline {
 
@@ -77,6 +79,22 @@ Json json_of(const HostLinks& links) {
   return {{"numa_nodes", links.numa_nodes}, {"devices", std::move(devices)}};
 }
 
+// NVLinks of one rank's GPU.
+struct NvLinks {
+  int count = 0;
+  double rate = 0;  // bytes/s of one in one direction, of the slowest; NaN: not told
+};
+
+// Collective: of every rank, at rank 0.
+std::vector<NvLinks> gather_nvlinks(World& world, const Device& device) {
+  std::vector<NvLinks> all;
+  for (const std::vector<double>& rates : gather_values(world, device.nvlinks())) {
+    const auto slowest = std::min_element(rates.begin(), rates.end());
+    all.push_back({static_cast<int>(rates.size()), slowest == rates.end() ? 0 : *slowest});
+  }
+  return all;
+}
+
 // Collective: at rank 0 the links of each host, as its first rank sees them.
 Json gather_links(World& world, const RunInfo& run) {
   const bool speaks = world.local_rank() == 0;
@@ -92,7 +110,8 @@ Json gather_links(World& world, const RunInfo& run) {
   return hosts;
 }
 
-Json json_of(const RunInfo& run, const Json& hosts, const std::vector<RankCeilings>& ceilings) {
+Json json_of(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
+             const std::vector<RankCeilings>& ceilings) {
   Json ranks = Json::array();
   for (const RankInfo& r : run.ranks) {
     Json rank = {{"rank", r.rank},
@@ -106,6 +125,8 @@ Json json_of(const RunInfo& run, const Json& hosts, const std::vector<RankCeilin
     if (r.device.kind == DeviceKind::cuda) {
       rank["gpu_uuid"] = r.device.uuid;
       rank["pci_bus_id"] = r.device.pci_bus_id;
+      const NvLinks& links = nvlinks.at(static_cast<std::size_t>(r.rank));
+      rank["nvlinks"] = {{"count", links.count}, {"bytes_per_s", links.rate}};
     }
     if (!ceilings.empty()) {
       const RankCeilings& c = ceilings.at(static_cast<std::size_t>(r.rank));
@@ -166,7 +187,16 @@ void print_ceilings(const std::vector<RankCeilings>& ceilings) {
   }
 }
 
-void print_text(const RunInfo& run, const Json& hosts, const std::vector<RankCeilings>& ceilings) {
+void print_nvlinks(const std::vector<NvLinks>& nvlinks) {
+  for (std::size_t rank = 0; rank < nvlinks.size(); ++rank) {
+    const NvLinks& links = nvlinks[rank];
+    if (links.count == 0) continue;
+    fmt::print("{:>4}  {} NVLinks of {}/s each way\n", rank, links.count, bytes_text(links.rate));
+  }
+}
+
+void print_text(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
+                const std::vector<RankCeilings>& ceilings) {
   fmt::print("{}\n\n", software_version());
   for (const auto& [name, value] : run.environment) fmt::print("{:<24} {}\n", name, value);
   fmt::print("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
@@ -176,6 +206,7 @@ void print_text(const RunInfo& run, const Json& hosts, const std::vector<RankCei
                name_of(r.device.kind), r.device.threads,
                bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
   }
+  print_nvlinks(nvlinks);
   for (const Json& host : hosts) print_links(host);
   if (!ceilings.empty()) print_ceilings(ceilings);
 }
@@ -193,14 +224,14 @@ class InfoCommand final : public Command {
     const std::vector<RankCeilings> ceilings =
         ceilings_ ? measure_ceilings(*world, *device) : std::vector<RankCeilings>{};
     const Json hosts = gather_links(*world, run);
+    const std::vector<NvLinks> nvlinks = gather_nvlinks(*world, *device);
     if (world->rank() != 0) return ExitCode::done;
     if (run_.json) {
       // Names from the system may hold bytes that are no UTF-8.
-      fmt::print(
-          "{}\n",
-          json_of(run, hosts, ceilings).dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", json_of(run, hosts, nvlinks, ceilings)
+                             .dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
-      print_text(run, hosts, ceilings);
+      print_text(run, hosts, nvlinks, ceilings);
     }
     return ExitCode::done;
   }

@@ -184,12 +184,14 @@ GraphNodes StepRunner::nodes() const {
   return all;
 }
 
-PhaseSeconds StepRunner::rehearse() {
+Repetitions StepRunner::rehearse() {
   mark_memory("first");
-  PhaseSeconds seconds = run();
-  repeat_until_settled(step_.device(), "a steady step", [&] { (void)run(); });
+  Repetitions steps;
+  const auto step = [&] { steps.take([this] { return run(); }); };
+  step();
+  repeat_until_settled(step_.device(), "a steady step", step);
   forget_launches();
-  return seconds;
+  return steps;
 }
 
 void StepRunner::forget_launches() {

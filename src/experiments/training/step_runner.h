@@ -66,9 +66,9 @@ class StepRunner {
   // One step; waits for the device. What the compute stream waited for parameters counts as exposed
   // communication. Throws OutOfMemory before the device is frozen.
   [[nodiscard]] PhaseSeconds run();
-  // The first step from cold, after which everything is allocated. Throws OutOfMemory when what a
-  // step needs does not fit all at once.
-  [[nodiscard]] PhaseSeconds rehearse();
+  // The first step from cold, and repeats of it until everything is allocated. Throws OutOfMemory
+  // when what a step needs does not fit all at once.
+  [[nodiscard]] Repetitions rehearse();
 
   // For replay(): the whole step as one graph; with Timing::phases, as one for each phase, with
   // those that join it. Nothing runs. The device must be frozen after a rehearsal. What a replay

@@ -18,7 +18,8 @@ namespace {
 
 // gemm: the ceiling; datasheet: the vendor's FLOP/s (NaN where none is stated). No ratio to a
 // ceiling that is not sure.
-void add_rates(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm, double datasheet) {
+void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm,
+                  double datasheet) {
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
   const auto tokens = static_cast<double>(c.batch_size * c.context * c.ranks);
   const double flops_per_second = model_flops(c.step_shape()) / seconds;
@@ -34,6 +35,11 @@ void add_rates(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm, d
   record.add("mfu_measured_high", flops_per_second / gemm.rate.ci_low * divisor);
   record.add("datasheet_tflops_per_s", datasheet / tera);
   record.add("mfu_datasheet", flops_per_second / datasheet);
+}
+
+TrainingCase without_warmup(TrainingCase c) {
+  c.warmup = 0;
+  return c;
 }
 
 }  // namespace
@@ -95,6 +101,7 @@ Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
 
 void TrainingExperiment::check(const TrainingCase& c) const {
   check_sampling(c);
+  check_warmup(c);
   check_model(c.model());
   check_precision(c.precision, c.device);
   if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
@@ -113,6 +120,20 @@ void TrainingExperiment::check(const TrainingCase& c) const {
   if (c.tokens != "random") (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
   check_dump();
   if (options_.kind != TrainingKind::model) check_exchange(c);
+}
+
+void TrainingExperiment::check_warmup(const TrainingCase& c) const {
+  if (c.max_warmup > 0 && (c.cold_start || warmups_beside(c).size() > 1)) {
+    throw UsageError(fmt::format("--max-warmup: cannot be combined with {}; leave one of them out",
+                                 c.cold_start ? "--cold-start" : "several values of --warmup"));
+  }
+  if (!c.cold_start) return;
+  if (!options_.dump.empty()) {
+    throw UsageError("--dump: cannot be combined with --cold-start; leave one of them out");
+  }
+  if (world_.size() > 1) {
+    throw UsageError("--cold-start: is of one rank; start paceline without mpirun or srun");
+  }
 }
 
 void TrainingExperiment::check_dump() const {
@@ -161,32 +182,77 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   }
 }
 
+std::vector<int> TrainingExperiment::warmups_beside(const TrainingCase& c) const {
+  std::vector<int> warmups;
+  for (std::size_t i = 0; i < case_count(); ++i) {
+    if (without_warmup(case_at(i)) == without_warmup(c)) warmups.push_back(case_at(i).warmup);
+  }
+  return warmups;
+}
+
+// Cases that differ in --warmup alone stand beside each other: it is the last axis.
+std::size_t TrainingExperiment::run_of(std::size_t index) const {
+  std::size_t run = 0;
+  for (std::size_t i = 1; i <= index; ++i) {
+    if (without_warmup(case_at(i)) != without_warmup(case_at(i - 1))) ++run;
+  }
+  return run;
+}
+
 CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
+  const std::vector<int> warmups = warmups_beside(c);
+  if (!last_run_ || last_run_->of != without_warmup(c)) {
+    last_run_ = {without_warmup(c), measure_run(c, warmups, progress)};
+  }
+  const auto place = std::find(warmups.begin(), warmups.end(), c.warmup) - warmups.begin();
+  return last_run_->records.at(static_cast<std::size_t>(place));
+}
+
+std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
+                                                        const std::vector<int>& warmups,
+                                                        Progress& progress) {
   device_.trim();  // what the case before has left
   if (c.strategy == Strategy::fsdp && !gathers_) {
     gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
     data_parallel_.gathers = gathers_.get();
   }
-  const Ceiling& gemm = ceilings_.gemm(c.precision);
   CaseRecord verified;
   if (c.verify > 0) {
     verified = verify_training(c, world_, device_, data_parallel_, progress);
-    if (verified.status != Status::ok) return verified;
+    if (verified.status != Status::ok) return {verified};
   }
-  TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
-  CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
-  if (record.status == Status::oom) dump_.reset();  // there is no step to write down
-  if (world_.rank() == 0 && !record.samples.empty()) {
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    add_rates(record, c, gemm, device_.datasheet_peak(c.precision).value_or(none));
+  std::vector<CaseRecord> records;
+  {
+    TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
+    records = measure_cases(world_, device_, run, c, {warmups, c.cold_start},
+                            prediction(c).memory_bytes, progress);
+  }
+  if (records.front().status == Status::oom) {
+    dump_.reset();  // there is no step to write down
+  } else {
+    add_rates(records, c);
+  }
+  for (CaseRecord& record : records) {
+    record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
+    record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
+  }
+  return records;
+}
+
+// The ceiling is measured after the first step of the process, which is to be one from cold.
+void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const TrainingCase& c) {
+  device_.trim();
+  const Ceiling& gemm = ceilings_.gemm(c.precision);
+  if (world_.rank() != 0) return;
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  const double datasheet = device_.datasheet_peak(c.precision).value_or(none);
+  for (CaseRecord& record : records) {
+    add_rates_to(record, c, gemm, datasheet);
     record.tables.push_back(gemm.table());
     if (options_.kind != TrainingKind::model && c.ranks == 1) {
       record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
     }
   }
-  record.tables.insert(record.tables.begin(), verified.tables.begin(), verified.tables.end());
-  record.summary.insert(record.summary.begin(), verified.summary.begin(), verified.summary.end());
-  return record;
 }
 
 void TrainingExperiment::after_saved() {
@@ -214,9 +280,32 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
                        .step = value_in<double>(row.columns, "step_median_s")});
   }
   std::vector<Table> tables = prediction_tables(buckets);
+  for (Table& table : warmup_tables(rows)) tables.push_back(std::move(table));
   for (Table& table : recompute_tables(options_.factors.factors(), recomputed))
     tables.push_back(std::move(table));
   return tables;
+}
+
+// What warming up changes: a row for each case of a run that serves several.
+std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRow>& rows) const {
+  TableRows warmups("warmup");
+  for (const SummaryRow& row : rows) {
+    if (value_in<std::string>(row.columns, "status") != "ok" ||
+        warmups_beside(case_at(row.index)).size() < 2) {
+      continue;
+    }
+    Row cells = {{"case", value_in<std::string>(row.columns, "case")}};
+    for (const char* phase : {"forward", "backward", "step"}) {
+      for (const char* statistic : {"mean", "std"}) {
+        const std::string name = fmt::format("{}_{}_s", phase, statistic);
+        const Cell* cell = find_column(row.columns, name);
+        if (cell != nullptr) cells.push_back({name, cell->value});
+      }
+    }
+    warmups.add(cells);
+  }
+  if (warmups.empty()) return {};
+  return {warmups.take()};
 }
 
 std::vector<ShownColumn> TrainingExperiment::shown_columns() const {

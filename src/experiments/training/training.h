@@ -34,11 +34,13 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
                      Device& device, const ProcessGroup& data_parallel);
 
   [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
+  [[nodiscard]] std::size_t run_of(std::size_t index) const override;
+  [[nodiscard]] bool starts_cold() const override { return case_at(0).cold_start; }
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
   // --predict: the bucket equation beside the measured sweep. Of a sweep over --recompute: the
-  // best.
+  // best. Of one over --warmup: mean and standard deviation of each phase.
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
 
@@ -47,9 +49,19 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
   void check(const TrainingCase& c) const override;
+  void check_warmup(const TrainingCase& c) const;
   void check_dump() const;
   void check_exchange(const TrainingCase& c) const;
   [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
+  // The numbers of warm-up repetitions of the cases that differ from this one in that alone.
+  [[nodiscard]] std::vector<int> warmups_beside(const TrainingCase& c) const;
+  // Of these cases, in that order.
+  [[nodiscard]] std::vector<CaseRecord> measure_run(const TrainingCase& c,
+                                                    const std::vector<int>& warmups,
+                                                    Progress& progress);
+  [[nodiscard]] std::vector<Table> warmup_tables(const std::vector<SummaryRow>& rows) const;
+  // Collective.
+  void add_rates(std::vector<CaseRecord>& records, const TrainingCase& c);
 
   const TrainingOptions& options_;
   const RunOptions& run_;
@@ -59,6 +71,11 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   std::unique_ptr<Communicator> gathers_;  // from the first case with fsdp on
   std::optional<Dump> dump_;               // rank 0's, with --dump
   Ceilings ceilings_;
+  struct LastRun {
+    TrainingCase of;  // but for its warm-up
+    std::vector<CaseRecord> records;
+  };
+  std::optional<LastRun> last_run_;
 };
 
 }  // namespace paceline

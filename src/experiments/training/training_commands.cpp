@@ -55,6 +55,9 @@ class TrainingCommand final : public Command {
     options_.factors.replace("--size", "custom");
   }
 
+  [[nodiscard]] bool separates_runs() const override {
+    return options_.factors.first().cold_start && !run_.dry_run;
+  }
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(options_.factors.factors());
   }

@@ -147,22 +147,32 @@ Factors<C> gather_factors() {
           .where(is_fsdp, fsdp));
 }
 
+Factors<C> cold_start_factor() {
+  return factors_of<ColdStartFactor>(
+      setting<C>(&C::cold_start, "cold_start",
+                 "a process for each model, whose first step from cold is the first that --warmup "
+                 "counts; with 0 it is measured")
+          .bare("yes"));
+}
+
 }  // namespace
 
 Factors<C> training_factors(TrainingKind kind) {
-  Factors<C> exchange;
+  Factors<C> own;
+  FactorUse warmup = FactorUse::setting;
   switch (kind) {
-    case TrainingKind::model: break;
-    case TrainingKind::ddp:
-      exchange = exchange_factors(sync_factor(), "--sync bucketed", "5");
+    case TrainingKind::model:
+      own = cold_start_factor();
+      warmup = FactorUse::axis;
       break;
+    case TrainingKind::ddp: own = exchange_factors(sync_factor(), "--sync bucketed", "5"); break;
     case TrainingKind::zero:
-      exchange = joined<C>(
+      own = joined<C>(
           {exchange_factors(shard_factor(), "a --shard other than fsdp", "10"), gather_factors()});
       break;
   }
   return joined<C>({model_factors(), precision_factor<C>(), attention_factors<C>("naive"),
-                    step_factors(), exchange, launch_factors<C>(), sampling_factors<C>()});
+                    step_factors(), own, launch_factors<C>(), sampling_factors<C>(warmup)});
 }
 
 TrainingCase training_defaults(TrainingKind kind) {

@@ -14,7 +14,9 @@ const std::string pinned =
     "--max-steps 0 ";
 
 const std::string sizes =
-    pinned + "--size small,medium,large,xl,2.7b --context 128 --batch-size 4 --timing phases ";
+    pinned +
+    "--size small,medium,large,xl,2.7b --context 128 --batch-size 4 --timing phases "
+    "--cold-start no ";
 
 // The course's benchmark: xl, context 128, global batch 4.
 const std::string exchange = pinned + "--size xl --context 128 --timing step --comm-dtype fp32 ";
@@ -29,7 +31,7 @@ const Presets& training_presets(TrainingKind kind) {
   static const std::map<TrainingKind, Presets> presets = {
       {TrainingKind::model,
        {{"sizes", sizes + "--context 128,256,512,1024"},
-        {"warmup", sizes},
+        {"warmup", sizes + "--cold-start yes --warmup 0,1,2,5"},
         {"precision", sizes + "--precision fp32,bf16"},
         {"memory", sizes + "--size 2.7b --context 128,256,512 --precision fp32,bf16 "
                            "--mode inference,forward,train-step --memory-timeline yes"},

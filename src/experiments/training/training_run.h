@@ -36,8 +36,10 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> phases() const override { return runner_->phases(); }
   [[nodiscard]] std::vector<std::string> parts() const override;
   [[nodiscard]] PhaseSeconds repetition() override;
-  // The rehearsal is the step from cold.
-  [[nodiscard]] std::vector<PhaseSeconds> cold_repetitions() const override { return {rehearsal_}; }
+  // Of the rehearsal: the step from cold, and where a cold start is measured the steps after it.
+  [[nodiscard]] Repetitions cold_repetitions() const override {
+    return rehearsal_.part(0, case_.cold_start ? rehearsal_.count() : 1);
+  }
   void add_to(CaseRecord& record) override;
 
  private:
@@ -60,7 +62,7 @@ class TrainingRun final : public CaseRun {
   std::unique_ptr<StepRunner> runner_;
   double setup_seconds_ = 0;
   double capture_seconds_ = 0;
-  PhaseSeconds rehearsal_;
+  Repetitions rehearsal_;
   bool first_ = true;  // the next repetition is the first
   MemoryOutcome memory_;
 };

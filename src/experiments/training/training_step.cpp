@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/clock.h"
 #include "model/weights_file.h"
 
 namespace paceline {
@@ -14,7 +15,7 @@ TrainingStep::TrainingStep(Device& device, const TrainingCase& c, int ranks,
     : device_(device),
       case_(c),
       precision_(c.ops_config().precision),
-      ops_(device.make_ops(c.ops_config())),
+      ops_(timed(library_seconds_, [&] { return device.make_ops(c.ops_config()); })),
       model_(device, c.model(), precision_, layout),
       state_(StepState::create(device, c.batch_size, c.context, precision_.loss,
                                precision_.loss_scaling, c.learning_rate)),

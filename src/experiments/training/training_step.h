@@ -47,6 +47,8 @@ class TrainingStep {
 
   [[nodiscard]] Device& device() { return device_; }
   [[nodiscard]] Ops& ops() { return *ops_; }
+  // What it took to make them: the handles of the device's libraries.
+  [[nodiscard]] double library_seconds() const { return library_seconds_; }
   [[nodiscard]] Transformer& model() { return model_; }
   [[nodiscard]] ParallelStrategy& strategy() { return *strategy_; }
   [[nodiscard]] const StepState& state() const { return state_; }
@@ -89,6 +91,7 @@ class TrainingStep {
   Device& device_;
   TrainingCase case_;
   Precision precision_;
+  double library_seconds_ = 0;
   std::unique_ptr<Ops> ops_;
   Transformer model_;
   StepState state_;

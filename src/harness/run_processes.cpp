@@ -1,0 +1,118 @@
+#include "harness/run_processes.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/units.h"
+#include "harness/sweep.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::string_view variable = "PACELINE_RUN_PROCESS";  // "RUN:OUTPUT"
+
+// A signal handler can reach nothing else.
+volatile std::sig_atomic_t running_child = 0;
+volatile std::sig_atomic_t asked_to_stop = 0;
+
+extern "C" void hand_on(int signal) {
+  asked_to_stop = 1;
+  if (running_child > 0) kill(running_child, signal);
+}
+
+using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// argv in a process whose standard output goes to a file. Returns what waitpid() says of its end.
+int wait_for(char** argv, const std::string& told, std::FILE* output) {
+  std::vector<char*> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  std::string entry = fmt::format("{}={}", variable, told);
+  environment.push_back(entry.data());
+  environment.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+  pid_t child = 0;
+  const int failed =
+      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv, environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) {
+    throw EnvironmentError(
+        fmt::format("--cold-start: no process can be started: {}", std::strerror(failed)));
+  }
+  running_child = child;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  running_child = 0;
+  return status;
+}
+
+void print(std::FILE* output) {
+  std::rewind(output);
+  std::array<char, 4096> some{};
+  while (const std::size_t count = std::fread(some.data(), 1, some.size(), output)) {
+    std::fwrite(some.data(), 1, count, stdout);
+  }
+}
+
+}  // namespace
+
+std::optional<RunProcess> run_process() {
+  const char* told = std::getenv(std::string(variable).c_str());
+  if (told == nullptr) return std::nullopt;
+  const std::string_view text = told;
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) {
+    throw UsageError(
+        fmt::format("{}: is set by paceline for its own processes; unset it", variable));
+  }
+  constexpr std::int64_t most = 1 << 30;
+  return RunProcess{static_cast<std::size_t>(parse_integer(text.substr(0, colon), 0, most)),
+                    std::string(text.substr(colon + 1))};
+}
+
+int run_in_processes(const ParsedCommand& parsed, char** argv) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, hand_on);
+  const std::string output = output_path(parsed.command->run_options(), parsed.name).string();
+  int worst = 0;
+  for (std::size_t run = 0;; ++run) {
+    const TemporaryFile shown(std::tmpfile(), std::fclose);
+    if (!shown) throw EnvironmentError("--cold-start: no temporary file can be made");
+    const int status = wait_for(argv, fmt::format("{}:{}", run, output), shown.get());
+    if (WIFSIGNALED(status)) {
+      throw Error(ExitCode::collective,
+                  fmt::format("the process of run {} was ended by signal {}; finished cases are "
+                              "kept, --resume --output {} goes on from them",
+                              run, WTERMSIG(status), output));
+    }
+    const int code = WEXITSTATUS(status);
+    const bool last = code < more_runs_follow;
+    worst = std::max(worst, last ? code : code - more_runs_follow);
+    if (last) {
+      print(shown.get());
+      return worst;
+    }
+    if (asked_to_stop != 0) {
+      throw StoppedError(fmt::format(
+          "stopped by a signal; finished cases are in {}; --resume goes on from it", output));
+    }
+  }
+}
+
+}  // namespace paceline

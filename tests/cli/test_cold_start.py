@@ -1,0 +1,133 @@
+"""`model --cold-start` and `--warmup a,b`: what is measured from a process's first step on."""
+
+import signal
+
+import h5py
+import numpy as np
+import pytest
+
+from conftest import PATIENCE, wait_for_cases
+from result_files import rows
+
+SMALL = ("model", "--device", "cpu", "--threads", 1, "--size", "tiny", "--batch-size", 1)
+RUN = (*SMALL, "--quiet", "--output", "out.h5", "--steps", 3, "--context")
+COLD = (*RUN, "8,16", "--cold-start", "--warmup", "0,1,5")
+
+
+def series(path):
+    """By context and warm-up: warm-up steps and measured ones, seconds."""
+    found = {}
+    with h5py.File(path) as f:
+        for case in f["cases"].values():
+            steps = [case[f"{group}/step"][0] for group in ("samples_warmup", "samples")]
+            found[int(case.attrs["context"]), int(case.attrs["warmup"])] = steps
+    return found
+
+
+def test_one_run_serves_every_number_of_warm_up_steps(paceline, tmp_path):
+    done = paceline(*RUN, 8, "--warmup", "0,2,3")
+    assert done.code == 0, done.err
+    found = series(tmp_path / "out.h5")
+    longest = np.concatenate(found[8, 3])
+    assert len(longest) == 1 + 3 + 3  # the rehearsal is no step that --warmup counts
+    for warmup in (0, 2, 3):
+        before, measured = found[8, warmup]
+        assert (before == longest[: 1 + warmup]).all()
+        assert (measured == longest[1 + warmup :][:3]).all()
+    assert "warmup:" in done.out
+
+
+def test_a_cold_start_is_measured_in_a_process_for_each_model(paceline, tmp_path):
+    done = paceline(*COLD)
+    assert done.code == 0, done.err
+    found = series(tmp_path / "out.h5")
+    assert set(found) == {(context, warmup) for context in (8, 16) for warmup in (0, 1, 5)}
+    table = rows(tmp_path / "out.h5")
+    for context in (8, 16):
+        before, measured = found[context, 0]
+        assert len(before) == 0
+        for warmup in (0, 1, 5):
+            assert len(found[context, warmup][0]) == warmup
+            assert len(found[context, warmup][1]) == 3
+        longest = np.concatenate(found[context, 5])
+        assert (measured == longest[:3]).all()
+        of_context = [row for row in table if row["context"] == context]
+        assert {row["rehearsal_s"] for row in of_context} == {longest[0]}
+        assert all(row["device_start_s"] > 0 for row in of_context)
+        assert all(0 < row["library_s"] < row["setup_s"] for row in of_context)
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert f.attrs["complete"]
+        assert len(f["runs"]) == 2  # processes
+        means = dict(zip(f["warmup/case"].asstr()[:], f["warmup/forward_mean_s"][:], strict=True))
+    assert means == {row["case"]: row["forward_mean_s"] for row in table}
+    assert done.out.count("paceline") == 0
+    assert done.out.count("\nout.h5\n") == 1  # the table of all processes, once
+
+
+def test_json_has_a_line_for_each_case_of_every_process(paceline):
+    done = paceline(*COLD, "--json")
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 6
+
+
+def test_a_model_that_does_not_fit_is_a_row_of_its_own_process(paceline, tmp_path):
+    options = ("--context", "8,4096", "--cold-start", "--warmup", "0,1", "--memory-limit", "60MB")
+    done = paceline(*SMALL, "--quiet", "--output", "out.h5", "--steps", 1, *options)
+    assert done.code == 0, done.err
+    statuses = {(row["context"], row["status"]) for row in rows(tmp_path / "out.h5")}
+    assert statuses == {(8, "ok"), (4096, "oom")}
+    assert "oom" in done.out
+
+
+def test_the_worst_exit_code_of_all_processes_counts(paceline, tmp_path):
+    options = ("--mode", "train-step,forward", "--cold-start", "--warmup", 0, "--lr", "1e6")
+    done = paceline(*SMALL, "--quiet", "--output", "out.h5", "--steps", 9, *options)
+    statuses = [row["status"] for row in rows(tmp_path / "out.h5")]
+    assert statuses == ["diverged", "ok"]
+    assert done.code == 4, done.err
+
+
+def test_a_stop_signal_reaches_the_child_and_resume_goes_on(paceline, tmp_path, launch):
+    lasting = (*SMALL, "--quiet", "--output", "out.h5", "--steps", 100, "--cold-start")
+    lasting = (*lasting, "--warmup", "0,1", "--context")
+    run = launch(0, *lasting, "8,512")
+    wait_for_cases(tmp_path, 2)  # of the first process
+    run.send_signal(signal.SIGTERM)
+    _, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 6, err
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert len(f["cases"]) == 2
+        assert not f.attrs["complete"]
+    done = paceline(*lasting, "8,16", "--resume")
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert len(f["cases"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "words"),
+    [
+        (2, ("8", "--cold-start"), "--cold-start: is of one rank"),
+        (1, ("8,16", "--cold-start"), "--cold-start: these 2 models want a process each"),
+        (0, ("8", "--cold-start", "--max-warmup", 50), "--max-warmup: cannot be combined"),
+        (0, ("8", "--warmup", "0,1", "--max-warmup", 50), "--max-warmup: cannot be combined"),
+        (0, ("8", "--cold-start", "--dump", "dump.h5"), "--dump: cannot be combined"),
+    ],
+)
+def test_what_cannot_be_a_cold_start_is_refused(paceline, tmp_path, ranks, options, words):
+    done = paceline(*RUN, *options, ranks=ranks)
+    assert done.code == 2, done.err
+    assert words in done.message
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_launcher_of_one_rank_measures_one_model(paceline, tmp_path):
+    done = paceline(*RUN, 8, "--cold-start", "--warmup", "0,5", ranks=1)
+    assert done.code == 0, done.err
+    assert len(rows(tmp_path / "out.h5")) == 2
+
+
+def test_a_dry_run_starts_no_process(paceline):
+    done = paceline(*COLD, "--dry-run")
+    assert done.code == 0, done.err
+    assert done.out.startswith("6 cases")
