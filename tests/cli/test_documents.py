@@ -1,0 +1,54 @@
+"""The documents: links that lead somewhere, commands that the program takes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+DOCUMENTS = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not {"build", ".venv", "results", ".git"} & set(path.relative_to(ROOT).parts)
+)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+MEASURING = ("model", "attention", "ddp", "zero", "collectives")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def commands() -> list[str]:
+    """The program's command lines in blocks of code, those that measure."""
+    found = []
+    for path in DOCUMENTS:
+        for block in re.findall(r"^```(?:\w*)\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = line.partition(" # ")[0].partition("build/paceline ")[2]
+                if words.split(" ")[0] in MEASURING:
+                    found.append(words)
+    return found
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(path):
+    targets = [t for t in LINK.findall(path.read_text("utf-8")) if "://" not in t]
+    assert [t for t in targets if not (path.parent / t).exists()] == []
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_are_accepted(paceline, line):
+    words = [word for word in shlex.split(line) if word not in ("--help", "--dry-run")]
+    if "--print-config" in words:
+        words = words[: words.index("--print-config")]
+    if "--config" in words:
+        pytest.skip("reads a file of the reader's own")
+    done = paceline(*words, "--print-config")
+    assert done.code == 0, done.err
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
