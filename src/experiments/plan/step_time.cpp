@@ -1,0 +1,98 @@
+#include "experiments/plan/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "parallel/gradient_ranges.h"
+
+namespace paceline {
+
+namespace {
+
+double latency_of(const PlanCase& plan, int ranks) {
+  return ranks > 1 ? plan.latency_s * std::ceil(std::log2(ranks)) : 0;
+}
+
+// Groups of blocks that are computed again use units in an order of their own: their gathers are
+// counted as those of single blocks.
+double sent_bytes(const PlanCase& plan, const StrategyShape& shape) {
+  const std::optional<double> bytes = shape.sent_bytes(std::min(plan.step.recompute.blocks, 1));
+  if (!bytes) throw InternalError("a layout without a closed form of the bytes it sends");
+  return *bytes;
+}
+
+double collective_calls(const PlanCase& plan, const StrategyShape& shape) {
+  if (plan.data_ranks() == 1 || plan.step.strategy == Strategy::none) return 0;
+  const auto ranges = static_cast<double>(gradient_ranges(shape.entries, plan.step.strategy,
+                                                          shape.config.bucket_bytes,
+                                                          size_of(shape.precision.communication))
+                                              .size());
+  switch (plan.step.strategy) {
+    case Strategy::zero1:
+    case Strategy::zero2: return 2 * ranges;
+    case Strategy::fsdp: {
+      const auto units = static_cast<double>(unit_ends(shape.entries).size());
+      return (plan.step.reshard == Reshard::yes ? 3 : 2) * units;
+    }
+    case Strategy::owner_broadcast: return ranges + static_cast<double>(shape.entries.size());
+    default: return ranges;
+  }
+}
+
+// Seconds of a step that run beside the exchange.
+double hiding_s(const PlanCase& plan, const StepTime& time) {
+  constexpr double backward = 2.0 / 3;
+  switch (plan.step.strategy) {
+    case Strategy::none:
+    case Strategy::naive:
+    case Strategy::flat: return 0;
+    case Strategy::overlap:
+    case Strategy::bucketed:
+    case Strategy::owner_broadcast: return backward * time.compute_s();
+    case Strategy::zero1:
+    case Strategy::zero2:
+    case Strategy::fsdp: break;
+  }
+  return time.compute_s();
+}
+
+// Activations between tensor-parallel ranks: in forward a gather and a reduce_scatter for each
+// sublayer, in backward the same of gradients and the gather of the input once more.
+double tensor_seconds(const PlanCase& plan) {
+  if (plan.tensor == 1) return 0;
+  constexpr double collectives = 5;
+  const double sublayers = plan.blocks == BlockKind::transformer ? 2 : 1;
+  const double calls = collectives * sublayers * static_cast<double>(plan.step.layers);
+  const double bytes = plan.group_tokens() * static_cast<double>(plan.step.d_model) *
+                       static_cast<double>(size_of(plan.step.precision.compute)) *
+                       (plan.tensor - 1) / plan.tensor;
+  return calls * (latency_of(plan, plan.tensor) + bytes / plan.tensor_bandwidth_bytes_per_s());
+}
+
+}  // namespace
+
+StepTime step_time(const PlanCase& plan) {
+  const StrategyShape shape = plan.strategy_shape();
+  StepTime time;
+  time.products_s = plan.step_flops() / plan.ranks() / plan.peak_flops_per_s;
+  const double memory_rate = plan.hardware.memory_bytes_per_s;
+  time.traffic_s = memory_rate > 0 ? plan.traffic_bytes() / memory_rate : 0;
+  time.tensor_s = tensor_seconds(plan);
+  time.exchange_calls = collective_calls(plan, shape);
+  time.exchange_bytes = sent_bytes(plan, shape) / plan.tensor;
+  time.exchange_s = time.exchange_calls * latency_of(plan, plan.data_ranks()) +
+                    time.exchange_bytes / plan.data_bandwidth_bytes_per_s();
+  if (time.exchange_calls == 0) return time;
+  const double last = time.exchange_s / time.exchange_calls;
+  time.exposed_s =
+      std::min(time.exchange_s, std::max(last, time.exchange_s - hiding_s(plan, time)));
+  return time;
+}
+
+PlanCase on_ranks(PlanCase plan, int ranks) {
+  plan.step.ranks = ranks / plan.tensor;
+  return plan;
+}
+
+}  // namespace paceline

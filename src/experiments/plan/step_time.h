@@ -1,0 +1,35 @@
+#pragma once
+// The time of a step, as the sum of what a device does and what it waits for.
+//
+//   products   FLOPs / peak
+//   traffic    bytes read and written / memory bandwidth: all that is no product, and the optimizer
+//   tensor     tensor-parallel collectives, which the next product waits for
+//   exchange   data-parallel collectives: calls x latency + bytes sent / bandwidth
+//   exposed    what of the exchange nothing hides: all of it after backward (naive, flat), else
+//   what
+//              is longer than the passes beside it, and at least the last collective
+// A collective of n ranks takes ceil(log2 n) times the latency of two: trees.
+
+#include "experiments/plan/plan_case.h"
+
+namespace paceline {
+
+struct StepTime {
+  double products_s = 0;
+  double traffic_s = 0;
+  double tensor_s = 0;
+  double exchange_s = 0;
+  double exchange_calls = 0;
+  double exchange_bytes = 0;  // that a rank sends
+  double exposed_s = 0;
+
+  [[nodiscard]] double compute_s() const { return products_s + traffic_s + tensor_s; }
+  [[nodiscard]] double step_s() const { return compute_s() + exposed_s; }
+};
+
+[[nodiscard]] StepTime step_time(const PlanCase& plan);
+
+// The case on so many ranks in all, the tensor-parallel ones among them.
+[[nodiscard]] PlanCase on_ranks(PlanCase plan, int ranks);
+
+}  // namespace paceline
