@@ -88,3 +88,87 @@ def test_hardware_by_options(paceline):
     found = plan(paceline, "--memory", "40GB", "--peak", 100, "--link-bandwidth", "10GB")
     assert found["layout"][0]["peak_flops_per_s"] == 1e14
     assert found["step_time"][0]["traffic_s"] == 0  # no memory bandwidth is known
+
+
+def ask(paceline, question: str, *options: object) -> dict:
+    done = paceline("plan", *options, "--ask", question, "--json")
+    assert done.code == 0, done.err
+    (row,) = map(json.loads, done.out.splitlines())
+    assert row["question"] == question
+    return row
+
+
+QUESTIONS = (
+    "largest-batch,largest-context,fewest-devices,memory,kept-gathers,gradient-dtype,"
+    "compute-bound,best-bucket,link-bandwidth,run,efficiency"
+)
+
+
+def test_each_question_gets_one_line(paceline):
+    done = paceline(*XXL, "--ask", QUESTIONS, "--run-tokens", 1e12)
+    assert done.code == 0, done.err
+    assert [line.split(":")[0] for line in done.out.splitlines()] == QUESTIONS.split(",")
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(paceline):
+    model = ("--size", "xl", "--context", 512)
+    best = ask(paceline, "largest-batch", *model)["largest"]
+    memory = {}
+    for batch in (best, best + 1):
+        memory[batch] = ask(paceline, "memory", *model, "--batch-size", batch)["peak_bytes"]
+    assert memory[best] <= 80e9 < memory[best + 1]
+
+
+def test_the_fewest_devices_fit_and_one_fewer_does_not(paceline):
+    model = ("--size", "10b", "--context", 512, "--precision", "bf16")
+    best = ask(paceline, "fewest-devices", *model, "--fsdp", 1)["devices"]
+    memory = [ask(paceline, "memory", *model, "--fsdp", n)["peak_bytes"] for n in (best - 1, best)]
+    assert memory[1] <= 80e9 < memory[0]
+
+
+def test_replicas_that_do_not_fit_fit_on_no_number_of_devices(paceline):
+    done = paceline("plan", "--size", "10b", "--ask", "fewest-devices")
+    assert done.code == 0
+    assert "none" in done.out
+
+
+def test_best_bucket_is_the_root_of_size_latency_and_bandwidth(paceline):
+    row = ask(paceline, "best-bucket", "--size", "xl", "--ranks", 2, "--latency", 20)
+    assert row["gradient_bytes"] == 4 * 1_998_235_200
+    assert row["latency_s"] == pytest.approx(20e-6)
+    product = row["gradient_bytes"] * row["latency_s"] * row["bandwidth_bytes_per_s"]
+    assert row["bucket_bytes"] == pytest.approx(product**0.5)
+
+
+def test_a_run_costs_its_time_on_every_device(paceline):
+    row = ask(paceline, "run", "--size", "xl", "--ranks", 8, "--run-tokens", 1e11)
+    assert row["device_hours"] == pytest.approx(8 * row["run_s"] / 3600)
+    assert row["tokens_per_s"] * row["run_s"] == pytest.approx(1e11)
+
+
+def test_efficiency_falls_as_replicas_grow(paceline):
+    row = ask(paceline, "efficiency", "--size", "small", "--context", 1024, "--latency", 100)
+    values = [value for name, value in row.items() if name.startswith("efficiency_")]
+    assert len(values) == 15  # 1 to 16,384
+    assert values[0] == 1
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ask", "kept-gathers"), "--ask: kept-gathers is a question of --fsdp X"),
+        (("--ask", "run"), "--ask: run needs --run-tokens N"),
+        (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
+        (("--ask", "everything"), "--ask: 'everything' is unknown"),
+        (
+            ("--ask", "gradient-dtype", "--precision", "fp16"),
+            "--ask: gradient-dtype leaves no choice with --precision fp16; use bf16",
+        ),
+    ],
+)
+def test_questions_that_the_layout_leaves_no_answer(paceline, options, message):
+    done = paceline("plan", *options)
+    assert done.code == 2
+    assert message in done.message

@@ -6,17 +6,13 @@
 #include <cmath>
 
 #include "core/units.h"
+#include "measure/progress.h"
 #include "record/console.h"
 #include "record/text_layout.h"
 
 namespace paceline {
 
 namespace {
-
-std::string seconds_text(double seconds) {
-  const Scale scale = scale_for({seconds}, "s");
-  return fmt::format("{} {}", scale.text(seconds), scale.unit);
-}
 
 std::string value_text(const PlanLine& line) {
   if (std::isinf(line.value)) return "none";

@@ -24,5 +24,6 @@ namespace paceline {
 [[nodiscard]] PlanSection published_section(const PlanCase& plan);
 [[nodiscard]] PlanSection what_if_section(const PlanCase& plan);
 [[nodiscard]] PlanSection step_time_section(const PlanCase& plan);
+[[nodiscard]] PlanSection scaling_section(const PlanCase& plan);
 
 }  // namespace paceline

@@ -10,10 +10,6 @@ namespace paceline {
 
 namespace {
 
-double latency_of(const PlanCase& plan, int ranks) {
-  return ranks > 1 ? plan.latency_s * std::ceil(std::log2(ranks)) : 0;
-}
-
 // Groups of blocks that are computed again use units in an order of their own: their gathers are
 // counted as those of single blocks.
 double sent_bytes(const PlanCase& plan, const StrategyShape& shape) {
@@ -67,10 +63,15 @@ double tensor_seconds(const PlanCase& plan) {
   const double bytes = plan.group_tokens() * static_cast<double>(plan.step.d_model) *
                        static_cast<double>(size_of(plan.step.precision.compute)) *
                        (plan.tensor - 1) / plan.tensor;
-  return calls * (latency_of(plan, plan.tensor) + bytes / plan.tensor_bandwidth_bytes_per_s());
+  return calls *
+         (collective_latency_s(plan, plan.tensor) + bytes / plan.tensor_bandwidth_bytes_per_s());
 }
 
 }  // namespace
+
+double collective_latency_s(const PlanCase& plan, int ranks) {
+  return ranks > 1 ? plan.latency_s * std::ceil(std::log2(ranks)) : 0;
+}
 
 StepTime step_time(const PlanCase& plan) {
   const StrategyShape shape = plan.strategy_shape();
@@ -81,7 +82,7 @@ StepTime step_time(const PlanCase& plan) {
   time.tensor_s = tensor_seconds(plan);
   time.exchange_calls = collective_calls(plan, shape);
   time.exchange_bytes = sent_bytes(plan, shape) / plan.tensor;
-  time.exchange_s = time.exchange_calls * latency_of(plan, plan.data_ranks()) +
+  time.exchange_s = time.exchange_calls * collective_latency_s(plan, plan.data_ranks()) +
                     time.exchange_bytes / plan.data_bandwidth_bytes_per_s();
   if (time.exchange_calls == 0) return time;
   const double last = time.exchange_s / time.exchange_calls;
@@ -93,6 +94,18 @@ StepTime step_time(const PlanCase& plan) {
 PlanCase on_ranks(PlanCase plan, int ranks) {
   plan.step.ranks = ranks / plan.tensor;
   return plan;
+}
+
+double weak_efficiency(const PlanCase& plan, int ranks) {
+  return step_time(on_ranks(plan, plan.tensor)).step_s() /
+         step_time(on_ranks(plan, ranks)).step_s();
+}
+
+std::vector<int> scaling_ranks(const PlanCase& plan) {
+  constexpr int most = 16'384;
+  std::vector<int> all;
+  for (int ranks = plan.tensor; ranks <= most; ranks *= 2) all.push_back(ranks);
+  return all;
 }
 
 }  // namespace paceline

@@ -10,6 +10,8 @@
 //              is longer than the passes beside it, and at least the last collective
 // A collective of n ranks takes ceil(log2 n) times the latency of two: trees.
 
+#include <vector>
+
 #include "experiments/plan/plan_case.h"
 
 namespace paceline {
@@ -29,7 +31,15 @@ struct StepTime {
 
 [[nodiscard]] StepTime step_time(const PlanCase& plan);
 
+// Of a collective of so many ranks.
+[[nodiscard]] double collective_latency_s(const PlanCase& plan, int ranks);
+
 // The case on so many ranks in all, the tensor-parallel ones among them.
 [[nodiscard]] PlanCase on_ranks(PlanCase plan, int ranks);
+
+// Weak scaling: the step on one data-parallel rank over that on `ranks` ranks in all.
+[[nodiscard]] double weak_efficiency(const PlanCase& plan, int ranks);
+// That many ranks in all, in powers of two, from one data-parallel rank to 16,384 ranks.
+[[nodiscard]] std::vector<int> scaling_ranks(const PlanCase& plan);
 
 }  // namespace paceline

@@ -196,6 +196,27 @@ PlanSection step_time_section(const PlanCase& plan) {
   return s;
 }
 
+PlanSection scaling_section(const PlanCase& plan) {
+  TableRows rows("plan/scaling");
+  for (const int ranks : scaling_ranks(plan)) {
+    const PlanCase other = on_ranks(plan, ranks);
+    const StepTime t = step_time(other);
+    rows.add({{"ranks", std::int64_t{ranks}},
+              {"step_s", t.step_s(), "s"},
+              {"exchange_s", t.exchange_s, "s"},
+              {"exposed_s", t.exposed_s, "s"},
+              {"tokens_per_s", other.tokens() / t.step_s(), "tokens/s"},
+              {"efficiency", weak_efficiency(plan, ranks)},
+              {"peak_bytes", device_memory(other).peak(), "bytes"}});
+  }
+  return {.name = "scaling",
+          .title = "Weak scaling: the same batch of every data-parallel rank",
+          .table = rows.take(),
+          .note =
+              "efficiency: the step on one data-parallel rank over this; above 1 where shards "
+              "make the update shorter. exposed: nothing runs beside it"};
+}
+
 namespace {
 
 // What the published figures are of.
@@ -219,6 +240,7 @@ std::vector<PlanSection> plan_sections(const PlanCase& plan) {
   if (is_the_course_s(plan)) sections.push_back(published_section(plan));
   if (plan.ranks() > 1) sections.push_back(what_if_section(plan));
   sections.push_back(step_time_section(plan));
+  sections.push_back(scaling_section(plan));
   return sections;
 }
 

@@ -68,6 +68,10 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
                   path, backend, dtype, c.ranks));
 }
 
+double best_bucket_bytes(double bytes, double latency, double bandwidth) {
+  return std::sqrt(bytes * latency * bandwidth);
+}
+
 std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measured) {
   if (measured.empty()) return {};
   constexpr double mega = 1e6;
@@ -80,7 +84,7 @@ std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measure
               {"predicted_overhead_s", m.calls * latency + m.bytes / (m.calls * bandwidth)},
               {"measured_exposed_s", m.exposed},
               {"measured_step_s", m.step},
-              {"predicted_best_bucket_mb", std::sqrt(m.bytes * latency * bandwidth) / mega},
+              {"predicted_best_bucket_mb", best_bucket_bytes(m.bytes, latency, bandwidth) / mega},
               {"measured_best_bucket_mb", fastest_like(m, measured).factors.bucket_mb}});
   }
   return {rows.take()};

@@ -24,6 +24,9 @@ struct Link {
 [[nodiscard]] Link read_link(const std::string& path, const Communicator& communicator,
                              const TrainingCase& c);
 
+// sqrt(s o w), in bytes.
+[[nodiscard]] double best_bucket_bytes(double bytes, double latency, double bandwidth);
+
 // A bucketed case that was measured.
 struct MeasuredBuckets {
   TrainingCase factors;
