@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from conftest import ROOT
+
 XXL = ("plan", "--preset", "xxl")
 
 
@@ -172,3 +174,98 @@ def test_questions_that_the_layout_leaves_no_answer(paceline, options, message):
     done = paceline("plan", *options)
     assert done.code == 2
     assert message in done.message
+
+
+REFERENCE = ROOT / "results/reference"
+SIZES = REFERENCE / "model-sizes-h200.h5"
+LINKS = REFERENCE / "collectives-single-node-h200.h5"
+DDP = REFERENCE / "ddp-course-h200.h5"
+
+
+def check(paceline, path, *options: object) -> list[dict]:
+    done = paceline("plan", "--check", path, *options, "--json")
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
+def test_peaks_of_published_runs_are_within_2_percent(paceline, name):
+    rows = check(paceline, REFERENCE / f"{name}-h200.h5")
+    assert rows
+    for row in rows:
+        assert abs(row["peak_error_percent"]) < 2, row
+        assert row["predicted_step_s"] is None  # no rates are known
+
+
+def test_steps_are_predicted_from_the_other_cases(paceline):
+    errors = [
+        abs(row["step_error_percent"])
+        for row in check(paceline, SIZES, "--from", f"{SIZES},{LINKS}")
+    ]
+    assert len(errors) == 20
+    assert sorted(errors)[10] < 5
+    assert max(errors) < 8
+    assert min(errors) > 0  # no case is its own prediction
+
+
+def test_data_parallel_steps_from_links_and_contention(paceline):
+    rows = check(paceline, DDP, "--from", f"{SIZES},{LINKS},{DDP}")
+    errors = sorted(abs(row["step_error_percent"]) for row in rows)
+    assert errors[len(errors) // 2] < 5
+
+
+def test_the_check_s_table_fits_a_terminal(paceline):
+    done = paceline("plan", "--check", DDP, "--from", f"{SIZES},{LINKS}")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 100
+    assert "peak: median error" in done.out
+
+
+def test_what_is_extrapolated_is_named(paceline):
+    calibrated = ("--size", "xl", "--attention", "naive", "--from", f"{SIZES},{LINKS}")
+    done = paceline("plan", *calibrated, "--ranks", 8, "--ask", "run", "--run-tokens", 1e9)
+    assert "collectives of 8 ranks, fitted on 4" in done.out
+    done = paceline("plan", *calibrated)
+    assert "Extrapolated" not in done.out
+
+
+def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):
+    train = ("zero", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
+    sweep = ("--shard", "none,broadcast,zero1,zero2,fsdp", "--warmup", 1, "--steps", 1)
+    done = paceline(*train, *sweep, "--output", "z.h5", ranks=2)
+    assert done.code == 0, done.err
+    rows = check(paceline, tmp_path / "z.h5")
+    assert len(rows) == 5
+    for row in rows:
+        assert abs(row["sent_error_percent"]) < 0.1, row
+        assert abs(row["peak_error_percent"]) < 10, row  # a tiny model's padding counts
+
+
+@pytest.mark.parametrize("option", ["--check", "--from"])
+def test_files_of_the_wrong_kind_are_refused(paceline, option):
+    done = paceline("plan", option, REFERENCE / "attention-pytorch-h200.h5")
+    assert done.code == 2
+    assert "holds cases of attention; give files of model, ddp, zero" in done.message
+    assert paceline("plan", option, "missing.h5").code == 2
+
+
+def test_ranks_of_a_launch_print_once(paceline):
+    done = paceline("plan", "--size", "small", "--ask", "memory", ranks=2)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 1
+
+
+def test_errors_are_percent_of_what_was_measured(paceline):
+    row = check(paceline, SIZES)[0]
+    ratio = row["predicted_peak_bytes"] / row["measured_peak_bytes"]
+    assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
+
+
+def test_contention_makes_hidden_collectives_cost_time(paceline):
+    layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
+    times = []
+    for files in (f"{SIZES},{LINKS}", f"{SIZES},{LINKS},{DDP}"):
+        (row,) = plan(paceline, *layout, "--from", files)["step_time"]
+        times.append(row["step_s"] - row["products_s"] - row["traffic_s"] - row["exposed_s"])
+    assert times[0] == pytest.approx(0, abs=1e-9)
+    assert times[1] > 1e-3

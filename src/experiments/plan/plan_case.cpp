@@ -66,8 +66,14 @@ double PlanCase::step_flops() const {
   return passes * forward_flops_per_token() * tokens();
 }
 
-double PlanCase::traffic_bytes() const {
-  return blocks == BlockKind::transformer ? step_bytes(step.step_shape()) / tensor : 0;
+Work PlanCase::work() const {
+  const double flops = step_flops() / ranks();
+  if (blocks == BlockKind::two_matrix) return {.flops = flops};
+  const StepShape shape = step.step_shape();
+  const double activations = 2 * memory_form(shape).activations;  // written and read
+  return {.flops = flops,
+          .parameter_bytes = (step_bytes(shape) - activations) / tensor,
+          .activation_bytes = activations / tensor};
 }
 
 StrategyShape PlanCase::strategy_shape() const {

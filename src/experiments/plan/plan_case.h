@@ -7,6 +7,7 @@
 // is divided by Y. The vectors of norms, which are not, are less than 0.1% of a model.
 
 #include "experiments/plan/hardware.h"
+#include "experiments/plan/work.h"
 #include "experiments/training/training_case.h"
 
 namespace paceline {
@@ -28,9 +29,11 @@ struct PlanCase {
   int tensor = 1;  // Y
   MeshAxes axes;
   Hardware hardware;
-  double memory_bytes = 0;      // of a device
-  double peak_flops_per_s = 0;  // what products reach
-  double latency_s = 0;         // of a collective between two ranks
+  double memory_bytes = 0;  // of a device
+  WorkRates rates;          // what a device reaches
+  double correction = 1;    // of the times by these rates
+  double contention = 0;    // of a collective's own time, what it costs the work beside it
+  double latency_s = 0;     // of a collective between two ranks
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] int ranks() const { return data_ranks() * tensor; }
@@ -43,9 +46,8 @@ struct PlanCase {
   [[nodiscard]] double forward_flops_per_token() const;
   // Of the products of a whole step of all ranks, recomputation included.
   [[nodiscard]] double step_flops() const;
-  // Bytes that a rank reads and writes in a step; 0 for two-matrix blocks, of which only products
-  // count.
-  [[nodiscard]] double traffic_bytes() const;
+  // Of a rank's step; of two-matrix blocks products alone count.
+  [[nodiscard]] Work work() const;
   // Where a data-parallel rank's parameters lie.
   [[nodiscard]] StrategyShape strategy_shape() const;
   // Of collectives between data-parallel ranks.

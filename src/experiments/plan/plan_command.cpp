@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "experiments/plan/check_file.h"
 #include "experiments/plan/plan_options.h"
 #include "experiments/plan/plan_sections.h"
 #include "experiments/plan/questions.h"
@@ -29,26 +30,56 @@ class PlanCommand final : public Command {
              },
              {.type = ValueType::name, .list = true});
     p.value("--run-tokens", run_tokens_, "tokens of the training run of --ask run", {1, 1e18});
+    p.option("--from",
+             "result files, whose rates stand in place of the data sheet's: model, ddp and zero "
+             "for steps, collectives --fit for links (a,b)",
+             [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
+             {.list = true});
+    p.value("--check", check_,
+            "a result file of model, ddp or zero: predictions beside each of its cases");
     p.flag("--json", json_, "a line of JSON for each section, row of a table or answer");
   }
   void check(const OptionParser& p) override { options_.check(p); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
+    const std::optional<Calibration> calibration =
+        from_.empty() ? std::nullopt : std::optional<Calibration>(from_);
+    if (!check_.empty()) return check_file(calibration ? &*calibration : nullptr);
     const PlanCase plan = options_.plan();
-    if (!questions_.empty()) {
-      std::vector<Answer> answers;
-      for (const Question q : questions_) answers.push_back(answer(plan, q, run_tokens_));
-      fmt::print("{}", json_ ? answers_json(answers) : answers_text(answers));
+    if (!calibration) {
+      print_plan(plan);
       return ExitCode::done;
     }
-    const std::vector<PlanSection> sections = plan_sections(plan);
-    fmt::print("{}", json_ ? report_json(sections) : report_text(sections));
+    print_plan(calibrated(plan, *calibration));
+    const std::vector<std::string> what = calibration->extrapolations(plan);
+    if (!what.empty()) {
+      print({{.name = "extrapolated",
+              .title = "Extrapolated, as no file has measured it",
+              .note = fmt::format("{}", fmt::join(what, "; "))}});
+    }
     return ExitCode::done;
   }
 
  private:
+  void print(const std::vector<PlanSection>& sections) const {
+    fmt::print("{}", json_ ? report_json(sections) : report_text(sections));
+  }
+  void print_plan(const PlanCase& plan) const {
+    if (questions_.empty()) return print(plan_sections(plan));
+    std::vector<Answer> answers;
+    for (const Question q : questions_) answers.push_back(answer(plan, q, run_tokens_));
+    fmt::print("{}", json_ ? answers_json(answers) : answers_text(answers));
+  }
+  [[nodiscard]] ExitCode check_file(const Calibration* calibration) const {
+    const std::vector<Checked> checked = check_steps(read_measured_steps(check_), calibration);
+    fmt::print("{}", json_ ? check_json(checked) : check_text(check_, checked));
+    return ExitCode::done;
+  }
+
   PlanOptions options_;
   std::vector<Question> questions_;
   double run_tokens_ = 0;
+  std::vector<std::string> from_;
+  std::string check_;
   bool json_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace paceline {
 
@@ -13,10 +14,10 @@ constexpr double most_ranks = 1 << 20;
 
 // Those of the training experiments that a plan depends on, each with one value.
 Factors<TrainingCase> plan_factors() {
-  constexpr std::array names = {"size",      "context",   "batch_size", "precision", "attention",
-                                "optimizer", "recompute", "d_model",    "d_ff",      "layers",
-                                "heads",     "vocab",     "shard",      "bucket_mb", "comm_dtype",
-                                "prefetch",  "reshard"};
+  constexpr std::array names = {"size",       "context",   "batch_size", "precision", "attention",
+                                "optimizer",  "recompute", "d_model",    "d_ff",      "layers",
+                                "heads",      "exec",      "vocab",      "shard",     "bucket_mb",
+                                "comm_dtype", "prefetch",  "reshard"};
   Factors<TrainingCase> factors = training_factors(TrainingKind::zero);
   std::erase_if(factors, [&](const Factor<TrainingCase>& f) {
     return std::find(names.begin(), names.end(), f.name) == names.end();
@@ -41,7 +42,8 @@ const Presets& plan_presets() {
   static const Presets presets = {
       {"xxl",
        "--blocks two-matrix --d-model 16384 --d-ff 53248 --layers 126 --heads 128 --vocab 10000 "
-       "--context 2048 --batch-size 1 --precision bf16 --attention flash --optimizer serial "
+       "--context 2048 --batch-size 1 --precision bf16 --attention flash --exec eager --optimizer "
+       "serial "
        "--recompute none --shard fsdp --fsdp 16 --tp 4 --mesh-axes 2,1 --comm-dtype bf16 "
        "--bucket-mb 25 --prefetch 1 --reshard yes --hardware tpu-v5p --utilization 1 --latency "
        "10"}};
@@ -167,9 +169,15 @@ PlanCase PlanOptions::plan() const {
   constexpr double tera = 1e12;
   constexpr double micro = 1e-6;
   plan.memory_bytes = plan.hardware.memory_gb * giga;
-  plan.peak_flops_per_s =
-      utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
-                                       : plan.hardware.peak_flops_per_s(plan.step.precision));
+  const double bytes_per_s = plan.hardware.memory_bytes_per_s > 0
+                                 ? plan.hardware.memory_bytes_per_s
+                                 : std::numeric_limits<double>::infinity();
+  plan.rates = {
+      .flops_per_s =
+          utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
+                                           : plan.hardware.peak_flops_per_s(plan.step.precision)),
+      .parameter_bytes_per_s = bytes_per_s,
+      .activation_bytes_per_s = bytes_per_s};
   plan.latency_s = latency_us_ * micro;
   check_plan(plan);
   return plan;

@@ -102,6 +102,7 @@ std::string report_json(const std::vector<PlanSection>& sections) {
     Row values;
     for (const PlanLine& line : section.lines) values.push_back({line.key, line.value});
     if (!values.empty()) add(section, values);
+    if (values.empty() && !section.table) add(section, {{"note", section.note}});
     if (!section.table) continue;
     const std::vector<Column>& columns = section.table->columns;
     for (std::size_t i = 0; i < length_of(columns.front()); ++i) add(section, row_of(columns, i));

@@ -53,6 +53,16 @@ double hiding_s(const PlanCase& plan, const StepTime& time) {
   return time.compute_s();
 }
 
+// Of the exchange, owners' broadcasts of what they have updated: the rest is an all_reduce.
+double after_update_s(const PlanCase& plan, const StrategyShape& shape, const StepTime& time) {
+  if (plan.step.strategy != Strategy::owner_broadcast) return 0;
+  StrategyShape reduced = shape;
+  reduced.config.strategy = Strategy::bucketed;
+  const double bytes = time.exchange_bytes - sent_bytes(plan, reduced);
+  return static_cast<double>(shape.entries.size()) * collective_latency_s(plan, plan.data_ranks()) +
+         bytes / plan.data_bandwidth_bytes_per_s();
+}
+
 // Activations between tensor-parallel ranks: in forward a gather and a reduce_scatter for each
 // sublayer, in backward the same of gradients and the gather of the input once more.
 double tensor_seconds(const PlanCase& plan) {
@@ -76,18 +86,20 @@ double collective_latency_s(const PlanCase& plan, int ranks) {
 StepTime step_time(const PlanCase& plan) {
   const StrategyShape shape = plan.strategy_shape();
   StepTime time;
-  time.products_s = plan.step_flops() / plan.ranks() / plan.peak_flops_per_s;
-  const double memory_rate = plan.hardware.memory_bytes_per_s;
-  time.traffic_s = memory_rate > 0 ? plan.traffic_bytes() / memory_rate : 0;
+  const Work work = plan.work();
+  time.products_s = plan.correction * plan.rates.products_s(work);
+  time.traffic_s = plan.correction * plan.rates.traffic_s(work);
   time.tensor_s = tensor_seconds(plan);
   time.exchange_calls = collective_calls(plan, shape);
   time.exchange_bytes = sent_bytes(plan, shape) / plan.tensor;
   time.exchange_s = time.exchange_calls * collective_latency_s(plan, plan.data_ranks()) +
                     time.exchange_bytes / plan.data_bandwidth_bytes_per_s();
   if (time.exchange_calls == 0) return time;
+  const double after = after_update_s(plan, shape, time);
+  const double beside = time.exchange_s - after;
   const double last = time.exchange_s / time.exchange_calls;
-  time.exposed_s =
-      std::min(time.exchange_s, std::max(last, time.exchange_s - hiding_s(plan, time)));
+  time.exposed_s = after + std::min(beside, std::max(last, beside - hiding_s(plan, time)));
+  time.contention_s = plan.contention * (time.exchange_s - time.exposed_s);
   return time;
 }
 

@@ -1,13 +1,17 @@
 #pragma once
 // The time of a step, as the sum of what a device does and what it waits for.
 //
-//   products   FLOPs / peak
-//   traffic    bytes read and written / memory bandwidth: all that is no product, and the optimizer
-//   tensor     tensor-parallel collectives, which the next product waits for
-//   exchange   data-parallel collectives: calls x latency + bytes sent / bandwidth
-//   exposed    what of the exchange nothing hides: all of it after backward (naive, flat), else
+//   products    FLOPs / peak
+//   traffic     bytes read and written / memory bandwidth: elementwise work and the optimizer
+//   tensor      tensor-parallel collectives, which the next product waits for
+//   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth
+//   exposed     the part of the exchange that nothing hides. naive and flat: all of it. Others:
 //   what
-//              is longer than the passes beside it, and at least the last collective
+//               is longer than the passes beside it, at least the last collective, and what owners
+//               broadcast after their updates
+//   contention  what hidden collectives cost the work beside them, a part of their own time
+//   (--from)
+//
 // A collective of n ranks takes ceil(log2 n) times the latency of two: trees.
 
 #include <vector>
@@ -24,9 +28,10 @@ struct StepTime {
   double exchange_calls = 0;
   double exchange_bytes = 0;  // that a rank sends
   double exposed_s = 0;
+  double contention_s = 0;
 
   [[nodiscard]] double compute_s() const { return products_s + traffic_s + tensor_s; }
-  [[nodiscard]] double step_s() const { return compute_s() + exposed_s; }
+  [[nodiscard]] double step_s() const { return compute_s() + exposed_s + contention_s; }
 };
 
 [[nodiscard]] StepTime step_time(const PlanCase& plan);

@@ -35,7 +35,7 @@ PlanSection layout_section(const PlanCase& plan) {
                           fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
                                       plan.data_ranks()),
                           plan.tokens()),
-              {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source, plan.peak_flops_per_s},
+              {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source, plan.rates.flops_per_s},
               {"element_bytes", "bytes of an element", "of what products read and write", width,
                PlanUnit::count}}};
 }
@@ -57,7 +57,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   };
   seconds("compute_s_per_token", "c, products of a token",
           fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
-                      rate(plan.peak_flops_per_s)),
+                      rate(plan.rates.flops_per_s)),
           b.compute_s_per_token);
   seconds(
       "exchange_s", gathers ? "g, gathers" : "g, gradients",
@@ -70,7 +70,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   if (plan.blocks == BlockKind::two_matrix && Y > 1) {
     s.lines.push_back({"tensor_least_d_ff", "least d_ff for c > t",
                        fmt::format("Y C / (W M_Y) = {} x {} / ({} x {}); d_ff is {}: {}", Y,
-                                   rate(plan.peak_flops_per_s), rate(w_tensor), plan.axes.tensor,
+                                   rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
                                    grouped(static_cast<double>(plan.step.d_ff)),
                                    b.tensor_is_hidden() ? "holds" : "does not hold"),
                        b.tensor_least_d_ff, PlanUnit::count});
@@ -167,18 +167,17 @@ PlanSection what_if_section(const PlanCase& plan) {
 
 PlanSection step_time_section(const PlanCase& plan) {
   const StepTime t = step_time(plan);
-  const double devices = plan.ranks();
+  const Work work = plan.work();
   PlanSection s{.name = "step_time", .title = "Time of a step"};
   const auto add = [&](const char* key, const char* what, std::string formula, double seconds) {
     s.lines.push_back({key, what, std::move(formula), seconds, PlanUnit::seconds});
   };
   add("products_s", "products",
-      fmt::format("{} FLOP / {} ranks / {}", rate(plan.step_flops()), plan.ranks(),
-                  rate(plan.peak_flops_per_s)),
-      t.products_s);
+      fmt::format("{} FLOP / {}", rate(work.flops), rate(plan.rates.flops_per_s)), t.products_s);
   add("traffic_s", "traffic",
-      fmt::format("{} bytes / {}", rate(plan.traffic_bytes()),
-                  rate(plan.hardware.memory_bytes_per_s)),
+      fmt::format("parameters {} bytes / {}, activations {} / {}", rate(work.parameter_bytes),
+                  rate(plan.rates.parameter_bytes_per_s), rate(work.activation_bytes),
+                  rate(plan.rates.activation_bytes_per_s)),
       t.traffic_s);
   add("tensor_s", "tensor-parallel collectives", "5 for each summed sublayer, not hidden",
       t.tensor_s);
@@ -187,12 +186,22 @@ PlanSection step_time_section(const PlanCase& plan) {
       t.exchange_s);
   add("exposed_s", "  of it exposed", "beyond the passes beside it, at least the last call",
       t.exposed_s);
-  add("step_s", "step", "products + traffic + tensor + exposed", t.step_s());
+  if (t.contention_s > 0) {
+    add("contention_s", "contention",
+        fmt::format("{:.3f} of the collectives that are hidden", plan.contention), t.contention_s);
+  }
+  if (plan.correction != 1) {
+    s.note = fmt::format(
+        "products and traffic are {:.3f} times what the fitted rates say, as "
+        "measured of this size",
+        plan.correction);
+  }
+  add("step_s", "step", "products + traffic + tensor + exposed + contention", t.step_s());
   s.lines.push_back({"tokens_per_s", "tokens/s",
                      fmt::format("{} tokens / step", grouped(plan.tokens())),
                      plan.tokens() / t.step_s(), PlanUnit::count});
   s.lines.push_back({"tokens_per_s_per_device", "tokens/s a device", "",
-                     plan.tokens() / t.step_s() / devices, PlanUnit::count});
+                     plan.tokens() / t.step_s() / plan.ranks(), PlanUnit::count});
   return s;
 }
 

@@ -9,15 +9,11 @@
 #include <vector>
 
 #include "core/communicator.h"
+#include "experiments/training/fitted_links.h"
 #include "experiments/training/training_case.h"
 #include "record/case_record.h"
 
 namespace paceline {
-
-struct Link {
-  double latency = 0;    // s
-  double bandwidth = 0;  // bytes/s, of the whole message
-};
 
 // The file's fit of this backend's all_reduce of the case's dtype and ranks; back-to-back where
 // there are several. Throws UsageError (--predict) where it has none.
