@@ -77,6 +77,11 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--d-model", 64, "--d-ff", 128), "--d-model: needs --d-ff, --layers and --heads"),
         (("--hardware", "h1000"), "--hardware: 'h1000' is unknown; choose h100"),
         (("--hardware", "tpu-v5p"), "--hardware: tpu-v5p has no stated peak for fp32"),
+        (("--preset", "xxl", "--heads", 8), "--heads: goes with --blocks transformer"),
+        (("--check", "F.h5", "--size", "xl"), "--size: cannot stand beside --check"),
+        (("--check", "F.h5", "--preset", "xxl"), "--preset: cannot stand beside --check"),
+        (("--check", "F.h5", "--ask", "memory"), "--ask: cannot stand beside --check"),
+        (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
     ],
 )

@@ -39,9 +39,8 @@ PlanCase xxl() {
                    .network_bytes_per_s = 2 * 9e10,
                    .node_devices = 8960};
   plan.memory_bytes = 95 * giga;
-  plan.rates = {.flops_per_s = 4.6e14,
-                .parameter_bytes_per_s = 1e12,
-                .activation_bytes_per_s = 1e12};
+  plan.rates = {
+      .flops_per_s = 4.6e14, .parameter_bytes_per_s = 1e12, .activation_bytes_per_s = 1e12};
   plan.latency_s = 1e-5;
   return plan;
 }
@@ -126,6 +125,7 @@ TEST(PlanTest, ReplicasExchangeGradientsBehindBackward) {
   PlanCase plan = transformer(ModelSize::xl, Strategy::bucketed, 8);
   const ComputeBound b = compute_bound(plan, RingFactor::left_out);
   EXPECT_DOUBLE_EQ(b.exchanged_bytes, 2 * 4.0 * 1'998'235'200);
+  EXPECT_DOUBLE_EQ(b.flops_per_token, 2 * plan.forward_flops_per_token());
   EXPECT_DOUBLE_EQ(b.tensor_s_per_token, 0);
   plan.step.strategy = Strategy::zero1;
   EXPECT_DOUBLE_EQ(compute_bound(plan, RingFactor::left_out).exchanged_bytes, 4.0 * 1'998'235'200);
@@ -177,9 +177,13 @@ TEST(PlanTest, AStepWithoutOverlapIsTheSumOfItsParts) {
 }
 
 TEST(PlanTest, BucketsHideBehindBackwardButForTheLast) {
-  const PlanCase plan = transformer(ModelSize::xl, Strategy::bucketed, 2);
-  const StepTime t = step_time(plan);
+  PlanCase plan = transformer(ModelSize::xl, Strategy::bucketed, 2);
+  plan.step.context = 1024;
+  StepTime t = step_time(plan);
   EXPECT_GT(t.exchange_calls, 1);
+  EXPECT_DOUBLE_EQ(t.exposed_s, t.exchange_s / t.exchange_calls);
+  plan.hardware.link_bytes_per_s = t.exchange_bytes / t.compute_s();  // as long as the step
+  t = step_time(plan);
   const double hidden = 2.0 / 3 * t.compute_s();
   EXPECT_DOUBLE_EQ(t.exposed_s, std::max(t.exchange_s / t.exchange_calls, t.exchange_s - hidden));
   EXPECT_LT(t.exposed_s, t.exchange_s);

@@ -1,8 +1,11 @@
+#include "experiments/plan/measured_steps.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "experiments/plan/calibration.h"
 #include "record/result_file.h"
 
 namespace paceline {

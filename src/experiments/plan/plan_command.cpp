@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "experiments/plan/check_file.h"
@@ -30,16 +31,29 @@ class PlanCommand final : public Command {
              },
              {.type = ValueType::name, .list = true});
     p.value("--run-tokens", run_tokens_, "tokens of the training run of --ask run", {1, 1e18});
-    p.option("--from",
-             "result files, whose rates stand in place of the data sheet's: model, ddp and zero "
-             "for steps, collectives --fit for links (a,b)",
-             [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
-             {.list = true});
+    p.option(
+        "--from",
+        "result files of ours, model, ddp and zero for steps, collectives --fit for links: what "
+        "they say stands in place of the data sheet, --peak, --utilization, "
+        "--link-bandwidth and --latency (a,b)",
+        [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
+        {.list = true});
     p.value("--check", check_,
             "a result file of model, ddp or zero: predictions beside each of its cases");
     p.flag("--json", json_, "a line of JSON for each section, row of a table or answer");
   }
-  void check(const OptionParser& p) override { options_.check(p); }
+  void check(const OptionParser& p) override {
+    options_.check(p);
+    if (!check_.empty()) options_.check_none_given(p, "--check");
+    if (!check_.empty() && !questions_.empty()) {
+      throw UsageError("--ask: cannot stand beside --check; leave one of them out");
+    }
+    const bool asks_for_run =
+        std::find(questions_.begin(), questions_.end(), Question::run) != questions_.end();
+    if (run_tokens_ > 0 && !asks_for_run) {
+      throw UsageError("--run-tokens: goes with --ask run");
+    }
+  }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     const std::optional<Calibration> calibration =
         from_.empty() ? std::nullopt : std::optional<Calibration>(from_);

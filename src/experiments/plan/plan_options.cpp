@@ -96,6 +96,11 @@ void PlanOptions::check(const OptionParser& p) {
   if (p.by_name("--fsdp") && p.by_name("--shard")) {
     throw UsageError("--fsdp: stands for --shard fsdp; leave --shard out");
   }
+  for (const char* option : {"--heads", "--vocab", "--attention", "--exec"}) {
+    if (blocks_ == BlockKind::two_matrix && p.by_name(option)) {
+      throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
+    }
+  }
   const bool custom = p.given("--d-model") || p.given("--d-ff") || p.given("--layers");
   if (custom && p.by_name("--size")) {
     throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers; leave it out");
@@ -104,6 +109,18 @@ void PlanOptions::check(const OptionParser& p) {
                    (p.given("--heads") || blocks_ == BlockKind::two_matrix);
   if (custom && !all) throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
   if (custom) factors_.replace("--size", "custom");
+}
+
+void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
+  std::vector<std::string> options = {"--preset", "--blocks",         "--ranks",       "--fsdp",
+                                      "--tp",     "--mesh-axes",      "--hardware",    "--memory",
+                                      "--peak",   "--link-bandwidth", "--utilization", "--latency"};
+  for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
+  for (const std::string& option : options) {
+    if (!p.given(option)) continue;
+    throw UsageError(fmt::format("{}: cannot stand beside {}, whose cases say it; leave it out",
+                                 option, instead));
+  }
 }
 
 Hardware PlanOptions::hardware() const {

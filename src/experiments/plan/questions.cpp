@@ -110,11 +110,10 @@ Answer kept_gathers(const PlanCase& plan) {
   const StepTime with = step_time(kept);
   const StepTime without = step_time(freed);
   return {Question::kept_gathers,
-          fmt::format("{}: {} (freed {}); a rank sends {} in place of {}, a step takes {} in place "
-                      "of {}",
-                      fits ? "they fit" : "they do not fit", of_memory(plan, peak),
-                      bytes_text(peak_of(freed)), bytes_text(with.exchange_bytes),
-                      bytes_text(without.exchange_bytes), seconds_text(with.step_s()),
+          fmt::format("kept: {}, {}, {} sent, step {}; freed: {}, {} sent, step {}",
+                      fits ? "fits" : "does not fit", of_memory(plan, peak),
+                      bytes_text(with.exchange_bytes), seconds_text(with.step_s()),
+                      bytes_text(peak_of(freed)), bytes_text(without.exchange_bytes),
                       seconds_text(without.step_s())),
           {{"fits", fits},
            {"peak_bytes", peak},
@@ -135,10 +134,9 @@ Answer gradient_dtype(const PlanCase& plan) {
   constexpr double worth = 0.01;
   const bool pays = fast < slow * (1 - worth);
   return {Question::gradient_dtype,
-          fmt::format("{}: a step takes {} with bf16 and {} with fp32; peak {} and {}",
-                      pays ? "bf16 pays" : "fp32, bf16 gains less than 1% of a step",
-                      seconds_text(fast), seconds_text(slow), bytes_text(peak_of(bf16)),
-                      bytes_text(peak_of(fp32))),
+          fmt::format("{}: step {} with bf16, {} with fp32; peak {}, {}",
+                      pays ? "bf16" : "fp32 (bf16 gains below 1%)", seconds_text(fast),
+                      seconds_text(slow), bytes_text(peak_of(bf16)), bytes_text(peak_of(fp32))),
           {{"best", std::string(pays ? "bf16" : "fp32")},
            {"step_bf16_s", fast},
            {"step_fp32_s", slow},
@@ -151,7 +149,7 @@ Answer compute_bound_batch(const PlanCase& plan) {
   const double overlapped = b.overlapped_tokens();
   const double serial = b.serial_tokens();
   const auto text = [&](double tokens) {
-    return fmt::format("{} tokens ({} a device)", grouped(tokens), grouped(tokens / plan.ranks()));
+    return fmt::format("{} tokens ({} each)", grouped(tokens), grouped(tokens / plan.ranks()));
   };
   const Row values = {{"overlapped_tokens", overlapped}, {"serial_tokens", serial}};
   if (!b.tensor_is_hidden()) {
@@ -162,7 +160,7 @@ Answer compute_bound_batch(const PlanCase& plan) {
             values};
   }
   return {Question::compute_bound,
-          fmt::format("overlapped from {}, serial from {}; this batch has {}", text(overlapped),
+          fmt::format("from {} overlapped, {} serial; this batch: {}", text(overlapped),
                       text(serial), text(plan.tokens())),
           values};
 }
@@ -193,8 +191,7 @@ Answer twice_the_bandwidth(const PlanCase& plan) {
   const StepTime now = step_time(plan);
   const StepTime then = step_time(faster);
   return {Question::link_bandwidth,
-          fmt::format("twice the bandwidth: a step takes {} in place of {}, {:.2f} times as fast; "
-                      "exposed {} in place of {}",
+          fmt::format("twice as much: step {} in place of {} (x {:.2f}); exposed {} in place of {}",
                       seconds_text(then.step_s()), seconds_text(now.step_s()),
                       now.step_s() / then.step_s(), seconds_text(then.exposed_s),
                       seconds_text(now.exposed_s)),
