@@ -79,7 +79,9 @@ std::vector<Hardware> parse_hardware(std::string_view text, const std::string& f
   return all;
 }
 
-std::vector<Hardware> known_hardware() { return parse_hardware(hardware_table(), "hardware"); }
+std::vector<Hardware> known_hardware() {
+  return parse_hardware(hardware_table(), "the table of hardware");
+}
 
 Hardware hardware_named(std::string_view name) {
   std::vector<Hardware> all;
