@@ -274,3 +274,9 @@ def test_contention_makes_hidden_collectives_cost_time(paceline):
         times.append(row["step_s"] - row["products_s"] - row["traffic_s"] - row["exposed_s"])
     assert times[0] == pytest.approx(0, abs=1e-9)
     assert times[1] > 1e-3
+
+
+@pytest.mark.parametrize(("size", "rows"), [("xl", 0), ("large", 1)])
+def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, rows):
+    found = plan(paceline, "--size", size, "--ranks", 2)["what_if"]
+    assert sum(row["what"].startswith("tensor parallel") for row in found) == rows

@@ -142,7 +142,10 @@ PlanSection what_if_section(const PlanCase& plan) {
     constexpr double micro_batches = 4;
     add("gathers kept for 4 micro-batches", kept, 1 / micro_batches);
   }
-  const bool divides = plan.data_ranks() % 2 == 0 && plan.step.d_ff % (2L * plan.tensor) == 0;
+  const std::int64_t wide = 2L * plan.tensor;
+  const TrainingCase& c = plan.step;
+  const bool divides = plan.data_ranks() % 2 == 0 && c.d_ff % wide == 0 && c.d_model % wide == 0 &&
+                       (plan.blocks == BlockKind::two_matrix || c.heads % wide == 0);
   if (divides) {
     PlanCase wider = plan;
     wider.tensor *= 2;
