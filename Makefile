@@ -66,7 +66,7 @@ BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.
 endif
 # Without toml++ no TOML file is read.
 LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
-UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp),$(UNIT_SOURCES))
+UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp tests/unit/hardware_test.cpp),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 # The toolkit has CUPTI in a folder of its own, or beside CUDA's other headers.

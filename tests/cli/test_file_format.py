@@ -190,6 +190,8 @@ def test_what_the_sources_write_is_described():
     described = {line.name for line in file_format.lines()}
     groups = {line.group for line in file_format.lines()}
     for path in (ROOT / "src").rglob("*.cpp"):
+        if path.parent.name == "plan":  # it prints its tables and writes no file
+            continue
         text = path.read_text()
         tables = re.findall(r'TableRows \w+\("([\w/]+)"\)', text)
         assert set(tables) <= groups, path

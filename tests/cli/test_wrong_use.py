@@ -103,7 +103,7 @@ WRONG = [
     (("collectives", "--size", "tiny"), "--size", "--help"),
     (("collectives", "--deterministic"), "--deterministic", "--help"),
     (("modle",), "modle", "model"),
-    (("plan",), "plan", "choose model"),
+    (("train",), "train", "choose model"),
     ((), "experiment", "--help"),
     (("merge", "none.h5"), "none.h5", ""),
     (("compare", "none.h5", "none.h5"), "none.h5", ""),

@@ -202,7 +202,7 @@ TEST(Presets, PinEveryFactor) {
     EXPECT_NO_THROW(command->declare(p)) << r.name;
     with_presets += p.help().find("--preset") != std::string::npos ? 1 : 0;
   }
-  EXPECT_EQ(with_presets, 5);  // model, attention, ddp, zero, collectives
+  EXPECT_EQ(with_presets, 6);  // model, attention, ddp, zero, collectives, plan
 }
 
 }  // namespace

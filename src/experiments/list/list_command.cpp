@@ -55,12 +55,8 @@ Words pinned(const Presets& presets, const std::string& line, bool alike) {
   return words;
 }
 
-std::string listed(const Registration& experiment) {
-  const std::unique_ptr<Command> command = experiment.make();
-  OptionParser p{std::string(experiment.name), std::string(experiment.summary)};
-  command->declare(p);
+std::string listed(const Registration& experiment, const Presets& presets) {
   std::string text = fmt::format("{:<12} {}\n", experiment.name, experiment.summary);
-  const Presets& presets = p.presets();
   for (const auto& [name, line] : presets) {
     const std::string values = wrapped(pinned(presets, line, false));
     text += fmt::format("  {:<17}  {}", name,
@@ -79,9 +75,12 @@ class ListCommand final : public Command {
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     std::string text;
     for (const Registration& r : registry()) {
-      if (!r.make()->measures()) continue;
+      const std::unique_ptr<Command> command = r.make();
+      OptionParser p{std::string(r.name), std::string(r.summary)};
+      command->declare(p);
+      if (!command->measures() && p.presets().empty()) continue;
       if (!text.empty()) text += '\n';
-      text += listed(r);
+      text += listed(r, p.presets());
     }
     fmt::print("{}", text);
     return ExitCode::done;

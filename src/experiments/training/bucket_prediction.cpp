@@ -12,26 +12,16 @@ namespace paceline {
 
 namespace {
 
-std::optional<Link> find_link(const hdf5::File& file, std::string_view backend,
+std::optional<Link> find_link(const std::vector<FittedLink>& fitted, std::string_view backend,
                               std::string_view dtype, std::int64_t ranks) {
-  const auto texts = [&](const char* name) {
-    return file.dataset(std::string("fit/") + name).read<std::string>();
-  };
-  const auto backends = texts("backend");
-  const auto ops = texts("op");
-  const auto dtypes = texts("dtype");
-  const auto cadences = texts("cadence");
-  const auto counts = file.dataset("fit/ranks").read<std::int64_t>();
-  const auto latency = file.dataset("fit/latency_s").read<double>();
-  const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
   std::optional<Link> link;
   bool back_to_back = false;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const bool fits = ops[i] == "all_reduce" && backends[i] == backend && dtypes[i] == dtype &&
-                      counts[i] == ranks;
+  for (const FittedLink& f : fitted) {
+    const bool fits =
+        f.op == "all_reduce" && f.backend == backend && f.dtype == dtype && f.ranks == ranks;
     if (!fits || back_to_back) continue;
-    back_to_back = cadences[i] == "back-to-back";
-    link = {.latency = latency[i], .bandwidth = bandwidth[i]};
+    back_to_back = f.cadence == "back-to-back";
+    link = f.link;
   }
   return link;
 }
@@ -56,7 +46,7 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
       name_of(c.comm_dtype == GradientDtype::bf16 ? Dtype::bf16 : Dtype::f32);
   std::optional<Link> link;
   try {
-    link = find_link(hdf5::File::open(path), backend, dtype, c.ranks);
+    link = find_link(read_fitted_links(path), backend, dtype, c.ranks);
   } catch (const Hdf5Error& error) {
     throw UsageError(fmt::format("--predict: {} holds no fit ({}); make it with collectives --fit",
                                  path, error.what()));
@@ -66,6 +56,10 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
       fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
                   "collectives --fit",
                   path, backend, dtype, c.ranks));
+}
+
+double best_bucket_bytes(double bytes, double latency, double bandwidth) {
+  return std::sqrt(bytes * latency * bandwidth);
 }
 
 std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measured) {
@@ -80,7 +74,7 @@ std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measure
               {"predicted_overhead_s", m.calls * latency + m.bytes / (m.calls * bandwidth)},
               {"measured_exposed_s", m.exposed},
               {"measured_step_s", m.step},
-              {"predicted_best_bucket_mb", std::sqrt(m.bytes * latency * bandwidth) / mega},
+              {"predicted_best_bucket_mb", best_bucket_bytes(m.bytes, latency, bandwidth) / mega},
               {"measured_best_bucket_mb", fastest_like(m, measured).factors.bucket_mb}});
   }
   return {rows.take()};

@@ -9,20 +9,19 @@
 #include <vector>
 
 #include "core/communicator.h"
+#include "experiments/training/fitted_links.h"
 #include "experiments/training/training_case.h"
 #include "record/case_record.h"
 
 namespace paceline {
 
-struct Link {
-  double latency = 0;    // s
-  double bandwidth = 0;  // bytes/s, of the whole message
-};
-
 // The file's fit of this backend's all_reduce of the case's dtype and ranks; back-to-back where
 // there are several. Throws UsageError (--predict) where it has none.
 [[nodiscard]] Link read_link(const std::string& path, const Communicator& communicator,
                              const TrainingCase& c);
+
+// sqrt(s o w), in bytes.
+[[nodiscard]] double best_bucket_bytes(double bytes, double latency, double bandwidth);
 
 // A bucketed case that was measured.
 struct MeasuredBuckets {

@@ -1,0 +1,194 @@
+#include "experiments/plan/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/plan/step_time.h"
+#include "measure/statistics.h"
+#include "record/hdf5.h"
+#include "record/result_file.h"
+
+namespace paceline {
+
+namespace {
+
+std::string group_of(const PlanCase& plan) {
+  return fmt::format("{} {} {}", plan.step.precision.name, name_of(plan.step.attention),
+                     name_of(plan.step.execution));
+}
+
+std::string size_of_model(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  return fmt::format("D {}, F {}, L {}, H {}, V {}", c.d_model, c.d_ff, c.layers, c.heads, c.vocab);
+}
+
+bool exchanges_nothing(const PlanCase& plan) {
+  return plan.ranks() == 1 || plan.step.strategy == Strategy::none;
+}
+
+bool is_plain_step(const PlanCase& plan) {
+  return plan.step.mode == Mode::train_step && plan.step.optimizer == OptimizerOrder::serial;
+}
+
+// A sum over a ring sends the message 2 (n - 1) / n times.
+double sent_over_message(std::int64_t ranks) {
+  return 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+}
+
+}  // namespace
+
+Calibration::Calibration(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    if (experiment_of(file) == "collectives") {
+      try {
+        for (FittedLink& link : read_fitted_links(file)) {
+          if (link.op == "all_reduce" && link.ranks > 1) links_.push_back(std::move(link));
+        }
+      } catch (const Hdf5Error&) {
+        throw UsageError(fmt::format("--from: {} holds no fit; make it with --fit", file));
+      }
+      continue;
+    }
+    for (MeasuredStep& step : read_measured_steps(file)) steps_.push_back(std::move(step));
+  }
+  fit_steps();
+  fit_contention();
+}
+
+Calibration::Calibration(std::vector<MeasuredStep> steps, std::vector<FittedLink> links)
+    : steps_(std::move(steps)), links_(std::move(links)) {
+  fit_steps();
+  fit_contention();
+}
+
+Calibration Calibration::without(const std::string& name) const {
+  std::vector<MeasuredStep> others = steps_;
+  std::erase_if(others, [&](const MeasuredStep& s) { return s.name == name; });
+  return {std::move(others), links_};
+}
+
+void Calibration::fit_steps() {
+  std::map<std::string, std::vector<TimedWork>> works;
+  const auto is_used = [](const MeasuredStep& s) {
+    return exchanges_nothing(s.plan) && is_plain_step(s.plan);
+  };
+  for (const MeasuredStep& s : steps_) {
+    if (is_used(s)) works[group_of(s.plan)].push_back({s.plan.work(), s.step_s});
+  }
+  for (const auto& [name, rows] : works) groups_[name].rates = fit_rates(rows);
+  for (const MeasuredStep& s : steps_) {
+    if (!is_used(s)) continue;
+    Group& group = groups_.at(group_of(s.plan));
+    group.by_size[size_of_model(s.plan)].push_back(
+        {s.plan.group_tokens(), s.step_s / group.rates.seconds(s.plan.work())});
+  }
+  for (auto& [_, group] : groups_) {
+    for (auto& [size, points] : group.by_size) {
+      std::sort(points.begin(), points.end(),
+                [](const Point& a, const Point& b) { return a.tokens < b.tokens; });
+    }
+  }
+}
+
+void Calibration::fit_contention() {
+  std::vector<double> parts;
+  for (const MeasuredStep& s : steps_) {
+    if (exchanges_nothing(s.plan) || !is_plain_step(s.plan) || !rates_for(s.plan)) continue;
+    const PlanCase plan = calibrated(s.plan, *this);
+    const StepTime t = step_time(plan);
+    const double hidden = t.exchange_s - t.exposed_s;
+    if (hidden <= t.exposed_s) continue;  // too little to tell
+    parts.push_back(std::max(0.0, (s.step_s - t.step_s()) / hidden));
+  }
+  if (parts.empty()) return;
+  contention_ = summarize(parts).median;
+  has_contention_ = true;
+}
+
+const std::vector<Calibration::Point>* Calibration::points_for(const PlanCase& plan) const {
+  const auto group = groups_.find(group_of(plan));
+  if (group == groups_.end()) return nullptr;
+  const auto points = group->second.by_size.find(size_of_model(plan));
+  return points == group->second.by_size.end() ? nullptr : &points->second;
+}
+
+std::optional<Calibration::StepRates> Calibration::rates_for(const PlanCase& plan) const {
+  const auto group = groups_.find(group_of(plan));
+  if (group == groups_.end()) return std::nullopt;
+  StepRates rates{.rates = group->second.rates};
+  const std::vector<Point>* points = points_for(plan);
+  if (!points) return rates;
+  const double tokens = plan.group_tokens();
+  const auto above = std::lower_bound(points->begin(), points->end(), tokens,
+                                      [](const Point& p, double t) { return p.tokens < t; });
+  if (above == points->begin() || above == points->end()) {
+    rates.correction = above == points->end() ? points->back().ratio : above->ratio;
+    return rates;
+  }
+  const Point& below = *(above - 1);
+  const double part = std::log(tokens / below.tokens) / std::log(above->tokens / below.tokens);
+  rates.correction = below.ratio + part * (above->ratio - below.ratio);
+  return rates;
+}
+
+std::optional<FittedLink> Calibration::link_for(int ranks) const {
+  if (links_.empty()) return std::nullopt;
+  const auto rank = [&](const FittedLink& f) {
+    // NCCL's, then the nearest number of ranks, then the cadence of a step.
+    return std::tuple(f.backend != "nccl", std::abs(std::log(static_cast<double>(f.ranks) / ranks)),
+                      f.cadence != "back-to-back");
+  };
+  return *std::min_element(links_.begin(), links_.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const {
+  std::vector<std::string> all;
+  if (!rates_for(plan)) {
+    all.push_back(
+        fmt::format("no step of {} was measured: the data sheet's rates", group_of(plan)));
+  } else if (const std::vector<Point>* points = points_for(plan); !points) {
+    all.push_back(
+        fmt::format("no step of {} was measured: rates of other sizes", size_of_model(plan)));
+  } else {
+    const double tokens = plan.group_tokens();
+    if (tokens < points->front().tokens || tokens > points->back().tokens) {
+      all.push_back(fmt::format("{} tokens a rank, measured {} to {}", tokens,
+                                points->front().tokens, points->back().tokens));
+    }
+  }
+  if (plan.data_ranks() == 1) return all;
+  const std::optional<FittedLink> link = link_for(plan.data_ranks());
+  if (!link) {
+    all.emplace_back("no collective was fitted: the data sheet's bandwidth");
+  } else if (link->ranks != plan.data_ranks()) {
+    all.push_back(
+        fmt::format("collectives of {} ranks, fitted on {}", plan.data_ranks(), link->ranks));
+  }
+  if (!has_contention_) all.emplace_back("no contention was measured: 0");
+  return all;
+}
+
+PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
+  PlanCase result = plan;
+  if (const auto rates = calibration.rates_for(plan)) {
+    result.rates = rates->rates;
+    result.correction = rates->correction;
+  }
+  if (plan.data_ranks() == 1) return result;
+  if (const auto fitted = calibration.link_for(plan.data_ranks())) {
+    result.latency_s =
+        fitted->link.latency / std::ceil(std::log2(static_cast<double>(fitted->ranks)));
+    result.hardware.link_bytes_per_s = fitted->link.bandwidth * sent_over_message(fitted->ranks);
+    const bool across_nodes = fitted->ranks > plan.hardware.node_devices;
+    if (across_nodes || plan.hardware.network_bytes_per_s == 0) {
+      result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
+    }
+  }
+  result.contention = calibration.contention();
+  return result;
+}
+
+}  // namespace paceline

@@ -1,0 +1,68 @@
+#include "experiments/plan/compute_bound.h"
+
+#include <limits>
+
+namespace paceline {
+
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+double ring_part(int ranks, RingFactor ring) {
+  if (ranks == 1) return 0;
+  return ring == RingFactor::counted ? (ranks - 1.0) / ranks : 1;
+}
+
+// Sublayers of a block that end in a sum over tensor-parallel ranks.
+double summed_sublayers(BlockKind blocks) { return blocks == BlockKind::transformer ? 2 : 1; }
+
+}  // namespace
+
+double ComputeBound::overlapped_tokens() const {
+  return tensor_is_hidden() ? exchange_s / compute_s_per_token : infinite;
+}
+
+double ComputeBound::serial_tokens() const {
+  return tensor_is_hidden() ? exchange_s / (compute_s_per_token - tensor_s_per_token) : infinite;
+}
+
+ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
+  const Precision p = plan.step.ops_config().precision;
+  const auto compute_bytes = static_cast<double>(size_of(p.compute));
+  const auto gradient_bytes = static_cast<double>(size_of(p.communication));
+  const bool gathers = plan.step.strategy == Strategy::fsdp;
+  const double X = plan.data_ranks();
+  const double Y = plan.tensor;
+  // A block's products take a gather of their input and a reduce_scatter of their result; backward
+  // the same of the gradients.
+  const double tensor_collectives = 2 * summed_sublayers(plan.blocks);
+  const double passes = gathers ? 1 : 2;  // backward multiplies twice as much as forward
+  const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;  // all_reduce: and a gather
+  ComputeBound b;
+  b.flops_per_token = passes * plan.forward_flops_per_token();
+  b.exchanged_bytes = plan.parameters() / Y * ring_part(plan.data_ranks(), ring) *
+                      (gathers ? compute_bytes : reductions * gradient_bytes);
+  b.tensor_bytes_per_token = tensor_collectives * static_cast<double>(plan.step.layers) *
+                             static_cast<double>(plan.step.d_model) * compute_bytes / X *
+                             ring_part(plan.tensor, ring);
+  b.compute_s_per_token = b.flops_per_token / (X * Y * plan.rates.flops_per_s);
+  b.exchange_s = b.exchanged_bytes / plan.data_bandwidth_bytes_per_s();
+  b.tensor_s_per_token = b.tensor_bytes_per_token / plan.tensor_bandwidth_bytes_per_s();
+  b.tensor_least_d_ff =
+      static_cast<double>(plan.step.d_ff) * b.tensor_s_per_token / b.compute_s_per_token;
+  return b;
+}
+
+double undivided_half_block_tokens(const PlanCase& plan) {
+  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
+  const double compute = b.compute_s_per_token * plan.ranks() / 2;
+  return b.exchange_s / (compute - b.tensor_s_per_token);
+}
+
+double one_axis_group_tokens(const PlanCase& plan) {
+  const ComputeBound b = compute_bound(plan, RingFactor::counted);
+  const double exchange = b.exchange_s * plan.axes.data;
+  return exchange / (b.compute_s_per_token - b.tensor_s_per_token) / plan.data_ranks();
+}
+
+}  // namespace paceline

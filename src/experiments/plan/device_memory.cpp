@@ -1,0 +1,82 @@
+#include "experiments/plan/device_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace paceline {
+
+namespace {
+
+double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
+
+// Of a data-parallel rank, as if it were one device.
+MemoryForm two_matrix_memory(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  const StrategyShape shape = plan.strategy_shape();
+  const Precision& p = shape.precision;
+  const StateBytes state = state_bytes(plan.parameters());
+  const StrategyShape::Gradients gradients = shape.gradients(c.recycles_gradients());
+  const std::vector<double> shares = shape.optimizer_shares();
+  const GatheredShape gathered = shape.gathered();
+  MemoryForm m;
+  m.parameters = state.weights * shape.parameter_share();
+  m.gathered = gathered.slots * gathered.slot * bytes_of(p.compute);
+  m.gradients =
+      gradients.kept * bytes_of(Dtype::f32) + gradients.window * bytes_of(p.communication);
+  m.optimizer = state.optimizer * *std::max_element(shares.begin(), shares.end());
+  m.activations = two_matrix_saved_bytes_per_token(c) * plan.group_tokens();
+  return m;
+}
+
+}  // namespace
+
+StateBytes state_bytes(double parameters) {
+  const double one = bytes_of(Dtype::f32) * parameters;
+  return {.weights = one, .gradients = one, .optimizer = 2 * one};
+}
+
+double two_matrix_saved_bytes_per_token(const TrainingCase& c) {
+  const auto d = static_cast<double>(c.d_model);
+  const auto block = d + static_cast<double>(c.d_ff);
+  const auto layers = static_cast<double>(c.layers);
+  const double element = bytes_of(c.precision.compute);
+  if (c.recompute.blocks == 0) return element * layers * block;
+  const double group = std::min<double>(c.recompute.blocks, layers);
+  return element * (std::ceil(layers / group) * d + group * block);
+}
+
+MemoryForm device_memory(const PlanCase& plan) {
+  MemoryForm m = plan.blocks == BlockKind::two_matrix ? two_matrix_memory(plan)
+                                                      : memory_form(plan.step.step_shape());
+  for (double* part :
+       {&m.parameters, &m.gathered, &m.gradients, &m.optimizer, &m.activations, &m.transient}) {
+    *part /= plan.tensor;
+  }
+  return m;
+}
+
+double devices_needed(double bytes, double device_bytes) { return std::ceil(bytes / device_bytes); }
+
+double half_sharded_bytes(double state, double activations, double n) {
+  return state / n + activations / 2 + activations / (2 * n);
+}
+
+double half_sharded_devices(double state, double activations, double device_bytes) {
+  const double room = device_bytes - activations / 2;
+  if (room <= 0) return std::numeric_limits<double>::infinity();
+  return std::ceil((state + activations / 2) / room);
+}
+
+BestRecompute best_recompute(const PlanCase& plan) {
+  BestRecompute best{.blocks = 0, .peak_bytes = std::numeric_limits<double>::infinity()};
+  PlanCase other = plan;
+  for (int k = 1; k <= plan.step.layers; ++k) {
+    other.step.recompute = {.blocks = k};
+    const double peak = device_memory(other).peak();
+    if (peak < best.peak_bytes) best = {.blocks = k, .peak_bytes = peak};
+  }
+  return best;
+}
+
+}  // namespace paceline

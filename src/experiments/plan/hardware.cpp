@@ -1,0 +1,103 @@
+#include "experiments/plan/hardware.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/similar_name.h"
+#include "core/toml.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double giga = 1e9;
+constexpr double tera = 1e12;
+
+double number_of(const TomlDocument& file, const TomlEntry& entry) {
+  if (const auto* whole = std::get_if<std::int64_t>(&entry.value.value)) {
+    return static_cast<double>(*whole);
+  }
+  if (const auto* real = std::get_if<double>(&entry.value.value)) return *real;
+  throw file.error(entry.value.at, entry.key + " is to be a number");
+}
+
+Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
+  const auto* table = std::get_if<TomlTable>(&device.value.value);
+  if (!table) throw file.error(device.at, device.key + " is to be a table");
+  const auto optional = [&](const char* key, double unit) -> std::optional<double> {
+    const TomlEntry* entry = table->find(key);
+    if (!entry) return {};
+    return number_of(file, *entry) * unit;
+  };
+  const auto required = [&](const char* key, double unit) {
+    const std::optional<double> value = optional(key, unit);
+    if (!value) throw file.error(device.at, fmt::format("{} lacks {}", device.key, key));
+    return *value;
+  };
+  const TomlEntry* source = table->find("source");
+  const auto* text = source ? std::get_if<std::string>(&source->value.value) : nullptr;
+  if (!text) throw file.error(device.at, device.key + " lacks a source");
+  return {.name = device.key,
+          .memory_gb = required("memory_GB", 1),
+          .half_flops_per_s = optional("half_TFLOP_per_s", tera),
+          .tf32_flops_per_s = optional("tf32_TFLOP_per_s", tera),
+          .fp32_flops_per_s = optional("fp32_TFLOP_per_s", tera),
+          .memory_bytes_per_s = required("memory_GB_per_s", giga),
+          .link_bytes_per_s = required("link_GB_per_s", giga),
+          .network_bytes_per_s = required("network_GB_per_s", giga),
+          .node_devices = static_cast<int>(required("node_devices", 1)),
+          .source = *text};
+}
+
+}  // namespace
+
+double Hardware::peak_flops_per_s(const Precision& precision) const {
+  const bool exact = precision.gemm == GemmMath::exact;
+  const std::optional<double> peak = size_of(precision.compute) == 2 ? half_flops_per_s
+                                     : exact                         ? fp32_flops_per_s
+                                                                     : tf32_flops_per_s;
+  if (peak) return *peak;
+  throw UsageError(
+      fmt::format("--hardware: {} has no stated peak for {}; give --peak or another "
+                  "--precision",
+                  name, precision.name));
+}
+
+double Hardware::bandwidth_bytes_per_s(int devices) const {
+  return devices <= node_devices ? link_bytes_per_s
+                                 : std::min(link_bytes_per_s, network_bytes_per_s);
+}
+
+std::vector<Hardware> parse_hardware(std::string_view text, const std::string& file) {
+  const TomlDocument document = parse_toml(text, file);
+  std::vector<Hardware> all;
+  for (const TomlEntry& device : document.root.entries) {
+    all.push_back(hardware_of(document, device));
+  }
+  return all;
+}
+
+std::vector<Hardware> known_hardware() {
+  return parse_hardware(hardware_table(), "the table of hardware");
+}
+
+Hardware hardware_named(std::string_view name) {
+  std::vector<Hardware> all;
+  try {
+    all = known_hardware();
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format(
+        "--hardware: {}; or give --memory, --peak and --link-bandwidth instead", error.what()));
+  }
+  std::vector<std::string_view> names;
+  for (const Hardware& h : all) {
+    if (h.name == name) return h;
+    names.push_back(h.name);
+  }
+  throw UsageError(fmt::format("--hardware: '{}' is unknown; choose {}{}", name,
+                               fmt::join(names, ", "), did_you_mean(name, names)));
+}
+
+}  // namespace paceline

@@ -1,0 +1,195 @@
+// Sections of bytes.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "experiments/plan/device_memory.h"
+#include "experiments/plan/plan_sections.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double giga = 1e9;
+constexpr double gibi = 0x1p30;
+
+PlanLine bytes_line(std::string key, std::string what, std::string formula, double bytes) {
+  return {std::move(key), std::move(what), std::move(formula), bytes, PlanUnit::bytes};
+}
+
+PlanLine parameters_line(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  const std::string formula =
+      plan.blocks == BlockKind::two_matrix
+          ? fmt::format("P = 2 L D F = 2 x {} x {} x {}", c.layers, c.d_model, c.d_ff)
+          : fmt::format("P = 2 V D + L (4 D^2 + 3 D F + 2 D) + D; V {}, L {}, D {}, F {}", c.vocab,
+                        c.layers, c.d_model, c.d_ff);
+  return {"parameters", "parameters", formula, plan.parameters(), PlanUnit::count};
+}
+
+}  // namespace
+
+PlanSection state_section(const PlanCase& plan) {
+  const double n = plan.parameters();
+  const StateBytes state = state_bytes(n);
+  const std::string p = grouped(n);
+  return {
+      .name = "state",
+      .title = "State of the model, where it lies once",
+      .lines = {parameters_line(plan),
+                bytes_line("weights_bytes", "weights", p + " x 4, float32", state.weights),
+                bytes_line("gradients_bytes", "gradients", p + " x 4, float32", state.gradients),
+                bytes_line("optimizer_bytes", "optimizer state", p + " x (4 + 4), Adam's m and v",
+                           state.optimizer),
+                bytes_line("state_bytes", "all", "16 P = 16 x " + p, state.all())}};
+}
+
+PlanSection devices_section(const PlanCase& plan) {
+  const double state = state_bytes(plan.parameters()).all();
+  TableRows rows("plan/devices");
+  const auto add = [&](const std::string& name, double memory_gb) {
+    rows.add({{"hardware", name},
+              {"memory", memory_gb, "GB or GiB"},
+              {"read_as_gb", devices_needed(state, memory_gb * giga), "devices"},
+              {"read_as_gib", devices_needed(state, memory_gb * gibi), "devices"}});
+  };
+  add(plan.hardware.name, plan.hardware.memory_gb);
+  try {
+    for (const Hardware& h : known_hardware()) {
+      if (h.name != plan.hardware.name) add(h.name, h.memory_gb);
+    }
+  } catch (const EnvironmentError&) {  // the table is a TOML file, which this build cannot read
+  }
+  return {.name = "devices",
+          .title = fmt::format("Devices that hold the state alone, {} / memory", both_sizes(state)),
+          .table = rows.take(),
+          .note =
+              "memory: as the data sheet writes it; the last columns read it as GB (1e9 bytes) "
+              "and as GiB (2^30)"};
+}
+
+PlanSection activations_section(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  PlanSection s{.name = "activations", .title = "Activations kept for backward"};
+  if (plan.blocks == BlockKind::two_matrix) {
+    const double token = two_matrix_saved_bytes_per_token(c);
+    const std::size_t element = size_of(c.precision.compute);
+    s.lines.push_back(
+        {"saved_bytes_per_token", "bytes per token",
+         c.recompute.blocks == 0
+             ? fmt::format("{} L (D + F) = {} x {} x ({} + {})", element, element, c.layers,
+                           c.d_model, c.d_ff)
+             : fmt::format("{} (ceil(L / K) D + K (D + F)), K = {}", element, c.recompute.blocks),
+         token, PlanUnit::count});
+    s.lines.push_back(
+        bytes_line("saved_bytes", "of a step, A",
+                   fmt::format("{} x {} tokens", grouped(token), grouped(plan.tokens())),
+                   token * plan.tokens()));
+  } else {
+    const auto residual = static_cast<double>(size_of(c.precision.residual));
+    s.lines.push_back(bytes_line("residual_stream_bytes", "residual stream, one copy",
+                                 fmt::format("B T D x {:g} = {} x {} x {} x {:g}", residual,
+                                             c.batch_size, c.context, c.d_model, residual),
+                                 plan.group_tokens() * static_cast<double>(c.d_model) * residual));
+    for (const MemoryLine& line : memory_lines(c.step_shape())) {
+      if (line.what == "a block" || line.what == "the head" ||
+          line.what == "activations before backward") {
+        const bool all = line.what.starts_with("activations");
+        s.lines.push_back(
+            bytes_line(all ? "saved_bytes" : line.what.substr(line.what.find(' ') + 1) + "_bytes",
+                       all ? "all of a rank" : line.what, line.formula, line.bytes));
+      }
+    }
+  }
+  const BestRecompute best = best_recompute(plan);
+  PlanCase with_best = plan;
+  with_best.step.recompute = {.blocks = best.blocks};
+  s.lines.push_back({"best_recompute_blocks", "best K of --recompute",
+                     fmt::format("least peak: {}; FLOPs x {:.3f}", both_sizes(best.peak_bytes),
+                                 with_best.step_flops() / plan.step_flops()),
+                     static_cast<double>(best.blocks), PlanUnit::count});
+  return s;
+}
+
+PlanSection half_sharded_section(const PlanCase& plan) {
+  const double state = state_bytes(plan.parameters()).all();
+  const double activations = two_matrix_saved_bytes_per_token(plan.step) * plan.group_tokens();
+  const double memory = plan.hardware.memory_gb;
+  const auto line = [&](const char* key, const std::string& what, double kept, double unit) {
+    return PlanLine{key, what,
+                    fmt::format("least N of 16 P / N + A / 2 + A / (2 N) <= {:g} {}", memory,
+                                unit == giga ? "GB" : "GiB"),
+                    half_sharded_devices(state, kept, memory * unit), PlanUnit::devices};
+  };
+  const std::string with = fmt::format("A of {} tokens, ", grouped(plan.group_tokens()));
+  return {.name = "half_sharded",
+          .title =
+              "State and every second layer's activations over N devices: "
+              "16 P / N + A / 2 + A / (2 N)",
+          .lines = {line("devices_gb", "A = 0, GB", 0, giga),
+                    line("devices_gib", "A = 0, GiB", 0, gibi),
+                    line("devices_with_activations_gb", with + "GB", activations, giga),
+                    line("devices_with_activations_gib", with + "GiB", activations, gibi)}};
+}
+
+PlanSection device_memory_section(const PlanCase& plan) {
+  const MemoryForm m = device_memory(plan);
+  const bool fits = m.peak() <= plan.memory_bytes;
+  PlanSection s{.name = "device_memory", .title = "Memory of the device that holds the most"};
+  const auto add = [&](const char* key, const char* what, double bytes) {
+    if (bytes > 0) s.lines.push_back(bytes_line(key, what, "", bytes));
+  };
+  add("parameters_bytes", "parameters and copies", m.parameters);
+  add("gathered_bytes", "gathered parameters", m.gathered);
+  add("gradients_bytes", "gradients", m.gradients);
+  add("optimizer_bytes", "optimizer state", m.optimizer);
+  add("activations_bytes", "activations", m.activations);
+  add("transient_bytes", "beyond them at the peak", m.transient);
+  s.lines.push_back(bytes_line(
+      "peak_bytes", "peak",
+      fmt::format("{} in {}", fits ? "fits" : "does not fit", both_sizes(plan.memory_bytes)),
+      m.peak()));
+  return s;
+}
+
+PlanSection memory_by_ranks_section(const PlanCase& plan) {
+  struct Kind {
+    const char* column;
+    Strategy strategy;
+  };
+  constexpr std::array kinds = {Kind{"replicas", Strategy::bucketed},
+                                Kind{"zero1", Strategy::zero1}, Kind{"zero2", Strategy::zero2},
+                                Kind{"fsdp", Strategy::fsdp}};
+  TableRows rows("plan/memory_by_ranks");
+  constexpr int most = 1024;
+  for (int n = 1; n <= most; n *= 2) {
+    Row row = {{"data_ranks", std::int64_t{n}}};
+    PlanCase other = plan;
+    other.step.ranks = n;
+    for (const auto& [column, strategy] : kinds) {
+      other.step.strategy = strategy;
+      row.push_back({std::string(column) + "_bytes", device_memory(other).peak(), "bytes"});
+    }
+    // Tensor parallelism alone, of as many ranks.
+    const bool divides = plan.step.d_model % n == 0 && plan.step.d_ff % n == 0 &&
+                         (plan.blocks == BlockKind::two_matrix || plan.step.heads % n == 0);
+    other.step.strategy = Strategy::none;
+    other.step.ranks = 1;
+    other.tensor = n;
+    row.push_back({"tensor_bytes", divides ? device_memory(other).peak() : std::nan(""), "bytes"});
+    rows.add(row);
+  }
+  return {.name = "memory_by_ranks",
+          .title = fmt::format(
+              "Peak of a device by data-parallel ranks N{}",
+              plan.tensor > 1 ? fmt::format(", each of {} tensor-parallel ones", plan.tensor) : ""),
+          .table = rows.take(),
+          .note =
+              "replicas: bucketed all_reduce; tensor: N tensor-parallel ranks and no others; "
+              "GB are 1e9 bytes"};
+}
+
+}  // namespace paceline

@@ -1,0 +1,107 @@
+#include "experiments/plan/plan_case.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "core/error.h"
+
+namespace paceline {
+
+namespace {
+
+struct TwoMatrixDims {
+  explicit TwoMatrixDims(const TrainingCase& c)
+      : D(static_cast<double>(c.d_model)),
+        F(static_cast<double>(c.d_ff)),
+        L(static_cast<double>(c.layers)) {}
+  double D, F, L;
+};
+
+// In the order in which backward finishes them.
+std::vector<ParameterEntry> two_matrix_entries(const TrainingCase& c) {
+  std::vector<ParameterEntry> entries;
+  for (std::int64_t i = c.layers - 1; i >= 0; --i) {
+    const auto add = [&](const char* name, const Shape& shape) {
+      entries.push_back({.views = {{fmt::format("layers.{}.{}", i, name), shape}},
+                         .shape = shape,
+                         .unit = fmt::format("block {}", i)});
+    };
+    add("w2", {c.d_model, c.d_ff});
+    add("w1", {c.d_ff, c.d_model});
+  }
+  return entries;
+}
+
+void check_divides(const char* option, std::int64_t value, int tensor) {
+  if (value % tensor == 0) return;
+  throw UsageError(fmt::format("--tp: {} ranks do not divide {} {}; use a divisor of it", tensor,
+                               option, value));
+}
+
+}  // namespace
+
+double PlanCase::group_tokens() const {
+  return static_cast<double>(step.batch_size * step.context);
+}
+
+double PlanCase::parameters() const {
+  if (blocks == BlockKind::transformer) return static_cast<double>(step.model().parameters());
+  const TwoMatrixDims d(step);
+  return 2 * d.L * d.D * d.F;
+}
+
+double PlanCase::forward_flops_per_token() const {
+  if (blocks == BlockKind::two_matrix) return 2 * parameters();
+  StepShape shape = step.step_shape();
+  shape.mode = Mode::forward;
+  return paceline::step_flops(shape) / group_tokens();
+}
+
+double PlanCase::step_flops() const {
+  if (blocks == BlockKind::transformer)
+    return paceline::step_flops(step.step_shape()) * data_ranks();
+  const double passes = step.recompute.blocks > 0 ? 4 : 3;
+  return passes * forward_flops_per_token() * tokens();
+}
+
+Work PlanCase::work() const {
+  const double flops = step_flops() / ranks();
+  if (blocks == BlockKind::two_matrix) return {.flops = flops};
+  const StepShape shape = step.step_shape();
+  const double activations = 2 * memory_form(shape).activations;  // written and read
+  return {.flops = flops,
+          .parameter_bytes = (step_bytes(shape) - activations) / tensor,
+          .activation_bytes = activations / tensor};
+}
+
+StrategyShape PlanCase::strategy_shape() const {
+  if (blocks == BlockKind::transformer) return step.strategy_shape();
+  return {.config = step.strategy_config(),
+          .entries = two_matrix_entries(step),
+          .precision = step.ops_config().precision,
+          .ranks = data_ranks()};
+}
+
+double PlanCase::data_bandwidth_bytes_per_s() const {
+  return hardware.bandwidth_bytes_per_s(ranks()) * axes.data;
+}
+
+double PlanCase::tensor_bandwidth_bytes_per_s() const {
+  return hardware.bandwidth_bytes_per_s(tensor) * axes.tensor;
+}
+
+void check_plan(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  if (plan.blocks == BlockKind::transformer) {
+    check_model(c.model());
+    check_divides("--heads", c.heads, plan.tensor);
+  } else if (c.recompute.swiglu) {
+    throw UsageError("--recompute: swiglu goes with --blocks transformer; use none or K");
+  }
+  check_divides("--d-model", c.d_model, plan.tensor);
+  check_divides("--d-ff", c.d_ff, plan.tensor);
+}
+
+}  // namespace paceline

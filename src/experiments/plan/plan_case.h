@@ -1,0 +1,61 @@
+#pragma once
+// What is planned: a model, a layout over ranks and the machine.
+//
+// A layout has X data-parallel ranks (replicas, or ZeRO's shards), each of them a group of Y
+// tensor-parallel ones, which hold equal parts of every matrix and, by sequence parallelism, of
+// every activation (Korthikanti et al., arXiv:2205.05198): whatever a data-parallel rank would hold
+// is divided by Y. The vectors of norms, which are not, are less than 0.1% of a model.
+
+#include "experiments/plan/hardware.h"
+#include "experiments/plan/work.h"
+#include "experiments/training/training_case.h"
+
+namespace paceline {
+
+// transformer: the program's model. two_matrix: the course's XXL, blocks of two matrices [D, F] and
+// [F, D] and nothing else; what is kept for backward is the input of each matrix.
+enum class BlockKind : std::uint8_t { transformer, two_matrix };
+constexpr auto names_of(BlockKind) { return names("transformer", "two-matrix"); }
+
+// Axes of a device mesh, each with links of its own, that a collective uses at once.
+struct MeshAxes {
+  int data = 1;
+  int tensor = 1;
+};
+
+struct PlanCase {
+  TrainingCase step;  // of a group of Y ranks; step.ranks is X
+  BlockKind blocks = BlockKind::transformer;
+  int tensor = 1;  // Y
+  MeshAxes axes;
+  Hardware hardware;
+  double memory_bytes = 0;  // of a device
+  WorkRates rates;          // what a device reaches
+  double correction = 1;    // of the times by these rates
+  double contention = 0;    // of a collective's own time, what it costs the work beside it
+  double latency_s = 0;     // of a collective between two ranks
+
+  [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
+  [[nodiscard]] int ranks() const { return data_ranks() * tensor; }
+  // Of a group of Y ranks, and of all, in one step.
+  [[nodiscard]] double group_tokens() const;
+  [[nodiscard]] double tokens() const { return group_tokens() * data_ranks(); }
+
+  [[nodiscard]] double parameters() const;
+  // Of the products of one token in forward.
+  [[nodiscard]] double forward_flops_per_token() const;
+  // Of the products of a whole step of all ranks, recomputation included.
+  [[nodiscard]] double step_flops() const;
+  // Of a rank's step; of two-matrix blocks products alone count.
+  [[nodiscard]] Work work() const;
+  // Where a data-parallel rank's parameters lie.
+  [[nodiscard]] StrategyShape strategy_shape() const;
+  // Of collectives between data-parallel ranks.
+  [[nodiscard]] double data_bandwidth_bytes_per_s() const;
+  [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;
+};
+
+// Throws UsageError naming the option for a model that cannot be or does not divide by Y.
+void check_plan(const PlanCase& plan);
+
+}  // namespace paceline

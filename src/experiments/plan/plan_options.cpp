@@ -1,0 +1,203 @@
+#include "experiments/plan/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace paceline {
+
+namespace {
+
+constexpr double most_ranks = 1 << 20;
+
+// Those of the training experiments that a plan depends on, each with one value.
+Factors<TrainingCase> plan_factors() {
+  constexpr std::array names = {"size",       "context",   "batch_size", "precision", "attention",
+                                "optimizer",  "recompute", "d_model",    "d_ff",      "layers",
+                                "heads",      "exec",      "vocab",      "shard",     "bucket_mb",
+                                "comm_dtype", "prefetch",  "reshard"};
+  Factors<TrainingCase> factors = training_factors(TrainingKind::zero);
+  std::erase_if(factors, [&](const Factor<TrainingCase>& f) {
+    return std::find(names.begin(), names.end(), f.name) == names.end();
+  });
+  for (Factor<TrainingCase>& f : factors) {
+    f.use = FactorUse::setting;
+    if (f.name == "shard") f.by_default("none");
+    if (f.name == "attention") f.by_default("flash");
+  }
+  return factors;
+}
+
+TrainingCase plan_defaults() {
+  TrainingCase c = training_defaults(TrainingKind::zero);
+  c.device = DeviceKind::cuda;
+  c.ranks = 1;
+  c.strategy = Strategy::bucketed;
+  return c;
+}
+
+const Presets& plan_presets() {
+  static const Presets presets = {
+      {"xxl",
+       "--blocks two-matrix --d-model 16384 --d-ff 53248 --layers 126 --heads 128 --vocab 10000 "
+       "--context 2048 --batch-size 1 --precision bf16 --attention flash --exec eager --optimizer "
+       "serial "
+       "--recompute none --shard fsdp --fsdp 16 --tp 4 --mesh-axes 2,1 --comm-dtype bf16 "
+       "--bucket-mb 25 --prefetch 1 --reshard yes --hardware tpu-v5p --utilization 1 --latency "
+       "10"}};
+  return presets;
+}
+
+MeshAxes read_axes(const OptionParser::Texts& texts) {
+  const OptionParser::Texts parts = OptionParser::split(texts);
+  constexpr std::int64_t most = 8;
+  if (parts.size() != 2) throw UsageError("takes two numbers: MX,MY");
+  return {.data = static_cast<int>(parse_integer(parts[0], 1, most)),
+          .tensor = static_cast<int>(parse_integer(parts[1], 1, most))};
+}
+
+}  // namespace
+
+PlanOptions::PlanOptions() : factors_(plan_factors(), plan_defaults()) {}
+
+void PlanOptions::declare(OptionParser& p) {
+  factors_.declare(p);
+  p.value("--blocks", blocks_,
+          "transformer: the program's model; two-matrix: the course's, blocks of [D, F] and [F, D] "
+          "and nothing else (transformer two-matrix) [transformer]");
+  p.value("--ranks", ranks_, "in all; must be --fsdp (or replicas) x --tp [their product]",
+          {1, most_ranks});
+  p.value("--fsdp", fsdp_, "ranks that shards lie on; stands for --shard fsdp", {1, most_ranks});
+  p.value("--tp", tensor_, "tensor-parallel ranks; must divide heads, d_model and d_ff [1]",
+          {1, 1 << 14});
+  p.option("--mesh-axes",
+           "axes of the mesh, each with links of its own, that data-parallel and tensor-parallel "
+           "collectives use (MX,MY) [1,1]",
+           [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
+           {.type = ValueType::integer, .list = true, .standard = "1,1"});
+  p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
+  p.value("--memory", memory_, "of a device, instead of the table's");
+  p.value("--peak", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
+          {0.001, 1e9});
+  p.value("--link-bandwidth", link_bandwidth_,
+          "bytes that a device sends in a second along one axis, instead of the table's");
+  p.value("--utilization", utilization_, "part of the peak that products reach [1]", {0.001, 1});
+  p.value("--latency", latency_us_, "microseconds of a collective between two ranks [10]",
+          {0, 1e6});
+  factors_.check(plan_presets(), {"--size"});
+  p.presets(plan_presets(), {{"--shard", "--fsdp"}});
+}
+
+void PlanOptions::check(const OptionParser& p) {
+  factors_.finish(p);
+  hardware_given_ = p.given("--hardware");
+  if (p.by_name("--fsdp") && p.by_name("--shard")) {
+    throw UsageError("--fsdp: stands for --shard fsdp; leave --shard out");
+  }
+  for (const char* option : {"--heads", "--vocab", "--attention", "--exec"}) {
+    if (blocks_ == BlockKind::two_matrix && p.by_name(option)) {
+      throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
+    }
+  }
+  const bool custom = p.given("--d-model") || p.given("--d-ff") || p.given("--layers");
+  if (custom && p.by_name("--size")) {
+    throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers; leave it out");
+  }
+  const bool all = p.given("--d-model") && p.given("--d-ff") && p.given("--layers") &&
+                   (p.given("--heads") || blocks_ == BlockKind::two_matrix);
+  if (custom && !all) throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
+  if (custom) factors_.replace("--size", "custom");
+}
+
+void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
+  std::vector<std::string> options = {"--preset", "--blocks",         "--ranks",       "--fsdp",
+                                      "--tp",     "--mesh-axes",      "--hardware",    "--memory",
+                                      "--peak",   "--link-bandwidth", "--utilization", "--latency"};
+  for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
+  for (const std::string& option : options) {
+    if (!p.given(option)) continue;
+    throw UsageError(fmt::format("{}: cannot stand beside {}, whose cases say it; leave it out",
+                                 option, instead));
+  }
+}
+
+Hardware PlanOptions::hardware() const {
+  const bool all_given = memory_.bytes > 0 && peak_tflops_ > 0 && link_bandwidth_.bytes > 0;
+  constexpr double giga = 1e9;
+  Hardware h;
+  if (hardware_given_ || !all_given) {
+    h = hardware_named(hardware_name_);
+  } else {
+    h.name = "custom";
+    h.source = "--memory, --peak and --link-bandwidth";
+  }
+  if (memory_.bytes > 0) h.memory_gb = static_cast<double>(memory_.bytes) / giga;
+  if (link_bandwidth_.bytes > 0) {
+    h.link_bytes_per_s = static_cast<double>(link_bandwidth_.bytes);
+    h.network_bytes_per_s = h.link_bytes_per_s;
+  }
+  return h;
+}
+
+void PlanOptions::set_layout(PlanCase& plan) const {
+  TrainingCase& c = plan.step;
+  plan.tensor = static_cast<int>(tensor_);
+  plan.axes = axes_;
+  if (fsdp_ > 0) {
+    c.strategy = Strategy::fsdp;
+    c.ranks = fsdp_;
+    if (ranks_ > 0 && ranks_ != fsdp_ * tensor_) {
+      throw UsageError(
+          fmt::format("--ranks: {} is not --fsdp {} x --tp {} = {}; give that, or "
+                      "leave --ranks out",
+                      ranks_, fsdp_, tensor_, fsdp_ * tensor_));
+    }
+  } else if (ranks_ > 0) {
+    if (ranks_ % tensor_ != 0) {
+      throw UsageError(
+          fmt::format("--ranks: {} cannot be split into groups of --tp {}; use a "
+                      "multiple",
+                      ranks_, tensor_));
+    }
+    c.ranks = ranks_ / tensor_;
+  }
+}
+
+PlanCase PlanOptions::plan() const {
+  PlanCase plan;
+  plan.blocks = blocks_;
+  const std::vector<TrainingCase> cases = factors_.cases([this](TrainingCase& c) {
+    if (fsdp_ > 0) c.strategy = Strategy::fsdp;
+    return true;
+  });
+  plan.step = cases.front();
+  if (plan.step.size != ModelSize::custom) {
+    const ModelConfig model = model_of(plan.step.size);
+    plan.step.d_model = model.d_model;
+    plan.step.d_ff = model.d_ff;
+    plan.step.layers = model.layers;
+    plan.step.heads = model.heads;
+  }
+  set_layout(plan);
+  plan.hardware = hardware();
+  constexpr double giga = 1e9;
+  constexpr double tera = 1e12;
+  constexpr double micro = 1e-6;
+  plan.memory_bytes = plan.hardware.memory_gb * giga;
+  const double bytes_per_s = plan.hardware.memory_bytes_per_s > 0
+                                 ? plan.hardware.memory_bytes_per_s
+                                 : std::numeric_limits<double>::infinity();
+  plan.rates = {
+      .flops_per_s =
+          utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
+                                           : plan.hardware.peak_flops_per_s(plan.step.precision)),
+      .parameter_bytes_per_s = bytes_per_s,
+      .activation_bytes_per_s = bytes_per_s};
+  plan.latency_s = latency_us_ * micro;
+  check_plan(plan);
+  return plan;
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+#pragma once
+// The options of `paceline plan`, and the case that they make.
+
+#include <string>
+#include <vector>
+
+#include "experiments/plan/plan_case.h"
+#include "harness/option_parser.h"
+
+namespace paceline {
+
+class PlanOptions {
+ public:
+  PlanOptions();
+
+  void declare(OptionParser& p);
+  // Throws UsageError for options that cannot stand together.
+  void check(const OptionParser& p);
+  // Throws UsageError naming an option of the plan that was given: `instead` takes its place.
+  void check_none_given(const OptionParser& p, const std::string& instead) const;
+  // Throws UsageError for a layout that cannot be, EnvironmentError where the table of hardware
+  // cannot be read.
+  [[nodiscard]] PlanCase plan() const;
+
+ private:
+  [[nodiscard]] Hardware hardware() const;
+  void set_layout(PlanCase& plan) const;
+
+  FactorOptions<TrainingCase> factors_;
+  BlockKind blocks_ = BlockKind::transformer;
+  std::int64_t ranks_ = 0;  // 0: not given
+  std::int64_t fsdp_ = 0;   // likewise
+  std::int64_t tensor_ = 1;
+  MeshAxes axes_;
+  std::string hardware_name_ = "h100";
+  bool hardware_given_ = false;
+  ByteCount memory_;          // 0: the table's
+  double peak_tflops_ = 0;    // likewise
+  ByteCount link_bandwidth_;  // likewise
+  double utilization_ = 1;
+  double latency_us_ = 10;
+};
+
+}  // namespace paceline

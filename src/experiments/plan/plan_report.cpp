@@ -1,0 +1,113 @@
+#include "experiments/plan/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/units.h"
+#include "measure/progress.h"
+#include "record/console.h"
+#include "record/text_layout.h"
+
+namespace paceline {
+
+namespace {
+
+std::string value_text(const PlanLine& line) {
+  if (std::isinf(line.value)) return "none";
+  switch (line.unit) {
+    case PlanUnit::number: return count_text(line.value);
+    case PlanUnit::count: return grouped(line.value);
+    case PlanUnit::bytes: return both_sizes(line.value);
+    case PlanUnit::seconds: return seconds_text(line.value);
+    case PlanUnit::tokens: return grouped(line.value) + " tokens";
+    case PlanUnit::devices: return grouped(line.value) + " devices";
+  }
+  return "";
+}
+
+// The name and the value on one line; the formula beside them where there is room, else below.
+std::string lines_text(const std::vector<PlanLine>& lines) {
+  constexpr std::size_t width = 100;
+  std::size_t names = 0;
+  std::size_t values = 0;
+  for (const PlanLine& line : lines) {
+    names = std::max(names, line.what.size());
+    values = std::max(values, value_text(line).size());
+  }
+  const std::size_t margin = 2 + names + 2 + values + 2;
+  std::string text;
+  for (const PlanLine& line : lines) {
+    const std::string head =
+        fmt::format("  {:<{}}  {:>{}}", line.what, names, value_text(line), values);
+    if (line.formula.empty()) {
+      text += head + '\n';
+    } else if (margin + line.formula.size() <= width) {
+      text += fmt::format("{}  {}\n", head, line.formula);
+    } else {
+      text += head + '\n';
+      const std::string folded = wrapped(line.formula, width - 6);
+      for (std::size_t at = 0; at < folded.size();) {
+        const std::size_t end = std::min(folded.find('\n', at), folded.size());
+        text += fmt::format("      {}\n", folded.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string grouped(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  const std::size_t point = std::min(text.find('.'), text.size());
+  for (std::size_t i = point; i > 3 && text[i - 4] != '-'; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string both_sizes(double bytes) {
+  constexpr double giga = 1e9;
+  constexpr double gibi = 0x1p30;
+  constexpr double mega = 1e6;
+  constexpr double mebi = 0x1p20;
+  const auto text = [](double value) { return grouped(value, 2); };
+  if (bytes >= giga) {
+    return fmt::format("{} GB = {} GiB", text(bytes / giga), text(bytes / gibi));
+  }
+  return fmt::format("{} MB = {} MiB", text(bytes / mega), text(bytes / mebi));
+}
+
+std::string report_text(const std::vector<PlanSection>& sections) {
+  std::string text;
+  for (const PlanSection& section : sections) {
+    if (!text.empty()) text += '\n';
+    text += section.title + '\n' + lines_text(section.lines);
+    if (section.table) text += closing_table(*section.table, {}, {}, TableFormat::text);
+    if (!section.note.empty()) text += wrapped(section.note) + '\n';
+  }
+  return text;
+}
+
+std::string report_json(const std::vector<PlanSection>& sections) {
+  std::string text;
+  const auto add = [&](const PlanSection& section, Row cells) {
+    Row row = {{"section", section.name}};
+    row.insert(row.end(), std::make_move_iterator(cells.begin()),
+               std::make_move_iterator(cells.end()));
+    text += json_line(row) + '\n';
+  };
+  for (const PlanSection& section : sections) {
+    Row values;
+    for (const PlanLine& line : section.lines) values.push_back({line.key, line.value});
+    if (!values.empty()) add(section, values);
+    if (values.empty() && !section.table) add(section, {{"note", section.note}});
+    if (!section.table) continue;
+    const std::vector<Column>& columns = section.table->columns;
+    for (std::size_t i = 0; i < length_of(columns.front()); ++i) add(section, row_of(columns, i));
+  }
+  return text;
+}
+
+}  // namespace paceline

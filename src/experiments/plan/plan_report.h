@@ -1,0 +1,41 @@
+#pragma once
+// A plan as people and programs read it: sections of lines, each a formula with its numbers, and
+// tables.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/case_record.h"
+
+namespace paceline {
+
+enum class PlanUnit : std::uint8_t { number, count, bytes, seconds, tokens, devices };
+
+struct PlanLine {
+  std::string key;  // "weights_bytes": its name in JSON
+  std::string what;
+  std::string formula;
+  double value = 0;
+  PlanUnit unit = PlanUnit::number;
+};
+
+struct PlanSection {
+  std::string name;  // "state": in JSON
+  std::string title;
+  std::vector<PlanLine> lines = {};
+  std::optional<Table> table = {};
+  std::string note = {};
+};
+
+// "219,848,638,464", "25,301.7": with so many digits after the point.
+[[nodiscard]] std::string grouped(double value, int decimals = 0);
+// "3,517.58 GB = 3,276.00 GiB", below 1 GB "10.49 MB = 10.00 MiB".
+[[nodiscard]] std::string both_sizes(double bytes);
+
+[[nodiscard]] std::string report_text(const std::vector<PlanSection>& sections);
+// A line for each section that has lines, and for each row of a table.
+[[nodiscard]] std::string report_json(const std::vector<PlanSection>& sections);
+
+}  // namespace paceline

@@ -1,0 +1,259 @@
+// Sections of seconds and tokens.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "experiments/plan/compute_bound.h"
+#include "experiments/plan/device_memory.h"
+#include "experiments/plan/plan_sections.h"
+#include "experiments/plan/step_time.h"
+
+namespace paceline {
+
+namespace {
+
+std::string rate(double per_second) { return fmt::format("{:.4g}", per_second); }
+
+PlanLine tokens_line(std::string key, std::string what, std::string formula, double tokens) {
+  return {std::move(key), std::move(what), std::move(formula), tokens, PlanUnit::tokens};
+}
+
+}  // namespace
+
+PlanSection layout_section(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  const double width = static_cast<double>(size_of(c.precision.compute));
+  return {.name = "layout",
+          .title = fmt::format(
+              "{} ranks = {} data-parallel ({}) x {} tensor-parallel on {} of {:g} GB, {}",
+              plan.ranks(), plan.data_ranks(), name_of(c.strategy), plan.tensor, plan.hardware.name,
+              plan.hardware.memory_gb, c.precision.name),
+          .lines = {
+              tokens_line("tokens", "batch",
+                          fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
+                                      plan.data_ranks()),
+                          plan.tokens()),
+              {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source, plan.rates.flops_per_s},
+              {"element_bytes", "bytes of an element", "of what products read and write", width,
+               PlanUnit::count}}};
+}
+
+PlanSection compute_bound_section(const PlanCase& plan) {
+  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
+  const ComputeBound rings = compute_bound(plan, RingFactor::counted);
+  const int X = plan.data_ranks();
+  const int Y = plan.tensor;
+  const bool gathers = plan.step.strategy == Strategy::fsdp;
+  const double w = plan.hardware.bandwidth_bytes_per_s(plan.ranks());
+  const double w_tensor = plan.hardware.bandwidth_bytes_per_s(Y);
+  PlanSection s{.name = "compute_bound",
+                .title = fmt::format(
+                    "The batch from which on it is compute-bound: {}",
+                    gathers ? "forward, gathering parameters" : "backward, exchanging gradients")};
+  const auto seconds = [&](const char* key, const char* what, std::string formula, double value) {
+    s.lines.push_back({key, what, std::move(formula), value, PlanUnit::seconds});
+  };
+  seconds("compute_s_per_token", "c, products of a token",
+          fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
+                      rate(plan.rates.flops_per_s)),
+          b.compute_s_per_token);
+  seconds(
+      "exchange_s", gathers ? "g, gathers" : "g, gradients",
+      fmt::format("V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), rate(w), plan.axes.data),
+      b.exchange_s);
+  seconds("tensor_s_per_token", "t, activations of a token",
+          fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
+                      rate(w_tensor), plan.axes.tensor),
+          b.tensor_s_per_token);
+  if (plan.blocks == BlockKind::two_matrix && Y > 1) {
+    s.lines.push_back({"tensor_least_d_ff", "least d_ff for c > t",
+                       fmt::format("Y C / (W M_Y) = {} x {} / ({} x {}); d_ff is {}: {}", Y,
+                                   rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
+                                   grouped(static_cast<double>(plan.step.d_ff)),
+                                   b.tensor_is_hidden() ? "holds" : "does not hold"),
+                       b.tensor_least_d_ff, PlanUnit::count});
+  }
+  const auto tokens = [&](const std::string& key, const char* what, const char* formula,
+                          double value) {
+    s.lines.push_back(tokens_line(key, what, formula, value));
+    s.lines.push_back(tokens_line(key + "_per_device", "  a device",
+                                  fmt::format("over X Y = {}", plan.ranks()),
+                                  value / plan.ranks()));
+  };
+  tokens("overlapped_tokens", "overlapped", "B c >= g: B = g / c; and c > t",
+         b.overlapped_tokens());
+  tokens("serial_tokens", "serial", "B c >= g + B t: B = g / (c - t)", b.serial_tokens());
+  tokens("serial_rings_tokens", "serial, rings",
+         "as serial, with (X - 1) / X of V and (Y - 1) / Y of v", rings.serial_tokens());
+  s.note =
+      "overlapped: both kinds of collectives and the products run at once; serial: the "
+      "collectives one kind after the other, beside the products";
+  return s;
+}
+
+PlanSection published_section(const PlanCase& plan) {
+  const double half = undivided_half_block_tokens(plan);
+  const double group = one_axis_group_tokens(plan);
+  const int X = plan.data_ranks();
+  return {
+      .name = "published",
+      .title = "How two published solutions count the serial batch, and where they differ",
+      .lines = {
+          tokens_line("undivided_half_block_tokens", "published as 641",
+                      "2 D F B / C against both gathers: one of the block's two products, and by "
+                      "one device, not X Y (2 B D F / C = 3.793e-6 B, rounded to 3.8e-6: 641). "
+                      "With 4 D F B / (X Y C) it is the serial batch above",
+                      half),
+          tokens_line("one_axis_group_tokens", "published as 2,799",
+                      "a batch per group of Y devices; M_X counts matrices, so that gathers have "
+                      "one axis and not M_X; rings counted. Its overall batch is given as M_X M_Y "
+                      "times that, where X groups make it",
+                      group),
+          tokens_line("one_axis_overall_tokens", "  overall, X groups",
+                      fmt::format("{} x {}", X, grouped(group, 1)), group * X),
+          tokens_line("all_axes_overall_tokens", "  and with M_X axes",
+                      "the line \"serial, rings\" above",
+                      compute_bound(plan, RingFactor::counted).serial_tokens())}};
+}
+
+PlanSection what_if_section(const PlanCase& plan) {
+  TableRows rows("plan/what_if");
+  const auto add = [&](const std::string& what, const PlanCase& other, double exchange_factor) {
+    ComputeBound b = compute_bound(other, RingFactor::left_out);
+    b.exchange_s *= exchange_factor;
+    const MemoryForm m = device_memory(other);
+    rows.add({{"what", what},
+              {"overlapped", b.overlapped_tokens(), "tokens"},
+              {"serial", b.serial_tokens(), "tokens"},
+              {"batch", other.tokens(), "tokens"},
+              {"peak_bytes", m.peak(), "bytes"}});
+  };
+  add("as planned", plan, 1);
+  if (plan.step.strategy == Strategy::fsdp) {
+    const auto element = static_cast<double>(size_of(plan.step.precision.compute));
+    add("FP8 gathers", plan, 1 / element);
+    PlanCase kept = plan;
+    kept.step.reshard = Reshard::no;
+    // Of a step, compared with its products: a gather and a reduce_scatter instead of two gathers
+    // and a reduce_scatter.
+    add("gathers kept for backward", kept, 2.0 / 3);
+    constexpr double micro_batches = 4;
+    add("gathers kept for 4 micro-batches", kept, 1 / micro_batches);
+  }
+  const std::int64_t wide = 2L * plan.tensor;
+  const TrainingCase& c = plan.step;
+  const bool divides = plan.data_ranks() % 2 == 0 && c.d_ff % wide == 0 && c.d_model % wide == 0 &&
+                       (plan.blocks == BlockKind::two_matrix || c.heads % wide == 0);
+  if (divides) {
+    PlanCase wider = plan;
+    wider.tensor *= 2;
+    wider.step.ranks /= 2;
+    wider.step.batch_size *= 2;
+    add(fmt::format("tensor parallel {}, as many devices", wider.tensor), wider, 1);
+  }
+  PlanCase larger = plan;
+  larger.step.batch_size *= 2;
+  add("twice the batch", larger, 1);
+  PlanCase faster = plan;
+  faster.hardware.link_bytes_per_s *= 2;
+  faster.hardware.network_bytes_per_s *= 2;
+  add("twice the link bandwidth", faster, 1);
+  return {.name = "what_if",
+          .title = "What else could be done: least compute-bound batch, and memory of a device",
+          .table = rows.take(),
+          .note =
+              "the layout is compute-bound where batch is at least the bound; kept for "
+              "backward: of a step's three exchanges two are left"};
+}
+
+PlanSection step_time_section(const PlanCase& plan) {
+  const StepTime t = step_time(plan);
+  const Work work = plan.work();
+  PlanSection s{.name = "step_time", .title = "Time of a step"};
+  const auto add = [&](const char* key, const char* what, std::string formula, double seconds) {
+    s.lines.push_back({key, what, std::move(formula), seconds, PlanUnit::seconds});
+  };
+  add("products_s", "products",
+      fmt::format("{} FLOP / {}", rate(work.flops), rate(plan.rates.flops_per_s)), t.products_s);
+  add("traffic_s", "traffic",
+      fmt::format("parameters {} bytes / {}, activations {} / {}", rate(work.parameter_bytes),
+                  rate(plan.rates.parameter_bytes_per_s), rate(work.activation_bytes),
+                  rate(plan.rates.activation_bytes_per_s)),
+      t.traffic_s);
+  add("tensor_s", "tensor-parallel collectives", "5 for each summed sublayer, not hidden",
+      t.tensor_s);
+  add("exchange_s", "data-parallel collectives",
+      fmt::format("{:g} calls, {} sent a rank", t.exchange_calls, both_sizes(t.exchange_bytes)),
+      t.exchange_s);
+  add("exposed_s", "  of it exposed", "beyond the passes beside it, at least the last call",
+      t.exposed_s);
+  if (t.contention_s > 0) {
+    add("contention_s", "contention",
+        fmt::format("{:.3f} of the collectives that are hidden", plan.contention), t.contention_s);
+  }
+  if (plan.correction != 1) {
+    s.note = fmt::format(
+        "products and traffic are {:.3f} times what the fitted rates say, as "
+        "measured of this size",
+        plan.correction);
+  }
+  add("step_s", "step", "products + traffic + tensor + exposed + contention", t.step_s());
+  s.lines.push_back({"tokens_per_s", "tokens/s",
+                     fmt::format("{} tokens / step", grouped(plan.tokens())),
+                     plan.tokens() / t.step_s(), PlanUnit::count});
+  s.lines.push_back({"tokens_per_s_per_device", "tokens/s a device", "",
+                     plan.tokens() / t.step_s() / plan.ranks(), PlanUnit::count});
+  return s;
+}
+
+PlanSection scaling_section(const PlanCase& plan) {
+  TableRows rows("plan/scaling");
+  for (const int ranks : scaling_ranks(plan)) {
+    const PlanCase other = on_ranks(plan, ranks);
+    const StepTime t = step_time(other);
+    rows.add({{"ranks", std::int64_t{ranks}},
+              {"step_s", t.step_s(), "s"},
+              {"exchange_s", t.exchange_s, "s"},
+              {"exposed_s", t.exposed_s, "s"},
+              {"tokens_per_s", other.tokens() / t.step_s(), "tokens/s"},
+              {"efficiency", weak_efficiency(plan, ranks)},
+              {"peak_bytes", device_memory(other).peak(), "bytes"}});
+  }
+  return {.name = "scaling",
+          .title = "Weak scaling: the same batch of every data-parallel rank",
+          .table = rows.take(),
+          .note =
+              "efficiency: the step on one data-parallel rank over this; above 1 where shards "
+              "make the update shorter. exposed: nothing runs beside it"};
+}
+
+namespace {
+
+// What the published figures are of.
+bool is_the_course_s(const PlanCase& plan) {
+  const TrainingCase& c = plan.step;
+  return plan.blocks == BlockKind::two_matrix && c.strategy == Strategy::fsdp && c.ranks == 16 &&
+         plan.tensor == 4 && c.d_model == 16384 && c.d_ff == 53248 &&
+         plan.hardware.name == "tpu-v5p";
+}
+
+}  // namespace
+
+std::vector<PlanSection> plan_sections(const PlanCase& plan) {
+  const bool two_matrix = plan.blocks == BlockKind::two_matrix;
+  std::vector<PlanSection> sections = {layout_section(plan), state_section(plan),
+                                       devices_section(plan), activations_section(plan)};
+  if (two_matrix) sections.push_back(half_sharded_section(plan));
+  sections.push_back(device_memory_section(plan));
+  sections.push_back(memory_by_ranks_section(plan));
+  if (plan.ranks() > 1) sections.push_back(compute_bound_section(plan));
+  if (is_the_course_s(plan)) sections.push_back(published_section(plan));
+  if (plan.ranks() > 1) sections.push_back(what_if_section(plan));
+  sections.push_back(step_time_section(plan));
+  sections.push_back(scaling_section(plan));
+  return sections;
+}
+
+}  // namespace paceline

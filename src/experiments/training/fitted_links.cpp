@@ -1,0 +1,31 @@
+#include "experiments/training/fitted_links.h"
+
+#include "record/hdf5.h"
+
+namespace paceline {
+
+std::vector<FittedLink> read_fitted_links(const std::string& path) {
+  const hdf5::File file = hdf5::File::open(path);
+  const auto texts = [&](const char* name) {
+    return file.dataset(std::string("fit/") + name).read<std::string>();
+  };
+  const auto backends = texts("backend");
+  const auto ops = texts("op");
+  const auto dtypes = texts("dtype");
+  const auto cadences = texts("cadence");
+  const auto ranks = file.dataset("fit/ranks").read<std::int64_t>();
+  const auto latency = file.dataset("fit/latency_s").read<double>();
+  const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
+  std::vector<FittedLink> links;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    links.push_back({.backend = backends[i],
+                     .op = ops[i],
+                     .dtype = dtypes[i],
+                     .cadence = cadences[i],
+                     .ranks = ranks[i],
+                     .link = {.latency = latency[i], .bandwidth = bandwidth[i]}});
+  }
+  return links;
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+#pragma once
+// Latency and bandwidth of collectives, from a file of `collectives --fit`.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+struct Link {
+  double latency = 0;    // s
+  double bandwidth = 0;  // bytes/s, of the whole message
+};
+
+struct FittedLink {
+  std::string backend;  // "mpi", "nccl"
+  std::string op;
+  std::string dtype;
+  std::string cadence;
+  std::int64_t ranks = 0;
+  Link link;
+};
+
+// Every row of /fit. Throws Hdf5Error where there is none.
+[[nodiscard]] std::vector<FittedLink> read_fitted_links(const std::string& path);
+
+}  // namespace paceline

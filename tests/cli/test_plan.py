@@ -1,0 +1,282 @@
+"""`paceline plan`: figures of the course, layouts that cannot be, and what a person reads."""
+
+import json
+import time
+
+import pytest
+
+from conftest import ROOT
+
+XXL = ("plan", "--preset", "xxl")
+
+
+def sections(out: str) -> dict[str, list[dict]]:
+    """The rows of each section."""
+    found: dict[str, list[dict]] = {}
+    for line in out.splitlines():
+        row = json.loads(line)
+        found.setdefault(row.pop("section"), []).append(row)
+    return found
+
+
+def plan(paceline, *options: object) -> dict[str, list[dict]]:
+    done = paceline("plan", *options, "--json")
+    assert done.code == 0, done.err
+    return sections(done.out)
+
+
+def test_figures_of_the_course(paceline):
+    found = plan(paceline, "--preset", "xxl")
+    (state,) = found["state"]
+    assert state["parameters"] == 219_848_638_464
+    assert state["state_bytes"] == 16 * 219_848_638_464
+    devices = {row["hardware"]: row for row in found["devices"]}
+    assert (devices["h100"]["read_as_gb"], devices["h100"]["read_as_gib"]) == (44, 41)
+    assert (devices["tpu-v5p"]["read_as_gb"], devices["tpu-v5p"]["read_as_gib"]) == (38, 35)
+    assert found["activations"][0]["saved_bytes_per_token"] == 17_547_264
+    (half,) = found["half_sharded"]
+    assert (half["devices_gb"], half["devices_gib"]) == (38, 35)
+    (bound,) = found["compute_bound"]
+    assert round(bound["serial_tokens"]) == 25_302
+    assert round(bound["serial_tokens_per_device"]) == 395
+    assert round(bound["overlapped_tokens"]) == 20_444
+    assert round(bound["overlapped_tokens_per_device"]) == 319
+    assert round(bound["tensor_least_d_ff"]) == 10_222
+    (published,) = found["published"]
+    assert round(published["one_axis_group_tokens"]) == 2_799
+
+
+def test_the_text_names_gb_and_gib_and_fits_a_terminal(paceline):
+    done = paceline(*XXL)
+    assert done.code == 0, done.err
+    assert "3,517.58 GB = 3,276.00 GiB" in done.out
+    assert "219,848,638,464" in done.out
+    assert "25,302 tokens" in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("context", "mib"), [(128, 5), (256, 10), (512, 20)])
+def test_residual_stream(paceline, context, mib):
+    found = plan(paceline, "--size", "2.7b", "--context", context)
+    assert found["activations"][0]["residual_stream_bytes"] == mib * 2**20
+
+
+def test_a_plan_takes_less_than_a_second(paceline):
+    begin = time.monotonic()
+    assert paceline(*XXL).code == 0
+    assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--fsdp", 16, "--tp", 4, "--ranks", 65), "--ranks: 65 is not --fsdp 16 x --tp 4 = 64"),
+        (("--ranks", 6, "--tp", 4), "--ranks: 6 cannot be split into groups of --tp 4"),
+        (("--size", "xl", "--tp", 2), "--tp: 2 ranks do not divide --heads 25"),
+        (("--fsdp", 2, "--shard", "zero1"), "--fsdp: stands for --shard fsdp"),
+        (("--d-model", 64, "--d-ff", 128), "--d-model: needs --d-ff, --layers and --heads"),
+        (("--hardware", "h1000"), "--hardware: 'h1000' is unknown; choose h100"),
+        (("--hardware", "tpu-v5p"), "--hardware: tpu-v5p has no stated peak for fp32"),
+        (("--preset", "xxl", "--heads", 8), "--heads: goes with --blocks transformer"),
+        (("--check", "F.h5", "--size", "xl"), "--size: cannot stand beside --check"),
+        (("--check", "F.h5", "--preset", "xxl"), "--preset: cannot stand beside --check"),
+        (("--check", "F.h5", "--ask", "memory"), "--ask: cannot stand beside --check"),
+        (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
+        (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_cure(paceline, options, message):
+    done = paceline("plan", *options)
+    assert done.code == 2
+    assert message in done.message
+
+
+def test_hardware_by_options(paceline):
+    found = plan(paceline, "--memory", "40GB", "--peak", 100, "--link-bandwidth", "10GB")
+    assert found["layout"][0]["peak_flops_per_s"] == 1e14
+    assert found["step_time"][0]["traffic_s"] == 0  # no memory bandwidth is known
+
+
+def ask(paceline, question: str, *options: object) -> dict:
+    done = paceline("plan", *options, "--ask", question, "--json")
+    assert done.code == 0, done.err
+    (row,) = map(json.loads, done.out.splitlines())
+    assert row["question"] == question
+    return row
+
+
+QUESTIONS = (
+    "largest-batch,largest-context,fewest-devices,memory,kept-gathers,gradient-dtype,"
+    "compute-bound,best-bucket,link-bandwidth,run,efficiency"
+)
+
+
+def test_each_question_gets_one_line(paceline):
+    done = paceline(*XXL, "--ask", QUESTIONS, "--run-tokens", 1e12)
+    assert done.code == 0, done.err
+    assert [line.split(":")[0] for line in done.out.splitlines()] == QUESTIONS.split(",")
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(paceline):
+    model = ("--size", "xl", "--context", 512)
+    best = ask(paceline, "largest-batch", *model)["largest"]
+    memory = {}
+    for batch in (best, best + 1):
+        memory[batch] = ask(paceline, "memory", *model, "--batch-size", batch)["peak_bytes"]
+    assert memory[best] <= 80e9 < memory[best + 1]
+
+
+def test_the_fewest_devices_fit_and_one_fewer_does_not(paceline):
+    model = ("--size", "10b", "--context", 512, "--precision", "bf16")
+    best = ask(paceline, "fewest-devices", *model, "--fsdp", 1)["devices"]
+    memory = [ask(paceline, "memory", *model, "--fsdp", n)["peak_bytes"] for n in (best - 1, best)]
+    assert memory[1] <= 80e9 < memory[0]
+
+
+def test_replicas_that_do_not_fit_fit_on_no_number_of_devices(paceline):
+    done = paceline("plan", "--size", "10b", "--ask", "fewest-devices")
+    assert done.code == 0
+    assert "none" in done.out
+
+
+def test_best_bucket_is_the_root_of_size_latency_and_bandwidth(paceline):
+    row = ask(paceline, "best-bucket", "--size", "xl", "--ranks", 2, "--latency", 20)
+    assert row["gradient_bytes"] == 4 * 1_998_235_200
+    assert row["latency_s"] == pytest.approx(20e-6)
+    product = row["gradient_bytes"] * row["latency_s"] * row["bandwidth_bytes_per_s"]
+    assert row["bucket_bytes"] == pytest.approx(product**0.5)
+
+
+def test_a_run_costs_its_time_on_every_device(paceline):
+    row = ask(paceline, "run", "--size", "xl", "--ranks", 8, "--run-tokens", 1e11)
+    assert row["device_hours"] == pytest.approx(8 * row["run_s"] / 3600)
+    assert row["tokens_per_s"] * row["run_s"] == pytest.approx(1e11)
+
+
+def test_efficiency_falls_as_replicas_grow(paceline):
+    row = ask(paceline, "efficiency", "--size", "small", "--context", 1024, "--latency", 100)
+    values = [value for name, value in row.items() if name.startswith("efficiency_")]
+    assert len(values) == 15  # 1 to 16,384
+    assert values[0] == 1
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ask", "kept-gathers"), "--ask: kept-gathers is a question of --fsdp X"),
+        (("--ask", "run"), "--ask: run needs --run-tokens N"),
+        (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
+        (("--ask", "everything"), "--ask: 'everything' is unknown"),
+        (
+            ("--ask", "gradient-dtype", "--precision", "fp16"),
+            "--ask: gradient-dtype leaves no choice with --precision fp16; use bf16",
+        ),
+    ],
+)
+def test_questions_that_the_layout_leaves_no_answer(paceline, options, message):
+    done = paceline("plan", *options)
+    assert done.code == 2
+    assert message in done.message
+
+
+REFERENCE = ROOT / "results/reference"
+SIZES = REFERENCE / "model-sizes-h200.h5"
+LINKS = REFERENCE / "collectives-single-node-h200.h5"
+DDP = REFERENCE / "ddp-course-h200.h5"
+
+
+def check(paceline, path, *options: object) -> list[dict]:
+    done = paceline("plan", "--check", path, *options, "--json")
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
+def test_peaks_of_published_runs_are_within_2_percent(paceline, name):
+    rows = check(paceline, REFERENCE / f"{name}-h200.h5")
+    assert rows
+    for row in rows:
+        assert abs(row["peak_error_percent"]) < 2, row
+        assert row["predicted_step_s"] is None  # no rates are known
+
+
+def test_steps_are_predicted_from_the_other_cases(paceline):
+    errors = [
+        abs(row["step_error_percent"])
+        for row in check(paceline, SIZES, "--from", f"{SIZES},{LINKS}")
+    ]
+    assert len(errors) == 20
+    assert sorted(errors)[10] < 5
+    assert max(errors) < 8
+    assert min(errors) > 0  # no case is its own prediction
+
+
+def test_data_parallel_steps_from_links_and_contention(paceline):
+    rows = check(paceline, DDP, "--from", f"{SIZES},{LINKS},{DDP}")
+    errors = sorted(abs(row["step_error_percent"]) for row in rows)
+    assert errors[len(errors) // 2] < 5
+
+
+def test_the_check_s_table_fits_a_terminal(paceline):
+    done = paceline("plan", "--check", DDP, "--from", f"{SIZES},{LINKS}")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 100
+    assert "peak: median error" in done.out
+
+
+def test_what_is_extrapolated_is_named(paceline):
+    calibrated = ("--size", "xl", "--attention", "naive", "--from", f"{SIZES},{LINKS}")
+    done = paceline("plan", *calibrated, "--ranks", 8, "--ask", "run", "--run-tokens", 1e9)
+    assert "collectives of 8 ranks, fitted on 4" in done.out
+    done = paceline("plan", *calibrated)
+    assert "Extrapolated" not in done.out
+
+
+def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):
+    train = ("zero", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
+    sweep = ("--shard", "none,broadcast,zero1,zero2,fsdp", "--warmup", 1, "--steps", 1)
+    done = paceline(*train, *sweep, "--output", "z.h5", ranks=2)
+    assert done.code == 0, done.err
+    rows = check(paceline, tmp_path / "z.h5")
+    assert len(rows) == 5
+    for row in rows:
+        assert abs(row["sent_error_percent"]) < 0.1, row
+        assert abs(row["peak_error_percent"]) < 10, row  # a tiny model's padding counts
+
+
+@pytest.mark.parametrize("option", ["--check", "--from"])
+def test_files_of_the_wrong_kind_are_refused(paceline, option):
+    done = paceline("plan", option, REFERENCE / "attention-pytorch-h200.h5")
+    assert done.code == 2
+    assert "holds cases of attention; give files of model, ddp, zero" in done.message
+    assert paceline("plan", option, "missing.h5").code == 2
+
+
+def test_ranks_of_a_launch_print_once(paceline):
+    done = paceline("plan", "--size", "small", "--ask", "memory", ranks=2)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 1
+
+
+def test_errors_are_percent_of_what_was_measured(paceline):
+    row = check(paceline, SIZES)[0]
+    ratio = row["predicted_peak_bytes"] / row["measured_peak_bytes"]
+    assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
+
+
+def test_contention_makes_hidden_collectives_cost_time(paceline):
+    layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
+    times = []
+    for files in (f"{SIZES},{LINKS}", f"{SIZES},{LINKS},{DDP}"):
+        (row,) = plan(paceline, *layout, "--from", files)["step_time"]
+        times.append(row["step_s"] - row["products_s"] - row["traffic_s"] - row["exposed_s"])
+    assert times[0] == pytest.approx(0, abs=1e-9)
+    assert times[1] > 1e-3
+
+
+@pytest.mark.parametrize(("size", "rows"), [("xl", 0), ("large", 1)])
+def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, rows):
+    found = plan(paceline, "--size", size, "--ranks", 2)["what_if"]
+    assert sum(row["what"].startswith("tensor parallel") for row in found) == rows

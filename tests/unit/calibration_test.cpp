@@ -1,0 +1,166 @@
+// --from: rates from measured steps, against steps whose rates are known.
+
+#include "experiments/plan/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "experiments/plan/check_file.h"
+#include "experiments/plan/step_time.h"
+
+namespace paceline {
+namespace {
+
+constexpr WorkRates rates = {
+    .flops_per_s = 5e13, .parameter_bytes_per_s = 1e12, .activation_bytes_per_s = 2e12};
+
+PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strategy::none,
+                 int ranks = 1) {
+  PlanCase plan;
+  TrainingCase& c = plan.step;
+  const ModelConfig model = model_of(size);
+  c.size = size;
+  c.d_model = model.d_model;
+  c.d_ff = model.d_ff;
+  c.layers = model.layers;
+  c.heads = model.heads;
+  c.context = context;
+  c.device = DeviceKind::cuda;
+  c.strategy = strategy;
+  c.ranks = ranks;
+  plan.rates = rates;
+  return plan;
+}
+
+// factor: of the time by the rates above.
+MeasuredStep measured(const PlanCase& plan, double factor = 1) {
+  MeasuredStep s;
+  s.name = name_of(plan.step.size);
+  s.name +=
+      " " + std::to_string(plan.step.context) + " " + std::string(name_of(plan.step.strategy));
+  s.plan = plan;
+  s.step_s = factor * step_time(plan).step_s();
+  return s;
+}
+
+std::vector<MeasuredStep> plain_steps() {
+  std::vector<MeasuredStep> steps;
+  for (const ModelSize size : {ModelSize::small, ModelSize::medium, ModelSize::xl}) {
+    for (const std::int64_t context : {128, 512, 1024}) {
+      steps.push_back(measured(step_of(size, context)));
+    }
+  }
+  return steps;
+}
+
+FittedLink link(std::string backend, std::int64_t ranks) {
+  return {.backend = std::move(backend),
+          .op = "all_reduce",
+          .dtype = "float32",
+          .cadence = "barrier",
+          .ranks = ranks,
+          .link = {.latency = 2e-5, .bandwidth = 3e11}};
+}
+
+// Zeros where there are none.
+Calibration::StepRates rates_for(const Calibration& c, const PlanCase& plan) {
+  return c.rates_for(plan).value_or(Calibration::StepRates{.rates = {}, .correction = 0});
+}
+FittedLink link_for(const Calibration& c, int ranks) {
+  return c.link_for(ranks).value_or(FittedLink{});
+}
+
+TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
+  std::vector<TimedWork> rows;
+  for (const MeasuredStep& s : plain_steps()) rows.push_back({s.plan.work(), s.step_s});
+  const WorkRates fitted = fit_rates(rows);
+  EXPECT_NEAR(fitted.flops_per_s / rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.parameter_bytes_per_s / rates.parameter_bytes_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.activation_bytes_per_s / rates.activation_bytes_per_s, 1, 1e-6);
+}
+
+TEST(FitRatesTest, OneRowHasOneRate) {
+  const WorkRates fitted =
+      fit_rates({{{.flops = 100, .parameter_bytes = 10, .activation_bytes = 0}, 2}});
+  EXPECT_DOUBLE_EQ(fitted.seconds({.flops = 100, .parameter_bytes = 10, .activation_bytes = 0}), 2);
+}
+
+TEST(FitRatesTest, NoRateIsBelowZero) {
+  // The more activations, the less time.
+  const WorkRates fitted = fit_rates(
+      {{{.flops = 100, .activation_bytes = 10}, 1}, {{.flops = 100, .activation_bytes = 20}, 0.9}});
+  EXPECT_TRUE(std::isinf(fitted.activation_bytes_per_s));
+  EXPECT_NEAR(fitted.flops_per_s, 100 / 0.95, 1);
+}
+
+TEST(CalibrationTest, PredictsACaseFromTheOthers) {
+  const Calibration calibration(plain_steps(), {});
+  for (const Checked& c : check_steps(plain_steps(), &calibration)) {
+    EXPECT_NEAR(c.step_s / c.measured_step_s, 1, 1e-6) << c.name;
+  }
+}
+
+TEST(CalibrationTest, ACaseThatIsAloneHasNoPrediction) {
+  const std::vector<MeasuredStep> one = {measured(step_of(ModelSize::small, 128))};
+  const Calibration calibration(one, {});
+  EXPECT_TRUE(std::isnan(check_steps(one, &calibration).front().step_s));
+  EXPECT_TRUE(std::isnan(check_steps(one, nullptr).front().step_s));
+}
+
+TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedBetweenTokensAndKeptBeyondThem) {
+  std::vector<MeasuredStep> steps = plain_steps();
+  const auto ratio = [](const Calibration& c, std::int64_t context) {
+    return rates_for(c, step_of(ModelSize::medium, context)).correction;
+  };
+  for (MeasuredStep& s : steps) {
+    if (s.plan.step.size == ModelSize::medium && s.plan.step.context == 512) s.step_s *= 1.1;
+  }
+  const Calibration c(steps, {});
+  EXPECT_NEAR(ratio(c, 256), (ratio(c, 128) + ratio(c, 512)) / 2, 1e-9);
+  EXPECT_GT(ratio(c, 512), ratio(c, 128) * 1.05);
+  EXPECT_EQ(ratio(c, 8192), ratio(c, 1024));
+  EXPECT_EQ(rates_for(c, step_of(ModelSize::large, 128)).correction, 1);
+  PlanCase other = step_of(ModelSize::medium, 128);
+  other.step.precision = precision_named("bf16");
+  EXPECT_FALSE(c.rates_for(other));
+}
+
+TEST(CalibrationTest, TheLinkIsNcclSAndOfTheNearestRanks) {
+  const Calibration c({}, {link("mpi", 8), link("nccl", 2), link("nccl", 4)});
+  EXPECT_EQ(link_for(c, 8).backend, "nccl");
+  EXPECT_EQ(link_for(c, 8).ranks, 4);
+  EXPECT_EQ(link_for(c, 2).ranks, 2);
+  EXPECT_FALSE(Calibration({}, {}).link_for(2));
+}
+
+TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
+  const Calibration c({}, {link("nccl", 4)});
+  const PlanCase plan = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), c);
+  EXPECT_DOUBLE_EQ(plan.latency_s, 2e-5 / 2);
+  EXPECT_DOUBLE_EQ(plan.data_bandwidth_bytes_per_s(), 3e11 * 2 * 3 / 4);
+}
+
+TEST(CalibrationTest, ContentionIsWhatHiddenCollectivesCost) {
+  const Calibration without(plain_steps(), {link("nccl", 2)});
+  EXPECT_EQ(without.contention(), 0);
+  PlanCase busy = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 2), without);
+  busy.contention = 0.25;
+  std::vector<MeasuredStep> steps = plain_steps();
+  steps.push_back(measured(busy));
+  const Calibration with(steps, {link("nccl", 2)});
+  EXPECT_NEAR(with.contention(), 0.25, 1e-6);
+}
+
+TEST(CalibrationTest, NamesWhatNoFileHasMeasured) {
+  const Calibration c(plain_steps(), {link("nccl", 2)});
+  EXPECT_TRUE(c.extrapolations(step_of(ModelSize::xl, 512)).empty());
+  const auto texts = c.extrapolations(step_of(ModelSize::xl, 4096, Strategy::bucketed, 8));
+  ASSERT_EQ(texts.size(), 3U);
+  EXPECT_EQ(texts[0], "16384 tokens a rank, measured 512 to 4096");
+  EXPECT_EQ(texts[1], "collectives of 8 ranks, fitted on 2");
+  EXPECT_EQ(texts[2], "no contention was measured: 0");
+}
+
+}  // namespace
+}  // namespace paceline

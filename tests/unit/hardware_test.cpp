@@ -1,0 +1,28 @@
+#include "experiments/plan/hardware.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace paceline {
+namespace {
+
+TEST(HardwareTest, EveryDeviceOfTheTableHasASource) {
+  for (const Hardware& h : known_hardware()) EXPECT_FALSE(h.source.empty()) << h.name;
+  EXPECT_EQ(hardware_named("tpu-v5p").half_flops_per_s, 4.6e14);
+  EXPECT_THROW((void)hardware_named("h1000"), UsageError);
+  EXPECT_THROW((void)hardware_named("tpu-v5p").peak_flops_per_s(precision_named("fp32")),
+               UsageError);
+}
+
+TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
+  try {
+    (void)parse_hardware("[x]\nmemory_GB = 1\nsource = \"none\"\n", "F.toml");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "F.toml:1:2: x lacks memory_GB_per_s");
+  }
+}
+
+}  // namespace
+}  // namespace paceline

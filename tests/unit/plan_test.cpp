@@ -1,0 +1,205 @@
+// The plan's formulas, against figures worked out by hand.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "experiments/plan/compute_bound.h"
+#include "experiments/plan/device_memory.h"
+#include "experiments/plan/step_time.h"
+
+namespace paceline {
+namespace {
+
+constexpr double giga = 1e9;
+constexpr double gibi = 0x1p30;
+
+// The course's XXL on 16 x 4 TPUs.
+PlanCase xxl() {
+  PlanCase plan;
+  plan.blocks = BlockKind::two_matrix;
+  TrainingCase& c = plan.step;
+  c.size = ModelSize::custom;
+  c.d_model = 16384;
+  c.d_ff = 53248;
+  c.layers = 126;
+  c.heads = 128;
+  c.context = 2048;
+  c.batch_size = 1;
+  c.precision = precision_named("bf16");
+  c.comm_dtype = GradientDtype::bf16;
+  c.strategy = Strategy::fsdp;
+  c.ranks = 16;
+  plan.tensor = 4;
+  plan.axes = {.data = 2, .tensor = 1};
+  plan.hardware = {.name = "tpu",
+                   .memory_gb = 95,
+                   .memory_bytes_per_s = 1e12,
+                   .link_bytes_per_s = 2 * 9e10,
+                   .network_bytes_per_s = 2 * 9e10,
+                   .node_devices = 8960};
+  plan.memory_bytes = 95 * giga;
+  plan.rates = {
+      .flops_per_s = 4.6e14, .parameter_bytes_per_s = 1e12, .activation_bytes_per_s = 1e12};
+  plan.latency_s = 1e-5;
+  return plan;
+}
+
+PlanCase transformer(ModelSize size, Strategy strategy, int ranks) {
+  PlanCase plan = xxl();
+  plan.blocks = BlockKind::transformer;
+  plan.tensor = 1;
+  plan.axes = {};
+  TrainingCase& c = plan.step;
+  const ModelConfig model = model_of(size);
+  c.size = size;
+  c.d_model = model.d_model;
+  c.d_ff = model.d_ff;
+  c.layers = model.layers;
+  c.heads = model.heads;
+  c.context = 128;
+  c.batch_size = 4;
+  c.precision = precision_named("fp32");
+  c.comm_dtype = GradientDtype::fp32;
+  c.strategy = strategy;
+  c.ranks = ranks;
+  c.device = DeviceKind::cuda;
+  return plan;
+}
+
+TEST(PlanTest, StateOfTheCourseSModel) {
+  const double n = xxl().parameters();
+  EXPECT_EQ(n, 219'848'638'464.0);
+  const double state = state_bytes(n).all();
+  EXPECT_NEAR(state / giga, 3517.58, 0.005);
+  EXPECT_NEAR(state / gibi, 3276.0, 0.005);
+  EXPECT_EQ(devices_needed(state, 80 * giga), 44);
+  EXPECT_EQ(devices_needed(state, 80 * gibi), 41);
+  EXPECT_EQ(devices_needed(state, 95 * giga), 38);
+}
+
+TEST(PlanTest, SavedActivationsOfTheCourseSModel) {
+  EXPECT_EQ(two_matrix_saved_bytes_per_token(xxl().step), 17'547'264);
+}
+
+TEST(PlanTest, HalfShardedActivations) {
+  const double state = state_bytes(xxl().parameters()).all();
+  EXPECT_EQ(half_sharded_devices(state, 0, 95 * giga), 38);
+  EXPECT_EQ(half_sharded_devices(state, 0, 95 * gibi), 35);
+  EXPECT_EQ(half_sharded_bytes(1600, 10, 10), 160 + 5 + 0.5);
+  // The least that fits, and not one less.
+  const double activations = 40 * giga;
+  const double n = half_sharded_devices(state, activations, 95 * giga);
+  EXPECT_LE(half_sharded_bytes(state, activations, n), 95 * giga);
+  EXPECT_GT(half_sharded_bytes(state, activations, n - 1), 95 * giga);
+  EXPECT_TRUE(std::isinf(half_sharded_devices(state, 190 * giga, 95 * giga)));
+}
+
+TEST(PlanTest, ComputeBoundBatchOfTheCourseSLayout) {
+  const ComputeBound b = compute_bound(xxl(), RingFactor::left_out);
+  // B >= X C / (W M_X)
+  EXPECT_DOUBLE_EQ(b.overlapped_tokens(), 16 * 4.6e14 / (1.8e11 * 2));
+  EXPECT_NEAR(b.overlapped_tokens(), 20'444, 0.5);
+  EXPECT_NEAR(b.serial_tokens(), 25'302, 0.5);
+  EXPECT_NEAR(b.overlapped_tokens() / 64, 319, 0.5);
+  EXPECT_NEAR(b.serial_tokens() / 64, 395, 0.5);
+  EXPECT_NEAR(b.tensor_least_d_ff, 10'222, 0.5);
+  EXPECT_TRUE(b.tensor_is_hidden());
+}
+
+TEST(PlanTest, ComputeBoundBatchAsPublished) {
+  EXPECT_NEAR(undivided_half_block_tokens(xxl()), 642.7, 0.1);
+  EXPECT_NEAR(one_axis_group_tokens(xxl()), 2798.8, 0.1);
+}
+
+TEST(PlanTest, NoBatchIsComputeBoundWhereActivationsTakeLonger) {
+  PlanCase plan = xxl();
+  plan.step.d_ff = 8192;  // below Y C / (W M_Y)
+  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
+  EXPECT_FALSE(b.tensor_is_hidden());
+  EXPECT_TRUE(std::isinf(b.serial_tokens()));
+  EXPECT_TRUE(std::isinf(b.overlapped_tokens()));
+}
+
+TEST(PlanTest, ReplicasExchangeGradientsBehindBackward) {
+  PlanCase plan = transformer(ModelSize::xl, Strategy::bucketed, 8);
+  const ComputeBound b = compute_bound(plan, RingFactor::left_out);
+  EXPECT_DOUBLE_EQ(b.exchanged_bytes, 2 * 4.0 * 1'998'235'200);
+  EXPECT_DOUBLE_EQ(b.flops_per_token, 2 * plan.forward_flops_per_token());
+  EXPECT_DOUBLE_EQ(b.tensor_s_per_token, 0);
+  plan.step.strategy = Strategy::zero1;
+  EXPECT_DOUBLE_EQ(compute_bound(plan, RingFactor::left_out).exchanged_bytes, 4.0 * 1'998'235'200);
+  EXPECT_DOUBLE_EQ(compute_bound(plan, RingFactor::counted).exchanged_bytes,
+                   4.0 * 1'998'235'200 * 7 / 8);
+}
+
+TEST(PlanTest, ADeviceHoldsThePartsThatItsLayoutLeavesIt) {
+  const MemoryForm m = device_memory(xxl());
+  const double n = xxl().parameters();
+  const double slot = 2.0 * 16384 * 53248;
+  EXPECT_DOUBLE_EQ(m.parameters, 4 * n / 64);
+  EXPECT_DOUBLE_EQ(m.optimizer, 8 * n / 64);
+  EXPECT_DOUBLE_EQ(m.gathered, 2 * slot * 2 / 4);
+  EXPECT_DOUBLE_EQ(m.gradients, (4 * n / 16 + 2 * slot * 2) / 4);
+  EXPECT_DOUBLE_EQ(m.activations, 17'547'264.0 * 2048 / 4);
+}
+
+TEST(PlanTest, ATransformerOnOneDeviceIsItsClosedForm) {
+  PlanCase plan = transformer(ModelSize::medium, Strategy::zero1, 2);
+  const MemoryForm form = memory_form(plan.step.step_shape());
+  EXPECT_DOUBLE_EQ(device_memory(plan).peak(), form.peak());
+  plan.tensor = 4;
+  EXPECT_DOUBLE_EQ(device_memory(plan).peak(), form.peak() / 4);
+}
+
+TEST(PlanTest, TheBestRecomputationHasNoNeighbourOfLess) {
+  PlanCase plan = xxl();
+  const BestRecompute best = best_recompute(plan);
+  for (const int other : {best.blocks - 1, best.blocks + 1}) {
+    plan.step.recompute = {.blocks = other};
+    EXPECT_GE(device_memory(plan).peak(), best.peak_bytes) << other;
+  }
+  plan.step.recompute = {.blocks = best.blocks};
+  EXPECT_DOUBLE_EQ(device_memory(plan).peak(), best.peak_bytes);
+  // L (D + F) is less than ceil(L / K) D + K (D + F)
+  plan.step.recompute = {};
+  EXPECT_LT(best.peak_bytes, device_memory(plan).peak());
+}
+
+TEST(PlanTest, AStepWithoutOverlapIsTheSumOfItsParts) {
+  const PlanCase plan = transformer(ModelSize::xl, Strategy::naive, 2);
+  const StepTime t = step_time(plan);
+  EXPECT_DOUBLE_EQ(t.products_s, step_flops(plan.step.step_shape()) / 4.6e14);
+  EXPECT_DOUBLE_EQ(t.exchange_bytes, 4.0 * 1'998'235'200);
+  EXPECT_DOUBLE_EQ(t.exchange_s, t.exchange_calls * 1e-5 + t.exchange_bytes / 1.8e11);
+  EXPECT_DOUBLE_EQ(t.exposed_s, t.exchange_s);
+  EXPECT_DOUBLE_EQ(t.step_s(), t.products_s + t.traffic_s + t.exchange_s);
+}
+
+TEST(PlanTest, BucketsHideBehindBackwardButForTheLast) {
+  PlanCase plan = transformer(ModelSize::xl, Strategy::bucketed, 2);
+  plan.step.context = 1024;
+  StepTime t = step_time(plan);
+  EXPECT_GT(t.exchange_calls, 1);
+  EXPECT_DOUBLE_EQ(t.exposed_s, t.exchange_s / t.exchange_calls);
+  plan.hardware.link_bytes_per_s = t.exchange_bytes / t.compute_s();  // as long as the step
+  t = step_time(plan);
+  const double hidden = 2.0 / 3 * t.compute_s();
+  EXPECT_DOUBLE_EQ(t.exposed_s, std::max(t.exchange_s / t.exchange_calls, t.exchange_s - hidden));
+  EXPECT_LT(t.exposed_s, t.exchange_s);
+}
+
+TEST(PlanTest, OneRankExchangesNothing) {
+  const StepTime t = step_time(transformer(ModelSize::xl, Strategy::bucketed, 1));
+  EXPECT_EQ(t.exchange_s, 0);
+  EXPECT_EQ(t.exposed_s, 0);
+}
+
+TEST(PlanTest, CollectivesAcrossNodesHaveTheNetworkSBandwidth) {
+  const Hardware h{.link_bytes_per_s = 450, .network_bytes_per_s = 400, .node_devices = 8};
+  EXPECT_EQ(h.bandwidth_bytes_per_s(8), 450);
+  EXPECT_EQ(h.bandwidth_bytes_per_s(9), 400);
+}
+
+}  // namespace
+}  // namespace paceline
