@@ -2,7 +2,7 @@
 # Installs what is missing, and nothing else: on Debian 12 and Ubuntu 24.04 with apt, Python
 # packages into .venv. Elsewhere it says what is needed. Quick and silent when nothing is missing.
 #   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
-#   deps.sh slurm                     daemons for tests/slurm; not in `all`
+#   deps.sh tests                     Slurm's daemons and ncdump, without which tests are skipped
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hd
   libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libtomlplusplus-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
-slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)  # for tests/slurm
+tests=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge netcdf-bin)
 python=(python3 python3-venv)
 
 say() { printf 'deps: %s\n' "$*" >&2; }
@@ -144,9 +144,9 @@ case "${1:-all}" in
   build) build_packages ;;
   lint) lint_packages ;;
   python) python_packages ;;
-  slurm) packages "${slurm[@]}" ;;
+  tests) packages "${tests[@]}" ;;
   *)
-    say "'$1' is none of all, build, lint, python, slurm"
+    say "'$1' is none of all, build, lint, python, tests"
     exit 2
     ;;
 esac
