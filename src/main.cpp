@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "harness/command.h"
 #include "harness/launch.h"
+#include "harness/lone_world.h"
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
@@ -119,6 +120,9 @@ int main(int argc, char** argv) {
     refusal.emplace(InternalError(error.what()));
   }
   const bool alone = launched_processes() == 1;
+  if (alone && measures(parsed) && !parsed.command->needs_mpi()) {
+    return run_ranks(parsed, refusal, *make_lone_world());
+  }
   if (!alone || (!refusal && measures(parsed))) return run_launch(parsed, refusal, argc, argv);
   return refusal ? report(*refusal) : run_alone(parsed);
 }

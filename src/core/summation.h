@@ -52,7 +52,7 @@ HOST_DEVICE C sequential_sum(std::int64_t begin, std::int64_t end, Element x, Ro
 template <class C, class Element, class Round>
 HOST_DEVICE C pairwise_sum(std::int64_t n, Element x, Round round) {
   constexpr int levels = 63;
-  C partial[levels];  // NOLINT(modernize-avoid-c-arrays): of kernels, too
+  C partial[levels];
   for (std::int64_t i = 0; i < n; ++i) {
     C sum = round(x(i));
     int level = 0;

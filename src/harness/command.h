@@ -25,6 +25,9 @@ class Command : NonCopyable {
   // A command that measures runs on every rank, collectively; one that reads files on rank 0 alone,
   // which has no world where it is the only process.
   [[nodiscard]] virtual bool measures() const { return true; }
+  // Whether one that measures has something to exchange or to time beside other ranks: if not, it
+  // does not start MPI where it is the only process.
+  [[nodiscard]] virtual bool needs_mpi() const { return true; }
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
 
