@@ -57,11 +57,12 @@ void PrecisionExperiment::add_study(CaseRecord& record, const PrecisionCase& c) 
 }
 
 CaseRecord PrecisionExperiment::measure(const PrecisionCase& c, Progress& /*progress*/) {
+  CaseRecord refused;
   CaseRecord record;
   device_.trim();
-  if (fits_in_memory(world_, record, prediction(c).memory_bytes, [&] { add_study(record, c); })) {
-    record.status = world_.agree(record.status);
-  }
+  const auto study = [&] { add_study(record, c); };
+  if (!fits_in_memory(world_, refused, prediction(c).memory_bytes, study)) return refused;
+  record.status = world_.agree(record.status);
   return record;
 }
 
