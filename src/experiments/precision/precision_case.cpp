@@ -76,7 +76,8 @@ Factors<C> norms_factors() {
           .only_where(norms_rows, study),
       setting<C>(&C::width, "width", "elements of a row")
           .from(1, 1 << 20)
-          .only_where(norms_rows, study));
+          .only_where(norms_rows, study)
+          .naming());
 }
 
 }  // namespace
