@@ -20,7 +20,7 @@ Status status_of(const PrecisionCase& c) {
   CpuDevice device(std::size_t{1} << 28U, 1);
   PrecisionExperiment experiment(options, *world, device);
   EXPECT_EQ(experiment.cases().size(), 1U);
-  Progress progress(false, {0}, stderr);
+  Progress progress(false, std::vector<double>(1), stderr);
   return experiment.run(0, progress).status;
 }
 

@@ -37,7 +37,9 @@ Factors<C> accumulation_factors() {
 Factors<C> bits_factors() {
   constexpr std::string_view study = "--study bits";
   return factors_of<BitsFactors>(
-      axis<C>(&C::number, "number", "whose bits are shown").only_where(shows_bits, study),
+      axis<C>(&C::number, "number", "whose bits are shown")
+          .from(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())
+          .only_where(shows_bits, study),
       axis<C>(&C::format, "float_format", "the number is rounded to; e4m3, e5m2: of 8 bits")
           .by_default("fp32,tf32,bf16,fp16,e4m3,e5m2")
           .only_where(shows_bits, study));
@@ -82,13 +84,12 @@ Factors<C> norms_factors() {
 
 }  // namespace
 
-AnyNumber FactorValue<AnyNumber>::read(std::string_view text, const Range& /*range*/) {
+AnyNumber FactorValue<AnyNumber>::read(std::string_view text, const Range& range) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (text == "nan") return {std::numeric_limits<double>::quiet_NaN()};
   if (text == "inf") return {infinity};
   if (text == "-inf") return {-infinity};
-  constexpr double most = std::numeric_limits<double>::max();
-  return {parse_real(text, -most, most)};
+  return {parse_real(text, range.least, range.most)};
 }
 
 Factors<C> precision_case_factors() {
