@@ -27,6 +27,8 @@ class CudaToyOps final : public ToyOps {
                      Reduction reduction) override;
   void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
                               Reduction reduction) override;
+  void sum(const Tensor& total, const Tensor& x, Summation how) override;
+  void rounded_norm(const Tensor& y, const Tensor& x, NormKind kind, double eps) override;
 
  private:
   cudaStream_t stream_;

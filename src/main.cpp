@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "harness/command.h"
 #include "harness/launch.h"
+#include "harness/lone_world.h"
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
@@ -127,6 +128,9 @@ int main(int argc, char** argv) {
   }
   if (in_children) return run_alone([&] { return run_in_processes(parsed, argv); });
   const bool alone = launched.value_or(1) == 1;
+  if (alone && measures(parsed) && !parsed.command->needs_mpi()) {
+    return run_ranks(parsed, refusal, *make_lone_world());
+  }
   if (!alone || (!refusal && measures(parsed))) return run_launch(parsed, refusal, argc, argv);
   return refusal ? report(*refusal) : run_alone([&] { return print_or_read_files(parsed); });
 }

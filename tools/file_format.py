@@ -15,7 +15,7 @@ ATTRIBUTES = " attributes"
 # Groups that stand at the root; all others are of a case.
 OF_FILE = (
     "/", "runs/<run>", "environment", "ranks", "summary", "fit", "fit_residuals", "speed_up",
-    "predict", "recompute",
+    "predict", "recompute", "dtypes", "norm_breaks",
 )  # fmt: skip
 
 HEAD = """# The result file

@@ -1,11 +1,13 @@
 #pragma once
-// ToyOps: what the course's toy models compute beside Ops, on the device's compute stream. No
-// language model uses it. Shapes and dtypes are as in core/ops.h.
+// ToyOps: what the course's toy models and its exercises on precision compute beside Ops, on the
+// device's compute stream. No language model uses it. Shapes and dtypes are as in core/ops.h.
 
 #include <cstdint>
 
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "core/rounded_norm.h"
+#include "core/summation.h"
 #include "core/tensor.h"
 
 namespace paceline {
@@ -50,6 +52,11 @@ class ToyOps : NonCopyable {
   // dy = 2 factor_of(reduction) (y - target)
   virtual void squared_error_backward(const Tensor& dy, const Tensor& y, const Tensor& target,
                                       Reduction reduction) = 0;
+
+  // total = sum of x, each addition rounded to total's dtype.  total [1], x [n]
+  virtual void sum(const Tensor& total, const Tensor& x, Summation how) = 0;
+  // core/rounded_norm.h, every operation rounded to the dtype that x and y share.  x, y [R, D]
+  virtual void rounded_norm(const Tensor& y, const Tensor& x, NormKind kind, double eps) = 0;
 };
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 // Operations of the course's toy models, with the arithmetic of CpuOps: the oracle for every other
-// device's. Sums are taken in double.
+// device's. Sums are taken in double, but for those that are about rounding.
 
 #include <cmath>
 
@@ -116,6 +116,43 @@ class CpuToyOps final : public ToyOps {
     const double factor = 2 * factor_of(reduction, y.numel());
     with_compute_type({dy, y, target}, [&]<class C>() {
       map<C, 2>(dy, {y, target}, [c = static_cast<C>(factor)](C u, C v) { return (u - v) * c; });
+    });
+  }
+
+  void sum(const Tensor& total, const Tensor& x, Summation how) override {
+    with_compute_type({total, x}, [&]<class C>() {
+      Reader<C> reader(x, x.numel());
+      const C* elements = reader.read(0, x.numel());
+      const auto element_of = [=](std::int64_t i) { return elements[i]; };
+      with_rounding<C>(total.dtype, [&](auto round) {
+        set_element(total, 0, sum_of<C>(how, x.numel(), element_of, round));
+      });
+    });
+  }
+
+  void rounded_norm(const Tensor& y, const Tensor& x, NormKind kind, double eps) override {
+    const std::int64_t n = x.cols();
+    with_compute_type({y, x}, [&]<class C>() {
+      with_rounding<C>(x.dtype, [&](auto round) {
+        for_each_row<C, 1>(y, {x}, [&](std::int64_t, C* yr, const C* xr) {
+          rounded_norm_row<C>(
+              kind, n, static_cast<C>(eps), [=](std::int64_t j) { return xr[j]; },
+              [=](std::int64_t j, C value) { yr[j] = value; }, round);
+        });
+      });
+    });
+  }
+
+ private:
+  // Calls f(round), where round(C) is the nearest number of this dtype.
+  template <class C, class F>
+  static void with_rounding(Dtype dtype, F f) {
+    dispatch_floating(dtype, [&]<class T>() {
+      if constexpr (sizeof(T) == 2) {
+        f([](C value) { return static_cast<C>(static_cast<float>(T(static_cast<float>(value)))); });
+      } else {
+        f([](C value) { return static_cast<C>(static_cast<T>(value)); });
+      }
     });
   }
 };

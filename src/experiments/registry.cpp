@@ -18,6 +18,7 @@ std::span<const Registration> registry() {
     {"zero", "the same steps with the optimizer's state sharded over ranks", [] { Make zero_command; return zero_command(); }},
     {"collectives", "all_reduce and others over ranks, sizes and dtypes; every result is checked", [] { Make collectives_command; return collectives_command(); }},
     {"plan", "memory, communication and time of a model and a layout, on paper", [] { Make plan_command; return plan_command(); }},
+    {"precision", "what mixed precision does: sums, bits, dtypes of a running model, norms", [] { Make precision_command; return precision_command(); }},
     {"info", "ranks, devices and library versions; --ceilings measures what they can do", [] { Make info_command; return info_command(); }},
     {"list", "experiments and their presets, with what each preset pins", [] { Make list_command; return list_command(); }},
     {"merge", "rebuilds a result file from its finished cases after a crash", [] { Make merge_command; return merge_command(); }},

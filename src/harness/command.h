@@ -27,6 +27,9 @@ class Command : NonCopyable {
   [[nodiscard]] virtual bool measures() const { return true; }
   // Every run is to be the first of its process: see harness/run_processes.h.
   [[nodiscard]] virtual bool separates_runs() const { return false; }
+  // Whether one that measures has something to exchange or to time beside other ranks: if not, it
+  // does not start MPI where it is the only process.
+  [[nodiscard]] virtual bool needs_mpi() const { return true; }
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
 

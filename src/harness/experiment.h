@@ -53,6 +53,9 @@ class Experiment : NonCopyable {
   virtual void after_saved() {}
   // The summary's columns that the console table shows beside the phases.
   [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
+  // A factor of every case: cases of different values have little in common, so that the console
+  // shows a table for each value. Empty: one table for all.
+  [[nodiscard]] virtual std::string splitting_factor() const { return {}; }
   // Tables of the whole sweep, from its summary rows, on rank 0 at its end; shown below the rest.
   [[nodiscard]] virtual std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& /*rows*/) const {

@@ -88,13 +88,21 @@ class FactorOptions {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const auto& values = values_[i];
       if (values.empty()) continue;
+      const Factor<C>& f = factors_[i];
+      const auto multiplies = [&](const C& c) { return f.multiplies_everywhere || f.applies(c); };
       constexpr std::size_t most = 100'000;
-      if (product.size() * values.size() > most) {
+      const auto multiplied =
+          static_cast<std::size_t>(std::count_if(product.begin(), product.end(), multiplies));
+      if (product.size() + multiplied * (values.size() - 1) > most) {
         throw UsageError(fmt::format("{}: its {} values make more than {} cases; give fewer",
-                                     factors_[i].option, values.size(), most));
+                                     f.option, values.size(), most));
       }
       std::vector<C> wider;
       for (const C& c : product) {
+        if (!multiplies(c)) {
+          wider.push_back(c);
+          continue;
+        }
         for (const auto& set_value : values) set_value(wider.emplace_back(c));
       }
       product = std::move(wider);

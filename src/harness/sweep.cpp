@@ -85,6 +85,7 @@ std::string headline(const CaseRecord& record) {
   if (record.status != Status::ok) {
     return short_reason(std::string(name_of(record.status)), record.reason);
   }
+  if (record.samples.empty()) return "done";
   const PhaseSamples& last = record.samples.back();
   const Summary s = summarize(max_over_ranks(last.measured));
   return fmt::format("{} {}", last.phase, seconds_text(s.median));
@@ -157,21 +158,40 @@ class Results {
     const std::vector<Row> rows = columns_of_rows();
     const TableOptions& shown = options_.table;
     const std::vector<std::string>& factors = experiment_.naming_factors();
-    const std::string table = console_table(rows, factors, experiment_.shown_columns(), shown);
     if (shown.format == TableFormat::csv) {
-      fmt::print("{}", table);
+      fmt::print("{}", console_table(rows, factors, experiment_.shown_columns(), shown));
       if (!options_.quiet) fmt::print(stderr, "{}\n", file_.path().string());
       return;
     }
     const bool markdown = shown.format == TableFormat::md;
-    const std::string times = times_note(ok_rows(rows), shown);
-    const std::string notes = times.empty() ? "" : wrapped(times + " " + experiment_.notes());
-    fmt::print("\n{}{}{}{}", table, markdown ? "\n" : "", notes, notes.empty() ? "" : "\n");
+    for (const std::vector<Row>& part : parts_of(rows)) {
+      fmt::print("\n{}{}", console_table(part, factors, experiment_.shown_columns(), shown),
+                 markdown ? "\n" : "");
+    }
+    if (shown.columns.empty() && !ok_rows(rows).empty()) {
+      const std::string times = times_note(ok_rows(rows), shown);
+      fmt::print("{}\n", wrapped(times + (times.empty() ? "" : " ") + experiment_.notes()));
+    }
     for (const Table& t : closing) {
       fmt::print("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
                  closing_table(t, rows, factors, shown.format));
     }
     fmt::print("{}{}{}\n", markdown ? "\n" : "", remarks(rows), file_.path().string());
+  }
+
+  // By the value of the factor that splits the console table, in the order of the cases.
+  [[nodiscard]] std::vector<std::vector<Row>> parts_of(const std::vector<Row>& rows) const {
+    const std::string factor = experiment_.splitting_factor();
+    if (factor.empty()) return {rows};
+    std::vector<std::vector<Row>> parts;
+    for (const Row& row : rows) {
+      const auto same = [&](const std::vector<Row>& part) {
+        return find_column(part.front(), factor)->value == find_column(row, factor)->value;
+      };
+      const auto part = std::find_if(parts.begin(), parts.end(), same);
+      part == parts.end() ? parts.push_back({row}) : part->push_back(row);
+    }
+    return parts;
   }
 
   void show(std::size_t index, Row row) {

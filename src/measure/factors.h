@@ -149,6 +149,7 @@ struct Factor {
   bool names_if_varied = false;              // only where cases differ in it
   bool (*applies_to)(const C&) = nullptr;    // null: every case
   std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
+  bool multiplies_everywhere = true;         // also cases that it does not apply to, which fold
   std::string_view unit = {};                // of its values in files
 
   Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
@@ -167,6 +168,13 @@ struct Factor {
   Factor& where(bool (*condition)(const C&), std::string_view of) {
     applies_to = condition;
     return set(&Factor::goes_with, of);
+  }
+
+  // The same by a condition that reads factors declared before this one alone: its values do not
+  // multiply the cases that it does not apply to.
+  Factor& only_where(bool (*condition)(const C&), std::string_view of) {
+    multiplies_everywhere = false;
+    return where(condition, of);
   }
 
   [[nodiscard]] bool has_option() const { return use != FactorUse::by_launch; }

@@ -45,7 +45,13 @@ CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows)
     return numbers_in({row}, of).front();
   };
   CellTexts cells{.head = head_for(column.head, unit, scale), .text = {}};
-  if (column.names.size() == 2) {
+  if (!column.format.empty()) {
+    cells.head = column.head;
+    cells.text = [name, format = column.format](const Row& row) {
+      const Cell* cell = find_column(row, name);
+      return cell == nullptr ? "-" : fmt::format(fmt::runtime(format), number_of(cell->value));
+    };
+  } else if (column.names.size() == 2) {
     cells.head = column.head;
     cells.text = [=](const Row& row) {
       return scale.interval_text(number(row, column.names[0]), number(row, column.names[1]));

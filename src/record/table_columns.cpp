@@ -16,6 +16,19 @@ bool has_number(const std::vector<Row>& rows, std::string_view name) {
   return std::any_of(numbers.begin(), numbers.end(), [](double n) { return std::isfinite(n); });
 }
 
+bool has_cell(const std::vector<Row>& rows, std::string_view name) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const Row& row) { return find_column(row, name) != nullptr; });
+}
+
+bool has_text(const std::vector<Row>& rows, std::string_view name) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    const Cell* cell = find_column(row, name);
+    const auto* text = cell == nullptr ? nullptr : std::get_if<std::string>(&cell->value);
+    return text != nullptr && !text->empty();
+  });
+}
+
 // The phases, the headline last: those of the row that has the most (a step without backward has
 // some of them).
 std::vector<std::string> phases_of(const std::vector<Row>& rows) {
@@ -133,7 +146,9 @@ std::vector<TableGroup> table_groups(const std::vector<Row>& rows,
   for (const std::string& name : options.columns) last.push_back({name, {name}});
   if (!last.empty()) return {last};
   for (const ShownColumn& column : shown) {
-    if (has_number(rows, column.name)) last.push_back({column.head, {column.name}});
+    const bool shown_as_it_is = !column.format.empty() && has_cell(rows, column.name);
+    if (!shown_as_it_is && !has_number(rows, column.name) && !has_text(rows, column.name)) continue;
+    last.push_back({column.head, {column.name}, {}, column.format});
   }
   const PhaseColumns phases(rows, options.statistic);
   return {phases.headline_and_parts(), phases.others(), last};

@@ -26,18 +26,20 @@ struct TableOptions {
 struct ShownColumn {
   std::string name;
   std::string head;
+  std::string format = {};  // of its numbers, as fmt has it; empty: in a unit that suits them
 };
 
 struct TableColumn {
   std::string head;                // without its unit
   std::vector<std::string> names;  // in the summary: one, or the bounds of an interval
   std::string scale_of = {};       // the column whose unit it shares; empty: it has its own
+  std::string format = {};         // as ShownColumn has it
 };
 using TableGroup = std::vector<TableColumn>;  // columns that belong together
 
 // Of `rows`, which are ok: the parts of the headline, where it has parts, else its phases, and the
 // headline; then other phases and, with several ranks, every phase's maximum over ranks; then those
-// of `shown` that hold a number. With `options.columns` these alone.
+// of `shown` that hold a number or a text. With `options.columns` these alone.
 [[nodiscard]] std::vector<TableGroup> table_groups(const std::vector<Row>& rows,
                                                    const std::vector<ShownColumn>& shown,
                                                    const TableOptions& options);

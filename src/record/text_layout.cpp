@@ -207,13 +207,17 @@ std::string laid_out(std::vector<TextColumn> columns, std::vector<TextRow> rows,
 
 std::string wrapped(const std::string& text, std::size_t width) {
   std::string out;
-  std::size_t line = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const bool fits = line + 1 + word.size() <= width;
-    if (!out.empty()) out += fits ? ' ' : '\n';
-    line = out.empty() || !fits ? word.size() : line + 1 + word.size();
-    out += word;
+  std::istringstream paragraphs(text);
+  for (std::string paragraph; std::getline(paragraphs, paragraph);) {
+    if (!out.empty()) out += '\n';
+    std::size_t line = 0;
+    std::istringstream words(paragraph);
+    for (std::string word; words >> word;) {
+      const bool fits = line + 1 + word.size() <= width;
+      if (line > 0) out += fits ? ' ' : '\n';
+      line = line == 0 || !fits ? word.size() : line + 1 + word.size();
+      out += word;
+    }
   }
   return out;
 }

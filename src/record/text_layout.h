@@ -27,7 +27,8 @@ struct TextRow {
 [[nodiscard]] std::string laid_out(std::vector<TextColumn> columns, std::vector<TextRow> rows,
                                    std::size_t keys);
 
-// The same words in lines of at most `width` columns, without a line break at the end.
+// The same words, each line of the text broken into lines of at most `width` columns, without a
+// line break at the end.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width = 100);
 
 }  // namespace paceline

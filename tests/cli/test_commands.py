@@ -190,6 +190,7 @@ USES = [
     ("ddp",),
     ("zero",),
     ("collectives",),
+    ("precision",),
     (
         "model",
         "--context",
@@ -205,6 +206,7 @@ USES = [
     ("collectives", "--bytes", "1KiB,4KB..1MB*4", "--in-place", "no,yes", "--fit"),
     ("collectives", "--preset", "single-node", "--ranks", 1, "--device", "cpu"),
     ("attention", "--causal", "--heads", 2, "--memory-limit", "1.5GB", "--timeout", 30),
+    ("precision", "--number", "1..4*2,nan", "--study", "bits", "--float-format", "e4m3,fp16"),
 ]
 PRESETS = {
     "model": ("sizes", "warmup", "precision", "memory", "checkpointing", "compile"),
@@ -212,6 +214,7 @@ PRESETS = {
     "ddp": ("course", "context", "long"),
     "zero": ("course", "fsdp"),
     "collectives": ("single-node",),
+    "precision": ("course", "breaks"),
 }
 USES += [(name, "--preset", preset) for name, all_of_it in PRESETS.items() for preset in all_of_it]
 

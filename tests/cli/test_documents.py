@@ -14,7 +14,7 @@ DOCUMENTS = sorted(
     if not {"build", ".venv", "results", ".git"} & set(path.relative_to(ROOT).parts)
 )
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-MEASURING = ("model", "attention", "ddp", "zero", "collectives")
+WITH_CONFIG = ("model", "attention", "ddp", "zero", "collectives", "precision", "plan")
 
 
 def name_of(path: Path) -> str:
@@ -22,13 +22,13 @@ def name_of(path: Path) -> str:
 
 
 def commands() -> list[str]:
-    """The program's command lines in blocks of code, those that measure."""
+    """The program's command lines in blocks of code, of what takes --print-config."""
     found = []
     for path in DOCUMENTS:
         for block in re.findall(r"^```(?:\w*)\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
             for line in block.replace("\\\n", " ").splitlines():
                 words = line.partition(" # ")[0].partition("build/paceline ")[2]
-                if words.split(" ")[0] in MEASURING:
+                if words.split(" ")[0] in WITH_CONFIG:
                     found.append(words)
     return found
 

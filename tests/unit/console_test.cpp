@@ -83,6 +83,18 @@ TEST(ConsoleTable, NeverShowsAllDigits) {
   EXPECT_NE(table.find("33.33"), std::string::npos) << table;
 }
 
+TEST(ConsoleTable, AFormatShowsNumbersAsTheyAre) {
+  Row row = {{"case", "a"}, {"status", "ok"}, {"sum", 10.00013}, {"bits", "0011"}};
+  Row other = {{"case", "b"}, {"status", "ok"}, {"sum", std::nan("")}, {"bits", "01"}};
+  const Row none = {{"case", "c"}, {"status", "ok"}};
+  const std::vector<ShownColumn> columns = {{"sum", "sum", "{:.4f}"}, {"bits", "bits"}};
+  EXPECT_EQ(console_table({row, other, none}, {"case"}, columns),
+            "case      sum  bits\n"
+            "a     10.0001  0011\n"
+            "b         nan  01\n"
+            "c           -  -\n");
+}
+
 TEST(ConsoleTable, DetailsOfAReasonStayInTheFile) {
   EXPECT_EQ(short_reason("oom", "2 GB asked for; 1 GB is free"), "oom: 2 GB asked for");
   EXPECT_EQ(short_reason("skipped", "one rank"), "skipped: one rank");

@@ -202,7 +202,30 @@ TEST(Presets, PinEveryFactor) {
     EXPECT_NO_THROW(command->declare(p)) << r.name;
     with_presets += p.help().find("--preset") != std::string::npos ? 1 : 0;
   }
-  EXPECT_EQ(with_presets, 6);  // model, attention, ddp, zero, collectives, plan
+  EXPECT_EQ(with_presets, 7);  // model, attention, ddp, zero, collectives, precision, plan
+}
+
+// A study and the factors of each: their values are not multiplied by each other's.
+struct Studied {
+  Shape3 shape = Shape3::line;
+  int length = 1;
+  int area = 1;
+
+  [[nodiscard]] bool operator==(const Studied&) const = default;
+};
+
+TEST(Factors, WhatAppliesByEarlierFactorsMultipliesThoseCasesAlone) {
+  const auto only = [](Factor<Studied> f, bool (*condition)(const Studied&)) {
+    return f.from(0, 1e6).only_where(condition, "--shape");
+  };
+  const Factors<Studied> factors = factors_of<Studied>(
+      axis<Studied>(&Studied::shape, "shape", "form").by_default("line,square,cube"),
+      only(axis<Studied>(&Studied::length, "length", "").by_default("1..2000"),
+           [](const Studied& s) { return s.shape == Shape3::line; }),
+      only(axis<Studied>(&Studied::area, "area", "").by_default("1..3000"),
+           [](const Studied& s) { return s.shape == Shape3::square; }));
+  const FactorOptions<Studied> options(factors);
+  EXPECT_EQ(options.cases([](Studied&) { return true; }).size(), 2000U + 3000U + 1U);
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+#include "harness/lone_world.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <cstdlib>
+
+namespace paceline {
+
+namespace {
+
+class IdleWatch final : public Watch {
+ public:
+  void begin(std::string_view /*what*/, WaitFor /*whom*/) override {}
+  void end() override {}
+  void at(std::string_view /*work*/) override {}
+  void guard(Guarded& /*guarded*/) override {}
+  void release(Guarded& /*guarded*/) override {}
+};
+
+class LoneWorld final : public World {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return 1; }
+  [[nodiscard]] int local_rank() const override { return 0; }
+  [[nodiscard]] int local_size() const override { return 1; }
+  [[nodiscard]] int usable_cores() const override {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+  }
+  [[nodiscard]] std::string host() const override {
+    utsname system{};
+    uname(&system);
+    return system.nodename;
+  }
+  [[nodiscard]] std::string library() const override { return "none"; }
+
+  void barrier() override {}
+  [[nodiscard]] Status agree(Status mine) override { return mine; }
+  [[nodiscard]] double max(double mine) override { return mine; }
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) override { return {mine}; }
+  [[nodiscard]] std::string broadcast(const std::string& mine, int /*root*/) override {
+    return mine;
+  }
+  void wait_idle() override {}
+  [[nodiscard]] std::unique_ptr<World> split(int color, int /*key*/) override {
+    return color < 0 ? nullptr : make_lone_world();
+  }
+  [[nodiscard]] Watch& watch() override { return watch_; }
+  [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
+
+ private:
+  IdleWatch watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_lone_world() { return std::make_unique<LoneWorld>(); }
+
+}  // namespace paceline

@@ -1,0 +1,229 @@
+"""`precision`: the figures of the course's exercises, its tables, and what it refuses."""
+
+import json
+import math
+
+import h5py
+import numpy as np
+import pytest
+
+from result_files import rows, summary
+
+RUN = ("precision", "--device", "cpu", "--quiet", "--output", "out.h5")
+# MPI cannot initialise with a point-to-point layer that does not exist.
+NO_MPI = {"OMPI_MCA_pml": "no-such-layer"}
+
+
+def json_rows(done) -> list[dict]:
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_the_exercise_on_accumulation(paceline, tmp_path):
+    done = paceline(*RUN, "--study", "accumulation", "--summation", "sequential")
+    assert done.code == 0, done.err
+    want = {
+        "fp32": "10.0001", "fp16": "9.9531", "fp16-into-fp32": "10.0021",
+        "fp16-upcast": "10.0021", "bf16": "4.0000", "bf16-into-fp32": "10.0098",
+    }  # fmt: skip
+    table = summary(tmp_path / "out.h5")
+    sums = dict(zip(table["arithmetic"], table["sum"], strict=True))
+    assert {name: f"{value:.4f}" for name, value in sums.items()} == want
+    for name, value in want.items():
+        assert [name, value] in [line.split()[:2] for line in done.out.splitlines()]
+    assert table["exact_sum"] == pytest.approx([10] * 6)
+
+
+def test_errors_stand_beside_their_bounds(paceline):
+    orders = ("sequential", "pairwise", "blocked", "compensated")
+    table = json_rows(
+        paceline(
+            *(*RUN, "--json", "--study", "accumulation", "--count", "1,7,1000,4096"),
+            *("--addend=0.1,-3.3", "--arithmetic", "fp32,fp16,bf16,fp16-into-fp32"),
+        )
+    )
+    assert len(table) == 4 * 2 * len(orders) * 4
+    unit = {"fp32": 2**-24, "fp16": 2**-11, "bf16": 2**-8, "fp16-into-fp32": 2**-24}
+    for row in table:
+        n = row["count"]
+        factor = {
+            "sequential": n - 1,
+            "pairwise": math.ceil(math.log2(n)),
+            "blocked": min(n, 32) + math.ceil(n / 32) - 2,
+            "compensated": 2,
+        }[row["summation"]]
+        assert row["rounding_bound"] == factor * unit[row["arithmetic"]]
+        assert row["rounding_error"] <= row["rounding_bound"], row
+        assert row["exact_sum"] == pytest.approx(n * row["addend"])
+        assert row["sum_error"] == pytest.approx(abs(row["sum"] / row["exact_sum"] - 1), abs=1e-12)
+    # numpy has float16's own arithmetic.
+    for row in table:
+        if (row["summation"], row["arithmetic"]) != ("sequential", "fp16"):
+            continue
+        total = np.float16(0)
+        for _ in range(row["count"]):
+            total += np.float16(row["addend"])
+        assert row["sum"] == total
+
+
+def test_the_bits_of_a_number(paceline):
+    done = paceline(*RUN, "--study", "bits")
+    lines = [line.split() for line in done.out.splitlines()]
+    for line in (
+        "fp32 0 10000010 00111000000000000000000 9.75 0 normal",
+        "tf32 0 10000010 0011100000 9.75 0 normal",
+        "bf16 0 10000010 0011100 9.75 0 normal",
+        "fp16 0 10010 0011100000 9.75 0 normal",
+        "e4m3 0 1010 010 10 0.25 normal",
+        "e5m2 0 10010 01 10 0.25 normal",
+    ):
+        assert line.split() in lines, done.out
+
+
+def test_numbers_at_the_ends_of_a_format(paceline, tmp_path):
+    numbers = "65519,65520,1e-7,-inf,nan,449,465,-0.1"
+    done = paceline(*RUN, "--study", "bits", f"--number={numbers}", "--float-format", "fp16,e4m3")
+    assert done.code == 0, done.err
+    kinds = {(r["number"], r["float_format"]): r["number_kind"] for r in rows(tmp_path / "out.h5")}
+    assert kinds["65519", "fp16"] == kinds["449", "e4m3"] == "normal"
+    assert kinds["65520", "fp16"] == kinds["-inf", "fp16"] == "infinity"
+    assert kinds["1e-07", "fp16"] == "subnormal"
+    assert kinds["1e-07", "e4m3"] == "zero"
+    assert kinds["465", "e4m3"] == kinds["-inf", "e4m3"] == kinds["nan", "fp16"] == "nan"
+    with np.errstate(over="ignore"):
+        for row in rows(tmp_path / "out.h5"):
+            if row["float_format"] == "fp16":
+                number = np.float16(float(row["number"]))
+                assert row["rounded"] == number or math.isnan(number)
+    # Of the same numbers, NaN among them, nothing is computed again.
+    again = paceline(
+        *(*RUN, "--study", "bits", f"--number={numbers}", "--float-format", "fp16,e4m3"),
+        "--resume",
+    )
+    assert again.code == 0, again.err
+
+
+def test_dtypes_of_the_toy_model_under_fp16(paceline, tmp_path):
+    done = paceline(*RUN, "--study", "dtypes")
+    assert done.code == 0, done.err
+    (toy,) = [
+        r for r in rows(tmp_path / "out.h5") if (r["model"], r["precision"]) == ("toy", "fp16")
+    ]
+    assert {name[6:]: toy[name] for name in toy if name.startswith("dtype_") and toy[name]} == {
+        "parameters": "float32", "fc1_output": "float16", "ReLU_output": "float16",
+        "LayerNorm_statistics": "float32", "LayerNorm_output": "float32", "logits": "float16",
+        "loss": "float32", "gradients": "float32",
+    }  # fmt: skip
+    with h5py.File(tmp_path / "out.h5") as f:
+        closing = {name: list(f["dtypes"][name].asstr()[:]) for name in f["dtypes"]}
+        assert set(closing) >= {"model", "component", "fp32", "bf16", "fp16", "autocast", "note"}
+        assert set(closing["fp32"]) == {"float32"}
+        components = f["cases"][toy["case"]]["components"]
+        assert list(components["dtype"].asstr()[:]) == list(components["autocast"].asstr()[:])
+        operands = f["cases"][toy["case"]]["operands"]
+        calls = zip(operands["op"].asstr()[:], operands["operand"].asstr()[:], strict=True)
+        assert ("layer_norm", "mean") in set(calls)
+    assert "Logits: one says float32" in done.out
+
+
+def test_where_norms_break(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--study", "norms", "--mean", "0,100", "--width", 256),
+        *("--scale", "0.01,1,100,1e4,1e6"),
+    )
+    assert done.code == 0, done.err
+    for row in rows(tmp_path / "out.h5"):
+        u = {"fp16": 2**-11, "bf16": 2**-8}[row["norm_dtype"]]
+        if row["scale"] * (1 + row["mean"]) < 6e4 / 4:  # the input is finite
+            assert 0 < row["float32_statistics_error"] < u
+        if row["mean"] == 0 and row["scale"] <= 1:
+            assert u / 8 < row["rounded_statistics_error"] < 4 * u
+    with h5py.File(tmp_path / "out.h5") as f:
+        table = {name: list(f["norm_breaks"][name].asstr()[:]) for name in f["norm_breaks"]}
+    keys = zip(table["norm"], table["norm_dtype"], table["mean"], table["statistics"], strict=True)
+    breaks = dict(zip(keys, table["breaks_at"], strict=True))
+    # 255^2 is the largest square in float16, and 256 numbers of 100 x 2.56 its largest sum.
+    assert breaks["layer_norm", "fp16", "0", "rounded"] == "100"
+    assert breaks["layer_norm", "fp16", "0", "float32"] == "1000000"
+    assert breaks["rms_norm", "fp16", "100", "rounded"] == "1"
+    assert breaks["layer_norm", "bf16", "0", "rounded"] == ""
+    assert "norm_breaks:" in done.out
+
+
+def test_every_study_has_a_table_of_its_own(paceline, tmp_path):
+    done = paceline(*RUN)
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert set(table["status"]) == {"ok"}
+    counts = {study: table["study"].count(study) for study in dict.fromkeys(table["study"])}
+    assert counts == {"accumulation": 24, "bits": 6, "dtypes": 6, "norms": 56}
+    for study in counts:
+        (line,) = [x for x in done.out.splitlines() if x.startswith(f"study {study}")]
+        assert not any(other in line for other in set(counts) - {study})
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+def test_presets(paceline):
+    for preset in ("course", "breaks"):
+        done = paceline("precision", "--preset", preset, "--dry-run", "--device", "cpu")
+        assert done.code == 0, done.err
+        assert preset in paceline("list").out
+
+
+def test_mpi_is_not_started_by_a_process_of_its_own(paceline, tmp_path):
+    study = ("--study", "bits")
+    done = paceline(*RUN, *study, env=NO_MPI)
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert f["environment"].attrs["mpi"] == "none"
+    measured = ("model", "--size", "tiny", "--steps", 1, "--device", "cpu", "--output", "m.h5")
+    assert paceline(*measured, env=NO_MPI).code != 0
+
+
+def test_ranks_of_a_launch_agree(paceline, tmp_path):
+    done = paceline(*RUN, "--study", "accumulation,dtypes", ranks=2)
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert set(table["ranks"]) == {2}
+    assert set(table["status"]) == {"ok"}
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert f["environment"].attrs["mpi"] != "none"
+
+
+def test_what_does_not_fit_is_a_row(paceline, tmp_path):
+    done = paceline(
+        *(*RUN, "--study", "accumulation", "--count", "1000,1000000", "--memory-limit", "1MB"),
+        *("--arithmetic", "fp32", "--summation", "pairwise"),
+    )
+    assert done.code == 0, done.err
+    table = summary(tmp_path / "out.h5")
+    assert table["status"] == ["ok", "oom"]
+    assert "4.00 MB are needed" in table["reason"][1]
+
+
+@pytest.mark.parametrize(
+    ("args", "option", "cure"),
+    [
+        (("--study", "sums"), "--study", "accumulation, bits, dtypes, norms"),
+        (("--count", "0"), "--count", "1 to"),
+        (("--addend", "x"), "--addend", "number"),
+        (("--summation", "random"), "--summation", "sequential, pairwise, blocked, compensated"),
+        (("--arithmetic", "fp8"), "--arithmetic", "fp16-into-fp32"),
+        (("--number", "1e999"), "--number", "number"),
+        (("--float-format", "fp64"), "--float-format", "e4m3, e5m2"),
+        (("--study", "bits", "--count", "10"), "--count", "--study accumulation"),
+        (("--study", "norms", "--precision", "fp16"), "--precision", "--study dtypes"),
+        (("--precision", "tf32"), "--precision", "needs a GPU"),
+        (("--scale", "0"), "--scale", "out of range"),
+        (("--norm-dtype", "fp32"), "--norm-dtype", "fp16, bf16"),
+        (("--study", "accumulation", "--count", "1..5000"), "--arithmetic", "give fewer"),
+        (("--warmup", "1"), "--warmup", "--help"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
+)
+def test_bad_values_are_refused(paceline, tmp_path, args, option, cure):
+    done = paceline("precision", "--device", "cpu", *args)
+    assert done.code == 2
+    assert option in done.message
+    assert cure in done.message
+    assert list(tmp_path.iterdir()) == []
