@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/units.h"
+#include "measure/statistics.h"
 
 namespace paceline {
 
@@ -14,7 +15,8 @@ Suite::Suite(Device& device, const Precision& precision, std::size_t rotation_by
     : device_(device),
       precision_(precision),
       rotation_bytes_(rotation_bytes),
-      ceilings_{.copy = device.copy_ceiling(), .gemm = device.gemm_ceiling(precision)},
+      ceilings_{.copy = summarize(device.copy_rates()).median,
+                .gemm = summarize(device.gemm_rates(precision)).median},
       ops_(device.make_ops({.precision = precision})),
       toys_(device.make_toy_ops()),
       state_(StepState::create(device, 1, 1, precision.loss, precision.loss_scaling, 1e-3)) {

@@ -33,13 +33,12 @@ void add_samples(CaseRecord& record, World& world, const Samples& samples, const
 
 // The repetitions that all cases of a run are parts of.
 struct Series {
-  Samples samples;  // the cold repetitions are the first of its warm-up
-  int uncounted;    // that come before all that a case counts
-  int measured;     // by each case
+  Samples samples;        // the cold repetitions are the first of its warm-up
+  std::size_t uncounted;  // that come before all that a case counts
+  std::size_t measured;   // by each case
 
   [[nodiscard]] Samples of_case(int warmup) const {
-    return samples.split(static_cast<std::size_t>(uncounted + warmup),
-                         static_cast<std::size_t>(measured));
+    return samples.split(uncounted + static_cast<std::size_t>(warmup), measured);
   }
 };
 
@@ -58,11 +57,12 @@ Series take_series(World& world, CaseRun& run, const SamplerConfig& sampling,
   Samples samples = take_samples(world, rest, run.phases(), hooks);
   first.append(samples.warmup);
   samples.warmup = std::move(first);
-  const int taken = static_cast<int>(samples.measured.count());
-  const int uncounted = static_cast<int>(samples.warmup.count()) - std::max(most, cold);
-  return {.samples = std::move(samples),
-          .uncounted = uncounted,
-          .measured = std::min(taken + measured_cold, std::max(taken, sampling.steps))};
+  const std::size_t counted = static_cast<std::size_t>(std::max(most, cold));
+  const std::size_t uncounted = samples.warmup.count() - counted;
+  const std::size_t taken = samples.measured.count();
+  const std::size_t measured = std::min(taken + static_cast<std::size_t>(measured_cold),
+                                        std::max(taken, static_cast<std::size_t>(sampling.steps)));
+  return {.samples = std::move(samples), .uncounted = uncounted, .measured = measured};
 }
 
 // Collective: what the run leaves is the same for all its cases.

@@ -167,15 +167,15 @@ fs::path ResultFile::case_path(const std::string& id) const {
   return folder_.path() / (id + ".h5");
 }
 
-bool ResultFile::has(const std::string& id, const Case& factors, Kept which) const {
+bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) const {
   const fs::path path = case_path(id);
   if (!fs::exists(path)) return false;
   try {
     const hdf5::File file = open_result_file(path);
     const std::string status = file.group("cases").group(id).text_attribute("status");
-    const auto kept = read_factors(file, id).factors();
-    return (which == Kept::any || status == "ok" || status == "skipped") &&
-           std::is_permutation(kept.begin(), kept.end(), factors.factors().begin(),
+    const auto theirs = read_factors(file, id).factors();
+    return (kept == Kept::any || status == "ok" || status == "skipped") &&
+           std::is_permutation(theirs.begin(), theirs.end(), factors.factors().begin(),
                                factors.factors().end());
   } catch (const Hdf5Error&) {
     return false;

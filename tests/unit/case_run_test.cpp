@@ -178,7 +178,7 @@ std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups,
   ThreadWorld::run(1, [&](World& world) {
     CpuDevice device(plenty, 1);
     CountingRun run(device);
-    Progress progress(false, {1}, stderr);
+    Progress progress(false, 1, stderr);
     for (const CaseRecord& record :
          measure_cases(world, device, run, sampling, warmups, 2e9, progress)) {
       found.emplace_back(record.samples.at(0).warmup.at(0), record.samples[0].measured.at(0));
