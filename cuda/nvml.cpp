@@ -128,9 +128,8 @@ double Nvml::field(Gpu gpu, unsigned id, unsigned scope) const {
 }
 
 std::vector<double> Nvml::nvlinks(Gpu gpu) const {
-  constexpr unsigned most = 36;  // NVML_NVLINK_MAX_LINKS
-  constexpr unsigned speed =
-      164;  // NVML_FI_DEV_NVLINK_GET_SPEED, MB/s of the link that scope names
+  constexpr unsigned most = 36;    // NVML_NVLINK_MAX_LINKS
+  constexpr unsigned speed = 164;  // NVML_FI_DEV_NVLINK_GET_SPEED, MB/s; scope: the link
   constexpr double mega = 1e6;
   std::vector<double> rates;
   for (unsigned link = 0; link < most; ++link) {

@@ -100,6 +100,10 @@ class ExperimentOf : public Experiment {
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }
   [[nodiscard]] std::size_t case_count() const { return typed_.size(); }
+  // The place of a case that measure() or check() got.
+  [[nodiscard]] std::size_t index_of(const C& c) const {
+    return static_cast<std::size_t>(&c - typed_.data());
+  }
 
   // Of the class above, by case.
   [[nodiscard]] virtual Prediction prediction(const C& c) const = 0;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string_view>
@@ -28,10 +29,10 @@ constexpr std::string_view variable = "PACELINE_RUN_PROCESS";  // "RUN:OUTPUT"
 
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t running_child = 0;
-volatile std::sig_atomic_t asked_to_stop = 0;
+volatile std::sig_atomic_t stop_signal = 0;  // that asked for an early stop
 
 extern "C" void hand_on(int signal) {
-  asked_to_stop = 1;
+  stop_signal = signal;
   if (running_child > 0) kill(running_child, signal);
 }
 
@@ -56,11 +57,19 @@ int wait_for(char** argv, const std::string& told, std::FILE* output) {
         fmt::format("--cold-start: no process can be started: {}", std::strerror(failed)));
   }
   running_child = child;
+  if (stop_signal != 0) kill(child, stop_signal);  // it may have come before the child was known
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   running_child = 0;
   return status;
+}
+
+// "; finished cases are in F.h5; --resume goes on from it", where there are any.
+std::string where_cases_are(const std::string& output) {
+  const bool any = std::filesystem::exists(output) || std::filesystem::exists(output + ".cases");
+  if (!any) return "; no case was finished";
+  return fmt::format("; finished cases are in {}; --resume goes on from it", output);
 }
 
 void print(std::FILE* output) {
@@ -96,10 +105,10 @@ int run_in_processes(const ParsedCommand& parsed, char** argv) {
     if (!shown) throw EnvironmentError("--cold-start: no temporary file can be made");
     const int status = wait_for(argv, fmt::format("{}:{}", run, output), shown.get());
     if (WIFSIGNALED(status)) {
+      if (stop_signal != 0) throw StoppedError("stopped by a signal" + where_cases_are(output));
       throw Error(ExitCode::collective,
-                  fmt::format("the process of run {} was ended by signal {}; finished cases are "
-                              "kept, --resume --output {} goes on from them",
-                              run, WTERMSIG(status), output));
+                  fmt::format("the process of run {} was ended by signal {}{}", run,
+                              WTERMSIG(status), where_cases_are(output)));
     }
     const int code = WEXITSTATUS(status);
     const bool last = code < more_runs_follow;
@@ -108,10 +117,7 @@ int run_in_processes(const ParsedCommand& parsed, char** argv) {
       print(shown.get());
       return worst;
     }
-    if (asked_to_stop != 0) {
-      throw StoppedError(fmt::format(
-          "stopped by a signal; finished cases are in {}; --resume goes on from it", output));
-    }
+    if (stop_signal != 0) throw StoppedError("stopped by a signal" + where_cases_are(output));
   }
 }
 

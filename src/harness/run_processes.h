@@ -17,8 +17,8 @@ struct RunProcess {
   std::size_t run = 0;  // of the sweep, from 0
   std::string output;   // the sweep's result file
 };
-// Of this process; nothing where it is nobody's child. Throws UsageError where the variable holds
-// something else.
+// Of this process; nothing where no such parent has started it. Throws UsageError where the
+// variable holds something else.
 [[nodiscard]] std::optional<RunProcess> run_process();
 
 // How a child that is not the last ends: with its exit code above this.

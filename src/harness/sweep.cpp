@@ -25,9 +25,7 @@ namespace {
 
 // One file holds one experiment.
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
-  const std::optional<RunProcess> process = run_process();
-  std::filesystem::path path =
-      process ? std::filesystem::path(process->output) : output_path(options, experiment);
+  std::filesystem::path path = output_path(options, experiment);
   if (options.resume && std::filesystem::is_regular_file(path) &&
       experiment_of(path) != experiment) {
     throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
@@ -37,8 +35,7 @@ std::filesystem::path checked_output(const RunOptions& options, const std::strin
 }
 
 ResultFile::Existing existing(const RunOptions& run) {
-  const std::optional<RunProcess> process = run_process();
-  if (run.resume || (process && process->run > 0)) return ResultFile::Existing::resume;
+  if (run.resume) return ResultFile::Existing::resume;
   return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
 }
 
@@ -241,16 +238,25 @@ void print_plan(const Experiment& experiment) {
 }
 
 // Of a sweep whose every run is to be the first of its process: which of them is this one's. Throws
-// UsageError where runs are left that nobody starts a process for.
-std::optional<std::size_t> own_run(const Experiment& experiment) {
+// UsageError where runs are left for which no process will be started.
+std::optional<RunProcess> own_process(const Experiment& experiment, const RunOptions& options) {
   if (!experiment.starts_cold()) return std::nullopt;
-  if (const auto process = run_process()) return process->run;
+  if (auto process = run_process()) return process;
   const std::size_t last = experiment.run_of(experiment.cases().size() - 1);
-  if (last == 0) return 0;
-  throw UsageError(fmt::format(
-      "--cold-start: these {} models want a process each; start paceline without mpirun "
-      "and srun, or give one model",
-      last + 1));
+  if (last == 0) return RunProcess{0, output_path(options, experiment.name()).string()};
+  throw UsageError(
+      fmt::format("--cold-start: these {} configurations need a process each; start paceline "
+                  "without mpirun and srun, or give one configuration",
+                  last + 1));
+}
+
+// Of one process of several, which goes on from what those before it have left.
+RunOptions options_of(RunOptions options, const std::optional<RunProcess>& process) {
+  if (!process) return options;
+  options.output = process->output;
+  options.resume = options.resume || process->run > 0;
+  options.force = options.force && process->run == 0;
+  return options;
 }
 
 bool stop_asked(World& world) {
@@ -266,18 +272,19 @@ std::filesystem::path output_path(const RunOptions& options, const std::string& 
   return fmt::format("results/{}-{}.h5", experiment, time);
 }
 
-ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& options) {
+ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& given) {
   const bool root = world.rank() == 0;
   const std::vector<Case>& cases = experiment.cases();
   collectively(world, [&] {
     for (std::size_t i = 0; i < cases.size(); ++i) experiment.validate(i);
   });
-  if (options.dry_run) {
+  if (given.dry_run) {
     if (root) print_plan(experiment);
     return ExitCode::done;
   }
-  std::optional<std::size_t> own;
-  collectively(world, [&] { own = own_run(experiment); });
+  std::optional<RunProcess> process;
+  collectively(world, [&] { process = own_process(experiment, given); });
+  const RunOptions options = options_of(given, process);
   std::unique_ptr<Results> results;  // rank 0's
   collectively(world, [&] {
     if (root) results = std::make_unique<Results>(experiment, options, std::move(run));
@@ -290,7 +297,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
-    const bool others = own && experiment.run_of(i) != *own;
+    const bool others = process && experiment.run_of(i) != process->run;
     const ResultFile::Kept which = others ? ResultFile::Kept::any : ResultFile::Kept::finished;
     const bool kept = root && results->keep(i, ids[i], which);
     if (!world.broadcast(kept ? "kept" : "", 0).empty() || others) continue;
@@ -318,7 +325,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   }
   world.watch().at("");
   progress.clear();
-  const bool more = own && *own < experiment.run_of(cases.size() - 1);
+  const bool more = process && process->run < experiment.run_of(cases.size() - 1);
   std::string path;
   collectively(world, [&] {
     if (root) path = results->finish(ids, !stopped && !more);

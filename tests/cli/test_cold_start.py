@@ -108,7 +108,7 @@ def test_a_stop_signal_reaches_the_child_and_resume_goes_on(paceline, tmp_path, 
     ("ranks", "options", "words"),
     [
         (2, ("8", "--cold-start"), "--cold-start: is of one rank"),
-        (1, ("8,16", "--cold-start"), "--cold-start: these 2 models want a process each"),
+        (1, ("8,16", "--cold-start"), "--cold-start: these 2 configurations need a process each"),
         (0, ("8", "--cold-start", "--max-warmup", 50), "--max-warmup: cannot be combined"),
         (0, ("8", "--warmup", "0,1", "--max-warmup", 50), "--max-warmup: cannot be combined"),
         (0, ("8", "--cold-start", "--dump", "dump.h5"), "--dump: cannot be combined"),

@@ -57,6 +57,7 @@ TrainingExperiment::TrainingExperiment(const TrainingOptions& options, const Run
     complete(c);
     return true;
   }));
+  find_runs();
   if (options.predict.empty()) return;
   for (std::size_t i = 0; i < case_count(); ++i) {
     if (case_at(i).strategy == Strategy::bucketed) return;
@@ -123,7 +124,8 @@ void TrainingExperiment::check(const TrainingCase& c) const {
 }
 
 void TrainingExperiment::check_warmup(const TrainingCase& c) const {
-  if (c.max_warmup > 0 && (c.cold_start || warmups_beside(c).size() > 1)) {
+  const bool shares = warmups_.at(run_of(index_of(c))).size() > 1;
+  if (c.max_warmup > 0 && (c.cold_start || shares)) {
     throw UsageError(fmt::format("--max-warmup: cannot be combined with {}; leave one of them out",
                                  c.cold_start ? "--cold-start" : "several values of --warmup"));
   }
@@ -182,28 +184,20 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   }
 }
 
-std::vector<int> TrainingExperiment::warmups_beside(const TrainingCase& c) const {
-  std::vector<int> warmups;
-  for (std::size_t i = 0; i < case_count(); ++i) {
-    if (without_warmup(case_at(i)) == without_warmup(c)) warmups.push_back(case_at(i).warmup);
-  }
-  return warmups;
-}
-
 // Cases that differ in --warmup alone stand beside each other: it is the last axis.
-std::size_t TrainingExperiment::run_of(std::size_t index) const {
-  std::size_t run = 0;
-  for (std::size_t i = 1; i <= index; ++i) {
-    if (without_warmup(case_at(i)) != without_warmup(case_at(i - 1))) ++run;
+void TrainingExperiment::find_runs() {
+  for (std::size_t i = 0; i < case_count(); ++i) {
+    const bool begins = i == 0 || without_warmup(case_at(i)) != without_warmup(case_at(i - 1));
+    if (begins) warmups_.emplace_back();
+    run_of_.push_back(warmups_.size() - 1);
+    warmups_.back().push_back(case_at(i).warmup);
   }
-  return run;
 }
 
 CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress) {
-  const std::vector<int> warmups = warmups_beside(c);
-  if (!last_run_ || last_run_->of != without_warmup(c)) {
-    last_run_ = {without_warmup(c), measure_run(c, warmups, progress)};
-  }
+  const std::size_t run = run_of(index_of(c));
+  const std::vector<int>& warmups = warmups_.at(run);
+  if (!last_run_ || last_run_->run != run) last_run_ = {run, measure_run(c, warmups, progress)};
   const auto place = std::find(warmups.begin(), warmups.end(), c.warmup) - warmups.begin();
   return last_run_->records.at(static_cast<std::size_t>(place));
 }
@@ -219,7 +213,7 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
   CaseRecord verified;
   if (c.verify > 0) {
     verified = verify_training(c, world_, device_, data_parallel_, progress);
-    if (verified.status != Status::ok) return {verified};
+    if (verified.status != Status::ok) return std::vector(warmups.size(), verified);
   }
   std::vector<CaseRecord> records;
   {
@@ -290,10 +284,8 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
 std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRow>& rows) const {
   TableRows warmups("warmup");
   for (const SummaryRow& row : rows) {
-    if (value_in<std::string>(row.columns, "status") != "ok" ||
-        warmups_beside(case_at(row.index)).size() < 2) {
-      continue;
-    }
+    const bool shares = warmups_.at(run_of(row.index)).size() > 1;
+    if (value_in<std::string>(row.columns, "status") != "ok" || !shares) continue;
     Row cells = {{"case", value_in<std::string>(row.columns, "case")}};
     for (const char* phase : {"forward", "backward", "step"}) {
       for (const char* statistic : {"mean", "std"}) {

@@ -34,7 +34,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
                      Device& device, const ProcessGroup& data_parallel);
 
   [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
-  [[nodiscard]] std::size_t run_of(std::size_t index) const override;
+  [[nodiscard]] std::size_t run_of(std::size_t index) const override { return run_of_.at(index); }
   [[nodiscard]] bool starts_cold() const override { return case_at(0).cold_start; }
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
@@ -45,6 +45,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
       const std::vector<SummaryRow>& rows) const override;
 
  private:
+  void find_runs();
   // Gives a case what follows from the launch and from --size.
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
@@ -53,8 +54,6 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void check_dump() const;
   void check_exchange(const TrainingCase& c) const;
   [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
-  // The numbers of warm-up repetitions of the cases that differ from this one in that alone.
-  [[nodiscard]] std::vector<int> warmups_beside(const TrainingCase& c) const;
   // Of these cases, in that order.
   [[nodiscard]] std::vector<CaseRecord> measure_run(const TrainingCase& c,
                                                     const std::vector<int>& warmups,
@@ -71,11 +70,13 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   std::unique_ptr<Communicator> gathers_;  // from the first case with fsdp on
   std::optional<Dump> dump_;               // rank 0's, with --dump
   Ceilings ceilings_;
-  struct LastRun {
-    TrainingCase of;  // but for its warm-up
+  std::vector<std::size_t> run_of_;        // by case: those that differ in warm-up alone share one
+  std::vector<std::vector<int>> warmups_;  // by run, of its cases
+  struct MeasuredRun {
+    std::size_t run;
     std::vector<CaseRecord> records;
   };
-  std::optional<LastRun> last_run_;
+  std::optional<MeasuredRun> last_run_;
 };
 
 }  // namespace paceline

@@ -150,8 +150,8 @@ Factors<C> gather_factors() {
 Factors<C> cold_start_factor() {
   return factors_of<ColdStartFactor>(
       setting<C>(&C::cold_start, "cold_start",
-                 "a process for each model, whose first step from cold is the first that --warmup "
-                 "counts; with 0 it is measured")
+                 "run each configuration in a process of its own; --warmup counts from that "
+                 "process's first step, so --warmup 0 measures it")
           .bare("yes"));
 }
 
