@@ -272,22 +272,22 @@ std::filesystem::path output_path(const RunOptions& options, const std::string& 
   return fmt::format("results/{}-{}.h5", experiment, time);
 }
 
-ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& given) {
+ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& options) {
   const bool root = world.rank() == 0;
   const std::vector<Case>& cases = experiment.cases();
   collectively(world, [&] {
     for (std::size_t i = 0; i < cases.size(); ++i) experiment.validate(i);
   });
-  if (given.dry_run) {
+  if (options.dry_run) {
     if (root) print_plan(experiment);
     return ExitCode::done;
   }
   std::optional<RunProcess> process;
-  collectively(world, [&] { process = own_process(experiment, given); });
-  const RunOptions options = options_of(given, process);
+  collectively(world, [&] { process = own_process(experiment, options); });
+  const RunOptions own = options_of(options, process);
   std::unique_ptr<Results> results;  // rank 0's
   collectively(world, [&] {
-    if (root) results = std::make_unique<Results>(experiment, options, std::move(run));
+    if (root) results = std::make_unique<Results>(experiment, own, std::move(run));
   });
 
   std::vector<std::string> ids;
