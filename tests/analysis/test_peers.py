@@ -197,7 +197,9 @@ def test_the_command_writes_the_document(run, tmp_path, capsys):
     main(["peers", str(tmp_path / "sweep.h5"), "--output", str(tmp_path / "new/results.md")])
     written = (tmp_path / "new/results.md").read_text("utf-8")
     assert written == peers.document([tmp_path / "sweep.h5"])
-    assert written.startswith("# Results\n") and "\n## NVIDIA H200\n" in written
+    assert (
+        written.startswith("# Training steps beside PyTorch\n") and "\n## NVIDIA H200\n" in written
+    )
     assert capsys.readouterr().out.endswith("results.md\n")
 
 

@@ -9,11 +9,11 @@ from conftest import PROGRAM
 from slurm_jobs import JOBS, Jobs, cases
 
 CONTEXTS = [16, 17, 18, 19, 20, 21, 22, 23]
-# Eight cases of a few seconds each.
+# Eight cases of two seconds and more each, however fast the machine is.
 SWEEP = f"""#!/usr/bin/env bash
 #SBATCH --job-name=sweep --nodes=1 --ntasks-per-node=2 --time=10 --requeue --open-mode=append
 . "$PACELINE_JOBS/lib.sh"
-measure model --size tiny --batch-size 1 --context {",".join(map(str, CONTEXTS))} --steps 150
+measure model --size tiny --batch-size 1 --context {",".join(map(str, CONTEXTS))} --min-time 2
 """
 LONG = {"PACELINE_TINY": ""}
 
@@ -69,7 +69,7 @@ def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
 # Slurm looks at time limits every half a minute: the sweep takes longer than that.
 def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs):
     text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@40")
-    text = text.replace("--steps 150", "--steps 1000")
+    text = text.replace("--min-time 2", "--min-time 8")
     job = jobs.script(text, **LONG)
     jobs.wait(job, seconds=300)
     words = jobs.words("sweep")
