@@ -4,6 +4,7 @@
 #include <hdf5_hl.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace paceline::hdf5 {
 
@@ -78,7 +79,10 @@ constexpr auto add_name = [](hid_t, const char* name, const auto* /*info*/, void
 };
 
 herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* message) {
-  if (depth == 0) *static_cast<std::string*>(message) = error->desc;
+  // The first line says what; further ones, of some errors, when and where.
+  if (depth == 0) {
+    static_cast<std::string*>(message)->assign(error->desc, std::strcspn(error->desc, "\n"));
+  }
   return 0;
 }
 

@@ -83,6 +83,11 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--check", "F.h5", "--ask", "memory"), "--ask: cannot stand beside --check"),
         (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
+        (("--heads", 7), "--d-model: needs --d-ff, --layers and --heads"),
+        (("--memory", 0), "--memory: must be at least one byte"),
+        (("--link-bandwidth", 0), "--link-bandwidth: must be at least one byte"),
+        (("--tp", 4, "--fsdp", 1 << 20), "--tp: 4 x 1048576 data-parallel ranks are more than"),
+        (("--from", "."), "cannot read .: H5Fopen: file read failed"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_cure(paceline, options, message):
@@ -232,6 +237,22 @@ def test_what_is_extrapolated_is_named(paceline):
     assert "collectives of 8 ranks, fitted on 4" in done.out
     done = paceline("plan", *calibrated)
     assert "Extrapolated" not in done.out
+
+
+def test_a_file_without_a_finished_case_is_refused(paceline, tmp_path):
+    oom = ("model", "--size", "tiny", "--device", "cpu", "--memory-limit", "1MB")
+    assert paceline(*oom, "--output", "oom.h5").code == 0
+    for option in ("--from", "--check"):
+        done = paceline("plan", option, tmp_path / "oom.h5")
+        assert done.code == 2
+        assert "holds no finished case" in done.message
+
+
+def test_rates_of_another_device_are_not_used(paceline, tmp_path):
+    cpu = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 0)
+    assert paceline(*cpu, "--steps", 1, "--output", "cpu.h5").code == 0
+    done = paceline("plan", "--size", "tiny", "--attention", "naive", "--from", "cpu.h5")
+    assert "no step of cuda fp32 naive eager was measured: the data sheet's rates" in done.out
 
 
 def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):

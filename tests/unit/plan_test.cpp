@@ -201,5 +201,17 @@ TEST(PlanTest, CollectivesAcrossNodesHaveTheNetworkSBandwidth) {
   EXPECT_EQ(h.bandwidth_bytes_per_s(9), 400);
 }
 
+TEST(PlanTest, RingsOfANodeShareItsNetworkCards) {
+  PlanCase plan;
+  plan.hardware = {.link_bytes_per_s = 450, .network_bytes_per_s = 400, .node_devices = 8};
+  plan.step.ranks = 8;
+  plan.tensor = 8;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 400.0 / 8);
+  plan.tensor = 16;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 400.0 / 8);
+  plan.tensor = 1;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 450);
+}
+
 }  // namespace
 }  // namespace paceline

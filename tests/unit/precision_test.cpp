@@ -35,14 +35,30 @@ TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
 }
 
 TEST(Accumulation, AnErrorThatRoundingDoesNotExplainIsAMismatch) {
-  const auto status = [](double error, double sum) {
+  const auto status = [](double error, double sum, bool may_overflow = false) {
     CaseRecord record;
-    add_accumulated(record, {.sum = sum, .rounding_error = error, .rounding_largest = 0.01});
+    add_accumulated(record, {.sum = sum,
+                             .rounding_error = error,
+                             .rounding_largest = 0.01,
+                             .may_overflow = may_overflow});
     return record.status;
   };
   EXPECT_EQ(status(0.01, 1), Status::ok);
   EXPECT_EQ(status(0.011, 1), Status::mismatch);
-  EXPECT_EQ(status(HUGE_VAL, HUGE_VAL), Status::ok);  // beyond the dtype's range
+  EXPECT_EQ(status(HUGE_VAL, HUGE_VAL), Status::mismatch);
+  EXPECT_EQ(status(NAN, NAN), Status::mismatch);
+  EXPECT_EQ(status(HUGE_VAL, HUGE_VAL, true), Status::ok);
+}
+
+TEST(Accumulation, ASumMayOverflowBeyondTheLargestNumberOfItsDtype) {
+  CpuDevice device(std::size_t{1} << 20U, 1);
+  AccumulationFactors c;
+  c.arithmetic = Arithmetic::fp16;
+  c.addend = 10;
+  c.count = 1000;
+  EXPECT_FALSE(accumulate(device, c).may_overflow);
+  c.addend = 100;
+  EXPECT_TRUE(accumulate(device, c).may_overflow);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace paceline {
 namespace {
 
 std::string group_of(const PlanCase& plan) {
-  return fmt::format("{} {} {}", plan.step.precision.name, name_of(plan.step.attention),
-                     name_of(plan.step.execution));
+  return fmt::format("{} {} {} {}", name_of(plan.step.device), plan.step.precision.name,
+                     name_of(plan.step.attention), name_of(plan.step.execution));
 }
 
 std::string size_of_model(const PlanCase& plan) {
@@ -42,12 +42,17 @@ double sent_over_message(std::int64_t ranks) {
 Calibration::Calibration(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (experiment_of(file) == "collectives") {
+      const std::size_t before = links_.size();
       try {
         for (FittedLink& link : read_fitted_links(file)) {
           if (link.op == "all_reduce" && link.ranks > 1) links_.push_back(std::move(link));
         }
       } catch (const Hdf5Error&) {
         throw UsageError(fmt::format("--from: {} holds no fit; make it with --fit", file));
+      }
+      if (links_.size() == before) {
+        throw UsageError(fmt::format(
+            "--from: {} holds no fit of all_reduce on several ranks; measure one", file));
       }
       continue;
     }
@@ -63,9 +68,14 @@ Calibration::Calibration(std::vector<MeasuredStep> steps, std::vector<FittedLink
   fit_contention();
 }
 
-Calibration Calibration::without(const std::string& name) const {
+Calibration Calibration::without(const TrainingCase& step) const {
+  const auto unsampled = [](TrainingCase c) {
+    static_cast<SamplerConfig&>(c) = {};
+    return c;
+  };
   std::vector<MeasuredStep> others = steps_;
-  std::erase_if(others, [&](const MeasuredStep& s) { return s.name == name; });
+  std::erase_if(others,
+                [&](const MeasuredStep& s) { return unsampled(s.plan.step) == unsampled(step); });
   return {std::move(others), links_};
 }
 
@@ -177,8 +187,7 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
     result.rates = rates->rates;
     result.correction = rates->correction;
   }
-  if (plan.data_ranks() == 1) return result;
-  if (const auto fitted = calibration.link_for(plan.data_ranks())) {
+  if (const auto fitted = calibration.link_for(std::max(2, plan.data_ranks()))) {
     result.latency_s =
         fitted->link.latency / std::ceil(std::log2(static_cast<double>(fitted->ranks)));
     result.hardware.link_bytes_per_s = fitted->link.bandwidth * sent_over_message(fitted->ranks);

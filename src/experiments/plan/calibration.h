@@ -19,11 +19,12 @@ namespace paceline {
 
 class Calibration {
  public:
-  // Throws UsageError (--from) for a file that holds neither steps nor a fit.
+  // Throws UsageError for a file that holds neither a finished step nor a fit.
   explicit Calibration(const std::vector<std::string>& files);
   Calibration(std::vector<MeasuredStep> steps, std::vector<FittedLink> links);
-  // As if the files had no case of this id, so that it can be predicted from the others.
-  [[nodiscard]] Calibration without(const std::string& name) const;
+  // As if the files had no case of these factors, however it was sampled, so that it can be
+  // predicted from the others.
+  [[nodiscard]] Calibration without(const TrainingCase& step) const;
 
   struct StepRates {
     WorkRates rates;

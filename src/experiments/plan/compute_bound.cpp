@@ -33,9 +33,9 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   const bool gathers = plan.step.strategy == Strategy::fsdp;
   const double X = plan.data_ranks();
   const double Y = plan.tensor;
-  // A block's products take a gather of their input and a reduce_scatter of their result; backward
-  // the same of the gradients.
-  const double tensor_collectives = 2 * summed_sublayers(plan.blocks);
+  // A sublayer takes a gather of its input and a reduce_scatter of its result; backward those of
+  // the gradients, and its input once more for the weights' gradients.
+  const double tensor_collectives = (gathers ? 2 : 3) * summed_sublayers(plan.blocks);
   const double passes = gathers ? 1 : 2;  // backward multiplies twice as much as forward
   const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;  // all_reduce: and a gather
   ComputeBound b;
@@ -55,7 +55,7 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
 
 double undivided_half_block_tokens(const PlanCase& plan) {
   const ComputeBound b = compute_bound(plan, RingFactor::left_out);
-  const double compute = b.compute_s_per_token * plan.ranks() / 2;
+  const double compute = b.compute_s_per_token * static_cast<double>(plan.ranks()) / 2;
   return b.exchange_s / (compute - b.tensor_s_per_token);
 }
 

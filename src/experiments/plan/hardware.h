@@ -28,8 +28,9 @@ struct Hardware {
 
   // Throws UsageError naming --peak where the table has no figure for this precision.
   [[nodiscard]] double peak_flops_per_s(const Precision& precision) const;
-  // In bytes/s, of a collective of this many devices.
-  [[nodiscard]] double bandwidth_bytes_per_s(int devices) const;
+  // In bytes/s, of each of `rings` collectives, of this many devices in all, that share the network
+  // cards of a node.
+  [[nodiscard]] double bandwidth_bytes_per_s(std::int64_t devices, int rings = 1) const;
 };
 
 // In the order of the table. Throws EnvironmentError in a build without a TOML library.

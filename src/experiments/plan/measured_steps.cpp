@@ -61,6 +61,9 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
     measured.plan.step = case_of(factors, kind, row);
     steps.push_back(std::move(measured));
   }
+  if (steps.empty()) {
+    throw UsageError(fmt::format("{} holds no finished case; give a file that has one", path));
+  }
   return steps;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -67,7 +68,7 @@ double PlanCase::step_flops() const {
 }
 
 Work PlanCase::work() const {
-  const double flops = step_flops() / ranks();
+  const double flops = step_flops() / static_cast<double>(ranks());
   if (blocks == BlockKind::two_matrix) return {.flops = flops};
   const StepShape shape = step.step_shape();
   const double activations = 2 * memory_form(shape).activations;  // written and read
@@ -85,7 +86,8 @@ StrategyShape PlanCase::strategy_shape() const {
 }
 
 double PlanCase::data_bandwidth_bytes_per_s() const {
-  return hardware.bandwidth_bytes_per_s(ranks()) * axes.data;
+  const int rings = std::min(tensor, hardware.node_devices);  // one for each tensor-parallel rank
+  return hardware.bandwidth_bytes_per_s(ranks(), rings) * axes.data;
 }
 
 double PlanCase::tensor_bandwidth_bytes_per_s() const {

@@ -36,7 +36,7 @@ struct PlanCase {
   double latency_s = 0;     // of a collective between two ranks
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
-  [[nodiscard]] int ranks() const { return data_ranks() * tensor; }
+  [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }
   // Of a group of Y ranks, and of all, in one step.
   [[nodiscard]] double group_tokens() const;
   [[nodiscard]] double tokens() const { return group_tokens() * data_ranks(); }

@@ -67,9 +67,11 @@ void PlanOptions::declare(OptionParser& p) {
   p.value("--blocks", blocks_,
           "transformer: the program's model; two-matrix: the course's, blocks of [D, F] and [F, D] "
           "and nothing else (transformer two-matrix) [transformer]");
-  p.value("--ranks", ranks_, "in all; must be --fsdp (or replicas) x --tp [their product]",
+  p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [their product]",
           {1, most_ranks});
-  p.value("--fsdp", fsdp_, "ranks that shards lie on; stands for --shard fsdp", {1, most_ranks});
+  p.value("--fsdp", fsdp_,
+          "data-parallel ranks, with parameters sharded over them (implies --shard fsdp)",
+          {1, most_ranks});
   p.value("--tp", tensor_, "tensor-parallel ranks; must divide heads, d_model and d_ff [1]",
           {1, 1 << 14});
   p.option("--mesh-axes",
@@ -101,14 +103,27 @@ void PlanOptions::check(const OptionParser& p) {
       throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
     }
   }
-  const bool custom = p.given("--d-model") || p.given("--d-ff") || p.given("--layers");
+  const bool custom = p.given("--d-model") || p.given("--d-ff") || p.given("--layers") ||
+                      (p.given("--heads") && blocks_ == BlockKind::transformer);
   if (custom && p.by_name("--size")) {
-    throw UsageError("--size: cannot stand beside --d-model, --d-ff, --layers; leave it out");
+    throw UsageError(
+        "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
   }
   const bool all = p.given("--d-model") && p.given("--d-ff") && p.given("--layers") &&
                    (p.given("--heads") || blocks_ == BlockKind::two_matrix);
   if (custom && !all) throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
   if (custom) factors_.replace("--size", "custom");
+  check_sizes(p);
+}
+
+void PlanOptions::check_sizes(const OptionParser& p) const {
+  const auto check = [&](const char* option, const ByteCount& size) {
+    if (p.given(option) && size.bytes < 1) {
+      throw UsageError(fmt::format("{}: must be at least one byte", option));
+    }
+  };
+  check("--memory", memory_);
+  check("--link-bandwidth", link_bandwidth_);
 }
 
 void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
@@ -162,6 +177,11 @@ void PlanOptions::set_layout(PlanCase& plan) const {
                       ranks_, tensor_));
     }
     c.ranks = ranks_ / tensor_;
+  }
+  if (static_cast<double>(plan.ranks()) > most_ranks) {
+    throw UsageError(
+        fmt::format("--tp: {} x {} data-parallel ranks are more than {:.0f}; use fewer", tensor_,
+                    c.ranks, most_ranks));
   }
 }
 

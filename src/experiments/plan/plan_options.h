@@ -17,6 +17,7 @@ class PlanOptions {
   // Throws UsageError for options that cannot stand together.
   void check(const OptionParser& p);
   // Throws UsageError naming an option of the plan that was given: `instead` takes its place.
+  void check_sizes(const OptionParser& p) const;
   void check_none_given(const OptionParser& p, const std::string& instead) const;
   // Throws UsageError for a layout that cannot be, EnvironmentError where the table of hardware
   // cannot be read.

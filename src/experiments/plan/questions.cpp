@@ -77,7 +77,7 @@ Answer fewest_devices(const PlanCase& plan) {
   return {Question::fewest_devices,
           fmt::format("{} devices ({} {}): {} each", grouped(other.ranks()), data_ranks, layout,
                       of_memory(plan, peak_of(other))),
-          {{"devices", std::int64_t{other.ranks()}}, {"peak_bytes", peak_of(other)}}};
+          {{"devices", other.ranks()}, {"peak_bytes", peak_of(other)}}};
 }
 
 Answer memory_by_kind(const PlanCase& plan) {
@@ -149,7 +149,8 @@ Answer compute_bound_batch(const PlanCase& plan) {
   const double overlapped = b.overlapped_tokens();
   const double serial = b.serial_tokens();
   const auto text = [&](double tokens) {
-    return fmt::format("{} tokens ({} each)", grouped(tokens), grouped(tokens / plan.ranks()));
+    return fmt::format("{} tokens ({} each)", grouped(tokens),
+                       grouped(tokens / static_cast<double>(plan.ranks())));
   };
   const Row values = {{"overlapped_tokens", overlapped}, {"serial_tokens", serial}};
   if (!b.tensor_is_hidden()) {
@@ -167,6 +168,10 @@ Answer compute_bound_batch(const PlanCase& plan) {
 
 Answer best_bucket(const PlanCase& plan) {
   if (plan.data_ranks() == 1) throw UsageError("--ask: best-bucket needs --ranks above --tp");
+  if (plan.latency_s <= 0) {
+    throw UsageError(
+        "--ask: best-bucket needs a --latency above 0; without one buckets cost nothing");
+  }
   const double n = plan.data_ranks();
   const double bytes = plan.parameters() / plan.tensor *
                        static_cast<double>(size_of(plan.strategy_shape().precision.communication));
@@ -206,13 +211,14 @@ Answer training_run(const PlanCase& plan, double run_tokens) {
   constexpr double day = 24 * hour;
   const double per_second = plan.tokens() / step_time(plan).step_s();
   const double seconds = run_tokens / per_second;
-  return {Question::run,
-          fmt::format("{} tokens take {} days on {} devices: {} tokens/s, {} device hours",
-                      count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
-                      grouped(per_second), grouped(seconds / hour * plan.ranks())),
-          {{"run_s", seconds},
-           {"tokens_per_s", per_second},
-           {"device_hours", seconds / hour * plan.ranks()}}};
+  return {
+      Question::run,
+      fmt::format("{} tokens take {} days on {} devices: {} tokens/s, {} device hours",
+                  count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
+                  grouped(per_second), grouped(seconds / hour * static_cast<double>(plan.ranks()))),
+      {{"run_s", seconds},
+       {"tokens_per_s", per_second},
+       {"device_hours", seconds / hour * static_cast<double>(plan.ranks())}}};
 }
 
 Answer scaling(const PlanCase& plan) {

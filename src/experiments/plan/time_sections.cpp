@@ -46,7 +46,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const int X = plan.data_ranks();
   const int Y = plan.tensor;
   const bool gathers = plan.step.strategy == Strategy::fsdp;
-  const double w = plan.hardware.bandwidth_bytes_per_s(plan.ranks());
+  const double w = plan.data_bandwidth_bytes_per_s() / plan.axes.data;
   const double w_tensor = plan.hardware.bandwidth_bytes_per_s(Y);
   PlanSection s{.name = "compute_bound",
                 .title = fmt::format(
@@ -68,19 +68,24 @@ PlanSection compute_bound_section(const PlanCase& plan) {
                       rate(w_tensor), plan.axes.tensor),
           b.tensor_s_per_token);
   if (plan.blocks == BlockKind::two_matrix && Y > 1) {
-    s.lines.push_back({"tensor_least_d_ff", "least d_ff for c > t",
-                       fmt::format("Y C / (W M_Y) = {} x {} / ({} x {}); d_ff is {}: {}", Y,
-                                   rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
-                                   grouped(static_cast<double>(plan.step.d_ff)),
-                                   b.tensor_is_hidden() ? "holds" : "does not hold"),
-                       b.tensor_least_d_ff, PlanUnit::count});
+    // Of t / c: bytes of an element and collectives over the products of a pass.
+    const double a =
+        b.tensor_least_d_ff / (Y * plan.rates.flops_per_s / plan.tensor_bandwidth_bytes_per_s());
+    const std::string factor = std::abs(a - 1) < 1e-9 ? "" : fmt::format("{:.4g} x ", a);
+    s.lines.push_back(
+        {"tensor_least_d_ff", "least d_ff for c > t",
+         fmt::format("{}Y C / (W M_Y) = {}{} x {} / ({} x {}); d_ff is {}: {}",
+                     factor.empty() ? "" : "a ", factor, Y, rate(plan.rates.flops_per_s),
+                     rate(w_tensor), plan.axes.tensor, grouped(static_cast<double>(plan.step.d_ff)),
+                     b.tensor_is_hidden() ? "holds" : "does not hold"),
+         b.tensor_least_d_ff, PlanUnit::count});
   }
   const auto tokens = [&](const std::string& key, const char* what, const char* formula,
                           double value) {
     s.lines.push_back(tokens_line(key, what, formula, value));
     s.lines.push_back(tokens_line(key + "_per_device", "  a device",
                                   fmt::format("over X Y = {}", plan.ranks()),
-                                  value / plan.ranks()));
+                                  value / static_cast<double>(plan.ranks())));
   };
   tokens("overlapped_tokens", "overlapped", "B c >= g: B = g / c; and c > t",
          b.overlapped_tokens());
@@ -134,6 +139,8 @@ PlanSection what_if_section(const PlanCase& plan) {
   if (plan.step.strategy == Strategy::fsdp) {
     const auto element = static_cast<double>(size_of(plan.step.precision.compute));
     add("FP8 gathers", plan, 1 / element);
+  }
+  if (plan.step.strategy == Strategy::fsdp && plan.step.reshard == Reshard::yes) {
     PlanCase kept = plan;
     kept.step.reshard = Reshard::no;
     // Of a step, compared with its products: a gather and a reduce_scatter instead of two gathers
@@ -204,7 +211,8 @@ PlanSection step_time_section(const PlanCase& plan) {
                      fmt::format("{} tokens / step", grouped(plan.tokens())),
                      plan.tokens() / t.step_s(), PlanUnit::count});
   s.lines.push_back({"tokens_per_s_per_device", "tokens/s a device", "",
-                     plan.tokens() / t.step_s() / plan.ranks(), PlanUnit::count});
+                     plan.tokens() / t.step_s() / static_cast<double>(plan.ranks()),
+                     PlanUnit::count});
   return s;
 }
 

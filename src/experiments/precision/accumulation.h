@@ -16,6 +16,7 @@ struct Accumulated {
   double rounding_error = 0;    // of the sum, beside the exact sum of the rounded addends
   double rounding_bound = 0;    // what theory gives for rounding_error, to first order
   double rounding_largest = 0;  // the same to every order; infinite where none is known
+  bool may_overflow = false;    // the exact sum is beyond what the sum's dtype holds
 };
 
 // Bytes on the device.
