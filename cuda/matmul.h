@@ -18,8 +18,8 @@ class CudaMatmul : NonCopyable {
   CudaMatmul(cudaStream_t stream, GemmMath math, Tensor workspace)
       : library_(stream, math, workspace) {}
 
-  // Ops::matmul, by the algorithm that cuBLASLt takes to be the fastest on so many multiprocessors
-  // (0: all). A second batch dimension costs one call per index of it.
+  // Ops::matmul, by the algorithm that cuBLASLt estimates to be the fastest on `multiprocessors`
+  // multiprocessors (0: all). A second batch dimension costs one call per index of it.
   void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
            int multiprocessors);
 

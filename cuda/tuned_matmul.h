@@ -23,9 +23,9 @@ class CudaTunedMatmul final : public ProductTuning {
   // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
   CudaTunedMatmul(CudaDevice& device, GemmMath math, Tensor workspace);
 
-  // Ops::matmul, with so many multiprocessors to count on (0: all). A product that is seen for the
-  // first time may be timed: that allocates and waits for the device, so it is refused with
-  // InternalError while the stream is captured.
+  // Ops::matmul on at most `multiprocessors` multiprocessors (0: all). The first call of a product
+  // may time it: that allocates and waits for the device, so it is refused with InternalError while
+  // the stream is captured.
   void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
            int multiprocessors);
 

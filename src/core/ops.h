@@ -139,7 +139,7 @@ class Ops : NonCopyable {
   // Whether collectives run beside the operations that follow, which may leave them room.
   virtual void run_beside_collectives(bool /*beside*/) {}
 
-  // What is fused, of that which eager execution computes one by one.
+  // The fused kernels, and the primitive operations that each replaces.
   [[nodiscard]] virtual std::vector<Fusion> fusions() const { return {}; }
   // How products are computed, where that is by the algorithm that was the fastest when timed;
   // else null.

@@ -29,7 +29,7 @@ struct PlanSection {
   std::string note = {};
 };
 
-// "219,848,638,464", "25,301.7": with so many digits after the point.
+// "219,848,638,464", "25,301.7": with `decimals` digits after the point.
 [[nodiscard]] std::string grouped(double value, int decimals = 0);
 // "3,517.58 GB = 3,276.00 GiB", below 1 GB "10.49 MB = 10.00 MiB".
 [[nodiscard]] std::string both_sizes(double bytes);

@@ -36,10 +36,10 @@ struct StepTime {
 
 [[nodiscard]] StepTime step_time(const PlanCase& plan);
 
-// Of a collective of so many ranks.
+// Of a collective of `ranks` ranks.
 [[nodiscard]] double collective_latency_s(const PlanCase& plan, int ranks);
 
-// The case on so many ranks in all, the tensor-parallel ones among them.
+// The same case on `ranks` ranks in all, tensor-parallel ones included.
 [[nodiscard]] PlanCase on_ranks(PlanCase plan, int ranks);
 
 // Weak scaling: the step on one data-parallel rank over that on `ranks` ranks in all.
