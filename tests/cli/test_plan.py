@@ -75,6 +75,12 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--size", "xl", "--tp", 2), "--tp: 2 ranks do not divide --heads 25"),
         (("--fsdp", 2, "--shard", "zero1"), "--fsdp: stands for --shard fsdp"),
         (("--d-model", 64, "--d-ff", 128), "--d-model: needs --d-ff, --layers and --heads"),
+        (("--heads", 7), "--d-model: needs --d-ff, --layers and --heads"),
+        (("--blocks", "two-matrix", "--layers", 2), "--d-model: needs --d-ff and --layers"),
+        (("--size", "xl", "--heads", 5), "--size: cannot stand beside --d-model"),
+        (("--memory", 0), "--memory: 0 is not above 0"),
+        (("--link-bandwidth", 0), "--link-bandwidth: 0 is not above 0"),
+        (("--fsdp", 2**20, "--tp", 2), "--fsdp: 1048576 x --tp 2 are 2097152 ranks; use 1048576"),
         (("--hardware", "h1000"), "--hardware: 'h1000' is unknown; choose h100"),
         (("--hardware", "tpu-v5p"), "--hardware: tpu-v5p has no stated peak for fp32"),
         (("--preset", "xxl", "--heads", 8), "--heads: goes with --blocks transformer"),
@@ -83,11 +89,6 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--check", "F.h5", "--ask", "memory"), "--ask: cannot stand beside --check"),
         (("--run-tokens", 1e9), "--run-tokens: goes with --ask run"),
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
-        (("--heads", 7), "--d-model: needs --d-ff, --layers and --heads"),
-        (("--memory", 0), "--memory: must be at least one byte"),
-        (("--link-bandwidth", 0), "--link-bandwidth: must be at least one byte"),
-        (("--tp", 4, "--fsdp", 1 << 20), "--tp: 4 x 1048576 data-parallel ranks are more than"),
-        (("--from", "."), "cannot read .: H5Fopen: file read failed"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_cure(paceline, options, message):
@@ -173,6 +174,11 @@ def test_efficiency_falls_as_replicas_grow(paceline):
         (("--ask", "kept-gathers"), "--ask: kept-gathers is a question of --fsdp X"),
         (("--ask", "run"), "--ask: run needs --run-tokens N"),
         (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
+        (
+            ("--ask", "best-bucket", "--ranks", 2, "--latency", 0),
+            "best-bucket needs --latency above 0",
+        ),
+        (("--ask", "compute-bound"), "--ask: compute-bound needs --ranks above 1"),
         (("--ask", "everything"), "--ask: 'everything' is unknown"),
         (
             ("--ask", "gradient-dtype", "--precision", "fp16"),
@@ -232,27 +238,17 @@ def test_the_check_s_table_fits_a_terminal(paceline):
 
 
 def test_what_is_extrapolated_is_named(paceline):
-    calibrated = ("--size", "xl", "--attention", "naive", "--from", f"{SIZES},{LINKS}")
+    files = f"{SIZES},{LINKS},{DDP}"
+    model = ("--size", "xl", "--attention", "naive", "--from", files)
+    calibrated = (*model, "--hardware", "h200")
     done = paceline("plan", *calibrated, "--ranks", 8, "--ask", "run", "--run-tokens", 1e9)
     assert "collectives of 8 ranks, fitted on 4" in done.out
     done = paceline("plan", *calibrated)
-    assert "Extrapolated" not in done.out
-
-
-def test_a_file_without_a_finished_case_is_refused(paceline, tmp_path):
-    oom = ("model", "--size", "tiny", "--device", "cpu", "--memory-limit", "1MB")
-    assert paceline(*oom, "--output", "oom.h5").code == 0
-    for option in ("--from", "--check"):
-        done = paceline("plan", option, tmp_path / "oom.h5")
-        assert done.code == 2
-        assert "holds no finished case" in done.message
-
-
-def test_rates_of_another_device_are_not_used(paceline, tmp_path):
-    cpu = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 0)
-    assert paceline(*cpu, "--steps", 1, "--output", "cpu.h5").code == 0
-    done = paceline("plan", "--size", "tiny", "--attention", "naive", "--from", "cpu.h5")
-    assert "no step of cuda fp32 naive eager was measured: the data sheet's rates" in done.out
+    line = done.out.splitlines()[-1]
+    assert line == "weak scaling on other ranks: collectives fitted on 2"
+    done = paceline("plan", *model)
+    for what in ("rates", "links"):
+        assert f"{what} of NVIDIA H200, not of h100" in done.out.splitlines()
 
 
 def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):
@@ -301,3 +297,83 @@ def test_contention_makes_hidden_collectives_cost_time(paceline):
 def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, rows):
     found = plan(paceline, "--size", size, "--ranks", 2)["what_if"]
     assert sum(row["what"].startswith("tensor parallel") for row in found) == rows
+
+
+def test_a_link_s_bandwidth_is_every_device_s(paceline):
+    layout = ("--size", "large", "--fsdp", 8, "--tp", 4, "--link-bandwidth", "10GB")
+    (row,) = plan(paceline, *layout)["compute_bound"]
+    (state,) = plan(paceline, *layout)["state"]
+    assert row["exchange_s"] == pytest.approx(4 * state["parameters"] / 4 / 10e9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--precision", "fp32", "--hardware", "h100"),
+        ("--shard", "zero1", "--ranks", 64),
+        ("--shard", "zero1", "--ranks", 64, "--precision", "fp32", "--hardware", "h100"),
+    ],
+)
+def test_the_least_d_ff_is_its_formula(paceline, options):
+    (row,) = plan(paceline, "--preset", "xxl", *options)["compute_bound"]
+    text = " ".join(paceline(*XXL, *options).out.split())
+    formula = text.split("least d_ff for c > t")[1].split("= ")[1].split(";")[0]
+    value = eval(formula.replace("x", "*"))
+    assert value == pytest.approx(row["tensor_least_d_ff"], rel=1e-3)
+
+
+def test_kept_gathers_are_no_alternative_to_themselves(paceline):
+    what = {}
+    for reshard in ("yes", "no"):
+        found = plan(paceline, "--preset", "xxl", "--reshard", reshard)["what_if"]
+        what[reshard] = {row["what"] for row in found}
+    assert {name for name in what["yes"] if "kept" in name} == what["yes"] - what["no"]
+    assert len(what["yes"] - what["no"]) == 2
+
+
+def test_a_memory_with_a_unit_is_read_in_it(paceline):
+    done = paceline(*XXL, "--memory", "80GiB")
+    assert "tpu-v5p of 80GiB" in done.out
+    found = plan(paceline, "--preset", "xxl", "--memory", "80GiB")
+    assert found["devices"][0] == {"devices": 41}
+    assert found["devices"][1]["read_as_gb"] == 44  # the table's
+    assert found["half_sharded"][0].keys() == {"devices", "devices_with_activations"}
+
+
+def test_weak_scaling_of_one_rank_has_the_fitted_link(paceline):
+    model = ("--size", "xl", "--attention", "naive", "--hardware", "h200")
+    files = ("--from", f"{SIZES},{LINKS},{DDP}")
+    one = plan(paceline, *model, *files)["scaling"]
+    assert one[1] == plan(paceline, *model, *files, "--ranks", 2)["scaling"][1]
+    assert one[1] != plan(paceline, *model, "--from", SIZES)["scaling"][1]
+
+
+def test_files_without_a_finished_case_are_refused(paceline, tmp_path):
+    run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
+    done = paceline(*run, "--memory-limit", "1MB", "--warmup", 0, "--steps", 1, "--output", "o.h5")
+    assert (tmp_path / "o.h5").exists(), done.err
+    for option in ("--from", "--check"):
+        done = paceline("plan", option, "o.h5")
+        assert done.code == 2
+        assert "o.h5: holds no finished case; give a file with a case that is ok" in done.message
+
+
+def test_rates_of_a_cpu_price_no_gpu(paceline, tmp_path):
+    run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
+    done = paceline(*run, "--warmup", 1, "--steps", 1, "--output", "c.h5")
+    assert done.code == 0, done.err
+    layout = ("--size", "tiny", "--context", 8, "--attention", "naive")
+    calibrated = paceline("plan", *layout, "--from", "c.h5")
+    assert "rates of cpu, not of h100: not used" in calibrated.out.splitlines()
+    assert (
+        plan(paceline, *layout, "--from", "c.h5")["step_time"]
+        == plan(paceline, *layout)["step_time"]
+    )
+
+
+@pytest.mark.parametrize("option", ["--check", "--from"])
+def test_a_folder_is_refused_in_one_line(paceline, option):
+    done = paceline("plan", option, ".")
+    assert done.code == 2
+    assert done.err.splitlines() == ["paceline: .: is a folder; give a result file"]

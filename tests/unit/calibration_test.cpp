@@ -143,23 +143,74 @@ TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
 
 TEST(CalibrationTest, ContentionIsWhatHiddenCollectivesCost) {
   const Calibration without(plain_steps(), {link("nccl", 2)});
-  EXPECT_EQ(without.contention(), 0);
+  EXPECT_FALSE(without.contention_for(step_of(ModelSize::xl, 128)));
   PlanCase busy = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 2), without);
   busy.contention = 0.25;
   std::vector<MeasuredStep> steps = plain_steps();
   steps.push_back(measured(busy));
   const Calibration with(steps, {link("nccl", 2)});
-  EXPECT_NEAR(with.contention(), 0.25, 1e-6);
+  EXPECT_NEAR(with.contention_for(busy).value_or(0), 0.25, 1e-6);
+  EXPECT_NEAR(calibrated(step_of(ModelSize::xl, 128), with).contention, 0.25, 1e-6);
+  busy.step.device = DeviceKind::cpu;
+  EXPECT_FALSE(with.contention_for(busy));
 }
 
 TEST(CalibrationTest, NamesWhatNoFileHasMeasured) {
   const Calibration c(plain_steps(), {link("nccl", 2)});
-  EXPECT_TRUE(c.extrapolations(step_of(ModelSize::xl, 512)).empty());
+  const std::vector<std::string> of_scaling = {
+      "weak scaling on other ranks: collectives fitted on 2", "no contention was measured: 0"};
+  EXPECT_EQ(c.extrapolations(step_of(ModelSize::xl, 512)), of_scaling);
   const auto texts = c.extrapolations(step_of(ModelSize::xl, 4096, Strategy::bucketed, 8));
-  ASSERT_EQ(texts.size(), 3U);
+  ASSERT_EQ(texts.size(), 4U);
   EXPECT_EQ(texts[0], "16384 tokens a rank, measured 512 to 4096");
   EXPECT_EQ(texts[1], "collectives of 8 ranks, fitted on 2");
-  EXPECT_EQ(texts[2], "no contention was measured: 0");
+  EXPECT_EQ(texts[2], of_scaling[0]);
+  EXPECT_EQ(texts[3], of_scaling[1]);
+}
+
+TEST(CalibrationTest, OneRankHasTheLinkOfItsWeakScaling) {
+  const Calibration c({}, {link("nccl", 4)});
+  const PlanCase one = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 1), c);
+  const PlanCase four = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), c);
+  EXPECT_DOUBLE_EQ(weak_efficiency(one, 4), weak_efficiency(four, 4));
+  EXPECT_DOUBLE_EQ(one.latency_s, four.latency_s);
+}
+
+TEST(CalibrationTest, RatesAreThoseOfTheDevice) {
+  std::vector<MeasuredStep> steps;
+  const auto add = [&](const char* device, DeviceKind kind, double factor) {
+    for (MeasuredStep s : plain_steps()) {
+      s.plan.hardware.name = device;
+      s.plan.step.device = kind;
+      s.step_s *= factor;
+      steps.push_back(s);
+    }
+  };
+  PlanCase plan = step_of(ModelSize::xl, 512);
+  plan.hardware.name = "h100";
+  add("cpu", DeviceKind::cpu, 100);
+  const Calibration of_cpu(steps, {});
+  EXPECT_FALSE(of_cpu.rates_for(plan));
+  EXPECT_EQ(of_cpu.other_devices(plan).at(0), "rates of cpu, not of h100: not used");
+  add("NVIDIA A100-SXM4-80GB", DeviceKind::cuda, 3);
+  const Calibration of_another(steps, {});
+  EXPECT_NEAR(rates_for(of_another, plan).rates.flops_per_s * 3 / rates.flops_per_s, 1, 1e-6);
+  EXPECT_EQ(of_another.other_devices(plan).at(0), "rates of NVIDIA A100-SXM4-80GB, not of h100");
+  add("NVIDIA H100 80GB HBM3", DeviceKind::cuda, 2);
+  const Calibration of_all(steps, {});
+  EXPECT_NEAR(rates_for(of_all, plan).rates.flops_per_s * 2 / rates.flops_per_s, 1, 1e-6);
+}
+
+TEST(CalibrationTest, ASeriesThatDiffersInWarmUpHasNoPrediction) {
+  std::vector<MeasuredStep> series = {measured(step_of(ModelSize::small, 128)),
+                                      measured(step_of(ModelSize::small, 128))};
+  series[1].name = "another id";
+  series[1].plan.step.warmup = 0;
+  const Calibration calibration(series, {});
+  EXPECT_TRUE(std::isnan(check_steps(series, &calibration).front().step_s));
+  series[1].plan.step.context = 256;
+  const Calibration different(series, {});
+  EXPECT_FALSE(std::isnan(check_steps(series, &different).front().step_s));
 }
 
 }  // namespace

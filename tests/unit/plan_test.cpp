@@ -201,16 +201,37 @@ TEST(PlanTest, CollectivesAcrossNodesHaveTheNetworkSBandwidth) {
   EXPECT_EQ(h.bandwidth_bytes_per_s(9), 400);
 }
 
-TEST(PlanTest, RingsOfANodeShareItsNetworkCards) {
-  PlanCase plan;
-  plan.hardware = {.link_bytes_per_s = 450, .network_bytes_per_s = 400, .node_devices = 8};
-  plan.step.ranks = 8;
-  plan.tensor = 8;
-  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 400.0 / 8);
-  plan.tensor = 16;
-  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 400.0 / 8);
-  plan.tensor = 1;
-  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 450);
+TEST(PlanTest, TensorParallelRanksShareTheirNodeSNetwork) {
+  PlanCase plan = transformer(ModelSize::xl, Strategy::fsdp, 8);
+  plan.hardware.link_bytes_per_s = 450;
+  plan.hardware.network_bytes_per_s = 400;
+  plan.hardware.node_devices = 8;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 450);  // one node
+  plan.tensor = 4;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 100);
+  plan.tensor = 32;  // a node has 8 of the rings
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 50);
+  plan.axes.data = 2;
+  EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 100);
+}
+
+TEST(PlanTest, PassesShareTheTensorParallelCollectivesOfAStep) {
+  PlanCase plan = xxl();
+  plan.latency_s = 0;
+  const auto pass_s = [&](Strategy strategy) {
+    plan.step.strategy = strategy;
+    return compute_bound(plan, RingFactor::counted).tensor_s_per_token * plan.tokens();
+  };
+  const double forward = pass_s(Strategy::fsdp);
+  const double backward = pass_s(Strategy::zero1);
+  EXPECT_DOUBLE_EQ(backward, 1.5 * forward);
+  EXPECT_DOUBLE_EQ(step_time(plan).tensor_s, forward + backward);
+}
+
+TEST(PlanTest, RanksAreCountedBeyond32Bits) {
+  PlanCase plan = transformer(ModelSize::xl, Strategy::fsdp, 1 << 20);
+  plan.tensor = 1 << 14;
+  EXPECT_EQ(plan.ranks(), std::int64_t{1} << 34);
 }
 
 }  // namespace

@@ -35,30 +35,53 @@ TEST(PrecisionExperiment, AMismatchIsTheCasesStatus) {
 }
 
 TEST(Accumulation, AnErrorThatRoundingDoesNotExplainIsAMismatch) {
-  const auto status = [](double error, double sum, bool may_overflow = false) {
+  const auto status = [](double error, double sum) {
     CaseRecord record;
-    add_accumulated(record, {.sum = sum,
-                             .rounding_error = error,
-                             .rounding_largest = 0.01,
-                             .may_overflow = may_overflow});
+    add_accumulated(record, {.sum = sum, .rounding_error = error, .rounding_largest = 0.01});
     return record.status;
   };
   EXPECT_EQ(status(0.01, 1), Status::ok);
   EXPECT_EQ(status(0.011, 1), Status::mismatch);
-  EXPECT_EQ(status(HUGE_VAL, HUGE_VAL), Status::mismatch);
-  EXPECT_EQ(status(NAN, NAN), Status::mismatch);
-  EXPECT_EQ(status(HUGE_VAL, HUGE_VAL, true), Status::ok);
 }
 
-TEST(Accumulation, ASumMayOverflowBeyondTheLargestNumberOfItsDtype) {
-  CpuDevice device(std::size_t{1} << 20U, 1);
-  AccumulationFactors c;
-  c.arithmetic = Arithmetic::fp16;
-  c.addend = 10;
-  c.count = 1000;
-  EXPECT_FALSE(accumulate(device, c).may_overflow);
-  c.addend = 100;
-  EXPECT_TRUE(accumulate(device, c).may_overflow);
+TEST(Accumulation, ASumThatIsNotFiniteNeedsAnOverflow) {
+  const auto status = [](double sum, double rounded_sum, bool nan_on_overflow = false) {
+    CaseRecord record;
+    add_accumulated(record, {.sum = sum,
+                             .rounding_error = std::abs(sum - rounded_sum),
+                             .rounding_bound = 0.01,
+                             .rounding_largest = 0.01,
+                             .rounded_sum = rounded_sum,
+                             .largest = 65504,
+                             .nan_on_overflow = nan_on_overflow});
+    return record.status;
+  };
+  constexpr double infinite = HUGE_VAL;
+  EXPECT_EQ(status(infinite, 70000), Status::ok);
+  EXPECT_EQ(status(-infinite, -70000), Status::ok);
+  EXPECT_EQ(status(infinite, 65503), Status::ok);  // rounding may reach beyond the largest
+  EXPECT_EQ(status(infinite, 60000), Status::mismatch);
+  EXPECT_EQ(status(NAN, 70000), Status::mismatch);
+  EXPECT_EQ(status(NAN, 70000, true), Status::ok);
+  EXPECT_EQ(status(NAN, 60000, true), Status::mismatch);
+  EXPECT_EQ(status(NAN, infinite), Status::ok);
+}
+
+TEST(Accumulation, SumsThatOverflowAreOk) {
+  CpuDevice device(std::size_t{1} << 28U, 1);
+  for (const Summation summation : {Summation::pairwise, Summation::compensated}) {
+    AccumulationFactors c;
+    c.count = 10;
+    c.addend = 60000;
+    c.summation = summation;
+    c.arithmetic = Arithmetic::fp16;
+    CaseRecord record;
+    add_accumulated(record, accumulate(device, c));
+    EXPECT_EQ(record.status, Status::ok) << name_of(summation);
+    c.count = 1;  // within the range
+    EXPECT_EQ(accumulate(device, c).largest, 65504);
+    EXPECT_EQ(accumulate(device, c).sum, 60000);
+  }
 }
 
 }  // namespace

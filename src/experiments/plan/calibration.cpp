@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "experiments/plan/step_time.h"
@@ -13,6 +14,20 @@
 namespace paceline {
 
 namespace {
+
+std::string device_of(const PlanCase& plan) {
+  return plan.hardware.name.empty() ? std::string(name_of(plan.step.device)) : plan.hardware.name;
+}
+
+// "NVIDIA H200" is the table's h200.
+bool is_device(const std::string& device, const PlanCase& plan) {
+  const std::string planned = device_of(plan);
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  return std::search(device.begin(), device.end(), planned.begin(), planned.end(), same) !=
+         device.end();
+}
 
 std::string group_of(const PlanCase& plan) {
   return fmt::format("{} {} {} {}", name_of(plan.step.device), plan.step.precision.name,
@@ -37,11 +52,14 @@ double sent_over_message(std::int64_t ranks) {
   return 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }
 
+// One data-parallel rank has no collectives; other rows of its weak scaling do.
+int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); }
+
 }  // namespace
 
 Calibration::Calibration(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
-    if (experiment_of(file) == "collectives") {
+    if (experiment_in(file) == "collectives") {
       const std::size_t before = links_.size();
       try {
         for (FittedLink& link : read_fitted_links(file)) {
@@ -52,8 +70,9 @@ Calibration::Calibration(const std::vector<std::string>& files) {
       }
       if (links_.size() == before) {
         throw UsageError(fmt::format(
-            "--from: {} holds no fit of all_reduce on several ranks; measure one", file));
+            "{}: holds no finished case; give a fit of all_reduce on 2 ranks or more", file));
       }
+      link_devices_.insert(device_in_file(file));
       continue;
     }
     for (MeasuredStep& step : read_measured_steps(file)) steps_.push_back(std::move(step));
@@ -68,29 +87,24 @@ Calibration::Calibration(std::vector<MeasuredStep> steps, std::vector<FittedLink
   fit_contention();
 }
 
-Calibration Calibration::without(const TrainingCase& step) const {
-  const auto unsampled = [](TrainingCase c) {
-    static_cast<SamplerConfig&>(c) = {};
-    return c;
-  };
+Calibration Calibration::without(const PlanCase& plan) const {
   std::vector<MeasuredStep> others = steps_;
-  std::erase_if(others,
-                [&](const MeasuredStep& s) { return unsampled(s.plan.step) == unsampled(step); });
+  std::erase_if(others, [&](const MeasuredStep& s) { return is_same_plan(s.plan, plan); });
   return {std::move(others), links_};
 }
 
 void Calibration::fit_steps() {
-  std::map<std::string, std::vector<TimedWork>> works;
+  std::map<GroupKey, std::vector<TimedWork>> works;
   const auto is_used = [](const MeasuredStep& s) {
     return exchanges_nothing(s.plan) && is_plain_step(s.plan);
   };
   for (const MeasuredStep& s : steps_) {
-    if (is_used(s)) works[group_of(s.plan)].push_back({s.plan.work(), s.step_s});
+    if (is_used(s)) works[key_of(s.plan)].push_back({s.plan.work(), s.step_s});
   }
-  for (const auto& [name, rows] : works) groups_[name].rates = fit_rates(rows);
+  for (const auto& [key, rows] : works) groups_[key].rates = fit_rates(rows);
   for (const MeasuredStep& s : steps_) {
     if (!is_used(s)) continue;
-    Group& group = groups_.at(group_of(s.plan));
+    Group& group = groups_.at(key_of(s.plan));
     group.by_size[size_of_model(s.plan)].push_back(
         {s.plan.group_tokens(), s.step_s / group.rates.seconds(s.plan.work())});
   }
@@ -103,29 +117,49 @@ void Calibration::fit_steps() {
 }
 
 void Calibration::fit_contention() {
-  std::vector<double> parts;
+  std::map<DeviceKind, std::vector<double>> parts;
   for (const MeasuredStep& s : steps_) {
     if (exchanges_nothing(s.plan) || !is_plain_step(s.plan) || !rates_for(s.plan)) continue;
     const PlanCase plan = calibrated(s.plan, *this);
     const StepTime t = step_time(plan);
     const double hidden = t.exchange_s - t.exposed_s;
     if (hidden <= t.exposed_s) continue;  // too little to tell
-    parts.push_back(std::max(0.0, (s.step_s - t.step_s()) / hidden));
+    parts[s.plan.step.device].push_back(std::max(0.0, (s.step_s - t.step_s()) / hidden));
   }
-  if (parts.empty()) return;
-  contention_ = summarize(parts).median;
-  has_contention_ = true;
+  for (const auto& [kind, of_kind] : parts) contention_[kind] = summarize(of_kind).median;
+}
+
+Calibration::GroupKey Calibration::key_of(const PlanCase& plan) {
+  return {device_of(plan), group_of(plan)};
+}
+
+Calibration::Groups::const_iterator Calibration::group_for(const PlanCase& plan) const {
+  const std::string group = group_of(plan);
+  const auto first = [&](auto&& takes) {
+    return std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) {
+      return entry.first.second == group && takes(entry.first.first);
+    });
+  };
+  const auto same = first([&](const std::string& device) { return is_device(device, plan); });
+  if (same != groups_.end()) return same;
+  return first([](const std::string&) { return true; });
+}
+
+std::optional<double> Calibration::contention_for(const PlanCase& plan) const {
+  const auto found = contention_.find(plan.step.device);
+  if (found == contention_.end()) return std::nullopt;
+  return found->second;
 }
 
 const std::vector<Calibration::Point>* Calibration::points_for(const PlanCase& plan) const {
-  const auto group = groups_.find(group_of(plan));
+  const auto group = group_for(plan);
   if (group == groups_.end()) return nullptr;
   const auto points = group->second.by_size.find(size_of_model(plan));
   return points == group->second.by_size.end() ? nullptr : &points->second;
 }
 
 std::optional<Calibration::StepRates> Calibration::rates_for(const PlanCase& plan) const {
-  const auto group = groups_.find(group_of(plan));
+  const auto group = group_for(plan);
   if (group == groups_.end()) return std::nullopt;
   StepRates rates{.rates = group->second.rates};
   const std::vector<Point>* points = points_for(plan);
@@ -169,16 +203,40 @@ std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const
                                 points->front().tokens, points->back().tokens));
     }
   }
-  if (plan.data_ranks() == 1) return all;
-  const std::optional<FittedLink> link = link_for(plan.data_ranks());
+  const std::optional<FittedLink> link = link_for(fitted_ranks(plan));
   if (!link) {
     all.emplace_back("no collective was fitted: the data sheet's bandwidth");
-  } else if (link->ranks != plan.data_ranks()) {
+  } else {
+    if (plan.data_ranks() > 1 && link->ranks != plan.data_ranks()) {
+      all.push_back(
+          fmt::format("collectives of {} ranks, fitted on {}", plan.data_ranks(), link->ranks));
+    }
     all.push_back(
-        fmt::format("collectives of {} ranks, fitted on {}", plan.data_ranks(), link->ranks));
+        fmt::format("weak scaling on other ranks: collectives fitted on {}", link->ranks));
   }
-  if (!has_contention_) all.emplace_back("no contention was measured: 0");
+  if (!contention_for(plan)) all.emplace_back("no contention was measured: 0");
+  const std::vector<std::string> devices = other_devices(plan);
+  all.insert(all.end(), devices.begin(), devices.end());
   return all;
+}
+
+std::vector<std::string> Calibration::other_devices(const PlanCase& plan) const {
+  std::set<std::string> devices;
+  for (const auto& [key, _] : groups_) {
+    if (!is_device(key.first, plan)) devices.insert(key.first);
+  }
+  const auto used = group_for(plan);
+  std::vector<std::string> texts;
+  for (const std::string& device : devices) {
+    const bool is_used = used != groups_.end() && used->first.first == device;
+    texts.push_back(fmt::format("rates of {}, not of {}{}", device, device_of(plan),
+                                is_used ? "" : ": not used"));
+  }
+  for (const std::string& device : link_devices_) {
+    if (is_device(device, plan)) continue;
+    texts.push_back(fmt::format("links of {}, not of {}", device, device_of(plan)));
+  }
+  return texts;
 }
 
 PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
@@ -187,7 +245,7 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
     result.rates = rates->rates;
     result.correction = rates->correction;
   }
-  if (const auto fitted = calibration.link_for(std::max(2, plan.data_ranks()))) {
+  if (const auto fitted = calibration.link_for(fitted_ranks(plan))) {
     result.latency_s =
         fitted->link.latency / std::ceil(std::log2(static_cast<double>(fitted->ranks)));
     result.hardware.link_bytes_per_s = fitted->link.bandwidth * sent_over_message(fitted->ranks);
@@ -196,7 +254,7 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
       result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
     }
   }
-  result.contention = calibration.contention();
+  result.contention = calibration.contention_for(plan).value_or(0);
   return result;
 }
 

@@ -37,7 +37,7 @@ constexpr std::array quantities = {
 
 // NaN without rates.
 double step_from_others(const MeasuredStep& s, const Calibration& calibration) {
-  const Calibration others = calibration.without(s.plan.step);
+  const Calibration others = calibration.without(s.plan);
   return others.rates_for(s.plan) ? step_time(calibrated(s.plan, others)).step_s() : none;
 }
 

@@ -18,7 +18,8 @@ struct Checked {
   double measured_sent_bytes = 0;  // NaN where the file has none
 };
 
-// calibration: null without --from. A case is predicted from the other cases of the files alone.
+// calibration: null without --from. A case is predicted from those of other plans alone: cases that
+// differ in --warmup, say, are parts of one series.
 [[nodiscard]] std::vector<Checked> check_steps(const std::vector<MeasuredStep>& steps,
                                                const Calibration* calibration);
 // A table of the file's cases; or a line of JSON for each.

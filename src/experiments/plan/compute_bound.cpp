@@ -13,9 +13,6 @@ double ring_part(int ranks, RingFactor ring) {
   return ring == RingFactor::counted ? (ranks - 1.0) / ranks : 1;
 }
 
-// Sublayers of a block that end in a sum over tensor-parallel ranks.
-double summed_sublayers(BlockKind blocks) { return blocks == BlockKind::transformer ? 2 : 1; }
-
 }  // namespace
 
 double ComputeBound::overlapped_tokens() const {
@@ -33,16 +30,16 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   const bool gathers = plan.step.strategy == Strategy::fsdp;
   const double X = plan.data_ranks();
   const double Y = plan.tensor;
-  // A sublayer takes a gather of its input and a reduce_scatter of its result; backward those of
-  // the gradients, and its input once more for the weights' gradients.
-  const double tensor_collectives = (gathers ? 2 : 3) * summed_sublayers(plan.blocks);
   const double passes = gathers ? 1 : 2;  // backward multiplies twice as much as forward
   const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;  // all_reduce: and a gather
   ComputeBound b;
+  b.passes = passes;
+  b.tensor_collectives = summed_sublayers(plan.blocks) *
+                         (gathers ? forward_tensor_collectives : backward_tensor_collectives);
   b.flops_per_token = passes * plan.forward_flops_per_token();
   b.exchanged_bytes = plan.parameters() / Y * ring_part(plan.data_ranks(), ring) *
                       (gathers ? compute_bytes : reductions * gradient_bytes);
-  b.tensor_bytes_per_token = tensor_collectives * static_cast<double>(plan.step.layers) *
+  b.tensor_bytes_per_token = b.tensor_collectives * static_cast<double>(plan.step.layers) *
                              static_cast<double>(plan.step.d_model) * compute_bytes / X *
                              ring_part(plan.tensor, ring);
   b.compute_s_per_token = b.flops_per_token / (X * Y * plan.rates.flops_per_s);

@@ -21,7 +21,11 @@ struct ComputeBound {
   double compute_s_per_token = 0;     // c
   double exchange_s = 0;              // g
   double tensor_s_per_token = 0;      // t
-  double tensor_least_d_ff = 0;       // c > t as a bound of d_ff, for two-matrix blocks
+  // c > t as a bound of d_ff, for two-matrix blocks: n e / (4 p) x Y C / (W M_Y), of n collectives
+  // of e bytes an element and p times forward's products.
+  double tensor_least_d_ff = 0;
+  double tensor_collectives = 0;  // n, of a block
+  double passes = 0;              // p: 1 in forward, 2 in backward
 
   [[nodiscard]] bool tensor_is_hidden() const { return compute_s_per_token > tensor_s_per_token; }
   // Infinite where products never take as long.

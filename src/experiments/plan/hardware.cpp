@@ -66,8 +66,9 @@ double Hardware::peak_flops_per_s(const Precision& precision) const {
 }
 
 double Hardware::bandwidth_bytes_per_s(std::int64_t devices, int rings) const {
-  return devices <= node_devices ? link_bytes_per_s
-                                 : std::min(link_bytes_per_s, network_bytes_per_s / rings);
+  return devices <= node_devices
+             ? link_bytes_per_s
+             : std::min(link_bytes_per_s, network_bytes_per_s / std::min(rings, node_devices));
 }
 
 std::vector<Hardware> parse_hardware(std::string_view text, const std::string& file) {

@@ -2,6 +2,7 @@
 // What a device can do, from the vendors' data sheets: a TOML table that is compiled in, so that an
 // installed program has it wherever it lies, or from options.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,15 +22,15 @@ struct Hardware {
   double memory_bytes_per_s = 0;  // 0: not known
   // That a device sends in a collective along one axis of the mesh.
   double link_bytes_per_s = 0;
-  // That a node sends in a collective across nodes.
+  // That a node's network cards send together in collectives across nodes.
   double network_bytes_per_s = 0;
   int node_devices = 1;  // that share the link
   std::string source;
 
   // Throws UsageError naming --peak where the table has no figure for this precision.
   [[nodiscard]] double peak_flops_per_s(const Precision& precision) const;
-  // In bytes/s, of each of `rings` collectives, of this many devices in all, that share the network
-  // cards of a node.
+  // In bytes/s along one axis, of a collective whose ring runs through this many devices. `rings`
+  // of them run side by side, and where they leave a node they share its network cards.
   [[nodiscard]] double bandwidth_bytes_per_s(std::int64_t devices, int rings = 1) const;
 };
 

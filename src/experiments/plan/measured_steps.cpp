@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
+#include "record/case_file.h"
+#include "record/datasets.h"
 #include "record/result_file.h"
 
 namespace paceline {
@@ -40,7 +43,7 @@ double number_in(const Row& row, std::string_view name) {
 }  // namespace
 
 std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
-  const std::string experiment = experiment_of(path);
+  const std::string experiment = experiment_in(path);
   constexpr auto kinds = names_of(TrainingKind{});
   if (std::find(kinds.begin(), kinds.end(), experiment) == kinds.end()) {
     throw UsageError(fmt::format("{} holds cases of {}; give files of {}", path, experiment,
@@ -48,6 +51,7 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
   }
   const auto kind = enum_named<TrainingKind>(experiment);
   const Factors<TrainingCase> factors = training_factors(kind);
+  const std::string device = device_in_file(path);
   const std::vector<Column> summary = read_summary(path);
   std::vector<MeasuredStep> steps;
   for (std::size_t i = 0; i < length_of(summary.front()); ++i) {
@@ -59,12 +63,42 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
     measured.peak_bytes = number_in(row, "peak_bytes");
     measured.sent_bytes = number_in(row, "sent_bytes");
     measured.plan.step = case_of(factors, kind, row);
+    measured.plan.hardware.name = device;
     steps.push_back(std::move(measured));
   }
   if (steps.empty()) {
-    throw UsageError(fmt::format("{} holds no finished case; give a file that has one", path));
+    throw UsageError(
+        fmt::format("{}: holds no finished case; give a file with a case that is ok", path));
   }
   return steps;
+}
+
+std::string experiment_in(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    throw UsageError(fmt::format("{}: is a folder; give a result file", path));
+  }
+  return experiment_of(path);
+}
+
+std::string device_in_file(const std::string& path) {
+  const Row first = row_of(read_columns(open_result_file(path).group("ranks")), 0);
+  const auto kind = value_in<std::string>(first, "device_kind");
+  return enum_named<DeviceKind>(kind) == DeviceKind::cpu ? kind
+                                                         : value_in<std::string>(first, "device");
+}
+
+bool is_same_plan(const PlanCase& a, const PlanCase& b) {
+  const auto of_step = [](const TrainingCase& c) {
+    return std::tuple(c.execution, c.mode, c.optimizer, c.d_model, c.d_ff, c.layers, c.heads,
+                      c.vocab, c.strategy, c.bucket_mb, c.comm_dtype, c.ranks, c.device);
+  };
+  const auto& model = static_cast<const ModelFactors&>(a.step);
+  const auto& precision = static_cast<const PrecisionFactor&>(a.step);
+  const auto& attention = static_cast<const AttentionFactors&>(a.step);
+  const auto& gather = static_cast<const GatherFactors&>(a.step);
+  return a.hardware.name == b.hardware.name && a.tensor == b.tensor && a.blocks == b.blocks &&
+         model == b.step && precision == b.step && attention == b.step && gather == b.step &&
+         a.step.recompute == b.step.recompute && of_step(a.step) == of_step(b.step);
 }
 
 }  // namespace paceline

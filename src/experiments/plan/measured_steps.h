@@ -16,7 +16,16 @@ struct MeasuredStep {
   double peak_bytes = 0;
   double sent_bytes = 0;  // NaN where the file has none
 };
-// Throws UsageError for a file that holds no cases of `model`, `ddp` or `zero`.
+// Throws UsageError for a file that holds no finished case of `model`, `ddp` or `zero`. The plan's
+// hardware has the name of device_in_file().
 [[nodiscard]] std::vector<MeasuredStep> read_measured_steps(const std::string& path);
+
+// Throws UsageError for a folder.
+[[nodiscard]] std::string experiment_in(const std::string& path);
+// The first rank's: "cpu", or the model of the GPU, "NVIDIA H200".
+[[nodiscard]] std::string device_in_file(const std::string& path);
+
+// Whether two cases differ in nothing that a plan depends on, such as in --warmup alone.
+[[nodiscard]] bool is_same_plan(const PlanCase& a, const PlanCase& b);
 
 }  // namespace paceline

@@ -30,6 +30,11 @@ PlanLine parameters_line(const PlanCase& plan) {
   return {"parameters", "parameters", formula, plan.parameters(), PlanUnit::count};
 }
 
+// The number of devices as tables print it.
+std::int64_t whole_devices(double bytes, double device_bytes) {
+  return static_cast<std::int64_t>(devices_needed(bytes, device_bytes));
+}
+
 }  // namespace
 
 PlanSection state_section(const PlanCase& plan) {
@@ -53,22 +58,31 @@ PlanSection devices_section(const PlanCase& plan) {
   const auto add = [&](const std::string& name, double memory_gb) {
     rows.add({{"hardware", name},
               {"memory", memory_gb, "GB or GiB"},
-              {"read_as_gb", devices_needed(state, memory_gb * giga), "devices"},
-              {"read_as_gib", devices_needed(state, memory_gb * gibi), "devices"}});
+              {"read_as_gb", whole_devices(state, memory_gb * giga), "devices"},
+              {"read_as_gib", whole_devices(state, memory_gb * gibi), "devices"}});
   };
-  add(plan.hardware.name, plan.hardware.memory_gb);
+  PlanSection s{
+      .name = "devices",
+      .title = fmt::format("Devices that hold the state alone, {} / memory", both_sizes(state))};
+  const bool is_given = !plan.memory_text.empty();
+  if (is_given) {
+    s.lines.push_back({"devices", "of " + plan.memory_text, "16 P / " + plan.memory_text,
+                       devices_needed(state, plan.memory_bytes), PlanUnit::devices});
+  } else {
+    add(plan.hardware.name, plan.hardware.memory_gb);
+  }
   try {
     for (const Hardware& h : known_hardware()) {
-      if (h.name != plan.hardware.name) add(h.name, h.memory_gb);
+      if (is_given || h.name != plan.hardware.name) add(h.name, h.memory_gb);
     }
   } catch (const EnvironmentError&) {  // the table is a TOML file, which this build cannot read
+    if (is_given) return s;
   }
-  return {.name = "devices",
-          .title = fmt::format("Devices that hold the state alone, {} / memory", both_sizes(state)),
-          .table = rows.take(),
-          .note =
-              "memory: as the data sheet writes it; the last columns read it as GB (1e9 bytes) "
-              "and as GiB (2^30)"};
+  s.table = rows.take();
+  s.note =
+      "memory: as the data sheet writes it; the last columns read it as GB (1e9 bytes) and as GiB "
+      "(2^30)";
+  return s;
 }
 
 PlanSection activations_section(const PlanCase& plan) {
@@ -117,22 +131,31 @@ PlanSection activations_section(const PlanCase& plan) {
 PlanSection half_sharded_section(const PlanCase& plan) {
   const double state = state_bytes(plan.parameters()).all();
   const double activations = two_matrix_saved_bytes_per_token(plan.step) * plan.group_tokens();
-  const double memory = plan.hardware.memory_gb;
-  const auto line = [&](const char* key, const std::string& what, double kept, double unit) {
-    return PlanLine{key, what,
-                    fmt::format("least N of 16 P / N + A / 2 + A / (2 N) <= {:g} {}", memory,
-                                unit == giga ? "GB" : "GiB"),
-                    half_sharded_devices(state, kept, memory * unit), PlanUnit::devices};
+  const auto line = [&](const std::string& key, const std::string& what, double kept,
+                        const std::string& memory, double bytes) {
+    return PlanLine{key, what, fmt::format("least N of 16 P / N + A / 2 + A / (2 N) <= {}", memory),
+                    half_sharded_devices(state, kept, bytes), PlanUnit::devices};
   };
-  const std::string with = fmt::format("A of {} tokens, ", grouped(plan.group_tokens()));
-  return {.name = "half_sharded",
-          .title =
-              "State and every second layer's activations over N devices: "
-              "16 P / N + A / 2 + A / (2 N)",
-          .lines = {line("devices_gb", "A = 0, GB", 0, giga),
-                    line("devices_gib", "A = 0, GiB", 0, gibi),
-                    line("devices_with_activations_gb", with + "GB", activations, giga),
-                    line("devices_with_activations_gib", with + "GiB", activations, gibi)}};
+  const std::string none = "A = 0";
+  const std::string all = fmt::format("A of {} tokens", grouped(plan.group_tokens()));
+  PlanSection s{.name = "half_sharded",
+                .title =
+                    "State and every second layer's activations over N devices: "
+                    "16 P / N + A / 2 + A / (2 N)"};
+  if (!plan.memory_text.empty()) {
+    s.lines = {
+        line("devices", none, 0, plan.memory_text, plan.memory_bytes),
+        line("devices_with_activations", all, activations, plan.memory_text, plan.memory_bytes)};
+    return s;
+  }
+  const double memory = plan.hardware.memory_gb;
+  const std::string gb = fmt::format("{:g} GB", memory);
+  const std::string gib = fmt::format("{:g} GiB", memory);
+  s.lines = {line("devices_gb", none + ", GB", 0, gb, memory * giga),
+             line("devices_gib", none + ", GiB", 0, gib, memory * gibi),
+             line("devices_with_activations_gb", all + ", GB", activations, gb, memory * giga),
+             line("devices_with_activations_gib", all + ", GiB", activations, gib, memory * gibi)};
+  return s;
 }
 
 PlanSection device_memory_section(const PlanCase& plan) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -86,8 +85,7 @@ StrategyShape PlanCase::strategy_shape() const {
 }
 
 double PlanCase::data_bandwidth_bytes_per_s() const {
-  const int rings = std::min(tensor, hardware.node_devices);  // one for each tensor-parallel rank
-  return hardware.bandwidth_bytes_per_s(ranks(), rings) * axes.data;
+  return hardware.bandwidth_bytes_per_s(ranks(), tensor) * axes.data;
 }
 
 double PlanCase::tensor_bandwidth_bytes_per_s() const {

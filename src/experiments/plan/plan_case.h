@@ -17,6 +17,16 @@ namespace paceline {
 enum class BlockKind : std::uint8_t { transformer, two_matrix };
 constexpr auto names_of(BlockKind) { return names("transformer", "two-matrix"); }
 
+// Sublayers of a block that end in a sum over tensor-parallel ranks.
+constexpr double summed_sublayers(BlockKind blocks) {
+  return blocks == BlockKind::transformer ? 2 : 1;
+}
+// Collectives of a sublayer's activations between tensor-parallel ranks, with sequence parallelism:
+// in forward a gather of the input and a reduce_scatter of the result; in backward the same of
+// their gradients and the gather of the input once more, as a rank keeps its part of it alone.
+constexpr double forward_tensor_collectives = 2;
+constexpr double backward_tensor_collectives = 3;
+
 // Axes of a device mesh, each with links of its own, that a collective uses at once.
 struct MeshAxes {
   int data = 1;
@@ -30,6 +40,7 @@ struct PlanCase {
   MeshAxes axes;
   Hardware hardware;
   double memory_bytes = 0;  // of a device
+  std::string memory_text;  // as --memory gives it; empty: the table's, which leaves GB or GiB open
   WorkRates rates;          // what a device reaches
   double correction = 1;    // of the times by these rates
   double contention = 0;    // of a collective's own time, what it costs the work beside it
@@ -50,7 +61,7 @@ struct PlanCase {
   [[nodiscard]] Work work() const;
   // Where a data-parallel rank's parameters lie.
   [[nodiscard]] StrategyShape strategy_shape() const;
-  // Of collectives between data-parallel ranks.
+  // Of a collective between data-parallel ranks, beside those of the other tensor-parallel ranks.
   [[nodiscard]] double data_bandwidth_bytes_per_s() const;
   [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;
 };

@@ -68,7 +68,7 @@ class PlanCommand final : public Command {
     if (!what.empty()) {
       print({{.name = "extrapolated",
               .title = "Extrapolated, as no file has measured it",
-              .note = fmt::format("{}", fmt::join(what, "; "))}});
+              .note = fmt::format("{}", fmt::join(what, json_ ? "; " : "\n"))}});
     }
     return ExitCode::done;
   }
@@ -84,8 +84,14 @@ class PlanCommand final : public Command {
     fmt::print("{}", json_ ? answers_json(answers) : answers_text(answers));
   }
   [[nodiscard]] ExitCode check_file(const Calibration* calibration) const {
-    const std::vector<Checked> checked = check_steps(read_measured_steps(check_), calibration);
+    const std::vector<MeasuredStep> steps = read_measured_steps(check_);
+    const std::vector<Checked> checked = check_steps(steps, calibration);
     fmt::print("{}", json_ ? check_json(checked) : check_text(check_, checked));
+    if (calibration && !json_) {
+      for (const std::string& line : calibration->other_devices(steps.front().plan)) {
+        fmt::print("{}\n", line);
+      }
+    }
     return ExitCode::done;
   }
 

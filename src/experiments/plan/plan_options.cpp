@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 
 namespace paceline {
 
 namespace {
 
-constexpr double most_ranks = 1 << 20;
+constexpr std::int64_t most_ranks = 1 << 20;
 
 // Those of the training experiments that a plan depends on, each with one value.
 Factors<TrainingCase> plan_factors() {
@@ -67,7 +68,7 @@ void PlanOptions::declare(OptionParser& p) {
   p.value("--blocks", blocks_,
           "transformer: the program's model; two-matrix: the course's, blocks of [D, F] and [F, D] "
           "and nothing else (transformer two-matrix) [transformer]");
-  p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [their product]",
+  p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [--fsdp x --tp]",
           {1, most_ranks});
   p.value("--fsdp", fsdp_,
           "data-parallel ranks, with parameters sharded over them (implies --shard fsdp)",
@@ -80,7 +81,13 @@ void PlanOptions::declare(OptionParser& p) {
            [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
            {.type = ValueType::integer, .list = true, .standard = "1,1"});
   p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
-  p.value("--memory", memory_, "of a device, instead of the table's");
+  p.option("--memory", "of a device, instead of the table's",
+           [this](const OptionParser::Texts& t) {
+             memory_ = FactorValue<ByteCount>::read(t.front(), {});
+             const bool has_unit = std::isalpha(static_cast<unsigned char>(t.front().back())) != 0;
+             memory_text_ = t.front() + (has_unit ? "" : " bytes");
+           },
+           {.type = ValueType::size});
   p.value("--peak", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
           {0.001, 1e9});
   p.value("--link-bandwidth", link_bandwidth_,
@@ -103,27 +110,33 @@ void PlanOptions::check(const OptionParser& p) {
       throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
     }
   }
-  const bool custom = p.given("--d-model") || p.given("--d-ff") || p.given("--layers") ||
-                      (p.given("--heads") && blocks_ == BlockKind::transformer);
-  if (custom && p.by_name("--size")) {
-    throw UsageError(
-        "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
+  check_dimensions(p);
+  for (const auto& [option, value] : {std::pair("--memory", memory_.bytes),
+                                      std::pair("--link-bandwidth", link_bandwidth_.bytes)}) {
+    if (p.given(option) && value == 0) {
+      throw UsageError(fmt::format("{}: 0 is not above 0; leave it out for the table's", option));
+    }
   }
-  const bool all = p.given("--d-model") && p.given("--d-ff") && p.given("--layers") &&
-                   (p.given("--heads") || blocks_ == BlockKind::two_matrix);
-  if (custom && !all) throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
-  if (custom) factors_.replace("--size", "custom");
-  check_sizes(p);
 }
 
-void PlanOptions::check_sizes(const OptionParser& p) const {
-  const auto check = [&](const char* option, const ByteCount& size) {
-    if (p.given(option) && size.bytes < 1) {
-      throw UsageError(fmt::format("{}: must be at least one byte", option));
-    }
-  };
-  check("--memory", memory_);
-  check("--link-bandwidth", link_bandwidth_);
+void PlanOptions::check_dimensions(const OptionParser& p) {
+  const bool has_heads = blocks_ == BlockKind::transformer;
+  const int wanted = has_heads ? 4 : 3;
+  int dimensions = 0;
+  for (const char* option : {"--d-model", "--d-ff", "--layers"}) {
+    dimensions += p.given(option) ? 1 : 0;
+  }
+  if (has_heads && p.given("--heads")) ++dimensions;
+  if (dimensions == 0) return;
+  if (p.by_name("--size")) {
+    throw UsageError(
+        "--size: cannot stand beside --d-model, --d-ff, --layers, --heads; leave it out");
+  }
+  if (dimensions < wanted) {
+    throw UsageError(has_heads ? "--d-model: needs --d-ff, --layers and --heads beside it"
+                               : "--d-model: needs --d-ff and --layers beside it");
+  }
+  factors_.replace("--size", "custom");
 }
 
 void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
@@ -151,7 +164,8 @@ Hardware PlanOptions::hardware() const {
   if (memory_.bytes > 0) h.memory_gb = static_cast<double>(memory_.bytes) / giga;
   if (link_bandwidth_.bytes > 0) {
     h.link_bytes_per_s = static_cast<double>(link_bandwidth_.bytes);
-    h.network_bytes_per_s = h.link_bytes_per_s;
+    // Of a node: every device sends as much, whether the collective leaves the node or not.
+    h.network_bytes_per_s = h.link_bytes_per_s * h.node_devices;
   }
   return h;
 }
@@ -160,6 +174,10 @@ void PlanOptions::set_layout(PlanCase& plan) const {
   TrainingCase& c = plan.step;
   plan.tensor = static_cast<int>(tensor_);
   plan.axes = axes_;
+  if (fsdp_ * tensor_ > most_ranks) {
+    throw UsageError(fmt::format("--fsdp: {} x --tp {} are {} ranks; use {} at most", fsdp_,
+                                 tensor_, fsdp_ * tensor_, most_ranks));
+  }
   if (fsdp_ > 0) {
     c.strategy = Strategy::fsdp;
     c.ranks = fsdp_;
@@ -177,11 +195,6 @@ void PlanOptions::set_layout(PlanCase& plan) const {
                       ranks_, tensor_));
     }
     c.ranks = ranks_ / tensor_;
-  }
-  if (static_cast<double>(plan.ranks()) > most_ranks) {
-    throw UsageError(
-        fmt::format("--tp: {} x {} data-parallel ranks are more than {:.0f}; use fewer", tensor_,
-                    c.ranks, most_ranks));
   }
 }
 
@@ -206,6 +219,7 @@ PlanCase PlanOptions::plan() const {
   constexpr double tera = 1e12;
   constexpr double micro = 1e-6;
   plan.memory_bytes = plan.hardware.memory_gb * giga;
+  plan.memory_text = memory_text_;
   const double bytes_per_s = plan.hardware.memory_bytes_per_s > 0
                                  ? plan.hardware.memory_bytes_per_s
                                  : std::numeric_limits<double>::infinity();

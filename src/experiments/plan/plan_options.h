@@ -17,7 +17,6 @@ class PlanOptions {
   // Throws UsageError for options that cannot stand together.
   void check(const OptionParser& p);
   // Throws UsageError naming an option of the plan that was given: `instead` takes its place.
-  void check_sizes(const OptionParser& p) const;
   void check_none_given(const OptionParser& p, const std::string& instead) const;
   // Throws UsageError for a layout that cannot be, EnvironmentError where the table of hardware
   // cannot be read.
@@ -25,6 +24,7 @@ class PlanOptions {
 
  private:
   [[nodiscard]] Hardware hardware() const;
+  void check_dimensions(const OptionParser& p);
   void set_layout(PlanCase& plan) const;
 
   FactorOptions<TrainingCase> factors_;
@@ -36,6 +36,7 @@ class PlanOptions {
   std::string hardware_name_ = "h100";
   bool hardware_given_ = false;
   ByteCount memory_;          // 0: the table's
+  std::string memory_text_;   // as it is given, with its unit
   double peak_tflops_ = 0;    // likewise
   ByteCount link_bandwidth_;  // likewise
   double utilization_ = 1;

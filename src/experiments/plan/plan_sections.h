@@ -11,7 +11,8 @@ namespace paceline {
 
 [[nodiscard]] PlanSection layout_section(const PlanCase& plan);
 [[nodiscard]] PlanSection state_section(const PlanCase& plan);
-// Devices that hold the state alone, of each device of the table, its memory read as GB and as GiB.
+// Devices that hold the state alone: of --memory, and of each device of the table, its memory read
+// as GB and as GiB.
 [[nodiscard]] PlanSection devices_section(const PlanCase& plan);
 [[nodiscard]] PlanSection activations_section(const PlanCase& plan);
 // The course's (b), of two-matrix blocks.

@@ -75,8 +75,8 @@ Answer fewest_devices(const PlanCase& plan) {
   }
   other.step.ranks = data_ranks;
   return {Question::fewest_devices,
-          fmt::format("{} devices ({} {}): {} each", grouped(other.ranks()), data_ranks, layout,
-                      of_memory(plan, peak_of(other))),
+          fmt::format("{} devices ({} {}): {} each", grouped(static_cast<double>(other.ranks())),
+                      data_ranks, layout, of_memory(plan, peak_of(other))),
           {{"devices", other.ranks()}, {"peak_bytes", peak_of(other)}}};
 }
 
@@ -145,6 +145,9 @@ Answer gradient_dtype(const PlanCase& plan) {
 }
 
 Answer compute_bound_batch(const PlanCase& plan) {
+  if (plan.ranks() == 1) {
+    throw UsageError("--ask: compute-bound needs --ranks above 1: one rank exchanges nothing");
+  }
   const ComputeBound b = compute_bound(plan, RingFactor::left_out);
   const double overlapped = b.overlapped_tokens();
   const double serial = b.serial_tokens();
@@ -168,14 +171,11 @@ Answer compute_bound_batch(const PlanCase& plan) {
 
 Answer best_bucket(const PlanCase& plan) {
   if (plan.data_ranks() == 1) throw UsageError("--ask: best-bucket needs --ranks above --tp");
-  if (plan.latency_s <= 0) {
-    throw UsageError(
-        "--ask: best-bucket needs a --latency above 0; without one buckets cost nothing");
-  }
   const double n = plan.data_ranks();
   const double bytes = plan.parameters() / plan.tensor *
                        static_cast<double>(size_of(plan.strategy_shape().precision.communication));
   const double latency = collective_latency_s(plan, plan.data_ranks());
+  if (latency <= 0) throw UsageError("--ask: best-bucket needs --latency above 0");
   // Of the whole message: a ring sends it 2 (n - 1) / n times.
   const double bandwidth = plan.data_bandwidth_bytes_per_s() * n / (2 * (n - 1));
   const double best = best_bucket_bytes(bytes, latency, bandwidth);
@@ -211,14 +211,12 @@ Answer training_run(const PlanCase& plan, double run_tokens) {
   constexpr double day = 24 * hour;
   const double per_second = plan.tokens() / step_time(plan).step_s();
   const double seconds = run_tokens / per_second;
-  return {
-      Question::run,
-      fmt::format("{} tokens take {} days on {} devices: {} tokens/s, {} device hours",
-                  count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
-                  grouped(per_second), grouped(seconds / hour * static_cast<double>(plan.ranks()))),
-      {{"run_s", seconds},
-       {"tokens_per_s", per_second},
-       {"device_hours", seconds / hour * static_cast<double>(plan.ranks())}}};
+  const double device_hours = seconds / hour * static_cast<double>(plan.ranks());
+  return {Question::run,
+          fmt::format("{} tokens take {} days on {} devices: {} tokens/s, {} device hours",
+                      count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
+                      grouped(per_second), grouped(device_hours)),
+          {{"run_s", seconds}, {"tokens_per_s", per_second}, {"device_hours", device_hours}}};
 }
 
 Answer scaling(const PlanCase& plan) {

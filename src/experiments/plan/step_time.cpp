@@ -63,13 +63,12 @@ double after_update_s(const PlanCase& plan, const StrategyShape& shape, const St
          bytes / plan.data_bandwidth_bytes_per_s();
 }
 
-// Activations between tensor-parallel ranks: in forward a gather and a reduce_scatter for each
-// sublayer, in backward the same of gradients and the gather of the input once more.
+// Activations between tensor-parallel ranks.
 double tensor_seconds(const PlanCase& plan) {
   if (plan.tensor == 1) return 0;
-  constexpr double collectives = 5;
-  const double sublayers = plan.blocks == BlockKind::transformer ? 2 : 1;
-  const double calls = collectives * sublayers * static_cast<double>(plan.step.layers);
+  constexpr double collectives = forward_tensor_collectives + backward_tensor_collectives;
+  const double calls =
+      collectives * summed_sublayers(plan.blocks) * static_cast<double>(plan.step.layers);
   const double bytes = plan.group_tokens() * static_cast<double>(plan.step.d_model) *
                        static_cast<double>(size_of(plan.step.precision.compute)) *
                        (plan.tensor - 1) / plan.tensor;

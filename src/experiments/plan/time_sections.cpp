@@ -27,9 +27,11 @@ PlanSection layout_section(const PlanCase& plan) {
   const double width = static_cast<double>(size_of(c.precision.compute));
   return {.name = "layout",
           .title = fmt::format(
-              "{} ranks = {} data-parallel ({}) x {} tensor-parallel on {} of {:g} GB, {}",
-              plan.ranks(), plan.data_ranks(), name_of(c.strategy), plan.tensor, plan.hardware.name,
-              plan.hardware.memory_gb, c.precision.name),
+              "{} ranks = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}", plan.ranks(),
+              plan.data_ranks(), name_of(c.strategy), plan.tensor, plan.hardware.name,
+              plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
+                                       : plan.memory_text,
+              c.precision.name),
           .lines = {
               tokens_line("tokens", "batch",
                           fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
@@ -46,7 +48,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const int X = plan.data_ranks();
   const int Y = plan.tensor;
   const bool gathers = plan.step.strategy == Strategy::fsdp;
-  const double w = plan.data_bandwidth_bytes_per_s() / plan.axes.data;
+  const double w = plan.hardware.bandwidth_bytes_per_s(plan.ranks(), Y);
   const double w_tensor = plan.hardware.bandwidth_bytes_per_s(Y);
   PlanSection s{.name = "compute_bound",
                 .title = fmt::format(
@@ -68,15 +70,14 @@ PlanSection compute_bound_section(const PlanCase& plan) {
                       rate(w_tensor), plan.axes.tensor),
           b.tensor_s_per_token);
   if (plan.blocks == BlockKind::two_matrix && Y > 1) {
-    // Of t / c: bytes of an element and collectives over the products of a pass.
-    const double a =
-        b.tensor_least_d_ff / (Y * plan.rates.flops_per_s / plan.tensor_bandwidth_bytes_per_s());
-    const std::string factor = std::abs(a - 1) < 1e-9 ? "" : fmt::format("{:.4g} x ", a);
     s.lines.push_back(
         {"tensor_least_d_ff", "least d_ff for c > t",
-         fmt::format("{}Y C / (W M_Y) = {}{} x {} / ({} x {}); d_ff is {}: {}",
-                     factor.empty() ? "" : "a ", factor, Y, rate(plan.rates.flops_per_s),
-                     rate(w_tensor), plan.axes.tensor, grouped(static_cast<double>(plan.step.d_ff)),
+         fmt::format("n e / (4 p) x Y C / (W M_Y) = {:g} x {} / (4 x {:g}) x {} x {} / "
+                     "({} x {}); n collectives of e bytes an element, p times "
+                     "forward's products; d_ff is {}: {}",
+                     b.tensor_collectives, size_of(plan.step.precision.compute), b.passes, Y,
+                     rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
+                     grouped(static_cast<double>(plan.step.d_ff)),
                      b.tensor_is_hidden() ? "holds" : "does not hold"),
          b.tensor_least_d_ff, PlanUnit::count});
   }
@@ -136,11 +137,13 @@ PlanSection what_if_section(const PlanCase& plan) {
               {"peak_bytes", m.peak(), "bytes"}});
   };
   add("as planned", plan, 1);
-  if (plan.step.strategy == Strategy::fsdp) {
+  const bool gathers = plan.step.strategy == Strategy::fsdp;
+  const bool keeps = gathers && plan.step.reshard == Reshard::no;
+  if (gathers) {
     const auto element = static_cast<double>(size_of(plan.step.precision.compute));
     add("FP8 gathers", plan, 1 / element);
   }
-  if (plan.step.strategy == Strategy::fsdp && plan.step.reshard == Reshard::yes) {
+  if (gathers && !keeps) {
     PlanCase kept = plan;
     kept.step.reshard = Reshard::no;
     // Of a step, compared with its products: a gather and a reduce_scatter instead of two gathers
@@ -170,9 +173,10 @@ PlanSection what_if_section(const PlanCase& plan) {
   return {.name = "what_if",
           .title = "What else could be done: least compute-bound batch, and memory of a device",
           .table = rows.take(),
-          .note =
-              "the layout is compute-bound where batch is at least the bound; kept for "
-              "backward: of a step's three exchanges two are left"};
+          .note = fmt::format("the layout is compute-bound where batch is at least the bound{}",
+                              gathers && !keeps
+                                  ? "; kept for backward: of a step's three exchanges two are left"
+                                  : "")};
 }
 
 PlanSection step_time_section(const PlanCase& plan) {

@@ -31,12 +31,6 @@ ArithmeticDtypes dtypes_of(Arithmetic arithmetic) {
   throw_unnamed(static_cast<std::size_t>(arithmetic));
 }
 
-// The largest number of a dtype that sums have.
-double largest(Dtype dtype) {
-  if (dtype == Dtype::f16) return 65504;
-  return dtype == Dtype::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
-}
-
 // The one element of a tensor.
 double value_of(Device& device, Ops& ops, const Tensor& x) {
   const Array wide = device.allocate({1}, Dtype::f32, MemoryKind::workspace);
@@ -46,8 +40,22 @@ double value_of(Device& device, Ops& ops, const Tensor& x) {
   return value;
 }
 
+// Each dtype's largest finite number is (1 - u) 2^e.
+double largest_of(Dtype dtype) {
+  const int exponent = dtype == Dtype::f16 ? 16 : 128;
+  return std::ldexp(1 - unit_roundoff(dtype), exponent);
+}
+
 double relative_error(double value, double exact) {
   return value == exact ? 0 : std::abs((value - exact) / exact);
+}
+
+bool is_explained(const Accumulated& r) {
+  constexpr double of_float64 = 1e-12;  // in which errors are computed
+  if (std::isfinite(r.sum)) return r.rounding_error <= r.rounding_largest + of_float64;
+  if (!std::isfinite(r.rounded_sum)) return true;
+  const bool overflows = std::abs(r.rounded_sum) * (1 + r.rounding_bound) > r.largest;
+  return overflows && (std::isinf(r.sum) || r.nan_on_overflow);
 }
 
 }  // namespace
@@ -89,7 +97,9 @@ Accumulated accumulate(Device& device, const AccumulationFactors& c) {
           .rounding_bound = bound,
           .rounding_largest = is_compensated ? std::numeric_limits<double>::infinity()
                                              : std::expm1(bound / u * std::log1p(u)),
-          .may_overflow = !(count * std::abs(addend) * (1 + bound) <= largest(dtypes.sum))};
+          .rounded_sum = count * addend,
+          .largest = largest_of(dtypes.sum),
+          .nan_on_overflow = is_compensated};
 }
 
 void add_accumulated(CaseRecord& record, const Accumulated& result) {
@@ -99,11 +109,13 @@ void add_accumulated(CaseRecord& record, const Accumulated& result) {
   record.add("addend_error", result.addend_error);
   record.add("rounding_error", result.rounding_error);
   record.add("rounding_bound", result.rounding_bound);
-  constexpr double of_float64 = 1e-12;  // in which errors are computed
-  const bool explained =
-      std::isfinite(result.sum) && result.rounding_error <= result.rounding_largest + of_float64;
-  if (explained || result.may_overflow) return;
+  if (is_explained(result)) return;
   record.status = Status::mismatch;
+  if (!std::isfinite(result.sum)) {
+    record.reason = fmt::format("the sum is {}, and {:.6g} is in the range of its dtype",
+                                result.sum, result.rounded_sum);
+    return;
+  }
   record.reason = fmt::format("the sum is off by {:.3g}, more than rounding explains ({:.3g})",
                               result.rounding_error, result.rounding_largest);
 }

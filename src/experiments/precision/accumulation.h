@@ -16,7 +16,10 @@ struct Accumulated {
   double rounding_error = 0;    // of the sum, beside the exact sum of the rounded addends
   double rounding_bound = 0;    // what theory gives for rounding_error, to first order
   double rounding_largest = 0;  // the same to every order; infinite where none is known
-  bool may_overflow = false;    // the exact sum is beyond what the sum's dtype holds
+  double rounded_sum = 0;       // the exact sum of the rounded addends
+  double largest = 0;           // finite number of the sum's dtype
+  // Kahan's correction after an overflow is infinity minus infinity.
+  bool nan_on_overflow = false;
 };
 
 // Bytes on the device.
@@ -24,7 +27,8 @@ struct Accumulated {
 // Throws OutOfMemory.
 [[nodiscard]] Accumulated accumulate(Device& device, const AccumulationFactors& c);
 
-// mismatch where an error is above rounding_largest.
+// mismatch where the error is above rounding_largest, or where the sum is not finite and neither an
+// overflow nor the addend explains it.
 void add_accumulated(CaseRecord& record, const Accumulated& result);
 
 }  // namespace paceline

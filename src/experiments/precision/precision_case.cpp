@@ -37,7 +37,7 @@ Factors<C> accumulation_factors() {
 Factors<C> bits_factors() {
   constexpr std::string_view study = "--study bits";
   return factors_of<BitsFactors>(
-      axis<C>(&C::number, "number", "whose bits are shown")
+      axis<C>(&C::number, "number", "whose bits are shown: any number, inf or nan")
           .from(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())
           .only_where(shows_bits, study),
       axis<C>(&C::format, "float_format", "the number is rounded to; e4m3, e5m2: of 8 bits")
