@@ -72,7 +72,7 @@ def wait_until(what: Callable[[], bool]) -> None:
 
 
 def wait_for_cases(folder: Path, count: int) -> None:
-    """Until so many cases of out.h5 are finished and not yet merged."""
+    """Waits until `count` cases of out.h5 are finished and not yet merged."""
     wait_until(lambda: len(list((folder / "out.h5.cases").glob("*.h5"))) >= count)
 
 

@@ -41,7 +41,7 @@ constexpr bool is_sharded(Strategy s) {
   return s == Strategy::zero1 || s == Strategy::zero2 || s == Strategy::fsdp;
 }
 
-// A window of gradients has room for so much, in units of the largest group.
+// The size of a window of gradients, in units of the largest group.
 constexpr int window_room(Strategy s) {
   constexpr int of_entries_and_buckets = 4;
   constexpr int of_units = 2;

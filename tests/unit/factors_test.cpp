@@ -205,7 +205,7 @@ TEST(Presets, PinEveryFactor) {
   EXPECT_EQ(with_presets, 7);  // model, attention, ddp, zero, collectives, precision, plan
 }
 
-// A study and the factors of each: their values are not multiplied by each other's.
+// Each shape has a factor of its own; the values of the two factors are not multiplied.
 struct Studied {
   Shape3 shape = Shape3::line;
   int length = 1;

@@ -45,7 +45,8 @@ struct WaitSeconds {
 };
 [[nodiscard]] WaitSeconds wait_seconds(const std::vector<Wait>& waits, const Event& forward_end);
 
-// The host waited for the device when so many phases had ended, so long after the wait before.
+// A wait of the host for the device: the phases that had ended by then, and the time since the
+// previous wait.
 struct HostWait {
   std::size_t phases;
   double seconds;
