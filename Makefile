@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, check-kernels, bench, trace, lint, format, asan, deps, dist, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench bench-peers trace check-kernels lint lint-deps lint-format lint-python \
+.PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -54,6 +54,13 @@ LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
 ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
 LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp cuda/fused/*.cpp cuda/hopper/*.cpp)
+# The toolkit has CUPTI in a folder of its own, or beside CUDA's other headers.
+CUDA_HOME := $(NVCC:%/bin/nvcc=%)
+CUPTI_HOME := $(CUDA_HOME)/extras/CUPTI
+CUPTI_FOUND := $(wildcard $(CUPTI_HOME)/include/cupti.h $(CUDA_HOME)/include/cupti.h)
+CUPTI_CFLAGS := $(CUDA_CFLAGS) -isystem $(CUPTI_HOME)/include
+CUPTI_LIBS := -L$(CUPTI_HOME)/lib64 -Wl,-rpath,$(CUPTI_HOME)/lib64 -lcupti
+LIB_SOURCES += $(if $(CUPTI_FOUND),$(wildcard cuda/cupti/*.cpp),cuda/stub/no_cupti.cpp)
 CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu cuda/fused/*.cu)
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
 UNIT_CUDA_SOURCES := $(wildcard tests/gpu/*.cu)
@@ -69,12 +76,8 @@ LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp tests/unit/hardware_test.cpp),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
-# The toolkit has CUPTI in a folder of its own, or beside CUDA's other headers.
-CUDA_HOME := $(NVCC:%/bin/nvcc=%)
-CUPTI_HOME := $(CUDA_HOME)/extras/CUPTI
-TRACE_SOURCES := $(if $(wildcard $(CUPTI_HOME)/include/cupti.h $(CUDA_HOME)/include/cupti.h),bench/trace/kernel_trace.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
-  $(PEER_SOURCES) $(TRACE_SOURCES)
+  $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
 HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
   tests/*/*.cuh bench/*/*.h)
@@ -85,7 +88,7 @@ FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
 # H5DS, dimension scales, is of HDF5's high-level library.
-LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -lm
+LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) $(if $(CUPTI_FOUND),$(CUPTI_LIBS)) -lm
 
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
@@ -96,6 +99,7 @@ BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.
 $(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/obj/src/core/toml_parser.o $(BUILD)/asan/src/core/toml_parser.o: CXXFLAGS += $(TOML_CFLAGS)
 $(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
+$(BUILD)/obj/cuda/cupti/%.o $(BUILD)/asan/cuda/cupti/%.o: CXXFLAGS += $(CUPTI_CFLAGS)
 $(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
 $(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
@@ -178,15 +182,6 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
-# A library that records the kernels of any program; bench/trace/kernel_trace.cpp says how.
-CUPTI_CFLAGS := $(CUDA_CFLAGS) -isystem $(CUPTI_HOME)/include
-CUPTI_LIBS := $(filter -L% -Wl%,$(CUDA_LIBS)) -L$(CUPTI_HOME)/lib64 -Wl,-rpath,$(CUPTI_HOME)/lib64 -lcupti
-trace: $(BUILD)/kernel_trace.so
-
-$(BUILD)/kernel_trace.so: bench/trace/kernel_trace.cpp $(BUILD)/config.mk
-	$(call say,CXX,$@)
-	$(Q)$(CXX) $(CXXSTD) $(WARN) $(OPT) $(CUPTI_CFLAGS) -fPIC -shared $< $(CUPTI_LIBS) -o $@
-
 # ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS) \
@@ -254,7 +249,7 @@ lint-python: $(PACKAGES)
 
 $(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
 $(BUILD)/tidy/bench/peers/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/tidy/bench/trace/%.ok: CXXFLAGS += $(CUPTI_CFLAGS)
+$(BUILD)/tidy/cuda/cupti/%.ok: CXXFLAGS += $(CUPTI_CFLAGS)
 $(BUILD)/tidy/src/core/toml_parser.ok: CXXFLAGS += $(TOML_CFLAGS)
 $(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok $(BUILD)/tidy/bench/kernels/hopper_%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format

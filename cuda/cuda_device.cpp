@@ -24,17 +24,24 @@ namespace paceline {
 
 namespace {
 
-// Every scope is an NVTX range too, which profilers show.
+// Every scope is an NVTX range too, which profilers show, of a registered string, which they filter
+// by.
 class NvtxScopes final : public ScopeStack {
- public:
-  std::size_t push(std::string_view name) override {
-    nvtxRangePushA(std::string(name).c_str());
-    return ScopeStack::push(name);
+ private:
+  void show(ScopeId scope) override {
+    while (names_.size() < paths().size()) {
+      names_.push_back(nvtxDomainRegisterStringA(nullptr, paths()[names_.size()].name.c_str()));
+    }
+    nvtxEventAttributes_t range{};
+    range.version = NVTX_VERSION;
+    range.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    range.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    range.message.registered = names_[scope];
+    nvtxRangePushEx(&range);
   }
-  void pop(std::size_t before) override {
-    ScopeStack::pop(before);
-    nvtxRangePop();
-  }
+  void hide() override { nvtxRangePop(); }
+
+  std::vector<nvtxStringHandle_t> names_;  // [ScopeId]
 };
 
 int selected(int ordinal) {

@@ -58,6 +58,8 @@ class CudaDevice final : public GpuDevice {
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
   [[nodiscard]] std::vector<double> copy_rates() override;
   [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
+  // With CUPTI, cuda/cupti/; without it, cuda/stub/no_cupti.cpp.
+  [[nodiscard]] std::unique_ptr<Profiler> start_profiler() override;
   [[nodiscard]] std::vector<double> nvlinks() const override;
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
 

@@ -52,6 +52,8 @@ Array CudaFusedOps::add_rms_norm_backward(Saved& saved, Array d_residual, Array 
   if (precision().compute != precision().residual) {
     copy = activation(residual.shape(), precision().compute);
   }
+  const Scope scope = operation("rms_norm_backward",
+                                {dx, copy, d_residual, d_normed, residual, rstd, weight.gradient});
   rms_norm_backward(dx, copy, d_residual, weight.gradient, d_normed, residual, weight.value, rstd,
                     weight.accumulate);
   if (!copy.empty()) rounded_ = {.x = dx, .copy = std::move(copy)};

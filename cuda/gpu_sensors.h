@@ -17,7 +17,7 @@ class GpuSensors final : public Sensors {
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }
   [[nodiscard]] bool tells_limits() const override { return gpu_ != nullptr; }
-  [[nodiscard]] double interval() const override { return 0.02; }
+  [[nodiscard]] double interval() const override { return 0.1; }
   [[nodiscard]] Reading read() override;
 
  private:

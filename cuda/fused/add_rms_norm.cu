@@ -71,6 +71,7 @@ Ops::Normed CudaFusedOps::add_rms_norm(Saved& saved, Array x, Array branch,
   }
   const std::int64_t rows = sum.rows();
   const std::int64_t cols = sum.cols();
+  const Scope scope = operation("add_rms_norm", {residual, normed, x, branch, rstd});
   dispatch_cuda(out.dtype, [&]<class T>() {
     dispatch_width<float, T>(
         cols, {sum.data, out.data, in.data, added.data, weight.value.data}, [&]<int N>() {

@@ -43,7 +43,10 @@ void CudaFusedOps::for_each_logit_gradient(const Tensor& normed, const Head& hea
            Matrix(head.linear.compute).transpose());
     if (!head.logits.empty()) cast(rows_of(head.logits, first, count), logits);
     const Tensor loss = parts == 1 ? head.state.loss : losses.tensor().slice(first / most, {1});
-    cross_entropy_in_place(loss, logits, targets.slice(first, {count}), head.state, rows);
+    {
+      const Scope in_place = operation("cross_entropy", {logits, logits});
+      cross_entropy_in_place(loss, logits, targets.slice(first, {count}), head.state, rows);
+    }
     f(first, logits);
   }
   if (parts > 1) sum_values(head.state.loss, losses.tensor().as<float>(), parts, 1, stream());

@@ -30,6 +30,22 @@ ScoreOptions score_options(const AttentionShape& s) {
   return {.scale = 1 / std::sqrt(static_cast<double>(s.head_dim)), .causal = s.causal};
 }
 
+// Of softmax over rows as it is written: maximum, difference, exponential, sum, division.
+double softmax_flops(const Tensor& scores) { return 5 * static_cast<double>(scores.numel()); }
+
+// Scores that a causal mask writes, as a tensor of as many bytes.
+Tensor masked_half(const Tensor& scores) {
+  return {scores.data, {scores.numel() / 2}, scores.dtype};
+}
+
+// Of so many products of [T, d] and [d, T], or [T, T] and [T, d]; a causal mask leaves half of
+// each.
+double product_flops(const AttentionShape& s, int products) {
+  const double flops = 2.0 * static_cast<double>(s.batch * s.heads * s.context) *
+                       static_cast<double>(s.context * s.head_dim) * products;
+  return s.causal ? flops / 2 : flops;
+}
+
 }  // namespace
 
 // In place: scores q k^T become P.
@@ -39,15 +55,23 @@ void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
     case AttentionKind::naive: {
       {
         const Scope computing(device_.scopes(), "computing attention scores");
-        scale(scores, options.scale);
-        if (options.causal) causal_mask(scores);
+        {
+          const Scope scope = operation("scale", {scores, scores});
+          scale(scores, options.scale);
+        }
+        if (options.causal) {
+          const Scope scope = operation("causal_mask", {masked_half(scores)});
+          causal_mask(scores);
+        }
       }
       const Scope computing(device_.scopes(), "computing softmax");
+      const Scope scope = operation("softmax", {scores, scores}, softmax_flops(scores));
       softmax(scores, scores);
       return;
     }
     case AttentionKind::fused: {
       const Scope computing(device_.scopes(), "computing softmax");
+      const Scope scope = operation("masked_softmax", {scores, scores}, softmax_flops(scores));
       masked_softmax(scores, scores, options);
       return;
     }
@@ -61,8 +85,16 @@ double Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const Atte
   const Scope computing(device_.scopes(), "computing softmax");
   const ScoreOptions options = score_options(shape);
   switch (config_.attention) {
-    case AttentionKind::naive: softmax_backward(dp, dp, p); return options.scale;
-    case AttentionKind::fused: masked_softmax_backward(dp, dp, p, options); return 1;
+    case AttentionKind::naive: {
+      const Scope scope = operation("softmax_backward", {dp, dp, p}, softmax_flops(p));
+      softmax_backward(dp, dp, p);
+      return options.scale;
+    }
+    case AttentionKind::fused: {
+      const Scope scope = operation("masked_softmax_backward", {dp, dp, p}, softmax_flops(p));
+      masked_softmax_backward(dp, dp, p, options);
+      return 1;
+    }
     case AttentionKind::flash: break;
   }
   throw InternalError("this kind of attention keeps no probabilities");
@@ -128,7 +160,10 @@ Array Ops::attention_by_flash(Saved& saved, Array qkv, const AttentionShape& sha
     const Scope scope(device_.scopes(), "logsumexp");
     logsumexp = activation({shape.batch, shape.heads, shape.context}, precision().statistics);
   }
-  flash_attention(merged_heads(o, shape), logsumexp, in.q, in.k, in.v, score_options(shape));
+  {
+    const Scope scope = operation("flash_attention", {qkv, o, logsumexp}, product_flops(shape, 2));
+    flash_attention(merged_heads(o, shape), logsumexp, in.q, in.k, in.v, score_options(shape));
+  }
   saved.save({std::move(qkv), o, std::move(logsumexp)});
   return o;
 }
@@ -139,6 +174,8 @@ Array Ops::attention_by_flash_backward(Saved& saved, const Array& dy, const Atte
   Array dqkv = activation(qkv.shape(), precision().compute);
   const QkvHeads in(qkv);
   const QkvHeads d(dqkv);
+  const Scope scope = operation("flash_attention_backward", {qkv, dqkv, dy, kept.at(1), kept.at(2)},
+                                product_flops(shape, 5));
   flash_attention_backward(d.q, d.k, d.v, merged_heads(dy, shape), in.q, in.k, in.v,
                            merged_heads(kept.at(1), shape), kept.at(2), score_options(shape));
   return dqkv;

@@ -74,6 +74,14 @@ class Communicator : NonCopyable {
   virtual void send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
 };
 
+// Of a call that sends this, for its Scope.
+[[nodiscard]] inline OpWork work_of_collective(const Tensor& send, Stream& stream) {
+  return {.bytes = static_cast<double>(send.bytes()),
+          .stream = &stream,
+          .elements = send.numel(),
+          .dtype = send.dtype};
+}
+
 // Collective over `world`: makes a communicator of its ranks on this rank's device. The device and
 // the World's watch outlive the communicator; the World itself need not.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;

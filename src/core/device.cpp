@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/event_profiler.h"
 #include "core/units.h"
 
 namespace paceline {
@@ -23,6 +24,10 @@ std::string by_kind(const MemoryLedger& ledger) {
 }
 
 }  // namespace
+
+std::unique_ptr<Profiler> Device::start_profiler() {
+  return std::make_unique<EventProfiler>(*this);
+}
 
 OutOfMemory::OutOfMemory(std::size_t asked, const MemoryLedger& ledger, std::size_t most,
                          std::string where)

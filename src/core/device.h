@@ -19,6 +19,7 @@
 namespace paceline {
 
 class Ops;
+class Profiler;
 class Sensors;
 class ToyOps;
 struct AttentionShape;
@@ -160,6 +161,9 @@ class Device : NonCopyable {
   [[nodiscard]] virtual std::vector<double> copy_rates() = 0;
   // What it says of the conditions that it runs under.
   [[nodiscard]] virtual std::unique_ptr<Sensors> sensors() const = 0;
+  // Profiles what is enqueued until Profiler::finish(), which must come before the device's end.
+  // One at a time.
+  [[nodiscard]] virtual std::unique_ptr<Profiler> start_profiler();
   // Of each NVLink that is up: bytes/s in one direction, NaN where that is not told.
   [[nodiscard]] virtual std::vector<double> nvlinks() const { return {}; }
   // The vendor's dense figure for such GEMMs, FLOP/s; nothing where none is stated.

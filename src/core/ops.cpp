@@ -8,14 +8,42 @@
 
 namespace paceline {
 
+namespace {
+
+OpWork work_of_product(const Matrix& c, const Matrix& a, const Matrix& b, bool reads_c) {
+  const double products = static_cast<double>(c.batch[0]) * static_cast<double>(c.batch[1]);
+  const auto bytes_of = [&](const Matrix& m) {
+    return products * static_cast<double>(m.rows * m.cols * size_of(m.tensor.dtype));
+  };
+  const auto k = static_cast<double>(a.read_cols());
+  return {.flops = 2 * products * static_cast<double>(c.rows) * static_cast<double>(c.cols) * k,
+          .bytes = bytes_of(a) + bytes_of(b) + (reads_c ? 2 : 1) * bytes_of(c)};
+}
+
+// qkv [B, T, 3, H, d] without its values.
+Tensor queries_and_keys(const Tensor& qkv) { return {qkv.data, {qkv.numel() / 3 * 2}, qkv.dtype}; }
+
+}  // namespace
+
+Scope Ops::operation(std::string_view name, std::initializer_list<Tensor> tensors,
+                     double flops) const {
+  double bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.empty()) bytes += static_cast<double>(tensor.bytes());
+  }
+  return {device_.scopes(), name, {.flops = flops, .bytes = bytes}};
+}
+
 void Ops::matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
   check_product(c, a, b);
+  const Scope scope(device_.scopes(), "matmul", work_of_product(c, a, b, beta != 0));
   multiply(c, a, b, alpha, beta);
 }
 
 Array Ops::as_dtype(Array x, Dtype dtype) {
   if (x.dtype() == dtype) return x;
   Array y = activation(x.shape(), dtype);
+  const Scope scope = operation("cast", {y, x});
   cast(y, x);
   return y;
 }
@@ -23,11 +51,13 @@ Array Ops::as_dtype(Array x, Dtype dtype) {
 Array Ops::embed(const Tensor& tokens, const Parameter& table) {
   Array y =
       activation({tokens.shape[0], tokens.shape[1], table.value.cols()}, precision().residual);
+  const Scope scope = operation("embedding", {y, tokens, y});  // a row of the table for each
   embedding(y, tokens, table.value);
   return y;
 }
 
 void Ops::embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) {
+  const Scope scope = operation("embedding_backward", {dy, tokens, table.gradient});
   embedding_backward(table.gradient, dy, tokens, table.accumulate);
 }
 
@@ -35,13 +65,19 @@ Ops::Normed Ops::add_rms_norm(Saved& saved, Array x, Array branch, const Paramet
   Array residual = std::move(x);
   if (!branch.empty()) {
     Array sum = activation(residual.shape(), precision().residual);
-    add(sum, residual, branch);
+    {
+      const Scope scope = operation("add", {sum, residual, branch});
+      add(sum, residual, branch);
+    }
     residual = std::move(sum);
     branch = {};
   }
   Array normed = activation(residual.shape(), precision().compute);
   Array rstd = activation({residual.tensor().rows()}, precision().statistics);
-  rms_norm(normed, rstd, residual, weight.value, norm_eps);
+  {
+    const Scope scope = operation("rms_norm", {normed, rstd, residual, weight.value});
+    rms_norm(normed, rstd, residual, weight.value, norm_eps);
+  }
   saved.save({residual, rstd});
   return {.residual = std::move(residual), .normed = std::move(normed)};
 }
@@ -53,6 +89,8 @@ Array Ops::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
   const Array& residual = kept[0];
   const Array& rstd = kept[1];
   Array dx = activation(residual.shape(), precision().residual);
+  const Scope scope =
+      operation("rms_norm_backward", {dx, d_residual, d_normed, residual, rstd, weight.gradient});
   rms_norm_backward(dx, d_residual, weight.gradient, d_normed, residual, weight.value, rstd,
                     weight.accumulate);
   return dx;
@@ -89,13 +127,17 @@ Array Ops::qkv_rope(Saved& saved, Array x, const Parameter& weight, const Tensor
                     const AttentionShape& shape) {
   Array qkv = linear(saved, std::move(x), weight)
                   .reshape({shape.batch, shape.context, 3, shape.heads, shape.head_dim});
+  const Scope scope = operation("rope", {queries_and_keys(qkv), queries_and_keys(qkv)});
   rope(qkv, rope_table, false);
   return qkv;
 }
 
 Array Ops::qkv_rope_backward(Saved& saved, Array dqkv, const Parameter& weight,
                              const Tensor& rope_table) {
-  rope(dqkv, rope_table, true);
+  {
+    const Scope scope = operation("rope", {queries_and_keys(dqkv), queries_and_keys(dqkv)});
+    rope(dqkv, rope_table, true);
+  }
   const Shape s = dqkv.shape();
   dqkv = dqkv.reshape({s[0], s[1], s[2] * s[3] * s[4]});
   return linear_backward(saved, std::move(dqkv), weight);
@@ -105,14 +147,16 @@ Array Ops::swiglu_linear(Saved& saved, Array x, const Parameter& weight) {
   x = as_dtype(std::move(x), precision().compute);
   const Array gate_up = product(x, weight, precision().compute);  // [B, T, 2 F]
   Array z = activation(x.shape().with_last(weight.compute.rows() / 2), precision().compute);
-  swiglu(z, gate_up);
   saved.save({x, gate_up});
+  const Scope scope = operation("swiglu", {z, gate_up});
+  swiglu(z, gate_up);
   return z;
 }
 
 Array Ops::swiglu_again(const Saved& saved) {
   const Array& gate_up = saved.arrays().at(1);
   Array z = activation(gate_up.shape().with_last(gate_up.tensor().cols() / 2), precision().compute);
+  const Scope scope = operation("swiglu", {z, gate_up});
   swiglu(z, gate_up);
   return z;
 }
@@ -120,7 +164,10 @@ Array Ops::swiglu_again(const Saved& saved) {
 Array Ops::swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight) {
   std::vector<Array> kept = saved.take();
   const Array gate_up = std::move(kept.at(1));  // becomes its gradient
-  swiglu_backward(gate_up, dz, gate_up);
+  {
+    const Scope scope = operation("swiglu_backward", {gate_up, gate_up, dz});
+    swiglu_backward(gate_up, dz, gate_up);
+  }
   dz = {};
   return product_backward(std::move(kept.at(0)), gate_up, weight);
 }
@@ -135,7 +182,10 @@ void Ops::head(Saved& saved, Array x, Array branch, const Head& head) {
     logits = product(normed, head.linear, precision().logits);
   }
   Array logsumexp = activation({logits.tensor().rows()}, precision().statistics);
-  cross_entropy(head.state.loss, logsumexp, logits, head.state.targets);
+  {
+    const Scope scope = operation("cross_entropy", {logits, logsumexp, head.state.targets});
+    cross_entropy(head.state.loss, logsumexp, logits, head.state.targets);
+  }
   if (!head.logits.empty()) cast(head.logits, logits);
   saved.save({norm_kept.at(0), norm_kept.at(1), normed, logits, logsumexp});
 }
@@ -145,7 +195,11 @@ Array Ops::head_backward(Saved& saved, const Head& head) {
   Saved norm_saved;
   norm_saved.save({kept.at(0), kept.at(1)});
   Array logits = std::move(kept.at(3));  // becomes its gradient
-  cross_entropy_backward(logits, logits, kept.at(4), head.state.targets, head.state);
+  {
+    const Scope scope =
+        operation("cross_entropy_backward", {logits, logits, kept.at(4), head.state.targets});
+    cross_entropy_backward(logits, logits, kept.at(4), head.state.targets, head.state);
+  }
   logits = as_dtype(std::move(logits), precision().compute);
   Array d_normed = product_backward(std::move(kept.at(2)), logits, head.linear);
   logits = {};

@@ -312,6 +312,9 @@ class Ops : NonCopyable {
   virtual void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                         double beta) = 0;
 
+  // The scope of one operation, which reads or writes each of these tensors once.
+  [[nodiscard]] Scope operation(std::string_view name, std::initializer_list<Tensor> tensors,
+                                double flops = 0) const;
   [[nodiscard]] Array activation(const Shape& shape, Dtype dtype) const {
     return device_.allocate(shape, dtype, MemoryKind::activation);
   }

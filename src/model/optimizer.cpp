@@ -79,7 +79,10 @@ std::vector<StoreArray> AdamW::flat_state() const {
 void Optimizer::step(Ops& ops, const StepState& state) {
   allocate(ops.device());
   begin(ops, state);
-  update(ops, state, everything);
+  {
+    const Scope scope(ops.device().scopes(), name(), {.bytes = update_bytes(everything)});
+    update(ops, state, everything);
+  }
   end(ops, state);
 }
 
@@ -124,6 +127,26 @@ void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
                 state, group.config);
     }
   }
+}
+
+double AdamW::update_bytes(const StoreRange& range) const {
+  const auto size = size_of(store_.parameters().dtype);
+  const std::int64_t copied = store_.copy().empty() ? 0 : size_of(store_.copy().dtype);
+  // Parameters, m and v are read and written, gradients read, the copy written.
+  const std::int64_t each = 6 * size + size_of(store_.gradients().dtype) + copied;
+  std::int64_t elements = 0;
+  for (const Group& group : groups_) {
+    for (const Part& part : group.parts) elements += intersection(part.store, range).length;
+  }
+  return static_cast<double>(each * elements);
+}
+
+double Sgd::update_bytes(const StoreRange& range) const {
+  const std::int64_t each =
+      2 * size_of(store_.parameters().dtype) + size_of(store_.gradients().dtype);
+  std::int64_t elements = 0;
+  for (const StoreRange& mine : shard_.ranges) elements += intersection(mine, range).length;
+  return static_cast<double>(each * elements);
 }
 
 void Sgd::update(Ops& ops, const StepState& /*state*/, const StoreRange& range) {

@@ -2,6 +2,7 @@
 // Optimizer: what turns gradients into new weights at the end of a step.
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "core/non_copyable.h"
@@ -23,6 +24,9 @@ class Optimizer : NonCopyable {
   virtual void begin(Ops& /*ops*/, const StepState& /*state*/) {}
   // Updates what lies in this range of the store, whose gradients are final.
   virtual void update(Ops& ops, const StepState& state, const StoreRange& range) = 0;
+  // What an update() is called in a profile, and the bytes that it reads and writes.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual double update_bytes(const StoreRange& range) const = 0;
   // After every range's update.
   virtual void end(Ops& /*ops*/, const StepState& /*state*/) {}
   // As before the first step.
@@ -61,6 +65,8 @@ class AdamW final : public Optimizer {
   void allocate(Device& device) override;
   void begin(Ops& ops, const StepState& state) override;
   void update(Ops& ops, const StepState& state, const StoreRange& range) override;
+  [[nodiscard]] std::string_view name() const override { return "adamw"; }
+  [[nodiscard]] double update_bytes(const StoreRange& range) const override;
   void end(Ops& ops, const StepState& state) override { ops.end_optimizer_step(state); }
   void reset(Device& device) override;
   [[nodiscard]] std::vector<StoreArray> flat_state() const override;
@@ -92,6 +98,8 @@ class Sgd final : public Optimizer {
   Sgd(ParameterStore& store, double learning_rate, Shard shard)
       : store_(store), learning_rate_(learning_rate), shard_(std::move(shard)) {}
   void update(Ops& ops, const StepState& state, const StoreRange& range) override;
+  [[nodiscard]] std::string_view name() const override { return "sgd"; }
+  [[nodiscard]] double update_bytes(const StoreRange& range) const override;
 
  private:
   ParameterStore& store_;

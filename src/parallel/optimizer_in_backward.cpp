@@ -19,6 +19,8 @@ void OptimizerInBackward::update(Optimizer& optimizer, const StepState& state,
                                  const StoreRange& range, Stream& after) {
   Stream& stream = ops_.device().optimizer_stream();
   stream.follow(after);
+  const Scope scope(ops_.device().scopes(), optimizer.name(),
+                    {.bytes = optimizer.update_bytes(range), .stream = &stream});
   EventPtr begin = stream.record();
   ops_.on(stream, [&, this, range] { optimizer.update(ops_, state, range); });
   updates_.push_back({range, std::move(begin), stream.record()});

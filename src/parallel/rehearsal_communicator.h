@@ -15,7 +15,8 @@ namespace paceline {
 
 class RehearsalCommunicator final : public Communicator {
  public:
-  explicit RehearsalCommunicator(Communicator& real) : real_(real) {}
+  // scopes: of the device that calls it.
+  RehearsalCommunicator(Communicator& real, ScopeStack& scopes) : real_(real), scopes_(scopes) {}
 
   // Collective: runs every collective that was noted, once, and waits: NCCL connects ranks and
   // allocates at an operation's first use. From now on collectives are enqueued.
@@ -71,6 +72,7 @@ class RehearsalCommunicator final : public Communicator {
   void run_or_note(std::string_view op, const Tensor& recv, const Tensor& send,
                    const std::function<void()>& call) {
     if (connected_) {
+      const Scope scope(scopes_, op, work_of_collective(send, real_.stream()));
       call();
       return;
     }
@@ -81,6 +83,7 @@ class RehearsalCommunicator final : public Communicator {
   }
 
   Communicator& real_;
+  ScopeStack& scopes_;
   bool connected_ = false;
   std::vector<Key> keys_;
   std::vector<std::function<void()>> noted_;  // a call for each key

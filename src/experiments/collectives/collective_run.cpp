@@ -82,7 +82,10 @@ void CollectiveRun::check_once(const char* when, std::int64_t salt) {
 
 void CollectiveRun::launch_calls() {
   for (int i = 0; i < case_.launches(); ++i) {
-    case_.op->start(communicator_, buffers_[next_++ % buffers_.size()].call());
+    const CollectiveCall call = buffers_[next_++ % buffers_.size()].call();
+    const Scope scope(device_.scopes(), case_.op->name,
+                      work_of_collective(call.send, communicator_.stream()));
+    case_.op->start(communicator_, call);
   }
 }
 

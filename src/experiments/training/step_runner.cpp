@@ -63,7 +63,7 @@ void StepRunner::launch(const StepPhase& phase, Recorded& recorded) {
   const bool begins = &phase == &phases.front() || (&phase - 1)->memory != phase.memory;
   if (begins) device.ledger().begin_phase(phase.memory);
   phase.launch();
-  if (!phase.name.empty()) recorded.phases.push_back(device.compute_stream().record());
+  if (!phase.name.empty()) recorded.phases.push_back(record_time());
   if (const auto name = mark_after(phase, phases); !name.empty()) mark(name, phase.memory);
   if (&phase != &phases.back()) return;
   recorded.exchanges = step_.strategy().exchanges();
@@ -71,6 +71,21 @@ void StepRunner::launch(const StepPhase& phase, Recorded& recorded) {
   recorded.updates = step_.updates();
   mark("after step", phase.memory == "optimizer" ? phase.memory : "");
   marking_.clear();
+}
+
+// In a graph that is a kernel.
+EventPtr StepRunner::record_time() {
+  const Scope scope(step_.device().scopes(), "timing");
+  return step_.device().compute_stream().record();
+}
+
+std::vector<double> StepRunner::event_seconds() const {
+  const std::vector<EventPtr>& events = last().phases;
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    seconds.push_back(events[i]->seconds_since(*events[i - 1]));
+  }
+  return seconds;
 }
 
 void StepRunner::begin_measuring() {
@@ -105,10 +120,7 @@ PhaseSeconds StepRunner::end_measuring() {
     waited_in_forward_.push_back(waited.forward);
     waited_in_backward_.push_back(waited.backward);
   }
-  PhaseSeconds seconds;
-  for (std::size_t i = 1; i < events.size(); ++i) {
-    seconds.push_back(events[i]->seconds_since(*events[i - 1]));
-  }
+  PhaseSeconds seconds = event_seconds();
   add_host_waits(seconds, host_waits_);
   seconds.push_back(total);
   if (step_.strategy().communicates()) {
@@ -127,7 +139,7 @@ PhaseSeconds StepRunner::run() {
   run_ = {};
   mark("after init");
   begin_measuring();
-  run_.phases.push_back(step_.device().compute_stream().record());
+  run_.phases.push_back(record_time());
   const std::vector<StepPhase>& phases = step_.phases();
   for (std::size_t i = 0; i < phases.size(); ++i) {
     launch_timed([&] { launch(phases[i], run_); });
@@ -149,7 +161,7 @@ void StepRunner::capture() {
     std::size_t end = timing_ == Timing::step ? phases.size() : begin + 1;
     while (end < phases.size() && phases[end].joins) ++end;
     std::unique_ptr<Graph> graph = device.capture(stream, [&] {
-      if (begin == 0) captured_.phases.push_back(stream.record());
+      if (begin == 0) captured_.phases.push_back(record_time());
       for (std::size_t i = begin; i < end; ++i) launch(phases[i], captured_);
     });
     begin = end;

@@ -94,6 +94,8 @@ class StepRunner {
   [[nodiscard]] WaitSeconds waited() const;
   // Of the last run or replay, on the compute stream: the begin, and each phase's end.
   [[nodiscard]] const std::vector<EventPtr>& events() const { return last().phases; }
+  // Of the last run or replay: the phases' times between those.
+  [[nodiscard]] std::vector<double> event_seconds() const;
   [[nodiscard]] const std::vector<Exchange>& exchanges() const { return last().exchanges; }
   [[nodiscard]] const std::vector<Wait>& waits() const { return last().waits; }
   [[nodiscard]] const std::vector<OptimizerInBackward::Update>& updates() const {
@@ -111,6 +113,7 @@ class StepRunner {
   [[nodiscard]] const Recorded& last() const { return replayed_ ? captured_ : run_; }
   // Launches a phase, records its end, and notes what the ledger says then.
   void launch(const StepPhase& phase, Recorded& recorded);
+  [[nodiscard]] EventPtr record_time();
   void begin_measuring();
   // Calls launch() and adds its time to that of the step's launches.
   template <class Launch>

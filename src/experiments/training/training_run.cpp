@@ -29,8 +29,12 @@ StoreLayout store_layout(const TrainingCase& c, Communicator* communicator) {
 TrainingRun::TrainingRun(const TrainingCase& c, World& world, Device& device,
                          const ProcessGroup& data_parallel, std::optional<Dump>* dump)
     : case_(c), world_(world), device_(device), data_parallel_(data_parallel.world), dump_(dump) {
-  if (data_parallel.communicator != nullptr) communicator_.emplace(*data_parallel.communicator);
-  if (data_parallel.gathers != nullptr) gathers_.emplace(*data_parallel.gathers);
+  if (data_parallel.communicator != nullptr) {
+    communicator_.emplace(*data_parallel.communicator, device.scopes());
+  }
+  if (data_parallel.gathers != nullptr) {
+    gathers_.emplace(*data_parallel.gathers, device.scopes());
+  }
 }
 
 void TrainingRun::set_up(Progress& progress) {

@@ -67,7 +67,10 @@ void TrainingStep::add_phases() {
                        }
                      },
                      updates_in_backward()});
-  phases_.push_back({"", "optimizer", [this] { strategy_->updated(); }});
+  phases_.push_back({"", "optimizer", [this] {
+                       const Scope scope(device_.scopes(), "optimizer");
+                       strategy_->updated();
+                     }});
 }
 
 void TrainingStep::recycle_gradients() {

@@ -125,9 +125,11 @@ Trained train_together(const TrainingCase& c, World& world, Device& device,
   device.trim();
   const int rank = data_parallel.communicator->rank();
   const Batch batch = c.rows(rank * c.batch_size, c.batch_size);
-  RehearsalCommunicator communicator(*data_parallel.communicator);
+  RehearsalCommunicator communicator(*data_parallel.communicator, device.scopes());
   std::optional<RehearsalCommunicator> gathers;
-  if (data_parallel.gathers != nullptr) gathers.emplace(*data_parallel.gathers);
+  if (data_parallel.gathers != nullptr) {
+    gathers.emplace(*data_parallel.gathers, device.scopes());
+  }
   std::unique_ptr<Trainer> trainer;
   const auto make = [&] {
     trainer = std::make_unique<Trainer>(device, c, batch, &communicator,

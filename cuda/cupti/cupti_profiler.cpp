@@ -1,0 +1,299 @@
+#include "cuda/cupti/cupti_profiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "measure/kernel_name.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{8} << 20U;
+constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                              CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME,
+                              CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+// Of the driver's calls those by which libraries launch.
+constexpr std::array launching_calls = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                        CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
+constexpr std::array watched_nodes = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                      CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+                                      CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING};
+constexpr auto correlated = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+
+// CUPTI's buffer callbacks carry no pointer of ours.
+std::atomic<CuptiProfiler*> active = nullptr;
+
+void cupti_check(CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* text = nullptr;
+  cuptiGetResultString(result, &text);
+  throw EnvironmentError(fmt::format("{}: {}", call, text == nullptr ? "failed" : text));
+}
+#define CUPTI_CHECK(call) cupti_check(call, #call)
+
+// host_seconds() in nanoseconds, which CUPTI then gives all its times in.
+std::uint64_t host_nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+double seconds(std::uint64_t nanoseconds) {
+  constexpr double per_second = 1e-9;
+  return static_cast<double>(nanoseconds) * per_second;
+}
+
+template <class Record>
+Activity activity_of(const Record& record, ActivityKind kind) {
+  return {.kind = kind,
+          .stream = static_cast<int>(record.streamId),
+          .correlation = record.correlationId,
+          .begin = seconds(record.start),
+          .end = seconds(record.end)};
+}
+
+}  // namespace
+
+void CuptiProfiler::Recorder::entered(ScopeId scope, const OpWork* work) {
+  SpanRecorder::entered(scope, work);
+  cuptiActivityPushExternalCorrelationId(correlated, static_cast<std::uint64_t>(current()));
+}
+
+void CuptiProfiler::Recorder::left() {
+  if (current() >= 0) cuptiActivityPopExternalCorrelationId(correlated, nullptr);
+  SpanRecorder::left();
+}
+
+CuptiProfiler::CuptiProfiler(Device& device) : device_(device), recorder_(device.scopes()) {
+  device.synchronize();
+  try {
+    CUPTI_CHECK(cuptiSubscribe(&subscriber_, on_callback, this));
+    active = this;
+    for (const CUpti_CallbackIdResource id : watched_nodes) {
+      CUPTI_CHECK(cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id));
+    }
+    CUPTI_CHECK(cuptiActivityRegisterTimestampCallback(host_nanoseconds));
+    CUPTI_CHECK(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+    for (const CUpti_ActivityKind kind : kinds) CUPTI_CHECK(cuptiActivityEnable(kind));
+    for (const CUpti_driver_api_trace_cbid id : launching_calls) {
+      CUPTI_CHECK(cuptiActivityEnableDriverApi(id, 1));
+    }
+  } catch (const EnvironmentError&) {
+    detach();
+    throw;
+  }
+}
+
+CuptiProfiler::~CuptiProfiler() { detach(); }
+
+void CuptiProfiler::detach() noexcept {
+  if (subscriber_ == nullptr) return;
+  for (const CUpti_driver_api_trace_cbid id : launching_calls) cuptiActivityEnableDriverApi(id, 0);
+  for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
+  cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  active = nullptr;
+  cuptiUnsubscribe(subscriber_);
+  subscriber_ = nullptr;
+  if (std::getenv("PACELINE_FINALIZE") != nullptr) cuptiFinalize();
+}
+
+void CuptiProfiler::give_buffer(std::uint8_t** buffer, std::size_t* size,
+                                std::size_t* most_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_bytes));
+  *size = buffer_bytes;
+  *most_records = 0;  // as many as fit
+}
+
+void CuptiProfiler::take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                                std::size_t /*size*/, std::size_t valid) {
+  std::size_t dropped = 0;
+  cuptiActivityGetNumDroppedRecords(context, stream, &dropped);
+  if (CuptiProfiler* profiler = active) {
+    const std::scoped_lock locked(profiler->mutex_);
+    CUpti_Activity* record = nullptr;
+    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+      profiler->take(*record);
+    }
+    profiler->dropped_ += dropped;
+  }
+  std::free(buffer);
+}
+
+void CuptiProfiler::take(const CUpti_Activity& record) {
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      const auto& k = reinterpret_cast<const CUpti_ActivityKernel10&>(record);
+      Launched& kernel =
+          launched_.emplace_back(activity_of(k, ActivityKind::kernel), k.graphNodeId, k.graphId);
+      kernel.activity.name = name_of_text(k.name);
+      kernel.activity.blocks = static_cast<std::int64_t>(k.gridX) * k.gridY * k.gridZ;
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& m = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
+      Launched& copy =
+          launched_.emplace_back(activity_of(m, ActivityKind::copy), m.graphNodeId, m.graphId);
+      copy.activity.name = name_of_text("copy");
+      copy.activity.bytes = static_cast<double>(m.bytes);
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& m = reinterpret_cast<const CUpti_ActivityMemset4&>(record);
+      Launched& memset =
+          launched_.emplace_back(activity_of(m, ActivityKind::memset), m.graphNodeId, m.graphId);
+      memset.activity.name = name_of_text("memset");
+      memset.activity.bytes = static_cast<double>(m.bytes);
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = reinterpret_cast<const CUpti_ActivityAPI&>(record);
+      const auto domain = record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
+                                                                     : CUPTI_CB_DOMAIN_DRIVER_API;
+      calls_.push_back({.kind = ActivityKind::call,
+                        .name = name_of_call(domain, call.cbid),
+                        .correlation = call.correlationId,
+                        .begin = seconds(call.start),
+                        .end = seconds(call.end)});
+      break;
+    }
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& e = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(record);
+      if (e.externalKind == correlated) {
+        span_of_call_[e.correlationId] = static_cast<int>(e.externalId);
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+void CuptiProfiler::on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                const void* data) {
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
+  const auto* resource = static_cast<const CUpti_ResourceData*>(data);
+  const auto* graph = static_cast<const CUpti_GraphData*>(resource->resourceDescriptor);
+  auto& profiler = *static_cast<CuptiProfiler*>(self);
+  switch (id) {
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED: profiler.node_created(graph->node); break;
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+      profiler.node_cloned(graph->node, graph->originalNode);
+      break;
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING: profiler.node_goes(graph->node); break;
+    default: break;
+  }
+}
+
+namespace {
+
+std::uint64_t id_of(CUgraphNode node) {
+  std::uint64_t id = 0;
+  return node != nullptr && cuptiGetGraphNodeId(node, &id) == CUPTI_SUCCESS ? id : 0;
+}
+
+}  // namespace
+
+void CuptiProfiler::node_created(CUgraphNode node) {
+  last_created_ = id_of(node);
+  span_of_node_[last_created_] = recorder_.current();
+}
+
+void CuptiProfiler::node_cloned(CUgraphNode node, CUgraphNode original) {
+  const auto of_original = span_of_node_.find(id_of(original));
+  if (of_original != span_of_node_.end()) span_of_node_[id_of(node)] = of_original->second;
+}
+
+// A node that is put in another's place (replace_memsets()) was created just before that one goes,
+// when no scope was open.
+void CuptiProfiler::node_goes(CUgraphNode node) {
+  const auto going = span_of_node_.find(id_of(node));
+  if (going == span_of_node_.end()) return;
+  const auto created = span_of_node_.find(last_created_);
+  if (created != span_of_node_.end() && created->second < 0) created->second = going->second;
+}
+
+int CuptiProfiler::name_of_text(const char* text) {
+  const auto [known, is_new] = name_of_text_.emplace(text, static_cast<int>(names_.size()));
+  if (is_new) names_.push_back(demangled(text));
+  return known->second;
+}
+
+int CuptiProfiler::name_of_call(CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  const std::uint64_t key = (static_cast<std::uint64_t>(domain) << 32U) + id;
+  const auto [known, is_new] = name_of_call_.emplace(key, static_cast<int>(names_.size()));
+  if (is_new) {
+    const char* text = nullptr;
+    cuptiGetCallbackName(domain, id, &text);
+    std::string name = text == nullptr ? "call" : text;
+    const std::size_t version = name.rfind("_v");  // "cudaLaunchKernel_v7000"
+    if (version != std::string::npos) name.resize(version);
+    names_.push_back(std::move(name));
+  }
+  return known->second;
+}
+
+// Calls that launch one kernel and have none on record; of a graph's launches, what each has fewer
+// than the one with the most.
+std::int64_t CuptiProfiler::missing_kernels() const {
+  std::map<std::uint32_t, std::map<std::int64_t, std::int64_t>> of_graphs;
+  std::set<std::int64_t> started;
+  for (const Launched& l : launched_) {
+    started.insert(l.activity.correlation);
+    if (l.graph != 0) ++of_graphs[l.graph][l.activity.correlation];
+  }
+  std::int64_t missing = 0;
+  for (const auto& of_graph : of_graphs) {
+    std::int64_t most = 0;
+    for (const auto& launch : of_graph.second) most = std::max(most, launch.second);
+    for (const auto& launch : of_graph.second) missing += most - launch.second;
+  }
+  for (const Activity& call : calls_) {
+    const std::string& name = names_[static_cast<std::size_t>(call.name)];
+    const bool launches = name.starts_with("cudaLaunchKernel") || name.starts_with("cuLaunch") ||
+                          name.starts_with("cudaGraphLaunch");
+    if (launches && !started.contains(call.correlation)) ++missing;
+  }
+  return missing;
+}
+
+Trace CuptiProfiler::finish() {
+  device_.synchronize();
+  CUPTI_CHECK(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  detach();
+  const std::scoped_lock locked(mutex_);
+  Trace trace{.source = "cupti"};
+  trace.spans = std::move(recorder_.spans());
+  std::set<std::int64_t> launching;
+  for (Launched& l : launched_) {
+    launching.insert(l.activity.correlation);
+    const auto node = span_of_node_.find(l.graph_node);
+    const auto call = span_of_call_.find(static_cast<std::uint32_t>(l.activity.correlation));
+    if (l.graph_node != 0 && node != span_of_node_.end()) {
+      l.activity.span = node->second;
+    } else if (call != span_of_call_.end()) {
+      l.activity.span = call->second;
+    }
+    trace.activities.push_back(l.activity);
+  }
+  for (Activity& call : calls_) {
+    const auto span = span_of_call_.find(static_cast<std::uint32_t>(call.correlation));
+    if (span != span_of_call_.end()) call.span = span->second;
+    if (launching.contains(call.correlation)) call.kind = ActivityKind::launch;
+    trace.activities.push_back(call);
+  }
+  trace.lost = static_cast<std::int64_t>(dropped_) + missing_kernels();
+  trace.names = std::move(names_);
+  return trace;
+}
+
+}  // namespace paceline

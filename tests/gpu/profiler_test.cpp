@@ -1,0 +1,114 @@
+// What CUPTI tells of kernels, eager and in graphs, by the scopes that launched them.
+
+#include "core/profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/ops.h"
+#include "cuda/cuda_backend.h"
+
+namespace paceline {
+namespace {
+
+class ProfilerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    device = make_cuda_device(0, std::nullopt, 1);
+    ops = device->make_ops({.precision = precision_named("fp32")});
+    const auto matrix = [&] {
+      return device->allocate({256, 256}, Dtype::f32, MemoryKind::workspace);
+    };
+    a = matrix();
+    b = matrix();
+    ops->fill(a, 1);
+    multiply();  // the library loads its kernels
+    device->synchronize();
+  }
+
+  void multiply() {
+    const Scope block(device->scopes(), "block 3");
+    ops->matmul(Matrix(b), Matrix(a), Matrix(a));
+  }
+  std::unique_ptr<Graph> captured() {
+    std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
+      multiply();
+      device->zero(b);  // a memset, which a kernel replaces
+      const Scope scope(device->scopes(), "timing");
+      end = device->compute_stream().record();
+    });
+    graph->upload();
+    return graph;
+  }
+  // How many kernels each scope has.
+  [[nodiscard]] std::map<std::string, int> kernels(const Trace& trace) const {
+    std::map<std::string, int> counts;
+    for (const Activity& activity : trace.activities) {
+      if (activity.kind != ActivityKind::kernel) continue;
+      const bool is_known = activity.span >= 0;
+      const auto span = static_cast<std::size_t>(activity.span);
+      ++counts[is_known ? device->scopes().paths()[trace.spans[span].scope].text : "none"];
+    }
+    return counts;
+  }
+
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Ops> ops;
+  Array a;
+  Array b;
+  EventPtr end;
+};
+
+TEST_F(ProfilerTest, EagerKernelsBelongToTheirScopes) {
+  const std::unique_ptr<Profiler> profiler = device->start_profiler();
+  if (!profiler->sees_into_graphs()) GTEST_SKIP() << "no CUPTI here";
+  for (int i = 0; i < 3; ++i) multiply();
+  const Trace trace = profiler->finish();
+  EXPECT_EQ(trace.lost, 0);
+  const std::map<std::string, int> counts = kernels(trace);
+  ASSERT_EQ(counts.size(), 1U);
+  EXPECT_EQ(counts.begin()->first, "block 3/matmul");
+  EXPECT_EQ(counts.begin()->second % 3, 0);
+  for (const Activity& activity : trace.activities) {
+    EXPECT_GE(activity.begin, trace.spans.front().begin);
+    EXPECT_GE(activity.end, activity.begin);
+  }
+}
+
+// The second session too sees a graph that is captured within it, and so does one after a graph was
+// captured outside of any.
+TEST_F(ProfilerTest, KernelsOfAGraphBelongToTheScopesOfTheirCapture) {
+  for (int session = 0; session < 3; ++session) {
+    const std::unique_ptr<Graph> unprofiled = captured();
+    unprofiled->launch();
+    device->synchronize();
+    const std::unique_ptr<Profiler> profiler = device->start_profiler();
+    if (!profiler->sees_into_graphs()) GTEST_SKIP() << "no CUPTI here";
+    const std::unique_ptr<Graph> graph = captured();
+    constexpr int launches = 4;
+    for (int i = 0; i < launches; ++i) graph->launch();
+    const Trace trace = profiler->finish();
+    EXPECT_EQ(trace.lost, 0);
+    std::map<std::string, int> counts = kernels(trace);
+    EXPECT_EQ(counts["block 3/matmul"] % launches, 0) << "session " << session;
+    EXPECT_GE(counts["block 3/matmul"], launches) << "session " << session;
+    EXPECT_EQ(counts["timing"], launches) << "session " << session;
+    // The memset was enqueued outside every scope.
+    EXPECT_EQ(counts["none"], launches) << "session " << session;
+    const auto calls = std::count_if(
+        trace.activities.begin(), trace.activities.end(), [&](const Activity& activity) {
+          return activity.kind == ActivityKind::launch &&
+                 trace.names[static_cast<std::size_t>(activity.name)] == "cudaGraphLaunch";
+        });
+    EXPECT_EQ(calls, launches) << "session " << session;
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,82 @@
+#include "core/event_profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/clock.h"
+#include "core/ops.h"
+#include "cpu/cpu_device.h"
+
+namespace paceline {
+namespace {
+
+std::string scope_of(const CpuDevice& device, const Trace& trace, const Activity& a) {
+  auto& scopes = const_cast<CpuDevice&>(device).scopes();
+  return scopes.paths()[trace.spans[static_cast<std::size_t>(a.span)].scope].text;
+}
+
+class EventProfilerTest : public ::testing::Test {
+ protected:
+  CpuDevice device{std::size_t{1} << 24U, 1};
+  std::unique_ptr<Ops> ops = device.make_ops({.precision = precision_named("fp32")});
+  Array a = device.allocate({8, 4}, Dtype::f32, MemoryKind::workspace);
+  Array b = device.allocate({4, 6}, Dtype::f32, MemoryKind::workspace);
+  Array c = device.allocate({8, 6}, Dtype::f32, MemoryKind::workspace);
+};
+
+TEST_F(EventProfilerTest, TimesOperationsAndKnowsTheirWork) {
+  ops->fill(a, 1);
+  ops->fill(b, 1);
+  const double before = host_seconds();
+  const std::unique_ptr<Profiler> profiler = device.start_profiler();
+  {
+    const Scope block(device.scopes(), "block 3");
+    ops->matmul(Matrix(c), Matrix(a), Matrix(b));
+  }
+  const Trace trace = profiler->finish();
+  ASSERT_EQ(trace.activities.size(), 1U);
+  const Activity& matmul = trace.activities.front();
+  EXPECT_EQ(scope_of(device, trace, matmul), "block 3/matmul");
+  EXPECT_EQ(trace.names.at(static_cast<std::size_t>(matmul.name)), "matmul");
+  EXPECT_GT(matmul.begin, before);
+  EXPECT_GE(matmul.end, matmul.begin);
+  EXPECT_LT(matmul.end, host_seconds());
+  ASSERT_EQ(trace.spans.size(), 2U);
+  EXPECT_EQ(trace.spans[1].outer, 0);
+  EXPECT_EQ(trace.spans[1].work.flops, 2 * 8 * 6 * 4);
+  EXPECT_EQ(trace.spans[1].work.bytes, 4 * (8 * 4 + 4 * 6 + 8 * 6));
+  EXPECT_EQ(trace.source, "events");
+  EXPECT_EQ(trace.lost, 0);
+}
+
+TEST_F(EventProfilerTest, TimesWorkOnTheStreamThatRunsIt) {
+  static constexpr auto pause = std::chrono::milliseconds(5);
+  const std::unique_ptr<Profiler> profiler = device.start_profiler();
+  Stream& stream = device.communication_stream();
+  {
+    const Scope scope(device.scopes(), "all_reduce",
+                      {.bytes = 64, .stream = &stream, .elements = 16});
+    stream.enqueue([] { std::this_thread::sleep_for(pause); });
+  }
+  const Trace trace = profiler->finish();
+  ASSERT_EQ(trace.activities.size(), 1U);
+  const Activity& sent = trace.activities.front();
+  EXPECT_EQ(sent.stream, 1);
+  EXPECT_GE(sent.end - sent.begin, std::chrono::duration<double>(pause).count());
+  // The host has only enqueued it.
+  EXPECT_LT(trace.spans.front().end, sent.end);
+}
+
+TEST_F(EventProfilerTest, SeesNothingBeforeOrAfter) {
+  ops->matmul(Matrix(c), Matrix(a), Matrix(b));
+  const std::unique_ptr<Profiler> profiler = device.start_profiler();
+  const Trace trace = profiler->finish();
+  ops->matmul(Matrix(c), Matrix(a), Matrix(b));
+  EXPECT_TRUE(trace.activities.empty());
+  EXPECT_TRUE(trace.spans.empty());
+}
+
+}  // namespace
+}  // namespace paceline
