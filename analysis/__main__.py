@@ -39,9 +39,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     figures = verbs.add_parser(
         "figures",
-        help="step time by phase; step time from cold, where warm-up was recorded",
+        help="step time by phase; step time from cold, where warm-up was recorded; the streams of "
+        "a step, where cases were profiled",
         description="Draws step time by phase and, where warm-up was recorded, every step from "
-        "cold.",
+        "cold; of profiled cases, which may be of any experiment, a step on its streams, one "
+        "block's forward pass and its attention kernels.",
     )
     snapshot = verbs.add_parser(
         "snapshot",
@@ -63,7 +65,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     for verb, output in [
         (tables, "the file to write"),
-        (figures, "NAME.svg or NAME.png (the second figure is NAME-warmup), or a folder for both"),
+        (figures, "NAME.svg or NAME.png (others are NAME-warmup, ...), or a folder for all"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
         (
             trace,
@@ -97,8 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
         elif options.verb == "peers":
             written = peers.write(options.files, options.output)
         else:
-            targets = figures.targets_for(options.output)
-            written = figures.write(results.read(options.files), targets)
+            written = figures.write(options.files, figures.targets_for(options.output))
     except results.ResultError as error:
         fail(str(error), WRONG_USE)
     except OSError as error:

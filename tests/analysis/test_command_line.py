@@ -138,7 +138,7 @@ def test_an_unknown_table_extension(good, tmp_path, capsys, name):
 
 def test_an_unknown_figure_extension(good, tmp_path, capsys):
     line = refused(capsys, "figures", good, "--output", tmp_path / "f.pdf")
-    assert "use .svg or .png, or a folder for both" in line
+    assert "use .svg or .png, or a folder for all" in line
 
 
 def test_an_output_that_cannot_be_written(good, capsys):
