@@ -206,6 +206,40 @@ def test_a_cpu_s_collectives_are_on_a_thread_of_their_own(traces):
     assert all(e["args"]["Collective name"] == "allreduce" for e in beside)
 
 
+@pytest.mark.parametrize("late", [1e-6, -1e-6])
+def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, capsys, late):
+    path = make_profile(ranks=1)
+    with h5py.File(path, "r+") as file:
+        timeline = file[f"cases/{case_id(0)}/timeline"]
+        is_launch = timeline["kind"].asstr()[:] == "launch"
+        for name in ("begin", "end"):
+            timeline[name][...] = timeline[name][:] + late * is_launch
+    (trace,) = written(capsys, path, tmp_path / "t").values()
+    assert_nested(trace)
+    scopes = {
+        e["args"]["External id"]: e for e in slices(trace, "cpu_op", "user_annotation") if e["args"]
+    }
+    for launch in slices(trace, "cuda_runtime"):
+        outer, inner = span(scopes[launch["args"]["External id"]]), span(launch)
+        assert outer[0] <= inner[0] < inner[1] <= outer[1]
+
+
+def test_regions_that_a_graph_s_branches_interleave(make_profile, tmp_path, capsys):
+    path = make_profile(ranks=1, steps=1, captured=True)
+    with h5py.File(path, "r+") as file:
+        timeline = file[f"cases/{case_id(0)}/timeline"]
+        spans = timeline["span"][:]
+        paths = timeline["scopes/path"].asstr()[:][timeline["spans/scope"][:]][spans]
+        last = max(i for i, path in enumerate(paths) if path.startswith("forward/block 0/"))
+        spans[[last, last + 1]] = spans[[last + 1, last]]
+        timeline["span"][...] = spans
+    (trace,) = written(capsys, path, tmp_path / "t").values()
+    assert_nested(trace)
+    names = [e["name"] for e in slices(trace, "gpu_user_annotation")]
+    assert names.count("block 0") == 2  # forward's and backward's
+    assert names.count("block 1") == 1
+
+
 def test_a_launch_gives_way_to_what_begins_in_it():
     def one(begin, end, category):
         return Slice(begin, end, "", category, {})
