@@ -1,4 +1,4 @@
-"""The command line: python3 -m analysis tables|figures|snapshot|peers FILES... --output PATH."""
+"""The command line: python3 -m analysis VERB FILES... --output PATH; --help lists the verbs."""
 
 import argparse
 import sys
@@ -21,10 +21,11 @@ def fail(message: str, code: int) -> NoReturn:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
-        prog="analysis", description="Tables, figures and snapshots from paceline's result files."
+        prog="analysis",
+        description="Tables, figures, snapshots and traces from paceline's result files.",
     )
     verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="tables|figures|snapshot|peers"
+        dest="verb", required=True, metavar="tables|figures|snapshot|trace|peers"
     )
     tables = verbs.add_parser(
         "tables",
@@ -38,15 +39,23 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     figures = verbs.add_parser(
         "figures",
-        help="step time by phase; step time from cold, where warm-up was recorded",
+        help="step time by phase; step time from cold, where warm-up was recorded; the streams of "
+        "a step, where cases were profiled",
         description="Draws step time by phase and, where warm-up was recorded, every step from "
-        "cold.",
+        "cold; of profiled cases, which may be of any experiment, a step on its streams, one "
+        "block's forward pass and its attention kernels.",
     )
     snapshot = verbs.add_parser(
         "snapshot",
         help="memory of a step over time, for pytorch.org/memory_viz",
         description="Writes a snapshot per case, of cases measured with --memory-timeline, that "
         "pytorch.org/memory_viz opens.",
+    )
+    trace = verbs.add_parser(
+        "trace",
+        help="kernels, launches and scopes of profiled steps, for Perfetto and HTA",
+        description="Writes Chrome traces as PyTorch's profiler does, of cases measured with "
+        "--profile: one per rank and, of several ranks, one of all on rank 0's clock.",
     )
     peers = verbs.add_parser(
         "peers",
@@ -56,8 +65,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     for verb, output in [
         (tables, "the file to write"),
-        (figures, "NAME.svg or NAME.png (the second figure is NAME-warmup), or a folder for both"),
+        (figures, "NAME.svg or NAME.png (others are NAME-warmup, ...), or a folder for all"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
+        (
+            trace,
+            "what the files' names begin with: PATH.<case>.rank<r>.json, PATH.<case>.json",
+        ),
         (peers, "the Markdown file to write"),
     ]:
         verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file (.h5)")
@@ -68,7 +81,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     try:
-        from . import figures, peers, results, snapshot, tables
+        from . import figures, peers, results, snapshot, tables, trace
     except ModuleNotFoundError as error:
         fail(
             f"the Python package {error.name} is missing: run 'make deps', "
@@ -81,11 +94,12 @@ def main(arguments: list[str] | None = None) -> None:
             written = tables.write(results.read(options.files), options.output, form)
         elif options.verb == "snapshot":
             written = snapshot.write(options.files, options.output)
+        elif options.verb == "trace":
+            written = trace.write(options.files, options.output)
         elif options.verb == "peers":
             written = peers.write(options.files, options.output)
         else:
-            targets = figures.targets_for(options.output)
-            written = figures.write(results.read(options.files), targets)
+            written = figures.write(options.files, figures.targets_for(options.output))
     except results.ResultError as error:
         fail(str(error), WRONG_USE)
     except OSError as error:

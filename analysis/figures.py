@@ -7,42 +7,64 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from . import steps, style, warmup
-from .results import ResultError, Results
+from . import attention, blocks, profiles, results, steps, streams, style, warmup
+from .results import ResultError
 
 EXTENSIONS = (".svg", ".png")
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The files to write of each figure."""
+    """A file for the figure of steps, beside which the others are; or a folder for all."""
 
-    steps: list[Path]
-    warmup: list[Path]
+    path: Path
+    is_folder: bool
+
+    def of(self, name: str) -> list[Path]:
+        """The files to write of a figure."""
+        if self.is_folder:
+            return [self.path / f"{name}{extension}" for extension in EXTENSIONS]
+        if name == "steps":
+            return [self.path]
+        return [self.path.with_name(f"{self.path.stem}-{name}{self.path.suffix}")]
 
 
 def targets_for(path: Path) -> Targets:
     """Throws ResultError for an extension that is neither svg nor png."""
     if path.suffix.lower() in EXTENSIONS and not path.is_dir():
-        return Targets([path], [path.with_name(f"{path.stem}-warmup{path.suffix}")])
+        return Targets(path, is_folder=False)
     if path.suffix and not path.is_dir():
         raise ResultError(
             f"{path}: no figure is made with the extension '{path.suffix}': "
-            "use .svg or .png, or a folder for both"
+            "use .svg or .png, or a folder for all"
         )
-    return Targets(
-        steps=[path / f"steps{extension}" for extension in EXTENSIONS],
-        warmup=[path / f"warmup{extension}" for extension in EXTENSIONS],
-    )
+    return Targets(path, is_folder=True)
 
 
-def write(results: Results, targets: Targets) -> list[Path]:
-    """The paths written: step time by phase and, where it was recorded, the warm-up."""
+def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
+    """The paths written: of `model` files step time by phase and, where it was recorded, the
+    warm-up; of profiled cases of any experiment the timelines. Throws ResultError."""
+    profiled = profiles.read(paths)
+    runs = profiled.results.runs if profiled else []
+    others = {run.path for run in runs if run.experiment != results.EXPERIMENT}
+    of_steps = [path for path in paths if path not in others]
+    measured = results.read(of_steps) if of_steps else None
     with plt.rc_context(style.SETTINGS):
-        written = save(steps.draw(results), targets.steps)
-        if warmup.recorded(results):
-            written += save(warmup.draw(results), targets.warmup)
-    return written
+        figures = {}
+        if measured:
+            figures["steps"] = steps.draw(measured)
+            if warmup.recorded(measured):
+                figures["warmup"] = warmup.draw(measured)
+        if profiled:
+            figures["streams"] = streams.draw(profiled)
+            figures["block"] = blocks.draw(profiled)
+            figures["attention"] = attention.draw(profiled)
+        return [
+            path
+            for name, figure in figures.items()
+            if figure
+            for path in save(figure, targets.of(name))
+        ]
 
 
 def save(drawing: Figure, paths: Sequence[Path]) -> list[Path]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .results import ResultError, Samples, opened, read_samples, read_summary
+from .results import ResultError, Samples, opened, read_samples, read_table
 from .words import text
 
 
@@ -13,7 +13,7 @@ def load(path: str | PathLike[str]) -> pd.DataFrame:
     """See paceline_analysis.load."""
     path = Path(path)
     with opened(path) as file:
-        frame, units = read_summary(path, file["summary"])
+        frame, units = read_table(path, file["summary"])
         frame.attrs["units"] = units
         frame.attrs["descriptions"] = {
             name: text(dataset.attrs.get("description", ""))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from . import style
 from .results import Results
@@ -69,6 +70,18 @@ def panel_factor(names: Sequence[str], values: pd.DataFrame) -> str | None:
 def time_unit(seconds: pd.Series) -> tuple[str, float]:
     """Milliseconds, unless every case takes seconds; and how many of it a second has."""
     return ("s", 1.0) if seconds.min() >= 1 and seconds.max() >= 10 else ("ms", 1e3)
+
+
+def time_axis(axes: Axes, length: float, rows: float, label: str = "") -> None:
+    """Rows from the top over a span of time; without a label there are no figures either."""
+    axes.set_xlim(0, length)
+    axes.set_ylim(rows, 0)
+    axes.set_yticks([])
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.tick_params(labelbottom=bool(label))
+    axes.set_xlabel(label, loc="left")
 
 
 class Sheet:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import tables
-from .results import ResultError, opened, read_summary
+from .results import ResultError, opened, read_table
 from .words import ABSENT, figure, label, text
 
 CASE = ("size", "context", "batch_size", "precision", "attention", "mode")
@@ -55,7 +55,7 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
         attributes = {name: text(value) for name, value in file.attrs.items()}
         if attributes.get("experiment") != EXPERIMENT:
             raise ResultError(f"{path}: not of bench/peers/train_step_ratios.py")
-        return read_summary(path, file["summary"])[0], attributes
+        return read_table(path, file["summary"])[0], attributes
 
 
 def section(path: Path) -> str:

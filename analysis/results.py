@@ -49,6 +49,7 @@ class Run:
     """One file: where its numbers come from."""
 
     path: Path
+    experiment: str
     command: str
     software_version: str
     created: str
@@ -139,13 +140,13 @@ class Results:
         return by in differ and self.frame.groupby(by)[name].nunique().max() == 1
 
 
-def read(paths: Sequence[Path]) -> Results:
-    """All cases of all files, in the files' order. Throws ResultError naming the file."""
-    parts = [read_file(path) for path in paths]
+def read(paths: Sequence[Path], experiment: str | None = EXPERIMENT) -> Results:
+    """All cases of all files, in the files' order; experiment None: of any experiment. Throws
+    ResultError naming the file."""
+    parts = [read_file(path, experiment) for path in paths]
     frames = [part.frame for part in parts]
     if len(parts) > 1:
-        stems = [path.stem for path in paths]
-        names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+        names = file_names(paths)
         frames = [frame.assign(file=name) for frame, name in zip(frames, names, strict=True)]
     frame = pd.concat(frames, ignore_index=True)
     known = {"file"}.union(*(part.factors for part in parts))
@@ -159,6 +160,12 @@ def read(paths: Sequence[Path]) -> Results:
         factors=factors,
         samples=[samples[row] for row in order],
     )
+
+
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """What the files are called in tables and figures."""
+    stems = [path.stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
 def side_by_side(frame: pd.DataFrame, factors: Sequence[str]) -> list[int]:
@@ -176,9 +183,9 @@ def in_order(factors: set[str]) -> list[str]:
     return [*listed, *sorted(factors - set(listed) - last), *last]
 
 
-def read_file(path: Path) -> Results:
+def read_file(path: Path, experiment: str | None) -> Results:
     with opened(path) as file:
-        check(path, file)
+        check(path, file, experiment)
         return from_file(path, file)
 
 
@@ -208,16 +215,17 @@ def check_schema(path: Path, file: h5py.File) -> None:
         raise ResultError(f"{path}: schema version {version}; this reads {known}")
 
 
-def check(path: Path, file: h5py.File) -> None:
-    experiment = text(file.attrs.get("experiment"))
-    if experiment != EXPERIMENT:
-        raise ResultError(f"{path}: no {EXPERIMENT} cases: its experiment is '{experiment}'")
+def check(path: Path, file: h5py.File, experiment: str | None) -> None:
+    found = text(file.attrs.get("experiment"))
+    expected = experiment or found
+    if found != expected:
+        raise ResultError(f"{path}: no {expected} cases: its experiment is '{found}'")
     if len(file.get("summary", ())) == 0 or len(next(iter(file["summary"].values()))) == 0:
-        raise ResultError(f"{path}: no {EXPERIMENT} cases")
+        raise ResultError(f"{path}: no {expected} cases")
 
 
 def from_file(path: Path, file: h5py.File) -> Results:
-    frame, units = read_summary(path, file["summary"])
+    frame, units = read_table(path, file["summary"])
     for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
         if name not in frame:  # no case was measured
             frame[name] = np.nan
@@ -230,6 +238,7 @@ def from_file(path: Path, file: h5py.File) -> Results:
             frame[name] = frame[name].astype(bool)
     run = Run(
         path=path,
+        experiment=text(file.attrs.get("experiment", "")),
         command=text(file.attrs.get("command", "")),
         software_version=text(file.attrs.get("software_version", "")),
         created=text(file.attrs.get("created", "")),
@@ -250,17 +259,19 @@ def hardware(file: h5py.File) -> str:
     return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 
-def read_summary(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
-    """/summary with times in seconds, and every column's unit."""
+def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
+    """A group of columns with times in seconds, and every column's unit."""
     columns, units = {}, {}
     for name, dataset in group.items():
+        if isinstance(dataset, h5py.Group):
+            continue
         values = dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:]
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
             values, unit = values * SECONDS[unit], "s"
         columns[name], units[name] = values, unit
     if len({len(values) for values in columns.values()}) > 1:
-        raise ResultError(f"{path}: the columns of /summary differ in length")
+        raise ResultError(f"{path}: the columns of {group.name} differ in length")
     return pd.DataFrame(columns), units
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib
+import matplotlib.colors
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -17,7 +18,12 @@ from matplotlib.textpath import text_to_path
 PHASES = {"forward": "#0072B2", "backward": "#E69F00", "optimizer": "#009E73"}
 ON_PHASES = {"forward": "white", "backward": "#1B1F24", "optimizer": "white"}
 RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
-NO_PHASES = "#8A94A0"  # a step whose phases were not measured
+COLLECTIVES = {
+    "all_reduce": "#CC79A7", "reduce_scatter": "#D55E00", "all_gather": "#56B4E9",
+    "broadcast": "#F0E442",
+}  # fmt: skip
+SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+NO_PHASES = OTHER = "#8A94A0"  # a step whose phases were not measured; what has no colour
 CROWD = "#A9B2BC"  # ranks too many for colours
 ALARM, ALARM_PALE = "#B5400B", "#FBEBE2"
 INK, FAINT, GRID, SHADE = "#1B1F24", "#5A6470", "#DFE3E8", "#F1F3F5"
@@ -85,6 +91,22 @@ class Page:
     def text(self, left: float, top: float, words: str, **style: object) -> None:
         place = {"ha": "left", "va": "top", "fontsize": SMALL, "color": FAINT} | style
         self.figure.text(left / self.width, 1 - top / self.height, words, **place)
+
+
+def colors_for(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each, while there are any; the rest share one."""
+    return dict(zip(names, SERIES, strict=False)) | dict.fromkeys(names[len(SERIES) :], OTHER)
+
+
+def legend(colors: dict[str, str]) -> list[tuple[str, str]]:
+    entries = [(word, color) for word, color in colors.items() if color != OTHER]
+    return entries + ([("other", OTHER)] if len(entries) < len(colors) else [])
+
+
+def on(color: str) -> str:
+    """The colour of words that are read well on `color`."""
+    red, green, blue = matplotlib.colors.to_rgb(color)
+    return INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
 
 
 def page(width: float, height: float) -> Page:

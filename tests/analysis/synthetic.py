@@ -93,6 +93,9 @@ def write_ranks(group: h5py.Group, ranks: Sequence[Rank]) -> None:
     for name, values in zip(names, zip(*ranks, strict=True), strict=True):
         write_column(group, name, list(values))
     write_column(group, "cpu", ["AMD EPYC"] * len(ranks))
+    for name in ("rank", "local_rank"):
+        write_column(group, name, list(range(len(ranks))))
+    write_column(group, "memory_bytes", [2**36] * len(ranks))
 
 
 def set_attribute(group: h5py.Group, name: str, value: object) -> None:

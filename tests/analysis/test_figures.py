@@ -50,7 +50,7 @@ def texts(path):
 
 
 def draw(path, results):
-    return figures.write(read([results]), figures.targets_for(path))
+    return figures.write([results], figures.targets_for(path))
 
 
 def test_the_svg_holds_the_labels(sizes, tmp_path):
@@ -128,14 +128,15 @@ def test_forty_cases_stand_in_two_columns_and_on_one_warm_up_scale(make_file, tm
         for precision in ("fp32", "bf16")
     ]
     cases = [measured(one, 1 + index, cold=0.5 * (1 + index)) for index, one in enumerate(factors)]
-    results = read([make_file(cases)])
+    path = make_file(cases)
+    results = read([path])
     panels = layout.panels_of(results)
     assert [panel.title for panel in panels] == ["small", "medium", "large", "xl", "2.7b"]
     assert [len(column) for column in steps.in_columns(panels)] == [3, 2]
     axis = warmup.axis_for(results)
     assert axis.relative and axis.logarithmic
     assert axis.limits == pytest.approx((1 / 1.35, 0.5 / 0.034 * 1.35))
-    words = texts(figures.write(results, figures.targets_for(tmp_path / "out.svg"))[0])
+    words = texts(draw(tmp_path / "out.svg", path)[0])
     totals = [word for word in words if word.endswith(" ms")]
     assert len(totals) == 40
 

@@ -1,0 +1,173 @@
+"""Timelines of profiled cases: what ran on each rank's streams, and the host's scopes around it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+
+from . import intervals
+from .results import opened, read_table
+from .words import text
+
+NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
+HOST_CLOCK = "host clock"  # the source of a CPU device, which has no launches
+
+
+@dataclass(frozen=True)
+class RankTimeline:
+    """One rank's part, in seconds on rank 0's clock since the first profiled step began.
+
+    `activities` has a row per launch, kernel, copy and memset: step, kind, stream, name, span,
+    begin, end, correlation, bytes, blocks; of the span that launched it, path, elements and dtype;
+    and whether it is a kernel that communicates. `spans` has a row per scope, in the order in which
+    they were entered: step, path, operation, begin, end, flops, bytes, elements, dtype.
+    """
+
+    rank: int
+    device: int  # its index on the host
+    device_name: str
+    memory_bytes: int
+    source: str
+    clock_offset: float
+    clock_error: float
+    lost: int
+    activities: pd.DataFrame
+    spans: pd.DataFrame
+    steps: pd.DataFrame  # step, begin, end
+
+    @property
+    def on_host_clock(self) -> bool:
+        return self.source == HOST_CLOCK
+
+    @property
+    def launches(self) -> pd.DataFrame:
+        return self.activities[self.activities["kind"] == "launch"]
+
+    @property
+    def on_device(self) -> pd.DataFrame:
+        """Kernels, copies and memsets."""
+        return self.activities[self.activities["kind"] != "launch"]
+
+    @cached_property
+    def parents(self) -> np.ndarray:
+        """The span around each span; -1: none."""
+        found, open_spans = [], []
+        depths = self.spans["path"].str.count("/").to_numpy()
+        for span, depth in enumerate(depths):
+            while open_spans and depths[open_spans[-1]] >= depth:
+                open_spans.pop()
+            found.append(open_spans[-1] if open_spans else -1)
+            open_spans.append(span)
+        return np.array(found, dtype=int)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One profiled case."""
+
+    case: str
+    created: str  # ISO 8601
+    backend: str  # of its collectives
+    ranks: list[RankTimeline]
+
+
+def read(path: Path) -> list[Timeline]:
+    """Every profiled case of a file; none where nothing was profiled. Throws ResultError."""
+    with opened(path) as file:
+        return [
+            read_case(path, file, name)
+            for name, case in file.get("cases", {}).items()
+            if case.attrs.get("profile", 0) > 0 and "timeline/spans" in case
+        ]
+
+
+def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
+    case = file["cases"][name]
+    group = case["timeline"]
+    tables = {part: read_table(path, group[part])[0] for part in ("spans", "ranks", "steps")}
+    spans, activities = tables["spans"], read_table(path, group)[0]
+    spans["path"] = texts(group["scopes/path"])[spans["scope"]]
+    activities["name"] = texts(group["names/name"])[activities["name"]]
+    devices = ranks_of(path, file, case).set_index("rank")
+    return Timeline(
+        case=name,
+        created=text(case.attrs["created"]),
+        backend="nccl" if text(case.attrs.get("device")) == "cuda" else "mpi",
+        ranks=[
+            RankTimeline(
+                rank=row.rank,
+                device=int(devices["local_rank"][row.rank]),
+                device_name=devices["device"][row.rank],
+                memory_bytes=int(devices["memory_bytes"][row.rank]),
+                source=row.source,
+                clock_offset=row.clock_offset,
+                clock_error=row.clock_error,
+                lost=row.lost,
+                activities=with_spans(rows_of(activities, row.rank), own_spans, row.source),
+                spans=own_spans,
+                steps=rows_of(tables["steps"], row.rank),
+            )
+            for row in tables["ranks"].itertuples()
+            for own_spans in [rows_of(spans, row.rank)]
+        ],
+    )
+
+
+def texts(dataset: h5py.Dataset) -> np.ndarray:
+    return dataset.asstr()[:]
+
+
+def ranks_of(path: Path, file: h5py.File, case: h5py.Group) -> pd.DataFrame:
+    """The ranks of the launch that measured the case."""
+    own = f"runs/{text(case.attrs.get('run'))}/ranks"
+    return read_table(path, file[own] if own in file else file["ranks"])[0]
+
+
+def rows_of(table: pd.DataFrame, rank: int) -> pd.DataFrame:
+    """A rank's rows, numbered from 0."""
+    return table[table["rank"] == rank].drop(columns="rank").reset_index(drop=True)
+
+
+def with_spans(activities: pd.DataFrame, spans: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Each activity with its span's path and collective."""
+    found = spans[["path", "elements", "dtype"]].reindex(activities["span"])
+    found = found.fillna({"path": "", "elements": 0, "dtype": ""}).set_axis(activities.index)
+    is_collective = found["elements"] > 0
+    is_nccl = activities["name"].str.match(NCCL_KERNEL)
+    communicates = is_collective if source == HOST_CLOCK else is_nccl
+    communicates &= activities["kind"] == "kernel"
+    return activities.join(found).assign(communication=communicates)
+
+
+def times(rows: pd.DataFrame) -> np.ndarray:
+    return rows[["begin", "end"]].to_numpy()
+
+
+def extents(rank: RankTimeline, rows: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """From the first to the last of the activities `rows` that each scope launched, apart for each
+    value of the columns `by`: these, span, begin, end, path, operation."""
+    keys = [*by, "span"]
+    level = rows[[*keys, "begin", "end"]]
+    levels = []
+    while len(levels) == 0 or len(level):
+        level = level[level["span"] >= 0]
+        levels.append(level)
+        level = level.assign(span=rank.parents[level["span"]])
+    found = pd.concat(levels).groupby(keys, as_index=False).agg({"begin": "min", "end": "max"})
+    return found.join(rank.spans[["path", "operation"]], on="span")
+
+
+def overlap_fraction(timeline: Timeline) -> float:
+    """The share of the time of all ranks' communication kernels during which a compute kernel runs
+    on another stream of the same rank. NaN where nothing is communicated."""
+    total = hidden = 0.0
+    for rank in timeline.ranks:
+        kernels = rank.activities[rank.activities["kind"] == "kernel"]
+        compute = kernels[~kernels["communication"]]
+        for stream, rows in kernels[kernels["communication"]].groupby("stream"):
+            total += intervals.length(times(rows))
+            hidden += intervals.covered(times(rows), times(compute[compute["stream"] != stream]))
+    return hidden / total if total > 0 else float("nan")

@@ -1,0 +1,133 @@
+"""HolisticTraceAnalysis reads the traces, and finds what the file's own tables say."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from synthetic_profile import profile, write_profile
+
+from analysis import timeline, trace
+from analysis.intervals import covered, length, union
+from analysis.timeline import overlap_fraction, times
+from conftest import ROOT
+from result_files import rows
+from synthetic import case, case_id
+
+hta = pytest.importorskip("hta.trace_analysis")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")
+
+RECORDED = ROOT / "results/reference/ddp-profile-h200.h5"
+EXACT = {"abs": 2e-3}  # µs: HTA adds times up as floating-point numbers
+PERCENT = {"abs": 0.005 + 1e-9}  # which HTA rounds to two decimals
+
+
+def synthetic(make_file) -> Path:
+    syncs = [("bucketed", False), ("overlap", False), ("bucketed", True)]
+    gpus = [("GPU", f"GPU-{rank}", "node1") for rank in range(2)]
+    cases = [case({"sync": sync, "device": "cuda"}, {"step": [[0.1] * 6]}) for sync, _ in syncs]
+    path = make_file(cases, ranks=gpus)
+    with h5py.File(path, "r+") as file:
+        for index, (sync, captured) in enumerate(syncs):
+            group = file["cases"][case_id(index)]
+            write_profile(group, profile(ranks=2, steps=3, sync=sync, captured=captured))
+    return path
+
+
+@pytest.fixture(params=["synthetic", "recorded"])
+def path(request, make_file):
+    if request.param == "synthetic":
+        return synthetic(make_file)
+    if not RECORDED.exists():
+        pytest.skip(f"{RECORDED.name} is not recorded yet")
+    return RECORDED
+
+
+@pytest.fixture
+def analysed(path, tmp_path, monkeypatch):
+    """Each profiled case with HTA's view of its traces."""
+    monkeypatch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
+    trace.write([path], tmp_path / "t")
+    return [
+        (
+            one,
+            hta.TraceAnalysis(
+                {
+                    rank.rank: str(tmp_path / f"t.{one.case}.rank{rank.rank}.json")
+                    for rank in one.ranks
+                },
+                include_last_profiler_step=True,
+            ),
+        )
+        for one in timeline.read(path)
+    ]
+
+
+def kinds(rank):
+    """µs [n, 2] of a rank's compute kernels, its communication kernels and all that it ran."""
+    kernels = rank.on_device[rank.on_device["kind"] == "kernel"]
+    is_compute = ~kernels["communication"]
+    return [
+        1e6 * times(rows) for rows in (kernels[is_compute], kernels[~is_compute], rank.on_device)
+    ]
+
+
+def test_the_temporal_breakdown(analysed):
+    for one, found in analysed:
+        table = found.get_temporal_breakdown(visualize=False).set_index("rank")
+        assert sorted(table.index) == [rank.rank for rank in one.ranks]
+        for rank in one.ranks:
+            compute, _, everything = kinds(rank)
+            row = table.loc[rank.rank]
+            elapsed = everything.max() - everything.min()
+            idle = elapsed - length(union(everything))
+            busy = length(union(compute))
+            assert row["kernel_time(us)"] == pytest.approx(elapsed, **EXACT)
+            assert row["compute_time(us)"] == pytest.approx(busy, **EXACT)
+            assert row["idle_time(us)"] == pytest.approx(idle, **EXACT)
+            assert row["non_compute_time(us)"] == pytest.approx(elapsed - idle - busy, **EXACT)
+
+
+def test_the_overlap_of_communication_and_computation(analysed):
+    for one, found in analysed:
+        table = found.get_comm_comp_overlap(visualize=False).set_index("rank")
+        for rank in one.ranks:
+            compute, communication, _ = kinds(rank)
+            communication = union(communication)
+            share = covered(communication, compute) / length(communication)
+            percent = table["comp_comm_overlap_pctg"][rank.rank]
+            assert percent == pytest.approx(100 * share, **PERCENT)
+
+
+def test_the_kernel_breakdown(analysed):
+    for one, found in analysed:
+        by_type, by_name = found.get_gpu_kernel_breakdown(
+            visualize=False, duration_ratio=1.0, num_kernels=10**6
+        )
+        sums = by_name.set_index(["name", "rank"])["sum (us)"]
+        totals = np.zeros(2)
+        for rank in one.ranks:
+            kernels = rank.on_device[rank.on_device["kind"] == "kernel"]
+            lengths = 1e6 * (kernels["end"] - kernels["begin"])
+            for name, expected in lengths.groupby(kernels["name"]).sum().items():
+                assert sums[name, rank.rank] == pytest.approx(expected, abs=1e-3 * len(kernels))
+            compute, communication, _ = kinds(rank)
+            totals += length(union(compute)), length(union(communication))
+        of_type = by_type.set_index("kernel_type")["sum"]
+        pieces = 2 * sum(len(rank.on_device) for rank in one.ranks)  # each cut to whole µs
+        for kind, expected in zip(("COMPUTATION", "COMMUNICATION"), totals, strict=True):
+            total = of_type[of_type.index.str.contains(kind)].sum()
+            assert expected - pieces <= total <= expected + 1
+
+
+def test_its_steps_are_the_profiled_ones(analysed):
+    for one, found in analysed:
+        assert found.get_profiler_steps() == one.ranks[0].steps["step"].tolist()
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason=f"{RECORDED.name} is not recorded yet")
+def test_the_summary_has_the_overlap_of_the_timeline():
+    summary = {row["case"]: row for row in rows(RECORDED)}
+    for one in timeline.read(RECORDED):
+        expected = summary[one.case]["communication_overlap"]
+        assert overlap_fraction(one) == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,150 @@
+"""The figures of profiled cases: a step on its streams, one block, its attention kernels."""
+
+from xml.etree import ElementTree
+
+import h5py
+import numpy as np
+import pytest
+from synthetic_profile import profile, write_profile
+
+from analysis import attention, blocks, figures, profiles, streams
+from analysis.__main__ import main
+from synthetic import case, case_id
+
+STEP = {"step": [[0.1] * 6]}
+PART = "computing attention scores", "computing softmax", "final matmul"
+
+
+@pytest.fixture
+def make_profiles(make_file):
+    """A file of cases that differ by `sync`; None: one that was not profiled."""
+
+    def make(syncs, name="p.h5", experiment="ddp", **options):
+        cases = [case({"size": "small", "sync": sync or "none"}, STEP) for sync in syncs]
+        path = make_file(cases, name, experiment=experiment)
+        with h5py.File(path, "r+") as file:
+            for index, sync in enumerate(syncs):
+                if sync:
+                    write_profile(file["cases"][case_id(index)], profile(sync=sync, **options))
+        return path
+
+    return make
+
+
+def texts(path):
+    nodes = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(node.itertext()) for node in nodes]
+
+
+def draw(path, *files):
+    return figures.write(files, figures.targets_for(path))
+
+
+def test_of_another_experiment_the_timelines_alone_are_drawn(make_profiles, tmp_path):
+    written = draw(tmp_path / "out.svg", make_profiles(["naive", "overlap", "bucketed"]))
+    assert [path.name for path in written] == [
+        "out-streams.svg", "out-block.svg", "out-attention.svg",
+    ]  # fmt: skip
+
+
+def test_of_a_model_they_are_beside_its_other_figures(make_profiles, tmp_path):
+    path = make_profiles(["none"], experiment="model", ranks=1)
+    written = draw(tmp_path / "folder", path)
+    assert [path.name for path in written if path.suffix == ".png"] == [
+        "steps.png", "streams.png", "block.png", "attention.png",
+    ]  # fmt: skip
+
+
+def test_another_experiment_that_was_not_profiled_is_refused(make_profiles, tmp_path, capsys):
+    profiled, other = make_profiles(["naive"]), make_profiles([None], "other.h5")
+    with pytest.raises(SystemExit):
+        main(["figures", str(profiled), str(other), "--output", str(tmp_path / "out.svg")])
+    assert f"{other}: no model cases: its experiment is 'ddp'" in capsys.readouterr().err
+
+
+def test_steps_are_one_below_the_other(make_profiles, tmp_path):
+    path = make_profiles(["naive", "overlap", "bucketed"])
+    words = texts(draw(tmp_path / "out.svg", path)[0])
+    for expected in [
+        "A step on its streams", "naive", "overlap", "bucketed", "forward", "backward",
+        "optimizer", "all_reduce", "time since the step's first kernel (ms)",
+    ]:  # fmt: skip
+        assert expected in words
+    assert words.count("compute (stream 7)") == words.count("communication (stream 20)") == 3
+    assert any(one.endswith("ms, 0% of communication hidden") for one in words)
+
+
+def test_a_case_that_was_not_profiled_is_left_out(make_profiles, tmp_path):
+    words = texts(draw(tmp_path / "out.svg", make_profiles(["naive", None, "overlap"]))[0])
+    assert "naive" in words and "overlap" in words
+    assert "none" not in words
+
+
+def test_bars_last_as_long_as_what_ran(make_profiles):
+    (one,) = profiles.read([make_profiles(["overlap"])]).timelines
+    step = profiles.last_step(one)
+    panel = streams.panel_of("", step, 0.5)
+    rows = step.activities
+    assert set(rows["step"]) == {1}
+    drawn = sum((bars[:, 1] - bars[:, 0]).sum() for row in panel.rows for bars in row.bars.values())
+    assert drawn == pytest.approx(1e3 * (rows["end"] - rows["begin"]).sum())
+    assert panel.length == pytest.approx(1e3 * (rows["end"].max() - rows["begin"].min()))
+
+
+@pytest.mark.parametrize("options", [{}, {"captured": True}, {"source": "host clock"}])
+def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
+    (one,) = profiles.read([make_profiles(["bucketed"], layers=3, **options)]).timelines
+    step = profiles.last_step(one)
+    assert profiles.middle_block(step) == "forward/block 1"
+    boxes = blocks.boxes_of(step.within("forward/block 1"), "forward/block 1")
+    levels = {level: [box.words for box in boxes if box.level == level] for level in (0, 1, 2, 3)}
+    assert levels[0] == ["block 1"]
+    assert levels[1] == ["attention", "ffn"]
+    assert levels[2][:4] == ["add_rms_norm", "matmul", "rope", "scaled dot product attention"]
+    assert tuple(levels[3]) == PART
+    kernels = [box for box in boxes if box.level > 5]
+    assert len(kernels) == 13
+    assert kernels[0].begin == 0
+    assert max(box.end for box in boxes) == kernels[-1].end
+    for kernel in kernels:  # right below its operation
+        assert any(
+            (box.words, box.begin, box.end) == (kernel.operation, kernel.begin, kernel.end)
+            for box in boxes
+            if box.level < 5
+        )
+
+
+def test_cases_with_the_same_kernels_have_one_block_and_one_attention(make_profiles, tmp_path):
+    path = make_profiles(["naive", "overlap"])
+    _, block, kernels = draw(tmp_path / "out.svg", path)
+    assert "naive: block 1" in texts(block) and "overlap: block 1" not in texts(block)
+    words = texts(kernels)
+    assert "naive" in words and "overlap" not in words
+    assert set(PART) <= set(words)
+    assert [word for word in words if word in ("scale", "mask", "softmax")] == [
+        "scale", "mask", "softmax",
+    ]  # fmt: skip
+
+
+def test_attention_s_kernels_are_in_order(make_profiles):
+    (one,) = profiles.read([make_profiles(["bucketed"])]).timelines
+    step = profiles.last_step(one)
+    root = f"{profiles.middle_block(step)}/{attention.ATTENTION}"
+    found = attention.kernels_of(step.within(root), root)
+    assert found["operation"].tolist() == ["matmul", "scale", "mask", "softmax", "matmul"]
+    assert found["part"].tolist() == [PART[0], PART[1], PART[1], PART[1], PART[2]]
+    assert np.all(np.diff(found["begin"]) > 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("softmax", "softmax"),
+        ("void paceline::(anonymous namespace)::softmax_rows<float, 4>(float*)", "softmax_rows"),
+        ("void cutlass::Kernel2<cutlass_80_gemm_128x64>(Params)", "cutlass_80_gemm_128x64"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(Args<4096ul>)",
+         "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+    ],
+)  # fmt: skip
+def test_kernels_are_named_without_their_arguments(name, expected):
+    assert profiles.kernel_name(name) == expected

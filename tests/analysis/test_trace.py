@@ -1,0 +1,288 @@
+"""Traces as PyTorch's profiler writes them, event by event."""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import h5py
+import pandas as pd
+import pytest
+from synthetic_profile import profile, write_profile
+
+from analysis.__main__ import main
+from analysis.device_events import nests, tracks_of
+from analysis.host_events import Slice, nested
+from synthetic import case, case_id
+
+STEP = {"step": [[0.1] * 6]}
+ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
+KINDS = [
+    {"sync": "naive"},
+    {"sync": "bucketed", "ranks": 1},
+    {"sync": "bucketed", "captured": True},
+    {"sync": "overlap", "source": "host clock"},
+]
+
+
+@pytest.fixture
+def make_profile(make_file):
+    def make(**options):
+        device = "cpu" if options.get("source") == "host clock" else "cuda"
+        gpus = [(f"GPU model {rank}", f"GPU-{rank}", "node1") for rank in range(2)]
+        path = make_file([case({"size": "small", "device": device}, STEP)], ranks=gpus)
+        with h5py.File(path, "r+") as file:
+            write_profile(file["cases"][case_id(0)], profile(**options))
+        return path
+
+    return make
+
+
+def written(capsys, path, output):
+    """The traces that one call makes, by the names of their files."""
+    main(["trace", str(path), "--output", str(output)])
+    names = capsys.readouterr().out.splitlines()
+    return {
+        name.removeprefix(f"{output}."): json.loads(Path(name).read_text("utf-8")) for name in names
+    }
+
+
+@pytest.fixture
+def traces(make_profile, tmp_path, capsys):
+    return lambda **options: written(capsys, make_profile(**options), tmp_path / "new" / "t")
+
+
+def slices(trace, *categories):
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    return [event for event in events if not categories or event["cat"] in categories]
+
+
+def span(event):
+    """Begin and end in whole nanoseconds, which the trace has exactly."""
+    begin, length = (round(event[name] * 1000, 6) for name in ("ts", "dur"))
+    assert begin == int(begin) >= 0 and length == int(length) >= 0
+    return int(begin), int(begin + length)
+
+
+def assert_nested(trace):
+    def track(event):
+        return event["pid"], event["tid"]
+
+    for _, events in groupby(sorted(slices(trace), key=track), track):
+        around = []
+        for begin, end in sorted(map(span, events), key=lambda one: (one[0], -one[1])):
+            while around and around[-1] <= begin:
+                around.pop()
+            assert not around or end <= around[-1]
+            around.append(end)
+
+
+@pytest.mark.parametrize("options", KINDS)
+def test_tracks_nest_and_arrows_join_launches_and_kernels(traces, options):
+    for trace in traces(**options).values():
+        assert_nested(trace)
+        ends = {
+            phase: [event for event in trace["traceEvents"] if event["ph"] == phase]
+            for phase in ("s", "f")
+        }
+        assert all(event["cat"] == event["name"] == "ac2g" for event in ends["s"] + ends["f"])
+        assert all(event["bp"] == "e" for event in ends["f"])
+        assert {event["id"] for event in ends["s"]} == {event["id"] for event in ends["f"]}
+        assert len(ends["s"]) == len({event["id"] for event in ends["s"]})
+        places = {(e["pid"], e["tid"], e["ts"]) for e in slices(trace, *ON_GPU)}
+        assert {(e["pid"], e["tid"], e["ts"]) for e in ends["f"]} == places
+        launches = {(e["pid"], e["tid"], e["ts"]) for e in slices(trace, "cuda_runtime")}
+        assert {(e["pid"], e["tid"], e["ts"]) for e in ends["s"]} == launches
+
+
+def test_a_rank_s_trace(traces):
+    found = traces(ranks=2, steps=2)
+    id0 = case_id(0)
+    assert list(found) == [f"{id0}.rank0.json", f"{id0}.rank1.json", f"{id0}.json"]
+    trace = found[f"{id0}.rank1.json"]
+    assert trace["schemaVersion"] == 1
+    assert trace["distributedInfo"] == {"backend": "nccl", "rank": 1, "world_size": 2}
+    assert trace["deviceProperties"] == [{"id": 1, "name": "GPU model 1", "totalGlobalMem": 2**36}]
+    assert trace["traceName"] == f"t.{id0}.rank1.json"
+    created = 1795226731  # 2026-11-21T02:05:31Z
+    assert trace["baseTimeNanoseconds"] == created * 10**9
+    (clock,) = trace["clocks"]
+    assert clock == {
+        "rank": 1, "source": "cupti", "offset_us": -1000, "error_us": 0.2, "lost": 0,
+    }  # fmt: skip
+    steps = [e["name"] for e in slices(trace, "user_annotation") if "Profiler" in e["name"]]
+    assert steps == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
+def test_kernels_are_on_their_stream_and_name_their_launch_and_scope(traces):
+    trace = traces()[f"{case_id(0)}.rank1.json"]
+    launches = {e["args"]["correlation"]: e for e in slices(trace, "cuda_runtime")}
+    scopes = {e["args"]["External id"]: e for e in slices(trace, "cpu_op")}
+    kernels = slices(trace, "kernel")
+    assert {kernel["tid"] for kernel in kernels} == {7, 20}
+    for kernel in kernels:
+        arguments = kernel["args"]
+        assert (kernel["pid"], kernel["tid"]) == (1, arguments["stream"])
+        assert arguments["device"] == 1
+        launch, scope = launches[arguments["correlation"]], scopes[arguments["External id"]]
+        assert launch["args"]["External id"] == arguments["External id"]
+        assert scope["args"]["scope"] == arguments["scope"]
+        outer, inner = span(scope), span(launch)
+        assert outer[0] <= inner[0] <= inner[1] <= outer[1]
+        assert inner[1] <= span(kernel)[0]
+    (copy, _) = slices(trace, "gpu_memcpy")
+    assert copy["name"] == "Memcpy"
+    assert copy["args"]["bytes"] == 4096
+    assert copy["args"]["memory bandwidth (GB/s)"] == pytest.approx(4.096 / copy["dur"])
+    assert {memset["name"] for memset in slices(trace, "gpu_memset")} == {"Memset (Device)"}
+
+
+def test_collectives_have_kineto_s_arguments(traces):
+    trace = traces()[f"{case_id(0)}.rank1.json"]
+    operations = [e for e in slices(trace, "cpu_op") if e["name"] == "all_reduce"]
+    kernels = [e for e in slices(trace, "kernel") if e["name"].startswith("nccl")]
+    assert len(operations) == len(kernels) == 4
+    for event in operations + kernels:
+        found = {key: event["args"][key] for key in event["args"] if key[0].isupper()}
+        del found["External id"]
+        assert found == {
+            "Collective name": "allreduce",
+            "In msg nelems": 100_001,
+            "Out msg nelems": 100_001,
+            "Group size": 2,
+            "Rank": 1,
+            "Process Group Name": "0",
+            "Process Group Description": "default_pg",
+            "Process Group Ranks": "[0, 1]",
+        }
+        assert event["args"]["dtype"] == "Float"
+    assert not any("Group size" in e["args"] for e in slices(trace) if "all_reduce" not in str(e))
+
+
+def test_all_ranks_are_on_one_clock(traces):
+    found = traces()
+    merged = found[f"{case_id(0)}.json"]
+    assert merged["distributedInfo"] == {"backend": "nccl", "world_size": 2}
+    assert [device["name"] for device in merged["deviceProperties"]] == [
+        "GPU model 0", "GPU model 1",
+    ]  # fmt: skip
+    parts = [found[f"{case_id(0)}.rank{rank}.json"] for rank in (0, 1)]
+    assert {part["baseTimeNanoseconds"] for part in parts} == {merged["baseTimeNanoseconds"]}
+    assert merged["traceEvents"] == [e for part in parts for e in part["traceEvents"]]
+    names = {
+        event["pid"]: event["args"]["name"]
+        for event in merged["traceEvents"]
+        if event["name"] == "process_name"
+    }
+    assert sorted(names.values()) == ["rank 0", "rank 0", "rank 1", "rank 1"]
+
+
+def test_a_graph_s_kernels_keep_the_scopes_of_its_capture(traces):
+    trace = traces(captured=True, ranks=1, steps=2)[f"{case_id(0)}.rank0.json"]
+    launches = slices(trace, "cuda_runtime")
+    assert [launch["name"] for launch in launches] == ["cudaGraphLaunch"] * 2
+    assert not slices(trace, "cpu_op")  # none was entered in a step
+    kernels = slices(trace, *ON_GPU)
+    assert {k["args"]["correlation"] for k in kernels} == {
+        launch["args"]["correlation"] for launch in launches
+    }
+    assert kernels[-1]["args"]["scope"] == "optimizer/adamw"
+    regions = [e for e in slices(trace, "gpu_user_annotation") if e["name"] == "forward"]
+    inside = [k for k in kernels if k["args"]["scope"].startswith("forward/")]
+    assert len(regions) == 2
+    for region in regions:
+        begin, end = span(region)
+        mine = [k for k in map(span, inside) if begin <= k[0] < end]
+        assert len(mine) == len(inside) / 2
+        assert mine[-1][1] == end
+
+
+def test_a_cpu_s_collectives_are_on_a_thread_of_their_own(traces):
+    trace = traces(source="host clock")[f"{case_id(0)}.rank0.json"]
+    assert trace["distributedInfo"]["backend"] == "mpi"
+    assert trace["deviceProperties"] == []
+    assert {e["cat"] for e in slices(trace)} == {"user_annotation", "cpu_op"}
+    beside = [e for e in slices(trace) if e["tid"] != 1]
+    assert [e["name"] for e in beside] == ["all_reduce"] * 4
+    assert all(e["args"]["Collective name"] == "allreduce" for e in beside)
+
+
+@pytest.mark.parametrize("late", [1e-6, -1e-6])
+def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, capsys, late):
+    path = make_profile(ranks=1)
+    with h5py.File(path, "r+") as file:
+        timeline = file[f"cases/{case_id(0)}/timeline"]
+        is_launch = timeline["kind"].asstr()[:] == "launch"
+        for name in ("begin", "end"):
+            timeline[name][...] = timeline[name][:] + late * is_launch
+    (trace,) = written(capsys, path, tmp_path / "t").values()
+    assert_nested(trace)
+    scopes = {
+        e["args"]["External id"]: e for e in slices(trace, "cpu_op", "user_annotation") if e["args"]
+    }
+    for launch in slices(trace, "cuda_runtime"):
+        outer, inner = span(scopes[launch["args"]["External id"]]), span(launch)
+        assert outer[0] <= inner[0] < inner[1] <= outer[1]
+
+
+def test_regions_that_a_graph_s_branches_interleave(make_profile, tmp_path, capsys):
+    path = make_profile(ranks=1, steps=1, captured=True)
+    with h5py.File(path, "r+") as file:
+        timeline = file[f"cases/{case_id(0)}/timeline"]
+        spans = timeline["span"][:]
+        paths = timeline["scopes/path"].asstr()[:][timeline["spans/scope"][:]][spans]
+        last = max(i for i, path in enumerate(paths) if path.startswith("forward/block 0/"))
+        spans[[last, last + 1]] = spans[[last + 1, last]]
+        timeline["span"][...] = spans
+    (trace,) = written(capsys, path, tmp_path / "t").values()
+    assert_nested(trace)
+    names = [e["name"] for e in slices(trace, "gpu_user_annotation")]
+    assert names.count("block 0") == 2  # forward's and backward's
+    assert names.count("block 1") == 1
+
+
+def test_a_launch_gives_way_to_what_begins_in_it():
+    def one(begin, end, category):
+        return Slice(begin, end, "", category, {})
+
+    given = [
+        one(0, 100, "user_annotation"), one(10, 30, "cuda_runtime"), one(20, 50, "cpu_op"),
+        one(45, 60, "cuda_runtime"), one(50, 120, "cuda_runtime"),
+    ]  # fmt: skip
+    found = [(slice.begin, slice.end) for slice in nested(given)]
+    assert found == [(0, 100), (10, 20), (20, 50), (45, 50), (50, 100)]
+
+
+def test_kernels_that_run_at_a_time_on_one_stream_are_on_several_tracks():
+    rows = pd.DataFrame(
+        [(7, 0, 10), (7, 5, 8), (7, 8, 12), (9, 8, 9), (7, 10, 11), (7, 11, 13)],
+        columns=["stream", "begin", "end"],
+    )
+    assert tracks_of(rows) == [7, 10, 10, 9, 7, 7]
+
+
+def test_of_two_regions_that_cross_the_first_is_kept():
+    rows = pd.DataFrame(
+        [(7, 0, 10), (7, 2, 8), (7, 5, 9), (7, 10, 12), (20, 11, 13)],
+        columns=["track", "begin", "end"],
+    )
+    assert nests(rows).tolist() == [True, True, False, True, True]
+
+
+def refused(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(["trace", *map(str, arguments)])
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_file_without_profiled_cases_is_refused(make_file, tmp_path, capsys):
+    path = make_file([case({"size": "small"}, STEP)])
+    line = refused(capsys, path, "--output", tmp_path / "t")
+    assert line == f"analysis: {path}: no case was profiled: measure it with --profile"
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_same_case_twice_is_refused(make_profile, tmp_path, capsys):
+    path = make_profile()
+    assert "in another file too" in refused(capsys, path, path, "--output", tmp_path / "t")
