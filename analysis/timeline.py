@@ -80,13 +80,13 @@ def read(path: Path) -> list[Timeline]:
         return [
             read_case(path, file, name)
             for name, case in file.get("cases", {}).items()
-            if case.attrs.get("profile", 0) > 0 and "timeline/spans" in case
+            if case.attrs.get("profile", 0) > 0 and "trace/spans" in case
         ]
 
 
 def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     case = file["cases"][name]
-    group = case["timeline"]
+    group = case["trace"]
     tables = {part: read_table(path, group[part])[0] for part in ("spans", "ranks", "steps")}
     spans, activities = tables["spans"], read_table(path, group)[0]
     spans["path"] = texts(group["scopes/path"])[spans["scope"]]

@@ -109,6 +109,9 @@ python_packages() {
   fi
   say "pip install -r $requirements (into .venv)"
   quietly .venv/bin/python3 -m pip install -q --disable-pip-version-check -r "$requirements"
+  # Reads traces in the tests; of what it requires, JupyterLab is for its notebooks alone.
+  quietly .venv/bin/python3 -m pip install -q --disable-pip-version-check --no-deps \
+    "HolisticTraceAnalysis>=0.5,<0.6"
   cp "$requirements" "$stamp"
 }
 

@@ -199,7 +199,7 @@ def profile(
 def write_profile(case: h5py.Group, recorders: Sequence[Recorder]) -> None:
     """Adds the timeline to a case of a result file."""
     case.attrs["profile"] = len(recorders[0].steps)
-    group = case.create_group("timeline")
+    group = case.create_group("trace")
     activities = [row for recorder in recorders for row in recorder.activities]
     spans = [row for recorder in recorders for row in recorder.spans]
     names = list(dict.fromkeys(row["name"] for row in activities))

@@ -5,7 +5,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from synthetic_profile import profile, write_profile
 
 from analysis import timeline, trace
 from analysis.intervals import covered, length, union
@@ -13,6 +12,7 @@ from analysis.timeline import overlap_fraction, times
 from conftest import ROOT
 from result_files import rows
 from synthetic import case, case_id
+from synthetic_profile import profile, write_profile
 
 hta = pytest.importorskip("hta.trace_analysis")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")

@@ -5,10 +5,10 @@ from math import isnan
 import h5py
 import numpy as np
 import pytest
-from synthetic_profile import profile, write_profile
 
 from analysis import intervals, timeline
 from synthetic import case, case_id
+from synthetic_profile import profile, write_profile
 
 STEP = {"step": [[0.1] * 6]}
 

@@ -5,11 +5,11 @@ from xml.etree import ElementTree
 import h5py
 import numpy as np
 import pytest
-from synthetic_profile import profile, write_profile
 
 from analysis import attention, blocks, figures, profiles, streams
 from analysis.__main__ import main
 from synthetic import case, case_id
+from synthetic_profile import profile, write_profile
 
 STEP = {"step": [[0.1] * 6]}
 PART = "computing attention scores", "computing softmax", "final matmul"

@@ -7,12 +7,12 @@ from pathlib import Path
 import h5py
 import pandas as pd
 import pytest
-from synthetic_profile import profile, write_profile
 
 from analysis.__main__ import main
 from analysis.device_events import nests, tracks_of
 from analysis.host_events import Slice, nested
 from synthetic import case, case_id
+from synthetic_profile import profile, write_profile
 
 STEP = {"step": [[0.1] * 6]}
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -210,7 +210,7 @@ def test_a_cpu_s_collectives_are_on_a_thread_of_their_own(traces):
 def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, capsys, late):
     path = make_profile(ranks=1)
     with h5py.File(path, "r+") as file:
-        timeline = file[f"cases/{case_id(0)}/timeline"]
+        timeline = file[f"cases/{case_id(0)}/trace"]
         is_launch = timeline["kind"].asstr()[:] == "launch"
         for name in ("begin", "end"):
             timeline[name][...] = timeline[name][:] + late * is_launch
@@ -227,7 +227,7 @@ def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, 
 def test_regions_that_a_graph_s_branches_interleave(make_profile, tmp_path, capsys):
     path = make_profile(ranks=1, steps=1, captured=True)
     with h5py.File(path, "r+") as file:
-        timeline = file[f"cases/{case_id(0)}/timeline"]
+        timeline = file[f"cases/{case_id(0)}/trace"]
         spans = timeline["span"][:]
         paths = timeline["scopes/path"].asstr()[:][timeline["spans/scope"][:]][spans]
         last = max(i for i, path in enumerate(paths) if path.startswith("forward/block 0/"))
