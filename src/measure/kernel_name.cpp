@@ -43,8 +43,8 @@ std::string demangled(const std::string& name) {
 std::string short_kernel_name(const std::string& name) {
   constexpr std::size_t most = 80;
   std::string text = name;
-  constexpr std::array<std::string_view, 5> left_out = {"(anonymous namespace)::", "paceline::",
-                                                        "hopper::", "cutlass::", "void "};
+  constexpr std::array<std::string_view, 5> left_out = {
+      "(anonymous namespace)::", "paceline::", "hopper::", "cutlass::", "void "};
   for (const std::string_view part : left_out) remove_all(text, part);
   text = without_inner_arguments(text);
   if (text.size() > most) text = text.substr(0, most - 3) + "...";

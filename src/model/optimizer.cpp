@@ -129,24 +129,28 @@ void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
   }
 }
 
+// Parameters, m and v are read and written, gradients read, the copy written.
 double AdamW::update_bytes(const StoreRange& range) const {
-  const auto size = size_of(store_.parameters().dtype);
-  const std::int64_t copied = store_.copy().empty() ? 0 : size_of(store_.copy().dtype);
-  // Parameters, m and v are read and written, gradients read, the copy written.
-  const std::int64_t each = 6 * size + size_of(store_.gradients().dtype) + copied;
-  std::int64_t elements = 0;
+  std::size_t bytes = 0;
   for (const Group& group : groups_) {
-    for (const Part& part : group.parts) elements += intersection(part.store, range).length;
+    for (const Part& part : group.parts) {
+      const StoreRange common = intersection(part.store, range);
+      if (common.length == 0) continue;
+      bytes += 6 * store_.parameters(common).bytes() + store_.gradients(common).bytes();
+      if (!store_.copy().empty()) bytes += store_.copy(common).bytes();
+    }
   }
-  return static_cast<double>(each * elements);
+  return static_cast<double>(bytes);
 }
 
 double Sgd::update_bytes(const StoreRange& range) const {
-  const std::int64_t each =
-      2 * size_of(store_.parameters().dtype) + size_of(store_.gradients().dtype);
-  std::int64_t elements = 0;
-  for (const StoreRange& mine : shard_.ranges) elements += intersection(mine, range).length;
-  return static_cast<double>(each * elements);
+  std::size_t bytes = 0;
+  for (const StoreRange& mine : shard_.ranges) {
+    const StoreRange common = intersection(mine, range);
+    if (common.length == 0) continue;
+    bytes += 2 * store_.parameters(common).bytes() + store_.gradients(common).bytes();
+  }
+  return static_cast<double>(bytes);
 }
 
 void Sgd::update(Ops& ops, const StepState& /*state*/, const StoreRange& range) {
