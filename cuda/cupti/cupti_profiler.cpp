@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "measure/kernel_name.h"
 
@@ -104,7 +105,6 @@ void CuptiProfiler::detach() noexcept {
   active = nullptr;
   cuptiUnsubscribe(subscriber_);
   subscriber_ = nullptr;
-  if (std::getenv("PACELINE_FINALIZE") != nullptr) cuptiFinalize();
 }
 
 void CuptiProfiler::give_buffer(std::uint8_t** buffer, std::size_t* size,
@@ -203,14 +203,18 @@ std::uint64_t id_of(CUgraphNode node) {
 
 }  // namespace
 
+// The clones of an instantiation are told of as created too, before or after they are as cloned.
 void CuptiProfiler::node_created(CUgraphNode node) {
   last_created_ = id_of(node);
-  span_of_node_[last_created_] = recorder_.current();
+  span_of_node_.emplace(last_created_, recorder_.current());
+  creations_.push_back(host_seconds());
 }
 
 void CuptiProfiler::node_cloned(CUgraphNode node, CUgraphNode original) {
   const auto of_original = span_of_node_.find(id_of(original));
-  if (of_original != span_of_node_.end()) span_of_node_[id_of(node)] = of_original->second;
+  if (of_original == span_of_node_.end()) return;
+  const int span = of_original->second;
+  span_of_node_[id_of(node)] = span;
 }
 
 // A node that is put in another's place (replace_memsets()) was created just before that one goes,
@@ -220,6 +224,7 @@ void CuptiProfiler::node_goes(CUgraphNode node) {
   if (going == span_of_node_.end()) return;
   const auto created = span_of_node_.find(last_created_);
   if (created != span_of_node_.end() && created->second < 0) created->second = going->second;
+  last_created_ = 0;
 }
 
 int CuptiProfiler::name_of_text(const char* text) {
@@ -242,6 +247,12 @@ int CuptiProfiler::name_of_call(CUpti_CallbackDomain domain, CUpti_CallbackId id
   return known->second;
 }
 
+// A launch during a capture makes a node of a graph and runs nothing.
+bool CuptiProfiler::is_captured(const Activity& call) const {
+  const auto created = std::lower_bound(creations_.begin(), creations_.end(), call.begin);
+  return created != creations_.end() && *created <= call.end;
+}
+
 // Calls that launch one kernel and have none on record; of a graph's launches, what each has fewer
 // than the one with the most.
 std::int64_t CuptiProfiler::missing_kernels() const {
@@ -261,7 +272,7 @@ std::int64_t CuptiProfiler::missing_kernels() const {
     const std::string& name = names_[static_cast<std::size_t>(call.name)];
     const bool launches = name.starts_with("cudaLaunchKernel") || name.starts_with("cuLaunch") ||
                           name.starts_with("cudaGraphLaunch");
-    if (launches && !started.contains(call.correlation)) ++missing;
+    if (launches && !started.contains(call.correlation) && !is_captured(call)) ++missing;
   }
   return missing;
 }

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,6 +55,7 @@ class CuptiProfiler final : public Profiler {
   void node_goes(CUgraphNode node);
   [[nodiscard]] int name_of_text(const char* text);
   [[nodiscard]] int name_of_call(CUpti_CallbackDomain domain, CUpti_CallbackId id);
+  [[nodiscard]] bool is_captured(const Activity& call) const;
   [[nodiscard]] std::int64_t missing_kernels() const;
   void detach() noexcept;
 
@@ -63,6 +64,7 @@ class CuptiProfiler final : public Profiler {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::unordered_map<std::uint64_t, int> span_of_node_;
   std::uint64_t last_created_ = 0;  // node
+  std::vector<double> creations_;   // of nodes, when: host_seconds()
   std::mutex mutex_;                // of what follows: CUPTI hands records over on its own thread
   std::vector<Launched> launched_;
   std::vector<Activity> calls_;
