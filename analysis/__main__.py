@@ -54,8 +54,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     trace = verbs.add_parser(
         "trace",
         help="kernels, launches and scopes of profiled steps, for Perfetto and HTA",
-        description="Writes Chrome traces as PyTorch's profiler does, of cases measured with "
-        "--profile: one per rank and, of several ranks, one of all on rank 0's clock.",
+        description="Writes Chrome traces as PyTorch's profiler does, of profiled cases: one per "
+        "rank and, of several ranks, one of all on rank 0's clock.",
     )
     peers = verbs.add_parser(
         "peers",

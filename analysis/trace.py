@@ -25,7 +25,7 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
     for path in paths:
         found = timeline.read(path)
         if not found:
-            raise ResultError(f"{path}: no case was profiled: measure it with --profile")
+            raise ResultError(f"{path}: no case has a profile")
         for one in found:
             if one.case in cases:
                 raise ResultError(f"{path}: case {one.case} is in another file too: choose one")

@@ -279,7 +279,7 @@ def refused(capsys, *arguments):
 def test_a_file_without_profiled_cases_is_refused(make_file, tmp_path, capsys):
     path = make_file([case({"size": "small"}, STEP)])
     line = refused(capsys, path, "--output", tmp_path / "t")
-    assert line == f"analysis: {path}: no case was profiled: measure it with --profile"
+    assert line == f"analysis: {path}: no case has a profile"
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
