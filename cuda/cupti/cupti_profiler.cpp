@@ -54,15 +54,6 @@ double seconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * per_second;
 }
 
-template <class Record>
-Activity activity_of(const Record& record, ActivityKind kind) {
-  return {.kind = kind,
-          .stream = static_cast<int>(record.streamId),
-          .correlation = record.correlationId,
-          .begin = seconds(record.start),
-          .end = seconds(record.end)};
-}
-
 }  // namespace
 
 void CuptiProfiler::Recorder::entered(ScopeId scope, const OpWork* work) {
@@ -129,30 +120,33 @@ void CuptiProfiler::take_buffer(CUcontext context, std::uint32_t stream, std::ui
   std::free(buffer);
 }
 
+template <class Record>
+Activity& CuptiProfiler::add_launched(const Record& record, ActivityKind kind, const char* name) {
+  const Activity activity{.kind = kind,
+                          .name = name_of_text(name),
+                          .stream = static_cast<int>(record.streamId),
+                          .correlation = record.correlationId,
+                          .begin = seconds(record.start),
+                          .end = seconds(record.end)};
+  return launched_.emplace_back(activity, record.graphNodeId, record.graphId).activity;
+}
+
 void CuptiProfiler::take(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& k = reinterpret_cast<const CUpti_ActivityKernel10&>(record);
-      Launched& kernel =
-          launched_.emplace_back(activity_of(k, ActivityKind::kernel), k.graphNodeId, k.graphId);
-      kernel.activity.name = name_of_text(k.name);
-      kernel.activity.blocks = static_cast<std::int64_t>(k.gridX) * k.gridY * k.gridZ;
+      add_launched(k, ActivityKind::kernel, k.name).blocks =
+          static_cast<std::int64_t>(k.gridX) * k.gridY * k.gridZ;
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& m = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
-      Launched& copy =
-          launched_.emplace_back(activity_of(m, ActivityKind::copy), m.graphNodeId, m.graphId);
-      copy.activity.name = name_of_text("copy");
-      copy.activity.bytes = static_cast<double>(m.bytes);
+      add_launched(m, ActivityKind::copy, "copy").bytes = static_cast<double>(m.bytes);
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
       const auto& m = reinterpret_cast<const CUpti_ActivityMemset4&>(record);
-      Launched& memset =
-          launched_.emplace_back(activity_of(m, ActivityKind::memset), m.graphNodeId, m.graphId);
-      memset.activity.name = name_of_text("memset");
-      memset.activity.bytes = static_cast<double>(m.bytes);
+      add_launched(m, ActivityKind::memset, "memset").bytes = static_cast<double>(m.bytes);
       break;
     }
     case CUPTI_ACTIVITY_KIND_RUNTIME:

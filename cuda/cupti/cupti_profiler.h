@@ -50,6 +50,8 @@ class CuptiProfiler final : public Profiler {
                           const void* data);
 
   void take(const CUpti_Activity& record);
+  template <class Record>
+  Activity& add_launched(const Record& record, ActivityKind kind, const char* name);
   void node_created(CUgraphNode node);
   void node_cloned(CUgraphNode node, CUgraphNode original);
   void node_goes(CUgraphNode node);

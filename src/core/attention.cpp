@@ -38,8 +38,8 @@ Tensor masked_half(const Tensor& scores) {
   return {scores.data, {scores.numel() / 2}, scores.dtype};
 }
 
-// Of so many products of [T, d] and [d, T], or [T, T] and [T, d]; a causal mask leaves half of
-// each.
+// FLOPs of this many products of [T, d] and [d, T], or of [T, T] and [T, d]; a causal mask halves
+// them.
 double product_flops(const AttentionShape& s, int products) {
   const double flops = 2.0 * static_cast<double>(s.batch * s.heads * s.context) *
                        static_cast<double>(s.context * s.head_dim) * products;

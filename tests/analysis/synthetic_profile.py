@@ -37,7 +37,7 @@ class Recorder:
         self.steps: list[Row] = []
 
     def tick(self, microseconds: float) -> float:
-        """The host's clock, so much later."""
+        """Advances the host's clock and returns it."""
         self.host = round(self.host + microseconds * US, 9)
         return self.host
 
