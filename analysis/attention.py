@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from . import style
 from .layout import Sheet, time_axis
-from .profiles import Profiles, Step, kernel_name, last_step, middle_block
+from .profiles import Profiles, Step, last_step, middle_block
 from .words import figure
 
 MICROSECONDS = 1e6
@@ -72,7 +72,7 @@ def draw(profiles: Profiles) -> Figure | None:
             axes.barh(index + 0.5, length, BAR, row.begin, color=colors[row.part], lw=0)
             middle = top + HEADING + (index + 0.5) * ROW
             sheet.page.text(style.MARGIN, middle, row.operation, va="center_baseline")
-            words = f"{figure(length, 3)} µs  {kernel_name(row.name)}"
+            words = f"{figure(length, 3)} µs  {row.short_name}"
             words = style.shorten(words, BESIDE - 0.12)
             beside = left + WIDTH + 0.12
             sheet.page.text(beside, middle, words, va="center_baseline", color=style.INK)
@@ -88,7 +88,7 @@ def kernels_of(step: Step, root: str) -> pd.DataFrame:
         {
             "operation": below.str[-1],
             "part": below.str[0],
-            "name": step.activities["name"],
+            "short_name": step.activities["short_name"],
             "begin": (step.activities["begin"] - begin) * MICROSECONDS,
             "end": (step.activities["end"] - begin) * MICROSECONDS,
         }

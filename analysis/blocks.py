@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from . import style
 from .layout import Sheet, time_axis
-from .profiles import Profiles, Step, kernel_name, last_step, middle_block
+from .profiles import Profiles, Step, last_step, middle_block
 from .trace_events import name_of
 from .words import figure
 
@@ -98,8 +98,7 @@ def boxes_of(step: Step, root: str) -> list[Box]:
         boxes.append(box(row, level, name, name if row.operation else ""))
     below = max(one.level for one in boxes) + 1 + KERNEL_GAP
     return boxes + [
-        box(row, below, kernel_name(row.name), name_of(row.path))
-        for row in step.activities.itertuples()
+        box(row, below, row.short_name, name_of(row.path)) for row in step.activities.itertuples()
     ]
 
 

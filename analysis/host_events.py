@@ -1,4 +1,4 @@
-"""What a rank's host did: its steps and scopes, and the launches in them."""
+"""What a rank's host did: its steps and scopes, and the calls in them."""
 
 import re
 
@@ -16,20 +16,21 @@ from .trace_events import (
     thread,
 )
 
-THREAD = 1  # the one that enters the scopes and launches; on a CPU, stream 0
+THREAD = 1  # the one that enters the scopes and makes the calls
 
 
 def host_events(rank: RankTimeline, place: Place) -> list[Event]:
     events = process(place.host, f"rank {rank.rank}", "CPU", 2 * rank.rank)
     events += thread(place.host, THREAD, "host")
-    for one in nested(steps(rank) + scopes(rank, place.ranks) + launches(rank)):
+    launching = {link(correlation)["correlation"] for correlation in rank.launches["correlation"]}
+    for one in nested(steps(rank) + scopes(rank, place.ranks) + calls(rank)):
         events.append(one.event(place.host, THREAD, place.origin))
-        if is_launch(one):
+        if is_call(one) and one.arguments["correlation"] in launching:
             events.append(flow(events[-1], rank.rank, "s"))
-    return events + (workers(rank, place) if rank.on_host_clock else [])
+    return events + (streams(rank, place) if rank.by_events else [])
 
 
-def is_launch(one: Slice) -> bool:
+def is_call(one: Slice) -> bool:
     return one.category.startswith("cuda_")
 
 
@@ -57,9 +58,9 @@ def scopes(rank: RankTimeline, ranks: int) -> list[Slice]:
     ]
 
 
-def launches(rank: RankTimeline) -> list[Slice]:
+def calls(rank: RankTimeline) -> list[Slice]:
     """Each within its scope: CUPTI's clock and the host's differ a little."""
-    rows = in_nanoseconds(rank.launches)
+    rows = in_nanoseconds(rank.calls)
     spans = in_nanoseconds(rank.spans).reindex(rows["span"]).set_axis(rows.index)
     for name in ("begin", "end"):
         within = rows[name].clip(spans["begin"], spans["end"])
@@ -77,12 +78,12 @@ def launches(rank: RankTimeline) -> list[Slice]:
 
 
 def nested(slices: list[Slice]) -> list[Slice]:
-    """In the order in which they begin, the outer first. A launch is made to end before the next
+    """In the order in which they begin, the outer first. A call is made to end before the next
     slice begins, and every slice with the one around it."""
-    ordered = sorted(slices, key=lambda one: (one.begin, is_launch(one), -one.end))
+    ordered = sorted(slices, key=lambda one: (one.begin, is_call(one), -one.end))
     around: list[Slice] = []
     for one in ordered:
-        while around and (around[-1].end <= one.begin or is_launch(around[-1])):
+        while around and (around[-1].end <= one.begin or is_call(around[-1])):
             last = around.pop()
             last.end = min(last.end, one.begin)
         if around:
@@ -91,17 +92,20 @@ def nested(slices: list[Slice]) -> list[Slice]:
     return ordered
 
 
-def workers(rank: RankTimeline, place: Place) -> list[Event]:
-    """What ran on a CPU's other streams. That on the caller's thread is among the scopes."""
-    rows = in_nanoseconds(rank.activities[rank.activities["stream"] != 0])
+def streams(rank: RankTimeline, place: Place) -> list[Event]:
+    """What ran on the streams of a device that events timed. On a CPU stream 0 is the caller's
+    thread, whose work is among the scopes."""
+    rows = in_nanoseconds(rank.on_device)
+    if rank.device_kind == "cpu":
+        rows = rows[rows["stream"] != 0]
     events = [
         event
         for stream in sorted(rows["stream"].unique().tolist())
-        for event in thread(place.host, THREAD + stream, f"stream {stream}")
+        for event in thread(place.host, THREAD + 1 + stream, f"stream {stream}")
     ]
     for row in rows.itertuples():
         arguments = {"External id": row.span + 1, "scope": row.path}
         arguments |= collective(row.path, row.elements, row.dtype, rank.rank, place.ranks)
         one = Slice(row.begin, row.end, row.name, "cpu_op", arguments)
-        events.append(one.event(place.host, THREAD + row.stream, place.origin))
+        events.append(one.event(place.host, THREAD + 1 + row.stream, place.origin))
     return events

@@ -13,8 +13,6 @@ from .results import Results
 from .timeline import Timeline, extents
 from .words import case_label, text
 
-CUTLASS = re.compile(r"(?:void )?cutlass::\w+<(?:cutlass::)?(\w+)")
-
 
 @dataclass(frozen=True)
 class Profiles:
@@ -90,12 +88,3 @@ def middle_block(step: Step) -> str:
 
 def is_within(paths: pd.Series, root: str) -> pd.Series:
     return (paths == root) | paths.str.startswith(f"{root}/")
-
-
-def kernel_name(name: str) -> str:
-    """A kernel without its namespaces, template arguments and parameters. CUTLASS's kernels are
-    one template: its argument is the name."""
-    if found := CUTLASS.match(name):
-        return found[1]
-    plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
-    return re.split("[<(]", plain)[0].rpartition("::")[2]

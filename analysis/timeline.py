@@ -13,21 +13,23 @@ from .results import opened, read_table
 from .words import text
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
-HOST_CLOCK = "host clock"  # the source of a CPU device, which has no launches
+EVENTS = "events"  # the source without launches: the CPU, and a GPU without CUPTI
 
 
 @dataclass(frozen=True)
 class RankTimeline:
     """One rank's part, in seconds on rank 0's clock since the first profiled step began.
 
-    `activities` has a row per launch, kernel, copy and memset: step, kind, stream, name, span,
-    begin, end, correlation, bytes, blocks; of the span that launched it, path, elements and dtype;
-    and whether it is a kernel that communicates. `spans` has a row per scope, in the order in which
-    they were entered: step, path, operation, begin, end, flops, bytes, elements, dtype.
+    `activities` has a row per kernel, copy, memset, launch and other call of the host: step, kind,
+    stream, name, short_name (as tables show it), span, begin, end, correlation, bytes, blocks; of
+    the span that launched it, path, elements and dtype; and whether it is a kernel that
+    communicates. `spans` has a row per scope, in the order in which they were entered: step, path,
+    operation, begin, end, flops, bytes, elements, dtype.
     """
 
     rank: int
     device: int  # its index on the host
+    device_kind: str  # "cpu" or "cuda"
     device_name: str
     memory_bytes: int
     source: str
@@ -39,17 +41,22 @@ class RankTimeline:
     steps: pd.DataFrame  # step, begin, end
 
     @property
-    def on_host_clock(self) -> bool:
-        return self.source == HOST_CLOCK
+    def by_events(self) -> bool:
+        return self.source == EVENTS
 
     @property
     def launches(self) -> pd.DataFrame:
         return self.activities[self.activities["kind"] == "launch"]
 
     @property
+    def calls(self) -> pd.DataFrame:
+        """The host's: launches, and others."""
+        return self.activities[self.activities["kind"].isin(["launch", "call"])]
+
+    @property
     def on_device(self) -> pd.DataFrame:
         """Kernels, copies and memsets."""
-        return self.activities[self.activities["kind"] != "launch"]
+        return self.activities[~self.activities["kind"].isin(["launch", "call"])]
 
     @cached_property
     def parents(self) -> np.ndarray:
@@ -90,6 +97,7 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     tables = {part: read_table(path, group[part])[0] for part in ("spans", "ranks", "steps")}
     spans, activities = tables["spans"], read_table(path, group)[0]
     spans["path"] = texts(group["scopes/path"])[spans["scope"]]
+    activities["short_name"] = texts(group["names/short_name"])[activities["name"]]
     activities["name"] = texts(group["names/name"])[activities["name"]]
     devices = ranks_of(path, file, case).set_index("rank")
     return Timeline(
@@ -100,6 +108,7 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
             RankTimeline(
                 rank=row.rank,
                 device=int(devices["local_rank"][row.rank]),
+                device_kind=devices["device_kind"][row.rank],
                 device_name=devices["device"][row.rank],
                 memory_bytes=int(devices["memory_bytes"][row.rank]),
                 source=row.source,
@@ -137,7 +146,7 @@ def with_spans(activities: pd.DataFrame, spans: pd.DataFrame, source: str) -> pd
     found = found.fillna({"path": "", "elements": 0, "dtype": ""}).set_axis(activities.index)
     is_collective = found["elements"] > 0
     is_nccl = activities["name"].str.match(NCCL_KERNEL)
-    communicates = is_collective if source == HOST_CLOCK else is_nccl
+    communicates = is_collective if source == EVENTS else is_nccl
     communicates &= activities["kind"] == "kernel"
     return activities.join(found).assign(communication=communicates)
 

@@ -57,7 +57,7 @@ def trace(case: Timeline, ranks: Sequence[RankTimeline], name: str) -> dict[str,
         device = rank.device if single else rank.rank
         place = Place(HOST_PID + rank.rank, device, len(case.ranks), origin)
         events += host_events(rank, place)
-        if not rank.on_host_clock:
+        if not rank.by_events:
             events += device_events(rank, place)
     info = {"backend": case.backend, "world_size": len(case.ranks)}
     created = int(datetime.fromisoformat(case.created).timestamp())
@@ -66,7 +66,7 @@ def trace(case: Timeline, ranks: Sequence[RankTimeline], name: str) -> dict[str,
         "deviceProperties": [
             {"id": rank.device, "name": rank.device_name, "totalGlobalMem": rank.memory_bytes}
             for rank in ranks
-            if not rank.on_host_clock
+            if not rank.by_events
         ],
         "distributedInfo": info | {"rank": ranks[0].rank} if single else info,
         "clocks": [clock(rank) for rank in ranks],

@@ -19,10 +19,15 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{8} << 20U;
-constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                              CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME,
+constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                              CUPTI_ACTIVITY_KIND_MEMCPY,
+                              CUPTI_ACTIVITY_KIND_MEMSET,
+                              CUPTI_ACTIVITY_KIND_RUNTIME,
+                              CUPTI_ACTIVITY_KIND_DRIVER,
                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
-// Of the driver's calls those by which libraries launch.
+// Of the driver's calls those by which libraries launch: the others are left out. CUPTI has to
+// record all of them: asked by cuptiActivityEnableDriverApi() for these alone, CUPTI of CUDA 13.0
+// records none of cuBLAS's launches.
 constexpr std::array launching_calls = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
@@ -77,9 +82,6 @@ CuptiProfiler::CuptiProfiler(Device& device) : device_(device), recorder_(device
     CUPTI_CHECK(cuptiActivityRegisterTimestampCallback(host_nanoseconds));
     CUPTI_CHECK(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
     for (const CUpti_ActivityKind kind : kinds) CUPTI_CHECK(cuptiActivityEnable(kind));
-    for (const CUpti_driver_api_trace_cbid id : launching_calls) {
-      CUPTI_CHECK(cuptiActivityEnableDriverApi(id, 1));
-    }
   } catch (const EnvironmentError&) {
     detach();
     throw;
@@ -90,7 +92,6 @@ CuptiProfiler::~CuptiProfiler() { detach(); }
 
 void CuptiProfiler::detach() noexcept {
   if (subscriber_ == nullptr) return;
-  for (const CUpti_driver_api_trace_cbid id : launching_calls) cuptiActivityEnableDriverApi(id, 0);
   for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
   cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   active = nullptr;
@@ -131,6 +132,14 @@ Activity& CuptiProfiler::add_launched(const Record& record, ActivityKind kind, c
   return launched_.emplace_back(activity, record.graphNodeId, record.graphId).activity;
 }
 
+void CuptiProfiler::add_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain) {
+  calls_.push_back({.kind = ActivityKind::call,
+                    .name = name_of_call(domain, call.cbid),
+                    .correlation = call.correlationId,
+                    .begin = seconds(call.start),
+                    .end = seconds(call.end)});
+}
+
 void CuptiProfiler::take(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
@@ -150,15 +159,13 @@ void CuptiProfiler::take(const CUpti_Activity& record) {
       break;
     }
     case CUPTI_ACTIVITY_KIND_RUNTIME:
+      add_call(reinterpret_cast<const CUpti_ActivityAPI&>(record), CUPTI_CB_DOMAIN_RUNTIME_API);
+      break;
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = reinterpret_cast<const CUpti_ActivityAPI&>(record);
-      const auto domain = record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
-                                                                     : CUPTI_CB_DOMAIN_DRIVER_API;
-      calls_.push_back({.kind = ActivityKind::call,
-                        .name = name_of_call(domain, call.cbid),
-                        .correlation = call.correlationId,
-                        .begin = seconds(call.start),
-                        .end = seconds(call.end)});
+      const bool launches = std::find(launching_calls.begin(), launching_calls.end(), call.cbid) !=
+                            launching_calls.end();
+      if (launches) add_call(call, CUPTI_CB_DOMAIN_DRIVER_API);
       break;
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {

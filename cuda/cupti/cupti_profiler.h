@@ -52,6 +52,7 @@ class CuptiProfiler final : public Profiler {
   void take(const CUpti_Activity& record);
   template <class Record>
   Activity& add_launched(const Record& record, ActivityKind kind, const char* name);
+  void add_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain);
   void node_created(CUgraphNode node);
   void node_cloned(CUgraphNode node, CUgraphNode original);
   void node_goes(CUgraphNode node);

@@ -11,6 +11,7 @@
 #include "harness/conditions.h"
 #include "harness/doubts.h"
 #include "harness/gather.h"
+#include "harness/profiling.h"
 #include "harness/stop_signal.h"
 
 namespace paceline {
@@ -65,12 +66,14 @@ Series take_series(World& world, CaseRun& run, const SamplerConfig& sampling,
   return {.samples = std::move(samples), .uncounted = uncounted, .measured = measured};
 }
 
-// Collective: what the run leaves is the same for all its cases.
-void add_run(std::vector<CaseRecord>& records, CaseRun& run) {
+// Collective: what the run leaves, and its profile, are the same for all its cases.
+void add_run(std::vector<CaseRecord>& records, World& world, Device& device, CaseRun& run,
+             int profiled_steps, Progress& progress) {
   CaseRecord& first = records.front();
   const auto tables = static_cast<std::ptrdiff_t>(first.tables.size());
   const auto columns = static_cast<std::ptrdiff_t>(first.summary.size());
   run.add_to(first);
+  if (profiled_steps > 0) add_profile(first, world, device, run, profiled_steps, progress);
   for (auto other = records.begin() + 1; other != records.end(); ++other) {
     other->tables.insert(other->tables.end(), first.tables.begin() + tables, first.tables.end());
     other->summary.insert(other->summary.end(), first.summary.begin() + columns,
@@ -110,7 +113,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
     add_samples(record, world, samples, run);
     conditions.add_to(record, world, samples);
   }
-  add_run(records, run);
+  add_run(records, world, device, run, sampling.profile, progress);
   for (CaseRecord& record : records) {
     if (world.rank() == 0) record.warnings = doubts_of(record, world, device.info());
     record.status = world.agree(record.status);

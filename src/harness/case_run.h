@@ -37,6 +37,11 @@ class CaseRun : NonCopyable {
   // Those of them that follow each other within the headline: its parts.
   [[nodiscard]] virtual std::vector<std::string> parts() const { return {}; }
   [[nodiscard]] virtual PhaseSeconds repetition() = 0;
+  // Of the last repetition: its first phases as events time them; empty: as it said itself.
+  [[nodiscard]] virtual PhaseSeconds event_seconds() const { return {}; }
+  // Collective: captures anew the graphs that a repetition launches, if it does. A profiler sees
+  // into graphs that are captured while it runs, which run slower ever after.
+  virtual void capture_again() {}
   // Repetitions from before warm-up, which come first among the warm-up samples.
   [[nodiscard]] virtual Repetitions cold_repetitions() const { return {}; }
   // Collective: from what the ranks measured to tables and summary, whole on rank 0. A status that

@@ -17,10 +17,14 @@ bool Ceiling::is_sure() const {
   return rate.ci_high - rate.ci_low <= widest * rate.median;  // false where one is NaN
 }
 
-Table Ceiling::table() const {
-  TableRows rows("ceilings");
-  for (const Row& row : samples) rows.add(row);
-  return rows.take();
+Table ceilings_table(const std::vector<const Ceiling*>& ceilings) {
+  std::vector<std::vector<Column>> tables;
+  for (const Ceiling* ceiling : ceilings) {
+    TableRows rows("ceilings");
+    for (const Row& row : ceiling->samples) rows.add(row);
+    tables.push_back(rows.take().columns);
+  }
+  return {"ceilings", concatenate(tables)};
 }
 
 const Ceiling& Ceilings::gemm(const Precision& precision) {

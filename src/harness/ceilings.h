@@ -25,9 +25,10 @@ struct Ceiling {
 
   // Whether a figure may be divided by it: its interval is at most 10% of the median wide.
   [[nodiscard]] bool is_sure() const;
-  // "ceilings": a row for every rank and repetition.
-  [[nodiscard]] Table table() const;
 };
+
+// "ceilings": a row for every rank and repetition of each.
+[[nodiscard]] Table ceilings_table(const std::vector<const Ceiling*>& ceilings);
 
 class Ceilings : NonCopyable {
  public:

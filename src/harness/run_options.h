@@ -96,7 +96,13 @@ template <class C>
                  "--min-time")
           .from(0, most)
           .where([](const C& c) { return c.until_ci > 0 || c.min_time > 0; },
-                 "--until-ci or --min-time"));
+                 "--until-ci or --min-time"),
+      setting<C>(&C::profile, "profile",
+                 "profile this many repetitions more, after the measured ones: kernels, copies and "
+                 "calls, by scope; 0: none")
+          .bare("10")
+          .from(0, 1e4)
+          .where([](const C& c) { return c.profile > 0; }, "a number above 0"));
 }
 
 }  // namespace paceline

@@ -17,6 +17,7 @@
 #include "record/console.h"
 #include "record/descriptions.h"
 #include "record/environment.h"
+#include "record/profile_view.h"
 #include "record/result_file.h"
 
 namespace paceline {
@@ -123,11 +124,14 @@ class Results {
   void add(std::size_t index, const CaseRecord& record) {
     file_.write(record, run_);
     show(index, summary_row(record));
+    std::vector<Table> profile = largest_parts(record);
+    if (!profile.empty()) profiles_.emplace_back(index, std::move(profile));
   }
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
     std::vector<Table> closing = experiment_.closing_tables(rows_);
+    for (Table& table : profile_answers(columns_of_rows())) closing.push_back(std::move(table));
     for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
     file_.merge(ids, complete, closing);
     if (!options_.json) print(closing);
@@ -173,7 +177,18 @@ class Results {
       fmt::print("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
                  closing_table(t, rows, factors, shown.format));
     }
+    print_profiles(markdown);
     fmt::print("{}{}{}\n", markdown ? "\n" : "", remarks(rows), file_.path().string());
+  }
+
+  void print_profiles(bool markdown) const {
+    const std::vector<std::string> names = case_names(experiment_);
+    for (const auto& [index, tables] : profiles_) {
+      for (const Table& table : tables) {
+        fmt::print("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
+                   closing_table(table, {}, {}, options_.table.format));
+      }
+    }
   }
 
   // By the value of the factor that splits the console table, in the order of the cases.
@@ -213,6 +228,7 @@ class Results {
   RunInfo run_;
   ResultFile file_;
   std::vector<SummaryRow> rows_;
+  std::vector<std::pair<std::size_t, std::vector<Table>>> profiles_;  // by case
 };
 
 // Every case with its predicted FLOPs, bytes and memory.

@@ -24,6 +24,7 @@ std::string without_inner_arguments(const std::string& name) {
   for (const char c : name) {
     if (depth == 0 && c == '(') break;
     if (c == '>') --depth;
+    if (c == '>' && depth == 0 && kept.back() == ' ') kept.pop_back();  // "a<b<c> >"
     const bool is_bracket = c == '<' || c == '>';
     if (is_bracket ? depth == 0 : depth <= 1) kept += c;
     if (c == '<') ++depth;

@@ -19,6 +19,7 @@ struct SamplerConfig {
   double until_ci = 0;  // percent; 0: exactly `steps`. Else stop once the 95% interval's half
                         // width is at most this share of the median, after `steps` at least
   int max_steps = 0;    // the cap of repetitions; 0: with until_ci 10 x steps, with min_time none
+  int profile = 0;      // repetitions that are profiled, after the measured ones
 
   [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };

@@ -93,6 +93,8 @@ def write_ranks(group: h5py.Group, ranks: Sequence[Rank]) -> None:
     for name, values in zip(names, zip(*ranks, strict=True), strict=True):
         write_column(group, name, list(values))
     write_column(group, "cpu", ["AMD EPYC"] * len(ranks))
+    kinds = ["cpu" if device.startswith("AMD") else "cuda" for device, *_ in ranks]
+    write_column(group, "device_kind", kinds)
     for name in ("rank", "local_rank"):
         write_column(group, name, list(range(len(ranks))))
     write_column(group, "memory_bytes", [2**36] * len(ranks))

@@ -1,5 +1,6 @@
 """Timelines of profiled cases as paceline writes them: a small transformer on simulated ranks."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -83,6 +84,9 @@ class Recorder:
         self.run("cudaGraphLaunch", self.captured)
 
     def run(self, name: str, work: Sequence[tuple]) -> None:
+        if self.on_gpu:
+            self.correlation += 1
+            self.add("call", "cudaGetDevice", -1, self.open[-1], self.tick(0.1), self.tick(0.1))
         self.correlation += 1
         if self.on_gpu:
             begin = self.tick(0.2)
@@ -210,7 +214,8 @@ def write_profile(case: h5py.Group, recorders: Sequence[Recorder]) -> None:
     for row in located:
         del row["path"]
     write_rows(group.create_group("spans"), located)
-    write_rows(group.create_group("names"), [{"name": name} for name in names])
+    short = [{"name": name, "short_name": re.split("[<(]", name)[0]} for name in names]
+    write_rows(group.create_group("names"), short)
     write_rows(group.create_group("scopes"), [{"path": path} for path in scopes])
     write_rows(group.create_group("steps"), [r for one in recorders for r in one.steps])
     write_rows(

@@ -101,7 +101,7 @@ def test_the_extent_of_a_scope_is_that_of_its_kernels(read):
 
 
 @pytest.mark.parametrize("sync", ["overlap", "bucketed"])
-@pytest.mark.parametrize("source", ["cupti", "host clock"])
+@pytest.mark.parametrize("source", ["cupti", "events"])
 def test_overlap_is_that_of_a_fine_grid(read, sync, source):
     found, expected = overlap(read=read, sync=sync, source=source, steps=1)
     assert 0.3 < found < 0.9

@@ -100,8 +100,8 @@ class WatchedDevice final : public CpuDevice {
   int launched_now = -1;
 };
 
-// Once captured, a repetition launches the three graphs, an untimed forward first, and nothing
-// beside them; each holds its phase's work.
+// Once captured, a repetition launches the graphs of the three phases, an untimed forward's first,
+// and nothing beside them; each holds its phase's work.
 TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};
@@ -114,14 +114,15 @@ TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
   EXPECT_TRUE(device.launches.empty()) << "before it is captured";
 
   run.capture();
-  EXPECT_EQ(device.captured, 3);
+  EXPECT_EQ(device.captured, 4);
   device.outside.clear();
   EXPECT_EQ(run.repetition().size(), 3U);
-  EXPECT_EQ(device.launches, (std::vector<int>{0, 0, 1, 2}));
+  EXPECT_EQ(device.launches, (std::vector<int>{0, 1, 2, 3}));
   EXPECT_TRUE(device.outside.empty()) << "a phase ran beside its graph";
-  EXPECT_EQ(device.scopes_of[0], (std::set<std::string>{"forward"}));
-  EXPECT_EQ(device.scopes_of[1], (std::set<std::string>{"backward"}));
-  EXPECT_EQ(device.scopes_of[2], (std::set<std::string>{"backward", "forward"}));
+  EXPECT_EQ(device.scopes_of[0], (std::set<std::string>{"warm-up"}));
+  EXPECT_EQ(device.scopes_of[1], (std::set<std::string>{"forward"}));
+  EXPECT_EQ(device.scopes_of[2], (std::set<std::string>{"backward"}));
+  EXPECT_EQ(device.scopes_of[3], (std::set<std::string>{"both"}));
 }
 
 }  // namespace

@@ -95,6 +95,27 @@ TEST(MeasureCase, CallsItsRunInOrderAndFreezesBetweenConnectAndStart) {
   });
 }
 
+TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
+  ThreadWorld::run(2, [](World& world) {
+    CpuDevice device(plenty, 1);
+    TrimmedRun run(device);
+    Progress progress(false, 1, stderr);
+    SamplerConfig sampling = once;
+    sampling.profile = 2;
+    const CaseRecord record = measure_case(world, device, run, sampling, 2e9, progress);
+    ASSERT_EQ(run.calls.size(), 14U);
+    EXPECT_EQ(run.calls[7], "add_to, frozen");
+    for (std::size_t i = 8; i < 14; ++i) EXPECT_EQ(run.calls[i], "repetition, frozen");
+    if (world.rank() != 0) return;
+    EXPECT_EQ(record.samples[0].measured[0].size(), 2U);
+    // The number of calls before: the first of each three repetitions does not count.
+    EXPECT_EQ(value_in<double>(record.summary, "profiled_headline_s"), (10 + 11) / 2.0);
+    EXPECT_EQ(value_in<double>(record.summary, "headline_after_profile_s"), (13 + 14) / 2.0);
+    EXPECT_EQ(value_in<std::string>(record.summary, "profile_source"), "events");
+    EXPECT_EQ(value_in<std::int64_t>(record.summary, "profile_lost"), 0);
+  });
+}
+
 TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
   ThreadWorld::run(2, [](World& world) {
     CpuDevice device(plenty, 1);

@@ -16,6 +16,8 @@ TEST(KernelNameTest, LeavesOutNamespacesParametersAndInnerArguments) {
             "rms_norm_kernel<float, 4>");
   EXPECT_EQ(short_kernel_name("void cutlass::Kernel<Gemm<Tile<128, 64>, float>, 3>(Params)"),
             "Kernel<Gemm, 3>");
+  EXPECT_EQ(short_kernel_name("void sm90_forward_kernel<ForwardTile<64, 128> >(Params)"),
+            "sm90_forward_kernel<ForwardTile>");
   EXPECT_EQ(short_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)"),
             "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 }

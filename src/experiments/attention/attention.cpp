@@ -9,6 +9,7 @@
 #include "experiments/attention/attention_record.h"
 #include "experiments/attention/attention_run.h"
 #include "harness/case_run.h"
+#include "harness/profile_tables.h"
 #include "model/attention_accounting.h"
 
 namespace paceline {
@@ -57,6 +58,7 @@ class AttentionCaseRun final : public CaseRun {
     return {attention_phases.begin(), attention_phases.end()};
   }
   [[nodiscard]] PhaseSeconds repetition() override { return run_->repetition(); }
+  void capture_again() override { start(); }
   void add_to(CaseRecord& record) override { add_attention(record, world_, case_, outcome_); }
 
  private:
@@ -99,9 +101,13 @@ void AttentionExperiment::check(const AttentionCase& c) const {
 CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progress) {
   device_.trim();
   const Ceiling& copy = ceilings_.copy();
+  std::vector<const Ceiling*> ceilings = {&copy};
+  if (c.profile > 0) ceilings.push_back(&ceilings_.gemm(c.precision));
   AttentionCaseRun run(c, world_, device_, copy);
   CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
-  if (!record.samples.empty()) record.tables.push_back(copy.table());
+  if (record.samples.empty()) return record;
+  record.tables.push_back(ceilings_table(ceilings));
+  if (c.profile > 0) add_shares_of_ceilings(record, *ceilings.back(), copy);
   return record;
 }
 

@@ -28,13 +28,13 @@ const Presets& attention_presets() {
        "--attention naive,fused --head-dim 16,32,64,128 --context 256,1024,4096,8192,16384 "
        "--batch-size 8 --heads 1 --causal no --precision fp32 --fp32-attention bf16x3 "
        "--flash-kernels newest --launch direct --cache cold --warmup 5 --max-warmup 0 --steps 100 "
-       "--min-time 0 --until-ci 0 --max-steps 0 --seed 0 --deterministic no"},
+       "--min-time 0 --until-ci 0 --max-steps 0 --profile 0 --seed 0 --deterministic no"},
       {"flash-benchmark",
        "--attention naive,flash --head-dim 16,32,64,128 "
        "--context 128,256,512,1024,2048,4096,8192,16384,32768,65536 --batch-size 1 --heads 1 "
        "--causal yes --precision bf16,fp32 --fp32-attention bf16x3 --flash-kernels newest "
        "--launch direct --cache cold --warmup 5 --max-warmup 0 --steps 10 --min-time 0 "
-       "--until-ci 2 --max-steps 0 --seed 0 --deterministic no"}};
+       "--until-ci 2 --max-steps 0 --profile 0 --seed 0 --deterministic no"}};
   return presets;
 }
 

@@ -101,7 +101,7 @@ AttentionResults AttentionRun::results() {
 // What a graph allocated while it was captured is free for the next one: they are replayed in turn.
 // But backward's reads what forward's has left, so forward's stays until backward's is captured.
 void AttentionRun::capture() {
-  for (const Phase phase : {Phase::forward, Phase::backward, Phase::both}) {
+  for (const Phase phase : {Phase::warm_up, Phase::forward, Phase::backward, Phase::both}) {
     std::unique_ptr<Graph>& graph = graphs_.at(static_cast<std::size_t>(phase));
     graph = device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
     graph->upload();
@@ -110,8 +110,21 @@ void AttentionRun::capture() {
 }
 
 void AttentionRun::work(Phase phase) {
-  if (phase != Phase::backward) forward();
-  if (phase != Phase::forward) backward();
+  switch (phase) {
+    case Phase::forward: forward(); break;
+    case Phase::backward: backward(); break;
+    case Phase::both: {
+      const Scope scope(device_.scopes(), "both");
+      forward();
+      backward();
+      break;
+    }
+    case Phase::warm_up: {
+      const Scope scope(device_.scopes(), "warm-up");
+      forward();
+      break;
+    }
+  }
 }
 
 void AttentionRun::enqueue(Phase phase) {
@@ -119,8 +132,14 @@ void AttentionRun::enqueue(Phase phase) {
   graph ? graph->launch() : work(phase);
 }
 
+void AttentionRun::flush() {
+  if (flush_.empty()) return;
+  const Scope scope(device_.scopes(), "cache flush");
+  device_.zero(flush_);
+}
+
 std::pair<EventPtr, EventPtr> AttentionRun::timed(Phase phase) {
-  if (!flush_.empty()) device_.zero(flush_);
+  flush();
   Stream& stream = device_.compute_stream();
   EventPtr begin = stream.record();
   enqueue(phase);
@@ -129,7 +148,7 @@ std::pair<EventPtr, EventPtr> AttentionRun::timed(Phase phase) {
 
 // Nothing waits in between, so that the device always has work and what is timed is its own.
 PhaseSeconds AttentionRun::repetition() {
-  if (flush_.empty()) enqueue(Phase::forward);
+  if (flush_.empty()) enqueue(Phase::warm_up);
   const std::array phases = {timed(Phase::forward), timed(Phase::backward), timed(Phase::both)};
   device_.synchronize();
   release();

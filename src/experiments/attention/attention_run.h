@@ -44,11 +44,13 @@ class AttentionRun {
   [[nodiscard]] PhaseSeconds repetition();
 
  private:
-  enum class Phase : std::uint8_t { forward, backward, both };
+  // warm_up: a forward that is not timed.
+  enum class Phase : std::uint8_t { forward, backward, both, warm_up };
 
   void forward();
   void backward();
   void release();             // what the phases have left
+  void flush();               // the cache, if it is to be cold
   void work(Phase phase);     // operation by operation
   void enqueue(Phase phase);  // that, or its graph
   [[nodiscard]] std::pair<EventPtr, EventPtr> timed(Phase phase);
@@ -63,7 +65,7 @@ class AttentionRun {
   Saved saved_;
   Array o_;                                       // [B, T, H d]
   Array dqkv_;                                    // [B, T, 3, H, d]
-  std::array<std::unique_ptr<Graph>, 3> graphs_;  // by phase
+  std::array<std::unique_ptr<Graph>, 4> graphs_;  // by phase
 };
 
 }  // namespace paceline

@@ -67,7 +67,7 @@ const Presets& collective_presets() {
       {"single-node",
        "--backend mpi,nccl --op all_reduce --bytes 1MB,10MB,100MB,1GB --dtype float32 --redop sum "
        "--in-place no --ranks 2,4,6 --registration none --cadence barrier --cache warm --warmup 5 "
-       "--max-warmup 0 --steps 10 --min-time 0 --until-ci 0 --max-steps 0"}};
+       "--max-warmup 0 --steps 10 --min-time 0 --until-ci 0 --max-steps 0 --profile 0"}};
   return presets;
 }
 

@@ -59,6 +59,10 @@ void CollectiveRun::connect() {
 
 void CollectiveRun::start() {
   for (const CollectiveBuffers& set : buffers_) set.fill(pattern(2));
+  capture_again();
+}
+
+void CollectiveRun::capture_again() {
   if (case_.cadence != Cadence::graph) return;
   const Watched watched(world_.watch(), "capturing " + case_.what());
   graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
@@ -91,6 +95,7 @@ void CollectiveRun::launch_calls() {
 
 PhaseSeconds CollectiveRun::repetition() {
   if (!flush_.empty()) {
+    const Scope scope(device_.scopes(), "cache flush");
     device_.zero(flush_);
     device_.synchronize();
   }

@@ -39,6 +39,7 @@ class CollectiveRun final : public CaseRun {
   // host: by the host's clock, from the first call on; time: by events, of one call.
   [[nodiscard]] std::vector<std::string> phases() const override { return {"host", "time"}; }
   [[nodiscard]] PhaseSeconds repetition() override;
+  void capture_again() override;
   void add_to(CaseRecord& record) override;
 
  private:

@@ -10,6 +10,7 @@
 #include "experiments/training/recompute_choice.h"
 #include "experiments/training/training_run.h"
 #include "experiments/training/verify.h"
+#include "harness/profile_tables.h"
 #include "measure/statistics.h"
 
 namespace paceline {
@@ -237,12 +238,15 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
 void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const TrainingCase& c) {
   device_.trim();
   const Ceiling& gemm = ceilings_.gemm(c.precision);
+  std::vector<const Ceiling*> ceilings = {&gemm};
+  if (c.profile > 0) ceilings.push_back(&ceilings_.copy());
   if (world_.rank() != 0) return;
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const double datasheet = device_.datasheet_peak(c.precision).value_or(none);
   for (CaseRecord& record : records) {
     add_rates_to(record, c, gemm, datasheet);
-    record.tables.push_back(gemm.table());
+    record.tables.push_back(ceilings_table(ceilings));
+    if (c.profile > 0) add_shares_of_ceilings(record, gemm, *ceilings.back());
     if (options_.kind != TrainingKind::model && c.ranks == 1) {
       record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
     }

@@ -11,7 +11,7 @@ const std::string pinned =
     "--beta1 0.9 "
     "--beta2 0.999 --eps 1e-8 --weight-decay 0.01 --memory-timeline no --seed 0 "
     "--deterministic no --warmup 5 --max-warmup 0 --steps 10 --min-time 0 --until-ci 0 "
-    "--max-steps 0 ";
+    "--max-steps 0 --profile 0 ";
 
 const std::string sizes =
     pinned +
@@ -32,6 +32,7 @@ const Presets& training_presets(TrainingKind kind) {
       {TrainingKind::model,
        {{"sizes", sizes + "--context 128,256,512,1024"},
         {"warmup", sizes + "--cold-start yes --warmup 0,1,2,5"},
+        {"profile", sizes + "--context 128,256,512,1024 --profile 10"},
         {"precision", sizes + "--precision fp32,bf16"},
         {"memory", sizes + "--size 2.7b --context 128,256,512 --precision fp32,bf16 "
                            "--mode inference,forward,train-step --memory-timeline yes"},

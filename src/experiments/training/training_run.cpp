@@ -89,12 +89,20 @@ void TrainingRun::start() {
   }
   step_->strategy().start();
   if (case_.execution == Execution::eager) return;
-  std::optional<Watched> watched;
-  if (communicator_) watched.emplace(world_.watch(), "capturing a step");
   const double began = host_seconds();
   runner_->mark_memory("steady");
-  runner_->capture();
+  capture();
   capture_seconds_ = host_seconds() - began;
+}
+
+void TrainingRun::capture() {
+  std::optional<Watched> watched;
+  if (communicator_) watched.emplace(world_.watch(), "capturing a step");
+  runner_->capture();
+}
+
+void TrainingRun::capture_again() {
+  if (runner_->captured()) capture();
 }
 
 // Sharded strategies also wait for collectives within forward and backward, which

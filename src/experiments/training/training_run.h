@@ -36,6 +36,8 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> phases() const override { return runner_->phases(); }
   [[nodiscard]] std::vector<std::string> parts() const override;
   [[nodiscard]] PhaseSeconds repetition() override;
+  [[nodiscard]] PhaseSeconds event_seconds() const override { return runner_->event_seconds(); }
+  void capture_again() override;
   // Of the rehearsal: the step from cold, and where a cold start is measured the steps after it.
   [[nodiscard]] Repetitions cold_repetitions() const override {
     return rehearsal_.part(0, case_.cold_start ? rehearsal_.count() : 1);
@@ -43,6 +45,7 @@ class TrainingRun final : public CaseRun {
   void add_to(CaseRecord& record) override;
 
  private:
+  void capture();
   [[nodiscard]] PhaseSeconds run_step(bool replays);
   // Collective: rank 0 writes down what every rank has a part of; null on the others.
   void dump_first_step(Dump* dump);

@@ -1,0 +1,337 @@
+#include "harness/profile_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "measure/kernel_name.h"
+#include "measure/profile.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+namespace {
+
+// The texts that all ranks' rows refer to by their place.
+class SharedTexts {
+ public:
+  [[nodiscard]] std::int64_t place(const std::string& text) {
+    const auto [known, is_new] = places_.emplace(text, texts_.size());
+    if (is_new) texts_.push_back(text);
+    return static_cast<std::int64_t>(known->second);
+  }
+  [[nodiscard]] const std::vector<std::string>& all() const { return texts_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::map<std::string, std::size_t> places_;
+};
+
+template <class Rows, class ValueOf>
+Column column(std::string name, const Rows& rows, const ValueOf& value_of) {
+  std::vector<decltype(value_of(rows.front()))> values;
+  values.reserve(rows.size());
+  for (const auto& row : rows) values.push_back(value_of(row));
+  return {.name = std::move(name), .unit = "", .data = std::move(values)};
+}
+
+// Of a rank's list.
+template <class T>
+struct RankRow {
+  std::int64_t rank;
+  const StepTrace& trace;
+  const T& of;
+  double offset;  // what its times are ahead of the first profiled step's begin on rank 0's clock
+};
+
+// Of the steps that the record keeps.
+template <class T>
+std::vector<RankRow<T>> rows_of(const ProfiledCase& profiled, std::vector<T> StepTrace::*list) {
+  std::vector<RankRow<T>> rows;
+  const double begin = profiled.ranks.front().steps.front().begin;
+  for (std::size_t r = 0; r < profiled.ranks.size(); ++r) {
+    const StepTrace& trace = profiled.ranks[r];
+    for (const T& row : trace.*list) {
+      if constexpr (requires { row.step; }) {
+        if (row.step >= steps_in_trace) continue;
+      }
+      rows.push_back(
+          {static_cast<std::int64_t>(r), trace, row, begin + profiled.clocks[r].seconds});
+    }
+  }
+  return rows;
+}
+
+template <class Rows>
+Column rank_column(const Rows& rows) {
+  return column("rank", rows, [](const auto& row) { return row.rank; });
+}
+
+Table activity_table(const ProfiledCase& profiled, SharedTexts& names) {
+  const auto rows = rows_of(profiled, &StepTrace::activities);
+  const auto whole = [&](std::string name, auto field) {
+    return column(std::move(name), rows,
+                  [&](const auto& row) { return std::int64_t{row.of.*field}; });
+  };
+  const auto time = [&](std::string name, double StepActivity::*field) {
+    return column(std::move(name), rows,
+                  [&](const auto& row) { return row.of.*field - row.offset; });
+  };
+  return {"trace",
+          {rank_column(rows), whole("step", &StepActivity::step),
+           column("kind", rows, [](const auto& row) { return std::string(name_of(row.of.kind)); }),
+           whole("stream", &StepActivity::stream),
+           column("name", rows,
+                  [&](const auto& row) {
+                    return names.place(row.trace.names[static_cast<std::size_t>(row.of.name)]);
+                  }),
+           whole("span", &StepActivity::span), time("begin", &StepActivity::begin),
+           time("end", &StepActivity::end), whole("correlation", &StepActivity::correlation),
+           column("bytes", rows, [](const auto& row) { return row.of.bytes; }),
+           whole("blocks", &StepActivity::blocks)}};
+}
+
+Table span_table(const ProfiledCase& profiled, SharedTexts& paths) {
+  const auto rows = rows_of(profiled, &StepTrace::spans);
+  const auto time = [&](std::string name, double StepSpan::*field) {
+    return column(std::move(name), rows,
+                  [&](const auto& row) { return row.of.*field - row.offset; });
+  };
+  return {"trace/spans",
+          {rank_column(rows),
+           column("step", rows, [](const auto& row) { return std::int64_t{row.of.step}; }),
+           column("scope", rows,
+                  [&](const auto& row) { return paths.place(row.trace.paths[row.of.scope]); }),
+           column("operation", rows,
+                  [](const auto& row) { return std::int64_t{row.of.operation ? 1 : 0}; }),
+           time("begin", &StepSpan::begin), time("end", &StepSpan::end),
+           column("flops", rows, [](const auto& row) { return row.of.work.flops; }),
+           column("bytes", rows, [](const auto& row) { return row.of.work.bytes; }),
+           column("elements", rows, [](const auto& row) { return row.of.work.elements; }),
+           column("dtype", rows, [](const auto& row) {
+             return row.of.work.elements > 0 ? std::string(name_of(row.of.work.dtype)) : "";
+           })}};
+}
+
+Table step_table(const ProfiledCase& profiled) {
+  struct Step {
+    std::int64_t rank;
+    std::int64_t step;
+    double begin;
+    double end;
+  };
+  std::vector<Step> rows;
+  for (const auto& row : rows_of(profiled, &StepTrace::steps)) {
+    const std::int64_t step = &row.of - row.trace.steps.data();
+    if (step >= steps_in_trace) continue;
+    rows.push_back({row.rank, step, row.of.begin - row.offset, row.of.end - row.offset});
+  }
+  return {"trace/steps",
+          {rank_column(rows), column("step", rows, [](const Step& row) { return row.step; }),
+           column("begin", rows, [](const Step& row) { return row.begin; }),
+           column("end", rows, [](const Step& row) { return row.end; })}};
+}
+
+Table rank_table(const ProfiledCase& profiled) {
+  TableRows rows("trace/ranks");
+  for (std::size_t r = 0; r < profiled.ranks.size(); ++r) {
+    const StepTrace& trace = profiled.ranks[r];
+    rows.add({{"rank", static_cast<std::int64_t>(r)},
+              {"clock_offset", profiled.clocks[r].seconds},
+              {"clock_error", profiled.clocks[r].error},
+              {"lost", trace.lost},
+              {"source", trace.source},
+              {"reason", trace.reason}});
+  }
+  return rows.take();
+}
+
+void add_trace(CaseRecord& record, const ProfiledCase& profiled) {
+  SharedTexts names;
+  SharedTexts paths;
+  record.tables.push_back(activity_table(profiled, names));
+  record.tables.push_back(span_table(profiled, paths));
+  const auto same = [](const std::string& text) { return text; };
+  record.tables.push_back({"trace/scopes", {column("path", paths.all(), same)}});
+  record.tables.push_back(
+      {"trace/names",
+       {column("name", names.all(), same), column("short_name", names.all(), short_kernel_name)}});
+  record.tables.push_back(step_table(profiled));
+  record.tables.push_back(rank_table(profiled));
+}
+
+double rate(double work, double seconds) { return work > 0 && seconds > 0 ? work / seconds : NAN; }
+
+double kernel_seconds(const StepProfile& profile) { return profile.phases.back().kernels; }
+
+Row cells_of(const KernelUse& use, double all_seconds) {
+  return {{"phase", use.phase},
+          {"operation", use.operation},
+          {"kernel", use.kernel},
+          {"calls", use.calls},
+          {"total", use.seconds},
+          {"mean", use.seconds / use.calls},
+          {"share", use.seconds / all_seconds},
+          {"flops_per_s", rate(use.flops, use.seconds)},
+          {"bytes_per_s", rate(use.bytes, use.seconds)}};
+}
+
+Row cells_of(const ScopeUse& use, double all_seconds) {
+  return {{"scope", use.path},
+          {"operation", std::int64_t{use.is_operation ? 1 : 0}},
+          {"calls", use.calls},
+          {"total", use.seconds},
+          {"mean", use.seconds / use.calls},
+          {"share", use.seconds / all_seconds},
+          {"flops", use.flops},
+          {"bytes", use.bytes},
+          {"flops_per_s", rate(use.flops, use.seconds)},
+          {"bytes_per_s", rate(use.bytes, use.seconds)}};
+}
+
+// The median over the repetitions of a rank; NaN where the case has no such phase.
+double host_seconds_of(const CaseRecord& record, const std::string& phase, std::size_t rank) {
+  for (const PhaseSamples& p : record.samples) {
+    if (p.phase == phase) return summarize(p.measured[rank]).median;
+  }
+  return NAN;
+}
+
+double event_seconds_of(const ProfiledCase& profiled, const std::string& phase, std::size_t rank) {
+  const auto place = static_cast<std::size_t>(
+      std::find(profiled.phases.begin(), profiled.phases.end(), phase) - profiled.phases.begin());
+  return place < profiled.events.size() ? summarize(profiled.events[place][rank]).median : NAN;
+}
+
+void add_uses(CaseRecord& record, const ProfiledCase& profiled,
+              const std::vector<StepProfile>& profiles) {
+  TableRows kernels("kernels");
+  TableRows scopes("kernels/scopes");
+  TableRows phases("kernels/phases");
+  for (std::size_t r = 0; r < profiles.size(); ++r) {
+    const StepProfile& profile = profiles[r];
+    const double all_seconds = kernel_seconds(profile);
+    const auto add = [&](TableRows& table, const Row& cells) {
+      Row row = {{"rank", static_cast<std::int64_t>(r)}};
+      row.insert(row.end(), cells.begin(), cells.end());
+      table.add(row);
+    };
+    for (const KernelUse& use : profile.kernels) add(kernels, cells_of(use, all_seconds));
+    for (const ScopeUse& use : profile.scopes) add(scopes, cells_of(use, all_seconds));
+    for (const PhaseUse& use : profile.phases) {
+      const bool is_timed = std::find(profiled.phases.begin(), profiled.phases.end(), use.phase) !=
+                            profiled.phases.end();
+      if (!is_timed && use.phase != "step") continue;
+      add(phases, {{"phase", use.phase},
+                   {"host", host_seconds_of(record, use.phase, r)},
+                   {"events", event_seconds_of(profiled, use.phase, r)},
+                   {"extent", use.extent},
+                   {"busy", use.busy},
+                   {"gaps", use.extent - use.busy},
+                   {"kernels", use.kernels},
+                   {"products", use.products}});
+    }
+  }
+  for (TableRows* table : {&kernels, &scopes, &phases}) {
+    if (!table->empty()) record.tables.push_back(table->take());
+  }
+}
+
+// The first kernel of `uses` that is a matrix product or not, as one likes.
+void add_costliest(CaseRecord& record, const std::string& prefix,
+                   const std::vector<KernelUse>& uses) {
+  double all = 0;
+  for (const KernelUse& use : uses) all += use.seconds;
+  if (uses.empty()) return;
+  record.add(prefix + "_costliest_kernel", uses.front().kernel);
+  record.add(prefix + "_costliest_calls", uses.front().calls);
+  record.add(prefix + "_costliest_share", uses.front().seconds / all);
+  std::vector<std::string> others;
+  constexpr std::size_t most = 3;
+  for (const KernelUse& use : uses) {
+    if (use.is_product() || others.size() == most) continue;
+    others.push_back(fmt::format("{} {:.1f}%", use.kernel, 100 * use.seconds / all));
+  }
+  record.add(prefix + "_other_kernels", fmt::format("{}", fmt::join(others, ", ")));
+}
+
+// What the forward pass's attention spends on softmax, and on the two products around it.
+void add_softmax(CaseRecord& record, const StepProfile& profile) {
+  ScopeUse softmax;
+  ScopeUse products;
+  for (const ScopeUse& use : profile.scopes) {
+    if (!use.path.starts_with("forward/")) continue;
+    const bool in_attention = use.path.find("scaled dot product attention/") != std::string::npos;
+    const bool is_softmax = use.path.ends_with("/computing softmax");
+    if (!in_attention || (!is_softmax && !use.path.ends_with("/matmul"))) continue;
+    ScopeUse& sum = is_softmax ? softmax : products;
+    sum.seconds += use.seconds;
+    sum.flops += use.flops;
+  }
+  if (softmax.seconds == 0) return;
+  record.add("softmax_s", softmax.seconds);
+  record.add("attention_products_s", products.seconds);
+  record.add("softmax_flops", softmax.flops);
+  record.add("attention_products_flops", products.flops);
+}
+
+const PhaseUse* phase_of(const StepProfile& profile, std::string_view phase) {
+  const auto found = std::find_if(profile.phases.begin(), profile.phases.end(),
+                                  [&](const PhaseUse& use) { return use.phase == phase; });
+  return found == profile.phases.end() ? nullptr : &*found;
+}
+
+// What one asks of a profile first, of rank 0.
+void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepProfile& profile) {
+  const PhaseUse* forward = phase_of(profile, "forward");
+  if (forward == nullptr) return;
+  record.add("forward_events_s", event_seconds_of(profiled, "forward", 0));
+  record.add("forward_kernels_s", forward->busy);
+  add_costliest(record, "forward", by_kernel(profile, {"forward"}));
+  record.add("forward_products_share", forward->products / forward->kernels);
+  if (phase_of(profile, "backward") != nullptr) {
+    add_costliest(record, "forward_backward", by_kernel(profile, {"forward", "backward"}));
+  }
+  const PhaseUse& step = profile.phases.back();
+  record.add("step_products_share", step.products / step.kernels);
+  add_softmax(record, profile);
+}
+
+}  // namespace
+
+void add_profile_to(CaseRecord& record, const ProfiledCase& profiled) {
+  std::vector<StepProfile> profiles;
+  std::int64_t lost = 0;
+  for (const StepTrace& trace : profiled.ranks) {
+    profiles.push_back(profile_of(trace));
+    lost += trace.lost;
+  }
+  add_uses(record, profiled, profiles);
+  add_trace(record, profiled);
+  record.add("profile_source", profiled.ranks.front().source);
+  record.add("profile_lost", lost);
+  record.add("profiled_headline_s", summarize(max_over_ranks(profiled.steps)).median);
+  record.add("headline_after_profile_s", summarize(max_over_ranks(profiled.steps_after)).median);
+  const double overlap = communication_overlap(profiled.ranks, steps_in_trace);
+  if (!std::isnan(overlap)) record.add("communication_overlap", overlap);
+  add_answers(record, profiled, profiles.front());
+}
+
+void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceiling& copy) {
+  for (Table& table : record.tables) {
+    if (table.path != "kernels" && table.path != "kernels/scopes") continue;
+    for (const auto& [rate, share, ceiling] : {std::tuple("flops_per_s", "flops_share", &gemm),
+                                               std::tuple("bytes_per_s", "bytes_share", &copy)}) {
+      const auto& rates = std::get<std::vector<double>>(find_column(table.columns, rate)->data);
+      const double most = ceiling->is_sure() ? ceiling->rate.median : NAN;
+      table.columns.push_back(column(share, rates, [most](double value) { return value / most; }));
+    }
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,115 @@
+#include "harness/profiling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "core/profiler.h"
+#include "harness/clock_offsets.h"
+#include "harness/gather.h"
+#include "harness/profile_tables.h"
+#include "harness/stop_signal.h"
+
+namespace paceline {
+
+namespace {
+
+// Collective. `steps` repetitions after one that does not count.
+Samples take_steps(World& world, CaseRun& run, int steps, const std::string& what,
+                   Progress& progress, std::vector<PhaseSeconds>* events = nullptr) {
+  const SamplerHooks hooks{.repetition =
+                               [&] {
+                                 PhaseSeconds seconds = run.repetition();
+                                 if (events != nullptr) {
+                                   const PhaseSeconds timed = run.event_seconds();
+                                   events->push_back(timed.empty() ? seconds : timed);
+                                 }
+                                 return seconds;
+                               },
+                           .stop_requested = StopSignal::requested,
+                           .progress =
+                               [&](bool warmup, int done, int total) {
+                                 if (!warmup)
+                                   progress.update(fmt::format("{} {}/{}", what, done, total));
+                               }};
+  return take_samples(world, {.warmup = 1, .steps = steps}, run.phases(), hooks);
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Collective: every rank's, in rank order on rank 0; nothing elsewhere.
+std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
+  auto activities = gather_values(world, mine.activities);
+  auto spans = gather_values(world, mine.spans);
+  auto steps = gather_values(world, mine.steps);
+  const auto lost = gather_values(world, std::vector{mine.lost});
+  const auto names = world.gather(joined(mine.names));
+  const auto paths = world.gather(joined(mine.paths));
+  const auto sources = world.gather(joined({mine.source, mine.reason}));
+  std::vector<StepTrace> all;
+  for (std::size_t r = 0; r < activities.size(); ++r) {
+    const std::vector<std::string> source = lines_of(sources[r]);
+    all.push_back({.activities = std::move(activities[r]),
+                   .spans = std::move(spans[r]),
+                   .names = lines_of(names[r]),
+                   .paths = lines_of(paths[r]),
+                   .steps = std::move(steps[r]),
+                   .lost = lost[r].front(),
+                   .source = source[0],
+                   .reason = source.size() > 1 ? source[1] : ""});
+  }
+  return all;
+}
+
+// [phase][step] of the phases that events time.
+std::vector<std::vector<double>> by_phase(const std::vector<PhaseSeconds>& steps) {
+  std::vector<std::vector<double>> phases(steps.front().size());
+  for (const PhaseSeconds& step : steps) {
+    for (std::size_t p = 0; p < phases.size(); ++p) phases[p].push_back(step[p]);
+  }
+  return phases;
+}
+
+}  // namespace
+
+void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run, int steps,
+                 Progress& progress) {
+  ProfiledCase profiled{.phases = run.phases()};
+  std::vector<PhaseSeconds> events;
+  std::unique_ptr<Profiler> profiler = device.start_profiler();
+  const bool captures = world.max(profiler->sees_into_graphs() ? 0 : 1) == 0;
+  if (captures) run.capture_again();
+  const Samples samples = take_steps(world, run, steps, "profile", progress, &events);
+  Trace trace;
+  collectively(world, [&] { trace = profiler->finish(); });
+  profiler.reset();
+  if (captures) run.capture_again();
+  const Samples after = take_steps(world, run, steps, "after the profile", progress);
+  events.erase(events.begin());  // of the repetition that does not count
+
+  StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
+                           samples.measured.host);
+  drop_calls_after(mine, steps_in_trace);
+  profiled.ranks = gather_traces(world, mine);
+  profiled.clocks = clock_offsets(world);
+  for (const std::vector<double>& phase : by_phase(events)) {
+    profiled.events.push_back(gather_values(world, phase));
+  }
+  profiled.steps = gather_values(world, samples.measured.seconds.back());
+  profiled.steps_after = gather_values(world, after.measured.seconds.back());
+  if (world.rank() == 0) add_profile_to(record, profiled);
+}
+
+}  // namespace paceline

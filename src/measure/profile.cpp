@@ -1,0 +1,221 @@
+#include "measure/profile.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "measure/intervals.h"
+#include "measure/kernel_name.h"
+#include "measure/statistics.h"
+
+namespace paceline {
+
+namespace {
+
+bool is_block(std::string_view name) {
+  constexpr std::string_view block = "block ";
+  return name.starts_with(block) && name.size() > block.size() &&
+         std::all_of(name.begin() + block.size(), name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// A path and those around it, from the outermost on; blocks together.
+std::vector<std::string> nested_paths(const std::string& path) {
+  std::vector<std::string> paths;
+  std::string whole;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    if (!whole.empty()) whole += '/';
+    whole += is_block(name) ? "blocks" : name;
+    paths.push_back(whole);
+    begin = end + 1;
+  }
+  return paths;
+}
+
+std::string_view outermost(std::string_view path) { return path.substr(0, path.find('/')); }
+std::string_view innermost(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_on_device(const StepActivity& activity) {
+  return activity.kind != ActivityKind::launch && activity.kind != ActivityKind::call;
+}
+
+// The scopes' totals.
+class ScopeTotals {
+ public:
+  explicit ScopeTotals(const StepTrace& trace) : trace_(trace) {
+    for (const std::string& path : trace.paths) {
+      std::vector<std::size_t>& places = places_.emplace_back();
+      for (std::string& part : nested_paths(path)) {
+        const auto [known, is_new] = known_.emplace(part, uses_.size());
+        if (is_new) uses_.push_back({.path = std::move(part)});
+        places.push_back(known->second);
+      }
+    }
+    for (const StepSpan& span : trace.spans) add_span(span);
+    for (const StepActivity& activity : trace.activities) {
+      if (!is_on_device(activity) || activity.span < 0) continue;
+      const ScopeId scope = trace.spans[static_cast<std::size_t>(activity.span)].scope;
+      for (const std::size_t place : places_[scope]) {
+        uses_[place].seconds += (activity.end - activity.begin) / steps();
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ScopeUse> take() {
+    std::erase_if(uses_, [](const ScopeUse& use) { return use.calls == 0; });
+    return std::move(uses_);
+  }
+
+ private:
+  [[nodiscard]] double steps() const { return static_cast<double>(trace_.steps.size()); }
+
+  // What was captured is launched once in each step.
+  void add_span(const StepSpan& span) {
+    const double weight = span.step == captured ? 1 : 1 / steps();
+    const std::vector<std::size_t>& places = places_[span.scope];
+    if (places.empty()) return;
+    ScopeUse& use = uses_[places.back()];
+    use.calls += weight;
+    use.is_operation = use.is_operation || span.operation;
+    if (!span.operation) return;
+    if (is_within_operation(span)) {
+      use.flops += weight * span.work.flops;
+      use.bytes += weight * span.work.bytes;
+      return;
+    }
+    for (const std::size_t place : places) {
+      uses_[place].flops += weight * span.work.flops;
+      uses_[place].bytes += weight * span.work.bytes;
+    }
+  }
+
+  [[nodiscard]] bool is_within_operation(const StepSpan& span) const {
+    for (int outer = span.outer; outer >= 0;) {
+      const StepSpan& around = trace_.spans[static_cast<std::size_t>(outer)];
+      if (around.operation) return true;
+      outer = around.outer;
+    }
+    return false;
+  }
+
+  const StepTrace& trace_;
+  std::vector<ScopeUse> uses_;
+  std::map<std::string, std::size_t> known_;      // place in uses_ by path
+  std::vector<std::vector<std::size_t>> places_;  // of each ScopeId's nested paths
+};
+
+std::vector<KernelUse> kernels_of(const StepTrace& trace) {
+  const auto steps = static_cast<double>(trace.steps.size());
+  std::vector<std::string> names;
+  for (const std::string& name : trace.names) names.push_back(short_kernel_name(name));
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+  std::map<Key, KernelUse> uses;
+  const auto use_of = [&](const StepActivity& activity) -> KernelUse& {
+    const std::string_view path = trace.path_of(activity);
+    const Key key{outermost(path), innermost(path), names[static_cast<std::size_t>(activity.name)]};
+    return uses[key];
+  };
+  // Of an operation's launch, in each step.
+  std::map<std::pair<int, int>, const StepActivity*> longest;
+  for (const StepActivity& activity : trace.activities) {
+    if (!is_on_device(activity)) continue;
+    KernelUse& use = use_of(activity);
+    use.calls += 1 / steps;
+    use.seconds += (activity.end - activity.begin) / steps;
+    if (activity.span < 0) continue;
+    const StepActivity*& most = longest[{activity.span, activity.step}];
+    const auto length = [](const StepActivity& a) { return a.end - a.begin; };
+    if (most == nullptr || length(activity) > length(*most)) most = &activity;
+  }
+  for (const auto& [launch, activity] : longest) {
+    const OpWork& work = trace.spans[static_cast<std::size_t>(launch.first)].work;
+    KernelUse& use = use_of(*activity);
+    use.flops += work.flops / steps;
+    use.bytes += work.bytes / steps;
+  }
+  std::vector<KernelUse> kernels;
+  for (auto& [key, use] : uses) {
+    std::tie(use.phase, use.operation, use.kernel) = key;
+    kernels.push_back(std::move(use));
+  }
+  return kernels;
+}
+
+void sort_by_cost(std::vector<KernelUse>& kernels) {
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const KernelUse& a, const KernelUse& b) { return a.seconds > b.seconds; });
+}
+
+std::vector<PhaseUse> phases_of(const StepTrace& trace, const std::vector<KernelUse>& kernels) {
+  std::vector<std::string> names;
+  std::map<std::string_view, std::vector<std::vector<Interval>>> running;  // [phase][step]
+  for (const StepActivity& activity : trace.activities) {
+    if (!is_on_device(activity)) continue;
+    const std::string_view phase = outermost(trace.path_of(activity));
+    if (std::find(names.begin(), names.end(), phase) == names.end()) names.emplace_back(phase);
+    for (const std::string_view part : {phase, std::string_view("step")}) {
+      if (part == phase && trace.communicates(activity)) continue;
+      std::vector<std::vector<Interval>>& steps = running[part];
+      steps.resize(trace.steps.size());
+      steps[static_cast<std::size_t>(activity.step)].push_back({activity.begin, activity.end});
+    }
+  }
+  names.emplace_back("step");
+  std::vector<PhaseUse> phases;
+  for (const std::string& name : names) {
+    PhaseUse& use = phases.emplace_back();
+    use.phase = name;
+    std::vector<double> extents;
+    std::vector<double> busy;
+    for (const std::vector<Interval>& step : running[name]) {
+      const std::vector<Interval> disjoint = union_of(step);
+      extents.push_back(disjoint.empty() ? 0 : disjoint.back().end - disjoint.front().begin);
+      busy.push_back(length_of(disjoint));
+    }
+    use.extent = summarize(extents).median;
+    use.busy = summarize(busy).median;
+    for (const KernelUse& kernel : kernels) {
+      if (kernel.phase != name && name != "step") continue;
+      use.kernels += kernel.seconds;
+      if (kernel.is_product()) use.products += kernel.seconds;
+    }
+  }
+  return phases;
+}
+
+}  // namespace
+
+StepProfile profile_of(const StepTrace& trace) {
+  StepProfile profile{.kernels = kernels_of(trace), .scopes = ScopeTotals(trace).take()};
+  sort_by_cost(profile.kernels);
+  profile.phases = phases_of(trace, profile.kernels);
+  return profile;
+}
+
+std::vector<KernelUse> by_kernel(const StepProfile& profile,
+                                 const std::vector<std::string_view>& phases) {
+  std::vector<KernelUse> kernels;
+  for (const KernelUse& use : profile.kernels) {
+    if (std::find(phases.begin(), phases.end(), use.phase) == phases.end()) continue;
+    const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const KernelUse& other) {
+      return other.kernel == use.kernel;
+    });
+    if (same == kernels.end()) {
+      kernels.push_back(use);
+      continue;
+    }
+    same->calls += use.calls;
+    same->seconds += use.seconds;
+    same->flops += use.flops;
+    same->bytes += use.bytes;
+  }
+  sort_by_cost(kernels);
+  return kernels;
+}
+
+}  // namespace paceline

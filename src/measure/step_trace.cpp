@@ -1,0 +1,108 @@
+#include "measure/step_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "measure/intervals.h"
+
+namespace paceline {
+
+namespace {
+
+// The step within which `time` lies; `captured` before all; nothing for what is left out.
+class Steps {
+ public:
+  Steps(const std::vector<HostInterval>& before, const std::vector<HostInterval>& steps)
+      : before_(before), steps_(steps) {}
+
+  [[nodiscard]] std::optional<int> at(double time) const {
+    for (const HostInterval& interval : before_) {
+      if (time >= interval.begin && time <= interval.end) return std::nullopt;
+    }
+    const auto after =
+        std::upper_bound(steps_.begin(), steps_.end(), time,
+                         [](double t, const HostInterval& step) { return t < step.begin; });
+    if (after == steps_.begin()) return captured;
+    const auto step = after - 1;
+    if (time > step->end) return std::nullopt;
+    return static_cast<int>(step - steps_.begin());
+  }
+
+ private:
+  const std::vector<HostInterval>& before_;
+  const std::vector<HostInterval>& steps_;
+};
+
+}  // namespace
+
+bool StepTrace::communicates(const StepActivity& activity) const {
+  if (activity.kind != ActivityKind::kernel) return false;
+  if (source == "cupti") {
+    const std::string& name = names[static_cast<std::size_t>(activity.name)];
+    return name.starts_with("nccl") || name.starts_with("void nccl");
+  }
+  return activity.span >= 0 && spans[static_cast<std::size_t>(activity.span)].work.elements > 0;
+}
+
+StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
+                  const std::vector<HostInterval>& before, const std::vector<HostInterval>& steps) {
+  const Steps known(before, steps);
+  StepTrace by_step{.names = std::move(trace.names),
+                    .steps = steps,
+                    .lost = trace.lost,
+                    .source = std::move(trace.source),
+                    .reason = std::move(trace.reason)};
+  for (const ScopePath& path : scopes) by_step.paths.push_back(path.text);
+  std::vector<int> place(trace.spans.size(), -1);  // of a span among those that are kept
+  for (std::size_t i = 0; i < trace.spans.size(); ++i) {
+    ScopeSpan span = trace.spans[i];
+    const std::optional<int> step = known.at(span.begin);
+    if (!step) continue;
+    if (span.outer >= 0) span.outer = place[static_cast<std::size_t>(span.outer)];
+    place[i] = static_cast<int>(by_step.spans.size());
+    by_step.spans.push_back({span, *step});
+  }
+  for (Activity activity : trace.activities) {
+    const std::optional<int> step = known.at(activity.begin);
+    if (!step || *step == captured) continue;
+    if (activity.span >= 0) activity.span = place[static_cast<std::size_t>(activity.span)];
+    by_step.activities.push_back({activity, *step});
+  }
+  return by_step;
+}
+
+void drop_calls_after(StepTrace& trace, int count) {
+  std::erase_if(trace.activities, [count](const StepActivity& activity) {
+    const bool is_call =
+        activity.kind == ActivityKind::launch || activity.kind == ActivityKind::call;
+    return is_call && activity.step >= count;
+  });
+}
+
+double communication_overlap(const std::vector<StepTrace>& ranks, int steps) {
+  double total = 0;
+  double hidden = 0;
+  for (const StepTrace& rank : ranks) {
+    std::map<int, std::vector<Interval>> collectives;  // by stream
+    std::map<int, std::vector<Interval>> others;
+    for (const StepActivity& activity : rank.activities) {
+      if (activity.kind != ActivityKind::kernel || activity.step >= steps) continue;
+      auto& streams = rank.communicates(activity) ? collectives : others;
+      streams[activity.stream].push_back({activity.begin, activity.end});
+    }
+    for (const auto& [stream, intervals] : collectives) {
+      std::vector<Interval> beside;
+      for (const auto& [other, compute] : others) {
+        if (other != stream) beside.insert(beside.end(), compute.begin(), compute.end());
+      }
+      total += length_of(intervals);
+      hidden += covered_length(intervals, beside);
+    }
+  }
+  return total > 0 ? hidden / total : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace paceline

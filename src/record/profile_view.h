@@ -1,0 +1,18 @@
+#pragma once
+// What people see of profiles: the answers of a whole sweep, and the largest parts of one case.
+
+#include <vector>
+
+#include "record/case_record.h"
+
+namespace paceline {
+
+// From the summary's rows of profiled cases: forward by three clocks, the costliest kernels, the
+// share of matrix products, softmax beside the products around it.
+[[nodiscard]] std::vector<Table> profile_answers(const std::vector<Row>& rows);
+
+// Rank 0's costliest kernels, and its scopes of 1% of the kernels' time at least. Empty for a
+// record without a profile.
+[[nodiscard]] std::vector<Table> largest_parts(const CaseRecord& record);
+
+}  // namespace paceline
