@@ -97,6 +97,7 @@ def read_case(path: Path, file: h5py.File, name: str) -> Timeline:
     tables = {part: read_table(path, group[part])[0] for part in ("spans", "ranks", "steps")}
     spans, activities = tables["spans"], read_table(path, group)[0]
     spans["path"] = texts(group["scopes/path"])[spans["scope"]]
+    activities["kind"] = texts(group["kinds/kind"])[activities["kind"]]
     activities["short_name"] = texts(group["names/short_name"])[activities["name"]]
     activities["name"] = texts(group["names/name"])[activities["name"]]
     devices = ranks_of(path, file, case).set_index("rank")

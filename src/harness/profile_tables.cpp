@@ -82,18 +82,19 @@ Table activity_table(const ProfiledCase& profiled, SharedTexts& names) {
     return column(std::move(name), rows,
                   [&](const auto& row) { return row.of.*field - row.offset; });
   };
-  return {"trace",
-          {rank_column(rows), whole("step", &StepActivity::step),
-           column("kind", rows, [](const auto& row) { return std::string(name_of(row.of.kind)); }),
-           whole("stream", &StepActivity::stream),
-           column("name", rows,
-                  [&](const auto& row) {
-                    return names.place(row.trace.names[static_cast<std::size_t>(row.of.name)]);
-                  }),
-           whole("span", &StepActivity::span), time("begin", &StepActivity::begin),
-           time("end", &StepActivity::end), whole("correlation", &StepActivity::correlation),
-           column("bytes", rows, [](const auto& row) { return row.of.bytes; }),
-           whole("blocks", &StepActivity::blocks)}};
+  return {
+      "trace",
+      {rank_column(rows), whole("step", &StepActivity::step),
+       column("kind", rows, [](const auto& row) { return static_cast<std::int64_t>(row.of.kind); }),
+       whole("stream", &StepActivity::stream),
+       column("name", rows,
+              [&](const auto& row) {
+                return names.place(row.trace.names[static_cast<std::size_t>(row.of.name)]);
+              }),
+       whole("span", &StepActivity::span), time("begin", &StepActivity::begin),
+       time("end", &StepActivity::end), whole("correlation", &StepActivity::correlation),
+       column("bytes", rows, [](const auto& row) { return row.of.bytes; }),
+       whole("blocks", &StepActivity::blocks)}};
 }
 
 Table span_table(const ProfiledCase& profiled, SharedTexts& paths) {
@@ -156,11 +157,12 @@ void add_trace(CaseRecord& record, const ProfiledCase& profiled) {
   SharedTexts paths;
   record.tables.push_back(activity_table(profiled, names));
   record.tables.push_back(span_table(profiled, paths));
-  const auto same = [](const std::string& text) { return text; };
-  record.tables.push_back({"trace/scopes", {column("path", paths.all(), same)}});
-  record.tables.push_back(
-      {"trace/names",
-       {column("name", names.all(), same), column("short_name", names.all(), short_kernel_name)}});
+  const auto as_text = [](std::string_view text) { return std::string(text); };
+  record.tables.push_back({"trace/kinds", {column("kind", names_of(ActivityKind{}), as_text)}});
+  record.tables.push_back({"trace/scopes", {column("path", paths.all(), as_text)}});
+  record.tables.push_back({"trace/names",
+                           {column("name", names.all(), as_text),
+                            column("short_name", names.all(), short_kernel_name)}});
   record.tables.push_back(step_table(profiled));
   record.tables.push_back(rank_table(profiled));
 }

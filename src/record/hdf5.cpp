@@ -231,6 +231,25 @@ Dataset Group::dataset(const std::string& path) const {
   return Dataset(Handle(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen2"));
 }
 
+namespace {
+
+// Long columns, such as a timeline's, are compressed where HDF5 was built with zlib.
+Handle layout_of(const Dims& dims) {
+  Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
+  constexpr hsize_t long_column = 4096;
+  constexpr hsize_t most_in_chunk = 65536;
+  if (dims.size() != 1 || dims[0] < long_column || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
+    return layout;
+  }
+  const hsize_t chunk = std::min(dims[0], most_in_chunk);
+  check(H5Pset_chunk(layout.id(), 1, &chunk), "H5Pset_chunk");
+  check(H5Pset_shuffle(layout.id()), "H5Pset_shuffle");
+  check(H5Pset_deflate(layout.id(), 4), "H5Pset_deflate");
+  return layout;
+}
+
+}  // namespace
+
 Dataset Group::write_from(const std::string& name, hid_t type, const void* values,
                           std::size_t count, const Dims& dims) const {
   const std::size_t wanted = product(dims);
@@ -239,8 +258,9 @@ Dataset Group::write_from(const std::string& name, hid_t type, const void* value
   }
   const Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                      H5Sclose, "H5Screate_simple");
+  const Handle layout = layout_of(dims);
   Dataset dataset(Handle(
-      H5Dcreate2(id(), name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      H5Dcreate2(id(), name.c_str(), type, space.id(), H5P_DEFAULT, layout.id(), H5P_DEFAULT),
       H5Dclose, "H5Dcreate2"));
   if (count > 0) {
     check(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "H5Dwrite");

@@ -15,6 +15,7 @@ KERNELS = {
     "matmul": "void gemm<128, 128>(float const*, float const*, float*)",
     "all_reduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
 }
+ACTIVITIES = ("kernel", "copy", "memset", "launch", "call")
 Row = dict[str, Any]
 
 
@@ -208,8 +209,12 @@ def write_profile(case: h5py.Group, recorders: Sequence[Recorder]) -> None:
     spans = [row for recorder in recorders for row in recorder.spans]
     names = list(dict.fromkeys(row["name"] for row in activities))
     scopes = list(dict.fromkeys(row["path"] for row in spans))
-    numbered = [row | {"name": names.index(row["name"])} for row in activities]
+    numbered = [
+        row | {"name": names.index(row["name"]), "kind": ACTIVITIES.index(row["kind"])}
+        for row in activities
+    ]
     write_rows(group, numbered)
+    write_rows(group.create_group("kinds"), [{"kind": kind} for kind in ACTIVITIES])
     located = [{"scope": scopes.index(row["path"])} | row for row in spans]
     for row in located:
         del row["path"]

@@ -12,7 +12,7 @@ from analysis.__main__ import main
 from analysis.device_events import nests, tracks_of
 from analysis.host_events import Slice, nested
 from synthetic import case, case_id
-from synthetic_profile import profile, write_profile
+from synthetic_profile import ACTIVITIES, profile, write_profile
 
 STEP = {"step": [[0.1] * 6]}
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -219,7 +219,7 @@ def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, 
     path = make_profile(ranks=1)
     with h5py.File(path, "r+") as file:
         timeline = file[f"cases/{case_id(0)}/trace"]
-        is_launch = timeline["kind"].asstr()[:] == "launch"
+        is_launch = timeline["kind"][:] == ACTIVITIES.index("launch")
         for name in ("begin", "end"):
             timeline[name][...] = timeline[name][:] + late * is_launch
     (trace,) = written(capsys, path, tmp_path / "t").values()

@@ -22,8 +22,12 @@ class ProfilerTest : public ::testing::Test {
     if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     device = make_cuda_device(0, std::nullopt, 1);
     ops = device->make_ops({.precision = precision_named("fp32")});
+    use(Dtype::f32);
+  }
+
+  void use(Dtype dtype) {
     const auto matrix = [&] {
-      return device->allocate({256, 256}, Dtype::f32, MemoryKind::workspace);
+      return device->allocate({1024, 1024}, dtype, MemoryKind::workspace);
     };
     a = matrix();
     b = matrix();
@@ -32,6 +36,7 @@ class ProfilerTest : public ::testing::Test {
     device->synchronize();
   }
 
+  void check_eager_kernels();
   void multiply() {
     const Scope block(device->scopes(), "block 3");
     ops->matmul(Matrix(b), Matrix(a), Matrix(a));
@@ -68,7 +73,16 @@ class ProfilerTest : public ::testing::Test {
   EventPtr end;
 };
 
+// The library launches some of its kernels through the driver, those of bf16 among them.
 TEST_F(ProfilerTest, EagerKernelsBelongToTheirScopes) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    SCOPED_TRACE(name_of(dtype));
+    use(dtype);
+    check_eager_kernels();
+  }
+}
+
+void ProfilerTest::check_eager_kernels() {
   const std::unique_ptr<Profiler> profiler = device->start_profiler();
   if (!profiler->sees_into_graphs()) GTEST_SKIP() << "no CUPTI here";
   for (int i = 0; i < 3; ++i) multiply();
