@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/non_copyable.h"
 #include "cuda/graph_kernels.h"
 #include "cuda/launch.cuh"
 #include "cuda/vector.cuh"
@@ -88,20 +89,32 @@ void take_place(cudaGraph_t graph, cudaGraphNode_t replaced, cudaGraphNode_t nod
   CUDA_CHECK(cudaGraphDestroyNode(replaced));
 }
 
+// While it lives, this thread may allocate and free memory, which a capture under way forbids
+// though nothing is enqueued.
+class RelaxedCapture : NonCopyable {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the one before
+};
+
+void free_block(std::uint64_t* block) {
+  const RelaxedCapture relaxed;  // a capture ends the events of the one before
+  cudaFreeHost(block);
+}
+
 }  // namespace
 
 TimeSlot TimeSlots::next() {
   constexpr int slots_of_block = 512;
   if (block_ == nullptr || used_ == slots_of_block) {
-    // A capture under way forbids it otherwise, though nothing is enqueued.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+    const RelaxedCapture relaxed;
     void* memory = nullptr;
-    const cudaError_t result =
-        cudaMallocHost(&memory, slots_of_block * sizeof(std::uint64_t), cudaHostAllocDefault);
-    CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
-    CUDA_CHECK(result);
-    block_ = {static_cast<std::uint64_t*>(memory), [](std::uint64_t* p) { cudaFreeHost(p); }};
+    CUDA_CHECK(
+        cudaMallocHost(&memory, slots_of_block * sizeof(std::uint64_t), cudaHostAllocDefault));
+    block_ = {static_cast<std::uint64_t*>(memory), free_block};
     used_ = 0;
   }
   return {block_, block_.get() + used_++};

@@ -167,6 +167,7 @@ std::vector<Table> largest_parts(const CaseRecord& record) {
     if (table.path == "kernels/scopes") shown.push_back(largest_scopes(table));
     if (table.path == "kernels/phases") shown.push_back(all_phases(table));
   }
+  std::erase_if(shown, [](const Table& table) { return length_of(table.columns.front()) == 0; });
   return shown;
 }
 

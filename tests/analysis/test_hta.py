@@ -9,6 +9,7 @@ import pytest
 from analysis import timeline, trace
 from analysis.intervals import covered, length, union
 from analysis.timeline import overlap_fraction, times
+from analysis.trace_events import in_nanoseconds
 from conftest import ROOT
 from result_files import rows
 from synthetic import case, case_id
@@ -68,7 +69,8 @@ def kinds(rank):
     kernels = rank.on_device[rank.on_device["kind"] == "kernel"]
     is_compute = ~kernels["communication"]
     return [
-        1e6 * times(rows) for rows in (kernels[is_compute], kernels[~is_compute], rank.on_device)
+        1e-3 * times(in_nanoseconds(rows))  # as the trace has them
+        for rows in (kernels[is_compute], kernels[~is_compute], rank.on_device)
     ]
 
 

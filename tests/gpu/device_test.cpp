@@ -137,6 +137,20 @@ TEST_F(CudaDeviceTest, AGraphClearsMemoryByKernels) {
   }
 }
 
+// As a step does that is captured anew: the events' times lie in memory that goes with them.
+TEST_F(CudaDeviceTest, ACaptureMayEndTheEventsOfTheOneBefore) {
+  std::vector<EventPtr> events;
+  for (int capture = 0; capture < 3; ++capture) {
+    const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
+      events.clear();
+      for (int i = 0; i < 2000; ++i) events.push_back(device->compute_stream().record());
+    });
+    graph->launch();
+    device->synchronize();
+    EXPECT_GT(events.back()->seconds_since(*events.front()), 0);
+  }
+}
+
 TEST_F(CudaDeviceTest, EventsOfAGraphAreTimedAnewByEachLaunch) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
   const Array x = device->allocate({1 << 20U}, Dtype::f32, kind);
