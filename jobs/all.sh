@@ -18,8 +18,8 @@ submit() { # JOB [sbatch options] -> the job's number
 failed=0
 machine=$(submit machine "$@") || exit
 submitted=()
-for job in collectives sizes warmup precision compile memory checkpointing attention flash ddp \
-  ddp_context ddp_long zero fsdp scaling; do
+for job in collectives sizes warmup profile precision compile memory checkpointing attention \
+  flash ddp ddp_context ddp_long zero fsdp scaling; do
   if id=$(submit "$job" --dependency="afterok:$machine" --kill-on-invalid-dep=yes "$@"); then
     submitted+=("$id")
   else

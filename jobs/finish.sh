@@ -19,7 +19,7 @@ for sweep in $(basename -a -s .h5 "${files[@]}" | sed 's/-.*//' | sort -u); do
   parts=("$folder/$sweep.h5" "$folder/$sweep"-*.h5)
   [ -f "${parts[0]}" ] || parts=("${parts[@]:1}")
   case $sweep in
-    sizes | warmup | precision | compile | memory)
+    sizes | warmup | profile | precision | compile | memory)
       analysis tables "${parts[@]}" --output "$folder/$sweep.md" || code=$?
       analysis figures "${parts[@]}" --output "$folder/$sweep.svg" || code=$?
       ;;

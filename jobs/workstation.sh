@@ -25,8 +25,8 @@ for argument; do
   esac
 done
 export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
-[ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup precision compile memory
-  checkpointing attention flash ddp ddp_context ddp_long zero fsdp scaling scaling_nodes)
+[ ${#selected[@]} -gt 0 ] || selected=(machine collectives sizes warmup profile precision compile
+  memory checkpointing attention flash ddp ddp_context ddp_long zero fsdp scaling scaling_nodes)
 
 failed=0
 mkdir -p "$PACELINE_RESULTS"

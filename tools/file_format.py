@@ -15,7 +15,8 @@ ATTRIBUTES = " attributes"
 # Groups that stand at the root; all others are of a case.
 OF_FILE = (
     "/", "runs/<run>", "environment", "ranks", "summary", "fit", "fit_residuals", "speed_up",
-    "predict", "recompute", "dtypes", "norm_breaks",
+    "predict", "recompute", "warmup", "dtypes", "norm_breaks", "profile/forward",
+    "profile/costliest", "profile/products", "profile/softmax",
 )  # fmt: skip
 
 HEAD = """# The result file

@@ -100,6 +100,7 @@ ExitCode run(BenchOptions& options) {
     add_optimizer(suite, m);
   }
   add_toys(suite);
+  add_scopes(*device);
 
   Table table;
   benchmark::BenchmarkReporter* chosen = benchmark::CreateDefaultDisplayReporter();

@@ -84,6 +84,7 @@ void add_matmuls(Suite& suite, const Dimensions& m);
 void add_attention(Suite& suite, const Dimensions& m);
 void add_layers(Suite& suite, const Dimensions& m);
 void add_optimizer(Suite& suite, const Dimensions& m);
-void add_toys(Suite& suite);  // at one shape
+void add_toys(Suite& suite);      // at one shape
+void add_scopes(Device& device);  // 65 of them: the time is that of all
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #include "core/error.h"
-#include "core/event_profiler.h"
+#include "cuda/attached_profiler.h"
 #include "cuda/cuda_device.h"
 #include "cuda/cupti/cupti_profiler.h"
 
@@ -9,7 +9,7 @@ std::unique_ptr<Profiler> CudaDevice::start_profiler() {
   try {
     return std::make_unique<CuptiProfiler>(*this);
   } catch (const EnvironmentError& error) {
-    return std::make_unique<EventProfiler>(*this, error.what());
+    return start_attached_profiler(*this, error.what());
   }
 }
 

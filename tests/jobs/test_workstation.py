@@ -48,7 +48,9 @@ def test_every_sweep_of_a_workstation(tmp_path: Path):
     }
     sizes = ("small", "medium", "large", "xl", "2.7b")
     arrays = {
-        f"{job}-{size}" for job in ("sizes", "warmup", "precision", "compile") for size in sizes
+        f"{job}-{size}"
+        for job in ("sizes", "warmup", "profile", "precision", "compile")
+        for size in sizes
     }
     assert single | arrays | {"scaling-1", "scaling-2"} <= files
     for path in results.glob("*.h5"):

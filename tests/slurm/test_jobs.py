@@ -37,10 +37,10 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
     assert shown == wanted
     assert all(line.split()[1] == "finished" for line in table.splitlines()[1:]), table
     files = sorted(jobs.results.glob("*.h5"))
-    assert len(files) == 5 + 5 + 5 + 5 + 10 + 2 + 2  # arrays of five, single sweeps, scalings
+    assert len(files) == 5 + 5 + 5 + 5 + 5 + 10 + 2 + 2  # arrays of five, single sweeps, scalings
     for path in files:
         assert cases(path)
-    for sweep in ("sizes", "warmup", "precision", "compile", "memory"):
+    for sweep in ("sizes", "warmup", "profile", "precision", "compile", "memory"):
         assert (jobs.results / f"{sweep}.md").stat().st_size > 0
     assert (jobs.results.parent / "results.tar.gz").stat().st_size > 0
     with h5py.File(jobs.results / "scaling_nodes-2.h5") as file:

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Nsight Compute around a run: every kernel of the steps that --profile asks for, which are many. Give
+# one step, a small size, or a filter:
+#   PACELINE_NCU='--kernel-name regex:softmax' jobs/ncu.sh build/paceline model --profile 1
+# It runs kernels several times over; a collective would wait for the other ranks each time, so there
+# is one rank.
+# Report: ${PACELINE_REPORTS:-.}/rank0.ncu-rep. PACELINE_NCU: further options of ncu.
+. "$(dirname "$0")/tool.sh"
+if [ "$ranks" != 1 ]; then
+  echo "ncu.sh: it repeats kernels, and collectives cannot be repeated by one rank; start one" >&2
+  exit 2
+fi
+check_tool ncu "$@"
+# shellcheck disable=SC2086  # several options
+exec ncu --profile-from-start off --nvtx --force-overwrite --export "$reports/rank$rank" \
+  ${PACELINE_NCU:-} "$@"

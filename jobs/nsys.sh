@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Nsight Systems around a run, between the launcher and paceline: a report per rank, of the steps
+# that --profile asks for.
+#   srun jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
+#   mpirun -np 2 jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
+# Reports: ${PACELINE_REPORTS:-.}/rank<rank>.nsys-rep, of several cases with a number more.
+# PACELINE_NSYS: further options of nsys, such as --gpu-metrics-devices=all.
+. "$(dirname "$0")/tool.sh"
+check_tool nsys "$@"
+# shellcheck disable=SC2086  # several options
+exec nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none \
+  --capture-range=cudaProfilerApi --capture-range-end=repeat --kill=none \
+  --force-overwrite=true --output="$reports/rank$rank" ${PACELINE_NSYS:-} "$@"
