@@ -125,7 +125,7 @@ class Results {
     file_.write(record, run_);
     show(index, summary_row(record));
     std::vector<Table> profile = largest_parts(record);
-    if (!profile.empty()) profiles_.emplace_back(index, std::move(profile));
+    if (!profile.empty()) profiles_.push_back({index, std::move(profile), profile_remark(record)});
   }
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
@@ -149,6 +149,12 @@ class Results {
   }
 
  private:
+  struct Profile {
+    std::size_t index;  // of the case
+    std::vector<Table> tables;
+    std::string remark;
+  };
+
   [[nodiscard]] std::vector<Row> columns_of_rows() const {
     std::vector<Row> rows;
     for (const SummaryRow& row : rows_) rows.push_back(row.columns);
@@ -183,11 +189,12 @@ class Results {
 
   void print_profiles(bool markdown) const {
     const std::vector<std::string> names = case_names(experiment_);
-    for (const auto& [index, tables] : profiles_) {
+    for (const auto& [index, tables, remark] : profiles_) {
       for (const Table& table : tables) {
         fmt::print("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
                    closing_table(table, {}, {}, options_.table.format));
       }
+      if (!remark.empty()) fmt::print("{}\n", wrapped(remark));
     }
   }
 
@@ -228,7 +235,7 @@ class Results {
   RunInfo run_;
   ResultFile file_;
   std::vector<SummaryRow> rows_;
-  std::vector<std::pair<std::size_t, std::vector<Table>>> profiles_;  // by case
+  std::vector<Profile> profiles_;
 };
 
 // Every case with its predicted FLOPs, bytes and memory.

@@ -1,5 +1,7 @@
 #include "record/profile_view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -169,6 +171,20 @@ std::vector<Table> largest_parts(const CaseRecord& record) {
   }
   std::erase_if(shown, [](const Table& table) { return length_of(table.columns.front()) == 0; });
   return shown;
+}
+
+std::string profile_remark(const CaseRecord& record) {
+  for (const Table& table : record.tables) {
+    if (table.path != "trace/ranks") continue;
+    for (std::size_t rank = 0; rank < length_of(table.columns.front()); ++rank) {
+      const Row row = row_of(table.columns, rank);
+      const std::string& reason = value_in<std::string>(row, "reason");
+      if (reason.empty()) continue;
+      return fmt::format("timed by events (rank {}: {}); of graphs they show nothing", rank,
+                         reason);
+    }
+  }
+  return "";
 }
 
 }  // namespace paceline
