@@ -40,10 +40,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     figures = verbs.add_parser(
         "figures",
         help="step time by phase; step time from cold, where warm-up was recorded; the streams of "
-        "a step, where cases were profiled",
+        "a step, where cases were profiled; the errors of norms",
         description="Draws step time by phase and, where warm-up was recorded, every step from "
         "cold; of profiled cases, which may be of any experiment, a step on its streams, one "
-        "block's forward pass and its attention kernels.",
+        "block's forward pass and its attention kernels; of precision --study norms the errors.",
     )
     snapshot = verbs.add_parser(
         "snapshot",

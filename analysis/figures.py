@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from . import attention, blocks, profiles, results, steps, streams, style, warmup
+from . import attention, blocks, norms, profiles, results, steps, streams, style, warmup
 from .results import ResultError
 
 EXTENSIONS = (".svg", ".png")
@@ -43,9 +43,11 @@ def targets_for(path: Path) -> Targets:
 
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
     """The paths written: of `model` files step time by phase and, where it was recorded, the
-    warm-up; of profiled cases of any experiment the timelines. Throws ResultError."""
+    warm-up; of profiled cases of any experiment the timelines; of `precision` the norms. Throws
+    ResultError."""
     profiled = profiles.read(paths)
-    runs = profiled.results.runs if profiled else []
+    of_norms = norms.read(paths)
+    runs = (profiled.results.runs if profiled else []) + (of_norms.runs if of_norms else [])
     others = {run.path for run in runs if run.experiment != results.EXPERIMENT}
     of_steps = [path for path in paths if path not in others]
     measured = results.read(of_steps) if of_steps else None
@@ -59,6 +61,8 @@ def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
             figures["streams"] = streams.draw(profiled)
             figures["block"] = blocks.draw(profiled)
             figures["attention"] = attention.draw(profiled)
+        if of_norms:
+            figures["norms"] = norms.draw(of_norms)
         return [
             path
             for name, figure in figures.items()

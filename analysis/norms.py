@@ -1,0 +1,99 @@
+"""The figure of what low precision costs a norm, over the scale and mean of its input."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from . import results, style
+from .layout import Sheet
+from .results import Results
+from .words import text
+
+EXPERIMENT = "precision"
+NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+ERRORS = {
+    "input_error": ("input rounded", style.OTHER),
+    "float32_statistics_error": ("float32 inside", style.SERIES[0]),
+    "rounded_statistics_error": ("every operation rounded", style.SERIES[1]),
+}
+BREAKS = 0.1  # relative error from which paceline calls a norm broken
+LOWEST, HIGHEST = 1e-5, 10.0  # of the vertical axis; what is not finite stands at its top
+LINES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # by mean
+COLUMNS = 2
+WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.6, 2.1, 0.62, 0.30, 0.52, 0.25  # inches
+
+
+def read(paths: Sequence[Path]) -> Results | None:
+    """The finished cases of `precision --study norms`, if there are any. Throws ResultError."""
+    files = [path for path in paths if experiment_of(path) == EXPERIMENT]
+    if not files:
+        return None
+    found = results.read(files, EXPERIMENT)
+    frame = found.frame
+    is_norm = (frame["study"] == "norms") & (frame["status"] == "ok")
+    if not is_norm.any():
+        return None
+    return replace(found, frame=frame[is_norm].reset_index(drop=True), samples=[])
+
+
+def experiment_of(path: Path) -> str:
+    with results.opened(path) as file:
+        return text(file.attrs.get("experiment", ""))
+
+
+def draw(found: Results) -> Figure:
+    panels = list(found.frame.groupby(["norm", "norm_dtype"], sort=False))
+    means = sorted(found.frame["mean"].unique())
+    lines = dict(zip(means, cycle(LINES), strict=False))
+    rows = math.ceil(len(panels) / COLUMNS)
+    columns = min(COLUMNS, len(panels))
+    pitch = (LEFT + WIDTH + GAP, HEADING + HEIGHT + BELOW)
+    sheet = Sheet(
+        found,
+        title="Norms in low precision",
+        notes=[
+            "Relative errors: of the norm in float64, by rounding its input; of the norm of the "
+            "rounded input, with float32 inside or with every operation rounded. Above "
+            f"{BREAKS:g}, the pale line, a norm counts as broken; at the top it is not finite.",
+            "Mean of the input, in units of its scale: "
+            + ", ".join(f"{mean:g} {LINES[lines[mean]]}" for mean in means)
+            + ".",
+        ],
+        body=(2 * style.MARGIN + columns * pitch[0], rows * pitch[1]),
+        legend=list(ERRORS.values()),
+    )
+    for index, ((norm, dtype), frame) in enumerate(panels):
+        left = style.MARGIN + index % COLUMNS * pitch[0]
+        top = sheet.body_top + index // COLUMNS * pitch[1]
+        sheet.page.heading(left, top, f"{NAMES.get(norm, norm)}, {dtype}", "")
+        axes = sheet.page.axes(left + LEFT, top + HEADING, WIDTH, HEIGHT)
+        draw_errors(axes, frame, lines)
+        if index % COLUMNS == 0:
+            axes.set_ylabel("relative error")
+        if index + COLUMNS >= len(panels):
+            axes.set_xlabel("scale of the input", loc="left")
+    return sheet.figure
+
+
+def draw_errors(axes: Axes, frame: pd.DataFrame, lines: dict[float, str]) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(LOWEST, HIGHEST)
+    axes.grid(axis="y")
+    axes.axhline(BREAKS, color=style.ALARM, lw=0.8, alpha=0.5)
+    for mean, of_mean in frame.groupby("mean"):
+        of_mean = of_mean.sort_values("scale")
+        for name, (_, color) in ERRORS.items():
+            errors = of_mean[name].to_numpy()
+            shown = np.clip(np.where(np.isfinite(errors), errors, HIGHEST), LOWEST, HIGHEST)
+            axes.plot(
+                of_mean["scale"], shown, lines[mean], color=color, lw=1.4, marker="o", ms=3,
+                clip_on=False,
+            )  # fmt: skip

@@ -1,0 +1,56 @@
+"""The figure of norms, of files that the program wrote."""
+
+import re
+
+import numpy as np
+import pytest
+
+from analysis import norms
+from analysis.__main__ import main
+
+NORMS = ("precision", "--study", "norms", "--device", "cpu", "--quiet", "--output", "n.h5")
+
+
+@pytest.fixture
+def measured(paceline, tmp_path):
+    def run(*args):
+        done = paceline(*NORMS, *args)
+        assert done.code == 0, done.err
+        return tmp_path / "n.h5"
+
+    return run
+
+
+def test_every_norm_and_dtype_has_a_panel(measured, tmp_path, capsys):
+    path = measured("--mean", "0,100")
+    main(["figures", str(path), "--output", str(tmp_path / "f")])
+    written = capsys.readouterr().out.splitlines()
+    assert written == [f"{tmp_path}/f/norms.svg", f"{tmp_path}/f/norms.png"]
+    drawn = (tmp_path / "f/norms.svg").read_text("utf-8")
+    for title in ("LayerNorm, fp16", "LayerNorm, bf16", "RMSNorm, fp16", "RMSNorm, bf16"):
+        assert f">{title}<" in drawn
+    assert re.search("0 solid, 100 dashed", drawn)
+
+
+def test_lines_are_the_errors_and_what_is_not_finite_stands_at_the_top(measured):
+    path = measured("--norm", "layer_norm", "--norm-dtype", "fp16", "--mean", "0")
+    found = norms.read([path])
+    frame = found.frame.sort_values("scale")
+    (axes,) = norms.draw(found).axes
+    lines = {line.get_color(): line for line in axes.get_lines() if len(line.get_xdata()) > 2}
+    assert len(lines) == 3
+    line = lines[norms.ERRORS["rounded_statistics_error"][1]]
+    errors = frame["rounded_statistics_error"].to_numpy()
+    assert not np.isfinite(errors).all()
+    np.testing.assert_array_equal(line.get_xdata(), frame["scale"])
+    expected = np.where(np.isfinite(errors), errors, norms.HIGHEST)
+    np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_a_study_without_norms_has_no_figure(paceline, tmp_path, capsys):
+    done = paceline("precision", "--study", "accumulation", "--quiet", "--output", "a.h5")
+    assert done.code == 0, done.err
+    with pytest.raises(SystemExit) as stop:
+        main(["figures", str(tmp_path / "a.h5"), "--output", str(tmp_path / "f")])
+    assert stop.value.code == 2
+    assert "no model cases: its experiment is 'precision'" in capsys.readouterr().err
