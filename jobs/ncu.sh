@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Nsight Compute around a run: every kernel of the steps that --profile asks for, which are many. Give
-# one step, a small size, or a filter:
+# Nsight Compute around a run: every kernel of the steps that --profile asks for and one before them,
+# which are many. Give one step, a small size, or a filter:
 #   PACELINE_NCU='--kernel-name regex:softmax' jobs/ncu.sh build/paceline model --profile 1
 # It runs kernels several times over; a collective would wait for the other ranks each time, so there
 # is one rank.

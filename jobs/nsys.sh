@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Nsight Systems around a run, between the launcher and paceline: a report per rank, of the steps
-# that --profile asks for.
+# that --profile asks for and one before them.
 #   srun jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
 #   mpirun -np 2 jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
 # Reports: ${PACELINE_REPORTS:-.}/rank<rank>.nsys-rep, of several cases with a number more.
@@ -8,6 +8,6 @@
 . "$(dirname "$0")/tool.sh"
 check_tool nsys "$@"
 # shellcheck disable=SC2086  # several options
-exec nsys profile --trace=cuda,nvtx --sample=none --cpuctxsw=none \
+exec nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none \
   --capture-range=cudaProfilerApi --capture-range-end=repeat --kill=none \
   --force-overwrite=true --output="$reports/rank$rank" ${PACELINE_NSYS:-} "$@"

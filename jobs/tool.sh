@@ -11,7 +11,7 @@ check_tool() { # TOOL PROGRAM ARGUMENT...
   local tool=$1
   shift
   case " $* " in
-    *" --profile "* | *" --profile="*) ;;
+    *" --profile "* | *" --profile="* | *" --preset profile "* | *" --preset=profile "*) ;;
     *) echo "$tool.sh: give paceline --profile STEPS: those are what is captured" >&2 && exit 2 ;;
   esac
   if ! command -v "$tool" >/dev/null; then

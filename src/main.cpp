@@ -15,6 +15,7 @@
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
+#include "record/sound_file.h"
 
 using namespace paceline;
 
@@ -114,6 +115,7 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const std::optional<int> code = read_as_asked(argc, argv)) return *code;
   ParsedCommand parsed;
   std::optional<Error> refusal;
   const std::optional<int> launched = launched_processes();

@@ -11,6 +11,7 @@
 #include "harness/conditions.h"
 #include "harness/doubts.h"
 #include "harness/gather.h"
+#include "harness/profile_tables.h"
 #include "harness/profiling.h"
 #include "harness/stop_signal.h"
 
@@ -81,6 +82,7 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
     other->status = first.status;
     other->reason = first.reason;
   }
+  for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
 }  // namespace

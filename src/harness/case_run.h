@@ -16,7 +16,8 @@
 
 namespace paceline {
 
-// One case on one rank. Its functions are called in this order.
+// One case on one rank. Its functions are called in this order; with --profile capture_again() and
+// repetition() are called once more after add_to().
 class CaseRun : NonCopyable {
  public:
   virtual ~CaseRun() = default;
@@ -39,6 +40,8 @@ class CaseRun : NonCopyable {
   [[nodiscard]] virtual PhaseSeconds repetition() = 0;
   // Of the last repetition: its first phases as events time them; empty: as it said itself.
   [[nodiscard]] virtual PhaseSeconds event_seconds() const { return {}; }
+  // The phases that the host's clock times; the others are timed by events.
+  [[nodiscard]] virtual std::vector<std::string> host_phases() const { return {}; }
   // Collective: captures anew the graphs that a repetition launches, if it does. A profiler sees
   // into graphs that are captured while it runs, which run slower ever after.
   virtual void capture_again() {}

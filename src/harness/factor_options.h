@@ -112,7 +112,7 @@ class FactorOptions {
     for (const Factor<C>& f : factors_) {
       const bool used =
           std::any_of(all.begin(), all.end(), [&](const C& c) { return f.applies(c); });
-      if (used || !by_name(f.option)) continue;
+      if (used || !by_name(f.option) || is_default(f)) continue;
       throw UsageError(
           fmt::format("{}: applies to no case here; it goes with {}", f.option, f.goes_with));
     }
@@ -130,6 +130,11 @@ class FactorOptions {
       }
     }
     return texts;
+  }
+
+  // A setting whose option says what is so without it, such as --profile 0, may stand anywhere.
+  [[nodiscard]] bool is_default(const Factor<C>& f) const {
+    return f.use == FactorUse::setting && f.value(first()) == f.value(defaults_);
   }
 
   void set(std::size_t i, const OptionParser::Texts& raw) {

@@ -196,27 +196,18 @@ Row cells_of(const ScopeUse& use, double all_seconds) {
           {"bytes_per_s", rate(use.bytes, use.seconds)}};
 }
 
-// The median over the repetitions of a rank; NaN where the case has no such phase.
-double host_seconds_of(const CaseRecord& record, const std::string& phase, std::size_t rank) {
-  for (const PhaseSamples& p : record.samples) {
-    if (p.phase == phase) return summarize(p.measured[rank]).median;
-  }
-  return NAN;
-}
-
 double event_seconds_of(const ProfiledCase& profiled, const std::string& phase, std::size_t rank) {
   const auto place = static_cast<std::size_t>(
       std::find(profiled.phases.begin(), profiled.phases.end(), phase) - profiled.phases.begin());
-  return place < profiled.events.size() ? summarize(profiled.events[place][rank]).median : NAN;
+  return place < profiled.events.size() ? summarize(profiled.events[place][rank]).mean : NAN;
 }
 
-void add_uses(CaseRecord& record, const ProfiledCase& profiled,
-              const std::vector<StepProfile>& profiles) {
+void add_uses(CaseRecord& record, const ProfiledCase& profiled) {
   TableRows kernels("kernels");
   TableRows scopes("kernels/scopes");
   TableRows phases("kernels/phases");
-  for (std::size_t r = 0; r < profiles.size(); ++r) {
-    const StepProfile& profile = profiles[r];
+  for (std::size_t r = 0; r < profiled.profiles.size(); ++r) {
+    const StepProfile& profile = profiled.profiles[r];
     const double all_seconds = kernel_seconds(profile);
     const auto add = [&](TableRows& table, const Row& cells) {
       Row row = {{"rank", static_cast<std::int64_t>(r)}};
@@ -230,7 +221,7 @@ void add_uses(CaseRecord& record, const ProfiledCase& profiled,
                             profiled.phases.end();
       if (!is_timed && use.phase != "step") continue;
       add(phases, {{"phase", use.phase},
-                   {"host", host_seconds_of(record, use.phase, r)},
+                   {"host", NAN},
                    {"events", event_seconds_of(profiled, use.phase, r)},
                    {"extent", use.extent},
                    {"busy", use.busy},
@@ -288,10 +279,23 @@ const PhaseUse* phase_of(const StepProfile& profile, std::string_view phase) {
   return found == profile.phases.end() ? nullptr : &*found;
 }
 
+// Of the time of all kernels of the step but collectives.
+double products_share(const StepProfile& profile) {
+  double products = 0;
+  double all = 0;
+  for (const KernelUse& use : profile.kernels) {
+    if (use.communicates) continue;
+    all += use.seconds;
+    if (use.is_product()) products += use.seconds;
+  }
+  return products / all;
+}
+
 // What one asks of a profile first, of rank 0.
 void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepProfile& profile) {
   const PhaseUse* forward = phase_of(profile, "forward");
   if (forward == nullptr) return;
+  record.add("forward_host_s", NAN);
   record.add("forward_events_s", event_seconds_of(profiled, "forward", 0));
   record.add("forward_kernels_s", forward->busy);
   add_costliest(record, "forward", by_kernel(profile, {"forward"}));
@@ -299,29 +303,49 @@ void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepPro
   if (phase_of(profile, "backward") != nullptr) {
     add_costliest(record, "forward_backward", by_kernel(profile, {"forward", "backward"}));
   }
-  const PhaseUse& step = profile.phases.back();
-  record.add("step_products_share", step.products / step.kernels);
+  record.add("step_products_share", products_share(profile));
   add_softmax(record, profile);
 }
 
 }  // namespace
 
 void add_profile_to(CaseRecord& record, const ProfiledCase& profiled) {
-  std::vector<StepProfile> profiles;
   std::int64_t lost = 0;
-  for (const StepTrace& trace : profiled.ranks) {
-    profiles.push_back(profile_of(trace));
-    lost += trace.lost;
-  }
-  add_uses(record, profiled, profiles);
+  for (const StepTrace& trace : profiled.ranks) lost += trace.lost;
+  add_uses(record, profiled);
   add_trace(record, profiled);
   record.add("profile_source", profiled.ranks.front().source);
   record.add("profile_lost", lost);
   record.add("profiled_headline_s", summarize(max_over_ranks(profiled.steps)).median);
   record.add("headline_after_profile_s", summarize(max_over_ranks(profiled.steps_after)).median);
-  const double overlap = communication_overlap(profiled.ranks, steps_in_trace);
+  const double overlap = communication_overlap(profiled.ranks);
   if (!std::isnan(overlap)) record.add("communication_overlap", overlap);
-  add_answers(record, profiled, profiles.front());
+  add_answers(record, profiled, profiled.profiles.front());
+}
+
+void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_phases) {
+  const auto host_seconds = [&](const std::string& phase, std::size_t rank) -> double {
+    const bool is_timed =
+        std::find(host_phases.begin(), host_phases.end(), phase) != host_phases.end();
+    for (const PhaseSamples& samples : record.samples) {
+      if (is_timed && samples.phase == phase) return summarize(samples.measured[rank]).mean;
+    }
+    return NAN;
+  };
+  for (Table& table : record.tables) {
+    if (table.path != "kernels/phases") continue;
+    for (std::size_t i = 0; i < length_of(table.columns.front()); ++i) {
+      const Row row = row_of(table.columns, i);
+      const auto host = std::find_if(table.columns.begin(), table.columns.end(),
+                                     [](const Column& column) { return column.name == "host"; });
+      std::get<std::vector<double>>(host->data)[i] =
+          host_seconds(value_in<std::string>(row, "phase"),
+                       static_cast<std::size_t>(value_in<std::int64_t>(row, "rank")));
+    }
+  }
+  for (Cell& cell : record.summary) {
+    if (cell.name == "forward_host_s") cell.value = host_seconds("forward", 0);
+  }
 }
 
 void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceiling& copy) {

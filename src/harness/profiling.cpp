@@ -12,6 +12,7 @@
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
 #include "harness/stop_signal.h"
+#include "measure/profile.h"
 
 namespace paceline {
 
@@ -47,6 +48,55 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
+}
+
+// Collective: every rank's list of T, whose texts and numbers are told apart by these.
+template <class T>
+std::vector<std::vector<T>> gather_uses(World& world, const std::vector<T>& mine,
+                                        const std::vector<std::string T::*>& texts,
+                                        const std::vector<double T::*>& numbers,
+                                        const std::vector<bool T::*>& flags = {}) {
+  std::vector<std::string> lines;
+  std::vector<double> values;
+  for (const T& use : mine) {
+    for (const auto text : texts) lines.push_back(use.*text);
+    for (const auto number : numbers) values.push_back(use.*number);
+    for (const auto flag : flags) values.push_back(use.*flag ? 1 : 0);
+  }
+  const auto all_lines = world.gather(joined(lines));
+  const auto all_values = gather_values(world, values);
+  std::vector<std::vector<T>> all(all_values.size());
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const std::vector<std::string> from = lines_of(all_lines[r]);
+    auto line = from.begin();
+    auto value = all_values[r].begin();
+    while (value != all_values[r].end()) {
+      T& use = all[r].emplace_back();
+      for (const auto text : texts) use.*text = line == from.end() ? "" : *line++;
+      for (const auto number : numbers) use.*number = *value++;
+      for (const auto flag : flags) use.*flag = *value++ != 0;
+    }
+  }
+  return all;
+}
+
+std::vector<StepProfile> gather_profiles(World& world, const StepProfile& mine) {
+  using K = KernelUse;
+  using S = ScopeUse;
+  using P = PhaseUse;
+  auto kernels = gather_uses<K>(world, mine.kernels, {&K::phase, &K::operation, &K::kernel},
+                                {&K::calls, &K::seconds, &K::flops, &K::bytes}, {&K::communicates});
+  auto scopes = gather_uses<S>(world, mine.scopes, {&S::path},
+                               {&S::calls, &S::seconds, &S::flops, &S::bytes}, {&S::is_operation});
+  auto phases = gather_uses<P>(world, mine.phases, {&P::phase},
+                               {&P::extent, &P::busy, &P::products, &P::kernels});
+  std::vector<StepProfile> all;
+  for (std::size_t r = 0; r < kernels.size(); ++r) {
+    all.push_back({.kernels = std::move(kernels[r]),
+                   .scopes = std::move(scopes[r]),
+                   .phases = std::move(phases[r])});
+  }
+  return all;
 }
 
 // Collective: every rank's, in rank order on rank 0; nothing elsewhere.
@@ -101,7 +151,8 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
 
   StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
                            samples.measured.host);
-  drop_calls_after(mine, steps_in_trace);
+  profiled.profiles = gather_profiles(world, profile_of(mine));
+  keep_first_steps(mine, steps_in_trace);
   profiled.ranks = gather_traces(world, mine);
   profiled.clocks = clock_offsets(world);
   for (const std::vector<double>& phase : by_phase(events)) {
@@ -109,7 +160,9 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
   }
   profiled.steps = gather_values(world, samples.measured.seconds.back());
   profiled.steps_after = gather_values(world, after.measured.seconds.back());
-  if (world.rank() == 0) add_profile_to(record, profiled);
+  collectively(world, [&] {
+    if (world.rank() == 0) add_profile_to(record, profiled);
+  });
 }
 
 }  // namespace paceline

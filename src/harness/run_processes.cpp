@@ -97,7 +97,9 @@ std::optional<RunProcess> run_process() {
 }
 
 int run_in_processes(const ParsedCommand& parsed, char** argv) {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, hand_on);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    if (std::signal(signal, hand_on) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
   const std::string output = output_path(parsed.command->run_options(), parsed.name).string();
   int worst = 0;
   for (std::size_t run = 0;; ++run) {

@@ -14,7 +14,10 @@ extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
 }  // namespace
 
 StopSignal::StopSignal() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, on_stop_signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    // What was ignored before stays so: nohup and shells' background jobs ask for that.
+    if (std::signal(signal, on_stop_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 bool StopSignal::requested() { return stop != 0; }

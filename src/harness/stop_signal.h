@@ -1,6 +1,7 @@
 #pragma once
-// SIGINT, SIGTERM and SIGUSR1 ask for an early stop: the case at hand is given up, finished ones
-// are kept. Slurm sends these before a time limit and at preemption; mpirun forwards SIGUSR1.
+// SIGINT, SIGTERM, SIGUSR1 and SIGHUP (the terminal is gone) ask for an early stop: the case at
+// hand is given up, finished ones are kept. Those that were ignored when the program started stay
+// so. Slurm sends these before a time limit and at preemption; mpirun forwards SIGUSR1.
 
 namespace paceline {
 

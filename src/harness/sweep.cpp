@@ -19,6 +19,7 @@
 #include "record/environment.h"
 #include "record/profile_view.h"
 #include "record/result_file.h"
+#include "record/sound_file.h"
 
 namespace paceline {
 
@@ -27,6 +28,7 @@ namespace {
 // One file holds one experiment.
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
   std::filesystem::path path = output_path(options, experiment);
+  if (options.resume) require_sound_file(path);
   if (options.resume && std::filesystem::is_regular_file(path) &&
       experiment_of(path) != experiment) {
     throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
@@ -112,28 +114,33 @@ class Results {
       : experiment_(experiment),
         options_(options),
         run_(std::move(run)),
-        file_(checked_output(options, experiment.name()), existing(options)) {}
+        file_(checked_output(options, experiment.name()), existing(options)) {
+    for (const std::string& damage : file_.damaged()) fmt::print(stderr, "{}\n", damage);
+  }
 
   // True when the file has the case with such a status.
   [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
     if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
     show(index, file_.row(id));
+    add_profile(index, file_.tables(id, shown_tables));
     return true;
   }
 
   void add(std::size_t index, const CaseRecord& record) {
     file_.write(record, run_);
     show(index, summary_row(record));
-    std::vector<Table> profile = largest_parts(record);
-    if (!profile.empty()) profiles_.push_back({index, std::move(profile), profile_remark(record)});
+    add_profile(index, record.tables);
   }
   // "results/model.h5", or nothing when no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
     std::vector<Table> closing = experiment_.closing_tables(rows_);
-    for (Table& table : profile_answers(columns_of_rows())) closing.push_back(std::move(table));
     for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
     file_.merge(ids, complete, closing);
+    for (Table& table : profile_answers(columns_of_rows())) {  // which merge() has written, too
+      describe(table.path, experiment_.factor_notes(), table.columns);
+      closing.push_back(std::move(table));
+    }
     if (!options_.json) print(closing);
     std::fflush(stdout);
     return file_.path().string();
@@ -154,6 +161,11 @@ class Results {
     std::vector<Table> tables;
     std::string remark;
   };
+
+  void add_profile(std::size_t index, const std::vector<Table>& tables) {
+    std::vector<Table> shown = largest_parts(tables);
+    if (!shown.empty()) profiles_.push_back({index, std::move(shown), profile_remark(tables)});
+  }
 
   [[nodiscard]] std::vector<Row> columns_of_rows() const {
     std::vector<Row> rows;

@@ -9,7 +9,6 @@
 
 #include "measure/intervals.h"
 #include "measure/kernel_name.h"
-#include "measure/statistics.h"
 
 namespace paceline {
 
@@ -47,37 +46,38 @@ bool is_on_device(const StepActivity& activity) {
 // The scopes' totals.
 class ScopeTotals {
  public:
-  explicit ScopeTotals(const StepTrace& trace) : trace_(trace) {
-    for (const std::string& path : trace.paths) {
-      std::vector<std::size_t>& places = places_.emplace_back();
-      for (std::string& part : nested_paths(path)) {
-        const auto [known, is_new] = known_.emplace(part, uses_.size());
-        if (is_new) uses_.push_back({.path = std::move(part)});
-        places.push_back(known->second);
-      }
-    }
+  explicit ScopeTotals(const StepTrace& trace) : trace_(trace), places_(trace.paths.size()) {
     for (const StepSpan& span : trace.spans) add_span(span);
     for (const StepActivity& activity : trace.activities) {
       if (!is_on_device(activity) || activity.span < 0) continue;
       const ScopeId scope = trace.spans[static_cast<std::size_t>(activity.span)].scope;
-      for (const std::size_t place : places_[scope]) {
+      for (const std::size_t place : places_of(scope)) {
         uses_[place].seconds += (activity.end - activity.begin) / steps();
       }
     }
   }
 
-  [[nodiscard]] std::vector<ScopeUse> take() {
-    std::erase_if(uses_, [](const ScopeUse& use) { return use.calls == 0; });
-    return std::move(uses_);
-  }
+  [[nodiscard]] std::vector<ScopeUse> take() { return std::move(uses_); }
 
  private:
   [[nodiscard]] double steps() const { return static_cast<double>(trace_.steps.size()); }
 
+  // Of a scope and of those around it; new ones come behind those that were entered before.
+  [[nodiscard]] const std::vector<std::size_t>& places_of(ScopeId scope) {
+    std::vector<std::size_t>& places = places_[scope];
+    if (!places.empty()) return places;
+    for (std::string& path : nested_paths(trace_.paths[scope])) {
+      const auto [known, is_new] = known_.emplace(path, uses_.size());
+      if (is_new) uses_.push_back({.path = std::move(path)});
+      places.push_back(known->second);
+    }
+    return places;
+  }
+
   // What was captured is launched once in each step.
   void add_span(const StepSpan& span) {
     const double weight = span.step == captured ? 1 : 1 / steps();
-    const std::vector<std::size_t>& places = places_[span.scope];
+    const std::vector<std::size_t>& places = places_of(span.scope);
     if (places.empty()) return;
     ScopeUse& use = uses_[places.back()];
     use.calls += weight;
@@ -125,6 +125,7 @@ std::vector<KernelUse> kernels_of(const StepTrace& trace) {
   for (const StepActivity& activity : trace.activities) {
     if (!is_on_device(activity)) continue;
     KernelUse& use = use_of(activity);
+    use.communicates = trace.communicates(activity);
     use.calls += 1 / steps;
     use.seconds += (activity.end - activity.begin) / steps;
     if (activity.span < 0) continue;
@@ -152,6 +153,7 @@ void sort_by_cost(std::vector<KernelUse>& kernels) {
 }
 
 std::vector<PhaseUse> phases_of(const StepTrace& trace, const std::vector<KernelUse>& kernels) {
+  const auto steps = static_cast<double>(trace.steps.size());
   std::vector<std::string> names;
   std::map<std::string_view, std::vector<std::vector<Interval>>> running;  // [phase][step]
   for (const StepActivity& activity : trace.activities) {
@@ -160,9 +162,9 @@ std::vector<PhaseUse> phases_of(const StepTrace& trace, const std::vector<Kernel
     if (std::find(names.begin(), names.end(), phase) == names.end()) names.emplace_back(phase);
     for (const std::string_view part : {phase, std::string_view("step")}) {
       if (part == phase && trace.communicates(activity)) continue;
-      std::vector<std::vector<Interval>>& steps = running[part];
-      steps.resize(trace.steps.size());
-      steps[static_cast<std::size_t>(activity.step)].push_back({activity.begin, activity.end});
+      std::vector<std::vector<Interval>>& of_part = running[part];
+      of_part.resize(trace.steps.size());
+      of_part[static_cast<std::size_t>(activity.step)].push_back({activity.begin, activity.end});
     }
   }
   names.emplace_back("step");
@@ -170,17 +172,14 @@ std::vector<PhaseUse> phases_of(const StepTrace& trace, const std::vector<Kernel
   for (const std::string& name : names) {
     PhaseUse& use = phases.emplace_back();
     use.phase = name;
-    std::vector<double> extents;
-    std::vector<double> busy;
     for (const std::vector<Interval>& step : running[name]) {
       const std::vector<Interval> disjoint = union_of(step);
-      extents.push_back(disjoint.empty() ? 0 : disjoint.back().end - disjoint.front().begin);
-      busy.push_back(length_of(disjoint));
+      if (disjoint.empty()) continue;
+      use.extent += (disjoint.back().end - disjoint.front().begin) / steps;
+      use.busy += length_of(disjoint) / steps;
     }
-    use.extent = summarize(extents).median;
-    use.busy = summarize(busy).median;
     for (const KernelUse& kernel : kernels) {
-      if (kernel.phase != name && name != "step") continue;
+      if (name != "step" && (kernel.phase != name || kernel.communicates)) continue;
       use.kernels += kernel.seconds;
       if (kernel.is_product()) use.products += kernel.seconds;
     }
@@ -201,7 +200,8 @@ std::vector<KernelUse> by_kernel(const StepProfile& profile,
                                  const std::vector<std::string_view>& phases) {
   std::vector<KernelUse> kernels;
   for (const KernelUse& use : profile.kernels) {
-    if (std::find(phases.begin(), phases.end(), use.phase) == phases.end()) continue;
+    const bool asked = std::find(phases.begin(), phases.end(), use.phase) != phases.end();
+    if (!asked || use.communicates) continue;
     const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const KernelUse& other) {
       return other.kernel == use.kernel;
     });

@@ -1,7 +1,6 @@
 #pragma once
 // Where a rank's steps spend their time: by kernel, by scope and by phase, the outermost scope.
-// Seconds, calls, FLOPs and bytes are of one step: means over all steps, or medians where it says
-// so.
+// Seconds, calls, FLOPs and bytes are of one step: means over all steps.
 
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@ struct KernelUse {
   // Of the operations that launched it, where it took longest of their kernels.
   double flops = 0;
   double bytes = 0;
+  bool communicates = false;  // a collective's
 
   [[nodiscard]] bool is_product() const { return operation == "matmul"; }
 };
@@ -33,12 +33,12 @@ struct ScopeUse {
   double bytes = 0;
 };
 
-// A phase's collectives run beside it and after it: its extent and busy time leave them out, the
-// step's do not.
+// A phase's collectives run beside it and after it, and wait for other ranks: its figures leave
+// them out, the step's do not.
 struct PhaseUse {
   std::string phase;    // or "step": everything
-  double extent = 0;    // from the begin of the first kernel to the end of the last; median
-  double busy = 0;      // of it, while a kernel, copy or memset ran; median
+  double extent = 0;    // from the begin of the first kernel to the end of the last
+  double busy = 0;      // of it, while a kernel, copy or memset ran
   double products = 0;  // of matrix products
   double kernels = 0;   // of all kernels, copies and memsets
 };
@@ -51,8 +51,8 @@ struct StepProfile {
 
 [[nodiscard]] StepProfile profile_of(const StepTrace& trace);
 
-// Of the same kernel in all of `phases`, whatever launched it: from the costliest on. Operation and
-// phase are those of the first.
+// Of the same kernel in all of `phases`, whatever launched it, but for collectives: from the
+// costliest on. Operation and phase are those of the first.
 [[nodiscard]] std::vector<KernelUse> by_kernel(const StepProfile& profile,
                                                const std::vector<std::string_view>& phases);
 

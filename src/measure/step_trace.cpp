@@ -74,22 +74,23 @@ StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
   return by_step;
 }
 
-void drop_calls_after(StepTrace& trace, int count) {
-  std::erase_if(trace.activities, [count](const StepActivity& activity) {
-    const bool is_call =
-        activity.kind == ActivityKind::launch || activity.kind == ActivityKind::call;
-    return is_call && activity.step >= count;
-  });
+void keep_first_steps(StepTrace& trace, int count) {
+  const auto is_later = [count](const auto& row) { return row.step >= count; };
+  std::erase_if(trace.activities, is_later);
+  std::erase_if(trace.spans, is_later);  // they are in order: the others keep their places
+  if (trace.steps.size() > static_cast<std::size_t>(count)) {
+    trace.steps.resize(static_cast<std::size_t>(count));
+  }
 }
 
-double communication_overlap(const std::vector<StepTrace>& ranks, int steps) {
+double communication_overlap(const std::vector<StepTrace>& ranks) {
   double total = 0;
   double hidden = 0;
   for (const StepTrace& rank : ranks) {
     std::map<int, std::vector<Interval>> collectives;  // by stream
     std::map<int, std::vector<Interval>> others;
     for (const StepActivity& activity : rank.activities) {
-      if (activity.kind != ActivityKind::kernel || activity.step >= steps) continue;
+      if (activity.kind != ActivityKind::kernel) continue;
       auto& streams = rank.communicates(activity) ? collectives : others;
       streams[activity.stream].push_back({activity.begin, activity.end});
     }

@@ -41,11 +41,11 @@ struct StepTrace {
                                 const std::vector<HostInterval>& before,
                                 const std::vector<HostInterval>& steps);
 
-// Leaves out the host's calls of later steps than the first `count`.
-void drop_calls_after(StepTrace& trace, int count);
+// Leaves out what belongs to later steps than the first `count`.
+void keep_first_steps(StepTrace& trace, int count);
 
-// The share of the time of all ranks' collective kernels, in the first `steps` steps, during which
-// another kernel runs on another stream of the same rank. NaN where nothing is communicated.
-[[nodiscard]] double communication_overlap(const std::vector<StepTrace>& ranks, int steps);
+// The share of the time of all ranks' collective kernels during which another kernel runs on
+// another stream of the same rank. NaN where nothing is communicated.
+[[nodiscard]] double communication_overlap(const std::vector<StepTrace>& ranks);
 
 }  // namespace paceline

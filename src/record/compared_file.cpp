@@ -13,15 +13,16 @@
 #include "measure/statistics.h"
 #include "record/case_file.h"
 #include "record/result_file.h"
+#include "record/sound_file.h"
 
 namespace paceline {
 
 namespace {
 
 // Factors that say how often was measured, or what else was recorded.
-constexpr std::array<std::string_view, 9> effort = {"seed",      "warmup",   "max_warmup",
-                                                    "steps",     "min_time", "until_ci",
-                                                    "max_steps", "timeout",  "memory_timeline"};
+constexpr std::array<std::string_view, 10> effort = {
+    "seed",     "warmup",    "max_warmup", "steps",           "min_time",
+    "until_ci", "max_steps", "timeout",    "memory_timeline", "profile"};
 // Factors that follow from the machine where the user gives no value.
 constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
 
@@ -62,10 +63,15 @@ bool agree(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= rounding * std::abs(b);
 }
 
+std::filesystem::path sound(std::filesystem::path path) {
+  require_sound_file(path);
+  return path;
+}
+
 class Reader {
  public:
   Reader(std::filesystem::path path, bool any_machine)
-      : path_(std::move(path)),
+      : path_(sound(std::move(path))),
         any_machine_(any_machine),
         summary_(read_summary(path_)),
         file_(open_result_file(path_)) {}

@@ -76,9 +76,10 @@ void write_table(const Group& parent, Table table) {
   }
 }
 
-std::vector<Column> read_columns(const Group& group) {
+std::vector<Column> read_columns(const Group& group, Inner inner) {
   std::vector<Column> columns;
   for (const std::string& name : group.names()) {
+    if (inner == Inner::left_out && group.is_group(name)) continue;
     const hdf5::Dataset dataset = group.dataset(name);
     Column& column = columns.emplace_back(Column{name,
                                                  in_memory(dataset.text_attribute("unit")),

@@ -2,6 +2,7 @@
 // Tables and samples as datasets that say what they are: attributes `unit` and `description`, and
 // dimensions with names and scales.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@ namespace paceline {
 // or description, it gets that of record/description_table.cpp.
 void write_table(const hdf5::Group& parent, Table table);
 
+// What becomes of groups among a group's columns: kernels/ has some.
+enum class Inner : std::uint8_t { refused, left_out };
+
 // All datasets of a group whose members are columns.
-[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& group);
+[[nodiscard]] std::vector<Column> read_columns(const hdf5::Group& group,
+                                               Inner inner = Inner::refused);
 
 // samples/<phase> and samples_warmup/<phase> of a case's group, and the scales of their dimensions
 // [rank, repetition] beside them: all members of samples/ are phases.

@@ -163,6 +163,16 @@ H5T_class_t Dataset::type_class() const {
   return H5Tget_class(type.id());
 }
 
+H5D_layout_t Dataset::layout() const {
+  const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
+  return H5Pget_layout(made.id());
+}
+
+bool Dataset::is_in_other_files() const {
+  const Handle made(H5Dget_create_plist(id()), H5Pclose, "H5Dget_create_plist");
+  return H5Pget_layout(made.id()) == H5D_VIRTUAL || H5Pget_external_count(made.id()) > 0;
+}
+
 void Dataset::attach_scale(unsigned dimension, const std::string& name,
                            const Dataset& scale) const {
   if (check(H5DSis_scale(scale.id()), "H5DSis_scale") == 0) {
@@ -202,6 +212,17 @@ bool Group::has(const std::string& path) const {
 
 Group Group::group(const std::string& path) const {
   return Group(Handle(H5Gopen2(id(), path.c_str(), H5P_DEFAULT), H5Gclose, "H5Gopen2"));
+}
+
+bool Group::is_group(const std::string& name) const {
+  const Handle object(H5Oopen(id(), name.c_str(), H5P_DEFAULT), H5Oclose, "H5Oopen");
+  return H5Iget_type(object.id()) == H5I_GROUP;
+}
+
+bool Group::is_external_link(const std::string& name) const {
+  H5L_info_t info{};
+  check(H5Lget_info(id(), name.c_str(), &info, H5P_DEFAULT), "H5Lget_info");
+  return info.type == H5L_TYPE_EXTERNAL;
 }
 
 Group Group::make_group(const std::string& path) const {

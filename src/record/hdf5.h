@@ -94,6 +94,9 @@ class Dataset : public Object {
 
   [[nodiscard]] Dims dims() const;
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
+  [[nodiscard]] H5D_layout_t layout() const;
+  // Whether its elements lie in other files than this one.
+  [[nodiscard]] bool is_in_other_files() const;
 
   // Names the dimension and attaches `scale` to it: a dataset of the same file, as long as it, that
   // says what its places are. H5Ocopy copies neither, so that a copy's are to be attached anew:
@@ -126,6 +129,8 @@ class Group : public Object {
   [[nodiscard]] Group group(const std::string& path) const;
   // Makes every part of the path that is missing.
   [[nodiscard]] Group make_group(const std::string& path) const;
+  [[nodiscard]] bool is_group(const std::string& name) const;
+  [[nodiscard]] bool is_external_link(const std::string& name) const;  // to another file
   // In the order in which they were made, or sorted where a foreign writer kept no order.
   [[nodiscard]] std::vector<std::string> names() const;
 

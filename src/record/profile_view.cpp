@@ -1,6 +1,7 @@
 #include "record/profile_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -124,8 +125,10 @@ std::vector<Table> profile_answers(const std::vector<Row>& rows) {
   TableRows products("profile/products");
   TableRows softmax("profile/softmax");
   for (const Row& row : rows) {
+    const Cell* source = find_column(row, "profile_source");
+    if (source == nullptr || source->value == Value(std::string())) continue;
     if (const auto cells = chosen(row, {{"case", "case"},
-                                        {"forward_median_s", "host"},
+                                        {"forward_host_s", "host"},
                                         {"forward_events_s", "events"},
                                         {"forward_kernels_s", "busy"}})) {
       forward.add(*cells);
@@ -162,9 +165,9 @@ std::vector<Table> profile_answers(const std::vector<Row>& rows) {
   return tables;
 }
 
-std::vector<Table> largest_parts(const CaseRecord& record) {
+std::vector<Table> largest_parts(const std::vector<Table>& tables) {
   std::vector<Table> shown;
-  for (const Table& table : record.tables) {
+  for (const Table& table : tables) {
     if (table.path == "kernels") shown.push_back(largest_kernels(table));
     if (table.path == "kernels/scopes") shown.push_back(largest_scopes(table));
     if (table.path == "kernels/phases") shown.push_back(all_phases(table));
@@ -173,18 +176,22 @@ std::vector<Table> largest_parts(const CaseRecord& record) {
   return shown;
 }
 
-std::string profile_remark(const CaseRecord& record) {
-  for (const Table& table : record.tables) {
+std::string profile_remark(const std::vector<Table>& tables) {
+  std::vector<std::string> remarks;
+  for (const Table& table : tables) {
     if (table.path != "trace/ranks") continue;
     for (std::size_t rank = 0; rank < length_of(table.columns.front()); ++rank) {
       const Row row = row_of(table.columns, rank);
-      const std::string& reason = value_in<std::string>(row, "reason");
-      if (reason.empty()) continue;
-      return fmt::format("timed by events (rank {}: {}); of graphs they show nothing", rank,
-                         reason);
+      const auto& reason = value_in<std::string>(row, "reason");
+      const auto lost = value_in<std::int64_t>(row, "lost");
+      if (!reason.empty()) {
+        remarks.push_back(fmt::format(
+            "rank {} is timed by events ({}); of graphs they show nothing", rank, reason));
+      }
+      if (lost > 0) remarks.push_back(fmt::format("{} records of rank {} are lost", lost, rank));
     }
   }
-  return "";
+  return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
 }  // namespace paceline

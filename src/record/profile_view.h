@@ -1,7 +1,9 @@
 #pragma once
 // What people see of profiles: the answers of a whole sweep, and the largest parts of one case.
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/case_record.h"
@@ -12,12 +14,16 @@ namespace paceline {
 // share of matrix products, softmax beside the products around it.
 [[nodiscard]] std::vector<Table> profile_answers(const std::vector<Row>& rows);
 
-// Rank 0's costliest kernels, and its scopes of 1% of the kernels' time at least. Empty for a
-// record without a profile.
-[[nodiscard]] std::vector<Table> largest_parts(const CaseRecord& record);
+// What of a case's profile is read back to be shown again.
+inline constexpr std::array<std::string_view, 4> shown_tables = {"kernels", "kernels/scopes",
+                                                                 "kernels/phases", "trace/ranks"};
 
-// Why a record's profile is by events: "timed by events (...); of graphs they show nothing". Empty
-// where it is not, and where the device has no profiler of its own.
-[[nodiscard]] std::string profile_remark(const CaseRecord& record);
+// Of a case's tables: rank 0's costliest kernels, and its regions of 1% of the kernels' time at
+// least. Empty without a profile.
+[[nodiscard]] std::vector<Table> largest_parts(const std::vector<Table>& tables);
+
+// Which ranks' profiles are by events, and why; how many records are lost. Empty where nothing is
+// to be said.
+[[nodiscard]] std::string profile_remark(const std::vector<Table>& tables);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "record/case_file.h"
+#include "record/sound_file.h"
 
 namespace paceline {
 
@@ -105,6 +106,35 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
   folder.remove();
 }
 
+// Why a case file cannot be read; empty: it can. Throws UsageError for one of an older schema.
+std::string damage_of(const fs::path& file) {
+  try {
+    require_sound_file(file);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  refuse_older_schema(file);
+  try {
+    (void)read_summary(file);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Case files that cannot be read, out of the way of the others. A line for each.
+std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path& folder) {
+  std::vector<std::string> lines;
+  for (const fs::path& file : case_files(folder)) {
+    const std::string why = damage_of(file);
+    if (why.empty()) continue;
+    const fs::path aside = fmt::format("{}.{}.damaged", path.string(), file.stem().string());
+    fs::rename(file, aside);
+    lines.push_back(fmt::format("{}; it is now {}", why, aside.string()));
+  }
+  return lines;
+}
+
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
@@ -123,7 +153,8 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-// The path itself, if a result file can have it: checked before the folder is made and locked.
+// The path, or what it is a symbolic link to, if a result file can have it: checked before the
+// folder is made and locked.
 fs::path checked(const fs::path& path, ResultFile::Existing existing) {
   if (path.extension() != ".h5") {
     throw UsageError(fmt::format("--output {}: the name must end in .h5", path.string()));
@@ -134,7 +165,7 @@ fs::path checked(const fs::path& path, ResultFile::Existing existing) {
                                  (path / "results.h5").string()));
   }
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
-  return path;
+  return fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path;
 }
 
 }  // namespace
@@ -157,8 +188,10 @@ ResultFile::ResultFile(const fs::path& path, Existing existing)
       remove_file(path_);
       break;
     case Existing::resume:
-      for (const fs::path& file : cases) refuse_older_schema(file);
-      if (fs::exists(path_)) split(path_, folder_.path());
+      damaged_ = set_aside_damaged(path_, folder_.path());
+      if (!fs::exists(path_)) break;
+      require_sound_file(path_);
+      split(path_, folder_.path());
       break;
   }
 }
@@ -186,6 +219,21 @@ bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) cons
 
 Row ResultFile::row(const std::string& id) const { return row_of(read_summary(case_path(id)), 0); }
 
+std::vector<Table> ResultFile::tables(const std::string& id,
+                                      std::span<const std::string_view> paths) const {
+  const fs::path path = case_path(id);
+  return reading(path, [&] {
+    const hdf5::Group group = open_result_file(path).group("cases/" + id);
+    std::vector<Table> tables;
+    for (const std::string_view name : paths) {
+      const std::string table(name);
+      if (group.has(table))
+        tables.push_back({table, read_columns(group.group(table), Inner::left_out)});
+    }
+    return tables;
+  });
+}
+
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   if (record.status == Status::stopped) {
     throw InternalError(fmt::format("case '{}' did not end and is not to be kept", record.id));
@@ -202,20 +250,24 @@ std::string experiment_of(const fs::path& path) {
   return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
 }
 
-void merge_after_crash(const fs::path& path) {
-  (void)checked(path, ResultFile::Existing::resume);  // whether it is there or not
+std::vector<std::string> merge_after_crash(const fs::path& given) {
+  // Whether it is there or not.
+  const fs::path path = checked(given, ResultFile::Existing::resume);
   if (case_files(folder_of(path)).empty()) {
     throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",
                                  folder_of(path).string(),
                                  fs::exists(path) ? ", the file is whole" : ""));
   }
   LockedFolder folder(folder_of(path));
+  std::vector<std::string> damaged = set_aside_damaged(path, folder.path());
   std::vector<std::string> ids;
   if (fs::exists(path)) {
+    require_sound_file(path);
     split(path, folder.path());
     ids = reading(path, [&] { return open_result_file(path).group("cases").names(); });
   }
   merge_folder(path, folder, ids, false);
+  return damaged;
 }
 
 std::vector<Column> read_summary(const fs::path& path) {

@@ -103,6 +103,57 @@ def test_hardware_by_options(paceline):
     assert found["step_time"][0]["traffic_s"] == 0  # no memory bandwidth is known
 
 
+OWN_DEVICES = """
+[own]
+memory_GB = 24
+half_TFLOP_per_s = 165
+memory_GB_per_s = 1008
+link_GB_per_s = 32
+network_GB_per_s = 12.5
+node_devices = 2
+source = "the vendor's data sheet"
+
+[h100]
+memory_GB = 94
+half_TFLOP_per_s = 835
+memory_GB_per_s = 3900
+link_GB_per_s = 450
+network_GB_per_s = 400
+node_devices = 8
+source = "the NVL form"
+"""
+
+
+def test_hardware_of_one_s_own(paceline, tmp_path):
+    (tmp_path / "devices.toml").write_text(OWN_DEVICES)
+    options = ("--hardware-file", "devices.toml", "--precision", "bf16")
+    found = plan(paceline, *options, "--hardware", "own")
+    assert found["layout"][0]["peak_flops_per_s"] == 165e12
+    assert {row["hardware"]: row["memory"] for row in found["devices"]}["own"] == 24
+    replaced = plan(paceline, *options)  # h100 is the default
+    assert replaced["layout"][0]["peak_flops_per_s"] == 835e12
+    known = plan(paceline, *options, "--hardware", "h200")
+    assert known["layout"][0]["peak_flops_per_s"] == 989.4e12
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (OWN_DEVICES, ("--hardware", "owm"), "--hardware: 'owm' is unknown; choose own, h100"),
+        (OWN_DEVICES, ("--hardware", "own"), "own has no stated peak for fp32"),
+        ("[own]\nmemory_GB = 24\n", ("--hardware", "own"), "devices.toml:1:2: own lacks a source"),
+        ("[own\n", ("--hardware", "own"), "devices.toml:1"),
+        (None, ("--hardware", "own"), "devices.toml"),
+    ],
+)
+def test_a_file_of_devices_that_cannot_be_used(paceline, tmp_path, content, options, message):
+    if content is not None:
+        (tmp_path / "devices.toml").write_text(content)
+    done = paceline("plan", "--hardware-file", "devices.toml", *options)
+    assert done.code == 2
+    assert message in done.message
+
+
 def ask(paceline, question: str, *options: object) -> dict:
     done = paceline("plan", *options, "--ask", question, "--json")
     assert done.code == 0, done.err

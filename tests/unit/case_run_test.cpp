@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "core/error.h"
+#include "core/profiler.h"
 #include "cpu/cpu_device.h"
 #include "thread_world.h"
 
@@ -113,6 +114,41 @@ TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
     EXPECT_EQ(value_in<double>(record.summary, "headline_after_profile_s"), (13 + 14) / 2.0);
     EXPECT_EQ(value_in<std::string>(record.summary, "profile_source"), "events");
     EXPECT_EQ(value_in<std::int64_t>(record.summary, "profile_lost"), 0);
+  });
+}
+
+// Its profiler sees into graphs that are captured while it runs.
+class SeeingDevice final : public CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  std::unique_ptr<Profiler> start_profiler() override {
+    class Seeing final : public Profiler {
+      [[nodiscard]] bool sees_into_graphs() const override { return true; }
+      [[nodiscard]] Trace finish() override { return {.source = "cupti"}; }
+    };
+    return std::make_unique<Seeing>();
+  }
+};
+
+TEST(MeasureCase, CapturesAnewForAProfilerAndAfterIt) {
+  ThreadWorld::run(1, [](World& world) {
+    class CapturedRun final : public NotedRun {
+     public:
+      using NotedRun::NotedRun;
+      void capture_again() override { calls.emplace_back("capture_again"); }
+    };
+    SeeingDevice device(plenty, 1);
+    CapturedRun run(device);
+    Progress progress(false, 1, stderr);
+    SamplerConfig sampling = once;
+    sampling.profile = 1;
+    (void)measure_case(world, device, run, sampling, 2e9, progress);
+    std::vector<std::string> after;
+    for (std::size_t i = run.calls.size() - 6; i < run.calls.size(); ++i) {
+      after.push_back(run.calls[i].substr(0, run.calls[i].find(',')));
+    }
+    EXPECT_EQ(after, (std::vector<std::string>{"capture_again", "repetition", "repetition",
+                                               "capture_again", "repetition", "repetition"}));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/clock.h"
 #include "thread_world.h"
 
 namespace paceline {
@@ -19,6 +20,22 @@ TEST(ClockOffsetsTest, RanksOfOneClockAreWithinTheErrorThatIsStated) {
     for (std::size_t r = 1; r < offsets.size(); ++r) {
       EXPECT_GT(offsets[r].error, 0);
       EXPECT_LE(std::abs(offsets[r].seconds), offsets[r].error);
+    }
+  });
+}
+
+// Of this rank's clock, ahead of the host's.
+thread_local double ahead = 0;
+double skewed() { return host_seconds() + ahead; }
+
+TEST(ClockOffsetsTest, AnOffsetIsHowFarARankIsAhead) {
+  ThreadWorld::run(3, [](World& world) {
+    ahead = 100.0 * world.rank() + 7;
+    const std::vector<ClockOffset> offsets = clock_offsets(world, skewed);
+    if (world.rank() != 0) return;
+    for (std::size_t r = 1; r < offsets.size(); ++r) {
+      EXPECT_NEAR(offsets[r].seconds, 100.0 * static_cast<double>(r), offsets[r].error);
+      EXPECT_LT(offsets[r].error, 10);
     }
   });
 }

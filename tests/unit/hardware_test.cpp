@@ -17,10 +17,17 @@ TEST(HardwareTest, EveryDeviceOfTheTableHasASource) {
 
 TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
   try {
-    (void)parse_hardware("[x]\nmemory_GB = 1\nsource = \"none\"\n", "F.toml");
+    (void)parse_hardware(parse_toml("[x]\nmemory_GB = 1\nsource = \"none\"\n", "F.toml"));
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "F.toml:1:2: x lacks memory_GB_per_s");
+  }
+}
+
+TEST(HardwareTest, AFigureIsAboveZero) {
+  for (const char* number : {"0", "-1", "inf", "nan", "\"80\"", "true"}) {
+    const std::string text = "[x]\nsource = \"none\"\nmemory_GB = " + std::string(number) + "\n";
+    EXPECT_THROW((void)parse_hardware(parse_toml(text, "F.toml")), UsageError) << number;
   }
 }
 

@@ -225,6 +225,14 @@ TEST_F(Hdf5Test, HandlesCloseThemselves) {
 
 // A write that the disk refuses is an error of the call, or of close() at the latest. In a child,
 // since HDF5 keeps a file that it cannot finish.
+TEST_F(Hdf5Test, LongColumnsAreCompressedAndReadBack) {
+  std::vector<double> values(100'000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 7);
+  File::create(path()).write("values", values);
+  EXPECT_LT(std::filesystem::file_size(path()), values.size());
+  EXPECT_EQ(File::open(path()).dataset("values").read<double>(), values);
+}
+
 TEST_F(Hdf5Test, AFullDiskThrows) {
   std::vector<double> values;  // which no compression makes short
   std::minstd_rand random;

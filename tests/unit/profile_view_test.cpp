@@ -37,7 +37,7 @@ TEST(ProfileViewTest, ShowsTwelveKernelsOfRank0) {
   rows.push_back(kernel(1, "of rank 1", 5));
   CaseRecord record;
   record.tables = {table_of("kernels", rows)};
-  const std::vector<Table> shown = largest_parts(record);
+  const std::vector<Table> shown = largest_parts(record.tables);
   ASSERT_EQ(shown.size(), 1U);
   const std::vector<std::string> kernels = texts(shown[0], "kernel");
   ASSERT_EQ(kernels.size(), 12U);
@@ -54,33 +54,38 @@ TEST(ProfileViewTest, ShowsLargeRegionsAsATree) {
       "kernels/scopes", {scope(0, "forward", false, 0.5), scope(0, "forward/blocks", false, 0.4),
                          scope(0, "forward/blocks/matmul", true, 0.3),
                          scope(0, "forward/head", false, 0.009), scope(1, "forward", false, 0.5)})};
-  const std::vector<Table> shown = largest_parts(record);
+  const std::vector<Table> shown = largest_parts(record.tables);
   ASSERT_EQ(shown.size(), 1U);
   EXPECT_EQ(texts(shown[0], "scope"), (std::vector<std::string>{"forward", "  blocks"}));
 }
 
 TEST(ProfileViewTest, ShowsNoEmptyTableAndNothingOfARecordWithoutProfile) {
   CaseRecord record;
-  EXPECT_TRUE(largest_parts(record).empty());
+  EXPECT_TRUE(largest_parts(record.tables).empty());
   record.tables = {table_of("kernels/scopes", {scope(0, "all_reduce", true, 1)})};
-  EXPECT_TRUE(largest_parts(record).empty());
+  EXPECT_TRUE(largest_parts(record.tables).empty());
 }
 
-TEST(ProfileViewTest, TellsWhyItIsByEvents) {
-  const auto rank = [](std::int64_t number, const std::string& reason) -> Row {
-    return {{"rank", number}, {"source", "events"}, {"reason", reason}};
+TEST(ProfileViewTest, TellsOfEventsAndOfLostRecords) {
+  const auto rank = [](std::int64_t number, std::int64_t lost, const std::string& reason) -> Row {
+    return {{"rank", number}, {"lost", lost}, {"source", "events"}, {"reason", reason}};
   };
   CaseRecord record;
-  EXPECT_EQ(profile_remark(record), "");
-  record.tables = {table_of("trace/ranks", {rank(0, ""), rank(1, "another tool has it")})};
-  EXPECT_EQ(profile_remark(record),
-            "timed by events (rank 1: another tool has it); of graphs they show nothing");
+  EXPECT_EQ(profile_remark(record.tables), "");
+  record.tables = {table_of("trace/ranks", {rank(0, 3, ""), rank(1, 0, "another tool has it")})};
+  EXPECT_EQ(
+      profile_remark(record.tables),
+      "3 records of rank 0 are lost; rank 1 is timed by events (another tool has it); of graphs "
+      "they show nothing");
 }
 
 TEST(ProfileViewTest, AnswersFromTheRowsThatHaveThem) {
-  const Row plain = {{"case", "a"}, {"forward_median_s", 1.0}};
+  const Row plain = {{"case", "a"},           {"profile_source", std::string()},
+                     {"forward_host_s", 1.0}, {"forward_events_s", std::nan("")},
+                     {"softmax_s", 1.0},      {"attention_products_s", 1.0}};
   const Row profiled = {{"case", "b"},
-                        {"forward_median_s", 3.0},
+                        {"profile_source", "cupti"},
+                        {"forward_host_s", 3.0},
                         {"forward_events_s", 2.5},
                         {"forward_kernels_s", 2.0},
                         {"softmax_s", 1.0},

@@ -102,6 +102,7 @@ AttentionResults AttentionRun::results() {
 // But backward's reads what forward's has left, so forward's stays until backward's is captured.
 void AttentionRun::capture() {
   for (const Phase phase : {Phase::warm_up, Phase::forward, Phase::backward, Phase::both}) {
+    if (phase == Phase::warm_up && !flush_.empty()) continue;
     std::unique_ptr<Graph>& graph = graphs_.at(static_cast<std::size_t>(phase));
     graph = device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
     graph->upload();

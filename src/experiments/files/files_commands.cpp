@@ -20,7 +20,9 @@ class MergeCommand final : public Command {
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override { p.files(files_, 1, 1, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
-    merge_after_crash(files_.front());
+    for (const std::string& damage : merge_after_crash(files_.front())) {
+      fmt::print(stderr, "paceline: {}\n", damage);
+    }
     return ExitCode::done;
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/similar_name.h"
@@ -16,11 +17,14 @@ constexpr double giga = 1e9;
 constexpr double tera = 1e12;
 
 double number_of(const TomlDocument& file, const TomlEntry& entry) {
+  double number = 0;
   if (const auto* whole = std::get_if<std::int64_t>(&entry.value.value)) {
-    return static_cast<double>(*whole);
+    number = static_cast<double>(*whole);
+  } else if (const auto* real = std::get_if<double>(&entry.value.value)) {
+    number = *real;
   }
-  if (const auto* real = std::get_if<double>(&entry.value.value)) return *real;
-  throw file.error(entry.value.at, entry.key + " is to be a number");
+  if (number > 0 && std::isfinite(number)) return number;
+  throw file.error(entry.value.at, entry.key + " is to be a number above 0");
 }
 
 Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
@@ -71,8 +75,7 @@ double Hardware::bandwidth_bytes_per_s(std::int64_t devices, int rings) const {
              : std::min(link_bytes_per_s, network_bytes_per_s / std::min(rings, node_devices));
 }
 
-std::vector<Hardware> parse_hardware(std::string_view text, const std::string& file) {
-  const TomlDocument document = parse_toml(text, file);
+std::vector<Hardware> parse_hardware(const TomlDocument& document) {
   std::vector<Hardware> all;
   for (const TomlEntry& device : document.root.entries) {
     all.push_back(hardware_of(document, device));
@@ -81,13 +84,17 @@ std::vector<Hardware> parse_hardware(std::string_view text, const std::string& f
 }
 
 std::vector<Hardware> known_hardware() {
-  return parse_hardware(hardware_table(), "the table of hardware");
+  return parse_hardware(parse_toml(hardware_table(), "the table of hardware"));
 }
 
-Hardware hardware_named(std::string_view name) {
+Hardware hardware_named(std::string_view name, const std::string& file) {
   std::vector<Hardware> all;
+  if (!file.empty()) all = parse_hardware(read_toml(file));
   try {
-    all = known_hardware();
+    for (Hardware& known : known_hardware()) {
+      const auto same = [&](const Hardware& own) { return own.name == known.name; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(known));
+    }
   } catch (const EnvironmentError& error) {
     throw EnvironmentError(fmt::format(
         "--hardware: {}; or give --memory, --peak and --link-bandwidth instead", error.what()));

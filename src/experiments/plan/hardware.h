@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/precision.h"
+#include "core/toml.h"
 
 namespace paceline {
 
@@ -36,12 +37,14 @@ struct Hardware {
 
 // In the order of the table. Throws EnvironmentError in a build without a TOML library.
 [[nodiscard]] std::vector<Hardware> known_hardware();
-// Throws UsageError for a name that the table lacks; EnvironmentError, which names the options that
+// Of the user's file of devices, empty: none, or of the table. Throws UsageError for a name that
+// both lack, and for a file that is no such table; EnvironmentError, which names the options that
 // need no table, in a build without a TOML library.
-[[nodiscard]] Hardware hardware_named(std::string_view name);
+[[nodiscard]] Hardware hardware_named(std::string_view name, const std::string& file = {});
 
-// The compiled-in table, and how one is read. Throws UsageError for a missing key or a wrong type.
+// The compiled-in table, and how one is read. Throws UsageError for a missing key, a wrong type and
+// a number that is not above 0.
 [[nodiscard]] std::string_view hardware_table();
-[[nodiscard]] std::vector<Hardware> parse_hardware(std::string_view text, const std::string& file);
+[[nodiscard]] std::vector<Hardware> parse_hardware(const TomlDocument& document);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 #include "record/case_file.h"
 #include "record/datasets.h"
 #include "record/result_file.h"
+#include "record/sound_file.h"
 
 namespace paceline {
 
@@ -77,6 +78,7 @@ std::string experiment_in(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
     throw UsageError(fmt::format("{}: is a folder; give a result file", path));
   }
+  require_sound_file(path);
   return experiment_of(path);
 }
 

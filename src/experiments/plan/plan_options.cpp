@@ -81,6 +81,8 @@ void PlanOptions::declare(OptionParser& p) {
            [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
            {.type = ValueType::integer, .list = true, .standard = "1,1"});
   p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
+  p.value("--hardware-file", hardware_file_,
+          "TOML file of further devices, which come before those of the table");
   p.option("--memory", "of a device, instead of the table's",
            [this](const OptionParser::Texts& t) {
              memory_ = FactorValue<ByteCount>::read(t.front(), {});
@@ -140,9 +142,10 @@ void PlanOptions::check_dimensions(const OptionParser& p) {
 }
 
 void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
-  std::vector<std::string> options = {"--preset", "--blocks",         "--ranks",       "--fsdp",
-                                      "--tp",     "--mesh-axes",      "--hardware",    "--memory",
-                                      "--peak",   "--link-bandwidth", "--utilization", "--latency"};
+  std::vector<std::string> options = {
+      "--preset",         "--blocks",      "--ranks",         "--fsdp",   "--tp",
+      "--mesh-axes",      "--hardware",    "--hardware-file", "--memory", "--peak",
+      "--link-bandwidth", "--utilization", "--latency"};
   for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
   for (const std::string& option : options) {
     if (!p.given(option)) continue;
@@ -156,7 +159,7 @@ Hardware PlanOptions::hardware() const {
   constexpr double giga = 1e9;
   Hardware h;
   if (hardware_given_ || !all_given) {
-    h = hardware_named(hardware_name_);
+    h = hardware_named(hardware_name_, hardware_file_);
   } else {
     h.name = "custom";
     h.source = "--memory, --peak and --link-bandwidth";

@@ -35,10 +35,11 @@ class PlanOptions {
   MeshAxes axes_;
   std::string hardware_name_ = "h100";
   bool hardware_given_ = false;
-  ByteCount memory_;          // 0: the table's
-  std::string memory_text_;   // as it is given, with its unit
-  double peak_tflops_ = 0;    // likewise
-  ByteCount link_bandwidth_;  // likewise
+  std::string hardware_file_;  // empty: none
+  ByteCount memory_;           // 0: the table's
+  std::string memory_text_;    // as it is given, with its unit
+  double peak_tflops_ = 0;     // likewise
+  ByteCount link_bandwidth_;   // likewise
   double utilization_ = 1;
   double latency_us_ = 10;
 };

@@ -101,6 +101,10 @@ void TrainingRun::capture() {
   runner_->capture();
 }
 
+std::vector<std::string> TrainingRun::host_phases() const {
+  return case_.timing == Timing::step ? std::vector<std::string>{"step"} : phases();
+}
+
 void TrainingRun::capture_again() {
   if (runner_->captured()) capture();
 }

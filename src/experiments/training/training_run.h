@@ -37,6 +37,7 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] std::vector<std::string> parts() const override;
   [[nodiscard]] PhaseSeconds repetition() override;
   [[nodiscard]] PhaseSeconds event_seconds() const override { return runner_->event_seconds(); }
+  [[nodiscard]] std::vector<std::string> host_phases() const override;
   void capture_again() override;
   // Of the rehearsal: the step from cold, and where a cold start is measured the steps after it.
   [[nodiscard]] Repetitions cold_repetitions() const override {

@@ -1,0 +1,90 @@
+#include "harness/profile_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace paceline {
+namespace {
+
+// One rank's kernel of one step, both `begin` after the start of that rank's clock.
+StepTrace trace_from(double begin) {
+  StepTrace trace{.names = {"gemm<float>(float*)"},
+                  .paths = {"", "forward/matmul"},
+                  .steps = {{.begin = begin, .end = begin + 2}},
+                  .source = "cupti"};
+  StepSpan span;
+  span.scope = 1;
+  span.operation = true;
+  span.work = {.flops = 100, .bytes = 10};
+  span.begin = begin;
+  span.end = begin + 0.5;
+  trace.spans.push_back(span);
+  StepActivity kernel;
+  kernel.span = 0;
+  kernel.stream = 7;
+  kernel.begin = begin + 1;
+  kernel.end = begin + 1.5;
+  trace.activities.push_back(kernel);
+  return trace;
+}
+
+ProfiledCase of_two_ranks() {
+  ProfiledCase profiled{.phases = {"forward", "step"}};
+  profiled.clocks = {{}, {.seconds = 30, .error = 0.25}};
+  for (const double begin : {1000.0, 1030.0 + 0.5}) {  // rank 1 begins half a second later
+    profiled.ranks.push_back(trace_from(begin));
+    profiled.profiles.push_back(profile_of(profiled.ranks.back()));
+  }
+  profiled.events = {{{1.0, 2.0}, {3.0, 4.0}}};
+  profiled.steps = profiled.steps_after = {{2.0}, {2.0}};
+  return profiled;
+}
+
+const std::vector<double>& numbers(const CaseRecord& record, const std::string& path,
+                                   std::string_view name) {
+  for (const Table& table : record.tables) {
+    if (table.path == path) {
+      return std::get<std::vector<double>>(find_column(table.columns, name)->data);
+    }
+  }
+  throw std::runtime_error(path);
+}
+
+TEST(ProfileTablesTest, TimesAreOnRank0sClock) {
+  CaseRecord record;
+  add_profile_to(record, of_two_ranks());
+  EXPECT_EQ(numbers(record, "trace", "begin"), (std::vector<double>{1, 1.5}));
+  EXPECT_EQ(numbers(record, "trace/spans", "begin"), (std::vector<double>{0, 0.5}));
+  EXPECT_EQ(numbers(record, "trace/steps", "end"), (std::vector<double>{2, 2.5}));
+  EXPECT_EQ(numbers(record, "trace/ranks", "clock_offset"), (std::vector<double>{0, 30}));
+}
+
+TEST(ProfileTablesTest, RatesStandBesideTheCeilings) {
+  CaseRecord record;
+  add_profile_to(record, of_two_ranks());
+  EXPECT_EQ(numbers(record, "kernels", "flops_per_s"), (std::vector<double>{200, 200}));
+  const Ceiling gemm{.unit = "FLOP/s", .rate = {.median = 400, .ci_low = 399, .ci_high = 401}};
+  const Ceiling wide{.unit = "bytes/s", .rate = {.median = 40, .ci_low = 10, .ci_high = 90}};
+  add_shares_of_ceilings(record, gemm, wide);
+  EXPECT_EQ(numbers(record, "kernels", "flops_share"), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(numbers(record, "kernels/scopes", "flops_share").front(), 0.5);
+  EXPECT_TRUE(std::isnan(numbers(record, "kernels", "bytes_share").front())) << "it is not sure";
+}
+
+TEST(ProfileTablesTest, TheHostsTimesAreThoseOfThePhasesThatItTimes) {
+  CaseRecord record;
+  record.samples = {{.phase = "forward", .warmup = {}, .measured = {{5, 7}, {8, 10}}},
+                    {.phase = "step", .warmup = {}, .measured = {{9, 9}, {9, 9}}}};
+  add_profile_to(record, of_two_ranks());
+  EXPECT_EQ(numbers(record, "kernels/phases", "events")[0], 1.5);
+  add_host_seconds(record, {"step"});
+  EXPECT_TRUE(std::isnan(numbers(record, "kernels/phases", "host")[0]));
+  EXPECT_TRUE(std::isnan(value_in<double>(record.summary, "forward_host_s")));
+  add_host_seconds(record, {"forward", "step"});
+  EXPECT_EQ(numbers(record, "kernels/phases", "host"), (std::vector<double>{6, 9, 9, 9}));
+  EXPECT_EQ(value_in<double>(record.summary, "forward_host_s"), 6);
+}
+
+}  // namespace
+}  // namespace paceline
