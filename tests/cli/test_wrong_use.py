@@ -28,14 +28,7 @@ WRONG = [
     (("model", "--optimizer", "in-backward", "--precision", "fp16"), "--optimizer", "serial"),
     (("model", "--optimizer", "in-backward", "--mode", "forward"), "--optimizer", "train-step"),
     (("model", "--optimizer", "beside"), "--optimizer", "serial, in-backward"),
-    (
-        (
-            "model",
-            "--profile",
-        ),
-        "--profile",
-        "--help",
-    ),
+    (("model", "--profile", "-1"), "--profile", "0 to"),
     (("model", "--mode", "train"), "--mode", "train-step"),
     (("model", "--recompute", "0"), "--recompute", "none, swiglu, block"),
     (("model", "--timing", "fast"), "--timing", "phases, step"),
