@@ -71,7 +71,7 @@ def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs)
     text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@40")
     text = text.replace("--min-time 2", "--min-time 8")
     job = jobs.script(text, **LONG)
-    jobs.wait(job, seconds=300)
+    jobs.wait(job, seconds=900)
     words = jobs.words("sweep")
     assert words[-1] == "finished"
     assert words[:3] == ["started", "requeued", "started"]
