@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/screen.h"
 #include "mpi/check.h"
 
 namespace paceline {
@@ -259,7 +260,7 @@ std::string Watchdog::line_of_timeout() {
 }
 
 void Watchdog::end_launch(const std::string& line) {
-  fmt::print(stderr, "paceline: rank {}: {}\n", rank_, line);
+  write_to(stderr, "paceline: rank {}: {}\n", rank_, line);
   launch_ends_ = true;
   // In a thread of its own: an abort that hangs must not keep the launch from ending.
   std::promise<void> aborted;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <optional>
 
 #include "core/error.h"
+#include "core/screen.h"
 #include "harness/command.h"
 #include "harness/launch.h"
 #include "harness/lone_world.h"
@@ -22,8 +24,8 @@ using namespace paceline;
 namespace {
 
 int report(const Error& error) {
-  fmt::print(stderr, "paceline: {}{}\n",
-             error.code() == ExitCode::internal ? "internal error: " : "", error.what());
+  write_to(stderr, "paceline: {}{}\n", error.code() == ExitCode::internal ? "internal error: " : "",
+           error.what());
   return static_cast<int>(error.code());
 }
 
@@ -32,7 +34,7 @@ bool measures(const ParsedCommand& parsed) { return parsed.command && parsed.com
 // What needs no other rank: help, the version, reading result files.
 ExitCode print_or_read_files(const ParsedCommand& parsed) {
   if (parsed.command) return parsed.command->run(nullptr, parsed.line);
-  fmt::print("{}", parsed.answer);
+  write_out("{}", parsed.answer);
   return ExitCode::done;
 }
 
@@ -59,6 +61,8 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
 // others at once, since they may wait for this one.
 int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, World& world) {
   const StopSignal stop;
+  std::signal(SIGPIPE,
+              SIG_IGN);  // nobody reads the table any more: the file is still to be written
   const auto end_all = [&](const Error& error) {
     report(Error(error.code(), fmt::format("rank {}: {}", world.rank(), error.what())));
     world.abort(error.code());
@@ -112,10 +116,7 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
   return run_ranks(parsed, refusal, *world);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (const std::optional<int> code = read_as_asked(argc, argv)) return *code;
+int run_command(int argc, char** argv) {
   ParsedCommand parsed;
   std::optional<Error> refusal;
   const std::optional<int> launched = launched_processes();
@@ -135,4 +136,19 @@ int main(int argc, char** argv) {
   }
   if (!alone || (!refusal && measures(parsed))) return run_launch(parsed, refusal, argc, argv);
   return refusal ? report(*refusal) : run_alone([&] { return print_or_read_files(parsed); });
+}
+
+// Whether all of standard output has been written.
+bool output_is_written() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const std::optional<int> code = read_as_asked(argc, argv)) return *code;
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails, which is told, instead
+  const int code = run_command(argc, argv);
+  if (output_is_written()) return code;
+  const int lost = report(StoppedError(
+      "standard output cannot be written (a full disk, a closed pipe?): a part of it is lost"));
+  return code == 0 ? lost : code;
 }

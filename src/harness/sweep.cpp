@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "core/screen.h"
 #include "core/units.h"
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
@@ -115,7 +117,7 @@ class Results {
         options_(options),
         run_(std::move(run)),
         file_(checked_output(options, experiment.name()), existing(options)) {
-    for (const std::string& damage : file_.damaged()) fmt::print(stderr, "{}\n", damage);
+    for (const std::string& damage : file_.damaged()) write_to(stderr, "{}\n", damage);
   }
 
   // True when the file has the case with such a status.
@@ -178,35 +180,35 @@ class Results {
     const TableOptions& shown = options_.table;
     const std::vector<std::string>& factors = experiment_.naming_factors();
     if (shown.format == TableFormat::csv) {
-      fmt::print("{}", console_table(rows, factors, experiment_.shown_columns(), shown));
-      if (!options_.quiet) fmt::print(stderr, "{}\n", file_.path().string());
+      write_out("{}", console_table(rows, factors, experiment_.shown_columns(), shown));
+      if (!options_.quiet) write_to(stderr, "{}\n", file_.path().string());
       return;
     }
     const bool markdown = shown.format == TableFormat::md;
     for (const std::vector<Row>& part : parts_of(rows)) {
-      fmt::print("\n{}{}", console_table(part, factors, experiment_.shown_columns(), shown),
-                 markdown ? "\n" : "");
+      write_out("\n{}{}", console_table(part, factors, experiment_.shown_columns(), shown),
+                markdown ? "\n" : "");
     }
     if (shown.columns.empty() && !ok_rows(rows).empty()) {
       const std::string times = times_note(ok_rows(rows), shown);
-      fmt::print("{}\n", wrapped(times + (times.empty() ? "" : " ") + experiment_.notes()));
+      write_out("{}\n", wrapped(times + (times.empty() ? "" : " ") + experiment_.notes()));
     }
     for (const Table& t : closing) {
-      fmt::print("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
-                 closing_table(t, rows, factors, shown.format));
+      write_out("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
+                closing_table(t, rows, factors, shown.format));
     }
     print_profiles(markdown);
-    fmt::print("{}{}{}\n", markdown ? "\n" : "", remarks(rows), file_.path().string());
+    write_out("{}{}{}\n", markdown ? "\n" : "", remarks(rows), file_.path().string());
   }
 
   void print_profiles(bool markdown) const {
     const std::vector<std::string> names = case_names(experiment_);
     for (const auto& [index, tables, remark] : profiles_) {
       for (const Table& table : tables) {
-        fmt::print("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
-                   closing_table(table, {}, {}, options_.table.format));
+        write_out("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
+                  closing_table(table, {}, {}, options_.table.format));
       }
-      if (!remark.empty()) fmt::print("{}\n", wrapped(remark));
+      if (!remark.empty()) write_out("{}\n", wrapped(remark));
     }
   }
 
@@ -226,7 +228,7 @@ class Results {
   }
 
   void show(std::size_t index, Row row) {
-    if (options_.json) fmt::print("{}\n", json_line(row));
+    if (options_.json) write_out("{}\n", json_line(row));
     std::fflush(stdout);
     rows_.push_back({index, std::move(row)});
   }
@@ -253,22 +255,22 @@ class Results {
 // Every case with its predicted FLOPs, bytes and memory.
 void print_plan(const Experiment& experiment) {
   const std::vector<Case>& cases = experiment.cases();
-  fmt::print("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
-             cases.size() == 1 ? "" : "s", experiment.name());
+  write_out("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
+            cases.size() == 1 ? "" : "s", experiment.name());
   std::vector<std::string> names = experiment.naming_factors();
   std::erase_if(names, [&](const std::string& name) {
     return std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return c.has(name); });
   });
-  fmt::print("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
-             fmt::join(names, " "));
+  write_out("{:>10} {:>12} {:>12}  case ({})\n", "FLOPs", "least bytes", "peak memory",
+            fmt::join(names, " "));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Prediction p = experiment.predict(i);
     std::vector<std::string> values;
     for (const std::string& name : names) {
       values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
     }
-    fmt::print("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
-               bytes_text(p.memory_bytes), fmt::join(values, " "));
+    write_out("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
+              bytes_text(p.memory_bytes), fmt::join(values, " "));
   }
 }
 
@@ -292,6 +294,16 @@ RunOptions options_of(RunOptions options, const std::optional<RunProcess>& proce
   options.resume = options.resume || process->run > 0;
   options.force = options.force && process->run == 0;
   return options;
+}
+
+// What stops work() is noted; any other error is thrown.
+void note_stop(std::optional<StoppedError>& stopped, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::stopped) throw;
+    stopped.emplace(error.what());
+  }
 }
 
 bool stop_asked(World& world) {
@@ -342,21 +354,22 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
     }
     progress.begin_case(static_cast<int>(i), names[i]);
     world.watch().at(names[i]);
-    try {
-      CaseRecord record = experiment.run(i, progress);
-      record.id = ids[i];
-      if (record.status >= Status::diverged) worst = ExitCode::mismatch;
-      if (root) progress.end_case(headline(record));
-      if (options.json) progress.clear();
+    CaseRecord record;
+    note_stop(stopped, [&] { record = experiment.run(i, progress); });
+    if (stopped) break;
+    record.id = ids[i];
+    if (record.status >= Status::diverged) worst = ExitCode::mismatch;
+    if (root) progress.end_case(headline(record));
+    if (options.json) progress.clear();
+    // If it cannot be written, the run ends without a merge: finished cases stay as they are.
+    collectively(world, [&] {
+      if (root) results->add(i, record);
+    });
+    note_stop(stopped, [&] {
       collectively(world, [&] {
-        if (!root) return;
-        results->add(i, record);
-        experiment.after_saved();
+        if (root) experiment.after_saved();
       });
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::stopped) throw;
-      stopped.emplace(error.what());
-    }
+    });
   }
   world.watch().at("");
   progress.clear();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/screen.h"
 #include "core/units.h"
 
 namespace paceline {
@@ -59,8 +60,8 @@ void Progress::end_case(const std::string& headline) {
     return;
   }
   const std::string left = left_text();
-  fmt::print(out_, "{} (took {}{})\n", line(headline), duration_text(now - case_began_),
-             left.empty() ? "" : "; " + left);
+  write_to(out_, "{} (took {}{})\n", line(headline), duration_text(now - case_began_),
+           left.empty() ? "" : "; " + left);
   std::fflush(out_);
 }
 
@@ -82,7 +83,7 @@ void Progress::show(const std::string& what) {
     line_stands_ = true;
     return;
   }
-  fmt::print(out_, "{}\n", text);
+  write_to(out_, "{}\n", text);
   std::fflush(out_);
 }
 
@@ -98,7 +99,7 @@ std::string Progress::left_text() const {
 }
 
 void Progress::rewrite(const std::string& line) {
-  fmt::print(out_, "\r{}\x1b[K", line.substr(0, terminal_.width() - 1));
+  write_to(out_, "\r{}\x1b[K", line.substr(0, terminal_.width() - 1));
   std::fflush(out_);
 }
 

@@ -1,18 +1,22 @@
 #include "model/weights_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <set>
 #include <span>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/fnv1a.h"
 #include "core/random.h"
 #include "record/hdf5.h"
 #include "record/sound_file.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -72,6 +76,11 @@ void read_weights(const std::filesystem::path& file, F&& read) {
   } catch (const Hdf5Error& error) {
     fail(file, std::string("cannot be read: ") + error.what());
   }
+}
+
+// Where --dump writes before the file has its name.
+std::filesystem::path temporary_of(const std::filesystem::path& dump) {
+  return dump.string() + ".tmp";
 }
 
 }  // namespace
@@ -151,11 +160,15 @@ void Dump::check_writable(const std::filesystem::path& file, bool replace) {
   if (exists && !replace) {
     throw UsageError("--dump: " + file.string() + " exists; --force replaces it");
   }
-  const std::filesystem::path folder =
-      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
-    throw UsageError("--dump: cannot write in " + folder.string() + "; name a folder that exists");
+  const std::filesystem::path probe = temporary_of(target_of(file));
+  const int descriptor = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    throw UsageError(
+        fmt::format("--dump: cannot write {} ({}); name a file in a folder that exists",
+                    file.string(), std::generic_category().message(errno)));
   }
+  close(descriptor);
+  std::filesystem::remove(probe);
 }
 
 void Dump::take_first_step(const StepState& state) {
@@ -179,23 +192,20 @@ void Dump::add_weights(const ParameterStore& store, const StoreRange& range, con
 }
 
 void Dump::write(const std::filesystem::path& file) const {
-  try {
-    const std::filesystem::path temporary = file.string() + ".tmp";
-    hdf5::File h5 = hdf5::File::create(temporary);
-    h5.write<float>("logits", first_logits_, dims_of(logits_.shape()));
-    h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
-    for (const auto& [name, tensors] :
-         {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
-      if (tensors->empty()) continue;
-      const hdf5::Group group = h5.make_group(name);
-      for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims_of(t.shape));
-    }
-    h5.close();
-    std::filesystem::rename(temporary, file);
-  } catch (const std::runtime_error& error) {  // HDF5's or the file system's
-    throw StoppedError(
-        fmt::format("--dump: {} cannot be written: {}", file.string(), error.what()));
+  const hdf5::File h5 = hdf5::File::in_memory();
+  h5.write<float>("logits", first_logits_, dims_of(logits_.shape()));
+  h5.write<double>("loss", std::span<const double>(&loss_, 1), {1});
+  for (const auto& [name, tensors] :
+       {std::pair{"gradients", &gradients_}, std::pair{"weights", &weights_}}) {
+    if (tensors->empty()) continue;
+    const hdf5::Group group = h5.make_group(name);
+    for (const Named& t : *tensors) group.write<float>(t.name, t.values, dims_of(t.shape));
   }
+  const std::filesystem::path target = target_of(file);
+  const std::error_code error = write_whole(target, temporary_of(target), h5.image());
+  if (!error) return;
+  throw StoppedError(
+      fmt::format("--dump: {} cannot be written: {}", file.string(), error.message()));
 }
 
 }  // namespace paceline

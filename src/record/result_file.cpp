@@ -1,16 +1,15 @@
 #include "record/result_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <system_error>
 
 #include "core/error.h"
 #include "record/case_file.h"
+#include "record/console.h"
 #include "record/sound_file.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -20,50 +19,9 @@ namespace {
 
 fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
 
-// Writes all bytes to a new file and puts them on the disk; errno, or 0.
-int write_bytes(const fs::path& path, std::string_view bytes) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) return errno;
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && fsync(descriptor) != 0) error = errno;
-  if (close(descriptor) != 0 && error == 0) error = errno;
-  return error;
-}
-
-// Puts a new name onto the disk. Not every file system can, and the file is whole without.
-void flush_folder(const fs::path& folder) {
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
-}
-
-// Gives the file its name only when it is on the disk: whoever finds `path` finds it whole.
-void write_whole(const fs::path& path, const fs::path& temporary, const hdf5::File& file) {
-  int error = write_bytes(temporary, file.image());
-  std::error_code renaming;
-  if (error == 0) {
-    fs::rename(temporary, path, renaming);
-    error = renaming.value();
-  }
-  if (error == 0) return;
-  fs::remove(temporary, renaming);
-  throw StoppedError(fmt::format(
-      "cannot write {}: {}; make room there: finished cases are kept, and --resume goes on from "
-      "them",
-      path.string(), std::generic_category().message(error)));
-}
-
-void write_case(const fs::path& path, const hdf5::File& file) {
-  write_whole(path, path.string() + ".tmp", file);
+[[noreturn]] void throw_unwritable(const fs::path& path, const std::error_code& error,
+                                   const std::string& then) {
+  throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), error.message(), then));
 }
 
 // The cases of an F.h5 as case files. Those that are there already are newer, and stay.
@@ -77,7 +35,9 @@ void split(const fs::path& path, const fs::path& folder) {
     for (const std::string& id : ids) {
       const fs::path target = folder / (id + ".h5");
       if (fs::exists(target)) continue;
-      write_case(target, reading(path, [&] { return extracted_case(file, summary, id); }));
+      const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
+      const std::error_code error = write_whole(target, target.string() + ".tmp", one.image());
+      if (error) throw_unwritable(target, error, "make room there");
       made.push_back(target);
     }
   } catch (...) {
@@ -100,7 +60,11 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
                   bool complete, const std::vector<Table>& tables = {}) {
   const std::vector<fs::path> files = ordered(case_files(folder.path()), ids);
   if (!files.empty()) {
-    write_whole(path, folder.path() / "merged.tmp", merged_file(files, complete, tables));
+    const hdf5::File merged = merged_file(files, complete, tables);
+    if (const auto error = write_whole(path, folder.path() / "merged.tmp", merged.image())) {
+      throw_unwritable(path, error,
+                       "make room there: finished cases are kept, and --resume goes on from them");
+    }
     flush_folder(path.parent_path());  // before the cases go
   }
   folder.remove();
@@ -165,7 +129,7 @@ fs::path checked(const fs::path& path, ResultFile::Existing existing) {
                                  (path / "results.h5").string()));
   }
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
-  return fs::is_symlink(path, ignored) ? fs::weakly_canonical(path) : path;
+  return target_of(path);
 }
 
 }  // namespace
@@ -238,7 +202,18 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   if (record.status == Status::stopped) {
     throw InternalError(fmt::format("case '{}' did not end and is not to be kept", record.id));
   }
-  write_case(case_path(record.id), case_file(record, run));
+  const fs::path path = case_path(record.id);
+  const hdf5::File file = case_file(record, run);
+  const std::error_code error = write_whole(path, path.string() + ".tmp", file.image());
+  if (!error) return;
+  const fs::path elsewhere = write_elsewhere(path.filename(), file.image());
+  throw_unwritable(
+      path, error,
+      elsewhere.empty()
+          ? fmt::format("nor can any other place be; of the case is left: {}",
+                        json_line(summary_row(record)))
+          : fmt::format("the case is in {}: make room, move it to {}/ and give --resume",
+                        elsewhere.string(), folder_.path().string()));
 }
 
 void ResultFile::merge(const std::vector<std::string>& ids, bool complete,

@@ -25,9 +25,9 @@ class ResultFile {
   // waits 10 s if another run holds it. Existing::refuse throws UsageError when F.h5 or finished
   // cases exist (naming --resume and --force); resume keeps finished cases, splitting an F.h5
   // back into case files, and sets aside what cannot be read (damaged()); replace deletes both.
-  // Throws UsageError when the place cannot be
-  // written or the lock is not to be had, or the name does not end in .h5. Leaves no folder behind
-  // when it throws, and none without a case when it is destroyed.
+  // Throws UsageError when the place cannot be written or the lock is not to be had, or the name
+  // does not end in .h5. Leaves no folder behind when it throws, and none without a case when it is
+  // destroyed.
   ResultFile(const std::filesystem::path& path, Existing existing);
 
   enum class Kept : std::uint8_t { finished, any };
@@ -40,7 +40,8 @@ class ResultFile {
   // Those of these tables that it has.
   [[nodiscard]] std::vector<Table> tables(const std::string& id,
                                           std::span<const std::string_view> paths) const;
-  // Throws StoppedError when it cannot be written (a full disk).
+  // Throws StoppedError when it cannot be written (a full disk): it says where the case is instead,
+  // in a folder for temporary files.
   void write(const CaseRecord& record, const RunInfo& run);
   // Writes F.h5 from all case files, in the order of `ids` and then by name; removes the folder.
   // Without a case there will be no F.h5. Throws StoppedError when it cannot be written, and keeps

@@ -1,10 +1,9 @@
 // `paceline merge`, `compare` and `columns`: what has to do with result files and measures nothing.
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <vector>
 
+#include "core/screen.h"
 #include "harness/command.h"
 #include "record/compare.h"
 #include "record/comparison_text.h"
@@ -21,7 +20,7 @@ class MergeCommand final : public Command {
   void declare(OptionParser& p) override { p.files(files_, 1, 1, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     for (const std::string& damage : merge_after_crash(files_.front())) {
-      fmt::print(stderr, "paceline: {}\n", damage);
+      write_to(stderr, "paceline: {}\n", damage);
     }
     return ExitCode::done;
   }
@@ -51,7 +50,7 @@ class CompareCommand final : public Command {
     options_.files.assign(files_.begin(), files_.end());
     options_.threshold = threshold_percent_ / 100;
     const Comparison comparison = compare_files(options_);
-    fmt::print("{}", json_ ? comparison_json(comparison) : comparison_table(comparison));
+    write_out("{}", json_ ? comparison_json(comparison) : comparison_table(comparison));
     return comparison.regression() ? ExitCode::regression : ExitCode::done;
   }
 
@@ -70,11 +69,11 @@ class ColumnsCommand final : public Command {
   void declare(OptionParser& /*p*/) override {}
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     for (const Description& d : descriptions()) {
-      fmt::print("{}\t{}\t{}\t{}\n", d.group, d.name, d.unit, d.text);
+      write_out("{}\t{}\t{}\t{}\n", d.group, d.name, d.unit, d.text);
     }
     for (const Registration& r : registry()) {
       for (const FactorNote& f : r.make()->factor_notes()) {
-        fmt::print("factors of {}\t{}\t{}\t{}\n", r.name, f.name, f.unit, f.description);
+        write_out("factors of {}\t{}\t{}\t{}\n", r.name, f.name, f.unit, f.description);
       }
     }
     return ExitCode::done;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/precision.h"
+#include "core/screen.h"
 #include "core/units.h"
 #include "devices.h"
 #include "experiments/info/host_links.h"
@@ -154,29 +155,29 @@ std::string link_text(const Json& link) {
 }
 
 void print_links(const Json& host) {
-  fmt::print("\nlinks of {} (NUMA nodes: {})\n", host["host"].get<std::string>(),
-             host["numa_nodes"].get<int>());
-  fmt::print("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}\n", "kind", "name", "PCI", "NUMA",
-             "PCIe now", "PCIe at most", "speed");
+  write_out("\nlinks of {} (NUMA nodes: {})\n", host["host"].get<std::string>(),
+            host["numa_nodes"].get<int>());
+  write_out("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}\n", "kind", "name", "PCI", "NUMA",
+            "PCIe now", "PCIe at most", "speed");
   for (const Json& device : host["devices"]) {
     const Json speed = device.value("gbit_per_s", Json(nullptr));
-    fmt::print("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}{}\n",
-               device["kind"].get<std::string>(), device.value("name", "-"),
-               device["pci_address"].get<std::string>(),
-               device["numa_node"].is_null() ? "-" : device["numa_node"].dump(),
-               link_text(device["pcie"]), link_text(device["pcie_most"]),
-               speed.is_null() ? "-" : fmt::format("{} Gbit/s", speed.get<double>()),
-               device.contains("state") ? ", " + device["state"].get<std::string>() : "");
+    write_out("{:<10}  {:<12}  {:<12}  {:>4}  {:<14}  {:<14}  {}{}\n",
+              device["kind"].get<std::string>(), device.value("name", "-"),
+              device["pci_address"].get<std::string>(),
+              device["numa_node"].is_null() ? "-" : device["numa_node"].dump(),
+              link_text(device["pcie"]), link_text(device["pcie_most"]),
+              speed.is_null() ? "-" : fmt::format("{} Gbit/s", speed.get<double>()),
+              device.contains("state") ? ", " + device["state"].get<std::string>() : "");
   }
-  if (host["devices"].empty()) fmt::print("no GPU and no network interface on PCI\n");
+  if (host["devices"].empty()) write_out("no GPU and no network interface on PCI\n");
 }
 
 void print_ceilings(const std::vector<RankCeilings>& ceilings) {
-  fmt::print("\nceilings, all ranks at once: the median and its 95% interval\n");
+  write_out("\nceilings, all ranks at once: the median and its 95% interval\n");
   const auto print = [](std::size_t rank, const std::string& name, const Summary& rates,
                         auto&& text) {
-    fmt::print("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
-               text(rates.ci_low), text(rates.ci_high));
+    write_out("{:>4}  {:<10} {}/s [{}/s, {}/s]\n", rank, name, text(rates.median),
+              text(rates.ci_low), text(rates.ci_high));
   };
   const auto flops = [](double rate) { return count_text(rate) + "FLOP"; };
   for (std::size_t rank = 0; rank < ceilings.size(); ++rank) {
@@ -191,20 +192,20 @@ void print_nvlinks(const std::vector<NvLinks>& nvlinks) {
   for (std::size_t rank = 0; rank < nvlinks.size(); ++rank) {
     const NvLinks& links = nvlinks[rank];
     if (links.count == 0) continue;
-    fmt::print("{:>4}  {} NVLinks of {}/s each way\n", rank, links.count, bytes_text(links.rate));
+    write_out("{:>4}  {} NVLinks of {}/s each way\n", rank, links.count, bytes_text(links.rate));
   }
 }
 
 void print_text(const RunInfo& run, const Json& hosts, const std::vector<NvLinks>& nvlinks,
                 const std::vector<RankCeilings>& ceilings) {
-  fmt::print("{}\n\n", software_version());
-  for (const auto& [name, value] : run.environment) fmt::print("{:<24} {}\n", name, value);
-  fmt::print("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
-             "threads", "memory", "model");
+  write_out("{}\n\n", software_version());
+  for (const auto& [name, value] : run.environment) write_out("{:<24} {}\n", name, value);
+  write_out("\n{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", "rank", "host", "local", "device",
+            "threads", "memory", "model");
   for (const RankInfo& r : run.ranks) {
-    fmt::print("{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", r.rank, r.host, r.local_rank,
-               name_of(r.device.kind), r.device.threads,
-               bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
+    write_out("{:>4}  {:<20} {:>5}  {:<6} {:>7} {:>9}  {}\n", r.rank, r.host, r.local_rank,
+              name_of(r.device.kind), r.device.threads,
+              bytes_text(static_cast<double>(r.device.memory_bytes)), r.device.name);
   }
   print_nvlinks(nvlinks);
   for (const Json& host : hosts) print_links(host);
@@ -228,8 +229,8 @@ class InfoCommand final : public Command {
     if (world->rank() != 0) return ExitCode::done;
     if (run_.json) {
       // Names from the system may hold bytes that are no UTF-8.
-      fmt::print("{}\n", json_of(run, hosts, nvlinks, ceilings)
-                             .dump(-1, ' ', false, Json::error_handler_t::replace));
+      write_out("{}\n", json_of(run, hosts, nvlinks, ceilings)
+                            .dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
       print_text(run, hosts, nvlinks, ceilings);
     }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/screen.h"
 #include "harness/command.h"
 
 namespace paceline {
@@ -82,7 +83,7 @@ class ListCommand final : public Command {
       if (!text.empty()) text += '\n';
       text += listed(r, p.presets());
     }
-    fmt::print("{}", text);
+    write_out("{}", text);
     return ExitCode::done;
   }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/screen.h"
 #include "experiments/plan/check_file.h"
 #include "experiments/plan/plan_options.h"
 #include "experiments/plan/plan_sections.h"
@@ -75,21 +76,21 @@ class PlanCommand final : public Command {
 
  private:
   void print(const std::vector<PlanSection>& sections) const {
-    fmt::print("{}", json_ ? report_json(sections) : report_text(sections));
+    write_out("{}", json_ ? report_json(sections) : report_text(sections));
   }
   void print_plan(const PlanCase& plan) const {
     if (questions_.empty()) return print(plan_sections(plan));
     std::vector<Answer> answers;
     for (const Question q : questions_) answers.push_back(answer(plan, q, run_tokens_));
-    fmt::print("{}", json_ ? answers_json(answers) : answers_text(answers));
+    write_out("{}", json_ ? answers_json(answers) : answers_text(answers));
   }
   [[nodiscard]] ExitCode check_file(const Calibration* calibration) const {
     const std::vector<MeasuredStep> steps = read_measured_steps(check_);
     const std::vector<Checked> checked = check_steps(steps, calibration);
-    fmt::print("{}", json_ ? check_json(checked) : check_text(check_, checked));
+    write_out("{}", json_ ? check_json(checked) : check_text(check_, checked));
     if (calibration && !json_) {
       for (const std::string& line : calibration->other_devices(steps.front().plan)) {
-        fmt::print("{}\n", line);
+        write_out("{}\n", line);
       }
     }
     return ExitCode::done;
