@@ -225,23 +225,23 @@ std::string experiment_of(const fs::path& path) {
   return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
 }
 
-std::vector<std::string> merge_after_crash(const fs::path& given) {
+std::vector<std::string> merge_after_crash(const fs::path& path) {
   // Whether it is there or not.
-  const fs::path path = checked(given, ResultFile::Existing::resume);
-  if (case_files(folder_of(path)).empty()) {
+  const fs::path file = checked(path, ResultFile::Existing::resume);
+  if (case_files(folder_of(file)).empty()) {
     throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",
-                                 folder_of(path).string(),
-                                 fs::exists(path) ? ", the file is whole" : ""));
+                                 folder_of(file).string(),
+                                 fs::exists(file) ? ", the file is whole" : ""));
   }
-  LockedFolder folder(folder_of(path));
-  std::vector<std::string> damaged = set_aside_damaged(path, folder.path());
+  LockedFolder folder(folder_of(file));
+  std::vector<std::string> damaged = set_aside_damaged(file, folder.path());
   std::vector<std::string> ids;
-  if (fs::exists(path)) {
-    require_sound_file(path);
-    split(path, folder.path());
-    ids = reading(path, [&] { return open_result_file(path).group("cases").names(); });
+  if (fs::exists(file)) {
+    require_sound_file(file);
+    split(file, folder.path());
+    ids = reading(file, [&] { return open_result_file(file).group("cases").names(); });
   }
-  merge_folder(path, folder, ids, false);
+  merge_folder(file, folder, ids, false);
   return damaged;
 }
 
