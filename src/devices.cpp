@@ -13,6 +13,7 @@
 #include "cpu/available.h"
 #include "cpu/cpu_device.h"
 #include "cuda/cuda_backend.h"
+#include "harness/launch.h"
 #include "mpi/host_communicator.h"
 #include "mpi/nccl_communicator.h"
 
@@ -123,6 +124,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
 
 RunInfo describe_launch(World& world, const DeviceInfo& device, const std::string& line,
                         const std::string& experiment) {
+  require_same(world, "NCCL", nccl_version(), "use the same version on every rank");
   RunInfo run = describe_run(world, device, line, experiment);
   if (!nccl_version().empty()) run.environment.emplace_back("nccl", nccl_version());
   return run;

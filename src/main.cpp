@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -41,6 +42,8 @@ ExitCode print_or_read_files(const ParsedCommand& parsed) {
 ExitCode run(const ParsedCommand& parsed, World& world) {
   if (measures(parsed)) {
     require_all_tasks(world.size());
+    require_same(world, "working folder", std::filesystem::current_path().string(),
+                 "start every rank in the same folder");
     return parsed.command->run(&world, parsed.line);
   }
   ExitCode code = ExitCode::done;
@@ -74,6 +77,7 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
                                       .options = parsed.given,
                                       .refusal = refusal});
     same_command_line = true;
+    require_same(world, "MPI library", world.library(), "use the same one on every rank");
     return static_cast<int>(run(parsed, world));
   } catch (const Error& error) {
     const bool unforeseen =

@@ -47,13 +47,19 @@ CommandLine from_json(const std::string& text) {
 
 using RanksByValue = std::map<std::string, std::vector<int>>;
 
-template <class F>
-RanksByValue group(const std::vector<CommandLine>& lines, F value_of) {
+RanksByValue group(const std::vector<std::string>& values) {
   RanksByValue groups;
-  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
-    groups[value_of(lines[rank])].push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < values.size(); ++rank) {
+    groups[values[rank]].push_back(static_cast<int>(rank));
   }
   return groups;
+}
+
+template <class F>
+RanksByValue group(const std::vector<CommandLine>& lines, F value_of) {
+  std::vector<std::string> values;
+  for (const CommandLine& line : lines) values.push_back(value_of(line));
+  return group(values);
 }
 
 // "16 (rank 0), 64 (ranks 1, 2)", the group of the lowest rank first.
@@ -150,6 +156,15 @@ std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
   }
   if (differences.empty()) return std::nullopt;
   return UsageError(differences + "give every rank the same options");
+}
+
+void require_same(World& world, std::string_view what, const std::string& mine,
+                  std::string_view advice) {
+  const RanksByValue groups = group(world.gather(mine));  // of rank 0; of others empty
+  collectively(world, [&] {
+    if (groups.size() < 2) return;
+    throw UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
+  });
 }
 
 void require_same_command_line(World& world, const CommandLine& mine) {

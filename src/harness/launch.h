@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -37,6 +38,11 @@ struct CommandLine {
 // Throws EnvironmentError where srun started other than `ranks` tasks: without PMIx, Open MPI 5
 // makes each a launch of its own. Ranks of mpirun within a Slurm job are not srun's.
 void require_all_tasks(int ranks);
+
+// Collective. Throws UsageError on every rank unless all have the same value: "what: a (rank 0), b
+// (ranks 1, 2); advice".
+void require_same(World& world, std::string_view what, const std::string& mine,
+                  std::string_view advice);
 
 // Collective. Throws disagreement()'s error on every rank.
 void require_same_command_line(World& world, const CommandLine& mine);

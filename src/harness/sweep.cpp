@@ -13,6 +13,7 @@
 
 #include "core/screen.h"
 #include "core/units.h"
+#include "harness/launch.h"
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "measure/statistics.h"
@@ -306,6 +307,8 @@ void note_stop(std::optional<StoppedError>& stopped, const std::function<void()>
   }
 }
 
+constexpr std::string_view same_files = "give every rank the same program and the same files";
+
 bool stop_asked(World& world) {
   return world.agree(StopSignal::requested() ? Status::stopped : Status::ok) == Status::stopped;
 }
@@ -325,6 +328,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   collectively(world, [&] {
     for (std::size_t i = 0; i < cases.size(); ++i) experiment.validate(i);
   });
+  require_same(world, "number of cases", std::to_string(cases.size()), same_files);
   if (options.dry_run) {
     if (root) print_plan(experiment);
     return ExitCode::done;
@@ -344,6 +348,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   ExitCode worst = ExitCode::done;
   std::optional<StoppedError> stopped;
   for (std::size_t i = 0; i < cases.size() && !stopped; ++i) {
+    require_same(world, "case", names[i], same_files);
     const bool others = process && experiment.run_of(i) != process->run;
     const ResultFile::Kept which = others ? ResultFile::Kept::any : ResultFile::Kept::finished;
     const bool kept = root && results->keep(i, ids[i], which);

@@ -46,6 +46,20 @@ def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
     assert not (tmp_path / "results").exists()
 
 
+def test_ranks_in_different_folders_are_refused(tmp_path):
+    """Relative paths would mean different files."""
+    (tmp_path / "other").mkdir()
+    rank = ("-np", "1", PROGRAM, "model", *TINY)
+    words = ["mpirun", "--oversubscribe", *rank, ":", "-wdir", tmp_path / "other", *rank]
+    done = subprocess.run(
+        list(map(str, words)), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    run = Run(done.returncode, done.stdout, done.stderr)
+    assert run.code == 2
+    assert f"working folder: {tmp_path} (rank 0), {tmp_path}/other (rank 1); " in run.message
+    assert not (tmp_path / "results").exists()
+
+
 def test_memory_limits_may_differ(tmp_path):
     line = ("model", *TINY, "--output", "out.h5", "--memory-limit")
     done, codes = mixed(tmp_path, (*line, "1GB"), (*line, "2GB"))

@@ -97,6 +97,22 @@ TEST(Launch, every_rank_throws_the_same) {
   ThreadWorld::run(2, [](World& world) { require_same_command_line(world, model({})); });
 }
 
+TEST(Launch, a_value_that_differs_is_named_with_its_ranks) {
+  std::atomic<int> right = 0;
+  ThreadWorld::run(3, [&](World& world) {
+    require_same(world, "MPI library", "Open MPI 4.1.4", "use one");
+    try {
+      require_same(world, "MPI library", world.rank() == 1 ? "MPICH 4" : "Open MPI 4.1.4",
+                   "use one");
+    } catch (const Error& error) {
+      right += error.code() == ExitCode::usage &&
+               std::string_view(error.what()) ==
+                   "MPI library: Open MPI 4.1.4 (ranks 0, 2), MPICH 4 (rank 1); use one";
+    }
+  });
+  EXPECT_EQ(right, 3);
+}
+
 // What a launcher says of itself while this lives.
 class Variable : NonCopyable {
  public:
