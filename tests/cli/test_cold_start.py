@@ -37,6 +37,16 @@ def test_one_run_serves_every_number_of_warm_up_steps(paceline, tmp_path):
     assert "warmup:" in done.out
 
 
+def test_the_table_of_warm_up_has_modes_of_different_phases(paceline, tmp_path):
+    done = paceline(*RUN, 8, "--warmup", "0,1", "--mode", "inference,forward-backward")
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "out.h5") as f:
+        modes = [f["cases"][name].attrs["mode"] for name in f["warmup/case"].asstr()]
+        has_backward = ~np.isnan(f["warmup/backward_mean_s"][:])
+    assert sorted(modes) == 2 * ["forward-backward"] + 2 * ["inference"]
+    assert [mode == "forward-backward" for mode in modes] == list(has_backward)
+
+
 def test_a_cold_start_is_measured_in_a_process_for_each_model(paceline, tmp_path):
     done = paceline(*COLD)
     assert done.code == 0, done.err

@@ -38,6 +38,21 @@ void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm
   record.add("mfu_datasheet", flops_per_second / datasheet);
 }
 
+// Means and deviations of the phases that any of the rows has: not every mode has a backward.
+std::vector<std::string> phase_statistics(const std::vector<const SummaryRow*>& rows) {
+  std::vector<std::string> names;
+  for (const char* phase : {"forward", "backward", "step"}) {
+    for (const char* statistic : {"mean", "std"}) {
+      std::string name = fmt::format("{}_{}_s", phase, statistic);
+      const bool any = std::any_of(rows.begin(), rows.end(), [&](const SummaryRow* row) {
+        return find_column(row->columns, name) != nullptr;
+      });
+      if (any) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
 TrainingCase without_warmup(TrainingCase c) {
   c.warmup = 0;
   return c;
@@ -286,17 +301,19 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
 
 // What warming up changes: a row for each case of a run that serves several.
 std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRow>& rows) const {
-  TableRows warmups("warmup");
+  std::vector<const SummaryRow*> shared;
   for (const SummaryRow& row : rows) {
     const bool shares = warmups_.at(run_of(row.index)).size() > 1;
-    if (value_in<std::string>(row.columns, "status") != "ok" || !shares) continue;
-    Row cells = {{"case", value_in<std::string>(row.columns, "case")}};
-    for (const char* phase : {"forward", "backward", "step"}) {
-      for (const char* statistic : {"mean", "std"}) {
-        const std::string name = fmt::format("{}_{}_s", phase, statistic);
-        const Cell* cell = find_column(row.columns, name);
-        if (cell != nullptr) cells.push_back({name, cell->value});
-      }
+    if (shares && value_in<std::string>(row.columns, "status") == "ok") shared.push_back(&row);
+  }
+  TableRows warmups("warmup");
+  const std::vector<std::string> names = phase_statistics(shared);
+  for (const SummaryRow* row : shared) {
+    Row cells = {{"case", value_in<std::string>(row->columns, "case")}};
+    for (const std::string& name : names) {
+      const Cell* cell = find_column(row->columns, name);
+      constexpr double none = std::numeric_limits<double>::quiet_NaN();
+      cells.push_back({name, cell != nullptr ? cell->value : Value(none)});
     }
     warmups.add(cells);
   }
