@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <hdf5_hl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace paceline::hdf5 {
@@ -316,6 +318,9 @@ File File::create(const std::filesystem::path& path) { return made(path, H5P_DEF
 
 File File::open(const std::filesystem::path& path) {
   silence();
+  // H5Fopen's own words are for programmers.
+  if (access(path.c_str(), R_OK) != 0) throw Hdf5Error(std::strerror(errno));
+  if (!is_hdf5(path)) throw Hdf5Error("it is no HDF5 file");
   return File(Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "H5Fopen"));
 }
 

@@ -190,19 +190,22 @@ TEST_F(Hdf5Test, CopiesBetweenFiles) {
             (std::vector<std::string>{"block 0", "block 1"}));
 }
 
-TEST_F(Hdf5Test, ErrorsNameTheCallAndTheCauseAndPrintNothing) {
+TEST_F(Hdf5Test, ErrorsNameTheCauseAndPrintNothing) {
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Hdf5Error& error) {
+      return error.what();
+    }
+    return "";
+  };
   testing::internal::CaptureStderr();
-  try {
-    (void)File::open(path());
-    FAIL();
-  } catch (const Hdf5Error& error) {
-    EXPECT_NE(std::string(error.what()).find("H5Fopen: "), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("No such file or directory"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_EQ(error_of([&] { (void)File::open(path()); }), "No such file or directory");
   std::ofstream(path()) << "this is no HDF5 file";
-  EXPECT_THROW((void)File::open(path()), Hdf5Error);
-  EXPECT_THROW((void)File::create("/proc/none/x.h5"), Hdf5Error);
+  EXPECT_EQ(error_of([&] { (void)File::open(path()); }), "it is no HDF5 file");
+  const std::string uncreated = error_of([] { (void)File::create("/proc/none/x.h5"); });
+  EXPECT_NE(uncreated.find("H5Fcreate: "), std::string::npos) << uncreated;
+  EXPECT_NE(uncreated.find("No such file or directory"), std::string::npos) << uncreated;
   EXPECT_FALSE(File::is_hdf5(path()));
   EXPECT_FALSE(File::is_hdf5("/proc/none/x.h5"));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
