@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+
+#include "core/similar_name.h"
 
 namespace paceline {
 
@@ -175,7 +178,7 @@ std::string times_note(const std::vector<Row>& rows, const TableOptions& options
 }
 
 std::string unknown_columns(const std::vector<Row>& rows, const std::vector<std::string>& names) {
-  std::vector<std::string> known;
+  std::vector<std::string_view> known;
   for (const Row& row : rows) {
     for (const Cell& cell : row) {
       if (std::find(known.begin(), known.end(), cell.name) == known.end()) {
@@ -185,11 +188,12 @@ std::string unknown_columns(const std::vector<Row>& rows, const std::vector<std:
   }
   std::vector<std::string> unknown;
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) unknown.push_back(name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    unknown.push_back(name + did_you_mean(name, known));
   }
   if (unknown.empty()) return "";
-  return fmt::format("the summary has no {}; it has {}", fmt::join(unknown, ", "),
-                     fmt::join(known, ", "));
+  return fmt::format("the summary has no {}; paceline columns lists its columns",
+                     fmt::join(unknown, ", "));
 }
 
 }  // namespace paceline

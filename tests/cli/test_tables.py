@@ -64,9 +64,10 @@ def test_columns_by_their_names(paceline):
 
 
 def test_an_unknown_column_loses_nothing(paceline, tmp_path):
-    done = paceline(*TINY, "--columns", "peak_bytes,speed")
+    done = paceline(*TINY, "--columns", "peak_bytes,losss")
     assert done.code == 2
-    assert "the summary has no speed; it has case, size, " in done.message
+    assert "the summary has no losss (did you mean loss?)" in done.message
+    assert "paceline columns" in done.message
     assert "peak [MB]" in done.out
     assert len(rows(tmp_path / "out.h5")) == 2
     args = [arg for arg in TINY if arg != "--force"]

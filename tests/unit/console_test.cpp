@@ -222,11 +222,12 @@ TEST(ConsoleTable, ShowsTheColumnsThatAreAskedFor) {
   EXPECT_EQ(times_note(rows, options), "");
 }
 
-TEST(UnknownColumns, NamesThoseThatThereAre) {
+TEST(UnknownColumns, AreNamedWithWhatWasProbablyMeant) {
   const std::vector<Row> rows = {{{"size", std::string("tiny")}, {"step_median_s", 1.0, "s"}}};
   EXPECT_EQ(unknown_columns(rows, {"step_median_s", "size"}), "");
-  EXPECT_EQ(unknown_columns(rows, {"stepp", "size", "x"}),
-            "the summary has no stepp, x; it has size, step_median_s");
+  EXPECT_EQ(unknown_columns(rows, {"step_mdian_s", "size", "x"}),
+            "the summary has no step_mdian_s (did you mean step_median_s?), x; paceline columns "
+            "lists its columns");
 }
 
 TEST(ConsoleTable, AsMarkdown) {
