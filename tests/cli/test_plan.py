@@ -196,6 +196,24 @@ def test_replicas_that_do_not_fit_fit_on_no_number_of_devices(paceline):
     assert "none" in done.out
 
 
+def test_no_batch_is_compute_bound_where_tensor_parallel_collectives_take_longer(paceline):
+    """No number in tables, null in JSON."""
+    small = ("--size", "tiny", "--tp", 2, "--link-bandwidth", "1KB")
+    done = paceline("plan", *small)
+    rows = [line.split() for line in done.out.splitlines() if line.startswith("as planned")]
+    assert [row[2:4] for row in rows] == [["-", "-"]]
+    assert "inf" not in done.out.split()
+    table = plan(paceline, *small)["what_if"]
+    assert table[0]["serial"] is None
+
+
+def test_the_rate_of_a_memory_that_nobody_says_is_unknown(paceline):
+    device = ("--memory", "80GB", "--peak", 1, "--link-bandwidth", "1GB")
+    done = paceline("plan", "--size", "tiny", *device)
+    assert "bytes / unknown, activations" in done.out
+    assert "inf" not in done.out.replace(",", " ").split()
+
+
 def test_best_bucket_is_the_root_of_size_latency_and_bandwidth(paceline):
     row = ask(paceline, "best-bucket", "--size", "xl", "--ranks", 2, "--latency", 20)
     assert row["gradient_bytes"] == 4 * 1_998_235_200

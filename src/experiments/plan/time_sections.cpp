@@ -14,7 +14,15 @@ namespace paceline {
 
 namespace {
 
-std::string rate(double per_second) { return fmt::format("{:.4g}", per_second); }
+// Infinite: of a device of one's own, whose memory's rate nobody says.
+std::string rate(double per_second) {
+  return std::isinf(per_second) ? "unknown" : fmt::format("{:.4g}", per_second);
+}
+
+// What tables show as -.
+double finite_or_none(double tokens) {
+  return std::isfinite(tokens) ? tokens : std::numeric_limits<double>::quiet_NaN();
+}
 
 PlanLine tokens_line(std::string key, std::string what, std::string formula, double tokens) {
   return {std::move(key), std::move(what), std::move(formula), tokens, PlanUnit::tokens};
@@ -131,8 +139,8 @@ PlanSection what_if_section(const PlanCase& plan) {
     b.exchange_s *= exchange_factor;
     const MemoryForm m = device_memory(other);
     rows.add({{"what", what},
-              {"overlapped", b.overlapped_tokens(), "tokens"},
-              {"serial", b.serial_tokens(), "tokens"},
+              {"overlapped", finite_or_none(b.overlapped_tokens()), "tokens"},
+              {"serial", finite_or_none(b.serial_tokens()), "tokens"},
               {"batch", other.tokens(), "tokens"},
               {"peak_bytes", m.peak(), "bytes"}});
   };
@@ -173,10 +181,10 @@ PlanSection what_if_section(const PlanCase& plan) {
   return {.name = "what_if",
           .title = "What else could be done: least compute-bound batch, and memory of a device",
           .table = rows.take(),
-          .note = fmt::format("the layout is compute-bound where batch is at least the bound{}",
-                              gathers && !keeps
-                                  ? "; kept for backward: of a step's three exchanges two are left"
-                                  : "")};
+          .note = fmt::format(
+              "the layout is compute-bound where batch is at least the bound (-: no batch is){}",
+              gathers && !keeps ? "; kept for backward: of a step's three exchanges two are left"
+                                : "")};
 }
 
 PlanSection step_time_section(const PlanCase& plan) {
