@@ -118,7 +118,7 @@ void TrainingStep::reset() {
 
 std::string TrainingStep::divergence() {
   if (const double value = loss(); !std::isfinite(value))
-    return fmt::format("the loss is {}", value);
+    return fmt::format("the loss is {}", std::isnan(value) ? "nan" : "inf");
   if (case_.mode < Mode::forward_backward || precision_.loss_scaling) return {};
   const ParameterStore& store = model_.store();
   for (const StoreRange& range : strategy_->shard().ranges) {
