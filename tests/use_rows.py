@@ -6,29 +6,33 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from options import Use
+from result_files import undescribed
+from use_lines import TRAINING as TRAINS
+from use_lines import Use
 
-STATUSES = ("ok", "skipped", "oom")
-RUN_ATTRIBUTES = {"status", "reason", "stop_reason", "created"}
+STATUSES = ("ok", "skipped", "oom", "diverged")
+RUN_ATTRIBUTES = {"status", "reason", "stop_reason", "warmup_reason", "created", "run", "warnings"}
 STATISTICS = ("min", "ci_low", "median", "ci_high", "p95", "max", "mean", "std")
 MAY_BE_ZERO = ("communication_exposed", "communication_total")
 TRAINING = (
-    "tokens_per_s", "model_tflops_per_s", "gemm_ceiling_tflops_per_s", "mfu_measured",
-    "peak_bytes", "predicted_peak_bytes", "setup_s", "rehearsal_s",
-    "memory_before_backward_bytes",
+    "tokens_per_s", "model_tflops_per_s", "gemm_ceiling_tflops_per_s", "peak_bytes",
+    "predicted_peak_bytes", "setup_s", "rehearsal_s", "memory_before_backward_bytes",
 )  # fmt: skip
 # Figures that a case that ended well always has, and that are above zero.
 POSITIVE = {
     "model": TRAINING,
     "ddp": TRAINING,
     "zero": (*TRAINING, "optimizer_state_bytes"),
-    "attention": ("forward_tflops_per_s", "both_bandwidth_floor_s", "saved_bytes", "peak_bytes"),
+    "attention": ("forward_tflops_per_s", "saved_bytes", "peak_bytes"),
     "collectives": ("link_ceiling_bytes_per_s",),
 }
+# Above zero, or none where the ceiling beside them is not sure.
+UNSURE = ("mfu_measured", "both_bandwidth_floor_s")
 FINITE = {"collectives": ("algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_elements")}
 PHASES = {"inference": 1, "forward": 1, "forward-backward": 2, "train-step": 3}
 PLACEMENTS = ("all_reduce", "reduce_scatter", "all_gather", "reduce")  # in place or not
-WARM = {"model", "ddp", "zero"}  # whose first warm-up sample is the rehearsal
+VERIFIED = ("verify_gradient_error", "verify_sgd_error", "verify_adamw_error")
+MOST_STEPS = 1e6  # of --min-time alone
 CLOSE = 1e-9
 
 Row = dict[str, object]
@@ -71,7 +75,7 @@ def check_file(path: Path, use: Use, complete: bool = True) -> None:
         with h5py.File(path) as file:
             require(file.attrs["experiment"] == use.experiment, "of another experiment")
             require(file.attrs["complete"] == complete, f"complete: {file.attrs['complete']}")
-            require(len(file["ranks/rank"]) == use.ranks, "another count of ranks")
+            require(len(file["ranks/rank"]) == use.world, "another count of ranks")
             rows = rows_of(file)
             ids = [row["case"] for row in rows]
             require(sorted(ids) == sorted(file["cases"]), "rows and cases differ")
@@ -80,12 +84,15 @@ def check_file(path: Path, use: Use, complete: bool = True) -> None:
             require(len(set(factors)) == len(factors), "two rows have equal factors")
             for row in rows:
                 check_row(row, file["cases"][row["case"]], use)
+            require(not undescribed(path), f"without description: {undescribed(path)}")
     except (OSError, KeyError) as error:
         raise Insane(f"unreadable: {error!r}") from None
 
 
 def check_factors(name: str, factors: dict[str, object], experiment: str) -> None:
     """A case has the factors that apply to it, and no others."""
+    if experiment == "precision":
+        return
 
     def among(factor: str, *values: object) -> bool:
         return factors.get(factor) in values
@@ -94,13 +101,15 @@ def check_factors(name: str, factors: dict[str, object], experiment: str) -> Non
     splits = among("precision", "fp32") and among("fp32_attention", "bf16x3")
     exchanges = "shard" in factors or not among("sync", "none", None)
     applies = {
-        "max_steps": factors["until_ci"] > 0,
+        "max_steps": factors["until_ci"] > 0 or factors["min_time"] > 0,
         "fp32_attention": flash and among("precision", "fp32"),
         "flash_kernels": flash
         and among("device", "cuda")
         and (splits or among("precision", "bf16", "fp16")),
-        "recompute": experiment in WARM and not among("mode", "inference"),
-        "bucket_mb": "shard" in factors or among("sync", "bucketed"),
+        "optimizer": among("mode", "train-step"),
+        "recompute": experiment in TRAINS and not among("mode", "inference"),
+        "bucket_mb": among("sync", "bucketed")
+        or ("shard" in factors and not among("shard", "fsdp")),
         "comm_dtype": exchanges,
         "registration": exchanges or experiment == "collectives",
         "verify": exchanges,
@@ -126,43 +135,68 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
     for factor, value in case.attrs.items():
         if factor in row and factor not in RUN_ATTRIBUTES:
             require(row[factor] == value, f"{name}: {factor} is {value} and {row[factor]}")
+    if status == "diverged":
+        require(use.may_diverge, f"{name} is diverged: {reason}")
+        return
     if status != "ok":
         require("samples" not in case, f"{name} is {status} and has samples")
         return
+    check_figures(row, case, use)
+    if use.experiment != "precision":
+        check_samples(row, case, use)
+
+
+def check_figures(row: Row, case: h5py.Group, use: Use) -> None:
+    """Of a case that ended well: bytes, seconds, rates, the loss, errors of --verify."""
+    name = row["case"]
     for figure in POSITIVE.get(use.experiment, ()):
         value = row.get(figure, np.nan)
         absent = (
             row["mode"] in ("inference", "forward")
             if figure == "memory_before_backward_bytes"
-            else figure == "link_ceiling_bytes_per_s" and (row["ranks"] == 1 or limited)
+            else figure == "link_ceiling_bytes_per_s"
+            and (row["ranks"] == 1 or "--memory-limit" in use.options)
         )
         require(absent or (np.isfinite(value) and value > 0), f"{name}: {figure} is {value}")
-    for figure in FINITE.get(use.experiment, ()):
-        require(np.isfinite(row[figure]), f"{name}: {figure} is {row[figure]}")
-    if "loss" in row:
-        require(np.isfinite(row["loss"]), f"{name}: loss is {row['loss']}")
-    ranks = int(row["ranks"])
-    phases = case["samples"]
+    finite = [*FINITE.get(use.experiment, ()), *(["loss"] if use.experiment in TRAINS else [])]
+    if case.attrs.get("verify", 0) > 0:
+        finite += VERIFIED
+    for figure in finite:
+        value = row.get(figure, np.nan)
+        require(np.isfinite(value), f"{name}: {figure} is {value}")
+    for figure in UNSURE:
+        require(not row.get(figure, np.nan) <= 0, f"{name}: {figure} is {row.get(figure)}")
+    for figure, value in row.items():
+        if isinstance(value, float) and figure.endswith(("_bytes", "_s", "_elements")):
+            require(not value < 0, f"{name}: {figure} is {value}")
     if "comm_dtype" in case.attrs:
         for figure in ("communication_calls", "message_bytes", "sent_bytes"):
-            least = figure != "sent_bytes" or ranks > 1
+            least = figure != "sent_bytes" or row["ranks"] > 1
             require(row[figure] >= least, f"{name}: {figure} is {row[figure]}")
+
+
+def check_samples(row: Row, case: h5py.Group, use: Use) -> None:
+    name, ranks, phases = row["case"], int(row["ranks"]), case["samples"]
     if "mode" in row:
         wanted = ["forward", "backward", "optimizer"][: PHASES[str(row["mode"])]]
         require({*wanted, "step"} <= set(phases), f"{name}: phases are {list(phases)}")
+    cold = use.experiment in TRAINS and not row.get("cold_start", False)  # the rehearsal
+    least = int(row["warmup"]) + cold
+    most = max(least, int(row["max_warmup"]) + cold)
     for phase, samples in phases.items():
         check_phase(row, phase, samples[:], ranks)
         warmup = case["samples_warmup"][phase].shape
-        expected = (ranks, int(row["warmup"]) + (use.experiment in WARM))
-        require(warmup == expected, f"{name}: {phase}'s warm-up has the shape {warmup}")
+        fits = warmup[0] == ranks and least <= warmup[1] <= most
+        require(fits, f"{name}: {phase}'s warm-up has the shape {warmup}")
 
 
 def check_phase(row: Row, phase: str, samples: np.ndarray, ranks: int) -> None:
     where = f"{row['case']}: {phase}"
     count, steps = samples.shape[1], int(row["steps"])
-    most = int(row.get("max_steps", 0)) or 10 * steps
+    longer = row["until_ci"] > 0 or row["min_time"] > 0
+    most = int(row.get("max_steps", 0)) or (10 * steps if row["until_ci"] > 0 else MOST_STEPS)
     require(len(samples) == ranks, f"{where} has samples of {len(samples)} ranks of {ranks}")
-    enough = steps <= count <= most if row["until_ci"] else count == steps
+    enough = steps <= count <= most if longer else count == steps
     require(enough, f"{where} has {count} samples, {steps} to {most} were asked for")
     least = 0 if phase in MAY_BE_ZERO else np.nextafter(0, 1)
     require(np.isfinite(samples).all(), f"{where} has samples that are not finite")

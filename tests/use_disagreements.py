@@ -8,8 +8,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from rows import Insane
-from runs import HUNG, LAUNCH, PROGRAM, Done, names_in, require
+from conftest import PROGRAM, WRITE_CODE
+from use_rows import Insane
+from use_runs import HUNG, names_in, require, run
 
 PATIENCE = 10  # seconds
 CPU = ["--device", "cpu", "--threads", "1", "--output", "out.h5", "--warmup", "0", "--steps", "1"]
@@ -41,14 +42,12 @@ DISAGREEMENTS = (  # what one rank is given, what another is given, what the lin
     (DDP, ["modle", *TINY], "modle"),
     (DDP, [], "experiment"),
 )  # fmt: skip
-# mpirun does not tell each rank's own code: a shell around the program writes it down.
-WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
 
 def run_disagreement(lines: list[list[str]], names: str, folder: Path) -> None:
     parts = [["-np", "1", "sh", "-c", WRITE_CODE, "sh", str(PROGRAM), *line] for line in lines]
     words = [word for part in parts for word in (":", *part)][1:]
-    done = Done(folder, [*LAUNCH, *words], PATIENCE)
+    done = run(folder, ["mpirun", "--oversubscribe", *words], PATIENCE)
     require(done.code != HUNG, f"hang: did not end in {PATIENCE} s")
     codes = {path.name: path.read_text().strip() for path in sorted(folder.glob("code.*"))}
     require(list(codes.values()) == ["2"] * len(lines), f"codes: {codes} {done.ours()}")
@@ -57,7 +56,7 @@ def run_disagreement(lines: list[list[str]], names: str, folder: Path) -> None:
 
 
 def run_disagreements(options: argparse.Namespace) -> int:
-    chance = random.Random(options.seed)
+    chance = random.Random(options.first)
     failed = 0
     for one, other, names in DISAGREEMENTS:
         lines = [one] * chance.randint(2, max(2, options.max_ranks))

@@ -1,0 +1,11 @@
+"""Random command lines of every experiment end with sane rows, or with one clear line."""
+
+import pytest
+
+import random_use
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_it_ends_with_sane_rows_or_one_clear_line(seed):
+    outcome = random_use.run_seed(seed)
+    assert not outcome.complaint, random_use.shown(outcome.use)

@@ -1,0 +1,211 @@
+"""The judge of random command lines complains of every kind of bad end."""
+
+import shutil
+from dataclasses import replace
+from functools import partial
+
+import h5py
+import numpy as np
+import pytest
+
+from conftest import command
+from random_use import judge
+from use_files import NoHdf5
+from use_lines import Use
+from use_rows import Insane
+from use_runs import HUNG, Done, run
+
+DDP = Use(
+    "ddp",
+    0,
+    {
+        "--device": "cpu", "--threads": "1", "--size": "tiny", "--context": "2,3", "--vocab": "8",
+        "--warmup": "1", "--steps": "6", "--verify": "1", "--output": "out.h5", "--quiet": None,
+    },
+)  # fmt: skip
+REFUSED = replace(DDP, valid=False)
+SAID = "paceline: --context: 0 is not allowed; use 1 to 16777216\n"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder with the result file of DDP, and what it printed."""
+    folder = tmp_path_factory.mktemp("measured")
+    return folder, run(folder, command(0, *DDP.arguments))
+
+
+@pytest.fixture
+def copied(measured, tmp_path):
+    folder, done = measured
+    shutil.copy(folder / "out.h5", tmp_path)
+    return tmp_path, done
+
+
+def complaint(use, done, folder):
+    try:
+        judge(use, done, folder)
+    except Insane as error:
+        return str(error)
+    return ""
+
+
+def test_a_good_end(copied):
+    folder, done = copied
+    assert done.code == 0, done.err
+    assert complaint(DDP, done, folder) == ""
+
+
+def test_a_good_refusal(tmp_path):
+    assert complaint(REFUSED, Done(2, err="mpirun's own line\n" + SAID), tmp_path) == ""
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def named(name, file):
+    """A path with the first case's name for CASE."""
+    return name.replace("CASE", next(iter(file["cases"])))
+
+
+def put(name, value, file):
+    """In the first row, or the first case's dataset."""
+    data = file[named(name, file)]
+    data[(0,) * data.ndim] = value
+
+
+def set_status(status, reason, file):
+    name = file["summary/case"].asstr()[0]
+    file["cases"][name].attrs["status"] = status
+    file["summary/status"][0], file["summary/reason"][0] = status, reason
+
+
+def drop(name, file):
+    del file[named(name, file)]
+
+
+def shorten(name, file):
+    path = named(name, file)
+    data = file[path][:-1]
+    del file[path]
+    file[path] = data
+
+
+def set_attribute(place, name, value, file):
+    file[named(place, file)].attrs[name] = value
+
+
+def remove_description(file):
+    del file["summary/loss"].attrs["description"]
+
+
+def repeat_row(file):
+    names = file["summary/case"]
+    names[1] = names[0]
+
+
+BAD_FILES = {
+    "time is NaN": (partial(put, "summary/step_median_s", np.nan), "step: median is nan"),
+    "time is 0": (partial(put, "summary/step_min_s", 0), "step: min is 0"),
+    "times out of order": (partial(put, "summary/step_p95_s", 1e3), "not in order"),
+    "interval is missing": (partial(put, "summary/step_ci_low_s", np.nan), "an interval"),
+    "deviation is NaN": (partial(put, "summary/step_std_s", np.nan), "std of 6"),
+    "sample is NaN": (partial(put, "cases/CASE/samples/step", np.nan), "not finite"),
+    "sample is negative": (partial(put, "cases/CASE/samples/forward", -1), "has a sample of -1"),
+    "loss": (partial(put, "summary/loss", np.nan), "loss is nan"),
+    "error of --verify": (partial(put, "summary/verify_adamw_error", np.inf), "adamw_error is inf"),
+    "peak memory": (partial(put, "summary/peak_bytes", 0), "peak_bytes is 0"),
+    "negative bytes": (partial(put, "summary/optimizer_state_bytes", -1), "bytes is -1"),
+    "rate": (partial(put, "summary/mfu_measured", -1), "mfu_measured is -1"),
+    "row is missing": (partial(drop, "cases/CASE"), "rows and cases differ"),
+    "two rows of a case": (repeat_row, "rows and cases differ"),
+    "column is short": (partial(shorten, "summary/loss"), "differ in length"),
+    "column is missing": (partial(drop, "summary/tokens_per_s"), "tokens_per_s is nan"),
+    "phase is missing": (partial(drop, "cases/CASE/samples/backward"), "phases are"),
+    "no summary": (partial(drop, "summary"), "unreadable"),
+    "warm-up": (partial(shorten, "cases/CASE/samples_warmup/step"), "warm-up has the shape"),
+    "not complete": (partial(set_attribute, "/", "complete", False), "complete: False"),
+    "experiment": (partial(set_attribute, "/", "experiment", "model"), "another experiment"),
+    "factor": (partial(set_attribute, "cases/CASE", "redop", "sum"), "redop is there"),
+    "factor differs": (partial(set_attribute, "cases/CASE", "vocab", 9), "vocab is 9 and 8"),
+    "no description": (remove_description, "without description"),
+    "mismatch": (partial(set_status, "mismatch", "wrong"), "is mismatch: wrong"),
+    "diverged": (partial(set_status, "diverged", "nan"), "is diverged: nan"),
+    "oom": (partial(set_status, "oom", "full"), "oom without a limit"),
+    "skipped": (partial(set_status, "skipped", "no"), "is skipped: no"),
+    "ok for a reason": (partial(set_status, "ok", "luck"), "for the reason 'luck'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file(copied, name):
+    spoil, says = BAD_FILES[name]
+    folder, done = copied
+    with h5py.File(folder / "out.h5", "r+") as file:
+        spoil(file)
+    assert says in complaint(DDP, done, folder)
+
+
+def test_no_hdf5(copied):
+    folder, done = copied
+    NoHdf5().write(folder / "out.h5")
+    assert "unreadable" in complaint(DDP, done, folder)
+
+
+# ---- ends -------------------------------------------------------------------------------------
+
+BAD_ENDS = {
+    "hang": (Done(HUNG), "hang"),
+    "signal": (Done(-11), "code -11"),
+    "internal error": (Done(7, err="paceline: internal error: x\n"), "internal error"),
+    "failed collective": (Done(5, err="paceline: --timeout: rank 1\n"), "code 5"),
+    "check failed": (Done(4, err="paceline: --verify: rank 1\n"), "code 4"),
+    "library's own message": (Done(2, err="HDF5-DIAG: Error\n" + SAID), "fault"),
+    "no line": (Done(2, err="usage: no\n"), "lines: 0"),
+    "two lines": (Done(2, err=SAID * 2), "lines: 2"),
+    "no option": (Done(2, err="paceline: wrong\n"), "unnamed"),
+    "long line": (Done(2, err="paceline: --context: " + "x" * 400), "long"),
+    "jargon": (Done(2, err="paceline: --tokens: H5Fopen failed\n"), "jargon"),
+    "nothing written": (Done(0), "unreadable"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ENDS)
+def test_a_bad_end(tmp_path, name):
+    done, says = BAD_ENDS[name]
+    assert says in complaint(REFUSED, done, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["out.h5", "out.h5.cases", "dump.h5", "temporary"])
+def test_something_left_by_a_refusal(tmp_path, name):
+    (tmp_path / name).mkdir()
+    assert "left" in complaint(REFUSED, Done(2, err=SAID), tmp_path)
+
+
+def test_a_refusal_of_what_is_right(tmp_path):
+    assert "refused" in complaint(DDP, Done(2, err=SAID), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "says"),
+    [
+        ({}, {"err": SAID}, "said"),
+        ({}, {"err": "Traceback (most recent call last):"}, "fault"),
+        ({}, {"out": "tiny  2  nan us"}, "'tiny  2  nan us' is printed"),
+        ({"--json": None}, {"out": "{}\n"}, "1 lines of 2 cases"),
+        ({"--json": None}, {"out": '{"loss":NaN}\n{}\n'}, "NaN is no JSON"),
+        ({"--json": None}, {"out": "loss\n"}, "json"),
+        ({"--dry-run": None}, {}, "left"),
+        ({"--dump": "dump.h5"}, {}, "left"),
+    ],
+    ids=str,
+)
+def test_a_bad_success(copied, options, changes, says):
+    folder, done = copied
+    use = replace(DDP, options=DDP.options | options)
+    assert says in complaint(use, replace(done, **changes), folder)
+
+
+def test_temporary_files_beside_the_result(copied):
+    folder, done = copied
+    (folder / "out.h5.cases").mkdir()
+    assert "left" in complaint(DDP, done, folder)

@@ -1,0 +1,268 @@
+"""Random command lines of every experiment: each ends with sane rows, or with one clear line.
+
+    .venv/bin/python3 tests/random_use.py [--launches N] [--first S] [--jobs J] [--device cuda]
+    .venv/bin/python3 tests/random_use.py --disagree
+
+A command line follows from its seed; --first S --launches 1 runs one again. Code 0 must leave a
+whole file and nothing else, code 2 or 3 nothing at all, code 4 a row that says what diverged; any
+other code, and what takes two minutes, is a failure, which is printed with a shorter command line
+that fails alike. Some are followed by what users do with a file: --resume, --force, merge, compare.
+--disagree starts ranks with command lines that differ: each must end with code 2, and one line
+names what differs. Exits with 1 when anything failed. Needs build/paceline.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shlex
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conftest import command, gpu_count
+from use_disagreements import run_disagreements
+from use_lines import EXPERIMENTS, Use
+from use_options import Generator
+from use_rows import Insane, check_file, reasons, statuses
+from use_runs import FAULT, HUNG, Done, check_refusal, names_in, require, run
+
+FAILED_CHECK = 4  # an exit code
+MOST_SHRINKING = 25  # runs
+MOST_RANKS = 6
+FOLLOWED = 0.3  # share of the command lines that are followed by another
+KEPT = "the results are in out.h5"  # of a refusal that comes after the sweep
+NAN = re.compile(r"(?<![\w/])-?nan(?![\w/])", re.IGNORECASE)
+NO_NUMBER = re.compile(r"(?<![\w/])-?(nan|inf)(?![\w/])", re.IGNORECASE)
+
+
+@dataclass
+class Outcome:
+    """How one seed ended: an exit code and, where it is wrong, what is."""
+
+    use: Use
+    code: int
+    complaint: str = ""
+    shorter: str = ""
+
+
+def launched(use: Use) -> list[str]:
+    return command(use.ranks, *use.arguments)
+
+
+def start(use: Use, folder: Path) -> Done:
+    return run(folder, launched(use))
+
+
+def shown(use: Use) -> str:
+    """The command line, to be copied; the files it reads are made before it."""
+    made = [f"  # {name}: {made}" for name, made in use.files.items()]
+    return shlex.join(launched(use)) + "".join(made)
+
+
+def judge(use: Use, done: Done, folder: Path) -> None:
+    """Throws Insane, whose first word says what kind of failure it is."""
+    fault = FAULT.search(done.err)
+    require(not fault, f"fault: code {done.code}, stderr has {fault and fault.group()}")
+    left = set(names_in(folder)) - use.files.keys()
+    if done.code == FAILED_CHECK:
+        check_diverged(use, folder)
+    elif done.code != 0:
+        check_refusal(done)
+        require(not (use.valid and done.code == 2), f"refused: {done.line()}")
+        allowed = {"out.h5"} if KEPT in done.line() else set()
+        require(left <= allowed, f"left: {sorted(left)} after code {done.code}")
+        return
+    else:
+        require(not done.ours(), f"said: {done.ours()} with code 0")
+    expected = {"out.h5"} if use.runs else set()
+    if use.runs:
+        check_file(folder / "out.h5", use)
+        if "--dump" in use.options and "ok" in statuses(folder / "out.h5"):
+            expected |= {"dump.h5"}
+    require(left == expected, f"left: {sorted(left)}, not {sorted(expected)}")
+    check_output(use, done, folder)
+
+
+def check_diverged(use: Use, folder: Path) -> None:
+    said = reasons(folder / "out.h5")
+    have = statuses(folder / "out.h5") if said else []
+    require("diverged" in have, f"code {FAILED_CHECK}: {said}")
+
+
+def check_output(use: Use, done: Done, folder: Path) -> None:
+    if "--print-config" in use.options:
+        tomllib.loads(done.out)
+        return
+    if "--json" in use.options and "--dry-run" not in use.options:
+        count = len(statuses(folder / "out.h5")) if use.runs else 0
+        check_json(done.out, count)
+    elif use.experiment != "precision" and not use.may_diverge:  # whose numbers may be none
+        # A link whose time does not grow with the size has an infinite bandwidth.
+        wrong = (NAN if "--fit" in use.options else NO_NUMBER).search(done.out)
+        around = wrong and done.out[max(0, wrong.start() - 60) : wrong.end() + 20]
+        require(not wrong, f"number: {around!r} is printed")
+
+
+def check_json(out: str, count: int) -> None:
+    """count: of lines; 0: any."""
+
+    def refuse(constant: str) -> None:
+        raise Insane(f"json: {constant} is no JSON")
+
+    try:
+        rows = [json.loads(line, parse_constant=refuse) for line in out.splitlines()]
+    except json.JSONDecodeError as error:
+        raise Insane(f"json: {error}: {out[:200]}") from None
+    require(len(rows) == count if count else rows, f"json: {len(rows)} lines of {count} cases")
+
+
+def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
+    """What users do with a file that is there: plan it, run it again, compare it, merge it."""
+    before = statuses(folder / "out.h5")
+    again = [replace(use, options={**use.options, name: None}) for name in ("--resume", "--force")]
+    kind = chance.choice(("plan", "resume", "force", "again", "compare", "merge", "crash"))
+    if kind == "resume" and "--dump" in use.options:
+        kind = "force"  # which alone goes with a dump
+    elif kind == "again" and "--resume" in use.options:
+        kind = "resume"
+    if kind == "plan":
+        drop = ("--json", "--format", "--stats", "--columns")
+        kept = {name: value for name, value in use.options.items() if name not in drop}
+        done = start(replace(use, options={**kept, "--dry-run": None}), folder)
+        require(done.code == 0, f"{kind} code {done.code}: {done.ours()}")
+        require(done.out.startswith(f"{len(before)} case"), f"{kind}: {done.out} of {before}")
+    elif kind in ("resume", "force"):
+        done = start(again[kind == "force"], folder)
+        require(done.code == 0, f"{kind} code {done.code}: {done.ours()}")
+        check_file(folder / "out.h5", use)
+        require(statuses(folder / "out.h5") == before, f"{kind}: other statuses than {before}")
+    elif kind == "again":
+        check_refusal(start(use, folder), "--output|--dump")
+    elif kind == "compare":
+        done = run(folder, command(0, "compare", "out.h5", "out.h5"))
+        require(done.code == 0, f"{kind} code {done.code}: {done.ours()}")
+    elif kind == "merge":
+        check_refusal(run(folder, command(0, "merge", "out.h5")), r"out\.h5")
+    else:
+        (folder / "out.h5.cases").mkdir()
+        (folder / "out.h5").rename(folder / "out.h5.cases" / "one.h5")
+        done = run(folder, command(0, "merge", "out.h5"))
+        require(done.code == 0, f"merge code {done.code}: {done.ours()}")
+        check_file(folder / "out.h5", use, complete=False)
+    rest = set(names_in(folder)) - {"out.h5", "dump.h5"} - use.files.keys()
+    require(not rest, f"{kind} left {sorted(rest)}")
+
+
+def run_use(use: Use, follows: random.Random | None = None) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="paceline-use-") as name:
+        folder = Path(name)
+        for path, made in use.files.items():
+            made.write(folder / path)
+        done = start(use, folder)
+        try:
+            judge(use, done, folder)
+            if follows and done.code == 0 and use.runs:
+                follow_up(use, folder, follows)
+        except Insane as error:
+            return Outcome(use, done.code, str(error))
+        return Outcome(use, done.code)
+
+
+def kind_of(complaint: str) -> str:
+    return complaint.split(":")[0]
+
+
+def shrunk(use: Use, kind: str) -> Use:
+    """A use with fewer options, values and ranks that fails alike."""
+    runs = 0
+    smaller = True
+    keep = {"--output", "--device", "--threads", "--bytes", "--size", "--vocab", "--steps"}
+    keep |= {"--context", "--d-model", "--d-ff", "--layers", "--heads", "--head-dim"}
+    keep &= use.options.keys()
+    while smaller and runs < MOST_SHRINKING:
+        tries = [replace(use, ranks=n) for n in range(use.ranks)]
+        for name, value in use.options.items():
+            rest = {key: other for key, other in use.options.items() if key != name}
+            tries.append(replace(use, options=rest))
+            first, *more = (value or "").split(",")
+            tries += [replace(use, options={**use.options, name: first})] if more else []
+        smaller = False
+        for one in tries:
+            if not keep <= one.options.keys() or runs >= MOST_SHRINKING:
+                continue
+            runs += 1
+            if kind_of(run_use(one).complaint) == kind:
+                use, smaller = one, True
+                break
+    return use
+
+
+def run_seed(seed: int, device: str = "cpu", max_ranks: int = MOST_RANKS) -> Outcome:
+    """One seed, and what a user might do next with its file."""
+    chance = random.Random(seed)
+    use = Generator(str(seed), device, max_ranks).use()
+    return run_use(use, chance if chance.random() < FOLLOWED else None)
+
+
+def explained(outcome: Outcome) -> Outcome:
+    """With a shorter command line, where one can be found."""
+    kind = kind_of(outcome.complaint)
+    again = run_use(outcome.use)
+    if outcome.code != HUNG and kind_of(again.complaint) == kind:
+        outcome.shorter = shown(shrunk(outcome.use, kind))
+    return outcome
+
+
+def print_counts(counts: Counter[tuple[str, str]]) -> None:
+    codes = sorted({code for _, code in counts} - {"failed"})
+    print(f"{'':12}" + "".join(f"{'code ' + c:>8}" for c in codes) + f"{'failed':>8}")
+    for experiment in EXPERIMENTS:
+        print(
+            f"{experiment:12}" + "".join(f"{counts[experiment, c]:8}" for c in [*codes, "failed"])
+        )
+
+
+def run_seeds(options: argparse.Namespace) -> int:
+    counts: Counter[tuple[str, str]] = Counter()
+    seeds = range(options.first, options.first + options.launches)
+
+    def one(seed: int) -> Outcome:
+        outcome = run_seed(seed, options.device, options.max_ranks)
+        return explained(outcome) if outcome.complaint and options.shorter else outcome
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for seed, outcome in zip(seeds, pool.map(one, seeds), strict=True):
+            counts[
+                outcome.use.experiment, "failed" if outcome.complaint else str(outcome.code)
+            ] += 1
+            if outcome.complaint:
+                print(f"{seed}: {outcome.complaint}\n    {shown(outcome.use)}", flush=True)
+            if outcome.shorter:
+                print(f"    shorter: {outcome.shorter}", flush=True)
+    print_counts(counts)
+    return int(any(code == "failed" for _, code in counts))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--launches", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first launch")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--max-ranks", type=int, help="6; of --device cuda the number of GPUs")
+    parser.add_argument("--shorter", action="store_true", help="shorten what fails")
+    parser.add_argument("--disagree", action="store_true")
+    options = parser.parse_args()
+    if options.max_ranks is None:
+        options.max_ranks = MOST_RANKS if options.device == "cpu" else min(MOST_RANKS, gpu_count())
+    return run_disagreements(options) if options.disagree else run_seeds(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

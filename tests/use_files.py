@@ -1,0 +1,74 @@
+"""Input files for random command lines: tokens and weights, right or wrong."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """[rows, columns] of tokens below `vocab`: HDF5, or flat uint16."""
+
+    rows: int
+    columns: int
+    vocab: int
+    flat: bool
+    targets: bool
+
+    def write(self, path: Path) -> None:
+        random = np.random.default_rng(self.rows)
+        tokens = random.integers(0, self.vocab, (self.rows, self.columns + 1))
+        if self.flat:
+            tokens.astype(np.uint16).tofile(path)
+            return
+        with h5py.File(path, "w") as file:
+            file["tokens"] = tokens[:, :-1]
+            if self.targets:
+                file["targets"] = tokens[:, 1:]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of a model of these dimensions, by the reference's names."""
+
+    d_model: int
+    d_ff: int
+    layers: int
+    vocab: int
+    grouped: bool  # under weights/
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        width, inner, vocab = self.d_model, self.d_ff, self.vocab
+        shapes = {
+            "token_embeddings.weight": (vocab, width),
+            "ln_final.weight": (width,),
+            "lm_head.weight": (vocab, width),
+        }
+        for layer in range(self.layers):
+            block = {
+                **{f"attn.{name}_proj": (width, width) for name in ("q", "k", "v", "output")},
+                **{"ffn.w1": (inner, width), "ffn.w2": (width, inner), "ffn.w3": (inner, width)},
+                **{"ln1": (width,), "ln2": (width,)},
+            }
+            shapes |= {f"layers.{layer}.{name}.weight": shape for name, shape in block.items()}
+        return shapes
+
+    def write(self, path: Path) -> None:
+        random = np.random.default_rng(self.d_model)
+        with h5py.File(path, "w") as file:
+            root = file.create_group("weights") if self.grouped else file
+            for name, shape in self.shapes().items():
+                root[name] = random.normal(0, 0.02, shape).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class NoHdf5:
+    """Bytes that are no HDF5, and of an odd number: no tokens of uint16 either."""
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(b"no HDF5")
+
+
+Input = Tokens | Weights | NoHdf5

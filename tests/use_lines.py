@@ -1,0 +1,89 @@
+"""A command line of paceline, and whether it must be accepted."""
+
+from dataclasses import dataclass, field
+
+from use_files import Input
+from use_values import REDUCTIONS
+
+EXPERIMENTS = (
+    "model", "ddp", "zero", "attention", "collectives", "precision", "plan", "info",
+)  # fmt: skip
+TRAINING = ("model", "ddp", "zero")
+WITHOUT_FILE = ("plan", "info")
+
+
+@dataclass
+class Use:
+    """A command line: what it is given, and whether it must be accepted."""
+
+    experiment: str
+    ranks: int  # 0: without mpirun
+    options: dict[str, str | None] = field(default_factory=dict)  # None: a bare flag
+    valid: bool = True
+    files: dict[str, Input] = field(default_factory=dict)  # made before it runs
+
+    @property
+    def arguments(self) -> list[str]:
+        given = [[name] if value is None else [name, value] for name, value in self.options.items()]
+        return [self.experiment, *(word for words in given for word in words)]
+
+    @property
+    def world(self) -> int:
+        return max(self.ranks, 1)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it measures and so writes a result file."""
+        printed = {"--dry-run", "--print-config"} & self.options.keys()
+        return self.experiment not in WITHOUT_FILE and not printed
+
+    @property
+    def may_diverge(self) -> bool:
+        """0 / 0 in AdamW, updates without bound, or weights so large that float16 overflows."""
+        fast = self.options.get("--lr") == "0.1" and "fp16" in self.values("--precision")
+        return fast or "0" in (self.options.get("--eps"), self.options.get("--beta2"))
+
+    def values(self, name: str) -> list[str]:
+        return (self.options.get(name) or "").split(",")
+
+
+def count_of(text: str) -> int:
+    """How many values a list of values and ranges has."""
+    count = 0
+    for part in text.split(","):
+        first, dots, rest = part.partition("..")
+        if not dots:
+            count += 1
+            continue
+        last, _, factor = rest.partition("*")
+        value = int(first)
+        while value <= int(last):
+            count += 1
+            value = value * int(factor) if factor else value + 1
+    return count
+
+
+def drop_unused(use: Use) -> None:
+    """Options that apply to none of the cases that are left are refused."""
+    o = use.options
+
+    def has(name: str, *values: str) -> bool:
+        return name not in o or not {*values}.isdisjoint(use.values(name))
+
+    flash_fp32 = has("--attention", "flash") and has("--precision", "fp32")
+    unused = {
+        "--fp32-attention": not flash_fp32,
+        "--flash-kernels": not has("--attention", "flash"),
+        "--recompute": use.values("--mode") == ["inference"],
+        "--optimizer": not has("--mode", "train-step"),
+        "--prefetch": not has("--shard", "fsdp"),
+        "--reshard": not has("--shard", "fsdp"),
+        "--bucket-mb": use.values("--shard") == ["fsdp"] or not has("--sync", "bucketed"),
+        "--redop": not has("--op", *REDUCTIONS),
+        "--in-place": not has("--op", *REDUCTIONS, "all_gather"),
+    }
+    exchange = ("--comm-dtype", "--registration", "--verify")
+    unused |= dict.fromkeys(exchange, use.values("--sync") == ["none"])
+    for name, drop in unused.items():
+        if drop:
+            o.pop(name, None)
