@@ -16,6 +16,7 @@ def diverged(path):
     (row,) = rows(path)
     assert row["status"] == "diverged"
     assert not np.isfinite(row["loss"])
+    assert "-nan" not in row["reason"]
     return row
 
 
