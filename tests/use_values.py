@@ -26,7 +26,7 @@ SPOILS = (
     ("--op", "gather"), ("--redop", "median"), ("--bytes", "3"), ("--bytes", "0"),
     ("--ranks", "99"), ("--lr", "nan"), ("--lr", "-0.1"), ("--beta1", "1"), ("--eps", "small"),
     ("--global-batch", "7"), ("--bucket-mb", "-1"), ("--output", "out.txt"),
-    ("--output", "no/such/out.h5"), ("--unknown", "1"), ("--size", "huge"), ("--size", "custom"),
+    ("--output", ""), ("--unknown", "1"), ("--size", "huge"), ("--size", "custom"),
     ("--comm-dtype", "fp16"), ("--profile", None), ("--profile", "-2"), ("--launch", "graph"),
     ("--tokens", "none.h5"), ("--load-weights", "none.h5"), ("--predict", "none.h5"),
     ("--config", "none.toml"), ("--registration", "symmetric"), ("--batch-size", "1e3"),
