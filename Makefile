@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test asan bench bench-peers check-kernels lint lint-deps lint-format lint-python \
+.PHONY: all test unit-test python-test soak asan bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -219,6 +219,14 @@ unit-test: $(BUILD)/unit_tests
 
 python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
 	$(PYTHON) -m pytest
+
+# ---- hours of random use: what make test tries a little of ----------------------------------------
+SOAK := cd tests && ../$(PYTHON) -m
+soak: $(BUILD)/paceline $(PACKAGES)
+	$(SOAK) random_kills --kills 200
+	$(SOAK) random_use --launches 2000 --jobs 2
+	$(SOAK) random_use --disagree
+	$(SOAK) random_training --launches 200 --jobs 2
 
 # ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------
 CHECKED := $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES)))

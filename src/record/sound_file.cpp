@@ -84,10 +84,18 @@ void limit(int resource, rlim_t most) {
 // Of a process that ended without a verdict.
 std::string end_of(int status) {
   if (!WIFSIGNALED(status)) return "cannot be examined";
-  const int signal = WTERMSIG(status);
-  if (signal == SIGXCPU || signal == SIGKILL)
-    return "keeps HDF5 reading without end: it is damaged";
-  return "crashes HDF5: it is damaged";
+  switch (WTERMSIG(status)) {
+    case SIGXCPU:
+    case SIGKILL: return "keeps HDF5 reading without end: it is damaged";
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGABRT:
+    case SIGFPE:
+    case SIGILL: return "crashes HDF5: it is damaged";
+    default:
+      return fmt::format("could not be examined: signal {} ended the process that did",
+                         WTERMSIG(status));
+  }
 }
 
 int wait_for(pid_t child) {

@@ -2,10 +2,10 @@
 
 import pytest
 
-import random_use
+from random_use import judge
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_it_ends_with_sane_rows_or_one_clear_line(seed):
-    outcome = random_use.run_seed(seed)
-    assert not outcome.complaint, random_use.shown(outcome.use)
+    outcome = judge.run_seed(seed)
+    assert not outcome.complaint, judge.shown(outcome.use)

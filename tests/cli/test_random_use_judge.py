@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from conftest import command
-from random_use import judge
-from use_files import NoHdf5
-from use_lines import Use
-from use_rows import Insane
-from use_runs import HUNG, Done, run
+from random_use.files import NoHdf5
+from random_use.judge import judge
+from random_use.lines import Use
+from random_use.rows import Insane
+from random_use.runs import HUNG, Done, run
 
 DDP = Use(
     "ddp",

@@ -29,6 +29,7 @@ WRONG = [
     (("model", "--optimizer", "in-backward", "--mode", "forward"), "--optimizer", "train-step"),
     (("model", "--optimizer", "beside"), "--optimizer", "serial, in-backward"),
     (("model", "--profile", "-1"), "--profile", "0 to"),
+    (("ddp", "--verify", "--beta2", "0"), "--verify", "--beta2"),
     (("model", "--mode", "train"), "--mode", "train-step"),
     (("model", "--recompute", "0"), "--recompute", "none, swiglu, block"),
     (("model", "--timing", "fast"), "--timing", "phases, step"),

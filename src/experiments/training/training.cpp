@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -179,6 +180,13 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   }
   if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
     throw UsageError("--comm-dtype: bf16 cannot stand beside --precision fp16; use fp32");
+  }
+  // Kingma & Ba's condition (Adam, 2015): beyond it updates have no bound, and rounding decides
+  // them.
+  if (c.verify > 0 && c.beta1 * c.beta1 > std::sqrt(c.beta2)) {
+    throw UsageError(
+        "--verify: needs --beta1 squared to be at most the square root of --beta2: beyond that no "
+        "two runs agree");
   }
   if (c.verify > 0 &&
       (c.precision != precision_named("fp32") || c.comm_dtype != GradientDtype::fp32)) {

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from use_files import Input
-from use_values import REDUCTIONS
+from random_use.files import Input
+from random_use.values import REDUCTIONS
 
 EXPERIMENTS = (
     "model", "ddp", "zero", "attention", "collectives", "precision", "plan", "info",

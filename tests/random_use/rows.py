@@ -6,9 +6,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from random_use.lines import TRAINING as TRAINS
+from random_use.lines import Use
 from result_files import undescribed
-from use_lines import TRAINING as TRAINS
-from use_lines import Use
 
 STATUSES = ("ok", "skipped", "oom", "diverged")
 RUN_ATTRIBUTES = {"status", "reason", "stop_reason", "warmup_reason", "created", "run", "warnings"}

@@ -2,9 +2,9 @@
 
 import random
 
-from use_files import Input, NoHdf5, Tokens, Weights
-from use_lines import EXPERIMENTS, Use, count_of, drop_unused
-from use_values import (
+from random_use.files import Input, NoHdf5, Tokens, Weights
+from random_use.lines import EXPERIMENTS, Use, count_of, drop_unused
+from random_use.values import (
     AXES,
     BYTES_OF,
     FLASH_HEAD_DIMS,

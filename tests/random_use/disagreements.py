@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from conftest import PROGRAM, WRITE_CODE
-from use_rows import Insane
-from use_runs import HUNG, names_in, require, run
+from random_use.rows import Insane
+from random_use.runs import HUNG, names_in, require, run
 
 PATIENCE = 10  # seconds
 CPU = ["--device", "cpu", "--threads", "1", "--output", "out.h5", "--warmup", "0", "--steps", "1"]

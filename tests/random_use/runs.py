@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from use_rows import Insane
+from random_use.rows import Insane
 
 HUNG = -1000
 LONGEST_LINE = 400  # characters

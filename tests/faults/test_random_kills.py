@@ -1,0 +1,10 @@
+"""Sweeps killed at random moments lose nothing; tests/random_kills.py tries hundreds."""
+
+import pytest
+
+import random_kills
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_killed_sweep_loses_nothing(tmp_path, seed):
+    assert random_kills.complaints(tmp_path, seed) == []

@@ -1,0 +1,178 @@
+"""Sweeps killed at random moments: no case is lost, no file is unreadable, none is there twice.
+
+As a program: cd tests; python3 -m random_kills --kills 200 kills that many sweeps and prints what was
+not right.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+
+from conftest import PATIENCE, command, start
+from result_files import step_times
+
+CONTEXTS = list(range(8, 16))
+SWEEP = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 3)
+ARGS = (*SWEEP, "--context", ",".join(map(str, CONTEXTS)), "--output", "out.h5", "--json")
+VICTIMS = ("rank", "rank 0", "ranks", "mpirun", "all")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def is_rank(pid: int) -> bool:
+    """It has become the program: mpirun forks first."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name == "paceline"
+    except OSError:
+        return False
+
+
+def kill(run: subprocess.Popen, victim: str, rng: random.Random) -> None:
+    ranks = [pid for pid in children(run.pid) if is_rank(pid)]
+    pids = {
+        "rank": rng.sample(ranks, 1) if ranks else [],
+        "rank 0": ranks[:1],
+        "ranks": ranks,
+        "mpirun": [run.pid],
+        "all": [run.pid, *ranks],
+    }[victim]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def end_all(run: subprocess.Popen) -> str:
+    """What is left of it ends, too; what it printed."""
+    out, _ = run.communicate(timeout=PATIENCE)
+    deadline = time.monotonic() + PATIENCE  # ranks notice late that mpirun is gone
+    while any(is_rank(pid) for pid in members(run.pid)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for pid in members(run.pid):
+        os.kill(pid, signal.SIGKILL)
+    return out
+
+
+def members(session: int) -> list[int]:
+    done = subprocess.run(
+        ("pgrep", "--session", str(session)), capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in done.stdout.split()]
+
+
+def reported(out: str) -> dict[int, float]:
+    """The medians of the rows that were printed, of which each was saved before; the last line may
+    be cut."""
+    rows = {}
+    for line in out.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        rows[row["context"]] = row["step_median_s"]
+    return rows
+
+
+def saved(folder: Path) -> dict[int, float]:
+    """As anybody reads it, before the program repairs anything."""
+    times = {}
+    for path in (folder / "out.h5", *(folder / "out.h5.cases").glob("*.h5")):
+        if path.exists():
+            times |= step_times(path)
+    return times
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def complaints(folder: Path, seed: int) -> list[str]:
+    """Of a sweep that is killed and gone on with in this folder."""
+    rng = random.Random(seed)
+    ranks = rng.choice((0, 1, 2, 3))
+    victim = rng.choice(VICTIMS) if ranks else "mpirun"
+    run = start(folder, ranks, *ARGS)
+    wait_for(moment(folder, rng), run)
+    time.sleep(rng.uniform(0, 0.03))
+    kill(run, victim, rng)
+    told = reported(end_all(run))
+    found = []
+
+    def hold(right: bool, what: str) -> None:
+        if not right:
+            found.append(f"seed {seed}, {ranks} ranks, {victim} killed: {what}")
+
+    kept = saved(folder)
+    hold(told.items() <= kept.items(), f"reported {told}, but saved {kept}")
+    if kept and not (folder / "out.h5").exists() and rng.random() < 0.5:
+        merged = subprocess.run(command(0, "merge", "out.h5"), cwd=folder, check=False)
+        hold(merged.returncode == 0, "merge failed")
+        hold(step_times(folder / "out.h5") == kept, "merge lost a case")
+    going_on = subprocess.run(
+        command(ranks, *ARGS, "--resume"), cwd=folder, capture_output=True, text=True, check=False
+    )
+    hold(going_on.returncode == 0, f"--resume: {going_on.stderr}")
+    hold(files(folder) == ["out.h5"], f"left behind: {files(folder)}")
+    if found:
+        return found
+    times = step_times(folder / "out.h5")
+    with h5py.File(folder / "out.h5") as file:
+        hold(bool(file.attrs["complete"]), "not complete")
+        hold(len(file["cases"]) == len(file["summary/case"]) == len(CONTEXTS), "cases twice")
+    hold(sorted(times) == CONTEXTS, f"cases {sorted(times)}")
+    hold(kept.items() <= times.items(), "a finished case was measured again")
+    return found
+
+
+def moment(folder: Path, rng: random.Random) -> Callable[[], bool]:
+    """When to kill: while it starts, after some case, or while cases are merged."""
+    cases = folder / "out.h5.cases"
+    count = rng.randint(-1, len(CONTEXTS))
+    if count < 0:
+        return lambda: True
+    if count == 0:
+        return cases.exists
+    return lambda: len(list(cases.glob("*.h5"))) >= count or (folder / "out.h5").exists()
+
+
+def wait_for(what: Callable[[], bool], run: subprocess.Popen) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def run_one(seed: int) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return complaints(Path(folder), seed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first")
+    args = parser.parse_args()
+    found = []
+    for seed in range(args.first, args.first + args.kills):
+        for complaint in run_one(seed):
+            found.append(complaint)
+            print(complaint, flush=True)
+    print(f"{args.kills} sweeps killed, {len(found)} complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
