@@ -2,6 +2,8 @@
 // The watchdog's intervals. A wait for other ranks that never ends aborts the launch after at most
 // the timeout plus these.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 
 namespace paceline {
@@ -35,6 +37,31 @@ class Patience {
 
  private:
   std::chrono::duration<double> timeout_;
+};
+
+// The time that the watchdog's thread has lived through. It stands still while that thread does, on
+// a loaded machine or after SIGSTOP: a rank that could not run has not waited.
+class LivedTime {
+ public:
+  using TimePoint = Patience::Clock::time_point;
+
+  // Of one look, however long the thread then sleeps.
+  static constexpr auto longest_step = 4 * Patience::look_every;
+
+  explicit LivedTime(TimePoint now) : now_(now), looked_at_(now) {}
+
+  // By the thread alone, at every look.
+  void look(TimePoint clock) {
+    now_.store(now() + std::min<Patience::Clock::duration>(clock - looked_at_, longest_step),
+               std::memory_order_relaxed);
+    looked_at_ = clock;
+  }
+  // By any thread.
+  [[nodiscard]] TimePoint now() const { return now_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<TimePoint> now_;
+  TimePoint looked_at_;
 };
 
 }  // namespace paceline

@@ -40,7 +40,7 @@ void Waits::begin(std::string_view what, WaitFor whom) {
     slot->what.at(i).store(what[i], std::memory_order_relaxed);
   }
   slot->what.at(length).store('\0', std::memory_order_relaxed);
-  slot->since.store(Clock::now(), std::memory_order_relaxed);
+  slot->since.store(time_.now(), std::memory_order_relaxed);
   slot->whom.store(whom, std::memory_order_relaxed);
   slot->number.store(1 + begun_.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
   slot->outer = innermost;
@@ -123,6 +123,7 @@ void Watchdog::run(const std::stop_token& stop) {
   std::condition_variable_any wake;  // by the stop alone
   std::unique_lock lock(mutex);
   while (!stop.stop_requested()) {
+    waits_.time().look(Clock::now());
     receive();
     look();
     look_after_guarded();
@@ -145,7 +146,7 @@ bool Watchdog::is_late(const Waits::Wait& wait, Clock::time_point now) const {
 }
 
 void Watchdog::look() {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = waits_.time().now();
   std::vector<Waits::Wait> late = counted();
   if (const std::uint64_t begun = waits_.begun(); begun != begun_) {
     begun_ = begun;
@@ -169,7 +170,7 @@ void Watchdog::look() {
 }
 
 void Watchdog::ask() {
-  asked_at_ = Clock::now();
+  asked_at_ = waits_.time().now();
   places_.assign(static_cast<std::size_t>(size_), Place::unknown);
   places_[static_cast<std::size_t>(rank_)] = Place::there;
   Message question{asked_.number, {}, asked_.whom, {}};
@@ -189,7 +190,8 @@ void Watchdog::receive() {
     MPI_Recv(&message, sizeof message, MPI_BYTE, from, status.MPI_TAG, comm_, MPI_STATUS_IGNORE);
     if (status.MPI_TAG == question_tag) {
       message.place = place_in(message.what.data(), message.whom);
-      if (from < rank_ && message.place != Place::inside) lower_rank_asked_at_ = Clock::now();
+      if (from < rank_ && message.place != Place::inside)
+        lower_rank_asked_at_ = waits_.time().now();
       send(answers_, from, answer_tag, message);
     } else if (message.number == asked_.number) {
       places_[static_cast<std::size_t>(from)] = message.place;

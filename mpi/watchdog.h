@@ -2,12 +2,13 @@
 // Watchdog: ends a run whose ranks wait for each other for longer than the timeout, and says in one
 // line which operation did not finish and which ranks did not arrive.
 //
-// A thread of every rank looks at its rank's waits every 50 ms. Once one has stood for longer than
-// the timeout, the thread asks every other rank: are you in this operation too? The other ranks'
-// threads answer, whatever those ranks do. If the wait still stands 2 s later, the lowest rank that
-// asked prints the line and aborts the launch. A wait for collectives is left to the ranks that are
-// in a call for one of them: theirs is the more precise name. Ranks agree on an operation by its
-// text: numbers would differ between ranks once a communicator of fewer ranks has been used.
+// A thread of every rank looks at its rank's waits every 50 ms, in the time that it lives through
+// itself. Once one has stood for longer than the timeout, the thread asks every other rank: are you
+// in this operation too? The other ranks' threads answer, whatever those ranks do. If the wait still
+// stands 2 s later, the lowest rank that asked prints the line and aborts the launch. A wait for
+// collectives is left to the ranks that are in a call for one of them: theirs is the more precise
+// name. Ranks agree on an operation by its text: numbers would differ between ranks once a
+// communicator of fewer ranks has been used.
 //
 // The thread also polls what it guards, and ends the launch for what failed there by itself.
 
@@ -45,6 +46,8 @@ class Waits {
   void begin(std::string_view what, WaitFor whom);
   void end();
   [[nodiscard]] std::vector<Wait> standing() const;
+  // The time that waits are measured in; the looking thread advances it.
+  [[nodiscard]] LivedTime& time() { return time_; }
   // How many have begun so far.
   [[nodiscard]] std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
 
@@ -62,6 +65,7 @@ class Waits {
 
   static thread_local Slot* innermost;
 
+  LivedTime time_{Clock::now()};
   std::array<Slot, 32> slots_;
   std::atomic<std::uint64_t> begun_ = 0;
 };

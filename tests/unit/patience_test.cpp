@@ -53,5 +53,15 @@ TEST(Patience, AWaitThatNeverEndsEndsTheLaunchSoonAfterTheTimeout) {
   }
 }
 
+TEST(LivedTime, StandsStillWhileItsThreadDoes) {
+  LivedTime time(start);
+  for (int i = 1; i <= 20; ++i) time.look(start + i * Patience::look_every);
+  EXPECT_EQ(time.now(), start + 1s);
+  time.look(start + 31s);
+  EXPECT_EQ(time.now(), start + 1s + LivedTime::longest_step);
+  time.look(start + 31s + Patience::look_every);
+  EXPECT_EQ(time.now(), start + 1s + LivedTime::longest_step + Patience::look_every);
+}
+
 }  // namespace
 }  // namespace paceline
