@@ -4,10 +4,10 @@
 //
 // A thread of every rank looks at its rank's waits every 50 ms, in the time that it lives through
 // itself. Once one has stood for longer than the timeout, the thread asks every other rank: are you
-// in this operation too? The other ranks' threads answer, whatever those ranks do. If the wait still
-// stands 2 s later, the lowest rank that asked prints the line and aborts the launch. A wait for
-// collectives is left to the ranks that are in a call for one of them: theirs is the more precise
-// name. Ranks agree on an operation by its text: numbers would differ between ranks once a
+// in this operation too? The other ranks' threads answer, whatever those ranks do. If the wait
+// still stands 2 s later, the lowest rank that asked prints the line and aborts the launch. A wait
+// for collectives is left to the ranks that are in a call for one of them: theirs is the more
+// precise name. Ranks agree on an operation by its text: numbers would differ between ranks once a
 // communicator of fewer ranks has been used.
 //
 // The thread also polls what it guards, and ends the launch for what failed there by itself.

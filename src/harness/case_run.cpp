@@ -85,6 +85,16 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
   for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
+// What is predicted to need far more than there is need not be tried, which may take minutes.
+void refuse_gigantic(Device& device, double predicted) {
+  constexpr double far_more = 10;  // times: closer ones say which part does not fit
+  constexpr double most = 1e18;    // that bytes are counted to
+  const std::size_t limit = device.info().memory_bytes;
+  if (predicted <= far_more * static_cast<double>(limit)) return;
+  throw OutOfMemory(static_cast<std::size_t>(std::min(predicted, most)), device.ledger(), limit,
+                    "the case, by prediction,");
+}
+
 }  // namespace
 
 CaseRecord measure_case(World& world, Device& device, CaseRun& run, const SamplerConfig& sampling,
@@ -99,7 +109,11 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
   device.trim();  // what the case before has left
   const Conditions conditions(device);
   CaseRecord refused;
-  if (!fits_in_memory(world, refused, predicted, [&] { run.set_up(progress); }) ||
+  const auto set_up = [&] {
+    refuse_gigantic(device, predicted);
+    run.set_up(progress);
+  };
+  if (!fits_in_memory(world, refused, predicted, set_up) ||
       !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
       !fits_in_memory(world, refused, predicted, [&] { run.connect(); })) {
     refused.add("predicted_peak_bytes", predicted);
