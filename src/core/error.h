@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace paceline {
 
@@ -18,10 +19,15 @@ enum class ExitCode : int {
   internal = 7,
 };
 
-// What went wrong and what to do about it, in one line without a final full stop.
+// With "\n" and "\x1b" for a line break and an escape.
+[[nodiscard]] std::string without_control_characters(std::string_view text);
+
+// What went wrong and what to do about it, in one line without a final full stop. Names that it
+// quotes, of files and of what they hold, can neither break the line nor control the terminal.
 class Error : public std::runtime_error {
  public:
-  Error(ExitCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  Error(ExitCode code, const std::string& what)
+      : std::runtime_error(without_control_characters(what)), code_(code) {}
   [[nodiscard]] ExitCode code() const { return code_; }
 
  private:
