@@ -24,6 +24,42 @@ std::string_view kind_of(const TomlValue& value) {
   return kinds[value.value.index()];
 }
 
+namespace {
+
+// Past the string or comment that begins at `at`; `at` itself where none does.
+std::size_t past_text(std::string_view text, std::size_t at) {
+  if (text[at] == '#') return std::min(text.find('\n', at), text.size());
+  if (text[at] != '"' && text[at] != '\'') return at;
+  const std::string delimiter(text.substr(at).starts_with(std::string(3, text[at])) ? 3 : 1,
+                              text[at]);
+  std::size_t end = at + delimiter.size();
+  while (end < text.size() && !text.substr(end).starts_with(delimiter)) {
+    end += text[at] == '"' && text[end] == '\\' ? 2 : 1;
+  }
+  end += delimiter.size();
+  // A string of several lines may end in quotes of its own.
+  while (delimiter.size() > 1 && end < text.size() && text[end] == text[at]) ++end;
+  return std::min(end, text.size());
+}
+
+}  // namespace
+
+std::size_t most_parts_of_a_key(std::string_view text) {
+  std::size_t most = 1;
+  std::size_t parts = 1;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t past = past_text(text, at);
+    if (past > at) {
+      at = past;
+      continue;
+    }
+    if (text[at] == '.') most = std::max(most, ++parts);
+    if (std::string_view("=,[]{}\n").find(text[at]) != std::string_view::npos) parts = 1;
+    ++at;
+  }
+  return most;
+}
+
 UsageError TomlDocument::error(TomlPosition at, std::string_view what) const {
   return UsageError(fmt::format("{}:{}:{}: {}", file, at.line, at.column, what));
 }
@@ -35,10 +71,12 @@ TomlDocument read_toml(const std::string& file) {
         fmt::format("{}: cannot be opened: {}", file, std::generic_category().message(errno)));
   }
   constexpr std::size_t most = std::size_t{16} << 20;
-  std::string text(most + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  for (std::array<char, 4096> part{}; in && text.size() <= most;) {
+    in.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
   if (in.bad()) throw UsageError(fmt::format("{}: cannot be read; name a TOML file", file));
-  text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > most) throw UsageError(fmt::format("{}: is larger than 16 MiB", file));
   return parse_toml(text, file);
 }

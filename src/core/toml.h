@@ -56,13 +56,16 @@ struct TomlDocument {
 };
 
 // Throws UsageError with file, line and column for what is not TOML 1.0, a key that stands twice
-// included, and EnvironmentError where the program was built without a TOML library. `file` is for
-// messages.
+// included or that nests tables too deep, and EnvironmentError where the program was built without
+// a TOML library. `file` is for messages.
 [[nodiscard]] TomlDocument parse_toml(std::string_view text, const std::string& file);
 
 // Throws as parse_toml does, and UsageError for a file that cannot be read or is larger than 16
 // MiB.
 [[nodiscard]] TomlDocument read_toml(const std::string& file);
+
+// Of the keys in a text that is TOML, or is as far as it can be read: "a.b.c" has three parts.
+[[nodiscard]] std::size_t most_parts_of_a_key(std::string_view text);
 
 // As a TOML string in double quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);

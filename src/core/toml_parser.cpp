@@ -2,6 +2,7 @@
 // where toml++ is not installed.
 
 #define TOML_HEADER_ONLY 1
+#define TOML_MAX_NESTED_VALUES 32
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -62,6 +63,11 @@ TomlValue value_of(const toml::node& node) {
 
 TomlDocument parse_toml(std::string_view text, const std::string& file) {
   TomlDocument document{.file = file, .root = {}};
+  // Each part is a table in a table, which toml++ and table_of() leave by recursion.
+  constexpr std::size_t most_parts = 32;
+  if (most_parts_of_a_key(text) > most_parts) {
+    throw UsageError(fmt::format("{}: has a key of more than {} parts", file, most_parts));
+  }
   try {
     document.root = table_of(toml::parse(text, file));
   } catch (const toml::parse_error& error) {

@@ -75,5 +75,20 @@ TEST(Toml, QuotedTextReadsBack) {
   EXPECT_EQ(std::get<std::string>(d.root.find("k")->value.value), text);
 }
 
+// Of 200,000 parts, toml++ runs out of stack.
+TEST(Toml, KeysOfManyPartsAreRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  EXPECT_EQ(refusal_of(key + " = 1\n"), "f.toml: has a key of more than 32 parts");
+  EXPECT_EQ(refusal_of("[" + key + "]\n"), "f.toml: has a key of more than 32 parts");
+}
+
+TEST(Toml, PartsAreThoseOfKeysAlone) {
+  EXPECT_EQ(most_parts_of_a_key("a . \"b.\\\".c\".'d.e' = 1.5"), 3U);
+  EXPECT_EQ(most_parts_of_a_key("a = '....' # ...\nb = [0.1, 0.2, 0.3]"), 2U);
+  EXPECT_EQ(most_parts_of_a_key("a = \"\"\"\n.\"..\"\"\"\"\nb.c = 1"), 2U);
+  EXPECT_EQ(most_parts_of_a_key("a = \"unfinished ..."), 1U);
+}
+
 }  // namespace
 }  // namespace paceline
