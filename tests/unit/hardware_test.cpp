@@ -24,11 +24,21 @@ TEST(HardwareTest, ADeviceWithoutAFigureIsRefusedByItsKey) {
   }
 }
 
-TEST(HardwareTest, AFigureIsAboveZero) {
-  for (const char* number : {"0", "-1", "inf", "nan", "\"80\"", "true"}) {
+TEST(HardwareTest, AFigureIsANumberInRange) {
+  for (const char* number : {"0", "-1", "inf", "nan", "1e300", "1e-300", "\"80\"", "true"}) {
     const std::string text = "[x]\nsource = \"none\"\nmemory_GB = " + std::string(number) + "\n";
     EXPECT_THROW((void)parse_hardware(parse_toml(text, "F.toml")), UsageError) << number;
   }
+}
+
+TEST(HardwareTest, DevicesOfANodeAreCounted) {
+  const std::string figures =
+      "[x]\nsource = \"none\"\nmemory_GB = 1\nmemory_GB_per_s = 1\nlink_GB_per_s = 1\n"
+      "network_GB_per_s = 1\nnode_devices = ";
+  for (const char* count : {"0", "0.5", "1e300", "-8", "\"8\""}) {
+    EXPECT_THROW((void)parse_hardware(parse_toml(figures + count, "F.toml")), UsageError) << count;
+  }
+  EXPECT_EQ(parse_hardware(parse_toml(figures + "8", "F.toml")).front().node_devices, 8);
 }
 
 }  // namespace

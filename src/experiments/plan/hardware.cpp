@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/similar_name.h"
@@ -23,8 +22,19 @@ double number_of(const TomlDocument& file, const TomlEntry& entry) {
   } else if (const auto* real = std::get_if<double>(&entry.value.value)) {
     number = *real;
   }
-  if (number > 0 && std::isfinite(number)) return number;
-  throw file.error(entry.value.at, entry.key + " is to be a number above 0");
+  constexpr double least = 1e-9;
+  constexpr double most = 1e9;
+  if (number >= least && number <= most) return number;
+  throw file.error(entry.value.at,
+                   fmt::format("{} is to be a number from {} to {}", entry.key, least, most));
+}
+
+int count_of(const TomlDocument& file, const TomlEntry& entry) {
+  const auto* count = std::get_if<std::int64_t>(&entry.value.value);
+  constexpr std::int64_t most = 1'000'000;
+  if (count && *count >= 1 && *count <= most) return static_cast<int>(*count);
+  throw file.error(entry.value.at,
+                   fmt::format("{} is to be a whole number from 1 to {}", entry.key, most));
 }
 
 Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
@@ -40,6 +50,8 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
     if (!value) throw file.error(device.at, fmt::format("{} lacks {}", device.key, key));
     return *value;
   };
+  const TomlEntry* devices = table->find("node_devices");
+  if (!devices) throw file.error(device.at, device.key + " lacks node_devices");
   const TomlEntry* source = table->find("source");
   const auto* text = source ? std::get_if<std::string>(&source->value.value) : nullptr;
   if (!text) throw file.error(device.at, device.key + " lacks a source");
@@ -51,7 +63,7 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
           .memory_bytes_per_s = required("memory_GB_per_s", giga),
           .link_bytes_per_s = required("link_GB_per_s", giga),
           .network_bytes_per_s = required("network_GB_per_s", giga),
-          .node_devices = static_cast<int>(required("node_devices", 1)),
+          .node_devices = count_of(file, *devices),
           .source = *text};
 }
 

@@ -43,7 +43,7 @@ struct Hardware {
 [[nodiscard]] Hardware hardware_named(std::string_view name, const std::string& file = {});
 
 // The compiled-in table, and how one is read. Throws UsageError for a missing key, a wrong type and
-// a number that is not above 0.
+// a number out of range.
 [[nodiscard]] std::string_view hardware_table();
 [[nodiscard]] std::vector<Hardware> parse_hardware(const TomlDocument& document);
 
