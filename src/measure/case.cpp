@@ -16,13 +16,15 @@ void add_text(Fnv1a& hash, std::string_view text) {
   hash.add(0);  // so that "ab", "c" and "a", "bc" differ
 }
 
+bool is_kept(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_';
+}
+
 std::string reduced(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const bool keep = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                      c == '.' || c == '_';
-    out += keep ? c : '_';
-  }
+  for (const char c : text) out += is_kept(c) ? c : '_';
+  if (out.starts_with('.')) out.front() = '_';  // names no hidden file
   return out;
 }
 
@@ -30,6 +32,13 @@ std::string reduced(std::string_view text) {
 
 std::string to_text(const Value& value) {
   return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+}
+
+bool is_case_id(std::string_view text) {
+  constexpr std::size_t longest = 200;  // with what is added to it, a file name
+  return !text.empty() && text.size() <= longest && !text.starts_with('.') &&
+         !text.starts_with('-') &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_kept(c) || c == '-'; });
 }
 
 void Case::set(std::string_view name, Value value) {

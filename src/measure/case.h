@@ -22,6 +22,9 @@ struct FactorNote {
   std::string description;
 };
 
+// Whether Case::id() could be this: a plain file name.
+[[nodiscard]] bool is_case_id(std::string_view text);
+
 class Case {
  public:
   // Adds a factor at the end, or replaces the one of that name.

@@ -189,6 +189,14 @@ Case of_version_1(const Case& old) {
 
 }  // namespace
 
+std::vector<std::string> case_names(const File& file) {
+  std::vector<std::string> names = file.group("cases").names();
+  for (const std::string& name : names) {
+    if (!is_case_id(name)) throw Hdf5Error(fmt::format("'{}' is not the name of a case", name));
+  }
+  return names;
+}
+
 File case_file(const CaseRecord& record, const RunInfo& run) {
   File file = File::in_memory();
   const std::string created = utc_now();
@@ -218,7 +226,7 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
     const File file = open_result_file(path);
     summaries.push_back(reading(path, [&] {
       std::vector<std::string> runs;
-      for (const std::string& id : file.group("cases").names()) {
+      for (const std::string& id : case_names(file)) {
         runs.push_back(run_of_case(file, id));
         copy_run(file, runs.back(), merged);
         copy_case(file, id, runs.back(), merged);

@@ -28,6 +28,10 @@ auto reading(const std::filesystem::path& path, const Read& read) {
   }
 }
 
+// The members of /cases, each of which can be the name of a file. Throws Hdf5Error for one that
+// cannot.
+[[nodiscard]] std::vector<std::string> case_names(const hdf5::File& file);
+
 [[nodiscard]] hdf5::File case_file(const CaseRecord& record, const RunInfo& run);
 
 // The cases of all `files`, in order, their summaries and the runs that measured them; the root

@@ -31,7 +31,7 @@ void split(const fs::path& path, const fs::path& folder) {
   std::vector<fs::path> made;
   try {
     const std::vector<Column> summary = read_summary(path);
-    const std::vector<std::string> ids = reading(path, [&] { return file.group("cases").names(); });
+    const std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
     for (const std::string& id : ids) {
       const fs::path target = folder / (id + ".h5");
       if (fs::exists(target)) continue;
@@ -239,7 +239,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   if (fs::exists(file)) {
     require_sound_file(file);
     split(file, folder.path());
-    ids = reading(file, [&] { return open_result_file(file).group("cases").names(); });
+    ids = reading(file, [&] { return case_names(open_result_file(file)); });
   }
   merge_folder(file, folder, ids, false);
   return damaged;
@@ -248,6 +248,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
 std::vector<Column> read_summary(const fs::path& path) {
   const hdf5::File file = open_result_file(path);
   std::vector<Column> columns = reading(path, [&] { return read_columns(file.group("summary")); });
+  if (columns.empty()) throw UsageError(fmt::format("{}: /summary is empty", path.string()));
   for (const Column& column : columns) {
     if (length_of(column) != length_of(columns.front())) {
       throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));

@@ -84,5 +84,19 @@ TEST(CaseId, DiffersWithEveryFactor) {
   EXPECT_EQ(ids.size(), 6U);
 }
 
+TEST(CaseId, NamesNoHiddenFile) {
+  Case c = sample();
+  c.set("size", std::string("../small"));
+  EXPECT_TRUE(c.id({"size"}).starts_with("_._small-")) << c.id({"size"});
+}
+
+TEST(CaseId, IsWhatIsCaseIdTakes) {
+  EXPECT_TRUE(is_case_id(sample().id({"size", "context"})));
+  for (const char* name : {"", ".", "..", "../a", "a/b", "-a", "a\nb", "a b"}) {
+    EXPECT_FALSE(is_case_id(name)) << name;
+  }
+  EXPECT_FALSE(is_case_id(std::string(300, 'a')));
+}
+
 }  // namespace
 }  // namespace paceline
