@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 namespace paceline::hdf5 {
 
 namespace {
 
-// HDF5 prints its error stack unless told not to; we throw its essence.
+// HDF5 prints its error stack unless told not to.
 void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 Handle string_type() {
@@ -42,7 +42,11 @@ Handle ordered(hid_t property_class) {
 
 std::size_t product(const Dims& dims) {
   std::size_t count = 1;
-  for (const hsize_t extent : dims) count *= extent;
+  for (const hsize_t extent : dims) {
+    if (__builtin_mul_overflow(count, extent, &count)) {
+      throw Hdf5Error("a dataset claims more elements than can be counted");
+    }
+  }
   return count;
 }
 
@@ -80,21 +84,24 @@ constexpr auto add_name = [](hid_t, const char* name, const auto* /*info*/, void
   return 0;
 };
 
-herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* message) {
-  // The first line says what; further ones, of some errors, when and where.
-  if (depth == 0) {
-    static_cast<std::string*>(message)->assign(error->desc, std::strcspn(error->desc, "\n"));
-  }
-  return 0;
+// What an HDF5 call is about, by its name: H5Aopen opens an attribute.
+std::string_view object_of(std::string_view call) {
+  if (call.starts_with("H5A")) return "an attribute";
+  if (call.starts_with("H5D")) return "a dataset";
+  if (call.starts_with("H5F")) return "the file";
+  return "a group";
+}
+
+Handle opened(hid_t id, Handle::Close close, const std::string& path, std::string_view kind) {
+  if (id < 0) throw Hdf5Error(fmt::format("'{}' is missing, damaged or not {}", path, kind));
+  return {id, close, kind};
 }
 
 }  // namespace
 
 void throw_error(std::string_view call) {
-  std::string message;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, &message);
   H5Eclear2(H5E_DEFAULT);
-  throw Hdf5Error(fmt::format("{}: {}", call, message.empty() ? "failed" : message));
+  throw Hdf5Error(fmt::format("{} is damaged or not as paceline writes it", object_of(call)));
 }
 
 void Object::set_attribute(const std::string& name, const Attribute& value) const {
@@ -116,7 +123,8 @@ bool Object::has_attribute(const std::string& name) const {
 }
 
 Attribute Object::attribute(const std::string& name) const {
-  const Handle attribute(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, "H5Aopen");
+  const Handle attribute =
+      opened(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, name, "an attribute");
   const Handle space(H5Aget_space(attribute.id()), H5Sclose, "H5Aget_space");
   const Handle stored(H5Aget_type(attribute.id()), H5Tclose, "H5Aget_type");
   const auto read = [&]<class T>(hid_t type, T value) {
@@ -163,6 +171,11 @@ Dims Dataset::dims() const {
 H5T_class_t Dataset::type_class() const {
   const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
   return H5Tget_class(type.id());
+}
+
+std::size_t Dataset::element_size() const {
+  const Handle type(H5Dget_type(id()), H5Tclose, "H5Dget_type");
+  return H5Tget_size(type.id());
 }
 
 H5D_layout_t Dataset::layout() const {
@@ -213,7 +226,7 @@ bool Group::has(const std::string& path) const {
 }
 
 Group Group::group(const std::string& path) const {
-  return Group(Handle(H5Gopen2(id(), path.c_str(), H5P_DEFAULT), H5Gclose, "H5Gopen2"));
+  return Group(opened(H5Gopen2(id(), path.c_str(), H5P_DEFAULT), H5Gclose, path, "a group"));
 }
 
 bool Group::is_group(const std::string& name) const {
@@ -251,7 +264,7 @@ std::vector<std::string> Group::names() const {
 }
 
 Dataset Group::dataset(const std::string& path) const {
-  return Dataset(Handle(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen2"));
+  return Dataset(opened(H5Dopen2(id(), path.c_str(), H5P_DEFAULT), H5Dclose, path, "a dataset"));
 }
 
 namespace {
@@ -318,10 +331,13 @@ File File::create(const std::filesystem::path& path) { return made(path, H5P_DEF
 
 File File::open(const std::filesystem::path& path) {
   silence();
-  // H5Fopen's own words are for programmers.
-  if (access(path.c_str(), R_OK) != 0) throw Hdf5Error(std::strerror(errno));
-  if (!is_hdf5(path)) throw Hdf5Error("it is no HDF5 file");
-  return File(Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "H5Fopen"));
+  const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (id < 0) {
+    const bool readable = access(path.c_str(), R_OK) == 0;
+    throw Hdf5Error(readable ? "it is not an HDF5 file, or a damaged one"
+                             : std::generic_category().message(errno));
+  }
+  return File(Handle(id, H5Fclose, "H5Fopen"));
 }
 
 File File::in_memory() {

@@ -1,6 +1,6 @@
 #pragma once
 // A thin RAII layer over HDF5's C API: handles that close themselves, and calls that throw
-// Hdf5Error with the call's name and HDF5's innermost message. Files are made with the default
+// Hdf5Error, which says in plain words what is missing or damaged. Files are made with the default
 // library bounds, so that every HDF5 from 1.10 on reads them; groups remember the order in which
 // their members were made.
 
@@ -93,8 +93,10 @@ class Dataset : public Object {
   using Object::Object;
 
   [[nodiscard]] Dims dims() const;
+  [[nodiscard]] std::size_t size() const;  // the product of them
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
   [[nodiscard]] H5D_layout_t layout() const;
+  [[nodiscard]] std::size_t element_size() const;  // bytes in the file
   // Whether its elements lie in other files than this one.
   [[nodiscard]] bool is_in_other_files() const;
 
@@ -114,7 +116,6 @@ class Dataset : public Object {
   }
 
  private:
-  [[nodiscard]] std::size_t size() const;
   void read_into(hid_t type, void* values) const;
 };
 template <>

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -35,8 +37,25 @@ bool needs_reading(const hdf5::Dataset& dataset) {
   return dataset.type_class() == H5T_STRING || dataset.layout() != H5D_CONTIGUOUS;
 }
 
+// No filter of HDF5's packs better than deflate.
+void require_fitting(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
+  constexpr std::uintmax_t best_ratio = 1032;
+  if (dataset.size() > best_ratio * file_size / std::max<std::size_t>(1, dataset.element_size()))
+    throw too_large;
+}
+
+// What work() returns, or the verdict where HDF5 fails: it leaves memory as it should not be.
+template <class F>
+auto listed(const F& work) {
+  try {
+    return work();
+  } catch (const Hdf5Error&) {
+    throw damaged;
+  }
+}
+
 void read_attributes(const hdf5::Object& object) {
-  for (const std::string& name : object.attribute_names()) {
+  for (const std::string& name : listed([&] { return object.attribute_names(); })) {
     try {
       (void)object.attribute(name);
     } catch (const Hdf5Error&) {  // an error harms nobody
@@ -44,9 +63,10 @@ void read_attributes(const hdf5::Object& object) {
   }
 }
 
-void read_dataset(const hdf5::Dataset& dataset) {
+void read_dataset(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
   read_attributes(dataset);
   if (dataset.is_in_other_files()) throw links_to_other_files;
+  require_fitting(dataset, file_size);
   if (!needs_reading(dataset)) return;
   switch (dataset.type_class()) {
     case H5T_STRING: (void)dataset.read<std::string>(); break;
@@ -56,21 +76,15 @@ void read_dataset(const hdf5::Dataset& dataset) {
   }
 }
 
-void read_group(const hdf5::Group& group, int depth) {
+void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
   constexpr int deepest = 16;  // hard links may make circles
   if (depth > deepest) throw nests_too_deep;
   read_attributes(group);
-  std::vector<std::string> names;
-  try {
-    names = group.names();
-  } catch (const Hdf5Error&) {
-    throw damaged;
-  }
-  for (const std::string& name : names) {
-    if (group.is_external_link(name)) throw links_to_other_files;
+  for (const std::string& name : listed([&] { return group.names(); })) {
     try {
-      group.is_group(name) ? read_group(group.group(name), depth + 1)
-                           : read_dataset(group.dataset(name));
+      if (group.is_external_link(name)) throw links_to_other_files;
+      group.is_group(name) ? read_group(group.group(name), file_size, depth + 1)
+                           : read_dataset(group.dataset(name), file_size);
     } catch (const Hdf5Error&) {  // likewise
     }
   }
@@ -112,12 +126,20 @@ bool has_reader = false;  // this program is one that read_as_asked() was called
 int read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
   constexpr rlim_t bytes_per_second = 10'000'000;
-  const rlim_t seconds = 10 + std::filesystem::file_size(path) / bytes_per_second;
+  const std::uintmax_t size = std::filesystem::file_size(path);
+  const rlim_t seconds = 10 + size / bytes_per_second;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, seconds);
   limit(RLIMIT_AS, bytes);
+  // HDF5 uses what it has not set when a group is damaged. What then happens depends on what memory
+  // held before.
+  constexpr std::array fills = {0, 0xa5, 0x01};
   try {
-    read_group(hdf5::File::open(path), 0);
+    for (const int fill : fills) {
+      mallopt(M_PERTURB, fill);
+      read_group(hdf5::File::open(path), size, 0);
+      H5close();
+    }
   } catch (const Hdf5Error&) {
     return sound;
   } catch (const std::bad_alloc&) {
@@ -154,13 +176,7 @@ void require_sound_file(const std::filesystem::path& path) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  // HDF5 frees what it has not set when a group is damaged, which goes well where memory is zero.
-  std::string filled = "MALLOC_PERTURB_=165";
-  std::vector<char*> environment = {filled.data()};
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
-  environment.push_back(nullptr);
-  const int error =
-      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words.data(), environment.data());
+  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     throw EnvironmentError(fmt::format("no process can be started to read {}: {}", path.string(),
@@ -175,7 +191,7 @@ void require_sound_file(const std::filesystem::path& path) {
           fmt::format("{} has links to other files: copy them into it", path.string()));
     case too_large:
       throw UsageError(
-          fmt::format("{} claims to hold more than fits in 8 GB: it is damaged", path.string()));
+          fmt::format("{} claims to hold more than it can: it is damaged", path.string()));
     case damaged: throw UsageError(fmt::format("{} is a damaged HDF5 file", path.string()));
     case nests_too_deep:
       throw UsageError(fmt::format("{} has groups in groups without end", path.string()));
