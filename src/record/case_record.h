@@ -2,6 +2,8 @@
 // What a finished case leaves: factors, status, every rank's samples and tables of columns. This is
 // what a case file holds (docs/file-format.md).
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/error.h"
 #include "core/world.h"
 #include "measure/case.h"
 #include "record/warnings.h"
@@ -96,10 +99,14 @@ template <class T>
                                [&](const T& column) { return column.name == name; });
   return it == columns.end() ? nullptr : &*it;
 }
-// The value of a row's cell; it must be there and of that type.
+// The value of a row's cell. Throws UsageError where there is none or it is of another type: the
+// row is of a file that is damaged.
 template <class T>
 [[nodiscard]] const T& value_in(const Row& row, std::string_view name) {
-  return std::get<T>(find_column(row, name)->value);
+  const Cell* cell = find_column(row, name);
+  const T* value = cell == nullptr ? nullptr : std::get_if<T>(&cell->value);
+  if (value != nullptr) return *value;
+  throw UsageError(fmt::format("column '{}' is missing or of another type", name));
 }
 // NaN for text.
 [[nodiscard]] double number_of(const Value& value);

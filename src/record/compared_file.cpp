@@ -43,18 +43,33 @@ const std::vector<T>& data_of(const std::vector<Column>& columns, const std::str
   return *data;
 }
 
+// Throws for what is no time.
+void require_seconds(const std::vector<double>& flat, const hdf5::Dims& dims) {
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    if (std::isfinite(flat[i]) && flat[i] >= 0) continue;
+    throw Hdf5Error(
+        fmt::format("rank {} took {} s in repetition {}", i / dims[1], flat[i], i % dims[1]));
+  }
+}
+
 // The maximum over ranks of each repetition of a dataset [rank, repetition].
-std::vector<double> seconds_of(const hdf5::Group& samples, const std::string& phase) {
-  const hdf5::Dataset dataset = samples.dataset(phase);
+std::vector<double> seconds_of(const hdf5::Dataset& dataset) {
   const hdf5::Dims dims = dataset.dims();
-  if (dims.size() != 2) throw Hdf5Error(fmt::format("samples/{} is not [rank, repetition]", phase));
+  if (dims.size() != 2 || dims[0] == 0) throw Hdf5Error("it is not [rank, repetition]");
+  if (dataset.type_class() != H5T_FLOAT) throw Hdf5Error("it does not hold real numbers");
   const std::vector<double> flat = dataset.read<double>();
+  require_seconds(flat, dims);
   std::vector<std::vector<double>> by_rank;
   for (std::size_t rank = 0; rank < dims[0]; ++rank) {
     const auto row = flat.begin() + static_cast<std::ptrdiff_t>(rank * dims[1]);
     by_rank.emplace_back(row, row + static_cast<std::ptrdiff_t>(dims[1]));
   }
   return max_over_ranks(by_rank);
+}
+
+bool is_status(const std::string& word) {
+  constexpr auto words = names_of(Status{});
+  return contains(words, word);
 }
 
 // Machines may round sums differently.
@@ -97,7 +112,7 @@ class Reader {
 
  private:
   void require_every_case(const std::vector<std::string>& ids) const {
-    const std::vector<std::string> groups = file_.group("cases").names();
+    const std::vector<std::string> groups = case_names(file_);
     if (std::set(ids.begin(), ids.end()) == std::set(groups.begin(), groups.end()) &&
         ids.size() == groups.size()) {
       return;
@@ -115,6 +130,10 @@ class Reader {
                  .status = group.text_attribute("status"),
                  .reason = group.text_attribute("reason"),
                  .seconds = {}};
+    if (!is_status(one.status)) {
+      throw UsageError(fmt::format("{}: case {}: '{}' is not a status; measure again",
+                                   path_.string(), id, one.status));
+    }
     for (const auto& [name, value] : one.factors.factors()) {
       const bool ignored = contains(effort, name) || (any_machine_ && contains(of_machine, name));
       if (!ignored) one.key.factors.emplace_back(name, to_text(value));
@@ -124,11 +143,21 @@ class Reader {
     const std::string headline = samples.text_attribute("headline");
     (void)samples.dataset(headline);  // it must be there
     for (const std::string& phase : samples.names()) {
-      std::vector<double> seconds = seconds_of(samples, phase);
+      std::vector<double> seconds = read_seconds(id, samples, phase);
       require_summary(id, row, phase, seconds);
       if (phase == headline) one.seconds = std::move(seconds);
     }
     return one;
+  }
+
+  [[nodiscard]] std::vector<double> read_seconds(const std::string& id, const hdf5::Group& samples,
+                                                 const std::string& phase) const {
+    try {
+      return seconds_of(samples.dataset(phase));
+    } catch (const Hdf5Error& error) {
+      throw UsageError(fmt::format("{}: case {}: samples/{}: {}; measure again", path_.string(), id,
+                                   phase, error.what()));
+    }
   }
 
   void require_summary(const std::string& id, std::size_t row, const std::string& phase,

@@ -81,6 +81,7 @@ std::vector<Column> read_columns(const Group& group, Inner inner) {
   for (const std::string& name : group.names()) {
     if (inner == Inner::left_out && group.is_group(name)) continue;
     const hdf5::Dataset dataset = group.dataset(name);
+    if (dataset.dims().size() != 1) throw Hdf5Error(fmt::format("'{}' is not a column", name));
     Column& column = columns.emplace_back(Column{name,
                                                  in_memory(dataset.text_attribute("unit")),
                                                  {},

@@ -72,16 +72,34 @@ def test_a_summary_that_is_not_of_the_samples(paceline, two_runs, tmp_path):
     assert done.out == ""
 
 
+def replace(group, name, values):
+    del group[name]
+    group[name] = values
+
+
+SAMPLES = "b.h5: case case-000: samples/step: "
+NO_TIME = SAMPLES + "rank 0 took %s s in repetition 3"
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
         (lambda case: case["samples"].attrs.__delitem__("headline"), "cannot read b.h5"),
         (lambda case: case["samples"].__delitem__("step"), "cannot read b.h5"),
-        (lambda case: case["samples/step"].__setitem__((0, 0), float("nan")), "by the samples"),
+        (lambda case: case["samples/step"].__setitem__((0, 3), float("nan")), NO_TIME % "nan"),
+        (lambda case: case["samples/step"].__setitem__((0, 3), -1), NO_TIME % "-1"),
+        (lambda case: case["samples/step"].__setitem__((0, 3), float("inf")), NO_TIME % "inf"),
         (lambda case: case["samples/step"].__setitem__((0, 0), 9), "by the samples"),
+        (lambda case: replace(case["samples"], "step", [0.1] * 10), SAMPLES + "it is not [r"),
+        (lambda case: replace(case["samples"], "step", [[1, 2]]), SAMPLES + "it does not hold"),
+        (lambda case: replace(case["samples"], "step", [["a"]]), SAMPLES + "it does not hold"),
+        (lambda case: case.attrs.__setitem__("status", "maybe"), "'maybe' is not a status"),
     ],
-    ids=["no headline", "no samples", "not a number", "another number"],
-)
+    ids=[
+        "no headline", "no samples", "not a number", "negative", "infinite", "another number",
+        "no ranks", "whole numbers", "texts", "an unknown status",
+    ],
+)  # fmt: skip
 def test_damaged_samples(paceline, two_runs, tmp_path, damage, says):
     with h5py.File(tmp_path / "b.h5", "a") as f:
         damage(f["cases/case-000"])

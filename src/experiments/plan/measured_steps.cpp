@@ -24,8 +24,12 @@ std::string text_of(const Factor<TrainingCase>& f, const Value& value) {
 
 // Factors that apply, in their order: whether one does depends on earlier ones.
 TrainingCase case_of(const Factors<TrainingCase>& factors, TrainingKind kind, const Row& row) {
+  constexpr std::int64_t most_ranks = 1'000'000;
   TrainingCase c = training_defaults(kind);
   c.ranks = value_in<std::int64_t>(row, "ranks");
+  if (c.ranks < 1 || c.ranks > most_ranks) {
+    throw UsageError(fmt::format("ranks: {} is out of range", c.ranks));
+  }
   c.device = enum_named<DeviceKind>(value_in<std::string>(row, "device"));
   for (const Factor<TrainingCase>& f : factors) {
     const Cell* cell = find_column(row, f.name);
@@ -36,9 +40,38 @@ TrainingCase case_of(const Factors<TrainingCase>& factors, TrainingKind kind, co
   return c;
 }
 
-double number_in(const Row& row, std::string_view name) {
+// NaN where there is none, or it was not measured.
+double measured_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
-  return cell ? number_of(cell->value) : std::numeric_limits<double>::quiet_NaN();
+  const double number = cell ? number_of(cell->value) : std::numeric_limits<double>::quiet_NaN();
+  if (number < 0 || std::isinf(number)) {
+    throw Hdf5Error(fmt::format("column '{}' holds {}", name, number));
+  }
+  return number;
+}
+
+MeasuredStep step_of(const Factors<TrainingCase>& factors, TrainingKind kind, const Row& row) {
+  MeasuredStep measured;
+  measured.name = value_in<std::string>(row, "case");
+  measured.step_s = measured_in(row, "step_median_s");
+  measured.peak_bytes = measured_in(row, "peak_bytes");
+  measured.sent_bytes = measured_in(row, "sent_bytes");
+  if (!(measured.step_s > 0)) throw Hdf5Error("column 'step_median_s' holds no time");
+  measured.plan.step = case_of(factors, kind, row);
+  check_plan(measured.plan);
+  return measured;
+}
+
+// work() with errors that name the file and what is wrong there.
+template <class F>
+auto naming(const std::string& path, const std::string& part, const F& work) {
+  try {
+    return reading(path, work);
+  } catch (const UsageError& error) {
+    const std::string what = error.what();
+    if (what.find(path) != std::string::npos) throw;
+    throw UsageError(fmt::format("{}: {}: {}", path, part, what));
+  }
 }
 
 }  // namespace
@@ -57,13 +90,11 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
   std::vector<MeasuredStep> steps;
   for (std::size_t i = 0; i < length_of(summary.front()); ++i) {
     const Row row = row_of(summary, i);
-    if (value_in<std::string>(row, "status") != "ok") continue;
-    MeasuredStep measured;
-    measured.name = value_in<std::string>(row, "case");
-    measured.step_s = number_in(row, "step_median_s");
-    measured.peak_bytes = number_in(row, "peak_bytes");
-    measured.sent_bytes = number_in(row, "sent_bytes");
-    measured.plan.step = case_of(factors, kind, row);
+    const std::string place = fmt::format("row {} of /summary", i);
+    const bool ok =
+        naming(path, place, [&] { return value_in<std::string>(row, "status") == "ok"; });
+    if (!ok) continue;
+    MeasuredStep measured = naming(path, place, [&] { return step_of(factors, kind, row); });
     measured.plan.hardware.name = device;
     steps.push_back(std::move(measured));
   }
@@ -83,10 +114,17 @@ std::string experiment_in(const std::string& path) {
 }
 
 std::string device_in_file(const std::string& path) {
-  const Row first = row_of(read_columns(open_result_file(path).group("ranks")), 0);
-  const auto kind = value_in<std::string>(first, "device_kind");
-  return enum_named<DeviceKind>(kind) == DeviceKind::cpu ? kind
-                                                         : value_in<std::string>(first, "device");
+  return naming(path, "/ranks", [&] {
+    const std::vector<Column> ranks = read_columns(open_result_file(path).group("ranks"));
+    const bool has_row =
+        !ranks.empty() &&
+        std::all_of(ranks.begin(), ranks.end(), [](const auto& c) { return length_of(c) > 0; });
+    if (!has_row) throw Hdf5Error("/ranks is empty");
+    const Row first = row_of(ranks, 0);
+    const std::string kind = value_in<std::string>(first, "device_kind");
+    return enum_named<DeviceKind>(kind) == DeviceKind::cpu ? kind
+                                                           : value_in<std::string>(first, "device");
+  });
 }
 
 bool is_same_plan(const PlanCase& a, const PlanCase& b) {

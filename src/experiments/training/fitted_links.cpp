@@ -16,6 +16,10 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
   const auto ranks = file.dataset("fit/ranks").read<std::int64_t>();
   const auto latency = file.dataset("fit/latency_s").read<double>();
   const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
+  for (const std::size_t rows : {backends.size(), dtypes.size(), cadences.size(), ranks.size(),
+                                 latency.size(), bandwidth.size()}) {
+    if (rows != ops.size()) throw Hdf5Error("the columns of /fit differ in length");
+  }
   std::vector<FittedLink> links;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     links.push_back({.backend = backends[i],
