@@ -30,7 +30,7 @@ def samples(path: str | PathLike[str], case: str) -> pd.DataFrame:
         if case not in cases:
             known = ", ".join(cases) or "none"
             raise ResultError(f"{path}: no case '{case}'; there are {known}")
-        return long_form(read_samples(cases[case]))
+        return long_form(read_samples(path, cases[case]))
 
 
 def long_form(samples: Samples) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from .sound_file import fault_of
 from .words import label, text
 
 EXPERIMENT = "model"
@@ -193,17 +194,22 @@ def read_file(path: Path, experiment: str | None) -> Results:
 def opened(path: Path) -> Iterator[h5py.File]:
     """A result file of any experiment. Throws ResultError for what is none or cannot be read."""
     try:
+        path.open("rb").close()
+        if h5py.is_hdf5(path) and (fault := fault_of(path)):
+            raise ResultError(f"{path} {fault}")
         with h5py.File(path, "r") as file:
             check_schema(path, file)
             yield file
+    except ResultError:
+        raise
     except FileNotFoundError:
         raise ResultError(f"{path}: no such file") from None
     except PermissionError:
         raise ResultError(f"{path}: cannot be read: permission denied") from None
     except OSError:
         raise ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one") from None
-    except (KeyError, RuntimeError) as error:
-        raise ResultError(f"{path}: cannot be read: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
 
 
 def check_schema(path: Path, file: h5py.File) -> None:
@@ -245,7 +251,7 @@ def from_file(path: Path, file: h5py.File) -> Results:
         hardware=hardware(file),
         complete=bool(file.attrs.get("complete", True)),
     )
-    return Results([run], frame, units, factors, samples_by_row(frame, cases))
+    return Results([run], frame, units, factors, samples_by_row(path, frame, cases))
 
 
 def hardware(file: h5py.File) -> str:
@@ -265,7 +271,14 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
     for name, dataset in group.items():
         if isinstance(dataset, h5py.Group):
             continue
-        values = dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:]
+        is_text = h5py.check_string_dtype(dataset.dtype)
+        if (
+            dataset.shape is None
+            or dataset.ndim != 1
+            or not (is_text or dataset.dtype.kind in "biuf")
+        ):
+            raise ResultError(f"{path}: {dataset.name} is not a column of numbers or texts")
+        values = dataset.asstr()[:] if is_text else dataset[:]
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
             values, unit = values * SECONDS[unit], "s"
@@ -275,15 +288,31 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
     return pd.DataFrame(columns), units
 
 
-def samples_by_row(frame: pd.DataFrame, cases: dict[str, h5py.Group]) -> list[Samples]:
+def samples_by_row(path: Path, frame: pd.DataFrame, cases: dict[str, h5py.Group]) -> list[Samples]:
     """The samples of each row's case."""
-    return [read_samples(cases[name]) if name in cases else Samples() for name in frame["case"]]
+    names = frame["case"]
+    return [read_samples(path, cases[name]) if name in cases else Samples() for name in names]
 
 
-def read_samples(case: h5py.Group) -> Samples:
+def read_samples(path: Path, case: h5py.Group) -> Samples:
     return Samples(
         **{
-            field: {phase: dataset[:] for phase, dataset in case.get(group, {}).items()}
+            field: {phase: read_phase(path, data) for phase, data in case.get(group, {}).items()}
             for field, group in (("warmup", "samples_warmup"), ("measured", "samples"))
         }
     )
+
+
+def read_phase(path: Path, dataset: h5py.Dataset) -> np.ndarray:
+    """Seconds [rank, repetition]."""
+    if len(dataset.shape or ()) != 2 or dataset.dtype.kind != "f":
+        raise ResultError(f"{path}: {dataset.name} is not [rank, repetition] of real numbers")
+    seconds = dataset[:]
+    wrong = ~(np.isfinite(seconds) & (seconds >= 0))
+    if wrong.any():
+        rank, repetition = np.argwhere(wrong)[0]
+        raise ResultError(
+            f"{path}: {dataset.name}: rank {rank} took {seconds[rank, repetition]} s in "
+            f"repetition {repetition}"
+        )
+    return seconds

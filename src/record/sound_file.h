@@ -8,9 +8,9 @@
 namespace paceline {
 
 // Throws UsageError for what is no file, and for an HDF5 file that crashes its reader or keeps it
-// busy (10 s of the processor, and another for each 10 MB), needs more than 8 GB of memory or claims
-// more data than its bytes can stand for, or has data in other files. What can be read with an error passes: whoever needs it tells. A file that
-// is not HDF5 passes, too.
+// busy (10 s of the processor, and another for each 10 MB), needs more than 8 GB of memory, claims
+// more data than its bytes can stand for, or has data in other files. What can be read with an
+// error passes: whoever needs it tells. A file that is not HDF5 passes, too.
 void require_sound_file(const std::filesystem::path& path);
 
 // For main(): what the process does that reads a file in place of another, if the command line says

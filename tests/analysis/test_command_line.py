@@ -124,6 +124,35 @@ def test_columns_that_differ_in_length(good, capsys):
     assert line == f"{good}: the columns of /summary differ in length"
 
 
+def replace(group, name, *shape_and_type):
+    del group[name]
+    return group.create_dataset(name, *shape_and_type)
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda f: replace(f["summary"], "step_mean_s", (), "f8"), "is not a column"),
+        (lambda f: replace(f["summary"], "step_mean_s", (1,), "c16"), "is not a column"),
+        (lambda f: replace(f["summary"], "step_mean_s", None, None, h5py.Empty("f8")), "is not a"),
+        (lambda f: replace(f["cases/case-000/samples"], "step", (6,), "f8"), "[rank, repetition]"),
+        (lambda f: f["cases/case-000/samples/step"].__setitem__((0, 2), -1), "took -1.0 s in rep"),
+        (lambda f: f["cases"].__setitem__("more", h5py.SoftLink("/none")), "not as paceline writ"),
+        (lambda f: f.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
+        (lambda f: f.__setitem__("more", f["/"]), "groups in groups without end"),
+        (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims to hold more"),
+    ],
+    ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "circle",
+         "huge"],
+)  # fmt: skip
+def test_what_paceline_does_not_write(good, capsys, damage, says):
+    with h5py.File(good, "a") as file:
+        damage(file)
+    message = refused(capsys, "tables", good, "--output", "t.md")
+    assert str(good) in message
+    assert says in message
+
+
 def test_one_bad_file_among_good_ones_is_named(good, tmp_path, capsys):
     missing = tmp_path / "none.h5"
     assert str(missing) in refused(capsys, "tables", good, missing, "--output", "t.md")

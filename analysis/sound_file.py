@@ -1,0 +1,94 @@
+"""HDF5 trusts what it reads: a damaged or hostile file can crash it, or take all memory. A process
+of its own therefore reads every file once before it is used, as src/record/sound_file.h has it."""
+
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import h5py
+
+MOST_MEMORY = 8 << 30  # bytes
+SECONDS = 10  # of the processor, and another for each 10 MB
+DEEPEST = 16  # groups in groups: hard links may make circles
+BEST_RATIO = 1032  # of deflate, which no filter of HDF5's surpasses
+
+LINKS, TOO_LARGE, TOO_DEEP = 10, 11, 12
+ERRORS = (OSError, RuntimeError, LookupError, TypeError, ValueError)  # what h5py answers with
+FAULTS = {
+    LINKS: "has links to other files: copy them into it",
+    TOO_LARGE: "claims to hold more than it can: it is damaged",
+    TOO_DEEP: "has groups in groups without end",
+}
+
+
+class Unsound(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(FAULTS[code])
+        self.code = code
+
+
+def fault_of(path: Path) -> str:
+    """What is wrong with an HDF5 file; empty: it can be read."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os._exit(read_everything(path))
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        endless = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
+        what = "keeps HDF5 reading without end" if endless else "crashes HDF5"
+        return f"{what}: it is damaged"
+    return FAULTS.get(os.WEXITSTATUS(status), "")
+
+
+def read_everything(path: Path) -> int:
+    """The exit code of the process that does it."""
+    try:
+        size = path.stat().st_size
+        seconds = SECONDS + size // 10_000_000
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        with h5py.File(path, "r") as file:
+            read_group(file, size, 0)
+    except Unsound as fault:
+        return fault.code
+    except MemoryError:
+        return TOO_LARGE
+    except BaseException:  # an error harms nobody: whoever needs what it is about tells
+        return 0
+    return 0
+
+
+def read_group(group: h5py.Group, size: int, depth: int) -> None:
+    if depth > DEEPEST:
+        raise Unsound(TOO_DEEP)
+    read_attributes(group)
+    for name in group:
+        if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
+            raise Unsound(LINKS)
+        with suppress(*ERRORS):
+            member = group[name]
+            if isinstance(member, h5py.Group):
+                read_group(member, size, depth + 1)
+            elif isinstance(member, h5py.Dataset):
+                read_dataset(member, size)
+
+
+def read_attributes(holder: h5py.Group | h5py.Dataset) -> None:
+    for name in holder.attrs:
+        with suppress(*ERRORS):
+            holder.attrs[name]
+
+
+def read_dataset(dataset: h5py.Dataset, size: int) -> None:
+    read_attributes(dataset)
+    if dataset.is_virtual or dataset.external:
+        raise Unsound(LINKS)
+    if (dataset.size or 0) * dataset.dtype.itemsize > BEST_RATIO * size:
+        raise Unsound(TOO_LARGE)
+    dataset[()]
