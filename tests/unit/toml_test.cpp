@@ -75,6 +75,14 @@ TEST(Toml, QuotedTextReadsBack) {
   EXPECT_EQ(std::get<std::string>(d.root.find("k")->value.value), text);
 }
 
+// toml++ asserts that it does not meet these.
+TEST(Toml, WhatIsNoDateOrKeyIsRefused) {
+  for (const char* text : {"a = 1979-05-27T:7:32:00Z\n", "a = 1979-05-27T-27T07:32:00]\n",
+                           "[= 3350\n", "a = { si =1, }\n", "[[\x02value]]\n"}) {
+    EXPECT_TRUE(refusal_of(text).starts_with("f.toml:")) << text;
+  }
+}
+
 // Of 200,000 parts, toml++ runs out of stack.
 TEST(Toml, KeysOfManyPartsAreRefused) {
   std::string key = "a";
