@@ -29,12 +29,14 @@ double number_of(const TomlDocument& file, const TomlEntry& entry) {
                    fmt::format("{} is to be a number from {} to {}", entry.key, least, most));
 }
 
-int count_of(const TomlDocument& file, const TomlEntry& entry) {
-  const auto* count = std::get_if<std::int64_t>(&entry.value.value);
+int devices_in(const TomlDocument& file, const TomlEntry& device, const TomlTable& table) {
+  const TomlEntry* entry = table.find("node_devices");
+  if (!entry) throw file.error(device.at, device.key + " lacks node_devices");
+  const auto* count = std::get_if<std::int64_t>(&entry->value.value);
   constexpr std::int64_t most = 1'000'000;
   if (count && *count >= 1 && *count <= most) return static_cast<int>(*count);
-  throw file.error(entry.value.at,
-                   fmt::format("{} is to be a whole number from 1 to {}", entry.key, most));
+  throw file.error(entry->value.at,
+                   fmt::format("node_devices is to be a whole number from 1 to {}", most));
 }
 
 Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
@@ -50,8 +52,6 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
     if (!value) throw file.error(device.at, fmt::format("{} lacks {}", device.key, key));
     return *value;
   };
-  const TomlEntry* devices = table->find("node_devices");
-  if (!devices) throw file.error(device.at, device.key + " lacks node_devices");
   const TomlEntry* source = table->find("source");
   const auto* text = source ? std::get_if<std::string>(&source->value.value) : nullptr;
   if (!text) throw file.error(device.at, device.key + " lacks a source");
@@ -63,7 +63,7 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
           .memory_bytes_per_s = required("memory_GB_per_s", giga),
           .link_bytes_per_s = required("link_GB_per_s", giga),
           .network_bytes_per_s = required("network_GB_per_s", giga),
-          .node_devices = count_of(file, *devices),
+          .node_devices = devices_in(file, device, *table),
           .source = *text};
 }
 
