@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, deps, dist, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, fuzz, deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test soak asan bench bench-peers check-kernels lint lint-deps lint-format lint-python \
+.PHONY: all test unit-test python-test soak asan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -76,6 +76,7 @@ LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp tests/unit/hardware_test.cpp),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
+FUZZ_SOURCES := $(wildcard tests/fuzz/*.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
@@ -97,7 +98,7 @@ UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
 $(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/obj/src/core/toml_parser.o $(BUILD)/asan/src/core/toml_parser.o: CXXFLAGS += $(TOML_CFLAGS)
+$(BUILD)/obj/src/core/toml_parser.o $(BUILD)/asan/src/core/toml_parser.o $(BUILD)/fuzz/src/core/toml_parser.o: CXXFLAGS += $(TOML_CFLAGS)
 $(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/obj/cuda/cupti/%.o $(BUILD)/asan/cuda/cupti/%.o: CXXFLAGS += $(CUPTI_CFLAGS)
 $(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
@@ -199,6 +200,37 @@ $(BUILD)/unit_tests_asan: $(ASAN_OBJECTS)
 asan: $(BUILD)/unit_tests_asan
 	$< --gtest_brief=1
 
+# ---- libFuzzer for everything that reads what users write ---------------------------------------
+# Each target runs for so long, or so many inputs, from its corpus, one after the other; new inputs
+# go to build/. 'tools/deps.sh fuzz' installs the compiler.
+FUZZ_SECONDS ?= 600
+FUZZ_RUNS ?= 1000000
+FUZZ_CXX ?= clang++-16
+FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
+# What reads is compiled for it; the rest of the program is linked as it is.
+FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
+  measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
+  record/reference.cpp experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp \
+  experiments/plan/plan_options.cpp),$(LIB_SOURCES))
+FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)
+
+$(BUILD)/fuzz/%.o: %.cpp $(BUILD)/config.mk
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)
+	$(Q)$(FUZZ_CXX) $(filter-out -fopenmp -Wno-restrict -Wno-stringop-overflow,$(CXXFLAGS_ALL)) -O1 -g1 $(FUZZ) \
+	  -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZED:%.cpp=$(BUILD)/fuzz/%.o) \
+    $(filter-out $(FUZZED:%.cpp=$(BUILD)/obj/%.o),$(LIB_OBJECTS))
+	$(call say,LINK,$@)
+	$(Q)$(FUZZ_CXX) -fopenmp=libgomp -pthread $(FUZZ) -fsanitize=fuzzer $^ $(LIBS) -o $@
+
+fuzz: $(FUZZERS)
+	@for f in $(notdir $^); do mkdir -p $(BUILD)/fuzz/found/$$f && (cd $(BUILD)/fuzz/found && \
+	  ../$$f -runs=$(FUZZ_RUNS) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=512 -verbosity=0 \
+	  -print_final_stats=1 -artifact_prefix=$$f- $$f $(CURDIR)/tests/fuzz/corpus/$$f) || exit 1; done
+	$(PYTHON) tests/fuzz/files.py
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # ---- tests ------------------------------------------------------------------------------------
@@ -249,7 +281,7 @@ lint-shell: lint-deps
 
 lint-format: lint-deps
 	$(call say,FORMAT,sources)
-	$(Q)clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
+	$(Q)clang-format-16 --dry-run --Werror $(ALL_SOURCES) $(FUZZ_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 
 lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
@@ -268,7 +300,7 @@ $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/ver
 	@touch $@
 
 format:
-	clang-format-16 -i $(ALL_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
+	clang-format-16 -i $(ALL_SOURCES) $(FUZZ_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 	$(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
 
 # ---- what a newcomer runs -----------------------------------------------------------------------

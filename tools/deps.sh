@@ -3,6 +3,7 @@
 # packages into .venv. Elsewhere it says what is needed. Quick and silent when nothing is missing.
 #   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
 #   deps.sh tests                     Slurm's daemons and ncdump, without which tests are skipped
+#   deps.sh fuzz                      clang++ with libFuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +12,7 @@ build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hd
   libtomlplusplus-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
 tests=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge netcdf-bin)
+fuzz=(clang-16 libclang-rt-16-dev)
 python=(python3 python3-venv)
 
 say() { printf 'deps: %s\n' "$*" >&2; }
@@ -148,8 +150,9 @@ case "${1:-all}" in
   lint) lint_packages ;;
   python) python_packages ;;
   tests) packages "${tests[@]}" ;;
+  fuzz) packages "${fuzz[@]}" ;;
   *)
-    say "'$1' is none of all, build, lint, python, tests"
+    say "'$1' is none of all, build, lint, python, tests, fuzz"
     exit 2
     ;;
 esac

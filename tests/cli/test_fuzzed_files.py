@@ -1,0 +1,100 @@
+"""Some seeds of tests/fuzz/files.py, and what its other seeds have found."""
+
+import shutil
+import subprocess
+import sys
+
+import h5py
+import pytest
+
+from conftest import ROOT, command
+
+PROGRAM = ROOT / "tests" / "fuzz" / "files.py"
+TINY = ("model", "--size", "tiny", "--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "whole.h5"
+    line = command(0, *TINY, "--context", 8, "--output", path)
+    subprocess.run(line, capture_output=True, timeout=60, check=True)
+    return path
+
+
+def test_damaged_files_end_in_one_line():
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "--runs", "25"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    for name in ("a.h5", "b.h5"):
+        shutil.copy(whole, folder / name)
+    with h5py.File(folder / "b.h5", "a") as file:
+        file["more"] = h5py.ExternalLink("other.h5", "/")
+    done = paceline("merge", "out.h5")
+    assert done.code == 0
+    assert "b.h5 has links to other files" in done.message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "out.h5.b.damaged"]
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert len(file["cases"]) == 1
+
+
+@pytest.mark.parametrize("name", ["..", "a\nb", "\x1b[31m", "x" * 300, "-rf", ".hidden"])
+def test_a_case_is_called_as_a_file_can_be(paceline, tmp_path, whole, name):
+    shutil.copy(whole, tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5", "a") as file:
+        (old,) = file["cases"]
+        file["cases"].move(old, name)
+        file["summary/case"][:] = [name]
+    for args in (
+        ("compare", whole, "out.h5"),
+        (*TINY, "--context", 8, "--output", "out.h5", "--resume"),
+    ):
+        done = paceline(*args)
+        assert done.code == 2
+        assert "out.h5" in done.message
+        assert "is not the name of a case" in done.message
+        assert [path.name for path in tmp_path.iterdir()] == ["out.h5"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda f: f["summary"].move("status", "other"), "'status' is missing"),
+        (lambda f: f["summary/ranks"].__setitem__(0, -1), "ranks: -1 is out of range"),
+        (lambda f: f["summary/heads"].__setitem__(0, 7), "--heads"),
+        (lambda f: f["summary/step_median_s"].__setitem__(0, -1), "'step_median_s' holds -1"),
+        (lambda f: f["summary/attention"].__setitem__(0, "none"), "'none'"),
+        (lambda f: f["ranks"].clear(), "/ranks is empty"),
+    ],
+    ids=["no status", "ranks", "heads", "a time", "a name", "no ranks"],
+)
+def test_plan_says_what_is_wrong_where(paceline, tmp_path, whole, damage, says):
+    shutil.copy(whole, tmp_path / "bad.h5")
+    with h5py.File(tmp_path / "bad.h5", "a") as file:
+        damage(file)
+    for option in ("--check", "--from"):
+        done = paceline("plan", option, "bad.h5")
+        assert done.code == 2
+        assert "bad.h5" in done.message
+        assert says in done.message
+
+
+def test_keys_of_many_parts(paceline, tmp_path):
+    (tmp_path / "deep.toml").write_text("a" + ".a" * 200_000 + " = 1\n")
+    for args in (("model", "--config", "deep.toml"), ("plan", "--hardware-file", "deep.toml")):
+        done = paceline(*args)
+        assert done.code == 2
+        assert "deep.toml: has a key of more than 32 parts" in done.message
+
+
+def test_a_message_is_one_line_whatever_it_quotes(paceline):
+    done = paceline("a\nb\x1b[2J")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert "'a\\nb\\x1b[2J' is no experiment" in done.message

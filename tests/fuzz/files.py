@@ -1,0 +1,259 @@
+"""Gives damaged and hostile result files and weights to all that read files.
+
+python3 tests/fuzz/files.py --runs 2000 --first 0: each seed changes a whole file and gives it to
+some readers. A reader ends with one clear line that names the file, or takes it; what else it does
+is printed with the seed, and the exit code is then 1.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+from mutations import mutate  # noqa: E402
+
+PROGRAM = ROOT / "build" / "paceline"
+PATIENCE = 30  # seconds
+ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
+TINY = ("model", "--size", "tiny", *ONCE)
+# What no message may have: how HDF5, C++ and Python speak of their own affairs.
+JARGON = re.compile(r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|0x|Traceback")
+
+
+@dataclass
+class Done:
+    code: int
+    err: str
+
+
+def start(folder: Path, *args: object) -> Done:
+    try:
+        done = subprocess.run(
+            [str(PROGRAM), *map(str, args)],
+            cwd=folder, capture_output=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Done(-1, f"no end within {PATIENCE} s")
+    return Done(done.returncode, done.stderr.decode(errors="replace"))
+
+
+class Analysis:
+    """`python3 -m analysis` in one process for many files, since its imports take a second."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+
+    def start(self, *args: object) -> Done:
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, "--serve-analysis"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            )  # fmt: skip
+        self.process.stdin.write(json.dumps([str(arg) for arg in args]) + "\n")
+        self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        answer = self.process.stdout.readline() if ready else ""
+        if answer:
+            return Done(*json.loads(answer))
+        self.process.kill()
+        code, self.process = self.process.wait(), None
+        return Done(-1, f"the interpreter died ({code})" if ready else f"no end in {PATIENCE} s")
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.communicate()
+
+
+def serve_analysis() -> None:
+    import contextlib
+    import io
+    import traceback
+
+    from analysis.__main__ import main
+
+    for line in sys.stdin:
+        err, code = io.StringIO(), 0
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                main(json.loads(line))
+            except SystemExit as stopped:
+                code = stopped.code
+            except BaseException:
+                code = 1
+                traceback.print_exc()
+        print(json.dumps([code, err.getvalue()]), flush=True)
+
+
+@dataclass
+class Whole:
+    """What is changed: a file of two cases, one of each, and weights."""
+
+    folder: Path
+
+    def make(self) -> None:
+        def run(*args: object) -> None:
+            subprocess.run([str(PROGRAM), *map(str, args)], cwd=self.folder, check=True,
+                           capture_output=True, timeout=60)  # fmt: skip
+
+        run(*TINY, "--context", "8,16", "--output", "whole.h5")
+        run(*TINY, "--context", "8", "--output", "one.h5")
+        run(*TINY, "--context", "16", "--output", "two.h5")
+        run(*TINY, "--context", "8", "--output", "dumped.h5", "--dump", "weights.h5")
+
+    def copy(self, name: str, to: Path) -> Path:
+        shutil.copy(self.folder / name, to)
+        return to
+
+
+def complaint(done: Done, codes: set[int], prefix: str, names: str) -> str:
+    """What is wrong with how a reader ended; empty: nothing."""
+    own = done.err.splitlines()
+    if done.code not in codes:
+        return f"code {done.code}"
+    if JARGON.search(done.err):
+        return "jargon"
+    if done.code in (0, 1):
+        return ""
+    if len(own) != 1 or not own[0].startswith(prefix):
+        return f"not one line from '{prefix}'"
+    return "" if names in done.err else f"{names} is not named"
+
+
+def compare(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    change(whole.copy("whole.h5", folder / "bad.h5"))
+    files = [whole.folder / "whole.h5", "bad.h5"]
+    chance.shuffle(files)
+    done = start(folder, "compare", *files, *chance.choice([(), ("--json",), ("--any-machine",)]))
+    return done, complaint(done, {0, 1, 2}, "paceline: ", "bad.h5")
+
+
+def plan(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    change(whole.copy("whole.h5", folder / "bad.h5"))
+    options = [("--check", "bad.h5"), ("--size", "tiny", "--from", "bad.h5")]
+    options.append(("--check", "bad.h5", "--from", whole.folder / "whole.h5"))
+    done = start(folder, "plan", *chance.choice(options))
+    return done, complaint(done, {0, 2}, "paceline: ", "bad.h5")
+
+
+def merge(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    cases = folder / "out.h5.cases"
+    cases.mkdir()
+    whole.copy("two.h5", cases / "two.h5")
+    change(whole.copy("one.h5", cases / "one.h5"))
+    done = start(folder, "merge", "out.h5")
+    wrong = complaint(done, {0, 2}, "paceline: ", "one.h5")
+    kept = [folder / "out.h5", folder / "out.h5.one.damaged"] if done.code == 0 else [
+        cases / "one.h5", cases / "two.h5"]  # fmt: skip
+    if done.code == 0 and not done.err:
+        kept.pop()
+    if not wrong and not all(path.exists() for path in kept):
+        wrong = "a case is lost"
+    return done, wrong
+
+
+def resume(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    path = whole.copy("whole.h5", folder / "out.h5")
+    change(path)
+    before = path.read_bytes()
+    done = start(folder, *TINY, "--context", "8", "--output", "out.h5", "--resume")
+    wrong = complaint(done, {0, 2}, "paceline: ", "out.h5")
+    if done.code == 2 and path.read_bytes() != before:
+        wrong = "the file is another"
+    return done, wrong
+
+
+def load(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    change(whole.copy("weights.h5", folder / "bad.h5"))
+    done = start(folder, *TINY, "--context", "8", "--output", "w.h5", "--load-weights", "bad.h5")
+    diverges = done.code == 4 and "diverged" in done.err
+    return done, "" if diverges else complaint(done, {0, 2}, "paceline: ", "bad.h5")
+
+
+def tokens(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
+    import h5py
+    import numpy as np
+
+    with h5py.File(folder / "bad.h5", "w") as file:
+        for name in ("tokens", "targets"):
+            file[name] = np.arange(64).reshape(4, 16)
+    change(folder / "bad.h5")
+    done = start(folder, *TINY, "--context", "8", "--output", "t.h5", "--tokens", "bad.h5")
+    return done, complaint(done, {0, 2}, "paceline: ", "bad.h5")
+
+
+READERS = (compare, plan, merge, resume, load, tokens)
+
+
+def fuzz(seed: int, whole: Whole, analysis: Analysis, folder: Path) -> Iterator[str]:
+    """Faults of one seed, a line each."""
+    chance = random.Random(seed)
+    said = []
+
+    def change(path: Path) -> None:
+        said.append(mutate(path, chance))
+
+    for reader in chance.sample(READERS, 2):
+        inner = folder / reader.__name__
+        inner.mkdir()
+        done, wrong = reader(whole, inner, change, chance)
+        if wrong:
+            yield f"{seed} {reader.__name__}: {said[-1]}: {wrong}: {done.err.strip()[-600:]}"
+    path = whole.copy("whole.h5", folder / "bad.h5")
+    change(path)
+    verb, output = chance.choice([("tables", "t.md"), ("tables", "t.csv"), ("figures", "f.png"),
+                                  ("trace", "t"), ("snapshot", "s")])  # fmt: skip
+    done = analysis.start(verb, path, "--output", folder / output)
+    wrong = complaint(done, {0, 2}, "analysis: ", "bad.h5")
+    if wrong:
+        yield f"{seed} analysis {verb}: {said[-1]}: {wrong}: {done.err.strip()[-600:]}"
+    if {entry.name for entry in folder.parent.iterdir()} != {folder.name, whole.folder.name}:
+        yield f"{seed}: {said}: a file outside of the folder"
+
+
+def faults(seeds: range) -> Iterator[str]:
+    analysis = Analysis()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["PACELINE_CACHE"] = name
+        root = Path(name) / "root"
+        whole = Whole(root / "whole")
+        whole.folder.mkdir(parents=True)
+        whole.make()
+        for seed in seeds:
+            folder = root / "seed"
+            folder.mkdir()
+            yield from fuzz(seed, whole, analysis, folder)
+            shutil.rmtree(folder)
+    analysis.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--serve-analysis", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve_analysis:
+        serve_analysis()
+        return 0
+    count = 0
+    for line in faults(range(options.first, options.first + options.runs)):
+        print(line, flush=True)
+        count += 1
+    print(f"{options.runs} seeds from {options.first}: {count} faults")
+    return min(count, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+// plan --hardware-file: a TOML table of devices.
+
+#include <cmath>
+
+#include "experiments/plan/hardware.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace paceline;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::accepted([&] {
+    for (const Hardware& device :
+         parse_hardware(parse_toml(fuzz::text_of(data, size), "devices.toml"))) {
+      for (const std::int64_t devices : {1, 2, 1 << 20}) {
+        const double bandwidth = device.bandwidth_bytes_per_s(devices, 2);
+        fuzz::require(std::isfinite(bandwidth) && bandwidth > 0);
+      }
+      fuzz::accepted([&] { fuzz::require(device.peak_flops_per_s(precision_named("bf16")) > 0); });
+    }
+  });
+  return 0;
+}
