@@ -70,6 +70,11 @@ TomlDocument parse_toml(std::string_view text, const std::string& file) {
   if (most_parts_of_a_key(text) > most_parts) {
     throw UsageError(fmt::format("{}: has a key of more than {} parts", file, most_parts));
   }
+  // For most of them toml++ runs into what it takes for unreachable.
+  if (has_letters_outside_of_text(text)) {
+    throw UsageError(
+        fmt::format("{}: has letters outside of strings and comments that are not ASCII", file));
+  }
   try {
     document.root = table_of(toml::parse(text, file));
   } catch (const toml::parse_error& error) {

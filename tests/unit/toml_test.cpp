@@ -83,6 +83,11 @@ TEST(Toml, WhatIsNoDateOrKeyIsRefused) {
   }
 }
 
+TEST(Toml, LettersOutsideOfTextAreAscii) {
+  EXPECT_NE(refusal_of("\xc3\xa9 = 1\n").find("not ASCII"), std::string::npos);
+  EXPECT_EQ(refusal_of("\xef\xbb\xbf\"\xc3\xa9\" = '\xc3\xa9' # \xc3\xa9\n"), "");
+}
+
 // Of 200,000 parts, toml++ runs out of stack.
 TEST(Toml, KeysOfManyPartsAreRefused) {
   std::string key = "a";
