@@ -21,6 +21,11 @@ PATIENCE = 60  # seconds, for what takes a few
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
 
+# Shells ignore these for what runs in the background, and the program leaves them ignored.
+for which in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(which) == signal.SIG_IGN:
+        signal.signal(which, signal.SIG_DFL)
+
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

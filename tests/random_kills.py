@@ -1,7 +1,7 @@
 """Sweeps killed at random moments: no case is lost, no file is unreadable, none is there twice.
 
-As a program: cd tests; python3 -m random_kills --kills 200 kills that many sweeps and prints what was
-not right.
+As a program, python3 -m random_kills --kills 200 (in tests/) kills that many sweeps and prints what
+was not right.
 """
 
 import argparse

@@ -19,9 +19,10 @@ SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "which"), [(0, signal.SIGTERM), (0, signal.SIGINT), (2, signal.SIGUSR1)]
-)
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.mark.parametrize(("ranks", "which"), [*((0, end) for end in ENDS), (2, signal.SIGUSR1)])
 def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
     paceline, tmp_path, launch, ranks, which
 ):
@@ -46,6 +47,22 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
     assert all(times[context] == kept[context] for context in kept)
     with h5py.File(tmp_path / "out.h5") as f:
         assert f.attrs["complete"]
+
+
+@pytest.mark.parametrize("which", ENDS)
+def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, which):
+    """It hands SIGTERM on, waits two seconds, kills what is left, and returns 1."""
+    run = launch(2, *SWEEP_AND_LONG)
+    wait_for_cases(tmp_path, 2)
+    run.send_signal(which)
+    run.communicate(timeout=PATIENCE)
+    assert run.returncode == 1
+    kept = {}
+    for path in (tmp_path / "out.h5", *(tmp_path / "out.h5.cases").glob("*.h5")):
+        kept |= step_times(path) if path.exists() else {}
+    assert len(kept) >= 2
+    assert paceline(*SWEEP, "--resume", "--quiet", ranks=2).code == 0
+    assert kept.items() <= step_times(tmp_path / "out.h5").items()
 
 
 @pytest.mark.parametrize("then", ["merge", "resume"])
