@@ -44,17 +44,6 @@ std::size_t past_text(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-bool has_letters_outside_of_text(std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t past = past_text(text, at);
-    if (past == at && static_cast<unsigned char>(text[at]) >= 0x80) return true;
-    at = std::max(past, at + 1);
-  }
-  return false;
-}
-
 std::size_t most_parts_of_a_key(std::string_view text) {
   std::size_t most = 1;
   std::size_t parts = 1;

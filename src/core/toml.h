@@ -67,9 +67,6 @@ struct TomlDocument {
 // Of the keys in a text that is TOML, or is as far as it can be read: "a.b.c" has three parts.
 [[nodiscard]] std::size_t most_parts_of_a_key(std::string_view text);
 
-// Whether letters that are not ASCII stand outside of strings and comments, where TOML has none.
-[[nodiscard]] bool has_letters_outside_of_text(std::string_view text);
-
 // As a TOML string in double quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);
 

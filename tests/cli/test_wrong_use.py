@@ -102,7 +102,7 @@ WRONG = [
     (("merge", "none.h5"), "none.h5", ""),
     (("compare", "none.h5", "none.h5"), "none.h5", "none.h5: No such file"),
     (("model", "--load-weights", "none.h5"), "none.h5", "cannot be read: No such file"),
-    (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is no HDF5 file"),
+    (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is not an HDF5 file"),
     (("ddp", "--predict", "none.h5"), "none.h5", "holds no fit (No such file"),
     (("compare", "none.h5"), "files", "2"),
 ]

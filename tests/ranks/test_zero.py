@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import command
+from conftest import PROGRAM
 from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
@@ -278,9 +278,13 @@ def test_shards_are_of_one_file(paceline, tmp_path, seeds):
         (tmp_path / folder).mkdir()
         model = ("model", *shape, *CPU, "--steps", 1, "--warmup", 0, "--lr", 0, "--seed", seed)
         assert paceline(*model, "--dump", f"{folder}/weights.h5").code == 0
-    zero = ("zero", *shape, *CPU[:-1], tmp_path / "out.h5", "--shard", "fsdp")
-    words = command(1, *zero, "--steps", 1, "--warmup", 0, "--load-weights", "weights.h5")
-    launch = [*words[:2], "--wdir", "a", *words[2:], ":", "--wdir", "b", *words[2:]]
+    zero = ("zero", *shape, *CPU, "--shard", "fsdp", "--steps", 1, "--warmup", 0)
+    ranks = []
+    for folder in ("a", "b"):  # one path, by which each rank finds a file of its own
+        rank = ("sh", "-c", 'exec 9< "$0"; exec "$@"', f"{folder}/weights.h5")
+        line = (PROGRAM, *zero, "--load-weights", "/proc/self/fd/9")
+        ranks.append(["-np", "1", *rank, *map(str, line)])
+    launch = ["mpirun", "--oversubscribe", *ranks[0], ":", *ranks[1]]
     done = subprocess.run(
         launch, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
