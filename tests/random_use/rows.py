@@ -194,7 +194,8 @@ def check_phase(row: Row, phase: str, samples: np.ndarray, ranks: int) -> None:
     where = f"{row['case']}: {phase}"
     count, steps = samples.shape[1], int(row["steps"])
     longer = row["until_ci"] > 0 or row["min_time"] > 0
-    most = int(row.get("max_steps", 0)) or (10 * steps if row["until_ci"] > 0 else MOST_STEPS)
+    capped = row["until_ci"] > 0 and not row["min_time"] > 0  # --min-time alone has no limit
+    most = int(row.get("max_steps", 0)) or (10 * steps if capped else MOST_STEPS)
     require(len(samples) == ranks, f"{where} has samples of {len(samples)} ranks of {ranks}")
     enough = steps <= count <= most if longer else count == steps
     require(enough, f"{where} has {count} samples, {steps} to {most} were asked for")
