@@ -19,7 +19,7 @@ from pathlib import Path
 import h5py
 
 from conftest import PATIENCE, command, start
-from result_files import step_times
+from result_files import saved, step_times
 
 CONTEXTS = list(range(8, 16))
 SWEEP = ("model", "--size", "tiny", "--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 3)
@@ -85,15 +85,6 @@ def reported(out: str) -> dict[int, float]:
             continue
         rows[row["context"]] = row["step_median_s"]
     return rows
-
-
-def saved(folder: Path) -> dict[int, float]:
-    """As anybody reads it, before the program repairs anything."""
-    times = {}
-    for path in (folder / "out.h5", *(folder / "out.h5.cases").glob("*.h5")):
-        if path.exists():
-            times |= step_times(path)
-    return times
 
 
 def files(folder: Path) -> list[str]:

@@ -21,6 +21,14 @@ def step_times(path: Path) -> dict[int, float]:
     return dict(zip(columns["context"], columns["step_median_s"], strict=True))
 
 
+def saved(folder: Path) -> dict[int, float]:
+    """step_times() of out.h5 and of finished cases that are not in it yet."""
+    times = {}
+    for path in (folder / "out.h5", *(folder / "out.h5.cases").glob("*.h5")):
+        times |= step_times(path) if path.exists() else {}
+    return times
+
+
 def rows(path: Path) -> list[dict[str, object]]:
     """The summary's rows as dictionaries."""
     columns = summary(path)

@@ -74,6 +74,13 @@ std::string values_by_rank(const RanksByValue& groups) {
   return text;
 }
 
+// "what: a (rank 0), b (ranks 1, 2); advice"; nothing where all ranks have one value.
+std::optional<Error> difference(std::string_view what, const RanksByValue& groups,
+                                std::string_view advice) {
+  if (groups.size() < 2) return std::nullopt;
+  return UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
+}
+
 // The worst of the refusals, the lowest rank's of several.
 std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
   const Error* worst = nullptr;
@@ -130,16 +137,16 @@ int wait_for_speaker(ExitCode code) {
 }
 
 std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
-  const RanksByValue versions = group(lines, [](const CommandLine& l) { return l.version; });
-  if (versions.size() > 1) {
-    return UsageError(fmt::format("program version: {}; start the same program on every rank",
-                                  values_by_rank(versions)));
+  const auto version = [](const CommandLine& line) { return line.version; };
+  const auto experiment = [](const CommandLine& line) { return line.experiment; };
+  if (auto found = difference("program version", group(lines, version),
+                              "start the same program on every rank")) {
+    return found;
   }
   if (auto refusal = worst_refusal(lines)) return refusal;
-  const RanksByValue experiments = group(lines, [](const CommandLine& l) { return l.experiment; });
-  if (experiments.size() > 1) {
-    return UsageError(fmt::format("experiment: {}; give every rank the same command line",
-                                  values_by_rank(experiments)));
+  if (auto found = difference("experiment", group(lines, experiment),
+                              "give every rank the same command line")) {
+    return found;
   }
   std::set<std::string> names;
   for (const CommandLine& line : lines) {
@@ -162,8 +169,7 @@ void require_same(World& world, std::string_view what, const std::string& mine,
                   std::string_view advice) {
   const RanksByValue groups = group(world.gather(mine));  // of rank 0; of others empty
   collectively(world, [&] {
-    if (groups.size() < 2) return;
-    throw UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
+    if (auto found = difference(what, groups, advice)) throw Error(*found);
   });
 }
 

@@ -13,12 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "core/units.h"
+#include "harness/stop_signal.h"
 #include "harness/sweep.h"
 
 namespace paceline {
@@ -97,9 +97,7 @@ std::optional<RunProcess> run_process() {
 }
 
 int run_in_processes(const ParsedCommand& parsed, char** argv) {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
-    if (std::signal(signal, hand_on) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
+  handle_stop_signals(hand_on);
   const std::string output = output_path(parsed.command->run_options(), parsed.name).string();
   int worst = 0;
   for (std::size_t run = 0;; ++run) {

@@ -13,12 +13,14 @@ extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
 
 }  // namespace
 
-StopSignal::StopSignal() {
+void handle_stop_signals(void (*handler)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
     // What was ignored before stays so: nohup and shells' background jobs ask for that.
-    if (std::signal(signal, on_stop_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+    if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
 }
+
+StopSignal::StopSignal() { handle_stop_signals(on_stop_signal); }
 
 bool StopSignal::requested() { return stop != 0; }
 

@@ -5,6 +5,9 @@
 
 namespace paceline {
 
+// Of these signals, for the life of the process.
+void handle_stop_signals(void (*handler)(int));
+
 class StopSignal {
  public:
   StopSignal();  // installs the handlers, for the life of the process

@@ -99,6 +99,16 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
   return lines;
 }
 
+// Whole case files are all that the folder then holds: of what an F.h5 has, too. A line for each
+// that was set aside.
+std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder) {
+  std::vector<std::string> damaged = set_aside_damaged(path, folder);
+  if (!fs::exists(path)) return damaged;
+  require_sound_file(path);
+  split(path, folder);
+  return damaged;
+}
+
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
@@ -151,12 +161,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing)
       for (const fs::path& file : cases) remove_file(file);
       remove_file(path_);
       break;
-    case Existing::resume:
-      damaged_ = set_aside_damaged(path_, folder_.path());
-      if (!fs::exists(path_)) break;
-      require_sound_file(path_);
-      split(path_, folder_.path());
-      break;
+    case Existing::resume: damaged_ = only_cases(path_, folder_.path()); break;
   }
 }
 
@@ -234,11 +239,9 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
                                  fs::exists(file) ? ", the file is whole" : ""));
   }
   LockedFolder folder(folder_of(file));
-  std::vector<std::string> damaged = set_aside_damaged(file, folder.path());
+  std::vector<std::string> damaged = only_cases(file, folder.path());
   std::vector<std::string> ids;
   if (fs::exists(file)) {
-    require_sound_file(file);
-    split(file, folder.path());
     ids = reading(file, [&] { return case_names(open_result_file(file)); });
   }
   merge_folder(file, folder, ids, false);

@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from conftest import PATIENCE, command, wait_for_cases
+from conftest import PATIENCE, Run, command, wait_for_cases
 from result_files import step_times, summary
 
 CONTEXTS = list(range(8, 14))
@@ -39,11 +39,6 @@ def disk(tmp_path):
     yield make
     while subprocess.run(("umount", folder), capture_output=True, check=False).returncode == 0:
         pass
-
-
-def the_line(err):
-    (line,) = [text for text in err.splitlines() if text.startswith("paceline: ")]
-    return line
 
 
 def case_elsewhere(line, folder):
@@ -116,8 +111,8 @@ def test_a_disk_that_becomes_read_only(paceline, tmp_path, disk, launch):
     mount("-o", "remount,ro,bind", folder)
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 6, err
-    assert "Read-only file system" in the_line(err)
-    elsewhere = case_elsewhere(the_line(err), "disk")
+    assert "Read-only file system" in Run(run.returncode, "", err).message
+    elsewhere = case_elsewhere(Run(run.returncode, "", err).message, "disk")
     kept = whole_cases(folder) | step_times(elsewhere)
     mount("-o", "remount,rw,bind", folder)
     move_back(elsewhere, folder)
@@ -131,7 +126,7 @@ def test_a_folder_that_is_removed_in_mid_run(paceline, tmp_path, launch):
     shutil.rmtree(tmp_path / "out.h5.cases")
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 6, err
-    path = Path(re.search(r"the case is in (\S+):", the_line(err)).group(1))
+    path = Path(re.search(r"the case is in (\S+):", Run(run.returncode, "", err).message).group(1))
     times = step_times(path)
     assert len(times) == 1
     move_back(path, tmp_path)
@@ -145,7 +140,7 @@ def test_a_case_that_no_place_takes_is_printed(tmp_path, launch):
     resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 6, err
-    row = json.loads(the_line(err).partition("of the case is left: ")[2])
+    row = json.loads(Run(run.returncode, "", err).message.partition("of the case is left: ")[2])
     assert row["status"] == "ok"
     assert row["context"] in CONTEXTS
     assert row["context"] not in whole_cases(tmp_path)
@@ -159,7 +154,7 @@ def test_standard_output_that_cannot_be_written(tmp_path, arguments):
             timeout=PATIENCE, check=False,
         )  # fmt: skip
     assert done.returncode == 6
-    assert "standard output" in the_line(done.stderr)
+    assert "standard output" in Run(done.returncode, "", done.stderr).message
     if "--output" in arguments:
         assert summary(tmp_path / "out.h5")["status"] == ["ok"]
 

@@ -8,7 +8,7 @@ import h5py
 import pytest
 
 from conftest import PATIENCE, wait_for_cases
-from result_files import step_times
+from result_files import saved, step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
 SHORT = list(range(8, 18))
@@ -57,9 +57,7 @@ def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, w
     run.send_signal(which)
     run.communicate(timeout=PATIENCE)
     assert run.returncode == 1
-    kept = {}
-    for path in (tmp_path / "out.h5", *(tmp_path / "out.h5.cases").glob("*.h5")):
-        kept |= step_times(path) if path.exists() else {}
+    kept = saved(tmp_path)
     assert len(kept) >= 2
     assert paceline(*SWEEP, "--resume", "--quiet", ranks=2).code == 0
     assert kept.items() <= step_times(tmp_path / "out.h5").items()
