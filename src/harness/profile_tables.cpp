@@ -33,11 +33,11 @@ class SharedTexts {
 };
 
 template <class Rows, class ValueOf>
-Column column(std::string name, const Rows& rows, const ValueOf& value_of) {
+Column column(const std::string& name, const Rows& rows, const ValueOf& value_of) {
   std::vector<decltype(value_of(rows.front()))> values;
   values.reserve(rows.size());
   for (const auto& row : rows) values.push_back(value_of(row));
-  return {.name = std::move(name), .unit = "", .data = std::move(values)};
+  return {.name = name, .unit = "", .data = std::move(values)};
 }
 
 // Of a rank's list.
@@ -74,13 +74,11 @@ Column rank_column(const Rows& rows) {
 
 Table activity_table(const ProfiledCase& profiled, SharedTexts& names) {
   const auto rows = rows_of(profiled, &StepTrace::activities);
-  const auto whole = [&](std::string name, auto field) {
-    return column(std::move(name), rows,
-                  [&](const auto& row) { return std::int64_t{row.of.*field}; });
+  const auto whole = [&](const std::string& name, auto field) {
+    return column(name, rows, [&](const auto& row) { return std::int64_t{row.of.*field}; });
   };
-  const auto time = [&](std::string name, double StepActivity::*field) {
-    return column(std::move(name), rows,
-                  [&](const auto& row) { return row.of.*field - row.offset; });
+  const auto time = [&](const std::string& name, double StepActivity::*field) {
+    return column(name, rows, [&](const auto& row) { return row.of.*field - row.offset; });
   };
   return {
       "trace",
@@ -99,9 +97,8 @@ Table activity_table(const ProfiledCase& profiled, SharedTexts& names) {
 
 Table span_table(const ProfiledCase& profiled, SharedTexts& paths) {
   const auto rows = rows_of(profiled, &StepTrace::spans);
-  const auto time = [&](std::string name, double StepSpan::*field) {
-    return column(std::move(name), rows,
-                  [&](const auto& row) { return row.of.*field - row.offset; });
+  const auto time = [&](const std::string& name, double StepSpan::*field) {
+    return column(name, rows, [&](const auto& row) { return row.of.*field - row.offset; });
   };
   return {"trace/spans",
           {rank_column(rows),

@@ -87,31 +87,53 @@ GatheredShape StrategyShape::gathered() const {
   return {.slots = std::min(most, units), .slot = sizes.largest, .resident = sizes.full_precision};
 }
 
-std::optional<double> StrategyShape::sent_bytes(int recompute) const {
+std::optional<std::vector<ExchangeForm>> StrategyShape::exchanges(int recompute) const {
+  if (ranks == 1 || config.strategy == Strategy::none) return std::vector<ExchangeForm>{};
   const GroupSizes sizes = group_sizes(entries, group_ends());
-  const double gradients = sizes.all() * bytes_of(precision.communication);
-  const double full_precision = sizes.full_precision * bytes_of(precision.parameters);
-  const double product = bytes_of(precision.compute);
   const double ring = (ranks - 1.0) / ranks;
-  switch (config.strategy) {
-    case Strategy::none: return 0;
-    case Strategy::naive:
-    case Strategy::flat:
-    case Strategy::overlap:
-    case Strategy::bucketed: return 2 * ring * gradients;
-    case Strategy::owner_broadcast:
-      return ring * (2 * gradients + full_precision + sizes.others * product);
-    case Strategy::zero1:
-    case Strategy::zero2: return ring * (gradients + full_precision + sizes.others * product);
-    case Strategy::fsdp: break;
+  const double gradients = ring * sizes.all() * bytes_of(precision.communication);
+  const double parameters = ring * (sizes.full_precision * bytes_of(precision.parameters) +
+                                    sizes.others * bytes_of(precision.compute));
+  if (config.strategy == Strategy::fsdp) {
+    if (recompute > 1 && config.reshard == Reshard::yes) return std::nullopt;
+    const auto units = static_cast<double>(sizes.each.size());
+    // Backward uses units in the store's order; those that forward used last lie in the slots
+    // still.
+    const double kept = gathered().slots;
+    const double again = std::accumulate(sizes.each.begin() + static_cast<std::ptrdiff_t>(kept),
+                                         sizes.each.end(), 0.0);
+    return std::vector<ExchangeForm>{
+        {.op = "all_gather",
+         .calls = units + (units - kept),
+         .sent_bytes = parameters + ring * again * bytes_of(precision.compute)},
+        {.op = "reduce_scatter", .calls = units, .sent_bytes = gradients}};
   }
-  if (recompute > 1 && config.reshard == Reshard::yes) return std::nullopt;
-  // Backward uses units in the store's order; those that forward used last lie in the slots still.
-  double again = 0;
-  for (auto unit = static_cast<std::size_t>(gathered().slots); unit < sizes.each.size(); ++unit) {
-    again += sizes.each[unit];
+  const auto ranges =
+      static_cast<double>(gradient_ranges(entries, config.strategy, config.bucket_bytes,
+                                          size_of(precision.communication))
+                              .size());
+  if (is_sharded(config.strategy)) {
+    return std::vector<ExchangeForm>{
+        {.op = "reduce_scatter", .calls = ranges, .sent_bytes = gradients},
+        {.op = "all_gather", .calls = ranges, .sent_bytes = parameters}};
   }
-  return ring * (gradients + full_precision + (sizes.others + again) * product);
+  std::vector<ExchangeForm> all = {
+      {.op = "all_reduce", .calls = ranges, .sent_bytes = 2 * gradients}};
+  if (config.strategy == Strategy::owner_broadcast) {
+    all.push_back({.op = "broadcast",
+                   .calls = static_cast<double>(entries.size()),
+                   .sent_bytes = parameters,
+                   .after_update = true});
+  }
+  return all;
+}
+
+std::optional<double> StrategyShape::sent_bytes(int recompute) const {
+  const std::optional<std::vector<ExchangeForm>> all = exchanges(recompute);
+  if (!all) return std::nullopt;
+  double bytes = 0;
+  for (const ExchangeForm& one : *all) bytes += one.sent_bytes;
+  return bytes;
 }
 
 }  // namespace paceline

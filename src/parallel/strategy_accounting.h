@@ -2,6 +2,7 @@
 // What a strategy keeps and sends, on paper; what pads groups is left out.
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/precision.h"
@@ -10,6 +11,15 @@
 #include "parallel/parallel_strategy.h"
 
 namespace paceline {
+
+// The collectives of one kind that a rank takes part in during a step, on paper.
+struct ExchangeForm {
+  std::string_view op;  // "all_reduce"
+  double calls = 0;
+  double sent_bytes = 0;  // that a rank puts on the wire, in rings
+  bool after_update =
+      false;  // of what owners have updated; the others carry gradients or precede use
+};
 
 struct StrategyShape {
   StrategyConfig config;
@@ -31,8 +41,8 @@ struct StrategyShape {
   };
   [[nodiscard]] Gradients gradients(bool recycled) const;
   [[nodiscard]] GatheredShape gathered() const;
-  // Bytes that a rank puts on the wire in a step, in rings; nothing where recomputation of groups
-  // of blocks uses them in an order of its own.
+  // Nothing where recomputation of groups of blocks uses them in an order of its own.
+  [[nodiscard]] std::optional<std::vector<ExchangeForm>> exchanges(int recompute) const;
   [[nodiscard]] std::optional<double> sent_bytes(int recompute) const;
 };
 

@@ -54,11 +54,13 @@ std::vector<MeasuredStep> plain_steps() {
   return steps;
 }
 
-FittedLink link(std::string backend, std::int64_t ranks) {
+FittedLink link(std::string backend, std::int64_t ranks, std::string op = "all_reduce") {
   return {.backend = std::move(backend),
-          .op = "all_reduce",
+          .op = std::move(op),
           .dtype = "float32",
           .cadence = "barrier",
+          .in_place = "yes",
+          .registration = "symmetric",
           .ranks = ranks,
           .link = {.latency = 2e-5, .bandwidth = 3e11}};
 }
@@ -68,7 +70,7 @@ Calibration::StepRates rates_for(const Calibration& c, const PlanCase& plan) {
   return c.rates_for(plan).value_or(Calibration::StepRates{.rates = {}, .correction = 0});
 }
 FittedLink link_for(const Calibration& c, int ranks) {
-  return c.link_for(ranks).value_or(FittedLink{});
+  return c.link_for("all_reduce", ranks).value_or(FittedLink{});
 }
 
 TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
@@ -131,7 +133,7 @@ TEST(CalibrationTest, TheLinkIsNcclSAndOfTheNearestRanks) {
   EXPECT_EQ(link_for(c, 8).backend, "nccl");
   EXPECT_EQ(link_for(c, 8).ranks, 4);
   EXPECT_EQ(link_for(c, 2).ranks, 2);
-  EXPECT_FALSE(Calibration({}, {}).link_for(2));
+  EXPECT_FALSE(Calibration({}, {}).link_for("all_reduce", 2));
 }
 
 TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
@@ -139,6 +141,38 @@ TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
   const PlanCase plan = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), c);
   EXPECT_DOUBLE_EQ(plan.latency_s, 2e-5 / 2);
   EXPECT_DOUBLE_EQ(plan.data_bandwidth_bytes_per_s(), 3e11 * 2 * 3 / 4);
+}
+
+TEST(CalibrationTest, EachOperationHasItsOwnFit) {
+  FittedLink gather = link("nccl", 4, "all_gather");
+  gather.link = {.latency = 4e-5, .bandwidth = 3e11};  // sends half as much as all_reduce
+  FittedLink of_two = link("nccl", 2, "broadcast");
+  of_two.link.latency = 1;
+  const Calibration c({}, {link("nccl", 4), gather, link("nccl", 4, "reduce_scatter"), of_two});
+  const PlanCase planned = step_of(ModelSize::xl, 128, Strategy::fsdp, 4);
+  const PlanCase plan = calibrated(planned, c);
+  EXPECT_DOUBLE_EQ(plan.measured("all_gather").latency_s, 4e-5 / 2);
+  EXPECT_DOUBLE_EQ(plan.measured("all_gather").bandwidth_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(plan.measured("broadcast").latency_s, 2e-5 / 2);
+  EXPECT_DOUBLE_EQ(plan.measured("broadcast").bandwidth_ratio, 1);
+  double seconds = 0;
+  const std::vector<ExchangeForm> none;
+  const auto exchanges = plan.strategy_shape().exchanges(0).value_or(none);
+  for (const ExchangeForm& one : exchanges) {
+    const double latency = one.op == "all_gather" ? 4e-5 : 2e-5;
+    seconds += one.calls * latency + one.sent_bytes / (3e11 * 3 / 4);
+  }
+  EXPECT_DOUBLE_EQ(step_time(plan).exchange_s, seconds);
+}
+
+TEST(CalibrationTest, TheLinkIsThatOfRegisteredMemoryInPlace) {
+  FittedLink plain = link("nccl", 2);
+  plain.registration = "none";
+  FittedLink apart = link("nccl", 2);
+  apart.in_place = "no";
+  const Calibration c({}, {plain, apart, link("nccl", 2)});
+  EXPECT_EQ(link_for(c, 2).registration, "symmetric");
+  EXPECT_EQ(link_for(c, 2).in_place, "yes");
 }
 
 TEST(CalibrationTest, ContentionIsWhatHiddenCollectivesCost) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -47,10 +48,22 @@ bool is_plain_step(const PlanCase& plan) {
   return plan.step.mode == Mode::train_step && plan.step.optimizer == OptimizerOrder::serial;
 }
 
-// A sum over a ring sends the message 2 (n - 1) / n times.
-double sent_over_message(std::int64_t ranks) {
-  return 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+// What a rank sends, in a ring, of a message: a sum goes round twice.
+double sent_over_message(const FittedLink& link) {
+  const auto n = static_cast<double>(link.ranks);
+  return (link.op == "all_reduce" ? 2 : 1) * (n - 1) / n;
 }
+
+// Between two ranks: a collective of n takes ceil(log2 n) times as long.
+double latency_of_two(const FittedLink& link) {
+  return link.link.latency / std::ceil(std::log2(static_cast<double>(link.ranks)));
+}
+double sent_bytes_per_s(const FittedLink& link) {
+  return link.link.bandwidth * sent_over_message(link);
+}
+
+// What strategies exchange with, beside all_reduce.
+constexpr std::array<std::string_view, 3> other_ops = {"reduce_scatter", "all_gather", "broadcast"};
 
 // One data-parallel rank has no collectives; other rows of its weak scaling do.
 int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); }
@@ -60,15 +73,19 @@ int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); 
 Calibration::Calibration(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (experiment_in(file) == "collectives") {
-      const std::size_t before = links_.size();
+      const auto fits_of_sums = [&] {
+        return std::count_if(links_.begin(), links_.end(),
+                             [](const FittedLink& link) { return link.op == "all_reduce"; });
+      };
+      const auto before = fits_of_sums();
       try {
         for (FittedLink& link : read_fitted_links(file)) {
-          if (link.op == "all_reduce" && link.ranks > 1) links_.push_back(std::move(link));
+          if (link.ranks > 1) links_.push_back(std::move(link));
         }
       } catch (const Hdf5Error&) {
         throw UsageError(fmt::format("--from: {} holds no fit; make it with --fit", file));
       }
-      if (links_.size() == before) {
+      if (fits_of_sums() == before) {
         throw UsageError(fmt::format(
             "{}: holds no finished case; give a fit of all_reduce on 2 ranks or more", file));
       }
@@ -177,15 +194,18 @@ std::optional<Calibration::StepRates> Calibration::rates_for(const PlanCase& pla
   return rates;
 }
 
-std::optional<FittedLink> Calibration::link_for(int ranks) const {
-  if (links_.empty()) return std::nullopt;
+std::optional<FittedLink> Calibration::link_for(std::string_view op, int ranks) const {
+  const FittedLink* best = nullptr;
   const auto rank = [&](const FittedLink& f) {
-    // NCCL's, then the nearest number of ranks, then the cadence of a step.
+    // NCCL's, then the nearest number of ranks, then what is most like a step's own collectives.
     return std::tuple(f.backend != "nccl", std::abs(std::log(static_cast<double>(f.ranks) / ranks)),
-                      f.cadence != "back-to-back");
+                      f.cadence != "back-to-back", f.registration != "symmetric",
+                      f.in_place != "yes");
   };
-  return *std::min_element(links_.begin(), links_.end(),
-                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  for (const FittedLink& f : links_) {
+    if (f.op == op && (!best || rank(f) < rank(*best))) best = &f;
+  }
+  return best ? std::optional(*best) : std::nullopt;
 }
 
 std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const {
@@ -203,7 +223,7 @@ std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const
                                 points->front().tokens, points->back().tokens));
     }
   }
-  const std::optional<FittedLink> link = link_for(fitted_ranks(plan));
+  const std::optional<FittedLink> link = link_for("all_reduce", fitted_ranks(plan));
   if (!link) {
     all.emplace_back("no collective was fitted: the data sheet's bandwidth");
   } else {
@@ -245,13 +265,19 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
     result.rates = rates->rates;
     result.correction = rates->correction;
   }
-  if (const auto fitted = calibration.link_for(fitted_ranks(plan))) {
-    result.latency_s =
-        fitted->link.latency / std::ceil(std::log2(static_cast<double>(fitted->ranks)));
-    result.hardware.link_bytes_per_s = fitted->link.bandwidth * sent_over_message(fitted->ranks);
-    const bool across_nodes = fitted->ranks > plan.hardware.node_devices;
+  if (const auto sums = calibration.link_for("all_reduce", fitted_ranks(plan))) {
+    result.latency_s = latency_of_two(*sums);
+    result.hardware.link_bytes_per_s = sent_bytes_per_s(*sums);
+    const bool across_nodes = sums->ranks > plan.hardware.node_devices;
     if (across_nodes || plan.hardware.network_bytes_per_s == 0) {
       result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
+    }
+    for (const std::string_view op : other_ops) {
+      const auto fitted = calibration.link_for(op, fitted_ranks(plan));
+      if (!fitted || fitted->backend != sums->backend || fitted->ranks != sums->ranks) continue;
+      result.measured_ops[std::string(op)] = {
+          .latency_s = latency_of_two(*fitted),
+          .bandwidth_ratio = sent_bytes_per_s(*fitted) / sent_bytes_per_s(*sums)};
     }
   }
   result.contention = calibration.contention_for(plan).value_or(0);

@@ -5,7 +5,8 @@
 // of traffic for each device, precision, attention and execution; of the sizes that were measured
 // also the ratio of measured to fitted time, which is interpolated between the numbers of tokens.
 // Other cases of `ddp` and `zero` files give contention: what collectives cost the work that they
-// run beside, as a part of their own time. `collectives --fit` files give latency and bandwidth.
+// run beside, as a part of their own time. `collectives --fit` files give latency and bandwidth of
+// each operation.
 
 #include <map>
 #include <optional>
@@ -34,8 +35,8 @@ class Calibration {
   // Of the planned device, else of another of its kind. Nothing for a precision, attention and
   // execution that no file of that kind has.
   [[nodiscard]] std::optional<StepRates> rates_for(const PlanCase& plan) const;
-  // Of all_reduce on as many ranks, or on the nearest number of them.
-  [[nodiscard]] std::optional<FittedLink> link_for(int ranks) const;
+  // Of an operation on as many ranks, or on the nearest number of them.
+  [[nodiscard]] std::optional<FittedLink> link_for(std::string_view op, int ranks) const;
   // Of devices of the plan's kind; nothing without files of it.
   [[nodiscard]] std::optional<double> contention_for(const PlanCase& plan) const;
 

@@ -84,6 +84,11 @@ StrategyShape PlanCase::strategy_shape() const {
           .ranks = data_ranks()};
 }
 
+MeasuredOp PlanCase::measured(std::string_view op) const {
+  const auto found = measured_ops.find(op);
+  return found == measured_ops.end() ? MeasuredOp{.latency_s = latency_s} : found->second;
+}
+
 double PlanCase::data_bandwidth_bytes_per_s() const {
   return hardware.bandwidth_bytes_per_s(ranks(), tensor) * axes.data;
 }

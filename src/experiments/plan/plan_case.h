@@ -6,6 +6,11 @@
 // every activation (Korthikanti et al., arXiv:2205.05198): whatever a data-parallel rank would hold
 // is divided by Y. The vectors of norms, which are not, are less than 0.1% of a model.
 
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "experiments/plan/hardware.h"
 #include "experiments/plan/work.h"
 #include "experiments/training/training_case.h"
@@ -33,6 +38,12 @@ struct MeshAxes {
   int tensor = 1;
 };
 
+// A collective operation beside all_reduce, which has the hardware's bandwidth.
+struct MeasuredOp {
+  double latency_s = 0;        // between two ranks
+  double bandwidth_ratio = 1;  // of bytes that a rank sends, to all_reduce's
+};
+
 struct PlanCase {
   TrainingCase step;  // of a group of Y ranks; step.ranks is X
   BlockKind blocks = BlockKind::transformer;
@@ -45,6 +56,7 @@ struct PlanCase {
   double correction = 1;    // of the times by these rates
   double contention = 0;    // of a collective's own time, what it costs the work beside it
   double latency_s = 0;     // of a collective between two ranks
+  std::map<std::string, MeasuredOp, std::less<>> measured_ops;  // by name
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }
@@ -61,6 +73,8 @@ struct PlanCase {
   [[nodiscard]] Work work() const;
   // Where a data-parallel rank's parameters lie.
   [[nodiscard]] StrategyShape strategy_shape() const;
+  // As all_reduce where the operation itself was not measured.
+  [[nodiscard]] MeasuredOp measured(std::string_view op) const;
   // Of a collective between data-parallel ranks, beside those of the other tensor-parallel ranks.
   [[nodiscard]] double data_bandwidth_bytes_per_s() const;
   [[nodiscard]] double tensor_bandwidth_bytes_per_s() const;

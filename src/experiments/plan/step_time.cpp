@@ -4,36 +4,27 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "parallel/gradient_ranges.h"
 
 namespace paceline {
 
 namespace {
 
+// 0 for one rank.
+double tree_depth(int ranks) { return std::ceil(std::log2(ranks)); }
+
 // Groups of blocks that are computed again use units in an order of their own: their gathers are
 // counted as those of single blocks.
-double sent_bytes(const PlanCase& plan, const StrategyShape& shape) {
-  const std::optional<double> bytes = shape.sent_bytes(std::min(plan.step.recompute.blocks, 1));
-  if (!bytes) throw InternalError("a layout without a closed form of the bytes it sends");
-  return *bytes;
+std::vector<ExchangeForm> exchanges(const PlanCase& plan) {
+  auto all = plan.strategy_shape().exchanges(std::min(plan.step.recompute.blocks, 1));
+  if (!all) throw InternalError("a layout without a closed form of what it sends");
+  for (ExchangeForm& one : *all) one.sent_bytes /= plan.tensor;
+  return *std::move(all);
 }
 
-double collective_calls(const PlanCase& plan, const StrategyShape& shape) {
-  if (plan.data_ranks() == 1 || plan.step.strategy == Strategy::none) return 0;
-  const auto ranges = static_cast<double>(gradient_ranges(shape.entries, plan.step.strategy,
-                                                          shape.config.bucket_bytes,
-                                                          size_of(shape.precision.communication))
-                                              .size());
-  switch (plan.step.strategy) {
-    case Strategy::zero1:
-    case Strategy::zero2: return 2 * ranges;
-    case Strategy::fsdp: {
-      const auto units = static_cast<double>(unit_ends(shape.entries).size());
-      return (plan.step.reshard == Reshard::yes ? 3 : 2) * units;
-    }
-    case Strategy::owner_broadcast: return ranges + static_cast<double>(shape.entries.size());
-    default: return ranges;
-  }
+double seconds_of(const ExchangeForm& one, const PlanCase& plan) {
+  const MeasuredOp op = plan.measured(one.op);
+  return one.calls * op.latency_s * tree_depth(plan.data_ranks()) +
+         one.sent_bytes / (plan.data_bandwidth_bytes_per_s() * op.bandwidth_ratio);
 }
 
 // Seconds of a step that run beside the exchange.
@@ -53,16 +44,6 @@ double hiding_s(const PlanCase& plan, const StepTime& time) {
   return time.compute_s();
 }
 
-// Of the exchange, owners' broadcasts of what they have updated: the rest is an all_reduce.
-double after_update_s(const PlanCase& plan, const StrategyShape& shape, const StepTime& time) {
-  if (plan.step.strategy != Strategy::owner_broadcast) return 0;
-  StrategyShape reduced = shape;
-  reduced.config.strategy = Strategy::bucketed;
-  const double bytes = time.exchange_bytes - sent_bytes(plan, reduced);
-  return static_cast<double>(shape.entries.size()) * collective_latency_s(plan, plan.data_ranks()) +
-         bytes / plan.data_bandwidth_bytes_per_s();
-}
-
 // Activations between tensor-parallel ranks.
 double tensor_seconds(const PlanCase& plan) {
   if (plan.tensor == 1) return 0;
@@ -79,22 +60,24 @@ double tensor_seconds(const PlanCase& plan) {
 }  // namespace
 
 double collective_latency_s(const PlanCase& plan, int ranks) {
-  return ranks > 1 ? plan.latency_s * std::ceil(std::log2(ranks)) : 0;
+  return plan.latency_s * tree_depth(ranks);
 }
 
 StepTime step_time(const PlanCase& plan) {
-  const StrategyShape shape = plan.strategy_shape();
   StepTime time;
   const Work work = plan.work();
   time.products_s = plan.correction * plan.rates.products_s(work);
   time.traffic_s = plan.correction * plan.rates.traffic_s(work);
   time.tensor_s = tensor_seconds(plan);
-  time.exchange_calls = collective_calls(plan, shape);
-  time.exchange_bytes = sent_bytes(plan, shape) / plan.tensor;
-  time.exchange_s = time.exchange_calls * collective_latency_s(plan, plan.data_ranks()) +
-                    time.exchange_bytes / plan.data_bandwidth_bytes_per_s();
+  double after = 0;
+  for (const ExchangeForm& one : exchanges(plan)) {
+    const double seconds = seconds_of(one, plan);
+    time.exchange_s += seconds;
+    time.exchange_calls += one.calls;
+    time.exchange_bytes += one.sent_bytes;
+    if (one.after_update) after += seconds;
+  }
   if (time.exchange_calls == 0) return time;
-  const double after = after_update_s(plan, shape, time);
   const double beside = time.exchange_s - after;
   const double last = time.exchange_s / time.exchange_calls;
   time.exposed_s = after + std::min(beside, std::max(last, beside - hiding_s(plan, time)));

@@ -5,12 +5,11 @@
 //   traffic     bytes read and written / memory bandwidth: elementwise work and the optimizer
 //   tensor      tensor-parallel collectives, which the next product waits for
 //   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth
+//               of each operation, where that was measured (--from)
 //   exposed     the part of the exchange that nothing hides. naive and flat: all of it. Others:
-//   what
-//               is longer than the passes beside it, at least the last collective, and what owners
-//               broadcast after their updates
-//   contention  what hidden collectives cost the work beside them, a part of their own time
-//   (--from)
+//               what is longer than the passes beside it, at least the last collective, and what
+//               owners broadcast after their updates
+//   contention  what hidden collectives cost the work beside them, of their own time (--from)
 //
 // A collective of n ranks takes ceil(log2 n) times the latency of two: trees.
 

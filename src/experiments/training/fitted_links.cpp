@@ -13,11 +13,14 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
   const auto ops = texts("op");
   const auto dtypes = texts("dtype");
   const auto cadences = texts("cadence");
+  const auto in_place = texts("in_place");
+  const auto registrations = texts("registration");
   const auto ranks = file.dataset("fit/ranks").read<std::int64_t>();
   const auto latency = file.dataset("fit/latency_s").read<double>();
   const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
-  for (const std::size_t rows : {backends.size(), dtypes.size(), cadences.size(), ranks.size(),
-                                 latency.size(), bandwidth.size()}) {
+  for (const std::size_t rows :
+       {backends.size(), dtypes.size(), cadences.size(), in_place.size(), registrations.size(),
+        ranks.size(), latency.size(), bandwidth.size()}) {
     if (rows != ops.size()) throw Hdf5Error("the columns of /fit differ in length");
   }
   std::vector<FittedLink> links;
@@ -26,6 +29,8 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
                      .op = ops[i],
                      .dtype = dtypes[i],
                      .cadence = cadences[i],
+                     .in_place = in_place[i],
+                     .registration = registrations[i],
                      .ranks = ranks[i],
                      .link = {.latency = latency[i], .bandwidth = bandwidth[i]}});
   }

@@ -17,6 +17,8 @@ struct FittedLink {
   std::string op;
   std::string dtype;
   std::string cadence;
+  std::string in_place;      // "yes", "no"
+  std::string registration;  // "symmetric"
   std::int64_t ranks = 0;
   Link link;
 };
