@@ -1,4 +1,4 @@
-# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, fuzz, deps, dist, install, clean.
+# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, tsan, fuzz, deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -8,13 +8,15 @@ OPT ?= -O3 -g1
 WARN := -Wall -Wextra -Werror=switch -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-restrict -Wno-stringop-overflow -Wno-missing-field-initializers
 
 PYTHON := .venv/bin/python3
+# That is a link to the system's: this stamp says when its packages were installed.
+PACKAGES := .venv/requirements.installed
 # Open MPI refuses to start ranks for root unless told; CI and containers are root.
 ifeq ($(shell id -u),0)
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test soak asan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
+.PHONY: all test unit-test python-test soak asan tsan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -97,25 +99,25 @@ UNIT_CUDA_OBJECTS := $(UNIT_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
-$(BUILD)/obj/mpi/%.o $(BUILD)/asan/mpi/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/obj/src/core/toml_parser.o $(BUILD)/asan/src/core/toml_parser.o $(BUILD)/fuzz/src/core/toml_parser.o: CXXFLAGS += $(TOML_CFLAGS)
-$(BUILD)/obj/cuda/%.o $(BUILD)/asan/cuda/%.o: CXXFLAGS += $(CUDA_CFLAGS)
-$(BUILD)/obj/cuda/cupti/%.o $(BUILD)/asan/cuda/cupti/%.o: CXXFLAGS += $(CUPTI_CFLAGS)
-$(BUILD)/obj/tests/gpu/%.o $(BUILD)/asan/tests/gpu/%.o: CXXFLAGS += $(CUDA_CFLAGS)
-$(BUILD)/obj/tests/%.o $(BUILD)/asan/tests/%.o: CXXFLAGS += $(GTEST_CFLAGS)
-$(BUILD)/obj/bench/%.o: CXXFLAGS += $(BENCHMARK_CFLAGS)
-$(BUILD)/obj/bench/kernels/hopper_%.o: CXXFLAGS += $(CUDA_CFLAGS)
-$(BUILD)/obj/bench/peers/%.o: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
+# What the sources of some folders need beside that.
+CXXFLAGS_ALL += $(if $(filter mpi/% bench/peers/%,$<),$(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)) \
+  $(if $(filter cuda/% tests/gpu/% bench/kernels/hopper_%,$<),$(CUDA_CFLAGS)) $(if $(filter cuda/cupti/%,$<),$(CUPTI_CFLAGS)) \
+  $(if $(filter tests/%,$<),$(GTEST_CFLAGS)) $(if $(filter bench/%,$<),$(BENCHMARK_CFLAGS)) \
+  $(if $(filter src/core/toml_parser.cpp,$<),$(TOML_CFLAGS)) $(if $(filter src/record/environment.cpp,$<),-I$(BUILD))
 
-PRECOMPILED := $(BUILD)/precompiled.h
-$(PRECOMPILED).gch: tools/precompiled.h $(BUILD)/config.mk
-	$(call say,CXX,$<)
-	$(Q)cp $< $(PRECOMPILED) && $(CXX) $(CXXFLAGS_ALL) $(OPT) -x c++-header $(PRECOMPILED) -o $@
+# $(call compiled_for,FOLDER,LABEL,FLAGS): sources compiled into FOLDER of build/ with these flags.
+define compiled_for
+$$(BUILD)/$1/precompiled.h.gch: tools/precompiled.h $$(BUILD)/config.mk
+	@mkdir -p $$(@D)
+	$$(call say,$2,$$<)
+	$$(Q)cp $$< $$(@:.gch=) && $$(CXX) $$(CXXFLAGS_ALL) $3 -x c++-header $$(@:.gch=) -o $$@
 
-$(BUILD)/obj/%.o: %.cpp $(BUILD)/config.mk $(PRECOMPILED).gch
-	@mkdir -p $(@D)
-	$(call say,CXX,$<)
-	$(Q)$(CXX) -include $(PRECOMPILED) $(CXXFLAGS_ALL) $(OPT) -MMD -MP -c $< -o $@
+$$(BUILD)/$1/%.o: %.cpp $$(BUILD)/config.mk $$(BUILD)/$1/precompiled.h.gch
+	@mkdir -p $$(@D)
+	$$(call say,$2,$$<)
+	$$(Q)$$(CXX) -include $$(BUILD)/$1/precompiled.h $$(CXXFLAGS_ALL) $3 -MMD -MP -c $$< -o $$@
+endef
+$(eval $(call compiled_for,obj,CXX,$$(OPT)))
 
 # Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others; what uses
 # Hopper's own instructions runs there alone.
@@ -147,8 +149,7 @@ $(BUILD)/version.h: FORCE
 	  "$$v" "$$($(CXX) --version | head -n 1)" > $@.new; \
 	  cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 FORCE:
-$(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: $(BUILD)/version.h
-$(BUILD)/obj/src/record/environment.o $(BUILD)/asan/src/record/environment.o: INCLUDES += -I$(BUILD)
+$(foreach folder,obj asan tsan,$(BUILD)/$(folder)/src/record/environment.o): $(BUILD)/version.h
 
 $(BUILD)/paceline: $(BUILD)/obj/src/main.o $(LIB_OBJECTS)
 	$(call say,LINK,$@)
@@ -183,22 +184,46 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
-# ---- the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer -----------------
+# ---- tests under sanitizers -------------------------------------------------------------------
+# AddressSanitizer and UndefinedBehaviorSanitizer: unit and rank tests, all of their C++.
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-ASAN_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS) \
-  $(UNIT_CUDA_OBJECTS)
+$(eval $(call compiled_for,asan,ASAN,-O1 -g1 $(ASAN)))
+ASAN_LIB := $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS)
 
-$(BUILD)/asan/%.o: %.cpp $(BUILD)/config.mk
-	@mkdir -p $(@D)
-	$(call say,ASAN,$<)
-	$(Q)$(CXX) $(CXXFLAGS_ALL) -O1 -g1 $(ASAN) -MMD -MP -c $< -o $@
-
-$(BUILD)/unit_tests_asan: $(ASAN_OBJECTS)
+$(BUILD)/asan/unit_tests: $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(UNIT_CUDA_OBJECTS) $(ASAN_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
-asan: $(BUILD)/unit_tests_asan
-	$< --gtest_brief=1
+ASAN_RANK_TESTS := $(RANK_TESTS:$(BUILD)/%=$(BUILD)/asan/%)
+$(ASAN_RANK_TESTS): $(BUILD)/asan/%: $(BUILD)/asan/tests/ranks/%.o $(ASAN_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ $(GTEST_LIBS) $(LIBS) -o $@
+
+asan: $(BUILD)/asan/unit_tests $(ASAN_RANK_TESTS) $(PACKAGES)
+	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitizers/asan.supp $< --gtest_brief=1
+	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitizers/asan.supp PACELINE_BUILD=$(BUILD)/asan \
+	  $(PYTHON) -m pytest tests/ranks/test_programs.py
+
+# ThreadSanitizer: what threads share (streams, the communicator, the watchdog, sensors, the end by a
+# signal) in rank tests and in the program. One thread computes: it does not know OpenMP's barriers.
+TSAN := -Wno-tsan -fsanitize=thread
+$(eval $(call compiled_for,tsan,TSAN,-O1 -g1 $(TSAN)))
+TSAN_CHECKED := $(filter mpi/% src/cpu/% src/harness/% src/measure/% src/parallel/%,$(LIB_SOURCES))
+TSAN_LIB := $(TSAN_CHECKED:%.cpp=$(BUILD)/tsan/%.o) \
+  $(filter-out $(TSAN_CHECKED:%.cpp=$(BUILD)/obj/%.o),$(LIB_OBJECTS))
+
+$(BUILD)/tsan/paceline: $(BUILD)/tsan/src/main.o $(TSAN_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $(TSAN) $^ $(LIBS) -o $@
+
+TSAN_RANK_TESTS := $(RANK_TESTS:$(BUILD)/%=$(BUILD)/tsan/%)
+$(TSAN_RANK_TESTS): $(BUILD)/tsan/%: $(BUILD)/tsan/tests/ranks/%.o $(TSAN_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -fopenmp -pthread $(TSAN) $^ $(GTEST_LIBS) $(LIBS) -o $@
+
+tsan: $(BUILD)/tsan/paceline $(TSAN_RANK_TESTS) $(PACKAGES)
+	TSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitizers/tsan.supp OMP_NUM_THREADS=1 PACELINE_BUILD=$(BUILD)/tsan \
+	  $(PYTHON) -m pytest tests/ranks/test_programs.py tests/faults/test_watchdog.py tests/faults/test_interrupted.py
 
 # ---- libFuzzer for everything that reads what users write ---------------------------------------
 # Each target runs for so long, or so many inputs, from its corpus, one after the other; new inputs
@@ -234,14 +259,12 @@ fuzz: $(FUZZERS)
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # ---- tests ------------------------------------------------------------------------------------
-# .venv/bin/python3 is a link to the system's: the stamp says when its packages were installed.
-PACKAGES := .venv/requirements.installed
 $(PACKAGES): analysis/requirements.txt
 	@tools/deps.sh python
 	@touch $@
 
 # Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
-# after the other, whatever make's -j: ranks that wait for cores look as if they stood still.
+# after the other, whatever make's -j, but of the latter two at a time, which often wait.
 test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
@@ -250,7 +273,7 @@ unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
 python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 # ---- hours of random use: what make test tries a little of ----------------------------------------
 SOAK := cd tests && ../$(PYTHON) -m
@@ -287,16 +310,10 @@ lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-$(BUILD)/tidy/mpi/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/tidy/bench/peers/%.ok: CXXFLAGS += $(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)
-$(BUILD)/tidy/cuda/cupti/%.ok: CXXFLAGS += $(CUPTI_CFLAGS)
-$(BUILD)/tidy/src/core/toml_parser.ok: CXXFLAGS += $(TOML_CFLAGS)
-$(BUILD)/tidy/cuda/%.ok $(BUILD)/tidy/tests/gpu/%.ok $(BUILD)/tidy/bench/kernels/hopper_%.ok: CXXFLAGS += $(CUDA_CFLAGS)
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)
-	$(Q)clang-tidy-16 --quiet $< -- $(filter-out -Wno-restrict,$(CXXFLAGS_ALL)) -I$(BUILD) \
-	  $(GTEST_CFLAGS) $(BENCHMARK_CFLAGS) 2> $@.log || { cat $@.log; exit 1; }
+	$(Q)clang-tidy-16 --quiet $< -- $(filter-out -Wno-restrict,$(CXXFLAGS_ALL)) 2> $@.log || { cat $@.log; exit 1; }
 	@touch $@
 
 format:

@@ -15,7 +15,8 @@ import pytest
 from result_files import undescribed
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "build" / "paceline"
+BUILD = ROOT / os.environ.get("PACELINE_BUILD", "build")  # what a sanitizer checks is in another
+PROGRAM = BUILD / "paceline"
 PATIENCE = 60  # seconds, for what takes a few
 # For sh -c: each rank's own exit code, which mpirun does not tell, goes to a file.
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
@@ -28,6 +29,12 @@ for which in (signal.SIGINT, signal.SIGHUP):
 
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that what runs beside others does not end alone."""
+    long = ("slurm", "jobs")
+    items.sort(key=lambda item: item.path.parent.name not in long)
 
 
 @pytest.fixture(scope="session", autouse=True)

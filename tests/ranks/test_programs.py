@@ -4,14 +4,14 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, needs_gpu_per_rank
+from conftest import BUILD, needs_gpu_per_rank
 
 
 def run_tests(program, ranks, backend, folder):
     needs_gpu_per_rank(backend, ranks)
     launch = ["mpirun", "--oversubscribe", "-np", str(ranks)]
     done = subprocess.run(
-        [*launch, str(ROOT / "build" / program), backend, "--gtest_brief=1"],
+        [*launch, str(BUILD / program), backend, "--gtest_brief=1"],
         cwd=folder,
         capture_output=True,
         text=True,
