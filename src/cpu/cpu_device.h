@@ -42,13 +42,16 @@ class CpuDevice : public Device {
   // The graph calls `work` again at every launch; capture itself does not call it.
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
 
+  // An empty tensor has no memory, which memcpy and memset forbid.
   void to_device(const Tensor& device, const void* host) override {
-    std::memcpy(device.data, host, device.bytes());
+    if (device.bytes() > 0) std::memcpy(device.data, host, device.bytes());
   }
   void to_host(void* host, const Tensor& device) override {
-    std::memcpy(host, device.data, device.bytes());
+    if (device.bytes() > 0) std::memcpy(host, device.data, device.bytes());
   }
-  void zero(const Tensor& device) override { std::memset(device.data, 0, device.bytes()); }
+  void zero(const Tensor& device) override {
+    if (device.bytes() > 0) std::memset(device.data, 0, device.bytes());
+  }
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
   [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;  // toy.cpp

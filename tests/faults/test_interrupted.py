@@ -49,6 +49,17 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
         assert f.attrs["complete"]
 
 
+def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
+    run = launch(2, *SWEEP_AND_LONG)
+    wait_for_cases(tmp_path, 2)
+    for _ in range(2):
+        run.send_signal(signal.SIGUSR1)
+    _, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 6, err
+    assert err.count("paceline: ") == 1
+    assert len(step_times(tmp_path / "out.h5")) >= 2
+
+
 @pytest.mark.parametrize("which", ENDS)
 def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, which):
     """It hands SIGTERM on, waits two seconds, kills what is left, and returns 1."""
