@@ -27,6 +27,9 @@ for which in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(which) == signal.SIG_IGN:
         signal.signal(which, signal.SIG_DFL)
 
+# Threads that spin while they wait for each other would take the cores from other ranks and tests.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

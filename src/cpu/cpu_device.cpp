@@ -122,15 +122,16 @@ std::vector<double> CpuDevice::gemm_rates(const Precision& precision) {
   const auto most = [](const std::vector<double>& x) {
     return *std::max_element(x.begin(), x.end());
   };
-  // Of the size that does best.
-  std::vector<double> best = rates(512, 0.1);
+  // Of the size that does best: larger products fill many cores better, and take long on few.
+  constexpr double fast = 200e9;  // FLOP/s
+  constexpr double faster = 500e9;
+  std::vector<double> best = rates(512, 0.05);
   const auto try_size = [&](std::int64_t n, double budget) {
     std::vector<double> other = rates(n, budget);
     if (most(other) > most(best)) best = std::move(other);
   };
-  try_size(1024, 0.1);
-  constexpr double fast = 500e9;  // FLOP/s: many cores, which larger products fill better
-  if (most(best) > fast) try_size(2048, 0.2);
+  if (most(best) > fast) try_size(1024, 0.1);
+  if (most(best) > faster) try_size(2048, 0.2);
   return best;
 }
 
