@@ -29,21 +29,36 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     tables = verbs.add_parser(
         "tables",
-        help="one row per case: phases with their intervals, rates and memory",
-        description="Writes one table with a row per case.",
+        help="cases with their phases, rates and memory; speed-ups, weak scaling, memory, fits",
+        description="Writes every table that the files have the data for: the cases with their "
+        "phases, rates, communication and memory; speed-ups of precision, execution and attention; "
+        "weak scaling; memory at the marks of a step, by kind; what paceline itself computes over "
+        "a sweep (fits, predictions, warm-up, the costliest kernels, dtypes). Files may be of any "
+        "experiment, and rows of bench/peers/ (.jsonl).",
     )
     tables.add_argument(
         "--format",
         choices=["markdown", "latex", "csv"],
-        help="default: by PATH's extension, .md, .tex or .csv; csv has every factor as a column",
+        help="default: by PATH's extension, .md, .tex or .csv; csv has every factor as a column, "
+        "in the file's own names and units, and writes a file per table",
+    )
+    tables.add_argument(
+        "--spread",
+        choices=["interval", "std"],
+        default="interval",
+        help="medians with 95%% intervals (the default), or means with standard deviations",
     )
     figures = verbs.add_parser(
         "figures",
-        help="step time by phase; step time from cold, where warm-up was recorded; the streams of "
-        "a step, where cases were profiled; the errors of norms",
-        description="Draws step time by phase and, where warm-up was recorded, every step from "
-        "cold; of profiled cases, which may be of any experiment, a step on its streams, one "
-        "block's forward pass and its attention kernels; of precision --study norms the errors.",
+        help="steps, attention, collectives, speed-ups, scaling, memory, warm-up, streams",
+        description="Draws every figure that the files have the data for: step time by phase with "
+        "exposed communication; attention's time, throughput under its roofline, memory and "
+        "speed-up over sequence length; time and bus bandwidth of collectives over message size, "
+        "with the fit; speed-ups; weak scaling; exposed communication by bucket size beside the "
+        "prediction; memory at the marks of a step and over time, predicted and measured; steps "
+        "from cold; of profiled cases a step on its streams, one block and its attention kernels; "
+        "errors of sums and norms in low precision. Files may be of any experiment, and rows of "
+        "bench/peers/ (.jsonl).",
     )
     snapshot = verbs.add_parser(
         "snapshot",
@@ -65,7 +80,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     for verb, output in [
         (tables, "the file to write"),
-        (figures, "NAME.svg or NAME.png (others are NAME-warmup, ...), or a folder for all"),
+        (figures, "NAME.svg, .pdf or .png (others are NAME-warmup, ...), or a folder for all"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
         (
             trace,
@@ -73,7 +88,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         ),
         (peers, "the Markdown file to write"),
     ]:
-        verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file (.h5)")
+        verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file")
         verb.add_argument("--output", required=True, metavar="PATH", type=Path, help=output)
     return parser.parse_args(arguments)
 
@@ -91,7 +106,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         if options.verb == "tables":
             form = tables.format_for(options.output, options.format)
-            written = tables.write(results.read(options.files), options.output, form)
+            spread = tables.Spread(options.spread)
+            written = tables.write(options.files, options.output, form, spread)
         elif options.verb == "snapshot":
             written = snapshot.write(options.files, options.output)
         elif options.verb == "trace":

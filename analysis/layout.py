@@ -1,4 +1,4 @@
-"""What both figures share: cases in panels, and a sheet with its heading and caption."""
+"""What figures share: cases in panels, and a sheet with its heading and caption."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from . import style
+from .factors import IMPLIED_BY
 from .results import Results
 from .words import case_label, label, text
 
 # Factors worth a place in the heading when every case has them alike.
 HEADLINE = (
-    "size", "context", "batch_size", "precision", "attention", "exec", "mode", "device", "ranks",
+    "op", "size", "causal", "head_dim", "context", "batch_size", "heads", "precision", "attention",
+    "exec", "mode", "launch", "dtype", "cadence", "device", "ranks",
 )  # fmt: skip
+LEGEND_LINE = 0.22  # inches
 # Cases stand in panels when there are more, or when their times differ more, than this.
 MANY_ROWS, LARGEST_RATIO = 16, 20.0
 # A factor that splits a sweep into panels, the first of these that does.
-PANEL_FACTORS = ("size", "context")
-# What cases are called where no factor tells them apart.
-FALLBACK = ("size", "context", "batch_size")
+PANEL_FACTORS = ("size", "precision", "head_dim", "op", "ranks", "context")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Panel:
 
 
 def panels_of(results: Results) -> list[Panel]:
-    names = results.varying or [name for name in FALLBACK if name in results.factors]
+    names = results.names
     values = results.frame[names].map(text)
     by = panel_factor(names, values) if needs_panels(results) else None
     if by is None:
@@ -55,7 +56,7 @@ def panels_of(results: Results) -> list[Panel]:
 
 def needs_panels(results: Results) -> bool:
     """Whether one scale would leave bars too short to see, or there are many of them."""
-    medians = results.frame["step_median_s"]
+    medians = results.medians
     return len(medians) > MANY_ROWS or medians.max() > LARGEST_RATIO * medians.min()
 
 
@@ -93,11 +94,16 @@ class Sheet:
         title: str,
         notes: Sequence[str],
         body: tuple[float, float],
-        legend: Sequence[tuple[str, str]],
+        legend: Sequence[tuple[str, ...]] = (),
     ) -> None:
+        """`legend`: words, their colour and, where points show it, their marker."""
         width, height = body
         wide = width - 2 * style.MARGIN
-        constants = [name for name in HEADLINE if name in results.constant]
+        constants = [
+            name
+            for name in HEADLINE
+            if name in results.constant and IMPLIED_BY.get(name) not in results.factors
+        ]
         shared = case_label(constants, [results.constant[name] for name in constants])
         subtitle = style.wrap(shared, wide, style.TEXT)
         caption = [
@@ -105,37 +111,67 @@ class Sheet:
             for note in [*notes, *sources(results)]
             for line in style.wrap(note, wide, style.TINY)
         ]
+        lines = legend_lines(legend, wide)
         self.body_top = (
-            style.MARGIN + 0.30 + len(subtitle) * style.LINE + (0.30 if legend else 0.0) + 0.16
+            style.MARGIN
+            + 0.30
+            + len(subtitle) * style.LINE
+            + len(lines) * LEGEND_LINE
+            + (0.08 if lines else 0.0)
+            + 0.16
         )
         caption_top = self.body_top + height
         total = caption_top + 0.12 + len(caption) * style.LINE * 0.86 + style.MARGIN * 0.8
         self.page = style.page(width, total)
         self.figure = self.page.figure
-        self._draw_heading(title, subtitle, legend)
+        self._draw_heading(title, subtitle, lines)
         for index, line in enumerate(caption):
             top = caption_top + 0.12 + index * style.LINE * 0.86
             self.page.text(style.MARGIN, top, line, fontsize=style.TINY)
 
     def _draw_heading(
-        self, title: str, subtitle: Sequence[str], legend: Sequence[tuple[str, str]]
+        self, title: str, subtitle: Sequence[str], legend: Sequence[Sequence[tuple[str, ...]]]
     ) -> None:
-        left, top = style.MARGIN, style.MARGIN
-        self.page.text(left, top, title, fontsize=style.TITLE, weight="bold", color=style.INK)
+        top = style.MARGIN
+        self.page.text(
+            style.MARGIN, top, title, fontsize=style.TITLE, weight="bold", color=style.INK
+        )
         top += 0.30
         for line in subtitle:
-            self.page.text(left, top, line, fontsize=style.TEXT)
+            self.page.text(style.MARGIN, top, line, fontsize=style.TEXT)
             top += style.LINE
         top += 0.08
-        for word, color in legend:
-            self.page.swatch(left, top + 0.015, 0.12, color)
-            self.page.text(left + 0.19, top, word, fontsize=style.TEXT, color=style.INK)
-            left += 0.19 + style.text_width(word) + 0.22
+        for entries in legend:
+            left = style.MARGIN
+            for word, color, *marker in entries:
+                self.page.swatch(left, top + 0.015, 0.12, color, *marker)
+                self.page.text(left + 0.19, top, word, fontsize=style.TEXT, color=style.INK)
+                left += entry_width(word)
+            top += LEGEND_LINE
+
+
+def legend_lines(legend: Sequence[tuple[str, ...]], width: float) -> list[list[tuple[str, ...]]]:
+    """The entries by line, each at most `width` inches long where it has several."""
+    lines: list[list[tuple[str, ...]]] = []
+    used = width
+    for entry in legend:
+        needed = entry_width(entry[0])
+        if not lines or used + needed > width:
+            lines.append([])
+            used = 0.0
+        lines[-1].append(entry)
+        used += needed
+    return lines
+
+
+def entry_width(word: str) -> float:
+    return 0.19 + style.text_width(word) + 0.22
 
 
 def sources(results: Results) -> list[str]:
     """One line a file: how its numbers were made."""
     return [
-        f"{run.origin}: {run.command}" + ("" if run.complete else " (not completed)")
+        ": ".join(part for part in (run.origin or run.path.name, run.command) if part)
+        + ("" if run.complete else " (not completed)")
         for run in results.runs
     ]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import tables
 from .results import ResultError, opened, read_table
+from .tables import formats
+from .tables.table import is_number
 from .words import ABSENT, figure, label, text
 
 CASE = ("size", "context", "batch_size", "precision", "attention", "mode")
@@ -140,5 +141,5 @@ def table(
 ) -> list[str]:
     header = [*map(label, factors), *cells[0]]
     rows = [[*name, *row.values()] for name, row in zip(names, cells, strict=True)]
-    numeric = [any(map(tables.is_number, column)) for column in zip(*rows, strict=True)]
-    return tables.markdown_table(header, rows, numeric)
+    numeric = [any(map(is_number, column)) for column in zip(*rows, strict=True)]
+    return formats.markdown_table(header, rows, numeric)

@@ -1,30 +1,19 @@
 """Profiled cases for figures: what they are called, and what ran in one step of one rank."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pandas as pd
 
-from . import results, timeline
-from .layout import FALLBACK
-from .results import Results
+from . import timeline
+from .results import Results, file_names
 from .timeline import Timeline, extents
-from .words import case_label, text
 
 
 @dataclass(frozen=True)
 class Profiles:
     results: Results  # of the profiled cases alone
     timelines: list[Timeline]  # by row of results.frame
-
-    @property
-    def labels(self) -> list[str]:
-        names = self.results.varying
-        names = names or [name for name in FALLBACK if name in self.results.factors]
-        values = self.results.frame[names].map(text).to_numpy().tolist()
-        return [case_label(names, row) for row in values]
 
 
 @dataclass(frozen=True)
@@ -45,31 +34,26 @@ class Step:
         return tuple(zip(self.activities["name"], self.activities["blocks"], strict=True))
 
 
-def read(paths: Sequence[Path]) -> Profiles | None:
-    """The profiled cases of all files, if there are any. Throws ResultError."""
-    names = results.file_names(paths)
+def of(results: Results) -> Profiles | None:
+    """The profiled cases, if there are any. Throws ResultError."""
+    if not any("trace/ranks" in tables for tables in results.case_tables):
+        return None
+    paths = [run.path for run in results.runs]
     found = {
         (name, one.case): one
-        for name, path in zip(names, paths, strict=True)
+        for name, path in zip(file_names(paths), paths, strict=True)
         for one in timeline.read(path)
         if len(one.ranks[0].on_device)
     }
     if not found:
         return None
-    everything = results.read(paths, experiment=None)
-    frame, profiled = everything.frame, {name for name, _ in found}
-    files = frame["file"] if "file" in frame else names * len(frame)
+    frame = results.frame
+    files = frame["file"] if "file" in frame else file_names(paths) * len(frame)
     keys = list(zip(files, frame["case"], strict=True))
     rows = [row for row, key in enumerate(keys) if key in found]
-    return Profiles(
-        replace(
-            everything,
-            runs=[r for r, name in zip(everything.runs, names, strict=True) if name in profiled],
-            frame=frame.iloc[rows].reset_index(drop=True),
-            samples=[everything.samples[row] for row in rows],
-        ),
-        [found[keys[row]] for row in rows],
-    )
+    profiled = {keys[row][0] for row in rows}
+    runs = [run for run in results.runs if profiled & {run.path.stem, str(run.path)}]
+    return Profiles(replace(results.only(rows), runs=runs), [found[keys[row]] for row in rows])
 
 
 def last_step(case: Timeline) -> Step:

@@ -1,42 +1,48 @@
-"""Reading result files (schema versions 1 and 2) of the `model` experiment.
+"""Reading result files (schema versions 1 and 2) of every experiment, and the rows of
+bench/peers/, one JSON object a line.
 
-Statistics are computed once, by paceline: this module only reads /summary, and /cases for what
-/summary has no room for (every sample of every rank).
+Statistics are computed once, by paceline: this module reads /summary, /cases for what /summary has
+no room for (every sample of every rank, memory over time), and the file's other tables (/fit, ...).
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pandas as pd
 
+from . import factors as sweep
+from . import peer_rows
+from .factors import IMPLIED_BY, NOT_FACTORS, in_order
 from .sound_file import fault_of
-from .words import label, text
+from .words import case_label, label, text
 
-EXPERIMENT = "model"
 SCHEMA_VERSIONS = ("1", "2")
-PHASES = ("forward", "backward", "optimizer", "step")
-
-# Attributes of a case that are not factors of the sweep.
-NOT_FACTORS = {
-    "status", "reason", "warmup_reason", "stop_reason", "warnings", "created", "run",
-    "slurm_job_id", "array_task", "restart",
-}  # fmt: skip
-# The order in which people name a case; what is not listed follows by name.
-FACTOR_ORDER = (
-    "size", "d_model", "d_ff", "layers", "heads", "vocab", "context", "batch_size",
-    "global_batch", "precision", "attention", "fp32_attention", "exec", "mode", "optimizer",
-    "recompute", "timing", "device", "ranks", "threads", "warmup", "steps",
+# In the order in which tables show them.
+PHASES = (
+    "forward", "backward", "communication_exposed", "optimizer", "communication_total",
+    "optimizer_total", "step", "both", "host", "time",
 )  # fmt: skip
-# Factors that another one implies: no news beside it.
-IMPLIED_BY = {
-    "d_model": "size", "d_ff": "size", "layers": "size", "heads": "size", "parameters": "size",
-    "global_batch": "batch_size",
-}  # fmt: skip
+# The phase that stands for a case: the first of these that was measured.
+HEADLINES = ("step", "both", "time")
+# Tables of a case, by their group in it.
+CASE_TABLES = (
+    "memory", "memory/phases", "memory/blocks", "memory/closed_form", "memory/timeline",
+    "components", "trace/ranks",
+)  # fmt: skip
+# Tables of a file, beside /summary.
+FILE_TABLES = (
+    "speed_up", "fit", "fit_residuals", "predict", "warmup", "recompute", "profile/forward",
+    "profile/costliest", "profile/products", "profile/softmax", "dtypes", "norm_breaks",
+)  # fmt: skip
+
+# What cases are called by where no factor tells them apart.
+FALLBACK = ("size", "context", "batch_size")
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -76,19 +82,56 @@ class Samples:
 
 @dataclass(frozen=True)
 class Results:
+    """The cases of one experiment."""
+
     runs: list[Run]
     frame: pd.DataFrame  # a row per case: /summary, times in seconds
     units: dict[str, str]  # of the columns of `frame`
     factors: list[str]
     samples: list[Samples]  # by row of `frame`
+    case_tables: list[dict[str, pd.DataFrame]]  # by row of `frame`, those of CASE_TABLES it has
+    file_tables: dict[str, pd.DataFrame]  # those of FILE_TABLES that any file has
 
     @property
+    def experiment(self) -> str:
+        return self.runs[0].experiment
+
+    @cached_property
     def varying(self) -> list[str]:
-        """Factors that tell cases apart, less those that another one of them implies."""
-        differ = [name for name in self.factors if self.frame[name].map(text).nunique() > 1]
-        return [name for name in differ if not self._implied(name, differ)]
+        """Factors that tell cases apart, less those that others imply."""
+        return sweep.varying(self.frame, self.factors)
 
     @property
+    def names(self) -> list[str]:
+        """The factors that cases are called by."""
+        return self.varying or [name for name in FALLBACK if name in self.factors]
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """What each case is called."""
+        rows = self.frame[self.names].map(text).to_numpy().tolist()
+        return [case_label(self.names, row) for row in rows]
+
+    @cached_property
+    def headline(self) -> str:
+        """The phase that stands for a case."""
+        return next((phase for phase in HEADLINES if phase in self.phases), HEADLINES[0])
+
+    @property
+    def medians(self) -> pd.Series:
+        """Of the headline, in seconds; NaN where nothing was measured."""
+        return self.frame[f"{self.headline}_median_s"]
+
+    def only(self, rows: Sequence[int]) -> "Results":
+        """The same of these rows of `frame` alone."""
+        return replace(
+            self,
+            frame=self.frame.iloc[list(rows)].reset_index(drop=True),
+            samples=[self.samples[row] for row in rows],
+            case_tables=[self.case_tables[row] for row in rows],
+        )
+
+    @cached_property
     def constant(self) -> dict[str, str]:
         """Factors that are the same in every case, as text; those left empty are not named."""
         values = {name: self.frame[name].map(text) for name in self.factors}
@@ -98,69 +141,96 @@ class Results:
             if column.nunique() == 1 and column.iloc[0]
         }
 
-    @property
+    @cached_property
     def implied(self) -> dict[str, str]:
         """By size: the dimensions it stands for, where sizes differ."""
-        names = [n for n in self.factors if IMPLIED_BY.get(n) == "size" and n not in self.varying]
-        names = [name for name in names if name not in self.constant]
         if "size" not in self.varying:
             return {}
+        names = [n for n in self.factors if IMPLIED_BY.get(n) == "size" and n not in self.varying]
+        names = [name for name in names if name not in self.constant]
         first = self.frame.drop_duplicates("size").set_index("size")
         return {
             text(size): ", ".join(f"{label(name)} {text(row[name])}" for name in names)
             for size, row in first.iterrows()
         }
 
-    @property
+    @cached_property
     def phases(self) -> list[str]:
-        """Those of PHASES that were measured in any case."""
-        return [
-            phase
-            for phase in PHASES
-            if f"{phase}_median_s" in self.frame and self.frame[f"{phase}_median_s"].notna().any()
+        """Those that were measured in any case."""
+        measured = [
+            name.removesuffix("_median_s")
+            for name in self.frame
+            if name.endswith("_median_s") and self.frame[name].notna().any()
         ]
+        listed = [phase for phase in PHASES if phase in measured]
+        return listed + [phase for phase in measured if phase not in PHASES]
 
     @property
     def lacks_intervals(self) -> bool:
         """Whether any phase was measured too few times for an interval (below 6)."""
         return any(
-            (self.frame[f"{phase}_median_s"].notna() & self.frame[f"{phase}_ci_low_s"].isna()).any()
+            (self.frame[f"{phase}_median_s"].notna() & self.statistic(phase, "ci_low").isna()).any()
             for phase in self.phases
         )
 
     @property
-    def repetitions(self) -> str:
-        """How many steps were measured: "10", or "8 to 12" where cases differ."""
+    def headline_is_expected(self) -> bool:
+        """Whether cases of the experiment have times; those of `precision` have not."""
+        return "study" not in self.frame
+
+    def count(self, of_what: str) -> str:
+        """How many were measured: "n = 10 steps", or "n = 8 to 12 steps" where cases differ."""
         tables = [values for case in self.samples for values in case.measured.values()]
-        counts = sorted({values.shape[1] for values in tables if values.size}) or [0]
+        counts = sorted({values.shape[1] for values in tables if values.size})
+        if not counts:
+            return f"the number of {of_what} not recorded"
         low, high = counts[0], counts[-1]
-        return str(low) if low == high else f"{low} to {high}"
+        return f"n = {low} {of_what}" if low == high else f"n = {low} to {high} {of_what}"
 
-    def _implied(self, name: str, differ: Sequence[str]) -> bool:
-        by = IMPLIED_BY.get(name)
-        return by in differ and self.frame.groupby(by)[name].nunique().max() == 1
+    def statistic(self, phase: str, name: str) -> pd.Series:
+        """Seconds; NaN where the file does not have it."""
+        column = f"{phase}_{name}_s"
+        return self.frame.get(column, pd.Series(np.nan, index=self.frame.index))
 
 
-def read(paths: Sequence[Path], experiment: str | None = EXPERIMENT) -> Results:
-    """All cases of all files, in the files' order; experiment None: of any experiment. Throws
-    ResultError naming the file."""
-    parts = [read_file(path, experiment) for path in paths]
+def load(paths: Sequence[Path]) -> list[Results]:
+    """The cases of each experiment, in the order in which the files have them. Throws ResultError
+    naming the file."""
+    by_experiment: dict[str, list[Results]] = {}
+    for path in paths:
+        part = read_file(path)
+        by_experiment.setdefault(part.experiment, []).append(part)
+    return [joined(parts) for parts in by_experiment.values()]
+
+
+def joined(parts: Sequence[Results]) -> Results:
+    """All cases of several files of one experiment."""
     frames = [part.frame for part in parts]
+    tables = [part.file_tables for part in parts]
     if len(parts) > 1:
-        names = file_names(paths)
+        names = file_names([part.runs[0].path for part in parts])
         frames = [frame.assign(file=name) for frame, name in zip(frames, names, strict=True)]
+        tables = [
+            {group: table.assign(file=name) for group, table in of_file.items()}
+            for of_file, name in zip(tables, names, strict=True)
+        ]
     frame = pd.concat(frames, ignore_index=True)
     known = {"file"}.union(*(part.factors for part in parts))
-    samples = [samples for part in parts for samples in part.samples]
     factors = in_order(known & set(frame.columns))
-    order = side_by_side(frame, factors)
-    return Results(
+    groups = dict.fromkeys(group for of_file in tables for group in of_file)
+    everything = Results(
         runs=[run for part in parts for run in part.runs],
-        frame=frame.iloc[order].reset_index(drop=True),
+        frame=frame,
         units={name: unit for part in parts for name, unit in part.units.items()},
         factors=factors,
-        samples=[samples[row] for row in order],
+        samples=[samples for part in parts for samples in part.samples],
+        case_tables=[of_case for part in parts for of_case in part.case_tables],
+        file_tables={
+            group: pd.concat([t[group] for t in tables if group in t], ignore_index=True)
+            for group in groups
+        },
     )
+    return everything.only(side_by_side(frame, factors))
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
@@ -177,16 +247,12 @@ def side_by_side(frame: pd.DataFrame, factors: Sequence[str]) -> list[int]:
     return sorted(range(len(keys)), key=lambda row: first[keys[row]])
 
 
-def in_order(factors: set[str]) -> list[str]:
-    """Known ones first; `file`, which runs are compared by, last."""
-    listed = [name for name in FACTOR_ORDER if name in factors]
-    last = factors & {"file"}
-    return [*listed, *sorted(factors - set(listed) - last), *last]
-
-
-def read_file(path: Path, experiment: str | None) -> Results:
+def read_file(path: Path) -> Results:
+    if path.suffix.lower() == ".jsonl":
+        return from_rows(path)
     with opened(path) as file:
-        check(path, file, experiment)
+        if len(file.get("summary", ())) == 0 or len(next(iter(file["summary"].values()))) == 0:
+            raise ResultError(f"{path}: no cases")
         return from_file(path, file)
 
 
@@ -202,14 +268,18 @@ def opened(path: Path) -> Iterator[h5py.File]:
             yield file
     except ResultError:
         raise
-    except FileNotFoundError:
-        raise ResultError(f"{path}: no such file") from None
-    except PermissionError:
-        raise ResultError(f"{path}: cannot be read: permission denied") from None
-    except OSError:
-        raise ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
+
+
+def unreadable(path: Path, error: OSError) -> ResultError:
+    if isinstance(error, FileNotFoundError):
+        return ResultError(f"{path}: no such file")
+    if isinstance(error, PermissionError):
+        return ResultError(f"{path}: cannot be read: permission denied")
+    return ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one")
 
 
 def check_schema(path: Path, file: h5py.File) -> None:
@@ -221,23 +291,11 @@ def check_schema(path: Path, file: h5py.File) -> None:
         raise ResultError(f"{path}: schema version {version}; this reads {known}")
 
 
-def check(path: Path, file: h5py.File, experiment: str | None) -> None:
-    found = text(file.attrs.get("experiment"))
-    expected = experiment or found
-    if found != expected:
-        raise ResultError(f"{path}: no {expected} cases: its experiment is '{found}'")
-    if len(file.get("summary", ())) == 0 or len(next(iter(file["summary"].values()))) == 0:
-        raise ResultError(f"{path}: no {expected} cases")
-
-
 def from_file(path: Path, file: h5py.File) -> Results:
     frame, units = read_table(path, file["summary"])
-    for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
-        if name not in frame:  # no case was measured
-            frame[name] = np.nan
     cases = dict(file.get("cases", {}))
     factors = {name for case in cases.values() for name in case.attrs} - NOT_FACTORS
-    factors = in_order(factors & set(frame.columns))
+    factors &= set(frame.columns)
     for name in factors:
         # /summary has flags as 0 and 1, the cases' attributes as truth values.
         if any(isinstance(case.attrs.get(name), np.bool_) for case in cases.values()):
@@ -248,10 +306,53 @@ def from_file(path: Path, file: h5py.File) -> Results:
         command=text(file.attrs.get("command", "")),
         software_version=text(file.attrs.get("software_version", "")),
         created=text(file.attrs.get("created", "")),
-        hardware=hardware(file),
+        hardware=text(file.attrs.get("hardware", "")) or hardware(file),
         complete=bool(file.attrs.get("complete", True)),
     )
-    return Results([run], frame, units, factors, samples_by_row(path, frame, cases))
+    own = [cases.get(name, {}) for name in frame["case"]] if "case" in frame else []
+    tables = {group: read_table(path, file[group])[0] for group in FILE_TABLES if group in file}
+    return Results(
+        runs=[run],
+        frame=with_columns(frame),
+        units=units,
+        factors=in_order(factors or peer_rows.factors(frame)),
+        samples=[read_samples(path, case) for case in own] or [Samples()] * len(frame),
+        case_tables=[case_tables(path, case) for case in own] or [{}] * len(frame),
+        file_tables={group: table for group, table in tables.items() if len(table)},
+    )
+
+
+def from_rows(path: Path) -> Results:
+    """The rows of a sweep of bench/peers/."""
+    try:
+        experiment, frame = peer_rows.read(path)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ResultError(f"{path}: cannot be read: not rows of bench/peers/") from None
+    return Results(
+        runs=[Run(path, experiment, "", "", "", "", complete=True)],
+        frame=with_columns(frame),
+        units={},
+        factors=in_order(peer_rows.factors(frame)),
+        samples=[Samples()] * len(frame),
+        case_tables=[{}] * len(frame),
+        file_tables={},
+    )
+
+
+def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """With the columns that every file is expected to have; 0 MB in a bucket is no bucket."""
+    for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
+        if name not in frame:  # no case was measured
+            frame[name] = np.nan
+    if "bucket_mb" in frame:
+        frame["bucket_mb"] = frame["bucket_mb"].replace(0, np.nan)
+    return frame.assign(status=frame.get("status", "ok"))
+
+
+def case_tables(path: Path, case: h5py.Group) -> dict[str, pd.DataFrame]:
+    return {group: read_table(path, case[group])[0] for group in CASE_TABLES if group in case}
 
 
 def hardware(file: h5py.File) -> str:
@@ -286,12 +387,6 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
     if len({len(values) for values in columns.values()}) > 1:
         raise ResultError(f"{path}: the columns of {group.name} differ in length")
     return pd.DataFrame(columns), units
-
-
-def samples_by_row(path: Path, frame: pd.DataFrame, cases: dict[str, h5py.Group]) -> list[Samples]:
-    """The samples of each row's case."""
-    names = frame["case"]
-    return [read_samples(path, cases[name]) if name in cases else Samples() for name in names]
 
 
 def read_samples(path: Path, case: h5py.Group) -> Samples:

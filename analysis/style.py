@@ -3,25 +3,34 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import matplotlib
 import matplotlib.colors
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 
 # Okabe and Ito's palette (2008).
-PHASES = {"forward": "#0072B2", "backward": "#E69F00", "optimizer": "#009E73"}
-ON_PHASES = {"forward": "white", "backward": "#1B1F24", "optimizer": "white"}
+PHASES = {
+    "forward": "#0072B2", "backward": "#E69F00", "communication_exposed": "#CC79A7",
+    "optimizer": "#009E73",
+}  # fmt: skip
+KINDS = {
+    "parameter": "#0072B2", "gradient": "#E69F00", "optimizer_state": "#009E73",
+    "activation": "#56B4E9", "communication": "#CC79A7", "gathered": "#F0E442",
+    "workspace": "#8A94A0",
+}  # fmt: skip
 RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 COLLECTIVES = {
     "all_reduce": "#CC79A7", "reduce_scatter": "#D55E00", "all_gather": "#56B4E9",
     "broadcast": "#F0E442",
 }  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 NO_PHASES = OTHER = "#8A94A0"  # a step whose phases were not measured; what has no colour
 CROWD = "#A9B2BC"  # ranks too many for colours
@@ -29,6 +38,8 @@ ALARM, ALARM_PALE = "#B5400B", "#FBEBE2"
 INK, FAINT, GRID, SHADE = "#1B1F24", "#5A6470", "#DFE3E8", "#F1F3F5"
 
 STATUS_WORDS = {"oom": "out of memory"}
+
+CLEAR = {"fc": "white", "ec": "none", "pad": 0.8}  # behind words that a grid line would strike
 
 TITLE, HEAD, TEXT, SMALL, TINY = 13.0, 10.5, 9.0, 8.0, 7.5  # points
 MARGIN = 0.30  # inches
@@ -83,10 +94,16 @@ class Page:
         self.text(left, top, title, fontsize=HEAD, weight="bold", color=INK)
         self.text(left + text_width(title, HEAD, "bold") + 0.12, top + 0.03, note)
 
-    def swatch(self, left: float, top: float, side: float, color: str) -> None:
-        corner = (left / self.width, 1 - (top + side) / self.height)
-        square = Rectangle(corner, side / self.width, side / self.height, color=color, lw=0)
-        self.figure.add_artist(square)
+    def swatch(self, left: float, top: float, side: float, color: str, marker: str = "") -> None:
+        """A square, or the marker of points."""
+        x, y = left / self.width, 1 - (top + side) / self.height
+        across, down = side / self.width, side / self.height
+        if marker:
+            middle = ([x + across / 2], [y + down / 2])
+            point = Line2D(*middle, marker=marker, ms=6, color=color, lw=0)
+            self.figure.add_artist(point)
+        else:
+            self.figure.add_artist(Rectangle((x, y), across, down, color=color, lw=0))
 
     def text(self, left: float, top: float, words: str, **style: object) -> None:
         place = {"ha": "left", "va": "top", "fontsize": SMALL, "color": FAINT} | style
@@ -110,9 +127,10 @@ def on(color: str) -> str:
 
 
 def page(width: float, height: float) -> Page:
-    return Page(plt.figure(figsize=(width, height), facecolor="white"), width, height)
+    return Page(Figure(figsize=(width, height), facecolor="white"), width, height)
 
 
+@cache
 def text_width(words: str, size: float = TEXT, weight: str = "normal") -> float:
     """Inches that `words` take in a line, and a little more: renderers round letters up."""
     if not words.strip():

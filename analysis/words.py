@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 ABSENT = "–"
+# Words that say nothing without their factor's name.
+NEED_NAME = ("yes", "no", "true", "false", "none")
 
 
 def text(value: object) -> str:
@@ -19,17 +21,28 @@ def text(value: object) -> str:
 
 def label(name: str) -> str:
     """A factor's name for people; d_model and d_ff are the field's own."""
+    if name == "bucket_mb":
+        return "bucket MB"
     return name if name.startswith("d_") else name.replace("_", " ")
 
 
 def case_label(names: Sequence[str], values: Sequence[str]) -> str:
     """One case in words: numbers need their factor's name, words speak for themselves."""
     words = [
-        f"{label(name)} {value}" if value[:1].isdigit() and name != "size" else value
+        f"{label(name)} {value}" if needs_name(name, value) else value
         for name, value in zip(names, values, strict=True)
         if value
     ]
     return ", ".join(words)
+
+
+def needs_name(name: str, value: str) -> bool:
+    return name != "size" and (value[:1].isdigit() or value in NEED_NAME)
+
+
+def capitalized(words: str) -> str:
+    """A sentence; `n = 10` stays."""
+    return words if words.startswith("n =") else words[0].upper() + words[1:]
 
 
 def decimals(value: float, digits: int = 4) -> int:

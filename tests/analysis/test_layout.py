@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import layout, warmup
-from analysis.results import read
+from analysis import layout
+from analysis.figures import warmup
+from analysis.results import load
 from synthetic import case
 
 
@@ -42,7 +43,7 @@ def test_panels_begin_above_16_cases_or_a_ratio_of_20(make_file, seconds, panels
         case({"size": "a" if index < half else "b", "context": index % half}, steps(value))
         for index, value in enumerate(seconds)
     ]
-    assert len(layout.panels_of(read([make_file(cases)]))) == panels
+    assert len(layout.panels_of(load([make_file(cases)])[0])) == panels
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_the_warm_up_axis(make_file, count, first, relative, logarithmic):
         case({"size": "a", "context": index}, steps(1.0), {"step": [[first]]})
         for index in range(count)
     ]
-    axis = warmup.axis_for(read([make_file(cases)]))
+    axis = warmup.axis_for(load([make_file(cases)])[0])
     assert (axis.relative, axis.logarithmic) == (relative, logarithmic)
 
 
@@ -62,4 +63,4 @@ def test_the_warm_up_axis(make_file, count, first, relative, logarithmic):
 def test_ranks_have_colours_up_to_four(make_file, ranks, entries):
     measured = {"step": [[0.01] * 6] * ranks}
     path = make_file([case({"size": "a"}, measured, measured)])
-    assert len(warmup.legend(read([path]))) == entries
+    assert len(warmup.legend(load([path])[0])) == entries

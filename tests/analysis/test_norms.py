@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from analysis import norms
 from analysis.__main__ import main
+from analysis.figures import norms
+from analysis.results import load
 
 NORMS = ("precision", "--study", "norms", "--device", "cpu", "--quiet", "--output", "n.h5")
 
@@ -34,7 +35,7 @@ def test_every_norm_and_dtype_has_a_panel(measured, tmp_path, capsys):
 
 def test_lines_are_the_errors_and_what_is_not_finite_stands_at_the_top(measured):
     path = measured("--norm", "layer_norm", "--norm-dtype", "fp16", "--mean", "0")
-    found = norms.read([path])
+    found = norms.norms_of(load([path])[0])
     frame = found.frame.sort_values("scale")
     (axes,) = norms.draw(found).axes
     lines = {line.get_color(): line for line in axes.get_lines() if len(line.get_xdata()) > 2}
@@ -48,9 +49,9 @@ def test_lines_are_the_errors_and_what_is_not_finite_stands_at_the_top(measured)
 
 
 def test_a_study_without_norms_has_no_figure(paceline, tmp_path, capsys):
-    done = paceline("precision", "--study", "accumulation", "--quiet", "--output", "a.h5")
+    done = paceline("precision", "--study", "bits", "--quiet", "--output", "a.h5")
     assert done.code == 0, done.err
     with pytest.raises(SystemExit) as stop:
         main(["figures", str(tmp_path / "a.h5"), "--output", str(tmp_path / "f")])
     assert stop.value.code == 2
-    assert "no model cases: its experiment is 'precision'" in capsys.readouterr().err
+    assert "a.h5: nothing to draw: see" in capsys.readouterr().err

@@ -6,8 +6,9 @@ import io
 import h5py
 import pytest
 
-from analysis import tables
-from analysis.results import read
+from analysis.results import load
+from analysis.tables import cases, formats
+from analysis.tables.spread import Spread
 from analysis.words import figure
 from synthetic import case
 
@@ -48,13 +49,30 @@ def sweep(make_file):
     )
 
 
+def of_cases(results):
+    (table,) = cases.build(results, Spread.INTERVAL)
+    return table
+
+
+def markdown(results):
+    return formats.markdown(of_cases(results))
+
+
+def latex(results):
+    return formats.latex(of_cases(results))
+
+
+def csv_text(results):
+    return formats.csv(of_cases(results))
+
+
 def markdown_rows(words):
     lines = [line for line in words.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
-    header, rule, *rows = markdown_rows(tables.markdown(read([sweep])))
+    header, rule, *rows = markdown_rows(markdown(load([sweep])[0]))
     assert header == [
         "size", "context", "forward (ms)", "step (ms)", "tokens/s", "MFU, measured (%)",
         "peak memory (GiB)", "status",
@@ -70,10 +88,10 @@ def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
 
 
 def test_the_caption_names_constants_once_and_where_the_figures_come_from(sweep):
-    words = tables.markdown(read([sweep]))
-    caption = words.splitlines()[0]
-    assert "n = 1 to 10 steps" in caption
-    assert "too few steps (below 6)" in caption
+    words = markdown(load([sweep])[0])
+    caption = words.splitlines()[2]
+    assert "n = 1 to 10 repetitions" in caption
+    assert "too few repetitions (below 6)" in caption
     assert (
         "In every case: batch size 4, precision fp32, deterministic false, learning rate 0.001."
         in caption
@@ -86,20 +104,20 @@ def test_the_caption_names_constants_once_and_where_the_figures_come_from(sweep)
 
 def test_without_trouble_there_is_no_status_column(make_file):
     path = make_file([case(SMALL | {"context": c}, {"step": TEN}) for c in (64, 128)])
-    header, *_ = markdown_rows(tables.markdown(read([path])))
+    header, *_ = markdown_rows(markdown(load([path])[0]))
     assert header == ["context", "step (ms)"]
 
 
 def test_a_single_case_needs_no_factor_column(make_file):
     path = make_file([case(SMALL, {"step": TEN})])
-    header, _, row = markdown_rows(tables.markdown(read([path])))
+    header, _, row = markdown_rows(markdown(load([path])[0]))
     assert (header, row) == (["step (ms)"], ["14.50 [11.00, 19.00]"])
 
 
 def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
     custom = [{"size": "custom", "d_model": width, "layers": 2} for width in (64, 128)]
     path = make_file([case(one, {"step": TEN}) for one in custom])
-    header, _, first, second = markdown_rows(tables.markdown(read([path])))
+    header, _, first, second = markdown_rows(markdown(load([path])[0]))
     assert header == ["d_model", "step (ms)"]
     assert (first[0], second[0]) == ("64", "128")
 
@@ -113,18 +131,18 @@ def test_executions_and_orders_of_the_optimizer_tell_cases_apart(make_file):
     # Of the compiled cases alone.
     for one in cases[1:]:
         one["summary"] = {"graph_nodes": 512.0, "tuning_s": 2.5}
-    header, _, *rows = markdown_rows(tables.markdown(read([make_file(cases)])))
+    header, _, *rows = markdown_rows(markdown(load([make_file(cases)])[0]))
     assert header[:2] == ["exec", "optimizer"]
     assert [tuple(row[:2]) for row in rows] == ways
 
 
 def test_markdown_keeps_pipes_out_of_its_columns(make_file):
     path = make_file([case(SMALL, status="skipped", reason="a|b")])
-    assert r"skipped: a\|b" in tables.markdown(read([path]))
+    assert r"skipped: a\|b" in markdown(load([path])[0])
 
 
 def test_latex_escapes_what_would_be_a_command(sweep):
-    words = tables.latex(read([sweep]))
+    words = latex(load([sweep])[0])
     assert r"oom: 17.2 GB\_of 50\% \& more \\" in words
     assert r"\texttt{build/paceline model --size small,xl --tokens my\_tokens.h5}" in words
     assert r"Sizes: small is d\_model 768, layers 12;" in words
@@ -133,34 +151,34 @@ def test_latex_escapes_what_would_be_a_command(sweep):
     body = words.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
     assert len(body) == 4
     assert all(line.count(" & ") == 7 and line.endswith(r" \\") for line in body)
-    assert tables.escape_latex(r"\a{b}~^#$<") == (
+    assert formats.escape_latex(r"\a{b}~^#$<") == (
         r"\textbackslash{}a\{b\}\textasciitilde{}\textasciicircum{}\#\$\textless{}"
     )
 
 
 def test_a_sweep_without_one_measured_case_says_so(make_file):
     path = make_file([case(SMALL, status="skipped", reason="no GPU")])
-    words = tables.markdown(read([path]))
-    assert words.startswith("No case was measured.")
+    words = markdown(load([path])[0])
+    assert words.splitlines()[2].startswith("No case was measured.")
     assert markdown_rows(words)[0] == ["status"]
 
 
 def test_csv_is_whole_and_exact(sweep):
-    rows = list(csv.DictReader(io.StringIO(tables.csv(read([sweep])))))
+    rows = list(csv.DictReader(io.StringIO(csv_text(load([sweep])[0]))))
     assert [row["size"] for row in rows] == ["small", "small", "xl", "xl"]
     assert [row["d_model"] for row in rows] == ["768", "768", "1600", "1600"]
     assert {row["precision"] for row in rows} == {"fp32"}
     first, second, third, last = rows
-    assert float(first["forward_median_ms"]) == pytest.approx(14.5, rel=1e-15)
-    assert float(first["forward_ci_low_ms"]) == pytest.approx(11, rel=1e-15)
-    assert float(first["forward_ci_high_ms"]) == pytest.approx(19, rel=1e-15)
-    assert float(second["step_median_ms"]) == pytest.approx(4, rel=1e-15)
-    assert float(third["step_median_ms"]) == 2500
-    assert third["step_ci_low_ms"] == ""
+    assert float(first["forward_median_s"]) == pytest.approx(0.0145, rel=1e-15)
+    assert float(first["forward_ci_low_s"]) == 0.011
+    assert float(first["forward_ci_high_s"]) == 0.019
+    assert float(second["step_median_s"]) == 0.004
+    assert float(third["step_median_s"]) == 2.5
+    assert third["step_ci_low_s"] == ""
     assert (float(first["tokens_per_s"]), float(first["mfu_measured"])) == (35310.4, 0.4115)
-    assert (first["peak_memory_gib"], last["peak_memory_gib"]) == ("1.5", "16.0")
+    assert (first["peak_bytes"], last["peak_bytes"]) == (str(3 * 2**29), str(2**34))
     assert (last["status"], last["reason"]) == ("oom", "17.2 GB_of 50% & more")
-    assert last["forward_median_ms"] == last["step_median_ms"] == last["tokens_per_s"] == ""
+    assert last["forward_median_s"] == last["step_median_s"] == last["tokens_per_s"] == ""
 
 
 def test_files_stand_side_by_side(make_file):
@@ -169,7 +187,7 @@ def test_files_stand_side_by_side(make_file):
 
     before = make_file([one(128, 0.2), one(256, 0.4)], "before.h5", command="first")
     after = make_file([one(128, 0.1), one(256, 0.3)], "after.h5", command="second", complete=False)
-    words = tables.markdown(read([before, after]))
+    words = markdown(load([before, after])[0])
     header, _, *rows = markdown_rows(words)
     assert header == ["context", "file", "step (ms)"]
     assert [row[:2] for row in rows] == [
@@ -189,7 +207,7 @@ def test_times_are_read_in_the_unit_that_the_file_states(make_file, unit, value)
         column = file["summary/step_median_s"]
         column[:] = value
         column.attrs["unit"] = unit
-    assert read([path]).frame["step_median_s"].iloc[0] == pytest.approx(0.0145, rel=1e-12)
+    assert load([path])[0].frame["step_median_s"].iloc[0] == pytest.approx(0.0145, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +226,7 @@ def test_times_are_read_in_the_unit_that_the_file_states(make_file, unit, value)
 )
 def test_the_caption_counts_each_device_once(make_file, ranks, words):
     path = make_file([case(SMALL, {"step": TEN})], ranks=ranks)
-    caption = tables.markdown(read([path])).splitlines()[0]
+    caption = markdown(load([path])[0]).splitlines()[2]
     assert caption.endswith(f"2026-11-21T02:05:31Z, {words}.")
 
 

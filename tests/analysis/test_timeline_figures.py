@@ -6,8 +6,9 @@ import h5py
 import numpy as np
 import pytest
 
-from analysis import attention, blocks, figures, profiles, streams
-from analysis.__main__ import main
+from analysis import figures, profiles
+from analysis.figures import attention_kernels, block, streams
+from analysis.results import load
 from synthetic import case, case_id
 from synthetic_profile import profile, write_profile
 
@@ -36,14 +37,18 @@ def texts(path):
     return ["".join(node.itertext()) for node in nodes]
 
 
+def profiled(path):
+    return profiles.of(load([path])[0])
+
+
 def draw(path, *files):
     return figures.write(files, figures.targets_for(path))
 
 
-def test_of_another_experiment_the_timelines_alone_are_drawn(make_profiles, tmp_path):
+def test_the_timelines_are_beside_the_steps(make_profiles, tmp_path):
     written = draw(tmp_path / "out.svg", make_profiles(["naive", "overlap", "bucketed"]))
     assert [path.name for path in written] == [
-        "out-streams.svg", "out-block.svg", "out-attention.svg",
+        "out.svg", "out-streams.svg", "out-block.svg", "out-attention-kernels.svg",
     ]  # fmt: skip
 
 
@@ -51,20 +56,22 @@ def test_of_a_model_they_are_beside_its_other_figures(make_profiles, tmp_path):
     path = make_profiles(["none"], experiment="model", ranks=1)
     written = draw(tmp_path / "folder", path)
     assert [path.name for path in written if path.suffix == ".png"] == [
-        "steps.png", "streams.png", "block.png", "attention.png",
+        "steps.png", "streams.png", "block.png", "attention-kernels.png",
     ]  # fmt: skip
 
 
-def test_another_experiment_that_was_not_profiled_is_refused(make_profiles, tmp_path, capsys):
-    profiled, other = make_profiles(["naive"]), make_profiles([None], "other.h5")
-    with pytest.raises(SystemExit):
-        main(["figures", str(profiled), str(other), "--output", str(tmp_path / "out.svg")])
-    assert f"{other}: no model cases: its experiment is 'ddp'" in capsys.readouterr().err
+def test_of_several_files_the_timelines_are_of_those_profiled(make_profiles, tmp_path):
+    first, other = make_profiles(["naive"]), make_profiles([None], "other.h5")
+    written = draw(tmp_path / "folder", first, other)
+    assert (tmp_path / "folder/streams.svg") in written
+    words = texts(tmp_path / "folder/streams.svg")
+    assert words.count("compute (stream 7)") == 1
+    assert not any("other" in one.split() for one in words)
 
 
 def test_steps_are_one_below_the_other(make_profiles, tmp_path):
     path = make_profiles(["naive", "overlap", "bucketed"])
-    words = texts(draw(tmp_path / "out.svg", path)[0])
+    words = texts(draw(tmp_path / "out.svg", path)[1])
     for expected in [
         "A step on its streams", "naive", "overlap", "bucketed", "forward", "backward",
         "optimizer", "all_reduce", "time since the step's first kernel (ms)",
@@ -75,13 +82,13 @@ def test_steps_are_one_below_the_other(make_profiles, tmp_path):
 
 
 def test_a_case_that_was_not_profiled_is_left_out(make_profiles, tmp_path):
-    words = texts(draw(tmp_path / "out.svg", make_profiles(["naive", None, "overlap"]))[0])
+    words = texts(draw(tmp_path / "out.svg", make_profiles(["naive", None, "overlap"]))[1])
     assert "naive" in words and "overlap" in words
     assert "none" not in words
 
 
 def test_bars_last_as_long_as_what_ran(make_profiles):
-    (one,) = profiles.read([make_profiles(["overlap"])]).timelines
+    (one,) = profiled(make_profiles(["overlap"])).timelines
     step = profiles.last_step(one)
     panel = streams.panel_of("", step, 0.5)
     rows = step.activities
@@ -93,10 +100,10 @@ def test_bars_last_as_long_as_what_ran(make_profiles):
 
 @pytest.mark.parametrize("options", [{}, {"captured": True}, {"source": "events"}])
 def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
-    (one,) = profiles.read([make_profiles(["bucketed"], layers=3, **options)]).timelines
+    (one,) = profiled(make_profiles(["bucketed"], layers=3, **options)).timelines
     step = profiles.last_step(one)
     assert profiles.middle_block(step) == "forward/block 1"
-    boxes = blocks.boxes_of(step.within("forward/block 1"), "forward/block 1")
+    boxes = block.boxes_of(step.within("forward/block 1"), "forward/block 1")
     levels = {level: [box.words for box in boxes if box.level == level] for level in (0, 1, 2, 3)}
     assert levels[0] == ["block 1"]
     assert levels[1] == ["attention", "ffn"]
@@ -116,8 +123,8 @@ def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
 
 def test_cases_with_the_same_kernels_have_one_block_and_one_attention(make_profiles, tmp_path):
     path = make_profiles(["naive", "overlap"])
-    _, block, kernels = draw(tmp_path / "out.svg", path)
-    assert "naive: block 1" in texts(block) and "overlap: block 1" not in texts(block)
+    _, _, of_block, kernels = draw(tmp_path / "out.svg", path)
+    assert "naive: block 1" in texts(of_block) and "overlap: block 1" not in texts(of_block)
     words = texts(kernels)
     assert "naive" in words and "overlap" not in words
     assert set(PART) <= set(words)
@@ -127,10 +134,10 @@ def test_cases_with_the_same_kernels_have_one_block_and_one_attention(make_profi
 
 
 def test_attention_s_kernels_are_in_order(make_profiles):
-    (one,) = profiles.read([make_profiles(["bucketed"])]).timelines
+    (one,) = profiled(make_profiles(["bucketed"])).timelines
     step = profiles.last_step(one)
-    root = f"{profiles.middle_block(step)}/{attention.ATTENTION}"
-    found = attention.kernels_of(step.within(root), root)
+    root = f"{profiles.middle_block(step)}/{attention_kernels.ATTENTION}"
+    found = attention_kernels.kernels_of(step.within(root), root)
     assert found["operation"].tolist() == ["matmul", "scale", "mask", "softmax", "matmul"]
     assert found["part"].tolist() == [PART[0], PART[1], PART[1], PART[1], PART[2]]
     assert np.all(np.diff(found["begin"]) > 0)

@@ -8,11 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from . import style
-from .layout import Sheet, time_axis
-from .profiles import Profiles, Step, last_step, middle_block
-from .trace_events import name_of
-from .words import figure
+from .. import style
+from ..layout import Sheet, time_axis
+from ..profiles import Profiles, Step, last_step, middle_block
+from ..trace_events import name_of
+from ..words import figure
 
 MICROSECONDS = 1e6
 WIDTH = 11.0  # inches
@@ -52,7 +52,7 @@ class Panel:
 def draw(profiles: Profiles) -> Figure | None:
     """Nothing where no case has a block."""
     found: dict[tuple, Panel] = {}
-    for title, case in zip(profiles.labels, profiles.timelines, strict=True):
+    for title, case in zip(profiles.results.labels, profiles.timelines, strict=True):
         step = last_step(case)
         root = middle_block(step)
         step = step.within(root)

@@ -1,7 +1,7 @@
 """The figure of every step from cold: what warming up changes, and for how long."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from . import style
-from .layout import Panel, Sheet, panels_of, time_unit
-from .results import Results, Samples
-from .words import case_label, figure, text
+from .. import style
+from ..layout import Panel, Sheet, panels_of, time_unit
+from ..results import Results, Samples
+from ..words import case_label, figure, text
 
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
@@ -75,10 +75,6 @@ def panel_heading(panel: Panel) -> float:
     return 0.30 if panel.title else 0.0
 
 
-def recorded(results: Results) -> bool:
-    return any(has_warmup(samples) for samples in results.samples)
-
-
 def has_warmup(samples: Samples) -> bool:
     return all(
         PHASE in phases and phases[PHASE].size > 0 for phases in (samples.warmup, samples.measured)
@@ -98,14 +94,13 @@ def longest_of_each_run(results: Results) -> Results:
     others = [name for name in results.factors if name != "warmup"]
     by_warmup = results.frame.reset_index(drop=True).sort_values("warmup", kind="stable")
     kept = sorted(by_warmup.drop_duplicates(others, keep="last").index)
-    return replace(
-        results,
-        frame=results.frame.iloc[kept].reset_index(drop=True),
-        samples=[results.samples[row] for row in kept],
-    )
+    return results.only(kept)
 
 
-def draw(results: Results) -> Figure:
+def draw(results: Results) -> Figure | None:
+    """Nothing where no warm-up was recorded."""
+    if not any(map(has_warmup, results.samples)):
+        return None
     results = longest_of_each_run(results)
     panels = panels_of(results)
     axis = axis_for(results)
@@ -163,7 +158,7 @@ def note(results: Results, axis: Axis) -> str:
     scale = " Each case has a scale of its own." if own_scales else ""
     return (
         "Step 0 is the rehearsal: the first step from cold. Shaded: warm-up, which no statistic "
-        f"counts. Dashed: the median of the n = {results.repetitions} measured steps.{figures}"
+        f"counts. Dashed: the median of the measured steps, {results.count('a case')}.{figures}"
         f"{scale}"
     )
 

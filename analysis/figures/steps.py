@@ -1,4 +1,4 @@
-"""The figure of step time by phase: a bar per case, its phases stacked."""
+"""The figure of step time: a bar per case, the parts that add up to its median stacked."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -7,16 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from . import style
-from .layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
-from .results import Results
-from .words import figure, label, text
+from .. import parts, style
+from ..layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
+from ..results import Results
+from ..words import capitalized, figure, label, text
 
 ROW, BAR = 0.29, 0.66  # inches from bar to bar; a bar's share of that
 MOST_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval
 GROUP_GAP = 0.5  # rows between groups of bars
 BARS_WIDTH = 5.6  # inches
 AXIS_HEIGHT = 0.58  # inches under the bars: figures, unit, space
+OTHER_CASES = {"study", "head_dim", "op"}  # columns of the experiments without steps
+COLORS = style.PHASES | {parts.REST: style.OTHER}
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,12 @@ class Bar:
     reason: str
 
     def label(self, unit: str) -> str:
-        """What stands beside the bar: the step's median, and a status that is not ok."""
+        """What stands beside the bar: the step's median, what of it is exposed communication, and
+        a status that is not ok."""
         time = f"{figure(self.median, 3)} {unit}"
+        exposed = dict(self.phases).get("communication_exposed")
+        if exposed:
+            time += f", {figure(exposed, 2)} exposed"
         return time if self.status == "ok" else f"{time}, {self.status}"
 
     @property
@@ -41,7 +47,10 @@ class Bar:
         return max((value for value in ends if not isnan(value)), default=0.0)
 
 
-def draw(results: Results) -> Figure:
+def draw(results: Results) -> Figure | None:
+    """Nothing of an experiment whose cases are no steps."""
+    if OTHER_CASES & set(results.frame):
+        return None
     panels = panels_of(results)
     # Then panels stand in two columns, and segments carry no figures of their own.
     many = len(results.frame) > MANY_ROWS
@@ -54,9 +63,9 @@ def draw(results: Results) -> Figure:
         title="Step time by phase",
         notes=[note(results, panels)],
         body=(style.MARGIN + column_width * len(columns), height),
-        legend=[(phase, color) for phase, color in style.PHASES.items() if phase in results.phases],
+        legend=legend(results),
     )
-    unit, scale = time_unit(results.frame["step_median_s"])
+    unit, scale = time_unit(results.medians)
     for index, column in enumerate(columns):
         left, top = style.MARGIN + index * column_width, sheet.body_top
         for panel in column:
@@ -71,20 +80,32 @@ def draw(results: Results) -> Figure:
     return sheet.figure
 
 
+def legend(results: Results) -> list[tuple[str, str]]:
+    rows = range(len(results.frame))
+    found = {part for row in rows for part, seconds in parts.of_row(results, row).items()}
+    names = [(label_of(part), color) for part, color in COLORS.items() if part in found]
+    return names if len(found) > 1 else []
+
+
+def label_of(part: str) -> str:
+    return "exposed communication" if part == "communication_exposed" else part
+
+
 def note(results: Results, panels: list[Panel]) -> str:
     few = " (none below 6 steps)" if results.lacks_intervals else ""
     scales = " Each panel has a scale of its own." if len(panels) > 1 else ""
     return (
-        f"n = {results.repetitions} measured steps a case. Bars: the median of each phase. "
-        f"Black: the median of the whole step and its 95% interval{few}.{scales}"
+        f"{capitalized(results.count('measured steps a case'))}. Bars: the parts of the step with "
+        "the median time, on its slowest rank. Black: the median of the whole step and its 95% "
+        f"interval{few}.{scales}"
     )
 
 
 def bar_of(results: Results, row: int, scale: float) -> Bar:
     values = results.frame.iloc[row]
-    medians = {phase: values[f"{phase}_median_s"] * scale for phase in results.phases}
+    seconds = parts.of_row(results, row)
     return Bar(
-        phases=[(phase, medians[phase]) for phase in style.PHASES if medians.get(phase, 0) > 0],
+        phases=[(part, seconds[part] * scale) for part in COLORS if seconds.get(part, 0) > 0],
         median=values["step_median_s"] * scale,
         low=values["step_ci_low_s"] * scale,
         high=values["step_ci_high_s"] * scale,
@@ -181,7 +202,8 @@ def draw_bars(axes: Axes, panel: Panel, bars: list[Bar], unit: str, with_figures
             draw_segments(axes, place, bar, inch if with_figures else None)
             draw_step(axes, place, bar, inch)
             color = style.INK if bar.status == "ok" else style.ALARM
-            axes.text(bar.end + 0.09 * inch, place, beside, va="center_baseline", color=color)
+            axes.text(bar.end + 0.09 * inch, place, beside, va="center_baseline", color=color,
+                      bbox=style.CLEAR)  # fmt: skip
         else:
             draw_status(axes, place, bar, inch)
     finish(axes, unit, any(bar.end > 0 for bar in bars))
@@ -193,10 +215,10 @@ def draw_segments(axes: Axes, place: float, bar: Bar, inch: float | None) -> Non
         axes.barh(place, bar.median, BAR, color=style.NO_PHASES)
     left = 0.0
     for phase, value in bar.phases:
-        axes.barh(place, value, BAR, left, color=style.PHASES[phase], ec="white", lw=0.6)
+        axes.barh(place, value, BAR, left, color=COLORS[phase], ec="white", lw=0.6)
         words = figure(value, 3)
         if inch and has_room(bar, left, value, (style.text_width(words, style.SMALL) + 0.1) * inch):
-            color = style.ON_PHASES[phase]
+            color = style.on(COLORS[phase])
             axes.text(
                 left + value / 2,
                 place,

@@ -7,12 +7,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from . import intervals, style
-from .layout import Sheet, time_axis
-from .profiles import Profiles, Step, last_step
-from .timeline import overlap_fraction, times
-from .trace_events import name_of
-from .words import figure
+from .. import intervals, style
+from ..layout import Sheet, time_axis
+from ..profiles import Profiles, Step, last_step
+from ..timeline import overlap_fraction, times
+from ..trace_events import name_of
+from ..words import figure
 
 MILLISECONDS = 1e3
 LABELS, WIDTH = 1.75, 8.2  # inches: of the streams' names; of the axis
@@ -47,7 +47,7 @@ class Panel:
 def draw(profiles: Profiles) -> Figure:
     hidden = [overlap_fraction(case) for case in profiles.timelines]
     steps = [last_step(case) for case in profiles.timelines]
-    panels = list(map(panel_of, profiles.labels, steps, hidden))
+    panels = list(map(panel_of, profiles.results.labels, steps, hidden))
     notes = ["Rank 0, the last profiled step."]
     if not np.isnan(hidden).all():
         notes[0] += (

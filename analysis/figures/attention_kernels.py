@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from . import style
-from .layout import Sheet, time_axis
-from .profiles import Profiles, Step, last_step, middle_block
-from .words import figure
+from .. import style
+from ..layout import Sheet, time_axis
+from ..profiles import Profiles, Step, last_step, middle_block
+from ..words import figure
 
 MICROSECONDS = 1e6
 ATTENTION = "attention/scaled dot product attention"
@@ -34,7 +34,7 @@ class Panel:
 def draw(profiles: Profiles) -> Figure | None:
     """Nothing where no case has a block with attention."""
     found: dict[tuple, Panel] = {}
-    for title, case in zip(profiles.labels, profiles.timelines, strict=True):
+    for title, case in zip(profiles.results.labels, profiles.timelines, strict=True):
         step = last_step(case)
         root = f"{middle_block(step)}/{ATTENTION}"
         step = step.within(root)

@@ -1,22 +1,17 @@
 """The figure of what low precision costs a norm, over the scale and mean of its input."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from . import results, style
-from .layout import Sheet
-from .results import Results
-from .words import text
+from .. import style
+from ..layout import Sheet
+from ..results import Results
 
-EXPERIMENT = "precision"
 NAMES = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 ERRORS = {
     "input_error": ("input rounded", style.OTHER),
@@ -30,25 +25,20 @@ COLUMNS = 2
 WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.6, 2.1, 0.62, 0.30, 0.52, 0.25  # inches
 
 
-def read(paths: Sequence[Path]) -> Results | None:
-    """The finished cases of `precision --study norms`, if there are any. Throws ResultError."""
-    files = [path for path in paths if experiment_of(path) == EXPERIMENT]
-    if not files:
+def norms_of(results: Results) -> Results | None:
+    """The finished cases of `precision --study norms`, if there are any."""
+    frame = results.frame
+    if "norm" not in frame:
         return None
-    found = results.read(files, EXPERIMENT)
-    frame = found.frame
-    is_norm = (frame["study"] == "norms") & (frame["status"] == "ok")
-    if not is_norm.any():
+    rows = np.flatnonzero((frame["study"] == "norms") & (frame["status"] == "ok"))
+    return results.only(rows) if len(rows) else None
+
+
+def draw(results: Results) -> Figure | None:
+    """Nothing where no norm was measured."""
+    found = norms_of(results)
+    if found is None:
         return None
-    return replace(found, frame=frame[is_norm].reset_index(drop=True), samples=[])
-
-
-def experiment_of(path: Path) -> str:
-    with results.opened(path) as file:
-        return text(file.attrs.get("experiment", ""))
-
-
-def draw(found: Results) -> Figure:
     panels = list(found.frame.groupby(["norm", "norm_dtype"], sort=False))
     means = sorted(found.frame["mean"].unique())
     lines = dict(zip(means, cycle(LINES), strict=False))

@@ -1,0 +1,62 @@
+"""What a sweep varies: the order in which factors name a case, and which of them are news."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from .words import text
+
+# Attributes of a case that are not factors of the sweep.
+NOT_FACTORS = {
+    "status", "reason", "warmup_reason", "stop_reason", "warnings", "created", "run",
+    "slurm_job_id", "array_task", "restart",
+}  # fmt: skip
+# The order in which people name a case; what is not listed follows by name.
+FACTOR_ORDER = (
+    "study", "software", "variant", "backend", "op", "size", "d_model", "d_ff", "layers", "heads",
+    "vocab", "causal", "head_dim", "context", "batch_size", "global_batch", "precision",
+    "attention", "fp32_attention", "flash_kernels", "exec", "mode", "optimizer", "recompute",
+    "sync", "shard", "bucket_mb", "comm_dtype", "registration", "timing", "device", "ranks",
+    "threads", "warmup", "steps", "bytes",
+)  # fmt: skip
+# Factors that another one implies: no news beside it.
+IMPLIED_BY = {
+    "d_model": "size", "d_ff": "size", "layers": "size", "heads": "size", "parameters": "size",
+    "global_batch": "batch_size", "software": "variant",
+}  # fmt: skip
+# Does not apply: bucket_mb where nothing is sent, say.
+NOTHING = ("", "none")
+
+
+def in_order(factors: set[str]) -> list[str]:
+    """Known ones first; `file`, which runs are compared by, last."""
+    listed = [name for name in FACTOR_ORDER if name in factors]
+    last = factors & {"file"}
+    return [*listed, *sorted(factors - set(listed) - last), *last]
+
+
+def varying(frame: pd.DataFrame, factors: Sequence[str]) -> list[str]:
+    """Factors that tell cases apart, less those that others imply."""
+    values = frame[list(factors)].map(text)
+    differ = [name for name in factors if values[name].nunique() > 1]
+    differ = [name for name in differ if not implied(frame, name, differ)]
+    for name in reversed(differ):
+        others = [other for other in differ if other != name]
+        applies = values.loc[~values[name].isin(NOTHING), name]
+        # One value where the factor applies, which the other factors tell.
+        if (
+            others
+            and applies.nunique() == 1
+            and distinct(values[others]) == distinct(values[differ])
+        ):
+            differ = others
+    return differ
+
+
+def implied(frame: pd.DataFrame, name: str, differ: Sequence[str]) -> bool:
+    by = IMPLIED_BY.get(name)
+    return by in differ and frame.groupby(by)[name].nunique().max() == 1
+
+
+def distinct(values: pd.DataFrame) -> int:
+    return len(values.drop_duplicates())

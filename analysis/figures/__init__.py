@@ -1,0 +1,123 @@
+"""Figures of result files: which there are, and where they go.
+
+A figure is a module whose draw(results) returns it, or nothing where the results lack its data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from .. import profiles, style
+from ..results import ResultError, Results, load
+from . import (
+    accumulation,
+    attention,
+    attention_kernels,
+    block,
+    collectives,
+    marks,
+    memory,
+    norms,
+    overhead,
+    predicted,
+    scaling,
+    speedups,
+    steps,
+    streams,
+    warmup,
+)
+
+EXTENSIONS = (".svg", ".pdf", ".png")
+FOLDER_EXTENSIONS = (".svg", ".png")
+# By name, in the order in which they are drawn.
+OF_RESULTS = {
+    "steps": steps.draw,
+    "attention-time": attention.draw_time,
+    "attention-throughput": attention.draw_throughput,
+    "attention-memory": attention.draw_memory,
+    "attention-speedup": attention.draw_speedup,
+    "collectives": collectives.draw,
+    "speedups": speedups.draw,
+    "scaling": scaling.draw,
+    "overhead": overhead.draw,
+    "memory-marks": marks.draw,
+    "memory": memory.draw,
+    "predicted-memory": predicted.draw,
+    "warmup": warmup.draw,
+    "norms": norms.draw,
+    "accumulation": accumulation.draw,
+}
+OF_PROFILES = {
+    "streams": streams.draw,
+    "block": block.draw,
+    "attention-kernels": attention_kernels.draw,
+}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A file for the first figure, beside which the others are; or a folder for all."""
+
+    path: Path
+    is_folder: bool
+
+    def of(self, name: str, is_first: bool) -> list[Path]:
+        """The files to write of a figure."""
+        if self.is_folder:
+            return [self.path / f"{name}{extension}" for extension in FOLDER_EXTENSIONS]
+        if is_first:
+            return [self.path]
+        return [self.path.with_name(f"{self.path.stem}-{name}{self.path.suffix}")]
+
+
+def targets_for(path: Path) -> Targets:
+    """Throws ResultError for an extension of no format."""
+    if path.suffix.lower() in EXTENSIONS and not path.is_dir():
+        return Targets(path, is_folder=False)
+    if path.suffix and not path.is_dir():
+        raise ResultError(
+            f"{path}: no figure is made with the extension '{path.suffix}': "
+            "use .svg, .pdf or .png, or a folder for all"
+        )
+    return Targets(path, is_folder=True)
+
+
+def of(results: Results) -> list[tuple[str, Figure]]:
+    """Every figure that these results have the data for, by name. Throws ResultError."""
+    with matplotlib.rc_context(style.SETTINGS):
+        drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items()]
+        profiled = profiles.of(results)
+        if profiled:
+            drawn += [(name, draw(profiled)) for name, draw in OF_PROFILES.items()]
+        return [(name, figure) for name, figure in drawn if figure]
+
+
+def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
+    """The paths written. Throws ResultError."""
+    found = load(paths)
+    drawn = [
+        (f"{results.experiment}-{name}" if len(found) > 1 else name, figure)
+        for results in found
+        for name, figure in of(results)
+    ]
+    if not drawn:
+        names = ", ".join(map(str, paths))
+        raise ResultError(f"{names}: nothing to draw: see python3 -m analysis tables")
+    return [
+        path
+        for index, (name, figure) in enumerate(drawn)
+        for path in save(figure, targets.of(name, index == 0))
+    ]
+
+
+def save(figure: Figure, paths: Sequence[Path]) -> list[Path]:
+    # A date would make equal input give unequal files.
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(style.SETTINGS):
+            figure.savefig(path, dpi=160, metadata=dates.get(path.suffix.lower()))
+    return list(paths)

@@ -1,0 +1,186 @@
+"""The figures of attention over sequence length: time, throughput under its roofline, memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .. import pairs, style
+from ..hardware import DATASHEET
+from ..layout import Sheet
+from ..pairs import Pair
+from ..panels import Grid, Series, draw_lost, draw_points, legend, log_axes, series_of
+from ..results import Results
+from ..words import capitalized, label, text
+
+ALONG, COLUMNS = "context", "head_dim"
+PHASES = ("forward", "backward", "both")
+WIDTH, HEIGHT = 2.55, 1.75  # inches
+ROOF = {"color": style.INK, "lw": 0.9, "ls": (0, (1, 1.5)), "zorder": 1}
+MIB = 2**20
+
+# Low, middle and high of what a row of panels shows, by case.
+Values = tuple[pd.Series, pd.Series, pd.Series]
+
+
+@dataclass(frozen=True)
+class Row:
+    title: str
+    unit: str
+    values: Values
+    roof: pd.Series | None = None
+
+
+def draw_time(results: Results) -> Figure | None:
+    rows = [
+        Row(phase, "time (µs)", tuple(one * 1e6 for one in times(results, phase)))
+        for phase in PHASES
+        if phase in results.phases
+    ]
+    few = " (none below 6)" if results.lacks_intervals else ""
+    note = (
+        f"{capitalized(results.count('repetitions'))}. Bars over the medians: 95% intervals{few}."
+    )
+    return draw(results, "Attention: time over sequence length", rows, [note])
+
+
+def draw_throughput(results: Results) -> Figure | None:
+    rows = [
+        Row(phase, "TFLOP/s", throughput(results, phase), roofline(results, phase))
+        for phase in PHASES
+        if f"{phase}_tflops_per_s" in results.frame
+    ]
+    peaks = datasheet_of(results)
+    named = ", ".join(f"{one} {peaks[one]:g}" for one in results.frame["precision"].unique()
+                      if one in peaks) if "precision" in results.frame else ""  # fmt: skip
+    note = (
+        "FLOPs of attention over the median time, with its 95% interval. Dotted: the roofline, "
+        "which is the FLOPs over the time to copy q, k, v, o and their gradients at the measured "
+        "copy bandwidth"
+    )
+    note += f", at most the datasheet's dense TFLOP/s: {named}." if named else "."
+    if "fp32" in named:
+        note += " Flash attention on fp32 multiplies on tensor cores, and may exceed the latter."
+    return draw(results, "Attention: throughput over sequence length", rows, [note])
+
+
+def draw_memory(results: Results) -> Figure | None:
+    titles = {"saved_bytes": "kept for backward", "peak_bytes": "peak"}
+    rows = [
+        Row(title, "memory (MiB)", (results.frame[name] / MIB,) * 3)
+        for name, title in titles.items()
+        if name in results.frame
+    ]
+    note = "As the memory ledger counts it: exact, without spread."
+    return draw(results, "Attention: memory over sequence length", rows, [note])
+
+
+def draw_speedup(results: Results) -> Figure | None:
+    rows = [
+        Row(
+            f"{phase}, over {pairs.BASELINES[factor]}",
+            "speed-up (×)",
+            ratios(results, found, phase),
+        )
+        for factor in pairs.BASELINES
+        if (found := pairs.of_factor(results, factor))
+        for phase in PHASES
+    ]
+    note = (
+        "The baseline's median time over the case's; bars: the ratios of the opposite ends of the "
+        "two 95% intervals."
+    )
+    return draw(results, "Attention: speed-up over sequence length", rows, [note])
+
+
+def ratios(results: Results, found: Sequence[Pair], phase: str) -> Values:
+    """By the row of the case that is not the baseline."""
+    values = {pair.other: pairs.ratio(results, pair, phase) for pair in found}
+    index = results.frame.index
+    return tuple(
+        pd.Series({row: getattr(one, end) for row, one in values.items()}).reindex(index)
+        for end in ("low", "value", "high")
+    )
+
+
+def times(results: Results, phase: str) -> Values:
+    return tuple(results.statistic(phase, name) for name in ("ci_low", "median", "ci_high"))
+
+
+def throughput(results: Results, phase: str) -> Values:
+    low, median, high = times(results, phase)
+    rate = results.frame[f"{phase}_tflops_per_s"]
+    return rate * median / high, rate, rate * median / low
+
+
+def roofline(results: Results, phase: str) -> pd.Series | None:
+    """TFLOP/s that a case cannot exceed."""
+    frame = results.frame
+    floor = frame.get(f"{phase}_bandwidth_floor_s")
+    if floor is None:
+        return None
+    bandwidth = frame[f"{phase}_tflops_per_s"] * frame[f"{phase}_median_s"] / floor
+    peaks = frame["precision"].map(datasheet_of(results)).fillna(np.inf)
+    return np.minimum(bandwidth, peaks)
+
+
+def datasheet_of(results: Results) -> dict[str, float]:
+    """By precision; empty where the device is not known, or there are several."""
+    devices = {run.hardware for run in results.runs}
+    return DATASHEET.get(devices.pop(), {}) if len(devices) == 1 else {}
+
+
+def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]) -> Figure | None:
+    """A row of panels for each of `rows`, a column for each head dimension, on one scale a row."""
+    frame = results.frame
+    if not rows or ALONG not in frame or COLUMNS not in frame:
+        return None
+    names = [name for name in results.varying if name not in (ALONG, COLUMNS)]
+    series = series_of(frame, names, ALONG)
+    columns = sorted(frame[COLUMNS].unique())
+    grid = Grid(len(rows), len(columns), *((WIDTH, HEIGHT) if len(columns) > 1 else (6.0, 2.4)))
+    lost = frame["status"] == "oom"
+    if lost.any():
+        notes = [*notes, "A cross at the top: the case ran out of memory."]
+    sheet = Sheet(results, title, notes, grid.body, legend(series))
+    for line, row in enumerate(rows):
+        limits = np.concatenate([one.to_numpy(float) for one in row.values])
+        for column, value in enumerate(columns):
+            here = frame[COLUMNS] == value
+            axes = grid.axes(sheet, line, column, f"{row.title}, {label(COLUMNS)} {text(value)}")
+            log_axes(axes, frame[ALONG], limits)
+            if row.roof is not None:
+                draw_roof(axes, frame[here], row.roof)
+            draw_series(axes, frame, series, row, here)
+            if column == 0:
+                axes.set_ylabel(row.unit)
+            else:
+                axes.tick_params(labelleft=False)
+            if line == len(rows) - 1:
+                axes.set_xlabel("sequence length (tokens)")
+    return sheet.figure
+
+
+def draw_series(
+    axes: Axes, frame: pd.DataFrame, series: Sequence[Series], row: Row, here: pd.Series
+) -> None:
+    lost = frame["status"] == "oom"
+    crossed = 0
+    for one in series:
+        rows = [index for index in one.rows if here[index]]
+        x = frame[ALONG][rows].to_numpy()
+        low, median, high = (values[rows].to_numpy(float) for values in row.values)
+        draw_points(axes, one, x, median, low, high, joined=True)
+        if lost[rows].any():
+            draw_lost(axes, one, x[lost[rows]], crossed)
+            crossed += 1
+
+
+def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series) -> None:
+    """One for each precision."""
+    for _, cases in frame.groupby("precision"):
+        points = roof[cases.index].groupby(cases[ALONG]).max().dropna()
+        axes.plot(points.index, points, **ROOF)

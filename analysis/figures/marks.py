@@ -1,0 +1,92 @@
+"""The figure of memory at three marks of the first step, by kind: a panel per case."""
+
+from math import ceil
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .. import memory_marks, style
+from ..layout import Sheet
+from ..results import Results
+from ..words import figure, label
+
+GIB = 2**30
+COLUMNS = 2
+WIDTH, LABELS, ROW, HEADING, AXIS, GAP = 4.0, 1.25, 0.25, 0.28, 0.45, 0.35  # inches
+BAR = 0.7  # of a row
+
+
+def draw(results: Results) -> Figure | None:
+    """Nothing where memory was not recorded."""
+    cases = {row: memory_marks.of_row(results, row) for row in range(len(results.frame))}
+    cases = {row: marks for row, marks in cases.items() if marks is not None}
+    if not cases:
+        return None
+    labels = results.labels
+    columns = min(COLUMNS, len(cases))
+    lines = ceil(len(cases) / columns)
+    most_marks = max(map(len, cases.values()))
+    pitch = HEADING + most_marks * ROW
+    across = LABELS + WIDTH + GAP
+    tables = cases.values()
+    kinds = [kind for kind in style.KINDS if any(has(marks, kind) for marks in tables)]
+    sheet = Sheet(
+        results,
+        title="Memory at the marks of the first step",
+        notes=[
+            "In use by kind, on the rank with the most, as the memory ledger counts it: exact, "
+            "without spread. The line: the most in use since the case began. Beside: in use, and "
+            "that peak. All panels have one scale."
+        ],
+        body=(2 * style.MARGIN + columns * across - GAP, lines * (pitch + 0.12) + AXIS),
+        legend=[(label(kind), style.KINDS[kind]) for kind in kinds],
+    )
+    most = max(marks[["active", "peak"]].to_numpy().max() for marks in cases.values()) / GIB
+    room = max(style.widest(words_of(marks), style.SMALL) for marks in cases.values()) + 0.2
+    for index, (row, marks) in enumerate(cases.items()):
+        line, column = divmod(index, columns)
+        left = style.MARGIN + column * across
+        top = sheet.body_top + line * (pitch + 0.12)
+        title = style.shorten(labels[row], LABELS + WIDTH, style.HEAD)
+        sheet.page.heading(left, top, title, "")
+        axes = sheet.page.axes(left + LABELS, top + HEADING, WIDTH, len(marks) * ROW)
+        draw_marks(axes, marks, most / (WIDTH - room))
+        for place, mark in enumerate(marks.index):
+            middle = top + HEADING + (place + 0.5) * ROW
+            sheet.page.text(left, middle, mark, va="center_baseline")
+        is_last = index + columns >= len(cases)
+        axes.tick_params(labelbottom=is_last)
+        if is_last:
+            axes.set_xlabel("in use (GiB)", loc="left")
+    return sheet.figure
+
+
+def has(marks: pd.DataFrame, kind: str) -> bool:
+    return kind in marks and marks[kind].max() > 0
+
+
+def words_of(marks: pd.DataFrame) -> list[str]:
+    """Beside each bar."""
+    return [f"{figure(active / GIB, 3)}, peak {figure(peak / GIB, 3)}"
+            for active, peak in zip(marks["active"], marks["peak"], strict=True)]  # fmt: skip
+
+
+def draw_marks(axes: Axes, marks: pd.DataFrame, inch: float) -> None:
+    """`inch`: GiB that an inch of the axis shows."""
+    words = words_of(marks)
+    axes.set_xlim(0, WIDTH * inch)
+    axes.set_ylim(len(marks), 0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    for place, (_, mark) in enumerate(marks.iterrows()):
+        left = 0.0
+        for kind in style.KINDS:
+            size = mark.get(kind, 0) / GIB
+            axes.barh(place + 0.5, size, BAR, left, color=style.KINDS[kind], ec="white", lw=0.4)
+            left += size
+        peak = mark["peak"] / GIB
+        axes.vlines(peak, place + 0.5 - BAR / 2, place + 0.5 + BAR / 2, color=style.INK, lw=1.2)
+        axes.text(max(left, peak) + 0.08 * inch, place + 0.5, words[place],
+                  va="center_baseline", fontsize=style.SMALL, bbox=style.CLEAR)  # fmt: skip

@@ -1,0 +1,106 @@
+"""The figure of speed-ups: each pair of cases on one axis of time, and their ratio beside."""
+
+from itertools import groupby
+from math import isnan
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
+from .. import pairs, style
+from ..layout import Sheet, time_unit
+from ..pairs import Pair
+from ..panels import plain
+from ..results import Results
+from ..words import figure, label
+
+WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.5  # inches
+BESIDE = 0.15  # inches from the axes to the words on their right
+
+
+def draw(results: Results) -> Figure | None:
+    """Nothing where no factor with a baseline varies; attention has curves for it."""
+    if "head_dim" in results.frame:
+        return None
+    measured = [
+        pair
+        for pair in pairs.of(results)
+        if not results.medians[[pair.baseline, pair.other]].isna().any()
+    ]
+    if not measured:
+        return None
+    panels = [(factor, list(group)) for factor, group in groupby(measured, lambda p: p.factor)]
+    unit, scale = time_unit(results.medians)
+    words = {id(pair): beside(results, pair, unit, scale) for pair in measured}
+    labels = max(style.widest([pair.label for pair in measured]), 0.3) + 0.15
+    width = 2 * style.MARGIN + labels + WIDTH + BESIDE + style.widest(list(words.values()))
+    height = sum(len(rows) * ROW + HEADING + AXIS for _, rows in panels)
+    sheet = Sheet(
+        results,
+        title=f"Speed-up of the {results.headline}",
+        notes=[
+            "A mark at each median, with its 95% interval. Beside: the two medians, their ratio, "
+            "and in brackets the ratios of the intervals' opposite ends."
+        ],
+        body=(width, height),
+        legend=legend(measured),
+    )
+    ends = results.medians[[row for p in measured for row in (p.baseline, p.other)]] * scale
+    top = sheet.body_top
+    for factor, rows in panels:
+        sheet.page.heading(style.MARGIN, top, label(factor), f"over {rows[0].labels[0]}")
+        left = style.MARGIN + labels
+        axes = sheet.page.axes(left, top + HEADING, WIDTH, len(rows) * ROW)
+        finish(axes, len(rows), ends.min(), ends.max(), f"time ({unit}, log scale)")
+        for index, pair in enumerate(rows):
+            middle = top + HEADING + (index + 0.5) * ROW
+            sheet.page.text(style.MARGIN, middle, pair.label, va="center_baseline",
+                            fontsize=style.TEXT, color=style.INK)  # fmt: skip
+            sheet.page.text(left + WIDTH + BESIDE, middle, words[id(pair)], va="center_baseline",
+                            fontsize=style.TEXT, color=style.INK)  # fmt: skip
+            draw_pair(axes, results, pair, index + 0.5, scale, colors_of(measured))
+        top += len(rows) * ROW + HEADING + AXIS
+    return sheet.figure
+
+
+def colors_of(measured: list[Pair]) -> dict[str, str]:
+    """Baselines are grey: the other ways have the colours."""
+    others = list(dict.fromkeys(pair.labels[1] for pair in measured))
+    baselines = dict.fromkeys((pair.labels[0] for pair in measured), style.OTHER)
+    return baselines | style.colors_for(others)
+
+
+def legend(measured: list[Pair]) -> list[tuple[str, str, str]]:
+    return [(name, color, "o") for name, color in colors_of(measured).items()]
+
+
+def beside(results: Results, pair: Pair, unit: str, scale: float) -> str:
+    before, after = (figure(results.medians[row] * scale, 3) for row in (pair.baseline, pair.other))
+    found = pairs.ratio(results, pair, results.headline)
+    words = f"{before} → {after} {unit}, {found.value:.2f}×"
+    return words if isnan(found.low) else f"{words} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def draw_pair(
+    axes: Axes, results: Results, pair: Pair, place: float, scale: float, colors: dict[str, str]
+) -> None:
+    rows = (pair.baseline, pair.other)
+    axes.hlines(place, *(results.medians[row] * scale for row in rows), color=style.GRID, lw=2.4)
+    for row, name in zip(rows, pair.labels, strict=True):
+        ends = [results.statistic(results.headline, end)[row] * scale
+                for end in ("ci_low", "ci_high")]  # fmt: skip
+        axes.hlines(place, *ends, color=colors[name], lw=2.2)
+        axes.plot(results.medians[row] * scale, place, "o", ms=5, color=colors[name])
+
+
+def finish(axes: Axes, rows: int, low: float, high: float, words: str) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(low / 1.3, high * 1.3)
+    axes.set_ylim(rows, 0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(plain)
+    axes.set_xlabel(words, loc="left")

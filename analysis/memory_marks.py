@@ -1,0 +1,25 @@
+"""Memory at the marks of a step, by kind, on the rank with the most."""
+
+import pandas as pd
+
+from .results import Results
+
+MARKS = ("after init", "before optimizer", "after step")  # the write-ups' three
+KINDS = (
+    "parameter", "gradient", "optimizer_state", "activation", "communication", "gathered",
+    "workspace",
+)  # fmt: skip
+
+
+def of_row(results: Results, row: int) -> pd.DataFrame | None:
+    """By mark of the first step, in bytes: active, peak and each kind; nothing where they were not
+    recorded."""
+    table = results.case_tables[row].get("memory")
+    if table is None:
+        return None
+    first = table[(table["step"] == "first") & table["mark"].isin(MARKS)]
+    if first.empty:
+        return None
+    most = first.loc[first.groupby("mark")["active"].idxmax()].set_index("mark")
+    kinds = [kind for kind in KINDS if kind in most]
+    return most.reindex([mark for mark in MARKS if mark in most.index])[["active", "peak", *kinds]]

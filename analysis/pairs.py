@@ -1,0 +1,83 @@
+"""Speed-ups: cases that differ in one factor alone, beside its baseline."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .results import Results
+from .words import case_label, text
+
+# Of each factor that a speed-up is told of, the value that is the baseline.
+BASELINES = {"precision": "fp32", "exec": "eager", "attention": "naive"}
+# Options of one value of such a factor.
+OPTIONS = {"attention": ("fp32_attention", "flash_kernels")}
+
+
+@dataclass(frozen=True)
+class Pair:
+    factor: str
+    names: list[str]  # of the factors that the pair's cases have in common
+    shared: list[str]  # and their values
+    baseline: int  # rows of Results.frame
+    other: int
+    labels: tuple[str, str]  # of the baseline and the other: fp32, bf16
+
+    @property
+    def label(self) -> str:
+        return case_label(self.names, self.shared)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The baseline's time over the other's: above 1 the other is faster."""
+
+    value: float
+    low: float
+    high: float
+
+
+def of(results: Results) -> list[Pair]:
+    return [pair for factor in BASELINES for pair in of_factor(results, factor)]
+
+
+def of_factor(results: Results, factor: str) -> list[Pair]:
+    varying = results.varying
+    if factor not in varying:
+        return []
+    own = (factor, *OPTIONS.get(factor, ()))
+    names = [name for name in varying if name not in own]
+    options = [name for name in own if name in varying]
+    values = results.frame[list(dict.fromkeys([*names, *options]))].map(text)
+    groups: dict[tuple, list[int]] = {}
+    for row, key in enumerate(values[names].to_numpy().tolist()):
+        groups.setdefault(tuple(key), []).append(row)
+    found = []
+    for key, rows in groups.items():
+        baselines = [row for row in rows if values[factor][row] == BASELINES[factor]]
+        for other in rows:
+            if not baselines or values[factor][other] == BASELINES[factor]:
+                continue
+            label = case_label(options, [values[name][other] for name in options])
+            labels = BASELINES[factor], label
+            found.append(Pair(factor, names, list(key), baselines[0], other, labels))
+    return found
+
+
+def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
+    """Of medians; its interval is of the ends of the two intervals, and so at least as wide as one
+    of 90%."""
+    rows = [pair.baseline, pair.other]
+    median, low, high = (
+        results.statistic(phase, name)[rows].to_numpy() for name in ("median", "ci_low", "ci_high")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Ratio(median[0] / median[1], low[0] / high[1], high[0] / low[1])
+
+
+def mean_ratio(results: Results, pair: Pair, phase: str) -> tuple[float, float]:
+    """Of means, and its standard deviation to first order, the two taken as independent."""
+    rows = [pair.baseline, pair.other]
+    mean, deviation = (results.statistic(phase, name)[rows].to_numpy() for name in ("mean", "std"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = mean[0] / mean[1]
+        return value, value * np.hypot(*(deviation / mean))

@@ -1,0 +1,117 @@
+"""Panels of curves in rows and columns, and the points with intervals that they show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+
+from . import style
+from .layout import Sheet
+from .words import case_label, figure, text
+
+LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
+OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
+LOST_STEP = 0.07  # of the axes' height, between the marks of series without memory at one point
+
+
+@dataclass(frozen=True)
+class Grid:
+    rows: int
+    columns: int
+    width: float  # of a panel's axes, in inches
+    height: float
+    gap: float = GAP
+
+    @property
+    def body(self) -> tuple[float, float]:
+        """Inches, margins included."""
+        across = self.columns * (self.width + self.gap) - self.gap
+        return 2 * style.MARGIN + LEFT + across, self.rows * (HEADING + self.height + BELOW)
+
+    def axes(self, sheet: Sheet, row: int, column: int, title: str, note: str = "") -> Axes:
+        left = style.MARGIN + LEFT + column * (self.width + self.gap)
+        top = sheet.body_top + row * (HEADING + self.height + BELOW)
+        sheet.page.heading(left, top, title, note)
+        return sheet.page.axes(left, top + HEADING, self.width, self.height)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Cases that differ in what the horizontal axis shows alone."""
+
+    label: str
+    rows: list[int]  # of Results.frame, by what the axis shows
+    color: str
+    marker: str
+
+
+def series_of(frame: pd.DataFrame, names: Sequence[str], along: str) -> list[Series]:
+    """Cases that agree in the factors `names`, which are what each is called by."""
+    ordered = frame.sort_values(along, kind="stable")
+    values = ordered[list(names)].map(text)
+    keys = pd.Series(list(map(tuple, values.to_numpy().tolist())), index=ordered.index)
+    found = {key: list(keys.index[keys == key]) for key in dict.fromkeys(keys.sort_index())}
+    return [
+        Series(
+            case_label(names, key),
+            rows,
+            style.SERIES[index % len(style.SERIES)],
+            style.MARKERS[(index + index // len(style.SERIES)) % len(style.MARKERS)],
+        )
+        for index, (key, rows) in enumerate(found.items())
+    ]
+
+
+def legend(series: Sequence[Series]) -> list[tuple[str, str, str]]:
+    return [(one.label, one.color, one.marker) for one in series] if len(series) > 1 else []
+
+
+def draw_points(
+    axes: Axes,
+    series: Series,
+    x: np.ndarray,
+    median: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    joined: bool,
+) -> None:
+    """A mark at each median, and a line over its interval; `joined`: the medians as one curve."""
+    axes.plot(
+        x, median, series.marker, color=series.color, ms=3.4, ls="-" if joined else "", lw=1.1
+    )  # fmt: skip
+    axes.vlines(x, low, high, color=series.color, lw=2.2, alpha=0.55)
+
+
+def draw_lost(axes: Axes, series: Series, x: np.ndarray, level: int) -> None:
+    """A cross at the top for each case that ran out of memory; `level`: below other series'."""
+    top = np.full(len(x), 0.96 - LOST_STEP * level)
+    transform = axes.get_xaxis_transform()
+    axes.plot(x, top, "x", color=series.color, ms=5, mew=1.6, transform=transform, clip_on=False)
+
+
+def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
+    """Both logarithmic: `x` are the ticks, and all of `y` is within the axis."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = sorted(set(x))
+    axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
+    axes.xaxis.set_major_locator(FixedLocator(ticks[:: -(-len(ticks) // 6)]))
+    axes.xaxis.set_major_formatter(plain)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_locator(NullLocator())
+    y = y[np.isfinite(y) & (y > 0)]
+    if len(y):
+        axes.set_ylim(y.min() / 1.6, y.max() * 2.2)
+    low, high = axes.get_ylim()
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=9))
+    axes.yaxis.set_major_formatter(plain)
+    axes.grid(axis="y")
+
+
+def plain(value: float, _: int = 0) -> str:
+    """A tick's figure, without exponent."""
+    return f"{value:,.10g}" if value >= 1e-4 else figure(value, 1)

@@ -1,0 +1,38 @@
+"""The parts of a step that add up to its median."""
+
+from math import isnan
+
+import numpy as np
+
+from .results import Results, Samples
+
+# In the order in which a stack shows them.
+PARTS = ("forward", "backward", "communication_exposed", "optimizer")
+REST = "rest"
+
+
+def of_row(results: Results, row: int) -> dict[str, float]:
+    """Seconds of each part of the case's step, and of the rest; empty where there are none."""
+    values = results.frame.iloc[row]
+    names = (*PARTS, REST)
+    recorded = {name: values.get(f"{name}_median_part_s", np.nan) for name in names}
+    recorded = {name: seconds for name, seconds in recorded.items() if not isnan(seconds)}
+    return recorded or of_samples(results.samples[row])
+
+
+def of_samples(samples: Samples) -> dict[str, float]:
+    """As paceline computes them since schema version 2 (src/measure/headline_parts.h): of the
+    repetition with the median step (the two middle ones), on its slowest rank."""
+    steps = samples.measured.get("step")
+    phases = {name: samples.measured[name] for name in PARTS if name in samples.measured}
+    if steps is None or not steps.size or not phases:
+        return {}
+    slowest = steps.argmax(axis=0)
+    repetitions = np.arange(steps.shape[1])
+    longest = steps[slowest, repetitions]
+    order = np.argsort(longest, kind="stable")
+    middle = [order[(len(order) - 1) // 2], order[len(order) // 2]]
+    parts = {
+        name: float(values[slowest, repetitions][middle].mean()) for name, values in phases.items()
+    }
+    return parts | {REST: float(longest[middle].mean()) - sum(parts.values())}

@@ -1,0 +1,44 @@
+"""The rows of a sweep of bench/peers/: paceline beside other software, a JSON object a line."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+# What both sides have in common; each has options of its own beside.
+FACTORS = (
+    "software", "variant", "op", "size", "causal", "head_dim", "heads", "context", "batch_size",
+    "precision", "mode", "ranks", "bytes",
+)  # fmt: skip
+# What a sweep is of, by a column that only its rows have.
+EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": "model-peers"}
+
+
+def read(path: Path) -> tuple[str, pd.DataFrame]:
+    """The experiment, and the rows."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    frame = pd.DataFrame([json.loads(line) for line in lines])
+    frame["software"] = frame["software"].fillna("paceline")
+    if "variant" in frame:
+        frame["variant"] = [
+            variant if variant.startswith("paceline") else f"{software.split()[0]} {variant}"
+            for software, variant in zip(
+                frame["software"], frame["variant"].fillna("paceline"), strict=True
+            )
+        ]
+    for name in frame:
+        if not is_numeric_dtype(frame[name]):
+            frame[name] = frame[name].fillna("")
+            with contextlib.suppress(ValueError):  # some factors' numbers are written as text
+                frame[name] = pd.to_numeric(frame[name])
+    experiment = next(name for column, name in EXPERIMENTS.items() if column in frame)
+    if "status" in frame:
+        frame["status"] = frame["status"].replace("", "ok")
+    return experiment, frame
+
+
+def factors(frame: pd.DataFrame) -> set[str]:
+    """Those that every row has."""
+    return {name for name in FACTORS if name in frame and frame[name].notna().all()}

@@ -1,0 +1,33 @@
+"""Weak scaling: cases that differ in the number of ranks alone, the work of each the same."""
+
+from dataclasses import dataclass
+
+from .results import Results
+from .words import case_label, text
+
+# What the number of ranks changes in a launch, beside itself.
+WITH_RANKS = ("ranks", "file", "threads", "global_batch")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    label: str
+    rows: list[int]  # of Results.frame, by rising number of ranks
+
+
+def of(results: Results) -> list[Scaling]:
+    """Nothing of an experiment without steps, or where each case has one number of ranks."""
+    frame = results.frame
+    if "ranks" not in frame or "batch_size" not in frame or results.headline != "step":
+        return []
+    names = [name for name in results.varying if name not in WITH_RANKS]
+    keys = [tuple(map(text, row)) for row in frame[names].itertuples(index=False)]
+    groups: dict[tuple, list[int]] = {}
+    for row, key in enumerate(keys):
+        if results.medians[row] > 0:
+            groups.setdefault(key, []).append(row)
+    return [
+        Scaling(case_label(names, key), sorted(rows, key=lambda row: frame["ranks"][row]))
+        for key, rows in groups.items()
+        if frame["ranks"][rows].nunique() > 1
+    ]

@@ -1,0 +1,149 @@
+"""The table of the cases: their phases, rates, communication and memory."""
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from ..results import Results, Run
+from ..words import label, text
+from .spread import Spread
+from .table import GIB, Column, Table, figures, texts
+
+PERCENT, GB, MB, MIB = 100.0, 1e-9, 1e-6, 1 / 2**20
+# Columns of /summary beside the phases, in order: what each is called, and its unit's factor.
+RATES = {
+    "tokens_per_s": ("tokens/s", 1.0),
+    "model_tflops_per_s": ("model TFLOP/s", 1.0),
+    "mfu_measured": ("MFU, measured (%)", PERCENT),
+    "mfu_datasheet": ("MFU, datasheet (%)", PERCENT),
+    "forward_tflops_per_s": ("forward (TFLOP/s)", 1.0),
+    "backward_tflops_per_s": ("backward (TFLOP/s)", 1.0),
+    "both_tflops_per_s": ("both (TFLOP/s)", 1.0),
+    "algbw_bytes_per_s": ("algorithm bandwidth (GB/s)", GB),
+    "busbw_bytes_per_s": ("bus bandwidth (GB/s)", GB),
+    "link_share": ("share of the link (%)", PERCENT),
+    "communication_calls": ("collectives", 1.0),
+    "sent_bytes": ("sent (MB)", MB),
+    "communication_sent_bytes": ("sent (MB)", MB),
+    "exposed_share": ("exposed (%)", PERCENT),
+    "communication_overlap": ("overlapped (%)", PERCENT),
+    "saved_bytes": ("kept for backward (MiB)", MIB),
+    "memory_before_backward_bytes": ("memory before backward (GiB)", 1 / GIB),
+    "optimizer_state_bytes": ("optimizer state (GiB)", 1 / GIB),
+    "peak_bytes": ("peak memory (GiB)", 1 / GIB),
+    "predicted_peak_bytes": ("predicted peak (GiB)", 1 / GIB),
+    "setup_s": ("set-up (s)", 1.0),
+}
+# Of the experiments without phases: all that they measured, but these.
+NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task", "restart"}
+
+
+def build(results: Results, spread: Spread) -> list[Table]:
+    frame = results.frame
+    columns = [texts(label(name), factor_cells(frame, name)) for name in results.varying]
+    columns += [spread.column(results, phase, label(phase)) for phase in results.phases]
+    columns += measured(results) if results.phases else others(results)
+    if frame.get("warnings", pd.Series(dtype=str)).map(text).any():
+        columns.append(Column("warnings", [text(value) for value in frame["warnings"]], False))
+    if (frame["status"] != "ok").any():
+        columns.append(Column("status", [status_text(row) for _, row in frame.iterrows()], False))
+    return [
+        Table(
+            name="cases",
+            title=f"Cases of {results.experiment}",
+            caption=caption(results, spread),
+            columns=columns or [Column("status", list(frame["status"]), False)],
+            data=data(results, spread),
+            commands=[run.command for run in results.runs if run.command],
+        )
+    ]
+
+
+def measured(results: Results) -> list[Column]:
+    frame = results.frame
+    return [
+        figures(header, frame[name] * scale_of(results, name, scale))
+        for name, (header, scale) in RATES.items()
+        if name in frame and frame[name].notna().any()
+    ]
+
+
+def scale_of(results: Results, name: str, scale: float) -> float:
+    """Shares are percentages already where the file says so."""
+    return 1.0 if scale == PERCENT and results.units.get(name) == "%" else scale
+
+
+def others(results: Results) -> list[Column]:
+    names = [name for name in results.frame if name not in {*results.factors, *NOT_MEASURED}]
+    columns = []
+    for name in names:
+        values = results.frame[name]
+        is_text = not is_numeric_dtype(values)
+        cells = [text(value) for value in values] if is_text else list(map(figure_of, values))
+        if any(cells) and values.notna().any() and name not in EXPECTED:
+            columns.append(Column(header(results, name), cells, not is_text))
+    return columns
+
+
+# The columns that every frame has, whether they were measured or not.
+EXPECTED = {"step_median_s", "step_ci_low_s", "step_ci_high_s", "warnings"}
+
+
+def header(results: Results, name: str) -> str:
+    unit = results.units.get(name, "")
+    return label(name) if unit in ("", "1", "text") else f"{label(name)} ({unit})"
+
+
+def figure_of(value: float) -> str:
+    """Six digits: an error of 2e-5 and a sum of 10.0002 are both news."""
+    return "" if pd.isna(value) else f"{value:.6g}"
+
+
+def factor_cells(frame: pd.DataFrame, name: str) -> list[str]:
+    return [text(value) for value in frame[name]]
+
+
+def status_text(row: pd.Series) -> str:
+    reason = text(row.get("reason"))
+    return f"{row['status']}: {reason}" if reason else str(row["status"])
+
+
+def data(results: Results, spread: Spread) -> pd.DataFrame:
+    """Every factor, then what /summary has, the phases' statistics as `spread` has them."""
+    frame = results.frame
+    factors = {name: frame[name].map(text) for name in results.factors}
+    statistics = [f"{phase}_{name}_s" for phase in results.phases for name in spread.statistics]
+    names = [name for name in statistics if name in frame]
+    if results.phases:
+        names += [name for name in RATES if name in frame]
+    else:
+        names += [n for n in frame if n not in {*factors, *NOT_MEASURED, *EXPECTED}]
+    names += [name for name in ("warnings", "status", "reason") if name in frame]
+    return pd.DataFrame(factors | {name: frame[name] for name in names})
+
+
+def caption(results: Results, spread: Spread) -> list[str]:
+    lines = []
+    if results.phases:
+        lines.append(
+            f"{spread.words}, {results.count('repetitions')}; each counts as long as its slowest "
+            "rank took."
+        )
+    elif results.headline_is_expected:
+        lines.append("No case was measured.")
+    if results.lacks_intervals and spread == Spread.INTERVAL:
+        lines.append(
+            "Where no interval is given, there were too few repetitions (below 6) for one."
+        )
+    if results.constant:
+        same = ", ".join(f"{label(name)} {value}" for name, value in results.constant.items())
+        lines.append(f"In every case: {same}.")
+    if results.implied:
+        sizes = "; ".join(f"{size} is {shape}" for size, shape in results.implied.items())
+        lines.append(f"Sizes: {sizes}.")
+    return lines + [run_text(run) for run in results.runs]
+
+
+def run_text(run: Run) -> str:
+    ending = "" if run.complete else " The sweep was not completed."
+    origin = f": {run.origin}" if run.origin else ""
+    return f"{run.path.name}{origin}.{ending}"

@@ -1,0 +1,81 @@
+"""The tables that paceline itself computes over all cases of a file (/fit, /predict, ...)."""
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from ..results import Results
+from ..words import figure, label, text
+from .spread import Spread
+from .table import Column, Table, texts
+
+# By group: the title, and what the columns hold.
+TITLES = {
+    "fit": ("Fit", "time = latency + bytes / bandwidth, fitted over the sizes of the sweep."),
+    "fit_residuals": ("Sizes beside the fit", "relative error: fitted over measured, less 1."),
+    "predict": (
+        "Overhead by bucket size",
+        "Predicted: n latency + s / (n bandwidth), n buckets of s bytes in all.",
+    ),
+    "warmup": ("Warm-up", "Cases that one run serves, which differ in warm-up alone."),
+    "recompute": ("Recomputation", "What keeps the least memory, and what is the fastest."),
+    "profile/forward": ("The forward pass by three clocks", "On rank 0."),
+    "profile/costliest": ("The costliest kernels", "On rank 0."),
+    "profile/products": ("Matrix products' share of the kernels' time", "On rank 0."),
+    "profile/softmax": ("Softmax beside the matrix products of attention", "Forward, on rank 0."),
+    "dtypes": ("Dtypes of each component", "Under every precision, beside PyTorch's autocast."),
+    "norm_breaks": ("Where norms break", "Scales of the input with a relative error up to 0.1."),
+}
+# Endings that tell a column's unit: what people read, and its factor.
+UNITS = {
+    "_bytes_per_s": ("GB/s", 1e-9),
+    "_bytes": ("MB", 1e-6),
+    "_mb": ("MB", 1.0),
+    "_s": ("ms", 1e3),
+}
+# Of /profile, whose columns have no ending: in seconds.
+SECONDS = {"host", "events", "busy", "softmax", "products"}
+SHARES = {"profile/products": {"forward", "step"}, "profile/costliest": {"share"}}
+
+
+def build(results: Results, _: Spread) -> list[Table]:
+    return [
+        Table(
+            name=group.replace("/", "-").replace("_", "-"),
+            title=title,
+            caption=[sentence],
+            columns=[
+                column(group, name, values)
+                for name, values in with_labels(results, results.file_tables[group]).items()
+            ],
+            data=results.file_tables[group],
+        )
+        for group, (title, sentence) in TITLES.items()
+        if group in results.file_tables
+    ]
+
+
+def with_labels(results: Results, table: pd.DataFrame) -> pd.DataFrame:
+    """Cases by what they are called; columns that are the same in every row are left out."""
+    table = table.copy()
+    if "case" in table:
+        labels = dict(zip(results.frame["case"], results.labels, strict=True))
+        table["case"] = [labels.get(case, case) or "the case" for case in table["case"]]
+    constant = [
+        name for name in table
+        if len(table) > 1 and name in results.factors and table[name].map(text).nunique() == 1
+    ]  # fmt: skip
+    return table.drop(columns=constant)
+
+
+def column(group: str, name: str, values: pd.Series) -> Column:
+    if not is_numeric_dtype(values):
+        return Column(label(name), [text(value) for value in values], False)
+    if name in SHARES.get(group, ()):
+        return Column(f"{label(name)} (%)", [figure(100 * value) for value in values])
+    for ending, (unit, scale) in UNITS.items():
+        if name.endswith(ending):
+            header = f"{label(name.removesuffix(ending))} ({unit})"
+            return Column(header, [figure(value * scale) for value in values])
+    if group.startswith("profile") and name in SECONDS:
+        return Column(f"{label(name)} (ms)", [figure(1e3 * value) for value in values])
+    return texts(label(name), [text(value) for value in values])

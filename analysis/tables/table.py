@@ -1,0 +1,74 @@
+"""A table before any format's own marks."""
+
+import math
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from ..words import ABSENT, decimals, figure
+
+MILLISECONDS = 1e3
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Column:
+    header: str  # for people, with its unit
+    cells: list[str]
+    numeric: bool = True  # right-aligned
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str  # in the names of files
+    title: str
+    caption: list[str]  # sentences
+    columns: list[Column]
+    data: pd.DataFrame  # for programs: in the file's own names and units
+    commands: list[str] = field(default_factory=list)  # set in a fixed-width face
+
+    @property
+    def header(self) -> list[str]:
+        return [column.header for column in self.columns]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        return [list(row) for row in zip(*(c.cells for c in self.columns), strict=True)]
+
+    @property
+    def numeric(self) -> list[bool]:
+        return [column.numeric for column in self.columns]
+
+
+def texts(header: str, cells: list[str]) -> Column:
+    return Column(header, cells, all(is_number(cell) for cell in cells if cell))
+
+
+def figures(header: str, values: pd.Series) -> Column:
+    return Column(header, [figure(value) for value in values])
+
+
+def interval(median: float, low: float, high: float) -> str:
+    """A median with its interval, "21.57 [21.44, 21.70]"."""
+    if math.isnan(median):
+        return ABSENT
+    digits = decimals(median)
+    if math.isnan(low) or math.isnan(high):
+        return f"{median:,.{digits}f}"
+    return f"{median:,.{digits}f} [{low:,.{digits}f}, {high:,.{digits}f}]"
+
+
+def deviation(mean: float, std: float) -> str:
+    """A mean with its standard deviation, "21.57 ± 0.12"."""
+    if math.isnan(mean):
+        return ABSENT
+    digits = decimals(mean)
+    return f"{mean:,.{digits}f}" + ("" if math.isnan(std) else f" ± {std:,.{digits}f}")
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
