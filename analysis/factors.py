@@ -26,6 +26,8 @@ IMPLIED_BY = {
 }  # fmt: skip
 # Does not apply: bucket_mb where nothing is sent, say.
 NOTHING = ("", "none")
+# The subject of a sweep: named even where its options would tell cases apart.
+ALWAYS_NAMED = ("sync", "shard")
 
 
 def in_order(factors: set[str]) -> list[str]:
@@ -40,7 +42,7 @@ def varying(frame: pd.DataFrame, factors: Sequence[str]) -> list[str]:
     values = frame[list(factors)].map(text)
     differ = [name for name in factors if values[name].nunique() > 1]
     differ = [name for name in differ if not implied(frame, name, differ)]
-    for name in reversed(differ):
+    for name in reversed([name for name in differ if name not in ALWAYS_NAMED]):
         others = [other for other in differ if other != name]
         applies = values.loc[~values[name].isin(NOTHING), name]
         # One value where the factor applies, which the other factors tell.

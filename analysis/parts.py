@@ -1,5 +1,6 @@
 """The parts of a step that add up to its median."""
 
+from collections.abc import Sequence
 from math import isnan
 
 import numpy as np
@@ -9,6 +10,9 @@ from .results import Results, Samples
 # In the order in which a stack shows them.
 PARTS = ("forward", "backward", "communication_exposed", "optimizer")
 REST = "rest"
+# Exposed communication of these lies within forward and backward.
+SHARDED = ("zero1", "zero2", "fsdp")
+PARTS_SHARDED = ("forward", "backward", "optimizer")
 
 
 def of_row(results: Results, row: int) -> dict[str, float]:
@@ -17,14 +21,15 @@ def of_row(results: Results, row: int) -> dict[str, float]:
     names = (*PARTS, REST)
     recorded = {name: values.get(f"{name}_median_part_s", np.nan) for name in names}
     recorded = {name: seconds for name, seconds in recorded.items() if not isnan(seconds)}
-    return recorded or of_samples(results.samples[row])
+    sharded = values.get("shard") in SHARDED
+    return recorded or of_samples(results.samples[row], PARTS_SHARDED if sharded else PARTS)
 
 
-def of_samples(samples: Samples) -> dict[str, float]:
+def of_samples(samples: Samples, names: Sequence[str]) -> dict[str, float]:
     """As paceline computes them since schema version 2 (src/measure/headline_parts.h): of the
     repetition with the median step (the two middle ones), on its slowest rank."""
     steps = samples.measured.get("step")
-    phases = {name: samples.measured[name] for name in PARTS if name in samples.measured}
+    phases = {name: samples.measured[name] for name in names if name in samples.measured}
     if steps is None or not steps.size or not phases:
         return {}
     slowest = steps.argmax(axis=0)

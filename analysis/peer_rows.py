@@ -21,13 +21,6 @@ def read(path: Path) -> tuple[str, pd.DataFrame]:
     lines = path.read_text(encoding="utf-8").splitlines()
     frame = pd.DataFrame([json.loads(line) for line in lines])
     frame["software"] = frame["software"].fillna("paceline")
-    if "variant" in frame:
-        frame["variant"] = [
-            variant if variant.startswith("paceline") else f"{software.split()[0]} {variant}"
-            for software, variant in zip(
-                frame["software"], frame["variant"].fillna("paceline"), strict=True
-            )
-        ]
     for name in frame:
         if not is_numeric_dtype(frame[name]):
             frame[name] = frame[name].fillna("")
@@ -42,3 +35,11 @@ def read(path: Path) -> tuple[str, pd.DataFrame]:
 def factors(frame: pd.DataFrame) -> set[str]:
     """Those that every row has."""
     return {name for name in FACTORS if name in frame and frame[name].notna().all()}
+
+
+def variants(frame: pd.DataFrame) -> list[str]:
+    """With the software's name before its own way."""
+    return [
+        variant if variant.startswith("paceline") else f"{software.split()[0]} {variant}".strip()
+        for software, variant in zip(frame["software"], frame["variant"], strict=True)
+    ]

@@ -65,7 +65,7 @@ class Run:
 
     @property
     def software(self) -> str:
-        return f"paceline {self.software_version}".strip()
+        return f"paceline {self.software_version}" if self.software_version else ""
 
     @property
     def origin(self) -> str:
@@ -183,14 +183,16 @@ class Results:
         tables = [values for case in self.samples for values in case.measured.values()]
         counts = sorted({values.shape[1] for values in tables if values.size})
         if not counts:
-            return f"the number of {of_what} not recorded"
+            return f"an unrecorded number of {of_what}"
         low, high = counts[0], counts[-1]
         return f"n = {low} {of_what}" if low == high else f"n = {low} to {high} {of_what}"
 
     def statistic(self, phase: str, name: str) -> pd.Series:
         """Seconds; NaN where the file does not have it."""
         column = f"{phase}_{name}_s"
-        return self.frame.get(column, pd.Series(np.nan, index=self.frame.index))
+        if column in self.frame:
+            return self.frame[column]
+        return pd.Series(np.nan, index=self.frame.index)
 
 
 def load(paths: Sequence[Path]) -> list[Results]:
@@ -342,12 +344,17 @@ def from_rows(path: Path) -> Results:
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """With the columns that every file is expected to have; 0 MB in a bucket is no bucket."""
+    """With the columns that every file is expected to have. What schema version 1 writes where
+    there is no bucket and nothing is sent becomes nothing, as in version 2."""
     for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
         if name not in frame:  # no case was measured
             frame[name] = np.nan
     if "bucket_mb" in frame:
         frame["bucket_mb"] = frame["bucket_mb"].replace(0, np.nan)
+    if "comm_dtype" in frame:
+        frame["comm_dtype"] = frame["comm_dtype"].replace("none", "")
+    if "variant" in frame:
+        frame["variant"] = peer_rows.variants(frame)
     return frame.assign(status=frame.get("status", "ok"))
 
 

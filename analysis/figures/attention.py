@@ -150,7 +150,7 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
         limits = np.concatenate([one.to_numpy(float) for one in row.values])
         for column, value in enumerate(columns):
             here = frame[COLUMNS] == value
-            axes = grid.axes(sheet, line, column, f"{row.title}, {label(COLUMNS)} {text(value)}")
+            axes = grid.axes(sheet, line, column, f"{label(COLUMNS)} {text(value)}", row.title)
             log_axes(axes, frame[ALONG], limits)
             if row.roof is not None:
                 draw_roof(axes, frame[here], row.roof)

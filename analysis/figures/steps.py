@@ -29,6 +29,7 @@ class Bar:
     median: float
     low: float
     high: float
+    exposed: float  # communication; NaN where nothing is communicated
     status: str
     reason: str
 
@@ -36,9 +37,8 @@ class Bar:
         """What stands beside the bar: the step's median, what of it is exposed communication, and
         a status that is not ok."""
         time = f"{figure(self.median, 3)} {unit}"
-        exposed = dict(self.phases).get("communication_exposed")
-        if exposed:
-            time += f", {figure(exposed, 2)} exposed"
+        if not isnan(self.exposed):
+            time += f", {figure(self.exposed, 2)} exposed"
         return time if self.status == "ok" else f"{time}, {self.status}"
 
     @property
@@ -94,10 +94,19 @@ def label_of(part: str) -> str:
 def note(results: Results, panels: list[Panel]) -> str:
     few = " (none below 6 steps)" if results.lacks_intervals else ""
     scales = " Each panel has a scale of its own." if len(panels) > 1 else ""
+    what = (
+        "the parts of the step with the median time, on its slowest rank"
+        if legend(results)
+        else "the median of the whole step"
+    )
+    inside = (
+        " Exposed communication without a part of its own lies within the others."
+        if "communication_exposed" in results.phases
+        else ""
+    )
     return (
-        f"{capitalized(results.count('measured steps a case'))}. Bars: the parts of the step with "
-        "the median time, on its slowest rank. Black: the median of the whole step and its 95% "
-        f"interval{few}.{scales}"
+        f"{capitalized(results.count('measured steps a case'))}. Bars: {what}. Black: the median "
+        f"of the whole step and its 95% interval{few}.{inside}{scales}"
     )
 
 
@@ -109,6 +118,7 @@ def bar_of(results: Results, row: int, scale: float) -> Bar:
         median=values["step_median_s"] * scale,
         low=values["step_ci_low_s"] * scale,
         high=values["step_ci_high_s"] * scale,
+        exposed=results.statistic("communication_exposed", "median")[row] * scale,
         status=text(values["status"]),
         reason=text(values.get("reason")),
     )

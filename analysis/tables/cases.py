@@ -1,5 +1,7 @@
 """The table of the cases: their phases, rates, communication and memory."""
 
+import re
+
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
@@ -9,10 +11,11 @@ from .spread import Spread
 from .table import GIB, Column, Table, figures, texts
 
 PERCENT, GB, MB, MIB = 100.0, 1e-9, 1e-6, 1 / 2**20
-# Columns of /summary beside the phases, in order: what each is called, and its unit's factor.
+STATISTICS = re.compile(r".*_(median|ci_low|ci_high|mean|std|min|max|p95)_s")
+COUNTS = {"communication_calls"}  # whole numbers
+# What people read of /summary beside the phases: the name of each, and its unit's factor.
 RATES = {
     "tokens_per_s": ("tokens/s", 1.0),
-    "model_tflops_per_s": ("model TFLOP/s", 1.0),
     "mfu_measured": ("MFU, measured (%)", PERCENT),
     "mfu_datasheet": ("MFU, datasheet (%)", PERCENT),
     "forward_tflops_per_s": ("forward (TFLOP/s)", 1.0),
@@ -27,11 +30,9 @@ RATES = {
     "exposed_share": ("exposed (%)", PERCENT),
     "communication_overlap": ("overlapped (%)", PERCENT),
     "saved_bytes": ("kept for backward (MiB)", MIB),
-    "memory_before_backward_bytes": ("memory before backward (GiB)", 1 / GIB),
     "optimizer_state_bytes": ("optimizer state (GiB)", 1 / GIB),
     "peak_bytes": ("peak memory (GiB)", 1 / GIB),
     "predicted_peak_bytes": ("predicted peak (GiB)", 1 / GIB),
-    "setup_s": ("set-up (s)", 1.0),
 }
 # Of the experiments without phases: all that they measured, but these.
 NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task", "restart"}
@@ -61,7 +62,9 @@ def build(results: Results, spread: Spread) -> list[Table]:
 def measured(results: Results) -> list[Column]:
     frame = results.frame
     return [
-        figures(header, frame[name] * scale_of(results, name, scale))
+        texts(header, [text(value) for value in frame[name]])
+        if name in COUNTS
+        else figures(header, frame[name] * scale_of(results, name, scale))
         for name, (header, scale) in RATES.items()
         if name in frame and frame[name].notna().any()
     ]
@@ -112,12 +115,10 @@ def data(results: Results, spread: Spread) -> pd.DataFrame:
     frame = results.frame
     factors = {name: frame[name].map(text) for name in results.factors}
     statistics = [f"{phase}_{name}_s" for phase in results.phases for name in spread.statistics]
-    names = [name for name in statistics if name in frame]
-    if results.phases:
-        names += [name for name in RATES if name in frame]
-    else:
-        names += [n for n in frame if n not in {*factors, *NOT_MEASURED, *EXPECTED}]
-    names += [name for name in ("warnings", "status", "reason") if name in frame]
+    skipped = {*factors, *statistics, *NOT_MEASURED, "warnings"}
+    rest = [name for name in frame if name not in skipped and not STATISTICS.fullmatch(name)]
+    last = [name for name in ("warnings", "status", "reason") if name in frame]
+    names = [*(name for name in statistics if name in frame), *rest, *last]
     return pd.DataFrame(factors | {name: frame[name] for name in names})
 
 

@@ -1,0 +1,374 @@
+"""Every file of results/reference/: its tables and figures hold what h5py reads from the file."""
+
+import csv
+import io
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from analysis import figures, tables
+from analysis.figures import scaling
+from analysis.results import load
+from analysis.tables import WRITERS, cases
+from analysis.tables import scaling as scaling_table
+from analysis.words import figure
+
+REFERENCE = Path(__file__).parents[2] / "results/reference"
+FILES = sorted([*REFERENCE.glob("*.h5"), *REFERENCE.glob("*.jsonl")])
+STEPS = {"steps", "predicted-memory"}
+MEASURED_STEPS = STEPS | {"memory-marks", "warmup"}
+PROFILED = {"streams", "block", "attention-kernels"}
+ATTENTION = {"attention-time", "attention-throughput", "attention-memory", "predicted-memory"}
+# The figures of each file.
+EXPECTED = {
+    "attention-flash-benchmark-h200": ATTENTION | {"attention-speedup"},
+    "attention-peers-h200": ATTENTION,
+    "attention-pytorch-h200": ATTENTION | {"attention-speedup"},
+    "collective-peers-h200": {"collectives"},
+    "collectives-single-node-h200": {"collectives"},
+    "data-parallel-peers-h200": STEPS,
+    "ddp-course-h200": MEASURED_STEPS,
+    "ddp-profile-h200": MEASURED_STEPS | PROFILED,
+    "ddp-weak-scaling-1-h200": MEASURED_STEPS,
+    "ddp-weak-scaling-2-h200": MEASURED_STEPS,
+    "ddp-weak-scaling-4-h200": MEASURED_STEPS,
+    "model-compile-peers-h200": STEPS,
+    "model-memory-h200": MEASURED_STEPS | {"memory", "speedups"},
+    "model-precision-h200": MEASURED_STEPS | {"speedups"},
+    "model-profile-h200": MEASURED_STEPS | PROFILED | {"speedups"},
+    "model-sizes-h200": MEASURED_STEPS,
+    "model-warmup-h200": MEASURED_STEPS,
+    "train-step-peers-h200": STEPS | {"speedups"},
+    "zero-course-h200": MEASURED_STEPS,
+}
+
+
+@cache
+def results_of(path):
+    (results,) = load([path])
+    return results
+
+
+@cache
+def figures_of(path):
+    return dict(figures.of(results_of(path)))
+
+
+def raw(path):
+    """/summary, or the rows, as they are in the file."""
+    if path.suffix == ".jsonl":
+        return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+    with h5py.File(path) as file:
+        return pd.DataFrame(
+            {
+                name: column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:]
+                for name, column in file["summary"].items()
+            }
+        )
+
+
+def reference(name):
+    return next(path for path in FILES if path.stem == f"{name}-h200")
+
+
+def ids(path):
+    return path.stem
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_every_case_has_its_row_in_every_format(path):
+    found = tables.of(results_of(path))
+    for table in found:
+        texts = {form: write(table) for form, write in WRITERS.items()}
+        rows = list(csv.DictReader(io.StringIO(texts["csv"])))
+        count = len([line for line in texts["markdown"].splitlines() if line.startswith("|")]) - 2
+        body = texts["latex"].split(r"\midrule")[1].split(r"\bottomrule")[0].strip()
+        assert len(rows) == count == len(body.splitlines()) > 0
+        assert all(line.count(" & ") == len(table.columns) - 1 for line in body.splitlines())
+    assert len(found[0].rows) == len(raw(path))
+
+
+@pytest.mark.parametrize("spread", tables.Spread)
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_csv_has_the_file_s_own_figures(path, spread):
+    expected = raw(path)
+    (written,) = (table.data for table in cases.build(results_of(path), spread))
+    phases = [name.removesuffix("_median_s") for name in expected if name.endswith("_median_s")]
+    phases = [phase for phase in phases if expected[f"{phase}_median_s"].notna().any()]
+    assert phases
+    names = [f"{phase}_{one}_s" for phase in phases for one in spread.statistics]
+    names += [name for name in expected if name.endswith(("_bytes", "_per_s"))]
+    for name in names:
+        if name in expected:
+            want = expected[name].astype(float).to_numpy()
+            np.testing.assert_array_equal(np.sort(written[name].to_numpy(float)), np.sort(want))
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_every_figure_is_drawn(path):
+    assert set(figures_of(path)) == EXPECTED[path.stem]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("attention-pytorch", ATTENTION | {"attention-speedup"}),
+        ("collectives-single-node", {"collectives"}),
+        ("collective-peers", {"collectives"}),
+        ("ddp-course", {"steps", "predicted-memory"}),
+        ("model-memory", {"memory"}),
+        ("model-precision", {"steps", "speedups", "memory-marks", "warmup"}),
+        ("model-profile", PROFILED),
+        ("data-parallel-peers", {"steps"}),
+    ],
+)
+def test_figures_are_legible(name, kinds):
+    for kind in kinds:
+        assert_legible(kind, figures_of(reference(name))[kind])
+
+
+def assert_legible(name, drawn):
+    """All words are on the page, no two overlap, and every axis of figures has them."""
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    page = drawn.bbox
+    boxes = []
+    for axes in [None, *drawn.axes]:
+        for words in texts_of(drawn, axes):
+            box = words.get_window_extent(renderer)
+            assert page.x0 - 1 <= box.x0 and box.x1 <= page.x1 + 1, (name, words.get_text())
+            assert page.y0 - 1 <= box.y0 and box.y1 <= page.y1 + 1, (name, words.get_text())
+            boxes.append((box.x0 + 1, box.y0 + 1, box.x1 - 1, box.y1 - 1, words.get_text()))
+    array = np.array([box[:4] for box in boxes])
+    for index, (x0, y0, x1, y1, words) in enumerate(boxes):
+        after = array[index + 1 :]
+        over = (after[:, 0] < x1) & (after[:, 2] > x0) & (after[:, 1] < y1) & (after[:, 3] > y0)
+        others = [boxes[index + 1 + other][4] for other in np.flatnonzero(over)]
+        assert not others, (name, words, others)
+
+
+def texts_of(drawn, axes):
+    if axes is None:
+        return [one for one in drawn.texts if one.get_text().strip()]
+    ticks = []
+    for axis, bounds in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        low, high = sorted(bounds)
+        ticks += [
+            tick.label1
+            for tick in axis.get_major_ticks()
+            if low <= tick.get_loc() <= high and tick.label1.get_visible()
+        ]
+    found = [*axes.texts, *ticks, axes.xaxis.label, axes.yaxis.label]
+    return [one for one in found if one.get_visible() and one.get_text().strip()]
+
+
+@pytest.mark.parametrize("extension", [".svg", ".pdf", ".png"])
+def test_each_format_is_written_alike_twice(tmp_path, extension):
+    drawn = figures_of(reference("collectives-single-node"))["collectives"]
+    paths = [tmp_path / f"{name}{extension}" for name in "ab"]
+    figures.save(drawn, paths)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert len(first) > 5000
+
+
+# ---- what each kind of figure shows --------------------------------------------------------------
+
+
+def median_part(samples, phases):
+    """Of each phase, in the step of ten that are in the middle, by hand."""
+    steps = samples["step"][:].max(axis=0)
+    ranks = samples["step"][:].argmax(axis=0)
+    middle = np.argsort(steps, kind="stable")[[4, 5]]
+    return {name: np.mean([samples[name][ranks[i], i] for i in middle]) for name in phases}
+
+
+def test_stacks_add_up_and_mark_exposed_communication():
+    path = reference("zero-course")
+    (axes,) = figures_of(path)["steps"].axes
+    bars = [bar for container in axes.containers for bar in container]
+    by_place = {}
+    for bar in bars:
+        by_place.setdefault(round(bar.get_y(), 3), []).append(bar)
+    stacks = [by_place[place] for place in sorted(by_place)]
+    words = [one.get_text() for one in axes.texts]
+    with h5py.File(path) as file:
+        names = [case.decode() for case in file["summary/case"][:]]
+        exposed = file["summary/communication_exposed_median_s"][:]
+        for stack, case, seconds in zip(stacks, names, exposed, strict=True):
+            phases = ["forward", "backward", "communication_exposed", "optimizer"]
+            if "zero1" in case:  # within forward and backward
+                phases.remove("communication_exposed")
+            assert any(one.endswith(f"ms, {figure(1e3 * seconds, 2)} exposed") for one in words)
+            samples = file["cases"][case]["samples"]
+            expected = median_part(samples, phases)
+            step = np.median(samples["step"][:].max(axis=0))
+            widths = [bar.get_width() for bar in stack]
+            np.testing.assert_allclose(widths[: len(phases)], [1e3 * expected[p] for p in phases])
+            np.testing.assert_allclose(sum(widths), 1e3 * step)
+
+
+def segments(axes, color):
+    """Intervals over points of a colour: [n, (x, low), (x, high)]."""
+    found = []
+    for lines in axes.collections:
+        if hasattr(lines, "get_segments") and tuple(lines.get_color()[0][:3]) == color:
+            found += [np.array(one) for one in lines.get_segments() if len(one)]
+    return found
+
+
+def test_attention_s_curves_hold_medians_and_intervals():
+    path = reference("attention-pytorch")
+    axes = figures_of(path)["attention-time"].axes[0]  # forward, head dimension 16
+    frame = raw(path).query("head_dim == 16").sort_values("context")
+    for line, kind in zip(axes.get_lines(), ("naive", "fused"), strict=True):
+        of_kind = frame[frame["attention"] == kind]
+        np.testing.assert_array_equal(line.get_xdata(), of_kind["context"])
+        np.testing.assert_allclose(line.get_ydata(), 1e6 * of_kind["forward_median_s"])
+    low, high = np.array([s[:, 1] for c in axes.collections for s in c.get_segments()]).T
+    order = pd.concat([frame[frame["attention"] == kind] for kind in ("naive", "fused")])
+    np.testing.assert_allclose(low, 1e6 * order["forward_ci_low_s"])
+    np.testing.assert_allclose(high, 1e6 * order["forward_ci_high_s"])
+
+
+def test_the_roofline_is_the_lower_of_bandwidth_and_datasheet():
+    path = reference("attention-flash-benchmark")
+    axes = figures_of(path)["attention-throughput"].axes[0]
+    frame = raw(path).query("head_dim == 16 and precision == 'bf16' and attention == 'naive'")
+    frame = frame.sort_values("context")
+    flops = frame["forward_tflops_per_s"] * frame["forward_median_s"]
+    roof = axes.get_lines()[0]
+    expected = np.minimum(flops / frame["forward_bandwidth_floor_s"], 989.4)
+    np.testing.assert_allclose(roof.get_ydata(), expected)
+    assert expected.iloc[0] < 989.4 == expected.iloc[-1]
+
+
+def test_panels_of_a_row_have_one_scale():
+    for name in ("attention-time", "attention-throughput", "attention-memory"):
+        drawn = figures_of(reference("attention-flash-benchmark"))[name]
+        rows = {}
+        for axes in drawn.axes:
+            rows.setdefault(round(axes.get_position().y0, 6), set()).add(axes.get_ylim())
+        assert all(len(limits) == 1 for limits in rows.values())
+        assert len(rows) == (2 if name == "attention-memory" else 3)
+
+
+def test_collectives_and_their_fit():
+    path = reference("collectives-single-node")
+    time, bandwidth = figures_of(path)["collectives"].axes
+    frame = raw(path).query("status == 'ok'")
+    with h5py.File(path) as file:
+        fits = {
+            (backend.decode(), ranks): (latency, rate)
+            for backend, ranks, latency, rate in zip(
+                *(file["fit"][name][:] for name in
+                  ("backend", "ranks", "latency_s", "bandwidth_bytes_per_s")), strict=True
+            )
+        }  # fmt: skip
+    groups = dict(list(frame.groupby(["backend", "ranks"])))
+    points = [line for line in time.get_lines() if len(line.get_xdata()) == 4]
+    curves = [line for line in time.get_lines() if len(line.get_xdata()) > 4]
+    rates = [line for line in bandwidth.get_lines() if len(line.get_xdata()) == 4]
+    assert len(points) == len(curves) == len(groups) == 5
+    for (key, group), line, curve, rate in zip(groups.items(), points, curves, rates, strict=True):
+        assert line.get_linestyle() == "None"  # the fit connects them, nothing else
+        np.testing.assert_allclose(line.get_ydata(), 1e6 * group["time_median_s"])
+        np.testing.assert_allclose(rate.get_ydata(), group["busbw_bytes_per_s"] / 1e9)
+        latency, bytes_per_s = fits[key]
+        expected = 1e6 * (latency + curve.get_xdata() / bytes_per_s)
+        np.testing.assert_allclose(curve.get_ydata(), expected)
+
+
+def test_speed_ups_have_both_times_and_an_interval():
+    path = reference("model-precision")
+    drawn = figures_of(path)["speedups"]
+    words = [one.get_text() for one in drawn.texts]
+    frame = raw(path).set_index(["size", "precision"])
+    for size in ("small", "medium", "large", "xl", "2.7b"):
+        fp32, bf16 = frame.loc[(size, "fp32")], frame.loc[(size, "bf16")]
+        ratio = fp32["step_median_s"] / bf16["step_median_s"]
+        low = fp32["step_ci_low_s"] / bf16["step_ci_high_s"]
+        high = fp32["step_ci_high_s"] / bf16["step_ci_low_s"]
+        times = [figure(1e3 * one["step_median_s"], 3) for one in (fp32, bf16)]
+        assert f"{times[0]} → {times[1]} ms, {ratio:.2f}× [{low:.2f}, {high:.2f}]" in words
+    (axes,) = drawn.axes
+    dots = [line.get_xdata()[0] for line in axes.get_lines()]
+    np.testing.assert_allclose(np.sort(dots), np.sort(1e3 * frame["step_median_s"]))
+
+
+def test_weak_scaling_over_three_files():
+    paths = [reference(f"ddp-weak-scaling-{ranks}") for ranks in (1, 2, 4)]
+    (results,) = load(paths)
+    drawn = scaling.draw(results)
+    assert_legible("scaling", drawn)
+    time, efficiency = drawn.axes
+    frames = [raw(path) for path in paths]
+    for index, (line, share) in enumerate(
+        zip(time.get_lines(), efficiency.get_lines(), strict=True)
+    ):
+        steps = np.array([frame["step_median_s"][index] for frame in frames])
+        np.testing.assert_allclose(line.get_ydata(), 1e3 * steps)
+        np.testing.assert_allclose(share.get_ydata(), 100 * steps[0] / steps)
+    (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
+    assert len(table.rows) == 15
+
+
+def test_marks_are_those_of_the_first_step():
+    path = reference("zero-course")
+    drawn = figures_of(path)["memory-marks"]
+    table = next(one for one in tables.of(results_of(path)) if one.name == "memory-marks")
+    marks = ["after init", "before optimizer", "after step"]
+    assert {axes.get_xlim() for axes in drawn.axes} == {drawn.axes[0].get_xlim()}
+    with h5py.File(path) as file:
+        names = [case.decode() for case in file["summary/case"][:]]
+        for index, (axes, case) in enumerate(zip(drawn.axes, names, strict=True)):
+            memory = {n: c[:] for n, c in file["cases"][case]["memory"].items()
+                      if isinstance(c, h5py.Dataset)}  # fmt: skip
+            for place, mark in enumerate(marks):
+                rows = (memory["step"] == b"first") & (memory["mark"] == mark.encode())
+                row = np.flatnonzero(rows)[memory["active"][rows].argmax()]
+                bars = [bar for bar in axes.patches if round(bar.get_y() + 0.35 - 0.5) == place]
+                total = sum(bar.get_width() for bar in bars) * 2**30
+                assert total == pytest.approx(memory["active"][row])
+                written = table.data.iloc[3 * index + place]
+                assert written["active_bytes"] == memory["active"][row]
+                assert written["optimizer_state_bytes"] == memory["optimizer_state"][row]
+
+
+def test_memory_over_time_stacks_up_to_what_is_in_use():
+    path = reference("model-memory")
+    drawn = figures_of(path)["memory"]
+    with h5py.File(path) as file:
+        names = [case.decode() for case in file["summary/case"][:]]
+        for axes, case in zip(drawn.axes, names, strict=True):
+            used = np.cumsum(file["cases"][case]["memory/timeline/bytes"][:])
+            stack = [one for one in axes.collections if hasattr(one, "get_paths")][-1]
+            # The topmost kind's upper edge, where any kind is.
+            tops = [
+                collection.get_paths()[0].vertices[:, 1].max()
+                for collection in axes.collections
+            ]  # fmt: skip
+            assert max(tops) * 2**30 == pytest.approx(used.max(), rel=1e-6), stack
+    words = [one.get_text() for one in drawn.texts]
+    assert any(re.fullmatch(r"12,996 MiB  gradient: backward/gradients", one) for one in words)
+    named = {one.get_text() for axes in drawn.axes for one in axes.texts}
+    assert named == {"forward", "backward"}
+
+
+def test_predicted_memory_is_beside_what_was_measured():
+    path = reference("ddp-course")
+    both, more = figures_of(path)["predicted-memory"].axes
+    frame = raw(path)
+    points = both.get_lines()[1]
+    np.testing.assert_allclose(points.get_xdata(), frame["predicted_peak_bytes"] / 2**30)
+    np.testing.assert_allclose(points.get_ydata(), frame["peak_bytes"] / 2**30)
+    beyond = 100 * (frame["peak_bytes"] / frame["predicted_peak_bytes"] - 1)
+    np.testing.assert_allclose(more.get_lines()[1].get_ydata(), beyond)
