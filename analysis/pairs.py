@@ -68,7 +68,7 @@ def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
     of 90%."""
     rows = [pair.baseline, pair.other]
     median, low, high = (
-        results.statistic(phase, name)[rows].to_numpy() for name in ("median", "ci_low", "ci_high")
+        results.statistic(phase, name).to_numpy()[rows] for name in ("median", "ci_low", "ci_high")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         return Ratio(median[0] / median[1], low[0] / high[1], high[0] / low[1])
@@ -77,7 +77,7 @@ def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
 def mean_ratio(results: Results, pair: Pair, phase: str) -> tuple[float, float]:
     """Of means, and its standard deviation to first order, the two taken as independent."""
     rows = [pair.baseline, pair.other]
-    mean, deviation = (results.statistic(phase, name)[rows].to_numpy() for name in ("mean", "std"))
+    mean, deviation = (results.statistic(phase, name).to_numpy()[rows] for name in ("mean", "std"))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = mean[0] / mean[1]
         return value, value * np.hypot(*(deviation / mean))

@@ -18,12 +18,8 @@ code=0
 for sweep in $(basename -a -s .h5 "${files[@]}" | sed 's/-.*//' | sort -u); do
   parts=("$folder/$sweep.h5" "$folder/$sweep"-*.h5)
   [ -f "${parts[0]}" ] || parts=("${parts[@]:1}")
-  case $sweep in
-    sizes | warmup | profile | precision | compile | memory)
-      analysis tables "${parts[@]}" --output "$folder/$sweep.md" || code=$?
-      analysis figures "${parts[@]}" --output "$folder/$sweep.svg" || code=$?
-      ;;
-  esac
+  analysis tables "${parts[@]}" --output "$folder/$sweep.md" || code=$?
+  analysis figures "${parts[@]}" --output "$folder/$sweep.svg" || code=$?
 done
 "$python" "$jobs/verdict.py" "$folder" | tee "$folder/verdict.txt" || code=$?
 "$jobs/status.sh" "$folder" >"$folder/status.txt" || true

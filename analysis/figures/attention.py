@@ -139,7 +139,10 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
     if not rows or ALONG not in frame or COLUMNS not in frame:
         return None
     names = [name for name in results.varying if name not in (ALONG, COLUMNS)]
-    series = series_of(frame, names, ALONG)
+    shown = (frame["status"] == "oom") | pd.concat(
+        [row.values[1] for row in rows], axis=1
+    ).notna().any(axis=1)
+    series = series_of(frame[shown], names, ALONG)
     columns = sorted(frame[COLUMNS].unique())
     grid = Grid(len(rows), len(columns), *((WIDTH, HEIGHT) if len(columns) > 1 else (6.0, 2.4)))
     lost = frame["status"] == "oom"
@@ -170,9 +173,9 @@ def draw_series(
     lost = frame["status"] == "oom"
     crossed = 0
     for one in series:
-        rows = [index for index in one.rows if here[index]]
-        x = frame[ALONG][rows].to_numpy()
-        low, median, high = (values[rows].to_numpy(float) for values in row.values)
+        rows = [index for index in one.rows if here.iat[index]]
+        x = frame[ALONG].to_numpy()[rows]
+        low, median, high = (values.to_numpy(float)[rows] for values in row.values)
         draw_points(axes, one, x, median, low, high, joined=True)
         if lost[rows].any():
             draw_lost(axes, one, x[lost[rows]], crossed)

@@ -40,8 +40,9 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
     assert len(files) == 5 + 5 + 5 + 5 + 5 + 10 + 2 + 2  # arrays of five, single sweeps, scalings
     for path in files:
         assert cases(path)
-    for sweep in ("sizes", "warmup", "profile", "precision", "compile", "memory"):
+    for sweep in {path.stem.split("-")[0] for path in files}:
         assert (jobs.results / f"{sweep}.md").stat().st_size > 0
+        assert (jobs.results / f"{sweep}.svg").stat().st_size > 0
     assert (jobs.results.parent / "results.tar.gz").stat().st_size > 0
     with h5py.File(jobs.results / "scaling_nodes-2.h5") as file:
         assert list(file["ranks/rank"]) == [0, 1, 2, 3]
