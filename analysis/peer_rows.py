@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,8 @@ FACTORS = (
 )  # fmt: skip
 # What a sweep is of, by a column that only its rows have.
 EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": "model-peers"}
+
+VERSION = re.compile(r" \d")  # where it begins in "PyTorch 2.11.0+cu130"
 
 
 def read(path: Path) -> tuple[str, pd.DataFrame]:
@@ -40,6 +43,8 @@ def factors(frame: pd.DataFrame) -> set[str]:
 def variants(frame: pd.DataFrame) -> list[str]:
     """With the software's name before its own way."""
     return [
-        variant if variant.startswith("paceline") else f"{software.split()[0]} {variant}".strip()
+        variant
+        if variant.startswith("paceline")
+        else f"{VERSION.split(software)[0]} {variant}".strip()
         for software, variant in zip(frame["software"], frame["variant"], strict=True)
     ]

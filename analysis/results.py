@@ -259,6 +259,18 @@ def read_file(path: Path) -> Results:
 
 
 @contextmanager
+def as_written(paths: Sequence[Path]) -> Iterator[None]:
+    """Throws ResultError where what a file holds is not as paceline writes it."""
+    try:
+        yield
+    except ResultError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        names = ", ".join(map(str, paths))
+        raise ResultError(f"{names}: cannot be read: it is not as paceline writes it") from None
+
+
+@contextmanager
 def opened(path: Path) -> Iterator[h5py.File]:
     """A result file of any experiment. Throws ResultError for what is none or cannot be read."""
     try:

@@ -11,7 +11,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from .. import profiles, style
-from ..results import ResultError, Results, load
+from ..results import ResultError, Results, as_written, load
 from . import (
     accumulation,
     attention,
@@ -98,11 +98,12 @@ def of(results: Results) -> list[tuple[str, Figure]]:
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
     """The paths written. Throws ResultError."""
     found = load(paths)
-    drawn = [
-        (f"{results.experiment}-{name}" if len(found) > 1 else name, figure)
-        for results in found
-        for name, figure in of(results)
-    ]
+    with as_written(paths):
+        drawn = [
+            (f"{results.experiment}-{name}" if len(found) > 1 else name, figure)
+            for results in found
+            for name, figure in of(results)
+        ]
     if not drawn:
         names = ", ".join(map(str, paths))
         raise ResultError(f"{names}: nothing to draw: see python3 -m analysis tables")

@@ -20,13 +20,14 @@ def draw(results: Results) -> Figure | None:
     table = results.file_tables.get("predict")
     if table is None:
         return None
-    table = table[table["bucket_mb"] > 0].sort_values("bucket_mb")
-    cases = results.frame.set_index("case").loc[table["case"]]
+    names = ("median", "ci_low", "ci_high")
+    keys = [name for name in ("file", "case") if name in table]
+    measured = {name: results.statistic("communication_exposed", name) for name in names}
+    cases = results.frame[keys].assign(**measured)
+    table = table[table["bucket_mb"] > 0].merge(cases, on=keys, how="left")
+    table = table.sort_values("bucket_mb")
     predicted = table["predicted_overhead_s"].to_numpy() * MILLISECONDS
-    median, low, high = (
-        cases[f"communication_exposed_{name}_s"].to_numpy() * MILLISECONDS
-        for name in ("median", "ci_low", "ci_high")
-    )
+    median, low, high = (table[name].to_numpy() * MILLISECONDS for name in names)
     grid = Grid(1, 1, WIDTH, HEIGHT)
     best = table["predicted_best_bucket_mb"].iloc[0]
     sheet = Sheet(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..results import ResultError, Results, load
+from ..results import ResultError, Results, as_written, load
 from . import cases, marks, recorded, scaling, speedups
 from .formats import csv, latex, markdown
 from .spread import Spread
@@ -39,11 +39,12 @@ def of(results: Results, spread: Spread = Spread.INTERVAL) -> list[Table]:
 def write(paths: Sequence[Path], target: Path, form: str, spread: Spread) -> list[Path]:
     """All tables in one file; as CSV each in its own, the first at `target`. Throws ResultError."""
     found = load(paths)
-    tables = [
-        replace(table, name=f"{results.experiment}-{table.name}") if len(found) > 1 else table
-        for results in found
-        for table in of(results, spread)
-    ]
+    with as_written(paths):
+        tables = [
+            replace(table, name=f"{results.experiment}-{table.name}") if len(found) > 1 else table
+            for results in found
+            for table in of(results, spread)
+        ]
     texts = [WRITERS[form](table) for table in tables]
     target.parent.mkdir(parents=True, exist_ok=True)
     if form != "csv":

@@ -58,13 +58,18 @@ def with_labels(results: Results, table: pd.DataFrame) -> pd.DataFrame:
     """Cases by what they are called; columns that are the same in every row are left out."""
     table = table.copy()
     if "case" in table:
-        labels = dict(zip(results.frame["case"], results.labels, strict=True))
-        table["case"] = [labels.get(case, case) or "the case" for case in table["case"]]
+        keys = [name for name in ("file", "case") if name in table]
+        labels = dict(zip(rows_of(results.frame[keys]), results.labels, strict=True))
+        table["case"] = [labels.get(key, key[-1]) or "the case" for key in rows_of(table[keys])]
     constant = [
         name for name in table
         if len(table) > 1 and name in results.factors and table[name].map(text).nunique() == 1
     ]  # fmt: skip
     return table.drop(columns=constant)
+
+
+def rows_of(frame: pd.DataFrame) -> list[tuple]:
+    return list(frame.itertuples(index=False, name=None))
 
 
 def column(group: str, name: str, values: pd.Series) -> Column:

@@ -221,3 +221,19 @@ def test_a_factor_that_others_tell_is_no_news(sweep):
     assert results.varying == ["context", "attention"]  # not flash_kernels
     both = results.frame.assign(flash_kernels=["", "newest", "", "sm80"])
     assert varying(both, results.factors) == ["context", "attention", "flash_kernels"]
+
+
+@pytest.mark.parametrize(("verb", "name"), OUTPUTS)
+@pytest.mark.parametrize("group", ["fit", "predict", "memory", "memory/timeline", "memory/blocks"])
+def test_a_group_without_its_columns(make_file, tmp_path, capsys, group, verb, name):
+    factors = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
+    path = make_file([case(factors, {"time": [[1e-3] * 6]})], experiment="collectives")
+    with h5py.File(path, "r+") as file:
+        place = file["cases/case-000"] if group.startswith("memory") else file
+        write_column(place.create_group(group), "other", [1.0])
+    try:
+        main([verb, str(path), "--output", str(tmp_path / name)])
+    except SystemExit as stopped:
+        assert stopped.code == 2
+        message = capsys.readouterr().err
+        assert message.startswith(f"analysis: {path}: ") and message.count("\n") == 1
