@@ -11,7 +11,7 @@ from analysis.results import load
 from synthetic import case, write_column
 
 TIMES = {"forward": [[1e-3] * 6], "backward": [[2e-3] * 6], "both": [[3e-3] * 6]}
-OUTPUTS = [("tables", "t.md"), ("tables", "t.tex"), ("tables", "t.csv"), ("figures", "f.svg")]
+OUTPUTS = [("tables", "t.md"), ("figures", "f.svg")]
 
 
 def attention(context, kind, seconds=None, **more):
