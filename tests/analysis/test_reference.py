@@ -61,6 +61,7 @@ def figures_of(path):
     return dict(figures.of(results_of(path)))
 
 
+@cache
 def raw(path):
     """/summary, or the rows, as they are in the file."""
     if path.suffix == ".jsonl":
