@@ -86,37 +86,47 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
 }
 
 // What is predicted to need far more than there is need not be tried, which may take minutes.
-void refuse_gigantic(Device& device, double predicted) {
+void refuse_gigantic(Device& device, double needed) {
   constexpr double far_more = 10;  // times: closer ones say which part does not fit
   constexpr double most = 1e18;    // that bytes are counted to
   const std::size_t limit = device.info().memory_bytes;
-  if (predicted <= far_more * static_cast<double>(limit)) return;
-  throw OutOfMemory(static_cast<std::size_t>(std::min(predicted, most)), device.ledger(), limit,
+  if (needed <= far_more * static_cast<double>(limit)) return;
+  throw OutOfMemory(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit,
                     "the case, by prediction,");
+}
+
+// "about 75.5 MB are needed: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"
+std::string needed_text(const Prediction& predicted) {
+  std::string text = fmt::format("about {} are needed", bytes_text(predicted.needed_bytes()));
+  if (!predicted.memory_formula.empty()) text += ": " + predicted.memory_formula;
+  if (predicted.flush_bytes == 0) return text;
+  return text + fmt::format("{} {} to flush the cache",
+                            predicted.memory_formula.empty() ? ", with" : ", and",
+                            bytes_text(predicted.flush_bytes));
 }
 
 }  // namespace
 
 CaseRecord measure_case(World& world, Device& device, CaseRun& run, const SamplerConfig& sampling,
-                        double predicted, Progress& progress) {
+                        const Prediction& predicted, Progress& progress) {
   return measure_cases(world, device, run, sampling, {{sampling.warmup}}, predicted, progress)
       .front();
 }
 
 std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, const Warmups& warmups,
-                                      double predicted, Progress& progress) {
+                                      const Prediction& predicted, Progress& progress) {
   device.trim();  // what the case before has left
   const Conditions conditions(device);
   CaseRecord refused;
   const auto set_up = [&] {
-    refuse_gigantic(device, predicted);
+    refuse_gigantic(device, predicted.needed_bytes());
     run.set_up(progress);
   };
   if (!fits_in_memory(world, refused, predicted, set_up) ||
       !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
       !fits_in_memory(world, refused, predicted, [&] { run.connect(); })) {
-    refused.add("predicted_peak_bytes", predicted);
+    refused.add("predicted_peak_bytes", predicted.memory_bytes);
     return std::vector<CaseRecord>(warmups.counts.size(), refused);
   }
   device.freeze();
@@ -137,7 +147,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
   return records;
 }
 
-bool fits_in_memory(World& world, CaseRecord& record, double predicted,
+bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                     const std::function<void()>& work, Patience patience) {
   std::string refusal;
   std::optional<Error> failed;
@@ -157,8 +167,8 @@ bool fits_in_memory(World& world, CaseRecord& record, double predicted,
   record.status = world.agree(refusal.empty() ? Status::ok : Status::oom);
   if (record.status == Status::ok) return true;
   record.reason = first_text(world, refusal);
-  if (predicted > 0) {
-    record.reason = fmt::format("about {} are needed; {}", bytes_text(predicted), record.reason);
+  if (predicted.needed_bytes() > 0) {
+    record.reason = fmt::format("{}; {}", needed_text(predicted), record.reason);
   }
   return false;
 }

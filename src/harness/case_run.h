@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/non_copyable.h"
 #include "core/world.h"
+#include "harness/prediction.h"
 #include "measure/progress.h"
 #include "measure/sampler.h"
 #include "record/case_record.h"
@@ -59,16 +60,17 @@ struct Warmups {
   bool from_cold = false;
 };
 
-// Collective: measures a case on `device`, of which nothing is in use. predicted: bytes that it
-// needs, for the reason of an oom row.
+// Collective: measures a case on `device`, of which nothing is in use. The prediction is for the
+// reason of an oom row.
 [[nodiscard]] CaseRecord measure_case(World& world, Device& device, CaseRun& run,
-                                      const SamplerConfig& sampling, double predicted,
+                                      const SamplerConfig& sampling, const Prediction& predicted,
                                       Progress& progress);
 // The same for several cases that differ in warm-up alone: they are parts of one series of
 // repetitions.
 [[nodiscard]] std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
                                                     const SamplerConfig& sampling,
-                                                    const Warmups& warmups, double predicted,
+                                                    const Warmups& warmups,
+                                                    const Prediction& predicted,
                                                     Progress& progress);
 
 // How long ranks wait for the slowest: as long as for a collective, or, where one has much more to
@@ -76,9 +78,9 @@ struct Warmups {
 enum class Patience : std::uint8_t { timeout, idle };
 
 // Collective: runs `work`, which allocates. True when every rank had the memory; otherwise the
-// record's status is oom and, on rank 0, its reason names `predicted` bytes (0: not known) and what
-// was refused. Throws, on every rank, an Error that `work` threw on any.
-[[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, double predicted,
+// record's status is oom and, on rank 0, its reason names the bytes predicted (0: not known) and
+// what was refused. Throws, on every rank, an Error that `work` threw on any.
+[[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                                   const std::function<void()>& work,
                                   Patience patience = Patience::timeout);
 

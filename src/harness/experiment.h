@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/non_copyable.h"
+#include "harness/prediction.h"
 #include "measure/case.h"
 #include "measure/factors.h"
 #include "measure/progress.h"
@@ -14,12 +15,6 @@
 #include "record/console.h"
 
 namespace paceline {
-
-struct Prediction {
-  double flops = 0;         // of one rank and repetition
-  double bytes = 0;         // moved to and from memory at least, likewise
-  double memory_bytes = 0;  // the device's peak
-};
 
 // A row of the sweep's summary.
 struct SummaryRow {

@@ -271,7 +271,7 @@ void print_plan(const Experiment& experiment) {
       values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
     }
     write_out("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
-              bytes_text(p.memory_bytes), fmt::join(values, " "));
+              bytes_text(p.needed_bytes()), fmt::join(values, " "));
   }
 }
 

@@ -1,5 +1,10 @@
 #include "model/attention_accounting.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/units.h"
+
 namespace paceline {
 
 namespace {
@@ -41,13 +46,35 @@ AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
   AttentionMemory m;
   m.saved = 3 * one + kept + (flash ? one : 0);
   m.before_backward = 5 * one + kept;
-  m.peak = m.before_backward + 3 * one;
-  if (flash) return m;
-  m.peak += kept;  // the gradient of the probabilities
+  // q, k, v, the result, and their gradients.
+  m.peak_terms.push_back({"8 B H T d e", 8 * one});
+  if (flash) {
+    m.peak_terms.push_back({"4 B H T", kept});
+    return m;
+  }
+  // The probabilities and their gradient.
+  m.peak_terms.push_back({"2 B H T^2 e", 2 * kept});
   if (widens_gemms && precision.mixed()) {
-    m.peak += sizeof(float) * (scores(shape) + 2 * elements(shape));
+    m.peak_terms.push_back(
+        {"4 B H T (T + 2 d)", sizeof(float) * (scores(shape) + 2 * elements(shape))});
   }
   return m;
+}
+
+double AttentionMemory::peak() const {
+  double sum = 0;
+  for (const MemoryTerm& term : peak_terms) sum += term.bytes;
+  return sum;
+}
+
+std::string AttentionMemory::peak_formula() const {
+  std::vector<std::string> formulas;
+  std::vector<std::string> bytes;
+  for (const MemoryTerm& term : peak_terms) {
+    formulas.emplace_back(term.formula);
+    bytes.push_back(bytes_text(term.bytes));
+  }
+  return fmt::format("{} = {}", fmt::join(formulas, " + "), fmt::join(bytes, " + "));
 }
 
 }  // namespace paceline

@@ -1,6 +1,9 @@
 #pragma once
 // Attention on paper: FLOPs, bytes moved and memory.
 
+#include <string>
+#include <vector>
+
 #include "core/ops.h"
 
 namespace paceline {
@@ -21,11 +24,20 @@ inline constexpr double attention_backward_factor = 2.5;
 [[nodiscard]] double attention_backward_bytes(const Precision& precision,
                                               const AttentionShape& shape);
 
+struct MemoryTerm {
+  const char* formula;
+  double bytes;
+};
+
 // Bytes of the composites, with qkv and the gradient of the result in memory.
 struct AttentionMemory {
   double saved = 0;            // for backward: qkv, what is kept besides, and flash's result
   double before_backward = 0;  // with the result and its gradient
-  double peak = 0;             // in backward, without flash's workspace
+  std::vector<MemoryTerm> peak_terms;  // in backward, without flash's workspace
+
+  [[nodiscard]] double peak() const;
+  // "8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"; e: bytes of an element.
+  [[nodiscard]] std::string peak_formula() const;
 };
 // widens_gemms: half types are multiplied as float32 copies (the CPU).
 [[nodiscard]] AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,

@@ -85,7 +85,9 @@ def test_what_does_not_fit_is_a_row(paceline, tmp_path):
     assert done.code == 0, done.err
     table = summary(tmp_path / "out.h5")
     assert table["status"] == ["oom", "ok"]
-    for words in ("17.8 MB are needed", "scaled dot product attention", " of 8.00 MB in use"):
+    arithmetic = "17.8 MB are needed: 8 B H T d e + 2 B H T^2 e = 1.05 MB + 16.8 MB"
+    assert f"oom: about {arithmetic}\n" in done.out
+    for words in (arithmetic + "; ", "scaled dot product attention", " of 8.00 MB in use"):
         assert words in table["reason"][0]
 
 
@@ -125,6 +127,7 @@ def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):
             for p, a in (("bf16", "naive -"), ("bf16", "flash -"), ("fp32", "naive -"),
                          ("fp32", "flash bf16x3"))
             for d in (16, 32, 64, 128) for t in range(7, 17)}),
+        ("leaderboard", {"bf16 yes 64 16384 1 16 direct cold flash"}),
     ],
 )  # fmt: skip
 def test_presets(paceline, preset, cases):

@@ -210,7 +210,7 @@ USES = [
 ]
 PRESETS = {
     "model": ("sizes", "warmup", "precision", "memory", "checkpointing", "compile"),
-    "attention": ("pytorch-attention", "flash-benchmark"),
+    "attention": ("pytorch-attention", "flash-benchmark", "leaderboard"),
     "ddp": ("course", "context", "long"),
     "zero": ("course", "fsdp"),
     "collectives": ("single-node",),

@@ -64,7 +64,7 @@ constexpr SamplerConfig once = {.warmup = 1, .steps = 2};
 
 CaseRecord measure(World& world, Device& device, CaseRun& run) {
   Progress progress(false, 1, stderr);
-  return measure_case(world, device, run, once, 2e6, progress);
+  return measure_case(world, device, run, once, {.memory_bytes = 2e6}, progress);
 }
 
 // Trims what it allocated to look, so that a frozen device has nothing to give.
@@ -103,7 +103,8 @@ TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
     Progress progress(false, 1, stderr);
     SamplerConfig sampling = once;
     sampling.profile = 2;
-    const CaseRecord record = measure_case(world, device, run, sampling, 2e6, progress);
+    const CaseRecord record =
+        measure_case(world, device, run, sampling, {.memory_bytes = 2e6}, progress);
     ASSERT_EQ(run.calls.size(), 14U);
     EXPECT_EQ(run.calls[7], "add_to, frozen");
     for (std::size_t i = 8; i < 14; ++i) EXPECT_EQ(run.calls[i], "repetition, frozen");
@@ -142,7 +143,7 @@ TEST(MeasureCase, CapturesAnewForAProfilerAndAfterIt) {
     Progress progress(false, 1, stderr);
     SamplerConfig sampling = once;
     sampling.profile = 1;
-    (void)measure_case(world, device, run, sampling, 2e6, progress);
+    (void)measure_case(world, device, run, sampling, {.memory_bytes = 2e6}, progress);
     std::vector<std::string> after;
     for (std::size_t i = run.calls.size() - 6; i < run.calls.size(); ++i) {
       after.push_back(run.calls[i].substr(0, run.calls[i].find(',')));
@@ -215,7 +216,8 @@ TEST(MeasureCase, ACaseThatIsPredictedToNeedFarTooMuchIsNotTried) {
     CpuDevice device(plenty, 1);
     NotedRun run(device);
     Progress progress(false, 1, stderr);
-    const CaseRecord record = measure_case(world, device, run, once, 1e24, progress);
+    const Prediction predicted{.memory_bytes = 1e24};
+    const CaseRecord record = measure_case(world, device, run, once, predicted, progress);
     EXPECT_TRUE(run.calls.empty());
     EXPECT_EQ(record.status, Status::oom);
     EXPECT_EQ(value_in<double>(record.summary, "predicted_peak_bytes"), 1e24);
@@ -250,7 +252,7 @@ std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups,
     CountingRun run(device);
     Progress progress(false, 1, stderr);
     for (const CaseRecord& record :
-         measure_cases(world, device, run, sampling, warmups, 2e6, progress)) {
+         measure_cases(world, device, run, sampling, warmups, {.memory_bytes = 2e6}, progress)) {
       found.emplace_back(record.samples.at(0).warmup.at(0), record.samples[0].measured.at(0));
       EXPECT_NE(find_column(record.summary, "of_run"), nullptr);
     }

@@ -15,11 +15,12 @@ struct Found {
   CaseRecord record;
 };
 
-std::array<Found, 2> rehearse(const std::function<void(int rank)>& work) {
+std::array<Found, 2> rehearse(const std::function<void(int rank)>& work,
+                              const Prediction& predicted = {.memory_bytes = 2e9}) {
   std::array<Found, 2> found;
   ThreadWorld::run(2, [&](World& world) {
     Found& mine = found.at(static_cast<std::size_t>(world.rank()));
-    mine.fits = fits_in_memory(world, mine.record, 2e9, [&] { work(world.rank()); });
+    mine.fits = fits_in_memory(world, mine.record, predicted, [&] { work(world.rank()); });
   });
   return found;
 }
@@ -38,6 +39,21 @@ TEST(FitsInMemory, OneRankThatLacksMemoryIsEnough) {
     const std::string named = "rank " + std::to_string(lacks) + ": 'forward' asked for 100 B";
     EXPECT_TRUE(reason.starts_with("about 2.00 GB are needed; " + named)) << reason;
   }
+}
+
+TEST(FitsInMemory, TheReasonBeginsWithTheArithmetic) {
+  const auto reason_of = [](const Prediction& predicted) {
+    const std::string reason =
+        rehearse([](int) { throw std::bad_alloc(); }, predicted)[0].record.reason;
+    return reason.substr(0, reason.find(';'));
+  };
+  EXPECT_EQ(reason_of({.memory_bytes = 8e6, .flush_bytes = 1e6}),
+            "about 9.00 MB are needed, with 1.00 MB to flush the cache");
+  EXPECT_EQ(reason_of({.memory_bytes = 8e6, .memory_formula = "B e = 8.00 MB"}),
+            "about 8.00 MB are needed: B e = 8.00 MB");
+  EXPECT_EQ(reason_of({.memory_bytes = 8e6, .flush_bytes = 1e6, .memory_formula = "B e = 8.00 MB"}),
+            "about 9.00 MB are needed: B e = 8.00 MB, and 1.00 MB to flush the cache");
+  EXPECT_EQ(reason_of({}), "rank 0: the host's own memory does not suffice");
 }
 
 TEST(FitsInMemory, TheHostSMemoryCounts) {

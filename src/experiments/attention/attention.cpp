@@ -82,11 +82,14 @@ AttentionExperiment::AttentionExperiment(const FactorOptions<AttentionCase>& opt
 
 Prediction AttentionExperiment::prediction(const AttentionCase& c) const {
   const AttentionShape shape = c.shape();
-  const bool widens = c.device == DeviceKind::cpu;
+  const AttentionMemory memory =
+      attention_memory(c.attention, c.precision, shape, c.device == DeviceKind::cpu);
   return {.flops = attention_flops(shape) * (1 + attention_backward_factor),
           .bytes = attention_forward_bytes(c.precision, shape) +
                    attention_backward_bytes(c.precision, shape),
-          .memory_bytes = attention_memory(c.attention, c.precision, shape, widens).peak};
+          .memory_bytes = memory.peak(),
+          .flush_bytes = static_cast<double>(flush_bytes(c, device_)),
+          .memory_formula = memory.peak_formula()};
 }
 
 void AttentionExperiment::check(const AttentionCase& c) const {
@@ -104,7 +107,7 @@ CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progre
   std::vector<const Ceiling*> ceilings = {&copy};
   if (c.profile > 0) ceilings.push_back(&ceilings_.gemm(c.precision));
   AttentionCaseRun run(c, world_, device_, copy);
-  CaseRecord record = measure_case(world_, device_, run, c, prediction(c).memory_bytes, progress);
+  CaseRecord record = measure_case(world_, device_, run, c, prediction(c), progress);
   if (record.samples.empty()) return record;
   record.tables.push_back(ceilings_table(ceilings));
   if (c.profile > 0) add_shares_of_ceilings(record, *ceilings.back(), copy);
@@ -155,7 +158,9 @@ std::string AttentionExperiment::notes() const {
   constexpr const char* columns =
       "TFLOP/s: forward 4 B H T^2 d, half of it when causal, backward 2.5 times that, over the "
       "time; floor: the bytes of q, k, v, o and their gradients over the median copy rate. "
-      "saved: for backward; error/bar: the largest error of an output over what is allowed; "
+      "saved: for backward; oom: B batch, H heads, T context, d head dimension, e bytes per "
+      "element; "
+      "error/bar: the largest error of an output over what is allowed; "
       "speed_up: naive's time over the case's";
   return columns + ceilings_.text();
 }

@@ -34,7 +34,13 @@ const Presets& attention_presets() {
        "--context 128,256,512,1024,2048,4096,8192,16384,32768,65536 --batch-size 1 --heads 1 "
        "--causal yes --precision bf16,fp32 --fp32-attention bf16x3 --flash-kernels newest "
        "--launch direct --cache cold --warmup 5 --max-warmup 0 --steps 10 --min-time 0 "
-       "--until-ci 2 --max-steps 0 --profile 0 --seed 0 --deterministic no"}};
+       "--until-ci 2 --max-steps 0 --profile 0 --seed 0 --deterministic no"},
+      // The course's: forward and backward together is its phase `both`.
+      {"leaderboard",
+       "--attention flash --head-dim 64 --context 16384 --batch-size 1 --heads 16 --causal yes "
+       "--precision bf16 --fp32-attention bf16x3 --flash-kernels newest --launch direct "
+       "--cache cold --warmup 10 --max-warmup 200 --steps 100 --min-time 0 --until-ci 0 "
+       "--max-steps 0 --profile 0 --seed 0 --deterministic no"}};
   return presets;
 }
 

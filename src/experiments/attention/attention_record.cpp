@@ -80,7 +80,7 @@ void add_attention(CaseRecord& record, World& world, const AttentionCase& c,
   record.add("predicted_saved_bytes", form.saved);
   record.add("memory_before_backward_bytes", static_cast<double>(outcome.memory.before_backward));
   record.add("peak_bytes", static_cast<double>(outcome.memory.peak));
-  record.add("predicted_peak_bytes", form.peak);
+  record.add("predicted_peak_bytes", form.peak());
   record.add("workspace_bytes", static_cast<double>(outcome.memory.workspace));
   if (c.attention != AttentionKind::flash) return;
   add_tiles(record, "forward", outcome.flash.forward);

@@ -96,8 +96,8 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
   const std::int64_t cache = cache_bytes(backend.device.get());
   return {.flops = 0,
           .bytes = bytes * c.op->bus.of(n),
-          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache)) +
-                          static_cast<double>(flush_bytes(c, cache))};
+          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache)),
+          .flush_bytes = static_cast<double>(flush_bytes(c, cache))};
 }
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
@@ -152,8 +152,7 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
       }
       CollectiveRun run(c, *members.world, *backend.device, communicator,
                         members.link_ceilings.at(c.backend));
-      record = measure_case(*members.world, *backend.device, run, c, prediction(c).memory_bytes,
-                            progress);
+      record = measure_case(*members.world, *backend.device, run, c, prediction(c), progress);
       if (c.ranks == 1 && !record.samples.empty()) {
         record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
       }

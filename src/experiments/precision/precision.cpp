@@ -61,7 +61,7 @@ CaseRecord PrecisionExperiment::measure(const PrecisionCase& c, Progress& /*prog
   CaseRecord record;
   device_.trim();
   const auto study = [&] { add_study(record, c); };
-  if (!fits_in_memory(world_, refused, prediction(c).memory_bytes, study)) return refused;
+  if (!fits_in_memory(world_, refused, prediction(c), study)) return refused;
   record.status = world_.agree(record.status);
   return record;
 }

@@ -135,7 +135,7 @@ Trained train_together(const TrainingCase& c, World& world, Device& device,
     trainer = std::make_unique<Trainer>(device, c, batch, &communicator,
                                         gathers ? &*gathers : nullptr, sgd);
   };
-  if (!fits_in_memory(world, record, 0, make, Patience::idle)) return {};
+  if (!fits_in_memory(world, record, {}, make, Patience::idle)) return {};
   const Watched watched(world.watch(), "training of --verify");
   trainer->strategy().register_memory();
   communicator.connect();
@@ -179,7 +179,7 @@ std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& de
       of_run.weights = trainer.train();
     }
   };
-  (void)fits_in_memory(world, record, 0, train, Patience::idle);
+  (void)fits_in_memory(world, record, {}, train, Patience::idle);
   return trained;
 }
 
