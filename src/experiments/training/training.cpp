@@ -242,8 +242,8 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
   std::vector<CaseRecord> records;
   {
     TrainingRun run(c, world_, device_, data_parallel_, options_.dump.empty() ? nullptr : &dump_);
-    records = measure_cases(world_, device_, run, c, {warmups, c.cold_start}, prediction(c),
-                            progress);
+    records =
+        measure_cases(world_, device_, run, c, {warmups, c.cold_start}, prediction(c), progress);
   }
   if (records.front().status == Status::oom) {
     dump_.reset();  // there is no step to write down
