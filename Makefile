@@ -304,7 +304,7 @@ lint-deps: $(PACKAGES)
 
 lint-shell: lint-deps
 	$(call say,SHELL,scripts)
-	$(Q)shellcheck tools/*.sh jobs/*.sh jobs/*.sbatch jobs/sites/*.env .ci/run
+	$(Q)shellcheck tools/*.sh bench/*.sh jobs/*.sh jobs/*.sbatch jobs/sites/*.env .ci/run
 
 lint-format: lint-deps
 	$(call say,FORMAT,sources)

@@ -2,11 +2,16 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import reference_files
 
 DOCUMENTS = sorted(
     path
@@ -55,3 +60,10 @@ def test_commands_are_accepted(paceline, line):
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+def test_the_list_of_published_files_is_current():
+    document = (ROOT / "results/README.md").read_text()
+    assert document == reference_files.document()
+    files = {path.name for path in (ROOT / "results/reference").iterdir()}
+    assert files == set(re.findall(r"^\| `([^`]+)`", document, re.M))

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# bench/reference.sh [--list] [NAME...]: the runs whose files are in results/reference (or those
+# named), into $PACELINE_RESULTS (results/new), as NAME-<gpu>.h5. Runs that need more GPUs than are
+# here are skipped with a message. Called again, it goes on where it stopped.
+#   --list    print the commands; run nothing
+PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
+# shellcheck source=bench/runs.sh
+. "$(dirname "$0")/runs.sh"
+
+run model-sizes 1 model --preset sizes
+run model-warmup 1 model --preset warmup
+run model-precision 1 model --preset precision
+run model-memory 1 model --preset memory
+run model-checkpointing 1 model --preset checkpointing
+run model-compile 1 model --preset compile
+run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
+  --attention flash --exec eager,compiled --timing step --warmup 20 --steps 20 --profile 10
+# What plan --from takes one rank's rates from.
+run model-batches 1 model --size small,medium,large,xl,2.7b --context 128 --batch-size 1,2
+run attention-pytorch 1 attention --preset pytorch-attention --launch graph
+run attention-flash-benchmark 1 attention --preset flash-benchmark --launch graph
+run attention-leaderboard 1 attention --preset leaderboard
+# Where a smaller GPU runs out of memory.
+run attention-pytorch-48gb 1 attention --preset pytorch-attention --launch graph \
+  --memory-limit 48GB
+run attention-flash-benchmark-48gb 1 attention --preset flash-benchmark --launch graph \
+  --memory-limit 48GB
+run precision-course 1 precision --preset course
+
+# The flat exchange at its best: plain buffers.
+run collectives-single-node 2 collectives --preset single-node --registration none --fit
+run collectives-symmetric 2 collectives --op all_reduce,reduce_scatter,all_gather,broadcast \
+  --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
+  --cadence back-to-back --steps 8 --fit
+run ddp-course 2 ddp --preset course --bucket-mb 1,10,25,100,1000
+run ddp-context 2 ddp --preset context
+run ddp-long 2 ddp --preset long
+run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \
+  --bucket-mb 100 --profile 1
+# Through the host's memory, where the size of buckets matters.
+NCCL_P2P_DISABLE=1 run ddp-buckets-no-p2p 2 ddp --preset course --bucket-mb 1,10,25,100,1000
+run zero-course 2 zero --preset course --bucket-mb 25,100
+run zero-fsdp 2 zero --preset fsdp
+end

@@ -1,0 +1,116 @@
+"""bench/reference.sh and bench/scaling.sh: which runs there are, and how they go on."""
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import PROGRAM, ROOT
+
+SCRIPTS = ("reference.sh", "scaling.sh")
+GPU = """#!/bin/sh
+case $1 in
+  -L) for i in $(seq "$GPUS"); do echo "GPU $i: NVIDIA H200"; done ;;
+  *) echo "NVIDIA H200" ;;
+esac
+"""
+# Notes its arguments; stops, as after a signal, in a run of $STOPS, fails in one of $BREAKS.
+STAND_IN = """#!/bin/sh
+echo "$@" >>"$NOTES"
+case $* in
+  *"$STOPS"*) exit 6 ;;
+  *"$BREAKS"*) echo "paceline: no" && exit 3 ;;
+esac
+"""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    write("nvidia-smi", GPU)
+    write("mpirun", '#!/bin/sh\nshift 3\nexec "$@"\n')
+    program = write("paceline", STAND_IN)
+
+    def call(script: str, *arguments: str, gpus: int = 2, **variables: str):
+        notes = tmp_path / "notes"
+        notes.unlink(missing_ok=True)
+        environment = os.environ | {
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "PACELINE": str(program),
+            "PACELINE_RESULTS": str(tmp_path / "results"),
+            "NOTES": str(notes),
+            "GPUS": str(gpus),
+            "STOPS": "no run",
+            "BREAKS": "no run",
+        }
+        done = subprocess.run(
+            [ROOT / "bench" / script, *arguments], env=environment | variables,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return done, notes.read_text().splitlines() if notes.exists() else []
+
+    return call
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_command_is_one_of_ours(bench, script):
+    done, ran = bench(script, "--list")
+    assert done.returncode == 0, done.stderr
+    assert not ran
+    names = [line.split(":")[0] for line in done.stdout.splitlines()]
+    assert len(set(names)) == len(names) > 3
+    for line in done.stdout.splitlines():
+        options = shlex.split(line.split("bin/paceline ")[1])
+        printed = subprocess.run(
+            [PROGRAM, *options, "--print-config"], capture_output=True, text=True, check=False
+        )
+        assert printed.returncode == 0, line + printed.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_run_that_was_stopped_goes_on(bench, script):
+    done, ran = bench(script, STOPS="ddp")
+    assert done.returncode == 6
+    assert "called again" in done.stdout
+    assert "ddp" in ran[-1]
+    done, again = bench(script)
+    assert done.returncode == 0, done.stderr
+    assert again[: len(ran)] == ran
+    assert len(again) > len(ran)
+    for line in again:
+        assert line.endswith("-h200.h5 --resume")
+
+
+def test_runs_by_name_and_those_that_the_machine_lacks(bench):
+    done, ran = bench("reference.sh", "model-sizes", "zero-course", gpus=1)
+    assert done.returncode == 0, done.stderr
+    assert len(ran) == 1
+    assert ran[0].startswith("model --preset sizes --output ")
+    assert "zero-course: skipped: needs 2 GPUs, here are 1" in done.stdout
+    done, ran = bench("reference.sh", "model-size")
+    assert (done.returncode, ran) == (2, [])
+    assert "there is no run 'model-size': model-sizes" in done.stderr
+
+
+def test_a_run_that_fails_is_told_and_the_others_run(bench):
+    done, ran = bench("reference.sh", "model-sizes", "zero-course", BREAKS="model-sizes")
+    assert done.returncode == 1
+    assert "model-sizes: ended with 3: paceline: no" in done.stderr
+    assert len(ran) == 2
+
+
+def test_scaling_has_a_file_for_each_number_of_gpus(bench):
+    for gpus, groups in ((1, None), (4, "2,4"), (8, "2,4,6,8")):
+        done, ran = bench("scaling.sh", gpus=gpus)
+        assert done.returncode == 0, done.stderr
+        assert any(f"weak-ddp-{gpus}-h200.h5" in line for line in ran)
+        collectives = [line for line in ran if line.startswith("collectives")]
+        assert [f"--ranks {groups} " in line for line in collectives] == [True] * (gpus > 1)
