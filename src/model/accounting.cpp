@@ -133,11 +133,18 @@ double step_flops(const StepShape& shape) {
   const bool backward = has_backward(shape.mode);
   const double again = backward && shape.recompute > 0 ? 1 : 0;
   const double passes = backward ? 3 : 1;
+  return d.L * dense_flops(d) * (passes + again) + head_flops(d) * passes +
+         step_attention_flops(shape);
+}
+
+double step_attention_flops(const StepShape& shape) {
+  const Dims d(shape);
+  const bool backward = has_backward(shape.mode);
+  const double again = backward && shape.recompute > 0 ? 1 : 0;
   const double squares = shape.attention == AttentionKind::flash
                              ? (1 + (backward ? attention_backward_factor : 0) + again) / 2
-                             : passes + again;
-  return d.L * (dense_flops(d) * (passes + again) + square_flops(d) * squares) +
-         head_flops(d) * passes;
+                             : 1 + (backward ? 2 : 0) + again;
+  return d.L * square_flops(d) * squares;
 }
 
 MemoryForm memory_form(const StepShape& shape) {

@@ -43,6 +43,8 @@ struct StepShape {
 // the step: with recompute the blocks' forward once more; flash attention leaves out what is
 // masked, half of the square, and multiplies 2.5 times as much in backward as in forward.
 [[nodiscard]] double step_flops(const StepShape& shape);
+// Of them those of attention's T x T products.
+[[nodiscard]] double step_attention_flops(const StepShape& shape);
 [[nodiscard]] double model_flops(const StepShape& shape);
 
 // Bytes, of one rank.

@@ -352,12 +352,19 @@ def test_errors_are_percent_of_what_was_measured(paceline):
     assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
 
 
+def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(paceline):
+    errors = [row["step_error_percent"] for row in check(paceline, SIZES, "--from", SIZES)]
+    assert len(errors) == 20
+    assert max(map(abs, errors)) < 5
+
+
 def test_contention_makes_hidden_collectives_cost_time(paceline):
     layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
     times = []
     for files in (f"{SIZES},{LINKS}", f"{SIZES},{LINKS},{DDP}"):
         (row,) = plan(paceline, *layout, "--from", files)["step_time"]
-        times.append(row["step_s"] - row["products_s"] - row["traffic_s"] - row["exposed_s"])
+        parts = ("products_s", "traffic_s", "fixed_s", "exposed_s")
+        times.append(row["step_s"] - sum(row[part] for part in parts))
     assert times[0] == pytest.approx(0, abs=1e-9)
     assert times[1] > 1e-3
 

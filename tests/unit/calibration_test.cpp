@@ -12,8 +12,11 @@
 namespace paceline {
 namespace {
 
-constexpr WorkRates rates = {
-    .flops_per_s = 5e13, .parameter_bytes_per_s = 1e12, .activation_bytes_per_s = 2e12};
+constexpr WorkRates rates = {.flops_per_s = 5e13,
+                             .attention_flops_per_s = 2e13,
+                             .parameter_bytes_per_s = 1e12,
+                             .activation_bytes_per_s = 2e12,
+                             .blocks_per_s = 2e4};
 
 PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strategy::none,
                  int ranks = 1) {
@@ -46,7 +49,8 @@ MeasuredStep measured(const PlanCase& plan, double factor = 1) {
 
 std::vector<MeasuredStep> plain_steps() {
   std::vector<MeasuredStep> steps;
-  for (const ModelSize size : {ModelSize::small, ModelSize::medium, ModelSize::xl}) {
+  for (const ModelSize size :
+       {ModelSize::small, ModelSize::medium, ModelSize::large, ModelSize::xl}) {
     for (const std::int64_t context : {128, 512, 1024}) {
       steps.push_back(measured(step_of(size, context)));
     }
@@ -80,6 +84,8 @@ TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
   EXPECT_NEAR(fitted.flops_per_s / rates.flops_per_s, 1, 1e-6);
   EXPECT_NEAR(fitted.parameter_bytes_per_s / rates.parameter_bytes_per_s, 1, 1e-6);
   EXPECT_NEAR(fitted.activation_bytes_per_s / rates.activation_bytes_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.attention_flops_per_s / rates.attention_flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.blocks_per_s / rates.blocks_per_s, 1, 1e-6);
 }
 
 TEST(FitRatesTest, OneRowHasOneRate) {
@@ -94,6 +100,45 @@ TEST(FitRatesTest, NoRateIsBelowZero) {
       {{{.flops = 100, .activation_bytes = 10}, 1}, {{.flops = 100, .activation_bytes = 20}, 0.9}});
   EXPECT_TRUE(std::isinf(fitted.activation_bytes_per_s));
   EXPECT_NEAR(fitted.flops_per_s, 100 / 0.95, 1);
+}
+
+TEST(FitRatesTest, FewRowsHaveFewRates) {
+  const std::vector<TimedWork> rows = {{{.flops = 100, .blocks = 1}, 1},
+                                       {{.flops = 200, .blocks = 1}, 1.5},
+                                       {{.flops = 300, .blocks = 1}, 2}};
+  EXPECT_TRUE(std::isinf(fit_rates(rows).blocks_per_s));
+  std::vector<TimedWork> more = rows;
+  more.push_back({{.flops = 400, .blocks = 1}, 2.5});
+  EXPECT_NEAR(fit_rates(more).blocks_per_s, 2, 1e-9);
+  EXPECT_NEAR(fit_rates(more).flops_per_s, 200, 1e-9);
+}
+
+TEST(FitRatesTest, NoRateExceedsItsLimit) {
+  WorkRates most = unlimited;
+  most.flops_per_s = 80;
+  // By the times alone blocks take all of them.
+  const WorkRates fitted = fit_rates({{{.flops = 10, .blocks = 10}, 1},
+                                      {{.flops = 40, .blocks = 20}, 2},
+                                      {{.flops = 20, .blocks = 30}, 3},
+                                      {{.flops = 30, .blocks = 40}, 4}},
+                                     most);
+  EXPECT_NEAR(fitted.flops_per_s, 80, 1e-9);
+  EXPECT_GT(fitted.blocks_per_s, 10);
+  EXPECT_LT(fitted.blocks_per_s, 20);
+}
+
+// From one number of tokens nobody can tell products from traffic.
+TEST(CalibrationTest, RatesAreAtMostTheDataSheetS) {
+  std::vector<MeasuredStep> steps;
+  for (const ModelSize size : {ModelSize::small, ModelSize::medium, ModelSize::xl}) {
+    steps.push_back(measured(step_of(size, 128), 0.01));
+    steps.back().plan.hardware.name = "NVIDIA H200";
+  }
+  PlanCase plan = step_of(ModelSize::small, 128);
+  plan.hardware.name = "h200";
+  const WorkRates fitted = rates_for(Calibration(steps, {}), plan).rates;
+  EXPECT_NEAR(fitted.flops_per_s, 66.9e12, 1);
+  EXPECT_NEAR(fitted.activation_bytes_per_s, 4.8e12, 1);
 }
 
 TEST(CalibrationTest, PredictsACaseFromTheOthers) {
@@ -122,7 +167,7 @@ TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedBetweenTokensAndKeptBeyondThe
   EXPECT_NEAR(ratio(c, 256), (ratio(c, 128) + ratio(c, 512)) / 2, 1e-9);
   EXPECT_GT(ratio(c, 512), ratio(c, 128) * 1.05);
   EXPECT_EQ(ratio(c, 8192), ratio(c, 1024));
-  EXPECT_EQ(rates_for(c, step_of(ModelSize::large, 128)).correction, 1);
+  EXPECT_EQ(rates_for(c, step_of(ModelSize::size_2_7b, 128)).correction, 1);
   PlanCase other = step_of(ModelSize::medium, 128);
   other.step.precision = precision_named("bf16");
   EXPECT_FALSE(c.rates_for(other));

@@ -39,8 +39,10 @@ PlanCase xxl() {
                    .network_bytes_per_s = 2 * 9e10,
                    .node_devices = 8960};
   plan.memory_bytes = 95 * giga;
-  plan.rates = {
-      .flops_per_s = 4.6e14, .parameter_bytes_per_s = 1e12, .activation_bytes_per_s = 1e12};
+  plan.rates = {.flops_per_s = 4.6e14,
+                .attention_flops_per_s = 4.6e14,
+                .parameter_bytes_per_s = 1e12,
+                .activation_bytes_per_s = 1e12};
   plan.latency_s = 1e-5;
   return plan;
 }

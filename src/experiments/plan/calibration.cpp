@@ -21,13 +21,26 @@ std::string device_of(const PlanCase& plan) {
 }
 
 // "NVIDIA H200" is the table's h200.
-bool is_device(const std::string& device, const PlanCase& plan) {
-  const std::string planned = device_of(plan);
+bool is_named(const std::string& device, const std::string& name) {
   const auto same = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);
   };
-  return std::search(device.begin(), device.end(), planned.begin(), planned.end(), same) !=
-         device.end();
+  return std::search(device.begin(), device.end(), name.begin(), name.end(), same) != device.end();
+}
+
+bool is_device(const std::string& device, const PlanCase& plan) {
+  return is_named(device, device_of(plan));
+}
+
+// The data sheet's, of a device that the table has.
+WorkRates limits_of(const PlanCase& plan) {
+  WorkRates limits = unlimited;
+  for (const Hardware& h : known_hardware()) {
+    if (!is_named(device_of(plan), h.name) || !h.has_peak(plan.step.precision)) continue;
+    limits.flops_per_s = limits.attention_flops_per_s = h.peak_flops_per_s(plan.step.precision);
+    limits.parameter_bytes_per_s = limits.activation_bytes_per_s = h.memory_bytes_per_s;
+  }
+  return limits;
 }
 
 std::string group_of(const PlanCase& plan) {
@@ -112,13 +125,17 @@ Calibration Calibration::without(const PlanCase& plan) const {
 
 void Calibration::fit_steps() {
   std::map<GroupKey, std::vector<TimedWork>> works;
+  std::map<GroupKey, WorkRates> limits;
   const auto is_used = [](const MeasuredStep& s) {
     return exchanges_nothing(s.plan) && is_plain_step(s.plan);
   };
   for (const MeasuredStep& s : steps_) {
-    if (is_used(s)) works[key_of(s.plan)].push_back({s.plan.work(), s.step_s});
+    if (!is_used(s)) continue;
+    const GroupKey key = key_of(s.plan);
+    works[key].push_back({s.plan.work(), s.step_s});
+    if (limits.count(key) == 0) limits[key] = limits_of(s.plan);
   }
-  for (const auto& [key, rows] : works) groups_[key].rates = fit_rates(rows);
+  for (const auto& [key, rows] : works) groups_[key].rates = fit_rates(rows, limits.at(key));
   for (const MeasuredStep& s : steps_) {
     if (!is_used(s)) continue;
     Group& group = groups_.at(key_of(s.plan));

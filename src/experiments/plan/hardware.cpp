@@ -67,14 +67,19 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
           .source = *text};
 }
 
+std::optional<double> stated_peak(const Hardware& h, const Precision& precision) {
+  if (size_of(precision.compute) == 2) return h.half_flops_per_s;
+  return precision.gemm == GemmMath::exact ? h.fp32_flops_per_s : h.tf32_flops_per_s;
+}
+
 }  // namespace
 
+bool Hardware::has_peak(const Precision& precision) const {
+  return stated_peak(*this, precision).has_value();
+}
+
 double Hardware::peak_flops_per_s(const Precision& precision) const {
-  const bool exact = precision.gemm == GemmMath::exact;
-  const std::optional<double> peak = size_of(precision.compute) == 2 ? half_flops_per_s
-                                     : exact                         ? fp32_flops_per_s
-                                                                     : tf32_flops_per_s;
-  if (peak) return *peak;
+  if (const auto peak = stated_peak(*this, precision)) return *peak;
   throw UsageError(
       fmt::format("--hardware: {} has no stated peak for {}; give --peak or another "
                   "--precision",

@@ -28,6 +28,7 @@ struct Hardware {
   int node_devices = 1;  // that share the link
   std::string source;
 
+  [[nodiscard]] bool has_peak(const Precision& precision) const;
   // Throws UsageError naming --peak where the table has no figure for this precision.
   [[nodiscard]] double peak_flops_per_s(const Precision& precision) const;
   // In bytes/s along one axis, of a collective whose ring runs through this many devices. `rings`

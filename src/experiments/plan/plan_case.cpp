@@ -71,9 +71,12 @@ Work PlanCase::work() const {
   if (blocks == BlockKind::two_matrix) return {.flops = flops};
   const StepShape shape = step.step_shape();
   const double activations = 2 * memory_form(shape).activations;  // written and read
-  return {.flops = flops,
+  const double attention = step_attention_flops(shape) / tensor;
+  return {.flops = flops - attention,
+          .attention_flops = attention,
           .parameter_bytes = (step_bytes(shape) - activations) / tensor,
-          .activation_bytes = activations / tensor};
+          .activation_bytes = activations / tensor,
+          .blocks = static_cast<double>(step.layers)};
 }
 
 StrategyShape PlanCase::strategy_shape() const {

@@ -226,12 +226,13 @@ PlanCase PlanOptions::plan() const {
   const double bytes_per_s = plan.hardware.memory_bytes_per_s > 0
                                  ? plan.hardware.memory_bytes_per_s
                                  : std::numeric_limits<double>::infinity();
-  plan.rates = {
-      .flops_per_s =
-          utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
-                                           : plan.hardware.peak_flops_per_s(plan.step.precision)),
-      .parameter_bytes_per_s = bytes_per_s,
-      .activation_bytes_per_s = bytes_per_s};
+  const double flops_per_s =
+      utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
+                                       : plan.hardware.peak_flops_per_s(plan.step.precision));
+  plan.rates = {.flops_per_s = flops_per_s,
+                .attention_flops_per_s = flops_per_s,
+                .parameter_bytes_per_s = bytes_per_s,
+                .activation_bytes_per_s = bytes_per_s};
   plan.latency_s = latency_us_ * micro;
   check_plan(plan);
   return plan;

@@ -68,6 +68,7 @@ StepTime step_time(const PlanCase& plan) {
   const Work work = plan.work();
   time.products_s = plan.correction * plan.rates.products_s(work);
   time.traffic_s = plan.correction * plan.rates.traffic_s(work);
+  time.fixed_s = plan.correction * plan.rates.fixed_s(work);
   time.tensor_s = tensor_seconds(plan);
   double after = 0;
   for (const ExchangeForm& one : exchanges(plan)) {

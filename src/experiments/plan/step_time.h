@@ -1,8 +1,9 @@
 #pragma once
 // The time of a step, as the sum of what a device does and what it waits for.
 //
-//   products    FLOPs / peak
+//   products    FLOPs / peak; attention's at a rate of their own (--from)
 //   traffic     bytes read and written / memory bandwidth: elementwise work and the optimizer
+//   fixed       blocks x the time that one takes at any size (--from)
 //   tensor      tensor-parallel collectives, which the next product waits for
 //   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth
 //               of each operation, where that was measured (--from)
@@ -22,6 +23,7 @@ namespace paceline {
 struct StepTime {
   double products_s = 0;
   double traffic_s = 0;
+  double fixed_s = 0;
   double tensor_s = 0;
   double exchange_s = 0;
   double exchange_calls = 0;
@@ -29,7 +31,7 @@ struct StepTime {
   double exposed_s = 0;
   double contention_s = 0;
 
-  [[nodiscard]] double compute_s() const { return products_s + traffic_s + tensor_s; }
+  [[nodiscard]] double compute_s() const { return products_s + traffic_s + fixed_s + tensor_s; }
   [[nodiscard]] double step_s() const { return compute_s() + exposed_s + contention_s; }
 };
 

@@ -195,12 +195,18 @@ PlanSection step_time_section(const PlanCase& plan) {
     s.lines.push_back({key, what, std::move(formula), seconds, PlanUnit::seconds});
   };
   add("products_s", "products",
-      fmt::format("{} FLOP / {}", rate(work.flops), rate(plan.rates.flops_per_s)), t.products_s);
+      fmt::format("{} FLOP / {}, attention {} / {}", rate(work.flops), rate(plan.rates.flops_per_s),
+                  rate(work.attention_flops), rate(plan.rates.attention_flops_per_s)),
+      t.products_s);
   add("traffic_s", "traffic",
       fmt::format("parameters {} bytes / {}, activations {} / {}", rate(work.parameter_bytes),
                   rate(plan.rates.parameter_bytes_per_s), rate(work.activation_bytes),
                   rate(plan.rates.activation_bytes_per_s)),
       t.traffic_s);
+  constexpr double micro = 1e-6;
+  add("fixed_s", "fixed",
+      fmt::format("{} blocks x {:.3g} us", work.blocks, 1 / plan.rates.blocks_per_s / micro),
+      t.fixed_s);
   add("tensor_s", "tensor-parallel collectives", "5 for each summed sublayer, not hidden",
       t.tensor_s);
   add("exchange_s", "data-parallel collectives",
@@ -214,11 +220,11 @@ PlanSection step_time_section(const PlanCase& plan) {
   }
   if (plan.correction != 1) {
     s.note = fmt::format(
-        "products and traffic are {:.3f} times what the fitted rates say, as "
+        "products, traffic and fixed are {:.3f} times what the fitted rates say, as "
         "measured of this size",
         plan.correction);
   }
-  add("step_s", "step", "products + traffic + tensor + exposed + contention", t.step_s());
+  add("step_s", "step", "products + traffic + fixed + tensor + exposed + contention", t.step_s());
   s.lines.push_back({"tokens_per_s", "tokens/s",
                      fmt::format("{} tokens / step", grouped(plan.tokens())),
                      plan.tokens() / t.step_s(), PlanUnit::count});

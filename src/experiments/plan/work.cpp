@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
+#include <bit>
+#include <numeric>
 #include <optional>
 
 #include "core/error.h"
@@ -12,23 +12,29 @@ namespace paceline {
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t terms = 3;
+constexpr std::size_t terms = 5;
 using Terms = std::array<double, terms>;
 
 Terms terms_of(const Work& work) {
-  return {work.flops, work.parameter_bytes, work.activation_bytes};
+  return {work.flops, work.attention_flops, work.parameter_bytes, work.activation_bytes,
+          work.blocks};
 }
 
-// The normal equations of the terms in `chosen`, solved by elimination; none where they depend on
-// each other.
-std::optional<Terms> solve(const std::vector<TimedWork>& rows, unsigned chosen) {
+double dot(const Terms& a, const Terms& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+// The weights of the terms in `chosen` that explain what `least` leaves of the times: the normal
+// equations, solved by elimination; none where the terms depend on each other.
+std::optional<Terms> solve(const std::vector<TimedWork>& rows, const Terms& least,
+                           unsigned chosen) {
   std::array<std::array<double, terms + 1>, terms> a{};
   for (const TimedWork& row : rows) {
     const Terms x = terms_of(row.work);
+    const double rest = row.seconds - dot(x, least);
     for (std::size_t i = 0; i < terms; ++i) {
       for (std::size_t j = 0; j < terms; ++j) a[i][j] += x[i] * x[j] / row.seconds / row.seconds;
-      a[i][terms] += x[i] / row.seconds;
+      a[i][terms] += x[i] * rest / row.seconds / row.seconds;
     }
   }
   const auto is_chosen = [&](std::size_t i) { return (chosen >> i & 1U) != 0; };
@@ -56,34 +62,39 @@ std::optional<Terms> solve(const std::vector<TimedWork>& rows, unsigned chosen) 
 double error_of(const std::vector<TimedWork>& rows, const Terms& weights) {
   double sum = 0;
   for (const TimedWork& row : rows) {
-    const Terms x = terms_of(row.work);
-    double seconds = 0;
-    for (std::size_t i = 0; i < terms; ++i) seconds += x[i] * weights[i];
-    sum += (seconds / row.seconds - 1) * (seconds / row.seconds - 1);
+    const double relative = dot(terms_of(row.work), weights) / row.seconds - 1;
+    sum += relative * relative;
   }
   return sum;
 }
 
 }  // namespace
 
-WorkRates fit_rates(const std::vector<TimedWork>& rows) {
+WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
   if (rows.empty()) throw InternalError("rates of no measurement");
-  Terms best{};
-  double least = infinite;
+  const Terms least = {1 / most.flops_per_s, 1 / most.attention_flops_per_s,
+                       1 / most.parameter_bytes_per_s, 1 / most.activation_bytes_per_s,
+                       1 / most.blocks_per_s};
+  const auto fitted = static_cast<int>(std::max<std::size_t>(1, rows.size() / 2));
+  Terms best = least;
+  double best_error = error_of(rows, least);
   constexpr unsigned subsets = 1U << terms;
   for (unsigned chosen = 1; chosen < subsets; ++chosen) {
-    const std::optional<Terms> weights = solve(rows, chosen);
+    if (std::popcount(chosen) > fitted) continue;
+    std::optional<Terms> weights = solve(rows, least, chosen);
     if (!weights || std::any_of(weights->begin(), weights->end(), [](double w) { return w < 0; }))
       continue;
+    for (std::size_t i = 0; i < terms; ++i) (*weights)[i] += least[i];
     const double error = error_of(rows, *weights);
-    if (error >= least) continue;
-    least = error;
+    if (error >= best_error) continue;
+    best_error = error;
     best = *weights;
   }
-  const auto rate = [](double weight) { return weight > 0 ? 1 / weight : infinite; };
-  return {.flops_per_s = rate(best[0]),
-          .parameter_bytes_per_s = rate(best[1]),
-          .activation_bytes_per_s = rate(best[2])};
+  return {.flops_per_s = 1 / best[0],
+          .attention_flops_per_s = 1 / best[1],
+          .parameter_bytes_per_s = 1 / best[2],
+          .activation_bytes_per_s = 1 / best[3],
+          .blocks_per_s = 1 / best[4]};
 }
 
 }  // namespace paceline
