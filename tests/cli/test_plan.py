@@ -1,6 +1,7 @@
 """`paceline plan`: figures of the course, layouts that cannot be, and what a person reads."""
 
 import json
+import re
 import time
 
 import pytest
@@ -350,6 +351,28 @@ def test_errors_are_percent_of_what_was_measured(paceline):
     row = check(paceline, SIZES)[0]
     ratio = row["predicted_peak_bytes"] / row["measured_peak_bytes"]
     assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
+
+
+PUBLISHED = re.findall(
+    r"^\| `(\S+)` \| `(\S+)` \| (\d+) \| (\S+)%, (\S+)% \| (\S+)%, (\S+)% \|$",
+    (ROOT / "docs/results.md").read_text(),
+    re.M,
+)
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row[0])
+def test_the_published_errors_are_what_check_prints(paceline, row):
+    checked, files, cases, *errors = row
+    calibration = ",".join(str(REFERENCE / name) for name in files.split(","))
+    done = paceline("plan", "--check", REFERENCE / checked, "--from", calibration)
+    assert done.code == 0, done.err
+    for quantity, (median, worst) in {"step": errors[:2], "peak": errors[2:]}.items():
+        text = f"{quantity}: median error {median}%, worst {worst}%, of {cases} cases"
+        assert text in done.out
+
+
+def test_the_table_of_predictions_is_read():
+    assert len(PUBLISHED) == 5
 
 
 def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(paceline):
