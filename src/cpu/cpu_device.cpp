@@ -63,21 +63,17 @@ std::vector<double> rates_of(double work, double budget, F&& f) {
 }  // namespace
 
 CpuDevice::CpuDevice(std::size_t memory_limit, int threads)
-    : memory_limit_(memory_limit),
-      threads_(std::max(1, threads)),
+    : threads_(std::max(1, threads)),
+      info_{.kind = DeviceKind::cpu,
+            .name = cpu_model(),
+            .uuid = "",
+            .pci_bus_id = "",
+            .memory_bytes = memory_limit,
+            .cache_bytes = last_level_cache(),
+            .threads = threads_},
       allocator_(memory_limit, ledger()) {
   omp_set_num_threads(threads_);
   set_blas_threads(threads_);
-}
-
-DeviceInfo CpuDevice::info() const {
-  return {.kind = DeviceKind::cpu,
-          .name = cpu_model(),
-          .uuid = "",
-          .pci_bus_id = "",
-          .memory_bytes = memory_limit_,
-          .cache_bytes = last_level_cache(),
-          .threads = threads_};
 }
 
 Array CpuDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {

@@ -20,7 +20,7 @@ class CpuDevice : public Device {
   // memory_limit: bytes that allocate() may reserve in all; threads: of OpenMP and of the BLAS
   CpuDevice(std::size_t memory_limit, int threads);
 
-  [[nodiscard]] DeviceInfo info() const override;
+  [[nodiscard]] DeviceInfo info() const override { return info_; }
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   void freeze() override { allocator_.freeze(); }
@@ -63,8 +63,8 @@ class CpuDevice : public Device {
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision&) const override { return {}; }
 
  private:
-  const std::size_t memory_limit_;
   const int threads_;
+  const DeviceInfo info_;
   CpuAllocator allocator_;
   InlineStream compute_;
   // Last: their threads end before the memory goes.

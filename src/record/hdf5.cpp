@@ -40,6 +40,17 @@ Handle ordered(hid_t property_class) {
   return list;
 }
 
+// HDF5 takes, and clears, a conversion buffer of 1 MiB for every transfer of strings, however few.
+Handle transfer_of(std::size_t elements) {
+  constexpr std::size_t element = 32;  // bytes, of a string's reference in the file and in memory
+  constexpr std::size_t least = 4096;
+  constexpr std::size_t most = 1 << 20;
+  Handle list(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "H5Pcreate");
+  const std::size_t bytes = std::clamp(std::min(elements, most) * element, least, most);
+  check(H5Pset_buffer(list.id(), bytes, nullptr, nullptr), "H5Pset_buffer");
+  return list;
+}
+
 std::size_t product(const Dims& dims) {
   std::size_t count = 1;
   for (const hsize_t extent : dims) {
@@ -206,7 +217,8 @@ std::size_t Dataset::size() const { return product(dims()); }
 
 void Dataset::read_into(hid_t type, void* values) const {
   if (size() == 0) return;
-  check(H5Dread(id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "H5Dread");
+  const Handle transfer = transfer_of(size());
+  check(H5Dread(id(), type, H5S_ALL, H5S_ALL, transfer.id(), values), "H5Dread");
 }
 
 template <>
@@ -299,7 +311,8 @@ Dataset Group::write_from(const std::string& name, hid_t type, const void* value
       H5Dcreate2(id(), name.c_str(), type, space.id(), H5P_DEFAULT, layout.id(), H5P_DEFAULT),
       H5Dclose, "H5Dcreate2"));
   if (count > 0) {
-    check(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "H5Dwrite");
+    const Handle transfer = transfer_of(count);
+    check(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, transfer.id(), values), "H5Dwrite");
   }
   return dataset;
 }

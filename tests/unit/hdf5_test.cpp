@@ -53,6 +53,14 @@ TEST_F(Hdf5Test, AttributesOfEveryType) {
   EXPECT_THROW((void)file.attribute("maybe"), Hdf5Error);
 }
 
+// More than one buffer of conversion holds.
+TEST_F(Hdf5Test, ManyTexts) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100'000; ++i) texts.push_back(std::to_string(i));
+  const File file = File::create(path());
+  EXPECT_EQ(file.write("texts", texts).read<std::string>(), texts);
+}
+
 TEST_F(Hdf5Test, ScalesOfACopyAreThoseOfItsOwnFile) {
   const File from = File::create(path());
   const Group group = from.make_group("case");
