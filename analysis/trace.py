@@ -43,7 +43,7 @@ def write_case(case: Timeline, output: Path) -> list[Path]:
     for file_name, ranks in traces.items():
         written.append(output.with_name(file_name))
         with written[-1].open("w", encoding="utf-8") as file:
-            json.dump(trace(case, ranks, file_name), file, ensure_ascii=False)
+            file.write(json.dumps(trace(case, ranks, file_name), ensure_ascii=False))
     return written
 
 

@@ -12,7 +12,7 @@ from analysis.timeline import overlap_fraction, times
 from analysis.trace_events import in_nanoseconds
 from conftest import ROOT
 from result_files import rows
-from synthetic import case, case_id
+from synthetic import case, case_id, write_file
 from synthetic_profile import profile, write_profile
 
 hta = pytest.importorskip("hta.trace_analysis")
@@ -23,11 +23,11 @@ EXACT = {"abs": 2e-3}  # µs: HTA adds times up as floating-point numbers
 PERCENT = {"abs": 0.005 + 1e-9}  # which HTA rounds to two decimals
 
 
-def synthetic(make_file) -> Path:
+def synthetic(folder: Path) -> Path:
     syncs = [("bucketed", False), ("overlap", False), ("bucketed", True)]
     gpus = [("GPU", f"GPU-{rank}", "node1") for rank in range(2)]
     cases = [case({"sync": sync, "device": "cuda"}, {"step": [[0.1] * 6]}) for sync, _ in syncs]
-    path = make_file(cases, ranks=gpus)
+    path = write_file(folder / "sweep.h5", cases, gpus)
     with h5py.File(path, "r+") as file:
         for index, (sync, captured) in enumerate(syncs):
             group = file["cases"][case_id(index)]
@@ -35,33 +35,22 @@ def synthetic(make_file) -> Path:
     return path
 
 
-@pytest.fixture(params=["synthetic", "recorded"])
-def path(request, make_file):
-    if request.param == "synthetic":
-        return synthetic(make_file)
-    if not RECORDED.exists():
+@pytest.fixture(scope="module", params=["synthetic", "recorded"])
+def analysed(request, tmp_path_factory):
+    """Each profiled case with HTA's view of its traces, which no test changes."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "recorded" and not RECORDED.exists():
         pytest.skip(f"{RECORDED.name} is not recorded yet")
-    return RECORDED
+    path = synthetic(folder) if request.param == "synthetic" else RECORDED
+    trace.write([path], folder / "t")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
+        yield [(one, view(one, folder)) for one in timeline.read(path)]
 
 
-@pytest.fixture
-def analysed(path, tmp_path, monkeypatch):
-    """Each profiled case with HTA's view of its traces."""
-    monkeypatch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
-    trace.write([path], tmp_path / "t")
-    return [
-        (
-            one,
-            hta.TraceAnalysis(
-                {
-                    rank.rank: str(tmp_path / f"t.{one.case}.rank{rank.rank}.json")
-                    for rank in one.ranks
-                },
-                include_last_profiler_step=True,
-            ),
-        )
-        for one in timeline.read(path)
-    ]
+def view(one, folder):
+    traces = {rank.rank: str(folder / f"t.{one.case}.rank{rank.rank}.json") for rank in one.ranks}
+    return hta.TraceAnalysis(traces, include_last_profiler_step=True)
 
 
 def kinds(rank):
