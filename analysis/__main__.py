@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -96,7 +97,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     try:
-        from . import figures, peers, results, snapshot, tables, trace
+        from .results import ResultError
+
+        verb = import_module(f".{options.verb}", __package__)  # matplotlib takes a second
     except ModuleNotFoundError as error:
         fail(
             f"the Python package {error.name} is missing: run 'make deps', "
@@ -105,18 +108,13 @@ def main(arguments: list[str] | None = None) -> None:
         )
     try:
         if options.verb == "tables":
-            form = tables.format_for(options.output, options.format)
-            spread = tables.Spread(options.spread)
-            written = tables.write(options.files, options.output, form, spread)
-        elif options.verb == "snapshot":
-            written = snapshot.write(options.files, options.output)
-        elif options.verb == "trace":
-            written = trace.write(options.files, options.output)
-        elif options.verb == "peers":
-            written = peers.write(options.files, options.output)
+            form = verb.format_for(options.output, options.format)
+            written = verb.write(options.files, options.output, form, verb.Spread(options.spread))
+        elif options.verb == "figures":
+            written = verb.write(options.files, verb.targets_for(options.output))
         else:
-            written = figures.write(options.files, figures.targets_for(options.output))
-    except results.ResultError as error:
+            written = verb.write(options.files, options.output)
+    except ResultError as error:
         fail(str(error), WRONG_USE)
     except OSError as error:
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", WRONG_USE)

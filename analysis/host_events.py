@@ -65,6 +65,7 @@ def calls(rank: RankTimeline) -> list[Slice]:
     for name in ("begin", "end"):
         within = rows[name].clip(spans["begin"], spans["end"])
         rows[name] = within.where(rows["span"] >= 0, rows[name]).astype("int64")
+    rows = rows[["begin", "end", "name", "span", "correlation"]]  # iterating over texts is slow
     return [
         Slice(
             row.begin,

@@ -6,6 +6,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -31,7 +32,14 @@ class Unsound(Exception):
 
 
 def fault_of(path: Path) -> str:
-    """What is wrong with an HDF5 file; empty: it can be read."""
+    """What is wrong with an HDF5 file; empty: it can be read. A file is read again only after it
+    changed."""
+    status = path.stat()
+    return fault_at(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@cache
+def fault_at(path: Path, *_state: int) -> str:
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -80,9 +88,10 @@ def read_group(group: h5py.Group, size: int, depth: int) -> None:
 
 
 def read_attributes(holder: h5py.Group | h5py.Dataset) -> None:
-    for name in holder.attrs:
+    attributes = holder.attrs
+    for name in attributes:
         with suppress(*ERRORS):
-            holder.attrs[name]
+            attributes[name]
 
 
 def read_dataset(dataset: h5py.Dataset, size: int) -> None:

@@ -19,11 +19,14 @@ def build(results: Results, spread: Spread) -> list[Table]:
 
 
 def table(results: Results, factor: str, found: list[Pair], spread: Spread) -> Table:
+    measured = {
+        phase: results.statistic(phase, "median").notna().to_numpy() for phase in results.phases
+    }
     rows = [
         (pair, phase)
         for pair in found
-        for phase in results.phases
-        if not results.statistic(phase, "median")[[pair.baseline, pair.other]].isna().any()
+        for phase in measured
+        if measured[phase][[pair.baseline, pair.other]].all()
     ]
     baseline = pairs.BASELINES[factor]
     names = found[0].names
