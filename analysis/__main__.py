@@ -97,7 +97,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     try:
-        from .results import ResultError
+        from .result_file import ResultError
 
         verb = import_module(f".{options.verb}", __package__)  # matplotlib takes a second
     except ModuleNotFoundError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .results import ResultError, Samples, opened, read_samples, read_table
+from .result_file import ResultError, Samples, opened, read_samples, read_table
 from .words import text
 
 

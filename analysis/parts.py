@@ -5,7 +5,8 @@ from math import isnan
 
 import numpy as np
 
-from .results import Results, Samples
+from .result_file import Samples
+from .results import Results
 
 # In the order in which a stack shows them.
 PARTS = ("forward", "backward", "communication_exposed", "optimizer")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .results import ResultError, opened, read_table
+from .result_file import ResultError, opened, read_table
 from .tables import formats
 from .tables.table import is_number
 from .words import ABSENT, figure, label, text

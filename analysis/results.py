@@ -1,14 +1,13 @@
-"""Reading result files (schema versions 1 and 2) of every experiment, and the rows of
-bench/peers/, one JSON object a line.
+"""The cases of an experiment, from result files of every experiment and the rows of bench/peers/,
+one JSON object a line.
 
 Statistics are computed once, by paceline: this module reads /summary, /cases for what /summary has
 no room for (every sample of every rank, memory over time), and the file's other tables (/fit, ...).
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,10 +18,17 @@ import pandas as pd
 from . import factors as sweep
 from . import peer_rows
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
-from .sound_file import fault_of
+from .result_file import (
+    ResultError,
+    Samples,
+    hardware,
+    opened,
+    read_samples,
+    read_table,
+    unreadable,
+)
 from .words import case_label, label, text
 
-SCHEMA_VERSIONS = ("1", "2")
 # In the order in which tables show them.
 PHASES = (
     "forward", "backward", "communication_exposed", "optimizer", "communication_total",
@@ -44,12 +50,6 @@ FILE_TABLES = (
 # What cases are called by where no factor tells them apart.
 FALLBACK = ("size", "context", "batch_size")
 
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-
-
-class ResultError(ValueError):
-    """What is wrong with a file or an argument, as one line for its user."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -70,14 +70,6 @@ class Run:
     @property
     def origin(self) -> str:
         return ", ".join(part for part in (self.software, self.created, self.hardware) if part)
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Seconds by phase, each [rank, repetition]; `warmup` begins with the first step from cold."""
-
-    warmup: dict[str, np.ndarray] = field(default_factory=dict)
-    measured: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -270,41 +262,6 @@ def as_written(paths: Sequence[Path]) -> Iterator[None]:
         raise ResultError(f"{names}: cannot be read: it is not as paceline writes it") from None
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[h5py.File]:
-    """A result file of any experiment. Throws ResultError for what is none or cannot be read."""
-    try:
-        path.open("rb").close()
-        if h5py.is_hdf5(path) and (fault := fault_of(path)):
-            raise ResultError(f"{path} {fault}")
-        with h5py.File(path, "r") as file:
-            check_schema(path, file)
-            yield file
-    except ResultError:
-        raise
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-        raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
-
-
-def unreadable(path: Path, error: OSError) -> ResultError:
-    if isinstance(error, FileNotFoundError):
-        return ResultError(f"{path}: no such file")
-    if isinstance(error, PermissionError):
-        return ResultError(f"{path}: cannot be read: permission denied")
-    return ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one")
-
-
-def check_schema(path: Path, file: h5py.File) -> None:
-    if text(file.attrs.get("schema")) != "paceline":
-        raise ResultError(f"{path}: not a paceline result file")
-    version = text(file.attrs.get("schema_version"))
-    if version not in SCHEMA_VERSIONS:
-        known = " and ".join(SCHEMA_VERSIONS)
-        raise ResultError(f"{path}: schema version {version}; this reads {known}")
-
-
 def from_file(path: Path, file: h5py.File) -> Results:
     frame, units = read_table(path, file["summary"])
     cases = dict(file.get("cases", {}))
@@ -372,61 +329,3 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 def case_tables(path: Path, case: h5py.Group) -> dict[str, pd.DataFrame]:
     return {group: read_table(path, case[group])[0] for group in CASE_TABLES if group in case}
-
-
-def hardware(file: h5py.File) -> str:
-    """The devices of all ranks, "2 × NVIDIA H200"; ranks that share a host's CPU count once."""
-    if any(f"ranks/{name}" not in file for name in ("device", "host")):
-        return ""
-    device, host = (file[f"ranks/{name}"].asstr()[:] for name in ("device", "host"))
-    uuid = file["ranks/gpu_uuid"].asstr()[:] if "ranks/gpu_uuid" in file else [""] * len(host)
-    devices = {(d, u or h) for d, u, h in zip(device, uuid, host, strict=True)}
-    counts = Counter(device for device, _ in sorted(devices))
-    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
-
-
-def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A group of columns with times in seconds, and every column's unit."""
-    columns, units = {}, {}
-    for name, dataset in group.items():
-        if isinstance(dataset, h5py.Group):
-            continue
-        is_text = h5py.check_string_dtype(dataset.dtype)
-        if (
-            dataset.shape is None
-            or dataset.ndim != 1
-            or not (is_text or dataset.dtype.kind in "biuf")
-        ):
-            raise ResultError(f"{path}: {dataset.name} is not a column of numbers or texts")
-        values = dataset.asstr()[:] if is_text else dataset[:]
-        unit = text(dataset.attrs.get("unit", ""))
-        if unit in SECONDS:
-            values, unit = values * SECONDS[unit], "s"
-        columns[name], units[name] = values, unit
-    if len({len(values) for values in columns.values()}) > 1:
-        raise ResultError(f"{path}: the columns of {group.name} differ in length")
-    return pd.DataFrame(columns), units
-
-
-def read_samples(path: Path, case: h5py.Group) -> Samples:
-    return Samples(
-        **{
-            field: {phase: read_phase(path, data) for phase, data in case.get(group, {}).items()}
-            for field, group in (("warmup", "samples_warmup"), ("measured", "samples"))
-        }
-    )
-
-
-def read_phase(path: Path, dataset: h5py.Dataset) -> np.ndarray:
-    """Seconds [rank, repetition]."""
-    if len(dataset.shape or ()) != 2 or dataset.dtype.kind != "f":
-        raise ResultError(f"{path}: {dataset.name} is not [rank, repetition] of real numbers")
-    seconds = dataset[:]
-    wrong = ~(np.isfinite(seconds) & (seconds >= 0))
-    if wrong.any():
-        rank, repetition = np.argwhere(wrong)[0]
-        raise ResultError(
-            f"{path}: {dataset.name}: rank {rank} took {seconds[rank, repetition]} s in "
-            f"repetition {repetition}"
-        )
-    return seconds

@@ -16,7 +16,7 @@ from typing import Any
 
 import h5py
 
-from .results import ResultError, opened
+from .result_file import ResultError, opened
 from .words import text
 
 PROTOCOL = 2

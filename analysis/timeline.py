@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from . import intervals
-from .results import opened, read_table
+from .result_file import opened, read_table
 from .words import text
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"

@@ -10,7 +10,7 @@ from typing import Any
 from . import timeline
 from .device_events import device_events
 from .host_events import host_events
-from .results import ResultError
+from .result_file import ResultError
 from .timeline import RankTimeline, Timeline
 from .trace_events import Place, in_nanoseconds
 

@@ -11,7 +11,8 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from .. import profiles, style
-from ..results import ResultError, Results, as_written, load
+from ..result_file import ResultError
+from ..results import Results, as_written, load
 from . import (
     accumulation,
     attention,

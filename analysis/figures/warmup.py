@@ -11,7 +11,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from .. import style
 from ..layout import Panel, Sheet, panels_of, time_unit
-from ..results import Results, Samples
+from ..result_file import Samples
+from ..results import Results
 from ..words import case_label, figure, text
 
 PHASE = "step"

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..results import ResultError, Results, as_written, load
+from ..result_file import ResultError
+from ..results import Results, as_written, load
 from . import cases, marks, recorded, scaling, speedups
 from .formats import csv, latex, markdown
 from .spread import Spread

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import peers
 from analysis.__main__ import main
-from analysis.results import ResultError
+from analysis.result_file import ResultError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench/peers"))
 
