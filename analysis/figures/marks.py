@@ -2,6 +2,7 @@
 
 from math import ceil
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -80,13 +81,14 @@ def draw_marks(axes: Axes, marks: pd.DataFrame, inch: float) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
-    for place, (_, mark) in enumerate(marks.iterrows()):
-        left = 0.0
-        for kind in style.KINDS:
-            size = mark.get(kind, 0) / GIB
-            axes.barh(place + 0.5, size, BAR, left, color=style.KINDS[kind], ec="white", lw=0.4)
-            left += size
-        peak = mark["peak"] / GIB
-        axes.vlines(peak, place + 0.5 - BAR / 2, place + 0.5 + BAR / 2, color=style.INK, lw=1.2)
-        axes.text(max(left, peak) + 0.08 * inch, place + 0.5, words[place],
+    middles = np.arange(len(marks)) + 0.5
+    ends = np.zeros(len(marks))
+    for kind in [kind for kind in style.KINDS if has(marks, kind)]:
+        sizes = marks[kind].to_numpy() / GIB
+        axes.barh(middles, sizes, BAR, ends, color=style.KINDS[kind], ec="white", lw=0.4)
+        ends = ends + sizes
+    peaks = marks["peak"].to_numpy() / GIB
+    axes.vlines(peaks, middles - BAR / 2, middles + BAR / 2, color=style.INK, lw=1.2)
+    for middle, end, word in zip(middles, np.maximum(ends, peaks), words, strict=True):
+        axes.text(end + 0.08 * inch, middle, word,
                   va="center_baseline", fontsize=style.SMALL, bbox=style.CLEAR)  # fmt: skip
