@@ -7,20 +7,10 @@ folder=$(realpath "${1:?the folder of the result files}")
 python=${PACELINE_PYTHON:-$jobs/../.venv/bin/python3}
 [ -x "$python" ] || python=python3
 
-shopt -s nullglob
-files=("$folder"/*.h5)
-[ ${#files[@]} -gt 0 ] || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
-
-analysis() { PYTHONPATH=$jobs/..${PYTHONPATH:+:$PYTHONPATH} "$python" -m analysis "$@"; }
+compgen -G "$folder/*.h5" >/dev/null || { echo "finish.sh: no result file in $folder" >&2 && exit 2; }
 
 code=0
-# One table and figure for all files of a job: those of an array's tasks.
-for sweep in $(basename -a -s .h5 "${files[@]}" | sed 's/-.*//' | sort -u); do
-  parts=("$folder/$sweep.h5" "$folder/$sweep"-*.h5)
-  [ -f "${parts[0]}" ] || parts=("${parts[@]:1}")
-  analysis tables "${parts[@]}" --output "$folder/$sweep.md" || code=$?
-  analysis figures "${parts[@]}" --output "$folder/$sweep.svg" || code=$?
-done
+"$python" "$jobs/tables_and_figures.py" "$folder" || code=$?
 "$python" "$jobs/verdict.py" "$folder" | tee "$folder/verdict.txt" || code=$?
 "$jobs/status.sh" "$folder" >"$folder/status.txt" || true
 env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
