@@ -303,7 +303,9 @@ class Generator:
         launches = ("direct", "graph") if self.device == "cuda" else ("direct",)
         self._maybe(use, 0.3, "--launch", launches)
         if self._chance(0.1):
-            o["--preset"] = str(self.random.choice(("pytorch-attention", "flash-benchmark")))
+            o["--preset"] = str(
+                self.random.choice(("pytorch-attention", "flash-benchmark", "leaderboard"))
+            )
             o["--cache"] = "warm"  # the presets' many repetitions would each flush it
             use.valid = False
 
