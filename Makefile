@@ -327,13 +327,26 @@ format:
 # ---- what a newcomer runs -----------------------------------------------------------------------
 RANKS ?= 2
 DEMO := results/demo.h5
+# What answers the report's other questions in seconds.
+DEMO_PARTS := attention collectives ddp zero precision
+DEMO_attention := --attention naive,flash --context 256,512,1024 --batch-size 1 --warmup 1 --steps 6
+DEMO_collectives := --bytes 1MB,10MB --fit
+DEMO_ddp := --size tiny --sync none,naive,flat,overlap,bucketed --bucket-mb 1 --warmup 1 --steps 6
+DEMO_zero := --size tiny --shard none,broadcast,zero1 --warmup 1 --steps 6
+demo_file = results/demo-$1.h5
+demo_ranks = $(if $(filter attention precision,$1),1,$(RANKS))
+demo_part = mpirun --oversubscribe -np $(call demo_ranks,$1) $(BUILD)/paceline $1 $(DEMO_$1) --quiet \
+  --output $(call demo_file,$1) --force
 
 demo: $(BUILD)/paceline $(PACKAGES)
 	mpirun --oversubscribe -np $(RANKS) $(BUILD)/paceline model --size small --context 64 \
 	  --batch-size 2 --mode train-step --warmup 1 --steps 6 --output $(DEMO) --force
+	$(foreach part,$(DEMO_PARTS),$(call demo_part,$(part)) > results/demo-$(part).txt &&) true
 	$(PYTHON) -m analysis tables $(DEMO) --output results/demo.md
 	$(PYTHON) -m analysis figures $(DEMO) --output results/demo.png
-	@echo "results: $(DEMO); table: results/demo.md; figures: results/demo*.png"
+	$(PYTHON) -m analysis report $(DEMO) $(foreach part,$(DEMO_PARTS),$(call demo_file,$(part))) \
+	  --output results/demo.html
+	@echo "results: $(DEMO); table: results/demo.md; figures: results/demo*.png; report: results/demo.html"
 
 # BENCH_ARGS="--size=small,xl --benchmark_filter=rms_norm"
 bench: $(BUILD)/bench_kernels

@@ -23,10 +23,10 @@ def fail(message: str, code: int) -> NoReturn:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="analysis",
-        description="Tables, figures, snapshots and traces from paceline's result files.",
+        description="Tables, figures, a report, snapshots and traces from paceline's result files.",
     )
     verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="tables|figures|snapshot|trace|peers"
+        dest="verb", required=True, metavar="tables|figures|report|snapshot|trace|peers"
     )
     tables = verbs.add_parser(
         "tables",
@@ -61,6 +61,15 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "errors of sums and norms in low precision. Files may be of any experiment, and rows of "
         "bench/peers/ (.jsonl).",
     )
+    report = verbs.add_parser(
+        "report",
+        help="the course's questions in order, each answered from the files, in HTML or Markdown",
+        description="Writes one report of all files: a summary, then the questions of the course "
+        "in order, each with sentences made from the figures by rule, its tables and figures, and "
+        "the figures of published write-ups beside ours; the files' machines and commands last. "
+        "What no file has the data for is named, with the command that measures it. Files may be "
+        "of any experiment, and rows of bench/peers/ (.jsonl).",
+    )
     snapshot = verbs.add_parser(
         "snapshot",
         help="memory of a step over time, for pytorch.org/memory_viz",
@@ -82,6 +91,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for verb, output in [
         (tables, "the file to write"),
         (figures, "NAME.svg, .pdf or .png (others are NAME-warmup, ...), or a folder for all"),
+        (report, "NAME.html, one file with all images in it, or NAME.md with a folder of them"),
         (snapshot, "what the files' names begin with: PATH.<case>.pickle"),
         (
             trace,

@@ -89,6 +89,11 @@ class Results:
         return self.runs[0].experiment
 
     @cached_property
+    def records(self) -> list[dict[str, object]]:
+        """The rows of `frame`."""
+        return self.frame.to_dict("records")
+
+    @cached_property
     def varying(self) -> list[str]:
         """Factors that tell cases apart, less those that others imply."""
         return sweep.varying(self.frame, self.factors)

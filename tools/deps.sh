@@ -2,7 +2,7 @@
 # Installs what is missing, and nothing else: on Debian 12 and Ubuntu 24.04 with apt, Python
 # packages into .venv. Elsewhere it says what is needed. Quick and silent when nothing is missing.
 #   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
-#   deps.sh tests                     Slurm's daemons and ncdump, without which tests are skipped
+#   deps.sh tests                     Slurm's daemons, ncdump and Chromium, without which tests are skipped
 #   deps.sh fuzz                      clang++ with libFuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,8 @@ build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hd
   libopenblas-openmp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
   libtomlplusplus-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
-tests=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge netcdf-bin)
+tests=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge netcdf-bin
+  chromium)
 fuzz=(clang-16 libclang-rt-16-dev)
 python=(python3 python3-venv)
 

@@ -3,7 +3,7 @@
 A figure is a module whose draw(results) returns it, or nothing where the results lack its data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,7 @@ OF_PROFILES = {
     "block": block.draw,
     "attention-kernels": attention_kernels.draw,
 }
+NAMES = frozenset({*OF_RESULTS, *OF_PROFILES})
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,15 @@ def targets_for(path: Path) -> Targets:
     return Targets(path, is_folder=True)
 
 
-def of(results: Results) -> list[tuple[str, Figure]]:
-    """Every figure that these results have the data for, by name. Throws ResultError."""
+def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figure]]:
+    """Every figure among `names` that these results have the data for, by name. Throws
+    ResultError."""
     with matplotlib.rc_context(style.SETTINGS):
-        drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items()]
-        profiled = profiles.of(results)
+        drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items() if name in names]
+        of_profiles = {name: draw for name, draw in OF_PROFILES.items() if name in names}
+        profiled = profiles.of(results) if of_profiles else None
         if profiled:
-            drawn += [(name, draw(profiled)) for name, draw in OF_PROFILES.items()]
+            drawn += [(name, draw(profiled)) for name, draw in of_profiles.items()]
         return [(name, figure) for name, figure in drawn if figure]
 
 

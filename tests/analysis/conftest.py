@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis import report
+from conftest import ROOT
 from synthetic import CaseDict, write_file
 
 
@@ -16,3 +18,15 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
         return write_file(tmp_path / name, cases, **attributes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def whole_report() -> report.Report:
+    """Of all published files: made once, for it takes half a minute."""
+    folder = ROOT / "results/reference"
+    return report.of(sorted([*folder.glob("*.h5"), *folder.glob("*.jsonl")]))
+
+
+@pytest.fixture(scope="session")
+def whole_page(whole_report: report.Report) -> str:
+    return report.html.page(whole_report)

@@ -1,0 +1,165 @@
+"""One attention: plain, compiled, flash (pytorch_attention, torch_compile, flash_benchmarking)."""
+
+from math import isnan
+
+from ..results import Results
+from ..words import figure
+from . import comparisons, published
+from . import comparisons_parallel as beside
+from .facts import Case, cases, distinct, matching
+from .precision import speed_ups
+from .section import Section, drawings
+from .selection import cases_tables, is_compile, methods, named
+from .sentences import milliseconds
+
+CHECKED = "Every case's result was checked against float64 before it was timed."
+
+
+def of_attention(found: list[Results]) -> list[Results]:
+    return [results for results in found if results.experiment == "attention"]
+
+
+def pytorch(found: list[Results]) -> Section:
+    own = of_attention(found)
+    chosen = [results for results in own if "flash" not in methods(results, "attention")] or [
+        results for results in own if "naive" in methods(results, "attention")
+    ]
+    naive = list(matching(cases(chosen), attention="naive"))
+    return Section(
+        name="pytorch-attention",
+        title="What does plain attention cost?",
+        problem="pytorch_attention",
+        question="Time forward and backward over head dimensions and contexts, and the memory in "
+        "use before backward. Where does it run out of memory, how does what is kept for backward "
+        "grow with context, and what would remove that cost?",
+        command="build/paceline attention --preset pytorch-attention",
+        sentences=[*out_of_memory(naive), *growth(naive), *longest(naive)],
+        tables=cases_tables(chosen),
+        drawings=[
+            drawing
+            for results in chosen
+            for drawing in drawings(
+                "pytorch-attention", results, ["attention-time", "attention-memory"]
+            )
+        ],
+        published=published.tables(beside.attention(cases(found))),
+    )
+
+
+def out_of_memory(own: list[Case]) -> list[str]:
+    failed = [case for case in own if case.get("status") == "oom"]
+    if not own:
+        return []
+    if not failed:
+        return [f"No case ran out of memory on {own[0].hardware}."]
+    least = min(failed, key=lambda case: case.number("context") * case.number("head_dim"))
+    reason = least.get("reason")
+    return [
+        f"{len(failed)} of {len(own)} cases ran out of memory; the smallest is {least.label}"
+        + (f" ({reason})." if reason else ".")
+    ]
+
+
+def growth(own: list[Case]) -> list[str]:
+    """Bytes kept for backward at the two longest contexts of one head dimension."""
+    for head_dim in distinct(own, "head_dim"):
+        kept = {
+            case.number("context"): case.number("saved_bytes")
+            for case in matching(own, head_dim=head_dim)
+            if not isnan(case.number("saved_bytes"))
+        }
+        if len(kept) >= 2:
+            short, long = sorted(kept)[-2:]
+            times = kept[long] / kept[short]
+            law = (
+                "with the square of the context" if times > 0.9 * (long / short) ** 2
+                else "about in proportion to the context" if times < 1.1 * long / short
+                else "faster than the context, slower than its square"
+            )  # fmt: skip
+            return [
+                f"What is kept for backward grows {law}: {kept[short] / 2**20:,.0f} MiB at context "
+                f"{short:.0f}, {kept[long] / 2**20:,.0f} MiB at {long:.0f} (head dimension "
+                f"{head_dim})."
+            ]
+    return []
+
+
+def longest(own: list[Case]) -> list[str]:
+    timed = [case for case in own if not isnan(case.seconds("backward"))]
+    if not timed:
+        return []
+    case = max(timed, key=lambda one: (one.number("context"), one.number("head_dim")))
+    return [
+        f"{case.label}: forward {milliseconds(case.seconds('forward'))}, backward "
+        f"{milliseconds(case.seconds('backward'))}."
+    ]
+
+
+def compiled(found: list[Results]) -> Section:
+    fused = [r for r in of_attention(found) if "fused" in methods(r, "attention")]
+    whole = [results for results in found if is_compile(results)]
+    everything = cases(found)
+    return Section(
+        name="compile",
+        title="What does compiling bring?",
+        problem="torch_compile (a), (b)",
+        question="How do forward and backward of attention compare with those of a compiled one, "
+        "and how do steps of the whole model?",
+        command="build/paceline attention --preset pytorch-attention, and build/paceline model "
+        "--preset compile",
+        sentences=[
+            *(f"Attention: {line}" for r in fused for line in speed_ups(r, "attention")),
+            *(f"The model: {line}" for r in whole for line in speed_ups(r, "exec")),
+        ],
+        tables=named(fused, "speedup-attention") + named(whole, "speedup-exec"),
+        drawings=[
+            *(d for r in fused for d in drawings("compile", r, ["attention-speedup"])),
+            *(d for r in whole for d in drawings("compile", r, ["speedups"])),
+        ],
+        published=[
+            *published.tables(beside.attention_compile(everything)),
+            *published.tables(comparisons.compiled(everything)),
+        ],
+    )
+
+
+def flash(found: list[Results]) -> Section:
+    chosen = [r for r in of_attention(found) if "flash" in methods(r, "attention")]
+    own = list(matching(cases(chosen), attention="flash"))
+    ratios = [line for results in chosen for line in speed_ups(results, "attention")]
+    return Section(
+        name="flash",
+        title="How much faster is FlashAttention-2?",
+        problem="flash_forward, flash_backward, flash_benchmarking",
+        question="Compare forward, backward and both with a plain implementation over contexts, "
+        "head dimensions and precisions, batch 1, causal.",
+        command="build/paceline attention --preset flash-benchmark",
+        sentences=[*ratios, *growth(own), *best_rate(own), *([CHECKED] if own else [])],
+        tables=[*named(chosen, "speedup-attention"), *cases_tables(chosen)],
+        drawings=[
+            drawing
+            for results in chosen
+            for drawing in drawings(
+                "flash", results, ["attention-time", "attention-throughput", "attention-speedup"]
+            )
+        ],
+        published=published.tables(beside.flash(cases(found))),
+        headline=f"Attention: {ratios[0]}" if ratios else "",
+    )
+
+
+def best_rate(own: list[Case]) -> list[str]:
+    lines = []
+    for precision in distinct(own, "precision"):
+        rates = {
+            case.number("both_tflops_per_s"): case
+            for case in matching(own, precision=precision)
+            if not isnan(case.number("both_tflops_per_s"))
+        }
+        if rates:
+            best = max(rates)
+            lines.append(
+                f"The highest rate in {precision} is {figure(best, 3)} TFLOP/s, forward and "
+                f"backward ({rates[best].label})."
+            )
+    return lines

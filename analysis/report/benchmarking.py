@@ -1,0 +1,163 @@
+"""End-to-end timings, and what warm-up changes (benchmarking_script)."""
+
+from math import isnan
+
+import numpy as np
+
+from .. import parts
+from ..results import Results
+from ..tables.table import Table
+from ..words import figure, label
+from . import comparisons, published
+from .facts import Case, cases, largest
+from .section import Section, drawings, grid
+from .selection import cases_tables, is_cold, is_timing
+from .sentences import milliseconds, percent, spanned
+
+FIRST = 3  # steps from cold that are told one by one
+
+
+def timings(found: list[Results]) -> Section:
+    chosen = [results for results in found if is_timing(results)]
+    own = cases(chosen)
+    return Section(
+        name="timings",
+        title="How long do the forward and backward passes take?",
+        problem="benchmarking_script (b)",
+        question="Time forward and backward of every size with 5 warm-up and 10 measured steps. "
+        "How long do they take, and how much do they vary?",
+        command="build/paceline model --preset sizes",
+        sentences=[*two_passes(own), *variability(own)],
+        tables=cases_tables(chosen),
+        drawings=[d for results in chosen for d in drawings("timings", results, ["steps"])],
+        published=[
+            *published.tables(comparisons.timing(cases(found))),
+            *published.tables(comparisons.sizes(cases(found))),
+        ],
+        headline=where_a_step_goes(largest(own, cost)),
+    )
+
+
+def cost(case: Case) -> float:
+    """A model's size first, then its context; NaN where nothing was measured."""
+    parameters = case.number("layers") * case.number("d_model") ** 2
+    return parameters * 1e6 + case.number("context") + 0 * case.seconds("step")
+
+
+def two_passes(own: list[Case]) -> list[str]:
+    timed = [case for case in own if not isnan(case.seconds("backward"))]
+    case = largest(timed, cost) or (timed[0] if timed else None)
+    if case is None:
+        return []
+    forward, backward = case.seconds("forward"), case.seconds("backward")
+    sentences = [
+        f"{case.label}: forward {milliseconds(forward)}, backward {milliseconds(backward)}."
+    ]
+    ratios = [one.seconds("backward") / one.seconds("forward") for one in timed]
+    sentences.append(f"Backward takes {spanned(ratios, ' times')} as long as forward.")
+    return sentences
+
+
+def variability(own: list[Case]) -> list[str]:
+    shares = {
+        (case.label, phase): case.seconds(phase, "std") / case.seconds(phase, "mean")
+        for case in own
+        for phase in ("forward", "backward")
+    }
+    shares = {key: share for key, share in shares.items() if not isnan(share)}
+    if not shares:
+        return []
+    (name, phase), most = max(shares.items(), key=lambda item: item[1])
+    middle = float(np.median(list(shares.values())))
+    return [
+        f"The standard deviation is {percent(middle)} of the mean in the median of "
+        f"{len(shares)} timings and at most {percent(most)} ({phase}, {name})."
+    ]
+
+
+def where_a_step_goes(case: Case | None) -> str:
+    """The parts of the case's step in falling order."""
+    if case is None:
+        return ""
+    found = parts.of_row(case.results, case.row)
+    whole = sum(found.values())
+    if not found or isnan(whole) or whole <= 0:
+        return ""
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    shares = ", ".join(
+        f"{label(name)} {percent(value / whole)}" for name, value in ordered if value > 5e-4 * whole
+    )
+    return (
+        f"Where a step's time goes: {shares} of the {milliseconds(whole)} of a step of "
+        f"{describe(case)}."
+    )
+
+
+def describe(case: Case) -> str:
+    words = [case.get("size"), f"context {case.get('context')}", f"batch {case.get('batch_size')}"]
+    words += [case.get(name) for name in ("precision", "attention", "exec")]
+    return ", ".join(word for word in words if word and not word.endswith(" "))
+
+
+def warmup(found: list[Results]) -> Section:
+    chosen = [results for results in found if is_cold(results)]
+    cold = [case for case in cases(chosen) if "step" in case.results.samples[case.row].warmup]
+    rows = [steps_from_cold(case) for case in cold]
+    rows = [row for row in rows if row is not None]
+    return Section(
+        name="warmup",
+        title="What do warm-up steps change?",
+        problem="benchmarking_script (c)",
+        question="What happens without warm-up steps, why, and why may 1 or 2 still not be enough?",
+        command="build/paceline model --preset warmup",
+        sentences=cold_sentences(rows),
+        tables=[cold_table(cold, rows)] if rows else [],
+        drawings=[d for results in chosen for d in drawings("warmup", results, ["warmup"])],
+        published=published.tables(comparisons.warmup(cases(found))),
+    )
+
+
+def steps_from_cold(case: Case) -> list[float] | None:
+    """Seconds of the first steps, then the median of those measured."""
+    steps = case.results.samples[case.row].warmup["step"].max(axis=0)
+    median = case.seconds("step")
+    if len(steps) == 0 or isnan(median):
+        return None
+    first = [float(step) for step in steps[:FIRST]]
+    return [*first, *[float("nan")] * (FIRST - len(first)), median]
+
+
+def cold_table(cold: list[Case], rows: list[list[float]]) -> Table:
+    names = [case.get("size") or case.label for case in cold if steps_from_cold(case) is not None]
+    header = [
+        "size",
+        *(f"step {index + 1} (ms)" for index in range(FIRST)),
+        "measured, median (ms)",
+    ]
+    cells = [
+        [name, *(figure(1e3 * seconds) for seconds in row)]
+        for name, row in zip(names, rows, strict=True)
+    ]
+    caption = ["The first steps of a process, and the median of the steps that are measured."]
+    return grid("warmup-first-steps", "Steps from cold", caption, header, cells)
+
+
+def cold_sentences(rows: list[list[float]]) -> list[str]:
+    if not rows:
+        return []
+    first = [row[0] / row[-1] for row in rows]
+    sentences = [
+        f"The first step of a process takes {spanned(first, ' times')} the median of the measured "
+        "ones: libraries load their kernels and choose algorithms in it, and memory is reserved."
+        if min(first) > 1.05
+        else f"The first step of a process takes {spanned(first, ' times')} the median of the "
+        "measured ones."
+    ]
+    for index in (1, 2):
+        ratios = [row[index] / row[-1] for row in rows if not isnan(row[index])]
+        if ratios:
+            sentences.append(
+                f"Step {index + 1}, after {index} warm-up step{'s' * (index > 1)}, takes "
+                f"{spanned(ratios, ' times')} that median."
+            )
+    return sentences

@@ -1,0 +1,45 @@
+"""The course's accounting of xxl: `paceline plan --preset xxl` prints these and more, with every
+formula's numbers."""
+
+from math import ceil
+
+LAYERS, D_MODEL, D_FF = 126, 16384, 53248
+PARAMETERS = 2 * LAYERS * D_MODEL * D_FF  # two matrices a block
+WEIGHTS = 4 * PARAMETERS  # bytes, fp32
+STATE = 16 * PARAMETERS  # weights, gradients, Adam's m and v
+SAVED_PER_TOKEN = 2 * LAYERS * (D_MODEL + D_FF)  # bytes, bf16
+# Attention of the course's largest case: batch 8, context 16,384, head dimension 16, fp32.
+BATCH, CONTEXT, HEAD_DIM = 8, 16384, 16
+SCORES = 4 * BATCH * CONTEXT**2
+QKV = 3 * 4 * BATCH * CONTEXT * HEAD_DIM
+H100, TPU_V5P = 80e9, 95e9  # bytes
+
+# Quantity, formula, value and unit.
+ROWS = (
+    ("parameters", "2 L D F = 2 x 126 x 16384 x 53248", PARAMETERS, ""),
+    ("weights, fp32", "4 P", WEIGHTS, "bytes"),
+    ("gradients, fp32", "4 P", WEIGHTS, "bytes"),
+    ("Adam's m and v, fp32", "8 P", 2 * WEIGHTS, "bytes"),
+    ("weights, gradients and Adam's state", "16 P", STATE, "bytes"),
+    ("kept for backward by a token, bf16", "2 L (D + F)", SAVED_PER_TOKEN, "bytes"),
+    ("H100 of 80 GB that hold the state", "16 P / 80e9, rounded up", ceil(STATE / H100), ""),
+    ("TPU v5p of 95 GB that hold the state", "16 P / 95e9, rounded up", ceil(STATE / TPU_V5P), ""),
+    ("attention scores, batch 8, context 16,384", "4 B T^2", SCORES, "bytes"),
+    ("q, k and v of it, head dimension 16", "3 x 4 B T d", QKV, "bytes"),
+)
+
+# By the quantity's name in published/accounting.csv: bytes or a count.
+PUBLISHED = {
+    "parameters of xxl": PARAMETERS,
+    "weights in fp32": WEIGHTS,
+    "gradients in fp32": WEIGHTS,
+    "Adam state in fp32": 2 * WEIGHTS,
+    "weights, gradients and Adam state": STATE,
+    "saved for backward in bf16, of batch 1": SAVED_PER_TOKEN,
+    "devices of 80 GB": ceil(STATE / H100),
+    "least ranks of FSDP, 95 GB each": ceil(STATE / TPU_V5P),
+    "ranks of FSDP are more than, 95 GB each": ceil(STATE / TPU_V5P) - 1,
+    "attention's Q, K and V in fp32, batch 8, context 16384, head_dim 16": QKV,
+    "attention's scores in fp32, batch 8, context 16384": SCORES,
+    "attention's scores and softmax": 2 * SCORES,
+}

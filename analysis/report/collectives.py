@@ -1,0 +1,87 @@
+"""All-reduce over ranks, sizes and backends (distributed_communication_single_node)."""
+
+from math import isnan
+
+from ..results import Results
+from ..tables.table import Table
+from ..words import figure
+from . import comparisons_parallel, published
+from .facts import Case, cases, distinct, matching
+from .section import Section, drawings, narrowed
+from .selection import cases_tables, named
+
+
+def section(found: list[Results]) -> Section:
+    chosen = [results for results in found if results.experiment == "collectives"]
+    own = [case for case in cases(chosen) if not isnan(case.seconds("time"))]
+    rates = [line for backend in distinct(own, "backend") for line in best_bandwidth(own, backend)]
+    return Section(
+        name="collectives",
+        title="How fast are collectives?",
+        problem="distributed_communication_single_node",
+        question="How long does all-reduce take by backend, number of ranks and size, and how do "
+        "these work together?",
+        command="mpirun --oversubscribe -np 6 build/paceline collectives --preset single-node "
+        "--fit",
+        sentences=[*rates, *by_backend(own), *fits(chosen)],
+        tables=[*cases_tables(chosen), *fit_tables(chosen)],
+        drawings=[d for r in chosen for d in drawings("collectives", r, ["collectives"])],
+        published=published.tables(comparisons_parallel.collectives(cases(found))),
+        headline=rates[-1] if rates else "",
+    )
+
+
+def fit_tables(chosen: list[Results]) -> list[Table]:
+    return [narrowed(table, ["worst"]) for table in named(chosen, "fit")]
+
+
+def best_bandwidth(own: list[Case], backend: str) -> list[str]:
+    rated = [case for case in matching(own, backend=backend)
+             if not isnan(case.number("busbw_bytes_per_s"))]  # fmt: skip
+    if not rated:
+        return []
+    best = max(rated, key=lambda case: case.number("busbw_bytes_per_s"))
+    return [
+        f"{backend} reaches a bus bandwidth of {figure(best.number('busbw_bytes_per_s') / 1e9, 3)} "
+        f"GB/s ({size_of(best)}, {best.get('ranks')} ranks)."
+    ]
+
+
+def size_of(case: Case) -> str:
+    return f"{figure(case.number('bytes') / 1e6, 3)} MB"
+
+
+def by_backend(own: list[Case]) -> list[str]:
+    """The largest and the smallest size that both backends have on as many ranks."""
+    shared = [
+        (mpi, nccl)
+        for mpi in matching(own, backend="mpi")
+        for nccl in matching(own, backend="nccl", op=mpi.get("op"), bytes=mpi.get("bytes"),
+                             ranks=mpi.get("ranks"))
+    ]  # fmt: skip
+    if not shared:
+        return []
+    shared.sort(key=lambda pair: pair[0].number("bytes"))
+    ends = dict.fromkeys([0, len(shared) - 1])
+    told = ", ".join(
+        f"{figure(mpi.seconds('time') / nccl.seconds('time'), 3)} times as long at {size_of(mpi)} "
+        f"on {mpi.get('ranks')} ranks"
+        for mpi, nccl in (shared[index] for index in ends)
+    )
+    return [f"MPI in host memory takes, beside NCCL, {told}."]
+
+
+def fits(chosen: list[Results]) -> list[str]:
+    lines = []
+    for results in chosen:
+        table = results.file_tables.get("fit")
+        if table is None:
+            continue
+        for _, row in table.iterrows():
+            lines.append(
+                f"Fit of {row['op']}, {row['backend']}, {row['ranks']} ranks: "
+                f"{figure(1e6 * row['latency_s'], 3)} µs + bytes / "
+                f"({figure(row['bandwidth_bytes_per_s'] / 1e9, 3)} GB/s), at worst "
+                f"{100 * row['worst_relative_error']:.0f}% from a measured time."
+            )
+    return lines

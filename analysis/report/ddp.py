@@ -1,0 +1,206 @@
+"""Data-parallel training, exchange by exchange (naive_ddp to ddp_overlap_bucketed)."""
+
+from collections.abc import Sequence
+from math import isnan
+
+from ..results import Results, joined
+from . import comparisons_parallel, published
+from .facts import Case, cases, fastest, matching
+from .section import Drawing, Section, drawings
+from .selection import cases_tables, has_profile, methods, named
+from .sentences import compared, differ, milliseconds, percent
+
+LITTLE = 0.05  # of a step
+PRESET = "mpirun -np 2 build/paceline ddp --preset course"
+
+
+def chosen_of(found: list[Results]) -> list[Results]:
+    return [r for r in found if r.experiment == "ddp" and not has_profile(r)]
+
+
+def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
+    """The cases with one of these exchanges, of files that have the last of them."""
+    parts = []
+    for results in chosen_of(found):
+        values = list(results.frame.get("sync", ()))
+        rows = [row for row, value in enumerate(values) if value in kinds]
+        if kinds[-1] in values:
+            parts.append(results.only(rows))
+    return parts
+
+
+def steps(name: str, found: list[Results]) -> list[Drawing]:
+    return [d for results in found for d in drawings(name, results, ["steps"])]
+
+
+def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
+    """The case that differs from `case` in its exchange alone, the fastest bucket size of it."""
+    names = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
+    alike = list(matching(own, sync=sync, **{name: case.get(name) for name in names}))
+    return fastest([one for one in alike if one.results is case.results], "step")
+
+
+def exposed(case: Case) -> list[str]:
+    waited, whole = case.seconds("communication_exposed"), case.seconds("step")
+    if isnan(waited) or isnan(whole):
+        return []
+    return [
+        f"{case.label}: the step takes {milliseconds(whole)}, of which it waits "
+        f"{milliseconds(waited)} ({percent(waited / whole)}) for gradients."
+    ]
+
+
+def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]:
+    """Sentences on every case of an exchange beside the others of the same file."""
+    lines = []
+    own = cases(chosen_of(found))
+    seen = set()
+    for case in matching(own, sync=sync):
+        best = same_setting(own, case, sync)
+        if best is None or (id(best.results), best.row) in seen:
+            continue
+        seen.add((id(best.results), best.row))
+        for other in filter(None, (same_setting(own, best, kind) for kind in others)):
+            lines.append(compared(best, other, "step", name_of(best), name_of(other)))
+        lines += exposed(best)
+    return [line for line in lines if line]
+
+
+def name_of(case: Case) -> str:
+    bucket = case.get("bucket_mb")
+    return f"{case.get('sync')} {bucket} MB" if bucket else case.get("sync")
+
+
+def naive(found: list[Results]) -> Section:
+    chosen = restricted(found, ("none", "naive"))
+    return Section(
+        name="ddp-naive",
+        title="What does naive data-parallel training cost?",
+        problem="naive_ddp, naive_ddp_benchmarking",
+        question="With an all-reduce for each parameter after backward: how long is a step, and "
+        "how much of it goes to communication?",
+        command=PRESET,
+        sentences=against(found, "naive", ["none"]),
+        tables=cases_tables(chosen),
+        drawings=steps("ddp-naive", chosen),
+        published=published.tables(comparisons_parallel.ddp(cases(found))),
+    )
+
+
+def flat(found: list[Results]) -> Section:
+    chosen = restricted(found, ("none", "naive", "flat"))
+    return Section(
+        name="ddp-flat",
+        title="Is one all-reduce of all gradients better?",
+        problem="minimal_ddp_flat_benchmarking",
+        question="With all gradients in one all-reduce after backward: how does it compare with "
+        "one for each parameter?",
+        command=PRESET,
+        sentences=against(found, "flat", ["naive"]),
+        tables=cases_tables(chosen),
+        drawings=steps("ddp-flat", chosen),
+    )
+
+
+def overlap(found: list[Results]) -> Section:
+    chosen = restricted(found, ("none", "naive", "flat", "overlap"))
+    profiled = [r for r in found if r.experiment == "ddp" and has_profile(r)]
+    return Section(
+        name="ddp-overlap",
+        title="What does overlapping communication with backward bring?",
+        problem="ddp_overlap_individual_parameters_benchmarking (a), (b)",
+        question="With each gradient's all-reduce as soon as it is ready: how does a step compare, "
+        "and do traces show the overlap?",
+        command=PRESET + "; with --profile for the streams",
+        sentences=against(found, "overlap", ["naive", "flat"]),
+        tables=cases_tables(chosen),
+        drawings=[
+            *steps("ddp-overlap", chosen),
+            *(d for r in profiled for d in drawings("ddp-overlap", r, ["streams"])),
+        ],
+    )
+
+
+def bucketed(found: list[Results]) -> Section:
+    chosen = [r for r in chosen_of(found) if "bucketed" in methods(r, "sync")]
+    scaling = weak_scaling(chosen)
+    exchanges = [r for r in chosen if methods(r, "sync") - {"none", "bucketed"}] or chosen
+    worth = against(exchanges, "bucketed", ["overlap", "flat", "naive"])
+    return Section(
+        name="ddp-bucketed",
+        title="Is bucketing worth it, and which size?",
+        problem="ddp_overlap_bucketed, ddp_bucketed_benchmarking (a), (b)",
+        question="How long is a step by bucket size, does it agree with expectation, and what "
+        "models the overhead and the best size?",
+        command=PRESET + "; with --predict for the model",
+        sentences=[
+            *worth,
+            *bucket_range(cases(exchanges)),
+            "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left "
+            "after backward is n o + s / (n w), least at buckets of sqrt(s o w) bytes.",
+        ] if chosen else [],
+        tables=[*cases_tables(exchanges), *named(chosen, "predict"), *named(scaling, "scaling")],
+        drawings=[
+            *(d for r in exchanges for d in drawings("ddp-bucketed", r, ["steps", "overhead"])),
+            *(d for r in scaling for d in drawings("ddp-bucketed", r, ["scaling"])),
+        ],
+        headline=verdict(cases(chosen)),
+    )  # fmt: skip
+
+
+def verdict(own: Sequence[Case]) -> str:
+    """Whether the best bucket size beats one message for each parameter in the first file that has
+    both."""
+    for case in matching(own, sync="bucketed"):
+        best, single = (same_setting(own, case, sync) for sync in ("bucketed", "overlap"))
+        if best is None or single is None:
+            continue
+        gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
+        answers = {-1: gains, 0: "no difference here", 1: "no, it is slower", None: "undecided"}
+        answer = answers[differ(best, single, "step")]
+        line = compared(best, single, "step", name_of(best), "overlap of single gradients")
+        naive_case = same_setting(own, case, "naive")
+        gain = compared(best, naive_case, "step", name_of(best), "no overlap") if naive_case else ""
+        return f"Is bucketing worth it: {answer}. {line} {gain}".strip()
+    return ""
+
+
+def saving(a: Case, b: Case) -> float:
+    return 1 - a.seconds("step") / b.seconds("step")
+
+
+def bucket_range(own: Sequence[Case]) -> list[str]:
+    lines = []
+    for results in unique(own):
+        sizes = [case for case in matching(own, sync="bucketed")
+                 if case.results is results and not isnan(case.seconds("step"))]  # fmt: skip
+        counts = {case.get("communication_calls") for case in sizes} - {""}
+        if len(sizes) < 2:
+            continue
+        best = min(sizes, key=lambda case: case.seconds("step"))
+        worst = max(sizes, key=lambda case: case.seconds("step"))
+        lines.append(compared(best, worst, "step", name_of(best), name_of(worst)))
+        same = sorted(
+            {
+                (case.get("bucket_mb"), case.get("communication_calls"))
+                for case in sizes
+                if case.get("communication_calls")
+            },
+            key=lambda pair: float(pair[0]),
+        )
+        if len(counts) < len(same):
+            told = ", ".join(f"{size} MB {calls}" for size, calls in same)
+            lines.append(
+                f"Collectives of a step by bucket size: {told}. Sizes of as many collectives send "
+                "the same messages: a tensor larger than the bucket is one of its own."
+            )
+    return lines
+
+
+def unique(own: Sequence[Case]) -> list[Results]:
+    return list({id(case.results): case.results for case in own}.values())
+
+
+def weak_scaling(chosen: list[Results]) -> list[Results]:
+    """Files that differ in the number of ranks, side by side."""
+    return [joined(chosen)] if len(chosen) > 1 else []

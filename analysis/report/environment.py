@@ -1,0 +1,28 @@
+"""Where the figures come from: files, machines, versions and commands."""
+
+from collections.abc import Sequence
+
+from ..results import Run
+from ..tables.table import Table
+from ..words import ABSENT
+from .section import grid
+
+
+def table(runs: Sequence[Run]) -> Table:
+    header = ["file", "experiment", "on", "created", "by", "complete"]
+    rows = [
+        [
+            run.path.name,
+            run.experiment,
+            run.hardware or ABSENT,
+            run.created or ABSENT,
+            run.software or ABSENT,
+            "yes" if run.complete else "no: stopped early",
+        ]
+        for run in runs
+    ]
+    return grid("files", "Files", [], header, rows)
+
+
+def commands(runs: Sequence[Run]) -> list[str]:
+    return list(dict.fromkeys(line for run in runs for line in run.command.splitlines()))

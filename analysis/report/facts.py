@@ -1,0 +1,78 @@
+"""The loaded files as one set of cases that sections look rows up in."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from ..results import Results
+from ..words import text
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of `results.frame`."""
+
+    results: Results
+    row: int
+    values: dict[str, object]  # of the row
+
+    def get(self, name: str) -> str:
+        """A factor, or any other text of /summary; nothing where the file lacks it."""
+        return text(self.values.get(name))
+
+    def number(self, name: str) -> float:
+        """NaN where the file lacks it."""
+        value = self.values.get(name)
+        return float(value) if isinstance(value, int | float) else float("nan")
+
+    def seconds(self, phase: str, statistic: str = "median") -> float:
+        return self.number(f"{phase}_{statistic}_s")
+
+    @property
+    def label(self) -> str:
+        return self.results.labels[self.row] or "the case"
+
+    @property
+    def hardware(self) -> str:
+        return self.results.runs[0].hardware
+
+    @property
+    def is_measured(self) -> bool:
+        return self.get("status") == "ok"
+
+
+def cases(found: Sequence[Results]) -> list[Case]:
+    return [
+        Case(results, row, values)
+        for results in found
+        for row, values in enumerate(results.records)
+    ]
+
+
+def matching(found: Sequence[Case], **factors: object) -> Iterator[Case]:
+    """Cases with these factors. One that a file does not have at all, of an experiment or a program
+    that knows no such choice, excludes nothing."""
+    wanted = {name: text(value) for name, value in factors.items()}
+    for case in found:
+        if all(case.get(name) == value for name, value in wanted.items() if name in case.values):
+            yield case
+
+
+def first(found: Sequence[Case], **factors: object) -> Case | None:
+    """The first such case that was measured, or else the first."""
+    fits = list(matching(found, **factors))
+    return next((case for case in fits if case.is_measured), fits[0] if fits else None)
+
+
+def distinct(found: Sequence[Case], name: str) -> list[str]:
+    return list(dict.fromkeys(value for case in found if (value := case.get(name))))
+
+
+def fastest(found: Sequence[Case], phase: str) -> Case | None:
+    timed = [case for case in found if not isnan(case.seconds(phase))]
+    return min(timed, key=lambda case: case.seconds(phase), default=None)
+
+
+def largest(found: Sequence[Case], key: Callable[[Case], float]) -> Case | None:
+    known = [case for case in found if not isnan(key(case))]
+    return max(known, key=key, default=None)

@@ -1,0 +1,133 @@
+"""The report as one HTML file: images are in it, nothing is loaded, no script runs."""
+
+import base64
+import io
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib
+
+from .. import style
+from ..tables.table import Table
+from . import environment
+from .section import LONGEST_OPEN, Drawing, Section
+
+if TYPE_CHECKING:
+    from . import Report
+
+STYLESHEET = Path(__file__).with_name("report.css")
+
+
+def write(report: "Report", target: Path) -> list[Path]:
+    target.write_text(page(report), encoding="utf-8")
+    return [target]
+
+
+def page(report: "Report") -> str:
+    sections = [of_section(number, one) for number, one in enumerate(report.sections, 1)]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            '<head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{escape(report.title)}</title>",
+            f"<style>{STYLESHEET.read_text(encoding='utf-8')}</style></head>",
+            "<body><main>",
+            f"<h1>{escape(report.title)}</h1>",
+            f"<p>{escape(report.origin)}</p>",
+            *summary(report),
+            *sections,
+            *of_environment(report),
+            "</main></body></html>",
+            "",
+        ]
+    )
+
+
+def summary(report: "Report") -> list[str]:
+    told = [section for section in report.sections if section.headline]
+    lines = ['<section id="summary"><h2>Summary</h2>']
+    if told:
+        items = [f'<li>{escape(s.headline)} <a href="#{s.name}">{escape(s.title)}</a></li>'
+                 for s in told]  # fmt: skip
+        lines += ["<ul>", *items, "</ul>"]
+    lines += ["</section>", '<nav id="contents"><h2>Contents</h2><ol>']
+    for section in report.sections:
+        note = "" if section.is_measured else ' <span class="absent">not measured</span>'
+        lines.append(f'<li><a href="#{section.name}">{escape(section.title)}</a>{note}</li>')
+    return [*lines, '</ol><p><a href="#environment">Files and commands</a></p></nav>']
+
+
+def of_section(number: int, section: Section) -> str:
+    lines = [
+        f'<section id="{section.name}"><h2>{number}. {escape(section.title)}</h2>',
+        f'<p class="question"><b>{escape(section.problem)}.</b> {escape(section.question)}</p>',
+    ]
+    if not section.is_measured:
+        lines.append(
+            '<p class="absent">Not measured in these files. This measures it: '
+            f"<code>{escape(section.command)}</code></p>"
+        )
+    if section.sentences:
+        lines += ['<ul class="answer">', *(f"<li>{escape(s)}</li>" for s in section.sentences),
+                  "</ul>"]  # fmt: skip
+    lines += [image(drawing) for drawing in section.drawings]
+    lines += [of_table(section.name, table) for table in (*section.tables, *section.published)]
+    return "\n".join([*lines, "</section>"])
+
+
+def image(drawing: Drawing) -> str:
+    """As an image of its own, so that no two figures' identifiers meet."""
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(style.SETTINGS):
+        drawing.figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    caption = escape(drawing.caption)
+    return (
+        f'<figure id="figure-{escape(drawing.name)}"><img alt="{caption}" '
+        f'src="data:image/svg+xml;base64,{data}"><figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def of_table(section: str, table: Table) -> str:
+    """Open, or folded where it has many rows."""
+    is_long = len(table.rows) > LONGEST_OPEN
+    title = escape(table.title)
+    opening = f"<h3>{title}</h3>"
+    if is_long:
+        opening = f"<details><summary>{title} ({len(table.rows)} rows)</summary>"
+    return "\n".join(
+        [
+            f'<div class="table" id="{escape(section)}-{escape(table.name)}">{opening}',
+            f'<p class="caption">{escape(" ".join(table.caption))}</p>',
+            f'<div class="wide"><table><thead>{line("th", table.header, table.numeric)}</thead>',
+            *(line("td", row, table.numeric) for row in table.rows),
+            f"</table></div>{'</details>' * is_long}</div>",
+        ]
+    )
+
+
+def line(tag: str, cells: Sequence[str], numeric: Sequence[bool]) -> str:
+    parts = (
+        f"<{tag}{kind(number)}>{escape(cell)}</{tag}>"
+        for cell, number in zip(cells, numeric, strict=True)
+    )
+    return f"<tr>{''.join(parts)}</tr>"
+
+
+def kind(is_numeric: bool) -> str:
+    return ' class="number"' if is_numeric else ""
+
+
+def of_environment(report: "Report") -> list[str]:
+    commands = "\n".join(environment.commands(report.runs))
+    return [
+        '<section id="environment"><h2>Files and commands</h2>',
+        of_table("environment", environment.table(report.runs)),
+        f"<pre>{escape(commands)}</pre>" if commands else "",
+        "</section>",
+    ]

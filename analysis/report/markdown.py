@@ -1,0 +1,58 @@
+"""The report as Markdown, its images in a folder beside it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import figures
+from ..tables import formats
+from ..tables.table import Table
+from . import environment
+from .section import Section
+
+if TYPE_CHECKING:
+    from . import Report
+
+
+def write(report: "Report", target: Path) -> list[Path]:
+    folder = target.with_name(f"{target.stem}-images")
+    images = [
+        path
+        for section in report.sections
+        for drawing in section.drawings
+        for path in figures.save(drawing.figure, [folder / f"{drawing.name}.svg"])
+    ]
+    parts = [f"# {report.title}", "", report.origin, "", *summary(report)]
+    for number, section in enumerate(report.sections, 1):
+        parts += of_section(number, section, folder.name)
+    parts += ["## Environment", "", *table_lines(environment.table(report.runs)), ""]
+    parts += [f"    {command}" for command in environment.commands(report.runs)]
+    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return [target, *images]
+
+
+def summary(report: "Report") -> list[str]:
+    lines = ["## Summary", ""]
+    lines += [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
+    lines += ["", "## Contents", ""]
+    for number, section in enumerate(report.sections, 1):
+        note = "" if section.is_measured else " (not measured)"
+        lines.append(f"{number}. [{section.title}](#{section.name}){note}")
+    return [*lines, ""]
+
+
+def of_section(number: int, section: Section, folder: str) -> list[str]:
+    lines = [f'<a id="{section.name}"></a>', "", f"## {number}. {section.title}", ""]
+    lines += [f"*{section.problem}.* {section.question}", ""]
+    if not section.is_measured:
+        lines += [f"Not measured in these files. This measures it: `{section.command}`", ""]
+    lines += [line for sentence in section.sentences for line in (f"- {sentence}",)]
+    lines.append("")
+    for drawing in section.drawings:
+        lines += [f"![{drawing.caption}]({folder}/{drawing.name}.svg)", ""]
+    for table in (*section.tables, *section.published):
+        lines += [f"### {table.title}", "", " ".join(table.caption), "", *table_lines(table), ""]
+    return lines
+
+
+def table_lines(table: Table) -> list[str]:
+    return formats.markdown_table(table.header, table.rows, table.numeric)

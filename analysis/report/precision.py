@@ -1,0 +1,159 @@
+"""What low precision does to sums, dtypes and times (mixed_precision_accumulation,
+benchmarking_mixed_precision)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import pairs
+from ..results import Results
+from ..tables.table import Table
+from . import comparisons, comparisons_parallel, published
+from .facts import Case, cases, matching
+from .section import Section, drawings, grid
+from .selection import cases_tables, is_precision, named
+from .sentences import PHASES, spanned
+
+COMMAND = "build/paceline precision"
+
+
+def accumulation(found: list[Results]) -> Section:
+    chosen = [results for results in found if results.experiment == "precision"]
+    sums = [case for case in matching(cases(chosen), study="accumulation")
+            if not np.isnan(case.number("sum"))]  # fmt: skip
+    return Section(
+        name="accumulation",
+        title="How wrong do sums in low precision become?",
+        problem="mixed_precision_accumulation",
+        question="Add 0.01 a thousand times in fp32, in fp16, and fp16 addends into an fp32 sum. "
+        "How accurate are the results?",
+        command=COMMAND,
+        sentences=sum_sentences(sums),
+        tables=[sums_table(sums)] if sums else [],
+        drawings=[d for results in chosen
+                  for d in drawings("accumulation", results, ["accumulation"])],
+        published=published.tables(comparisons_parallel.accumulation(cases(found))),
+    )  # fmt: skip
+
+
+def sums_table(sums: Sequence[Case]) -> Table:
+    header = ["summation", "arithmetic", "addend", "count", "sum", "relative error"]
+    rows = [
+        [
+            *(case.get(name) for name in ("summation", "arithmetic", "addend", "count")),
+            f"{case.number('sum'):.6f}",
+            f"{case.number('sum_error'):.2g}",
+        ]
+        for case in sums
+    ]
+    return grid("accumulation-sums", "Sums", ["Errors are relative to 10."], header, rows)
+
+
+def sum_sentences(sums: Sequence[Case]) -> list[str]:
+    one_by_one = list(matching(sums, summation="sequential"))
+    if not one_by_one:
+        return []
+    worst = max(one_by_one, key=lambda case: case.number("sum_error"))
+    best = min(one_by_one, key=lambda case: case.number("sum_error"))
+    lines = [
+        f"One by one, the sum is {case_sum(worst)} in {worst.get('arithmetic')} arithmetic, the "
+        f"worst, and {case_sum(best)} in {best.get('arithmetic')}, the best."
+    ]
+    upcast = next(matching(one_by_one, arithmetic="fp16-into-fp32"), None)
+    if upcast:
+        share = upcast.number("addend_error") / upcast.number("sum_error")
+        if share > 0.9:
+            lines.append(
+                f"With an fp32 sum of fp16 addends it is {case_sum(upcast)}: the error that is "
+                "left is that of 0.01 in fp16, not of the additions."
+            )
+    return lines
+
+
+def case_sum(case: Case) -> str:
+    return f"{case.number('sum'):.4f}"
+
+
+def mixed(found: list[Results]) -> Section:
+    chosen = [results for results in found if is_precision(results)]
+    studies = [results for results in found if results.experiment == "precision"]
+    everything = cases(found)
+    return Section(
+        name="precision",
+        title="What does mixed precision change?",
+        problem="benchmarking_mixed_precision (a) to (c)",
+        question="Which dtype does each component of a model have? Where is the norm sensitive, "
+        "and is it with bf16? How much faster is bf16 than fp32 by size?",
+        command="build/paceline model --preset precision, and " + COMMAND,
+        sentences=[
+            line
+            for results in chosen
+            for factor in ("precision",)
+            for line in speed_ups(results, factor)
+        ] + norm_sentences(studies),
+        tables=[
+            *named(chosen, "speedup-precision"),
+            *cases_tables(chosen),
+            *named(studies, "dtypes", "norm-breaks"),
+        ],
+        drawings=[
+            drawing
+            for results in [*chosen, *studies]
+            for drawing in drawings("precision", results, ["speedups", "norms"])
+        ],
+        published=[
+            *published.tables(comparisons.precision(everything)),
+            *published.tables(comparisons_parallel.dtypes(everything)),
+        ],
+        headline=next(
+            (line for results in chosen for line in speed_ups(results, "precision")), ""
+        ),
+    )  # fmt: skip
+
+
+def speed_ups(results: Results, factor: str) -> list[str]:
+    """For each other value of the factor: the span of its speed-ups, with how many are certain."""
+    phase = results.headline
+    by_value: dict[str, list[pairs.Ratio]] = {}
+    for pair in pairs.of_factor(results, factor):
+        ratio = pairs.ratio(results, pair, phase)
+        if np.isfinite(ratio.value):
+            by_value.setdefault(pair.labels[1], []).append(ratio)
+    return [
+        f"{value} is {spanned([ratio.value for ratio in ratios], '×')} as fast as "
+        f"{pairs.BASELINES[factor]} over {len(ratios)} case{'s' * (len(ratios) > 1)} "
+        f"({PHASES.get(phase, phase)}); "
+        f"{certainty(ratios)}."
+        for value, ratios in by_value.items()
+    ]
+
+
+def certainty(ratios: Sequence[pairs.Ratio]) -> str:
+    faster = sum(ratio.low > 1 for ratio in ratios)
+    slower = sum(ratio.high < 1 for ratio in ratios)
+    undecided = len(ratios) - faster - slower
+    told = [(faster, "faster beyond the intervals"), (slower, "slower beyond them"),
+            (undecided, "undecided")]  # fmt: skip
+    return ", ".join(f"{count} of {len(ratios)} {word}" for count, word in told if count)
+
+
+def norm_sentences(studies: Sequence[Results]) -> list[str]:
+    lines = []
+    for results in studies:
+        table = results.file_tables.get("norm_breaks")
+        if table is None:
+            continue
+        plain = table[(table["norm"] == "layer_norm") & (table["mean"] == 0)]
+        for dtype in ("fp16", "bf16"):
+            for _, row in plain[plain["norm_dtype"] == dtype].iterrows():
+                end = row["breaks_at"]
+                inside = "fp32" if row["statistics"] == "float32" else "rounded"
+                lines.append(
+                    f"LayerNorm of {dtype} input with {inside} statistics "
+                    + (
+                        f"breaks at a scale of {end:g}."
+                        if not np.isnan(end)
+                        else "holds at every scale tried."
+                    )
+                )
+    return lines

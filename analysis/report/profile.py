@@ -1,0 +1,101 @@
+"""Where the kernels' time goes (nsys_profile)."""
+
+from collections.abc import Iterator
+from math import isnan
+
+import pandas as pd
+
+from ..results import Results
+from . import comparisons, published
+from .benchmarking import cost, describe
+from .facts import Case, cases, largest
+from .section import Section, drawings
+from .selection import has_profile, named
+from .sentences import milliseconds, percent
+
+TABLES = ("profile-forward", "profile-costliest", "profile-products", "profile-softmax")
+
+
+def section(found: list[Results]) -> Section:
+    chosen = [results for results in found if has_profile(results)]
+    own = cases(chosen)
+    case = largest(own, cost)
+    answers = of_case(case) if case else []
+    if not any("softmax takes" in line for line in answers):
+        answers += next((line for other in own if (line := softmax(other))), [])
+    return Section(
+        name="profile",
+        title="Where does the time of the kernels go?",
+        problem="nsys_profile (a) to (e)",
+        question="What does forward take by the profiler, and does the host's clock agree? Which "
+        "kernel costs most and how often is it launched? What else than matrix products takes "
+        "time? How does their share differ in a whole training step? How do softmax and the "
+        "products of attention compare in time and in FLOPs?",
+        command="build/paceline model --preset profile",
+        sentences=answers,
+        tables=named(chosen, *TABLES),
+        drawings=[
+            drawing
+            for results in chosen
+            for drawing in drawings("profile", results, ["streams", "block", "attention-kernels"])
+        ],
+        published=[
+            *published.tables(comparisons.profile(cases(found))),
+            *published.tables(comparisons.kernels(cases(found))),
+        ],
+        headline=products_share(case),
+    )
+
+
+def rows(case: Case, group: str) -> Iterator[pd.Series]:
+    """Of the case in a table of its file."""
+    table = case.results.file_tables.get(group)
+    if table is not None:
+        yield from (row for _, row in table[table["case"] == case.get("case")].iterrows())
+
+
+def of_case(case: Case) -> list[str]:
+    lines = []
+    for row in rows(case, "profile/forward"):
+        if not isnan(row["busy"]):
+            lines.append(
+                f"Forward takes {milliseconds(row['host'])} by the host's clock, "
+                f"{milliseconds(row['events'])} by events; kernels run for "
+                f"{milliseconds(row['busy'])} of it ({away(row['busy'], row['host'])})."
+            )
+    for row in rows(case, "profile/costliest"):
+        passes = row["phases"].replace("_", " + ")
+        lines.append(
+            f"In {passes} the costliest kernel is {row['kernel']}: {percent(row['share'])} of the "
+            f"kernels' time in {row['calls']:.0f} launches a step; the costliest that are no "
+            f"matrix product: {row['other_kernels'] or 'none'}."
+        )
+    for row in rows(case, "profile/products"):
+        lines.append(
+            f"Matrix products take {percent(row['forward'])} of the kernels' time in forward and "
+            f"{percent(row['step'])} in the whole step."
+        )
+    lines[:1] = [f"{describe(case)}: {line[0].lower()}{line[1:]}" for line in lines[:1]]
+    return lines + softmax(case)
+
+
+def softmax(case: Case) -> list[str]:
+    return [
+        f"In attention's forward pass of {describe(case)}, softmax takes "
+        f"{percent(row['time_ratio'])} of the products' time with {percent(row['flops_ratio'])} of "
+        "their FLOPs."
+        for row in rows(case, "profile/softmax")
+    ]
+
+
+def away(value: float, other: float) -> str:
+    return f"{100 * (value / other - 1):+.1f}%"
+
+
+def products_share(case: Case | None) -> str:
+    for row in rows(case, "profile/products") if case else ():
+        return (
+            f"Matrix products take {percent(row['step'])} of the kernels' time of a step of "
+            f"{describe(case)}; everything else {percent(1 - row['step'])}."
+        )
+    return ""

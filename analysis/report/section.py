@@ -1,0 +1,67 @@
+"""What a report is made of, before any format's own marks."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from matplotlib.figure import Figure
+
+from .. import figures
+from ..results import Results
+from ..tables.table import Column, Table
+
+# Rows up to which a table stands open; longer ones unfold.
+LONGEST_OPEN = 24
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str  # of its file
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question of the course."""
+
+    name: str  # its anchor
+    title: str
+    problem: str  # as the course names it
+    question: str
+    command: str  # what measures it
+    sentences: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+    published: list[Table] = field(default_factory=list)
+    headline: str = ""  # for the summary
+
+    @property
+    def is_measured(self) -> bool:
+        return bool(self.tables or self.drawings)
+
+
+def drawings(section: str, results: Results, names: Sequence[str]) -> list[Drawing]:
+    """Those of `names` that the results have the data for."""
+    files = ", ".join(run.path.name for run in results.runs)
+    return [
+        Drawing(f"{section}-{results.runs[0].path.stem}-{name}", f"{name}: {files}", figure)
+        for name, figure in figures.of(results, names)
+    ]
+
+
+def narrowed(table: Table, dropped: Iterable[str]) -> Table:
+    """Without the columns whose header begins with one of `dropped`."""
+    prefixes = tuple(dropped)
+    kept = [column for column in table.columns if not column.header.startswith(prefixes)]
+    return replace(table, columns=kept or table.columns)
+
+
+def grid(
+    name: str, title: str, caption: list[str], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Table:
+    """A table of texts; columns that hold figures are aligned to the right."""
+    columns = [
+        Column(head, cells, numeric=all(cell[:1].isdigit() or cell == "–" for cell in cells))
+        for head, cells in zip(header, map(list, zip(*rows, strict=True)), strict=True)
+    ]
+    return Table(name, title, caption, columns, data=None)

@@ -1,0 +1,73 @@
+"""Which file answers which question: by what it varies and holds, not by its name."""
+
+from dataclasses import replace
+
+from .. import tables
+from ..results import Results
+from ..tables.table import Table
+from .section import narrowed
+
+# Columns that are told elsewhere, or too wide for a page.
+ASIDE = ("MFU, datasheet", "algorithm bandwidth", "sent", "optimizer state", "predicted peak",
+         "warnings", "host", "overlapped", "tokens/s", "collectives")  # fmt: skip
+
+
+def has_profile(results: Results) -> bool:
+    return any(group.startswith("profile/") for group in results.file_tables)
+
+
+def is_model(results: Results) -> bool:
+    return results.experiment == "model" and not has_profile(results)
+
+
+def is_memory(results: Results) -> bool:
+    kinds = results.frame.get("mode")
+    timeline = results.constant.get("memory_timeline") == "true"
+    return is_model(results) and (timeline or (kinds is not None and "inference" in set(kinds)))
+
+
+def is_precision(results: Results) -> bool:
+    return is_model(results) and not is_memory(results) and "precision" in results.varying
+
+
+def is_compile(results: Results) -> bool:
+    return is_model(results) and not is_memory(results) and "exec" in results.varying
+
+
+def is_cold(results: Results) -> bool:
+    """Whether every case's warm-up begins with the first step of a process."""
+    alone = len(results.frame) == 1
+    asked = results.constant.get("cold_start") == "true"
+    return is_model(results) and (
+        alone or asked or any("preset warmup" in run.command for run in results.runs)
+    )
+
+
+def is_timing(results: Results) -> bool:
+    others = is_memory(results) or is_precision(results) or is_compile(results)
+    is_sweep_of_warmup = is_cold(results) and len(results.frame) > 1
+    return is_model(results) and not others and not is_sweep_of_warmup
+
+
+def methods(results: Results, factor: str) -> set[str]:
+    return set(results.frame[factor]) if factor in results.frame else set()
+
+
+def named(found: list[Results], *names: str) -> list[Table]:
+    """Tables of these results by their names, each called after its file."""
+    return [
+        replace(
+            table,
+            name=f"{stem}-{table.name}",
+            title=f"{table.title} ({stem})" if len(found) > 1 else table.title,
+            commands=[],
+        )
+        for results in found
+        for stem in [results.runs[0].path.stem]
+        for table in tables.of(results)
+        if table.name in names
+    ]
+
+
+def cases_tables(found: list[Results]) -> list[Table]:
+    return [narrowed(table, ASIDE) for table in named(found, "cases")]

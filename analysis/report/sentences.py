@@ -1,0 +1,65 @@
+"""Sentences made from figures by rule: none claims what the figures do not support."""
+
+from math import isnan
+
+from ..words import figure
+from .facts import Case
+
+# What a phase is called in a sentence.
+PHASES = {"both": "forward and backward", "time": "time"}
+FEW = "undecided, for one of them has too few repetitions (below 6) for an interval"
+NO_DIFFERENCE = "no difference beyond the intervals"
+
+
+def milliseconds(seconds: float, digits: int = 4) -> str:
+    return f"{figure(1e3 * seconds, digits)} ms"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def gib(size: float) -> str:
+    """Below 1 GiB in MiB and MB."""
+    if size < 2**30:
+        return f"{size / 2**20:.1f} MiB ({size / 1e6:.1f} MB)"
+    return f"{size / 2**30:.1f} GiB ({size / 1e9:.1f} GB)"
+
+
+def differ(a: Case, b: Case, phase: str) -> int | None:
+    """-1 where `a` is faster, 1 where it is slower, 0 where the 95% intervals overlap; nothing
+    where there is no interval."""
+    a_low, a_high, b_low, b_high = (
+        case.seconds(phase, end) for case in (a, b) for end in ("ci_low", "ci_high")
+    )
+    if any(map(isnan, (a_low, a_high, b_low, b_high))):
+        return None
+    return -1 if a_high < b_low else 1 if b_high < a_low else 0
+
+
+def compared(a: Case, b: Case, phase: str, a_name: str, b_name: str) -> str:
+    """One sentence on whether `a` is faster; nothing where one was not measured."""
+    a_time, b_time = a.seconds(phase), b.seconds(phase)
+    if isnan(a_time) or isnan(b_time):
+        return ""
+    times = f"{milliseconds(a_time)} with {a_name}, {milliseconds(b_time)} with {b_name}"
+    match differ(a, b, phase):
+        case None:
+            return f"{times}: {FEW}."
+        case 0:
+            return f"{times}: {NO_DIFFERENCE}."
+        case sign:
+            word = "shorter" if sign < 0 else "longer"
+            change = percent(abs(a_time / b_time - 1))
+            return f"{times}: {change} {word} with {a_name}, and the 95% intervals do not overlap."
+
+
+def speed_up(a: Case, b: Case, phase: str) -> float:
+    """Of `a` over `b`: above 1 it is faster."""
+    return b.seconds(phase) / a.seconds(phase)
+
+
+def spanned(values: list[float], unit: str, digits: int = 3) -> str:
+    """The least and the greatest, "1.52 to 6.27×"; one figure where they are the same."""
+    low, high = (figure(value, digits) for value in (min(values), max(values)))
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"

@@ -1,0 +1,145 @@
+"""The report of all published files, of single ones, and the write-ups' tables in it."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis import report
+from analysis.report import markdown, published
+from analysis.results import ResultError
+
+REFERENCE = Path(__file__).parents[2] / "results/reference"
+PUBLISHED = {path.stem: pd.read_csv(path, dtype=str) for path in published.FOLDER.glob("*.csv")}
+TABLES = [
+    (name, source) for name, rows in sorted(PUBLISHED.items()) for source in rows["source"].unique()
+]
+# Of these our published files have the setting.
+MEASURED = {
+    "timing": 15, "warmup": 15, "precision": 10, "memory": 19, "attention": 40,
+    "attention_compile": 80, "flash": 228, "collectives": 31, "ddp": 10, "sharding": 14,
+    "sizes": 7, "accounting": 17,
+}  # fmt: skip
+
+
+@pytest.fixture
+def whole(whole_report):
+    return whole_report
+
+
+@pytest.fixture
+def page(whole_page):
+    return whole_page
+
+
+def section(whole, name):
+    return next(section for section in whole.sections if section.name == name)
+
+
+@pytest.mark.parametrize(("name", "source"), TABLES)
+def test_every_table_of_the_write_ups_has_its_counterpart(whole, name, source):
+    wanted = f"published-{name}-{source.replace(' ', '-')}"
+    (table,) = [t for s in whole.sections for t in s.published if t.name == wanted]
+    rows = PUBLISHED[name][PUBLISHED[name]["source"] == source].fillna("")
+    assert len(table.rows) == len(rows)
+    assert {"published on", "ours on", "note"} <= set(table.header)
+    shown = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
+    assert list(shown["published on"]) == list(rows["hardware"])
+    assert list(shown["note"]) == list(rows["note"])
+    for header in table.header:
+        if header.endswith(", published"):
+            column = header.removesuffix(", published").replace(" ", "_")
+            assert f"{header.removesuffix('published')}ours" in shown
+            for cell, value in zip(shown[header], rows[column], strict=True):
+                assert cell.split(" ± ")[0] == (value or "–")
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_ours_stands_beside_where_the_setting_is_measured(whole, name):
+    tables = [t for s in whole.sections for t in s.published if t.name.split("-")[1] == name]
+    hardware = [row[table.header.index("ours on")] for table in tables for row in table.rows]
+    found = [one for one in hardware if one not in ("not measured", "setting not stated")]
+    assert len(found) == MEASURED[name]
+    assert "No ratio" in " ".join(tables[0].caption)
+
+
+def test_the_figures_are_those_of_the_files(whole):
+    (table,) = [
+        table
+        for table in section(whole, "timings").published
+        if table.name == "published-timing-write-up-1"
+    ]
+    row = next(row for row in table.rows if row[:2] == ["2.7b", "512"])
+    assert "490.07" in row and "1003.19" in row
+    assert any(cell.startswith("300.4 ±") for cell in row)
+    assert any(cell.startswith("604.2 ±") for cell in row)
+
+
+def test_a_new_user_finds_the_three_answers_in_the_summary(page):
+    summary = page[page.index('id="summary"') : page.index('id="contents"')]
+    assert re.search(r"2\.7b at context 1024 needs .*92\.0 GiB \(98\.8 GB\) .*141 GB", summary)
+    assert "Is bucketing worth it: yes, a little. 105.0 ms with bucketed 1 MB" in summary
+    assert "Where a step&#x27;s time goes: backward 64.5%, forward 34.3%" in summary
+
+
+def test_sections_stand_in_the_courses_order_and_all_but_sums_are_measured(whole):
+    names = [one.name for one in whole.sections]
+    assert names == [
+        "timings", "warmup", "profile", "accumulation", "precision", "memory",
+        "pytorch-attention", "compile", "flash", "collectives", "ddp-naive", "ddp-flat",
+        "ddp-overlap", "ddp-bucketed", "accounting", "sharding", "peers",
+    ]  # fmt: skip
+    assert [s.name for s in whole.sections if not s.is_measured] == ["accumulation"]
+    for one in whole.sections[:-1]:
+        if one.is_measured:
+            assert one.sentences and one.tables and one.drawings, one.name
+
+
+def test_what_is_not_measured_says_so_with_its_command(page):
+    start = page.index('id="accumulation"')
+    assert "Not measured" in page[start : start + 900]
+    assert "build/paceline precision" in page[start : start + 900]
+
+
+def test_the_page_loads_nothing_and_runs_nothing(page):
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)
+    assert "<script" not in page
+    assert not re.search(r"\bnan\b|Traceback|None", re.sub(r"base64,[^\"]+", "", page))
+
+
+def test_anchors_and_names_are_unique(whole, page):
+    anchors = re.findall(r' id="([^"]+)"', page)
+    assert len(anchors) == len(set(anchors))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
+    names = [drawing.name for one in whole.sections for drawing in one.drawings]
+    assert len(names) == len(set(names))
+
+
+def test_environment_and_commands_end_it(page):
+    last = page[page.index('<section id="environment">') :]
+    assert "model-sizes-h200.h5" in last and "--preset sizes" in last
+
+
+def test_markdown_has_the_same_sections_with_images_beside(tmp_path):
+    path = REFERENCE / "collectives-single-node-h200.h5"
+    written = report.write([path], tmp_path / "new" / "r.md")
+    text = written[0].read_text("utf-8")
+    assert [p.parent.name for p in written[1:]] == ["r-images"] * len(written[1:])
+    for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (tmp_path / "new" / image).stat().st_size > 1000
+    assert "## 10. How fast are collectives?" in text
+    assert "nccl reaches a bus bandwidth of 351 GB/s (1,000 MB, 4 ranks)" in text
+    assert text.count("Not measured in these files") == 15
+
+
+def test_another_extension_is_refused(tmp_path):
+    with pytest.raises(ResultError, match="no report is made with the extension"):
+        report.write([REFERENCE], tmp_path / "report.pdf")
+
+
+def test_writers_are_of_the_same_sections(whole):
+    lines = markdown.summary(whole)
+    assert sum(line.startswith("- ") for line in lines) == sum(
+        bool(s.headline) for s in whole.sections
+    )

@@ -1,0 +1,116 @@
+"""The report of odd files: right figures or one clear line, never a traceback."""
+
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from analysis.__main__ import main
+from conftest import ROOT
+from synthetic import case
+
+STEP = {"forward": [[0.03] * 6], "backward": [[0.06] * 6], "step": [[0.1] * 6]}
+SMALL = {
+    "size": "small", "context": 128, "batch_size": 4, "precision": "fp32", "attention": "naive",
+    "exec": "eager", "mode": "train-step", "d_model": 768, "d_ff": 3072, "layers": 12, "heads": 12,
+    "vocab": 10000, "ranks": 1,
+}  # fmt: skip
+OOM = case(SMALL | {"context": 1024}, status="oom", reason="needs 99 GB | of 80")
+
+
+def made(path, tmp_path):
+    target = tmp_path / "report.html"
+    main(["report", str(path), "--output", str(target)])
+    text = target.read_text("utf-8")
+    assert not re.search(r"\bnan\b", re.sub(r"base64,[^\"]+", "", text))
+    return text
+
+
+def refused(path, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", str(path), "--output", str(tmp_path / "report.html")])
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"analysis: [^\n]+\n", err)
+    return err
+
+
+def test_one_case_of_one_rank(make_file, tmp_path):
+    text = made(make_file([case(SMALL, STEP)], ranks=[("NVIDIA H100", "GPU-1", "a")]), tmp_path)
+    assert "forward 30.00 ms, backward 60.00 ms" in text
+    assert text.count("<figure ") == 1
+
+
+def test_a_row_out_of_memory_stands_beside_a_measured_one(make_file, tmp_path):
+    text = made(make_file([case(SMALL, STEP), OOM]), tmp_path)
+    assert "oom: needs 99 GB | of 80" in text
+    assert "forward 30.00 ms, backward 60.00 ms" in text
+
+
+def test_nothing_was_measured(make_file, tmp_path):
+    text = made(make_file([OOM]), tmp_path)
+    assert "oom: needs 99 GB" in text
+    assert "where a step" not in text[: text.index('id="contents"')].lower()
+
+
+def test_a_sweep_that_was_cut_off(make_file, tmp_path):
+    assert "no: stopped early" in made(make_file([case(SMALL, STEP)], complete=False), tmp_path)
+
+
+def test_schema_version_1(make_file, tmp_path):
+    assert "backward 60.00 ms" in made(make_file([case(SMALL, STEP)], schema_version=1), tmp_path)
+
+
+def test_the_ratio_is_told_on_the_same_hardware(make_file, tmp_path):
+    path = make_file([case(SMALL, STEP)], ranks=[("NVIDIA H800 PCIe", "GPU-1", "a")])
+    text = made(path, tmp_path)
+    assert "forward, published / ours" in text
+    assert "0.719" in text  # 21.57 / 30
+
+
+@pytest.mark.parametrize("value", [np.nan, -1.0])
+def test_a_sample_that_is_no_time(make_file, tmp_path, capsys, value):
+    path = make_file([case(SMALL, STEP)])
+    with h5py.File(path, "r+") as file:
+        file["cases/case-000/samples/step"][0, 2] = value
+    assert "rank 0 took" in refused(path, tmp_path, capsys)
+
+
+def test_a_truncated_file(make_file, tmp_path, capsys):
+    path = make_file([case(SMALL, STEP)])
+    path.write_bytes(path.read_bytes()[:2000])
+    assert "cannot be read" in refused(path, tmp_path, capsys)
+
+
+def test_a_missing_file(tmp_path, capsys):
+    assert "no such file" in refused(tmp_path / "none.h5", tmp_path, capsys)
+
+
+@pytest.mark.parametrize("group", ["profile/forward", "profile/softmax", "cases"])
+def test_groups_of_a_file_may_lack(tmp_path, group):
+    """Cases without their own group, profiles without a part."""
+    path = tmp_path / "profile.h5"
+    shutil.copy(ROOT / "results/reference/ddp-profile-h200.h5", path)
+    with h5py.File(path, "r+") as file:
+        if group == "cases":
+            for name in list(file["cases"])[:1]:
+                del file["cases"][name]["samples"]
+        else:
+            del file[group]
+    text = made(path, tmp_path)
+    assert "The costliest kernels" in text
+
+
+@pytest.mark.parametrize("experiment", ["ddp", "zero", "attention", "collectives", "precision"])
+def test_each_experiment_alone_with_all_cases_out_of_memory(make_file, tmp_path, experiment):
+    factors = {
+        "ddp": {"sync": "bucketed", "bucket_mb": 25.0, "size": "xl"},
+        "zero": {"shard": "zero1", "size": "xl"},
+        "attention": {"attention": "flash", "head_dim": 64, "context": 128, "precision": "bf16"},
+        "collectives": {"op": "all_reduce", "backend": "nccl", "bytes": 1000, "ranks": 2},
+        "precision": {"study": "accumulation", "summation": "sequential", "arithmetic": "fp32"},
+    }[experiment]
+    path = make_file([case(factors, status="oom", reason="no memory")], experiment=experiment)
+    assert "no memory" in made(path, tmp_path) or experiment == "precision"

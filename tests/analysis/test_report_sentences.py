@@ -1,0 +1,149 @@
+"""Sentences of the report claim what the figures support, and nothing else."""
+
+import numpy as np
+import pytest
+
+from analysis.report import attention, benchmarking, ddp, devices, sharding
+from analysis.report.facts import cases, first
+from analysis.report.published import is_same_hardware
+from analysis.report.sentences import compared, differ, gib, spanned
+from analysis.results import load
+from synthetic import case
+
+XL = {"size": "xl", "context": 128, "batch_size": 2, "precision": "fp32", "ranks": 2}
+
+
+def around(seconds, count=6):
+    """A sample with an interval of 1% around the median."""
+    return [list(np.linspace(0.99 * seconds, 1.01 * seconds, count))]
+
+
+def step(sync, seconds, bucket=np.nan, count=6, exposed=0.001):
+    samples = {"communication_exposed": around(exposed, count), "step": around(seconds, count)}
+    return case(XL | {"sync": sync, "bucket_mb": bucket}, samples)
+
+
+@pytest.fixture
+def exchanges(make_file):
+    def loaded(*rows):
+        return load([make_file(list(rows), experiment="ddp")])
+
+    return loaded
+
+
+def test_a_difference_needs_intervals_that_do_not_overlap(exchanges):
+    own = cases(exchanges(step("naive", 0.2), step("flat", 0.1), step("overlap", 0.101)))
+    naive, flat, overlap = own
+    assert differ(flat, naive, "step") == -1
+    assert differ(naive, flat, "step") == 1
+    assert differ(overlap, flat, "step") == 0
+    assert compared(flat, naive, "step", "flat", "naive") == (
+        "100.0 ms with flat, 200.0 ms with naive: 50.0% shorter with flat, and the 95% intervals "
+        "do not overlap."
+    )
+    assert compared(overlap, flat, "step", "a", "b").endswith("no difference beyond the intervals.")
+
+
+def test_few_repetitions_leave_it_undecided(exchanges):
+    flat, naive = cases(exchanges(step("flat", 0.1, count=5), step("naive", 0.2, count=5)))
+    assert differ(flat, naive, "step") is None
+    text = compared(flat, naive, "step", "flat", "naive")
+    assert "undecided" in text and "shorter" not in text
+
+
+def test_nothing_is_said_of_what_was_not_measured(exchanges):
+    failed = case(XL | {"sync": "naive", "bucket_mb": np.nan}, status="oom", reason="too large")
+    flat, naive = cases(exchanges(step("flat", 0.1), failed))
+    assert compared(flat, naive, "step", "flat", "naive") == ""
+
+
+@pytest.mark.parametrize(
+    ("overlap", "bucketed", "answer"),
+    [(0.2, 0.1, "yes."), (0.105, 0.102, "yes, a little."), (0.1, 0.1, "no difference here."),
+     (0.1, 0.2, "no, it is slower.")],
+)  # fmt: skip
+def test_the_verdict_on_bucketing(exchanges, overlap, bucketed, answer):
+    found = exchanges(step("overlap", overlap), step("bucketed", bucketed, bucket=25.0))
+    assert ddp.verdict(cases(found)).startswith(f"Is bucketing worth it: {answer}")
+
+
+def test_no_verdict_without_the_other(exchanges):
+    assert ddp.verdict(cases(exchanges(step("bucketed", 0.1, bucket=25.0)))) == ""
+
+
+def test_where_a_step_goes_adds_up(make_file):
+    samples = {
+        "forward": around(0.03), "backward": around(0.06), "optimizer": around(0.01),
+        "step": around(0.1),
+    }  # fmt: skip
+    found = load([make_file([case({"size": "small", "context": 64, "batch_size": 2}, samples)])])
+    told = benchmarking.where_a_step_goes(cases(found)[0])
+    assert "backward 60.0%, forward 30.0%, optimizer 10.0% of the 100.0 ms" in told
+    assert "rest" not in told
+
+
+@pytest.mark.parametrize(
+    ("power", "law"),
+    [(2, "with the square of the context"), (1, "about in proportion"), (1.5, "faster than")],
+)
+def test_the_growth_of_what_attention_keeps(make_file, power, law):
+    rows = [
+        case(
+            {"head_dim": 64, "context": context, "attention": "naive"},
+            {"both": around(0.1)},
+            summary={"saved_bytes": 1e6 * context**power},
+        )
+        for context in (1024, 2048)
+    ]
+    found = load([make_file(rows, experiment="attention")])
+    assert law in attention.growth(cases(found))[0]
+
+
+def test_a_peak_that_sharding_does_not_lower_is_told_so(make_file):
+    rows = [
+        case({"shard": shard, "size": "xl"}, {"step": around(0.1)}, summary={"peak_bytes": peak})
+        for shard, peak in (("none", 1e9), ("zero1", 2e9))
+    ]
+    own = cases(load([make_file(rows, experiment="zero")]))
+    assert any("does not lower the peak" in line for line in sharding.of_file(own))
+
+
+@pytest.mark.parametrize(
+    ("peak", "gpu"),
+    [(20e9, "24 GB"), (23e9, "40 GB"), (79.5e9, "141 GB"), (98.8e9, "141 GB"), (3e11, "above")],
+)
+def test_the_least_gpu_leaves_room_for_libraries(peak, gpu):
+    assert devices.smallest(peak).startswith(gpu)
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "same"),
+    [
+        ("H100", "NVIDIA H100 80GB HBM3", True),
+        ("H800 PCIe", "NVIDIA H800 PCIe", True),
+        ("H100", "NVIDIA H100 PCIe", False),
+        ("H100", "NVIDIA H200", False),
+        ("H800 PCIe", "NVIDIA H800", False),
+        ("unnamed", "unnamed", False),
+        ("RTX 5090", "NVIDIA GeForce RTX 5090", True),
+    ],
+)
+def test_only_the_same_hardware_has_a_ratio(published, ours, same):
+    assert is_same_hardware(published, ours) == same
+
+
+def test_sizes_below_a_gib_are_in_mib():
+    assert gib(2**30) == "1.0 GiB (1.1 GB)"
+    assert gib(3 * 2**20) == "3.0 MiB (3.1 MB)"
+
+
+def test_spans_are_one_figure_where_they_are_alike():
+    assert spanned([2.0], "×") == "2.00×"
+    assert spanned([1.5, 3.0], "×") == "1.50 to 3.00×"
+
+
+def test_a_measured_case_comes_before_one_out_of_memory(make_file):
+    rows = [case({"size": "xl"}, status="oom"), case({"size": "xl"}, {"step": around(0.1)})]
+    own = cases(load([make_file(rows)]))
+    assert first(own, size="xl").is_measured
+    assert first(own, size="2.7b") is None
