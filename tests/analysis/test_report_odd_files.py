@@ -44,7 +44,8 @@ def test_one_case_of_one_rank(make_file, tmp_path):
 
 
 def test_a_row_out_of_memory_stands_beside_a_measured_one(make_file, tmp_path):
-    text = made(make_file([case(SMALL, STEP), OOM]), tmp_path)
+    text = made(make_file([OOM, case(SMALL, STEP)]), tmp_path)
+    assert "Backward takes 2.00 times as long" in text
     assert "oom: needs 99 GB | of 80" in text
     assert "forward 30.00 ms, backward 60.00 ms" in text
 
