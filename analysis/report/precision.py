@@ -132,7 +132,7 @@ def certainty(ratios: Sequence[pairs.Ratio]) -> str:
     faster = sum(ratio.low > 1 for ratio in ratios)
     slower = sum(ratio.high < 1 for ratio in ratios)
     undecided = len(ratios) - faster - slower
-    told = [(faster, "faster beyond the intervals"), (slower, "slower beyond them"),
+    told = [(faster, "faster beyond the intervals"), (slower, "slower beyond the intervals"),
             (undecided, "undecided")]  # fmt: skip
     return ", ".join(f"{count} of {len(ratios)} {word}" for count, word in told if count)
 
