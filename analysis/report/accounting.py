@@ -36,6 +36,6 @@ def section(found: list[Results]) -> Section:
             "bound, with every formula's numbers.",
         ],
         tables=[table],
-        drawings=[d for r in predicted for d in drawings("accounting", r, ["predicted-memory"])],
+        drawings=drawings("accounting", predicted, ["predicted-memory"]),
         published=published.tables(comparisons_parallel.accounting()),
     )

@@ -35,13 +35,7 @@ def pytorch(found: list[Results]) -> Section:
         command="build/paceline attention --preset pytorch-attention",
         sentences=[*out_of_memory(naive), *growth(naive), *longest(naive)],
         tables=cases_tables(chosen),
-        drawings=[
-            drawing
-            for results in chosen
-            for drawing in drawings(
-                "pytorch-attention", results, ["attention-time", "attention-memory"]
-            )
-        ],
+        drawings=drawings("pytorch-attention", chosen, ["attention-time", "attention-memory"]),
         published=published.tables(beside.attention(cases(found))),
     )
 
@@ -113,8 +107,8 @@ def compiled(found: list[Results]) -> Section:
         ],
         tables=named(fused, "speedup-attention") + named(whole, "speedup-exec"),
         drawings=[
-            *(d for r in fused for d in drawings("compile", r, ["attention-speedup"])),
-            *(d for r in whole for d in drawings("compile", r, ["speedups"])),
+            *drawings("compile", fused, ["attention-speedup"]),
+            *drawings("compile", whole, ["speedups"]),
         ],
         published=[
             *published.tables(beside.attention_compile(everything)),
@@ -136,13 +130,9 @@ def flash(found: list[Results]) -> Section:
         command="build/paceline attention --preset flash-benchmark",
         sentences=[*ratios, *growth(own), *best_rate(own), *([CHECKED] if own else [])],
         tables=[*named(chosen, "speedup-attention"), *cases_tables(chosen)],
-        drawings=[
-            drawing
-            for results in chosen
-            for drawing in drawings(
-                "flash", results, ["attention-time", "attention-throughput", "attention-speedup"]
-            )
-        ],
+        drawings=drawings(
+            "flash", chosen, ["attention-time", "attention-throughput", "attention-speedup"]
+        ),
         published=published.tables(beside.flash(cases(found))),
         headline=f"Attention: {ratios[0]}" if ratios else "",
     )

@@ -29,7 +29,7 @@ def timings(found: list[Results]) -> Section:
         command="build/paceline model --preset sizes",
         sentences=[*two_passes(own), *variability(own)],
         tables=cases_tables(chosen),
-        drawings=[d for results in chosen for d in drawings("timings", results, ["steps"])],
+        drawings=drawings("timings", chosen, ["steps"]),
         published=[
             *published.tables(comparisons.timing(cases(found))),
             *published.tables(comparisons.sizes(cases(found))),
@@ -112,7 +112,7 @@ def warmup(found: list[Results]) -> Section:
         command="build/paceline model --preset warmup",
         sentences=cold_sentences(rows),
         tables=[cold_table(cold, rows)] if rows else [],
-        drawings=[d for results in chosen for d in drawings("warmup", results, ["warmup"])],
+        drawings=drawings("warmup", chosen, ["warmup"]),
         published=published.tables(comparisons.warmup(cases(found))),
     )
 

@@ -25,7 +25,7 @@ def section(found: list[Results]) -> Section:
         "--fit",
         sentences=[*rates, *by_backend(own), *fits(chosen)],
         tables=[*cases_tables(chosen), *fit_tables(chosen)],
-        drawings=[d for r in chosen for d in drawings("collectives", r, ["collectives"])],
+        drawings=drawings("collectives", chosen, ["collectives"]),
         published=published.tables(comparisons_parallel.collectives(cases(found))),
         headline=rates[-1] if rates else "",
     )

@@ -71,8 +71,8 @@ def warmup(cases: list[Case]) -> Comparison:
 
     return Comparison(
         "warmup", "Warm-up", ("size", "warmup"), ("forward", "backward"),
-        f"Ours: {STEPS} consecutive steps of one process per size, context 128, counted from the "
-        "first one after so many.",
+        f"Ours: of one process per size, context 128, the {STEPS} steps that follow the stated "
+        "number of warm-up steps.",
         find, needs=("size",),
     )  # fmt: skip
 

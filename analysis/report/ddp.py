@@ -6,7 +6,7 @@ from math import isnan
 from ..results import Results, joined
 from . import comparisons_parallel, published
 from .facts import Case, cases, fastest, matching
-from .section import Drawing, Section, drawings
+from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, named
 from .sentences import compared, differ, milliseconds, percent
 
@@ -27,10 +27,6 @@ def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
         if kinds[-1] in values:
             parts.append(results.only(rows))
     return parts
-
-
-def steps(name: str, found: list[Results]) -> list[Drawing]:
-    return [d for results in found for d in drawings(name, results, ["steps"])]
 
 
 def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
@@ -82,7 +78,7 @@ def naive(found: list[Results]) -> Section:
         command=PRESET,
         sentences=against(found, "naive", ["none"]),
         tables=cases_tables(chosen),
-        drawings=steps("ddp-naive", chosen),
+        drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
     )
 
@@ -98,7 +94,7 @@ def flat(found: list[Results]) -> Section:
         command=PRESET,
         sentences=against(found, "flat", ["naive"]),
         tables=cases_tables(chosen),
-        drawings=steps("ddp-flat", chosen),
+        drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
 
 
@@ -115,8 +111,8 @@ def overlap(found: list[Results]) -> Section:
         sentences=against(found, "overlap", ["naive", "flat"]),
         tables=cases_tables(chosen),
         drawings=[
-            *steps("ddp-overlap", chosen),
-            *(d for r in profiled for d in drawings("ddp-overlap", r, ["streams"])),
+            *drawings("ddp-overlap", chosen, ["steps"]),
+            *drawings("ddp-overlap", profiled, ["streams"]),
         ],
     )
 
@@ -141,8 +137,8 @@ def bucketed(found: list[Results]) -> Section:
         ] if chosen else [],
         tables=[*cases_tables(exchanges), *named(chosen, "predict"), *named(scaling, "scaling")],
         drawings=[
-            *(d for r in exchanges for d in drawings("ddp-bucketed", r, ["steps", "overhead"])),
-            *(d for r in scaling for d in drawings("ddp-bucketed", r, ["scaling"])),
+            *drawings("ddp-bucketed", exchanges, ["steps", "overhead"]),
+            *drawings("ddp-bucketed", scaling, ["scaling"]),
         ],
         headline=verdict(cases(chosen)),
     )  # fmt: skip

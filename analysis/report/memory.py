@@ -30,11 +30,7 @@ def section(found: list[Results]) -> Section:
         command="build/paceline model --preset memory",
         sentences=[*headlines(with_peak), *by_mode(cases(chosen)), *blocks(with_peak)],
         tables=[*([peak_table(with_peak)] if with_peak else []), *named(timed, "memory-marks")],
-        drawings=[
-            drawing
-            for results in map(longest_in_fp32, timed)
-            for drawing in drawings("memory", results, ["memory", "memory-marks"])
-        ],
+        drawings=drawings("memory", map(longest_in_fp32, timed), ["memory", "memory-marks"]),
         published=published.tables(comparisons.memory(cases(found))),
         headline=" ".join(headlines(with_peak)[:1]),
     )

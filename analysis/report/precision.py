@@ -30,8 +30,7 @@ def accumulation(found: list[Results]) -> Section:
         command=COMMAND,
         sentences=sum_sentences(sums),
         tables=[sums_table(sums)] if sums else [],
-        drawings=[d for results in chosen
-                  for d in drawings("accumulation", results, ["accumulation"])],
+        drawings=drawings("accumulation", chosen, ["accumulation"]),
         published=published.tables(comparisons_parallel.accumulation(cases(found))),
     )  # fmt: skip
 
@@ -96,11 +95,7 @@ def mixed(found: list[Results]) -> Section:
             *cases_tables(chosen),
             *named(studies, "dtypes", "norm-breaks"),
         ],
-        drawings=[
-            drawing
-            for results in [*chosen, *studies]
-            for drawing in drawings("precision", results, ["speedups", "norms"])
-        ],
+        drawings=drawings("precision", [*chosen, *studies], ["speedups", "norms"]),
         published=[
             *published.tables(comparisons.precision(everything)),
             *published.tables(comparisons_parallel.dtypes(everything)),

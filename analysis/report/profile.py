@@ -34,11 +34,7 @@ def section(found: list[Results]) -> Section:
         command="build/paceline model --preset profile",
         sentences=answers,
         tables=named(chosen, *TABLES),
-        drawings=[
-            drawing
-            for results in chosen
-            for drawing in drawings("profile", results, ["streams", "block", "attention-kernels"])
-        ],
+        drawings=drawings("profile", chosen, ["streams", "block", "attention-kernels"]),
         published=[
             *published.tables(comparisons.profile(cases(found))),
             *published.tables(comparisons.kernels(cases(found))),

@@ -40,11 +40,15 @@ class Section:
         return bool(self.tables or self.drawings)
 
 
-def drawings(section: str, results: Results, names: Sequence[str]) -> list[Drawing]:
-    """Those of `names` that the results have the data for."""
-    files = ", ".join(run.path.name for run in results.runs)
+def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> list[Drawing]:
+    """Those of `names` that each of the results has the data for."""
     return [
-        Drawing(f"{section}-{results.runs[0].path.stem}-{name}", f"{name}: {files}", figure)
+        Drawing(
+            f"{section}-{results.runs[0].path.stem}-{name}",
+            f"{name}: {', '.join(run.path.name for run in results.runs)}",
+            figure,
+        )
+        for results in found
         for name, figure in figures.of(results, names)
     ]
 

@@ -25,9 +25,7 @@ def section(found: list[Results]) -> Section:
         command="mpirun -np 2 build/paceline zero --preset course",
         sentences=lines,
         tables=[*named(chosen, "memory-marks"), *cases_tables(chosen)],
-        drawings=[
-            d for r in chosen for d in drawings("sharding", r, ["memory-marks", "steps"])
-        ],
+        drawings=drawings("sharding", chosen, ["memory-marks", "steps"]),
         published=published.tables(comparisons_parallel.sharding(cases(found))),
         headline=next((line for line in lines if line.startswith("zero1 lowers")), ""),
     )  # fmt: skip
