@@ -163,6 +163,27 @@ def test_every_study_has_a_table_of_its_own(paceline, tmp_path):
     assert max(map(len, done.out.splitlines())) <= 100
 
 
+def closing_tables(path) -> dict[str, list]:
+    with h5py.File(path) as f:
+        tables = {}
+        for group in ("dtypes", "norm_breaks"):
+            for name, column in f[group].items():
+                text = column.dtype == object
+                tables[f"{group}/{name}"] = list(column.asstr()[:] if text else column[:])
+        return tables
+
+
+def test_resume_writes_the_same_tables(paceline, tmp_path):
+    studies = (*RUN, "--study", "dtypes,bits,norms,accumulation", "--number", "0.1,inf")
+    args = (*studies, "--model", "toy", "--scale", "1e-30,1", "--width", 8, "--count", 5)
+    assert paceline(*args).code == 0
+    first = closing_tables(tmp_path / "out.h5")
+    again = paceline(*args, "--resume")
+    assert again.code == 0, again.err
+    assert str(closing_tables(tmp_path / "out.h5")) == str(first)  # NaN is not equal to itself
+    assert paceline(*(*args, "--mean", "0,1"), "--resume").code == 0
+
+
 def test_presets(paceline):
     for preset in ("course", "breaks"):
         done = paceline("precision", "--preset", preset, "--dry-run", "--device", "cpu")

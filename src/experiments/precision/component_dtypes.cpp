@@ -218,7 +218,6 @@ void add_dtypes(CaseRecord& record, const DtypesFactors& c, const OpLog& log) {
 std::vector<Table> dtypes_by_precision(const std::vector<Row>& summary) {
   std::vector<std::string> precisions;
   for (const Row& row : summary) {
-    if (find_column(row, "components") == nullptr) continue;
     const std::string& name = value_in<std::string>(row, "precision");
     if (std::find(precisions.begin(), precisions.end(), name) == precisions.end()) {
       precisions.push_back(name);

@@ -33,8 +33,8 @@ struct ComponentDtype {
 // mismatch where a component has neither autocast's dtype nor a reason.
 void add_dtypes(CaseRecord& record, const DtypesFactors& c, const OpLog& log);
 
-// "dtypes": a row for each component of each model, a column for each precision that the summary
-// has; nothing where it has none.
+// "dtypes", of the summary's rows of this study: a row for each component of each model, a column
+// for each precision. Nothing where there are none.
 [[nodiscard]] std::vector<Table> dtypes_by_precision(const std::vector<Row>& summary);
 
 }  // namespace paceline

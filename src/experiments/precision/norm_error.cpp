@@ -189,11 +189,8 @@ void add_norm_errors(CaseRecord& record, const NormErrors& errors) {
 }
 
 std::vector<Table> norm_breaks(const std::vector<Row>& summary) {
-  std::vector<Row> of_norms;
   std::vector<Series> all;
   for (const Row& row : summary) {
-    if (find_column(row, "input_error") == nullptr) continue;
-    of_norms.push_back(row);
     const Series series = series_of(row);
     if (std::find(all.begin(), all.end(), series) == all.end()) all.push_back(series);
   }
@@ -201,7 +198,7 @@ std::vector<Table> norm_breaks(const std::vector<Row>& summary) {
   TableRows table("norm_breaks");
   for (const Series& series : all) {
     const auto add = [&](const char* statistics, const char* error) {
-      const ScaleRange range = scale_range(points_of(of_norms, series, error));
+      const ScaleRange range = scale_range(points_of(summary, series, error));
       table.add({{"norm", series.norm},
                  {"norm_dtype", series.dtype},
                  {"mean", to_text(series.mean)},

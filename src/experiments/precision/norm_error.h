@@ -24,8 +24,9 @@ void add_norm_errors(CaseRecord& record, const NormErrors& errors);
 
 // A norm is taken to break where its error is above this.
 inline constexpr double norm_breaks_above = 0.1;
-// "norm_breaks": of each norm the longest run of scales, of those tried, at which it does not
-// break, and the next above, at which it does. Nothing where the summary has no norms.
+// "norm_breaks", of the summary's rows of this study: of each norm the longest run of scales, of
+// those tried, at which it does not break, and the next above, at which it does. Nothing where
+// there are none.
 [[nodiscard]] std::vector<Table> norm_breaks(const std::vector<Row>& summary);
 
 }  // namespace paceline

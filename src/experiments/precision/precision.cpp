@@ -67,16 +67,17 @@ CaseRecord PrecisionExperiment::measure(const PrecisionCase& c, Progress& /*prog
 }
 
 std::vector<Table> PrecisionExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
-  std::vector<Row> ok;
-  for (const SummaryRow& row : rows) {
-    if (value_in<std::string>(row.columns, "status") == "ok") ok.push_back(row.columns);
-  }
-  std::vector<Table> tables;
-  const auto add = [&](const std::vector<Table>& more) {
-    tables.insert(tables.end(), more.begin(), more.end());
+  const auto ok = [&](Study study) {
+    std::vector<Row> of_study;
+    for (const SummaryRow& row : rows) {
+      if (case_at(row.index).study != study) continue;
+      if (value_in<std::string>(row.columns, "status") == "ok") of_study.push_back(row.columns);
+    }
+    return of_study;
   };
-  add(dtypes_by_precision(ok));
-  add(norm_breaks(ok));
+  std::vector<Table> tables = dtypes_by_precision(ok(Study::dtypes));
+  const std::vector<Table> breaks = norm_breaks(ok(Study::norms));
+  tables.insert(tables.end(), breaks.begin(), breaks.end());
   return tables;
 }
 
