@@ -29,7 +29,7 @@ run precision-course 1 precision --preset course
 
 # The flat exchange at its best: plain buffers.
 run collectives-single-node 2 collectives --preset single-node --registration none --fit
-run collectives-symmetric 2 collectives --op all_reduce,reduce_scatter,all_gather,broadcast \
+run collectives-symmetric 2 collectives --backend nccl --op all_reduce,reduce_scatter,all_gather,broadcast \
   --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
   --cadence back-to-back --steps 8 --fit
 run ddp-course 2 ddp --preset course --bucket-mb 1,10,25,100,1000
