@@ -71,9 +71,10 @@ def drop_unused(use: Use) -> None:
         return name not in o or not {*values}.isdisjoint(use.values(name))
 
     flash_fp32 = has("--attention", "flash") and has("--precision", "fp32")
+    in_bf16 = has("--precision", "bf16", "fp16") or has("--fp32-attention", "bf16x3")
     unused = {
         "--fp32-attention": not flash_fp32,
-        "--flash-kernels": not has("--attention", "flash"),
+        "--flash-kernels": not has("--attention", "flash") or not in_bf16,
         "--recompute": use.values("--mode") == ["inference"],
         "--optimizer": not has("--mode", "train-step"),
         "--prefetch": not has("--shard", "fsdp"),
