@@ -16,6 +16,8 @@ run model-compile 1 model --preset compile
 run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 20 --steps 20 --profile 10
 # What plan --from takes one rank's rates from.
+run model-flash 1 model --size small,medium,large,xl,2.7b --context 512 --precision bf16 \
+  --attention flash --exec eager,compiled --timing step --warmup 100 --steps 60
 run model-batches 1 model --size small,medium,large,xl,2.7b --context 128 --batch-size 1,2
 run attention-pytorch 1 attention --preset pytorch-attention --launch graph
 run attention-flash-benchmark 1 attention --preset flash-benchmark --launch graph

@@ -372,7 +372,32 @@ def test_the_published_errors_are_what_check_prints(paceline, row):
 
 
 def test_the_table_of_predictions_is_read():
-    assert len(PUBLISHED) == 5
+    assert len(PUBLISHED) == 6
+
+
+FORECAST = re.findall(
+    r"^\| `(--size \S.+)` \| (\S+) \| (\S+) \| (\S+) \|$",
+    (ROOT / "docs/results.md").read_text(),
+    re.M,
+)
+FORECAST_FILES = ("model-sizes", "model-batches", "model-flash", "model-profile") + (
+    "collectives-single-node", "ddp-course", "zero-course"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", FORECAST, ids=lambda row: row[0])
+def test_the_published_forecast_is_what_plan_prints(paceline, row):
+    options, *times = row
+    files = ",".join(str(REFERENCE / f"{name}-h200.h5") for name in FORECAST_FILES)
+    layout = ("--hardware", "h200", "--ranks", 8, "--bucket-mb", 100, "--from", files)
+    scaling = plan(paceline, *layout, *options.split())["scaling"]
+    seconds = {step["ranks"]: step["step_s"] for step in scaling}
+    shown = [f"{1e3 * seconds[ranks]:.1f}" for ranks in (1, 4, 8)]
+    assert all(want in ("-", found) for want, found in zip(times, shown, strict=True))
+
+
+def test_the_forecast_is_read():
+    assert len(FORECAST) == 8
 
 
 def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(paceline):
