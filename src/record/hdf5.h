@@ -106,8 +106,7 @@ class Dataset : public Object {
   void attach_scale(unsigned dimension, const std::string& name, const Dataset& scale) const;
   void remove_scales() const;
 
-  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string, of
-  // strings of variable length only.
+  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string.
   template <class T>
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(size());
@@ -154,7 +153,8 @@ class Group : public Object {
 
  private:
   [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,
-                                   std::size_t count, const Dims& dims) const;
+                                   std::size_t count, const Dims& dims,
+                                   hsize_t compressed_from = 4096) const;
 };
 
 // A file, seen as its root group.

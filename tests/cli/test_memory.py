@@ -94,7 +94,7 @@ def test_peaks_by_phase_and_kind_of_every_rank(run):
 
 
 def test_every_parameter_has_its_range_in_every_array(run):
-    (case,) = run(*TINY, "--precision", "bf16")
+    (case,) = run(*TINY, "--precision", "bf16", "--memory-timeline")
     ranges = table(case, "memory/parameters")
     element = {"parameters": 4, "low-precision copy": 2, "gradients": 4, "adam m": 4, "adam v": 4}
     assert set(ranges["array"]) == set(element)

@@ -128,7 +128,7 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
 
 def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
     """Half of a state of four bytes an element is not a state of two."""
-    args = ("--shard", "none,zero1", "--warmup", 0, "--steps", 1)
+    args = ("--shard", "none,zero1", "--warmup", 0, "--steps", 1, "--memory-timeline")
     done = paceline("zero", *SMALL, *args, ranks=2)
     assert done.code == 0, done.err
     none, zero1 = rows(tmp_path / "out.h5")

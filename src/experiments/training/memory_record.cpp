@@ -188,10 +188,12 @@ void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
   add_marks(record, world, memory);
   if (world.rank() != 0) return;
   record.tables.push_back(blocks_table(memory.largest));
-  record.tables.push_back(memory.parameters);
   record.tables.push_back(driver_table(memory.counts));
   record.tables.push_back(closed_form_table(c, memory));
-  if (!memory.timeline.empty()) record.tables.push_back(timeline_table(memory.timeline));
+  if (!memory.timeline.empty()) {
+    record.tables.push_back(timeline_table(memory.timeline));
+    record.tables.push_back(memory.parameters);
+  }
   record.add("predicted_peak_bytes", memory_form(c.step_shape()).peak());
 }
 

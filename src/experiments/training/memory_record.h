@@ -28,9 +28,9 @@ struct MemoryOutcome {
   std::vector<MemoryBlock> kept;     // StepRunner::kept()
   std::vector<MemoryBlock> largest;  // of a steady step
   std::vector<MemoryCounts> counts;
-  std::vector<MemoryEvent> timeline;  // with --memory-timeline
   std::size_t peak_bytes = 0;
-  Table parameters;  // where they lie in memory
+  std::vector<MemoryEvent> timeline;  // with --memory-timeline
+  Table parameters;                   // where they lie in memory; likewise
 };
 
 // "memory/parameters": every parameter's range, in bytes, in each of the store's arrays.
@@ -38,9 +38,9 @@ struct MemoryOutcome {
                                      const std::vector<StoreArray>& arrays);
 
 // Collective. Of all ranks the marks, and the summary's most; of rank 0 the largest blocks
-// ("memory/blocks"), the parameters, the driver's count ("memory/driver"), the formulas beside what
-// was measured ("memory/closed_form") and, where it was recorded, every allocation and release of
-// one step ("memory/timeline").
+// ("memory/blocks"), the driver's count ("memory/driver"), the formulas beside what was measured
+// ("memory/closed_form") and, where they were recorded, every allocation and release of one step
+// ("memory/timeline") and the parameters.
 void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
                 const MemoryOutcome& memory);
 

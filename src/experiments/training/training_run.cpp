@@ -169,6 +169,7 @@ void TrainingRun::add_to(CaseRecord& record) {
     device_.ledger().start_recording();
     (void)run_step(false);
     memory_.timeline = device_.ledger().stop_recording();
+    memory_.parameters = parameters_table(step_->model().store(), step_->arrays());
   }
   add_memory(record, world_, case_, memory_);
   add_launches(record);
@@ -185,7 +186,6 @@ void TrainingRun::take_memory() {
   memory_.largest = ledger.largest(16);
   memory_.peak_bytes = ledger.peak();
   memory_.counts.push_back(count_memory(device_, "at the end"));
-  memory_.parameters = parameters_table(step_->model().store(), step_->arrays());
 }
 
 // What the device executes of a step, and what it costs the host to launch it. After all else: an
