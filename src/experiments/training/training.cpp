@@ -106,7 +106,8 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     const bool symmetric = data_parallel_.communicator != nullptr &&
                            data_parallel_.communicator->backend() == BackendKind::nccl &&
                            data_parallel_.world.local_size() == data_parallel_.world.size();
-    c.registration = symmetric ? WindowRegistration::symmetric : WindowRegistration::none;
+    c.registration = symmetric && c.gains_from_windows() ? WindowRegistration::symmetric
+                                                         : WindowRegistration::none;
   }
 }
 

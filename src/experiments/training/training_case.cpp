@@ -47,6 +47,13 @@ AdamWConfig TrainingCase::adamw() const {
   return {.beta1 = beta1, .beta2 = beta2, .eps = eps, .weight_decay = weight_decay};
 }
 
+bool TrainingCase::gains_from_windows() const {
+  constexpr double long_message = 100e6;  // bytes
+  const std::size_t element = size_of(ops_config().precision.communication);
+  const double message = static_cast<double>(model().parameters()) * static_cast<double>(element);
+  return strategy != Strategy::flat || message < long_message;
+}
+
 StrategyConfig TrainingCase::strategy_config() const {
   constexpr double mega = 1e6;
   return {.strategy = strategy,

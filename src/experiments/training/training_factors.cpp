@@ -124,7 +124,8 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
               "of memory with NCCL; symmetric: parameters and gradients lie in windows that all "
               "ranks have registered "
               "with NCCL, whose collectives then need fewer of the GPU's multiprocessors")
-          .said("symmetric with NCCL on one node, else none")
+          .said("symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
+                "else none")
           .where(exchanges, a_sync),
       setting<C>(&C::verify, "verify",
                  "compares this many steps of SGD, then of AdamW, with a single process that "
