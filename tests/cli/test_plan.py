@@ -380,8 +380,9 @@ FORECAST = re.findall(
     (ROOT / "docs/results.md").read_text(),
     re.M,
 )
-FORECAST_FILES = ("model-sizes", "model-batches", "model-flash", "model-profile") + (
-    "collectives-single-node", "ddp-course", "zero-course"
+FORECAST_FILES = (
+    "model-sizes", "model-batches", "model-flash", "model-profile", "collectives-single-node",
+    "ddp-course", "zero-course",
 )  # fmt: skip
 
 
