@@ -47,7 +47,9 @@ def capitalized(words: str) -> str:
 
 def decimals(value: float, digits: int = 4) -> int:
     """Decimals that leave so many significant digits."""
-    return 0 if value == 0 else max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if value == 0 or math.isinf(value):
+        return 0
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def figure(value: float, digits: int = 4) -> str:

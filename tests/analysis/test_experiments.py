@@ -237,3 +237,20 @@ def test_a_group_without_its_columns(make_file, tmp_path, capsys, group, verb, n
         assert stopped.code == 2
         message = capsys.readouterr().err
         assert message.startswith(f"analysis: {path}: ") and message.count("\n") == 1
+
+
+@pytest.mark.parametrize(("verb", "name"), OUTPUTS)
+def test_a_fit_whose_time_does_not_grow_with_bytes(make_file, tmp_path, verb, name):
+    factors = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
+    path = make_file([case(factors, {"time": [[1e-3] * 6]})], experiment="collectives")
+    fit = {"backend": "mpi", "op": "all_reduce", "dtype": "float32", "redop": "sum"}
+    fit |= {"in_place": "no", "registration": "none", "cadence": "barrier", "cache": "warm"}
+    fit |= {"ranks": 2, "latency_s": 1e-3, "bandwidth_bytes_per_s": np.inf}
+    with h5py.File(path, "r+") as file:
+        group = file.create_group("fit")
+        for column, value in (fit | {"worst_relative_error": 0.0}).items():
+            write_column(group, column, [value])
+    output = tmp_path / name
+    main([verb, str(path), "--output", str(output)])
+    if verb == "tables":
+        assert " inf |" in output.read_text()
