@@ -23,7 +23,7 @@ Handle string_type() {
   return type;
 }
 
-// Of so many bytes, padded with zeros.
+// Of fixed length, padded with zeros.
 Handle string_type_of(std::size_t bytes) {
   Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
   check(H5Tset_size(type.id(), bytes), "H5Tset_size");
