@@ -35,8 +35,7 @@ descriptions are still read, by `paceline compare` and by the analysis.
   each case names its own by its attribute `run`. The root's attributes, `/environment` and `/ranks`
   describe the newest.
 - Units: `1` is a number without one, such as a ratio or a count; flags are 0 and 1; `text` is text.
-- Text is UTF-8, of variable length; columns of 64 strings and more are of fixed length, padded with zeros, and
-  compressed. Time stamps are ISO 8601, UTC.
+- Text is UTF-8 of variable length. Time stamps are ISO 8601, UTC.
 - What a case does not have is absent: no group, no column, no attribute. In a column that other cases
   need, it is NaN or an empty text, never 0.
 

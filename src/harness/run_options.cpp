@@ -52,7 +52,8 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
 
 void check_run_options(const RunOptions& run) {
   if (run.resume && run.force) {
-    throw UsageError("--resume: cannot stand beside --force; keep finished cases or replace them");
+    throw UsageError(
+        "--resume: cannot be combined with --force; keep finished cases or replace them");
   }
   const char* without_table = run.json ? "--json" : run.dry_run ? "--dry-run" : nullptr;
   if (without_table == nullptr) return;

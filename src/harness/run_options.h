@@ -61,7 +61,7 @@ template <class C>
       by_launch<C>(&C::ranks, "ranks", "processes of the launch"),
       by_launch<C>(&C::device, "device", "cpu or cuda"),
       by_launch<C>(&C::threads, "threads", "CPU threads of each rank"),
-      setting<C>(&C::seed, "seed", "of random numbers").from(0, 0x1p62),
+      setting<C>(&C::seed, "seed", "of the random weights, tokens and inputs").from(0, 0x1p62),
       setting<C>(&C::deterministic, "deterministic",
                  "the same bits from run to run (the CPU device's always are)")
           .bare("yes"));

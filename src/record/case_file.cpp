@@ -297,7 +297,7 @@ void refuse_older_schema(const std::filesystem::path& path) {
   if (version == schema_version) return;
   throw UsageError(
       fmt::format("{} is of schema version {}, of an older paceline: cases of version {} cannot "
-                  "stand beside its own; name another --output",
+                  "be in one file with its own; name another --output",
                   path.string(), version, schema_version));
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 namespace paceline::hdf5 {
@@ -19,15 +18,6 @@ void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 Handle string_type() {
   Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
   check(H5Tset_size(type.id(), H5T_VARIABLE), "H5Tset_size");
-  check(H5Tset_cset(type.id(), H5T_CSET_UTF8), "H5Tset_cset");
-  return type;
-}
-
-// Of fixed length, padded with zeros.
-Handle string_type_of(std::size_t bytes) {
-  Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "H5Tcopy");
-  check(H5Tset_size(type.id(), bytes), "H5Tset_size");
-  check(H5Tset_strpad(type.id(), H5T_STR_NULLPAD), "H5Tset_strpad");
   check(H5Tset_cset(type.id(), H5T_CSET_UTF8), "H5Tset_cset");
   return type;
 }
@@ -233,18 +223,6 @@ void Dataset::read_into(hid_t type, void* values) const {
 
 template <>
 std::vector<std::string> Dataset::read<std::string>() const {
-  const Handle stored(H5Dget_type(id()), H5Tclose, "H5Dget_type");
-  if (H5Tget_class(stored.id()) != H5T_STRING) throw_error("H5Dread");
-  if (check(H5Tis_variable_str(stored.id()), "H5Tis_variable_str") == 0) {
-    const std::size_t bytes = H5Tget_size(stored.id());
-    std::string all(product({size(), bytes}), '\0');
-    read_into(stored.id(), all.data());
-    std::vector<std::string> values;
-    for (std::size_t at = 0; at < all.size(); at += bytes) {
-      values.emplace_back(&all[at], strnlen(&all[at], bytes));
-    }
-    return values;
-  }
   std::vector<char*> raw(size(), nullptr);
   read_into(string_type().id(), static_cast<void*>(raw.data()));
   std::vector<std::string> values(raw.size());
@@ -304,10 +282,11 @@ Dataset Group::dataset(const std::string& path) const {
 namespace {
 
 // Long columns, such as a timeline's, are compressed where HDF5 was built with zlib.
-Handle layout_of(const Dims& dims, hsize_t compressed_from) {
+Handle layout_of(const Dims& dims) {
   Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
+  constexpr hsize_t long_column = 4096;
   constexpr hsize_t most_in_chunk = 65536;
-  if (dims.size() != 1 || dims[0] < compressed_from || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
+  if (dims.size() != 1 || dims[0] < long_column || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
     return layout;
   }
   const hsize_t chunk = std::min(dims[0], most_in_chunk);
@@ -320,14 +299,14 @@ Handle layout_of(const Dims& dims, hsize_t compressed_from) {
 }  // namespace
 
 Dataset Group::write_from(const std::string& name, hid_t type, const void* values,
-                          std::size_t count, const Dims& dims, hsize_t compressed_from) const {
+                          std::size_t count, const Dims& dims) const {
   const std::size_t wanted = product(dims);
   if (count != wanted) {
     throw Hdf5Error(fmt::format("dataset '{}': {} values for {} places", name, count, wanted));
   }
   const Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                      H5Sclose, "H5Screate_simple");
-  const Handle layout = layout_of(dims, compressed_from);
+  const Handle layout = layout_of(dims);
   Dataset dataset(Handle(
       H5Dcreate2(id(), name.c_str(), type, space.id(), H5P_DEFAULT, layout.id(), H5P_DEFAULT),
       H5Dclose, "H5Dcreate2"));
@@ -338,18 +317,7 @@ Dataset Group::write_from(const std::string& name, hid_t type, const void* value
   return dataset;
 }
 
-// Strings of variable length lie outside their dataset, where no filter compresses them.
 Dataset Group::write(const std::string& name, const std::vector<std::string>& values) const {
-  constexpr std::size_t compressed_from = 64;
-  constexpr std::size_t longest_padded = 1024;
-  std::size_t longest = 1;
-  for (const std::string& value : values) longest = std::max(longest, value.size());
-  if (values.size() >= compressed_from && longest <= longest_padded) {
-    std::string padded(values.size() * longest, '\0');
-    for (std::size_t i = 0; i < values.size(); ++i) values[i].copy(&padded[i * longest], longest);
-    return write_from(name, string_type_of(longest).id(), padded.data(), values.size(),
-                      {values.size()}, compressed_from);
-  }
   std::vector<const char*> raw;
   for (const std::string& value : values) raw.push_back(value.c_str());
   return write_from(name, string_type().id(), static_cast<const void*>(raw.data()), raw.size(),

@@ -106,7 +106,8 @@ class Dataset : public Object {
   void attach_scale(unsigned dimension, const std::string& name, const Dataset& scale) const;
   void remove_scales() const;
 
-  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string.
+  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string, of
+  // strings of variable length only.
   template <class T>
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(size());
@@ -153,8 +154,7 @@ class Group : public Object {
 
  private:
   [[nodiscard]] Dataset write_from(const std::string& name, hid_t type, const void* values,
-                                   std::size_t count, const Dims& dims,
-                                   hsize_t compressed_from = 4096) const;
+                                   std::size_t count, const Dims& dims) const;
 };
 
 // A file, seen as its root group.

@@ -9,7 +9,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -60,21 +59,6 @@ TEST_F(Hdf5Test, ManyTexts) {
   for (int i = 0; i < 100'000; ++i) texts.push_back(std::to_string(i));
   const File file = File::create(path());
   EXPECT_EQ(file.write("texts", texts).read<std::string>(), texts);
-  // Of variable length.
-  texts = {std::string(5000, 'x'), "\xc3\xa9"};
-  for (int i = 0; i < 20'000; ++i) texts.push_back(std::to_string(i));
-  EXPECT_EQ(file.write("long", texts).read<std::string>(), texts);
-}
-
-TEST_F(Hdf5Test, RepeatedTextsTakeLittleRoom) {
-  std::vector<std::string> texts = {"", "\xc3\xa9"};
-  for (int i = 0; i < 10'000; ++i) texts.emplace_back("forward/blocks/attention");
-  {
-    const File file = File::create(path());
-    EXPECT_EQ(file.write("texts", texts).read<std::string>(), texts);
-    EXPECT_EQ(file.write("few", std::vector(63, texts.back())).element_size(), sizeof(char*));
-  }
-  EXPECT_LT(std::filesystem::file_size(path()), 20'000);
 }
 
 TEST_F(Hdf5Test, ScalesOfACopyAreThoseOfItsOwnFile) {

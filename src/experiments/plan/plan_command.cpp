@@ -47,7 +47,7 @@ class PlanCommand final : public Command {
     options_.check(p);
     if (!check_.empty()) options_.check_none_given(p, "--check");
     if (!check_.empty() && !questions_.empty()) {
-      throw UsageError("--ask: cannot stand beside --check; leave one of them out");
+      throw UsageError("--ask: cannot be combined with --check; leave one of them out");
     }
     const bool asks_for_run =
         std::find(questions_.begin(), questions_.end(), Question::run) != questions_.end();

@@ -132,7 +132,7 @@ void PlanOptions::check_dimensions(const OptionParser& p) {
   if (dimensions == 0) return;
   if (p.by_name("--size")) {
     throw UsageError(
-        "--size: cannot stand beside --d-model, --d-ff, --layers, --heads; leave it out");
+        "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
   }
   if (dimensions < wanted) {
     throw UsageError(has_heads ? "--d-model: needs --d-ff, --layers and --heads beside it"
@@ -149,7 +149,7 @@ void PlanOptions::check_none_given(const OptionParser& p, const std::string& ins
   for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
   for (const std::string& option : options) {
     if (!p.given(option)) continue;
-    throw UsageError(fmt::format("{}: cannot stand beside {}, whose cases say it; leave it out",
+    throw UsageError(fmt::format("{}: cannot be combined with {}, whose cases say it; leave it out",
                                  option, instead));
   }
 }

@@ -180,7 +180,7 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
     throw UsageError(fmt::format("--mode: {} has no optimizer; use train-step", name_of(c.mode)));
   }
   if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
-    throw UsageError("--comm-dtype: bf16 cannot stand beside --precision fp16; use fp32");
+    throw UsageError("--comm-dtype: bf16 cannot be combined with --precision fp16; use fp32");
   }
   // Kingma & Ba's condition (Adam, 2015): beyond it updates have no bound, and rounding decides
   // them.

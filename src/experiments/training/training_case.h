@@ -122,9 +122,9 @@ struct TrainingCase : ModelFactors,
   [[nodiscard]] AdamWConfig adamw() const;
   [[nodiscard]] StrategyConfig strategy_config() const;
   [[nodiscard]] bool exchanges() const { return strategy != Strategy::none; }
-  // Whether NCCL on one node should use windows. Collectives on windows leave multiprocessors to the
-  // products beside them; with nothing beside them, all_reduces of 100 MB and more are faster from
-  // plain buffers (src/parallel/NOTES.md).
+  // Whether NCCL on one node should use windows. Collectives on windows leave multiprocessors to
+  // the products beside them; with nothing beside them, all_reduces of 100 MB and more are faster
+  // from plain buffers (src/parallel/NOTES.md).
   [[nodiscard]] bool gains_from_windows() const;
   // Gradients share memory: each is used, within backward, before another takes its place. A case
   // that --dump writes down keeps them all, whatever this says.

@@ -36,7 +36,7 @@ class TrainingCommand final : public Command {
     options_.factors.finish(p);
     if (run_.resume && !options_.dump.empty()) {
       throw UsageError(
-          "--dump: cannot stand beside --resume, which may keep the case; use --force");
+          "--dump: cannot be combined with --resume, which may keep the case; use --force");
     }
     if (p.given("--global-batch") && p.by_name("--batch-size")) {
       throw UsageError("--global-batch: replaces --batch-size; give one of them");
@@ -47,7 +47,7 @@ class TrainingCommand final : public Command {
     if (dimensions == 0) return;
     if (p.given("--size")) {
       throw UsageError(
-          "--size: cannot stand beside --d-model, --d-ff, --layers, --heads; leave it out");
+          "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
     }
     if (dimensions < 4) {
       throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
