@@ -335,7 +335,7 @@ def test_units_that_do_not_fit_are_a_row(paceline, tmp_path):
         (("--shard", "fsdp", "--bucket-mb", 1), "it goes with a --shard other than fsdp"),
         (("--mode", "forward-backward"), "--mode: forward-backward has no optimizer"),
         (("--verify", "--precision", "bf16"), "--verify: compares in fp32"),
-        (("--comm-dtype", "bf16", "--precision", "fp16"), "--comm-dtype: bf16 cannot stand"),
+        (("--comm-dtype", "bf16", "--precision", "fp16"), "--comm-dtype: bf16 cannot be combined"),
     ],
 )
 def test_wrong_use(paceline, args, words):
