@@ -5,14 +5,19 @@ from pathlib import Path
 import h5py
 
 
+def columns_of(group: h5py.Group) -> dict[str, list]:
+    """The columns of a table, strings decoded."""
+    columns = {}
+    for name, dataset in group.items():
+        text = h5py.check_string_dtype(dataset.dtype) is not None
+        columns[name] = list(dataset.asstr()[:] if text else dataset[:])
+    return columns
+
+
 def summary(path: Path) -> dict[str, list]:
-    """The /summary columns of a result file, strings decoded."""
+    """The /summary columns of a result file."""
     with h5py.File(path) as f:
-        columns = {}
-        for name, dataset in f["summary"].items():
-            text = h5py.check_string_dtype(dataset.dtype) is not None
-            columns[name] = list(dataset.asstr()[:] if text else dataset[:])
-        return columns
+        return columns_of(f["summary"])
 
 
 def step_times(path: Path) -> dict[int, float]:

@@ -3,6 +3,7 @@
 from ..results import Results
 from . import closed_forms, comparisons_parallel, published
 from .section import Section, drawings, grid
+from .selection import of_experiment
 from .sentences import gib
 
 
@@ -19,7 +20,7 @@ def section(found: list[Results]) -> Section:
         ["quantity", "formula", "value (bytes or count)", "as GiB and GB"],
         rows,
     )  # fmt: skip
-    predicted = [r for r in found if r.experiment == "model"][:1]
+    predicted = of_experiment(found, "model")[:1]
     return Section(
         name="accounting",
         title="How much memory and communication does xxl need?",

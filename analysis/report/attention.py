@@ -9,18 +9,14 @@ from . import comparisons_parallel as beside
 from .facts import Case, cases, distinct, matching
 from .precision import speed_ups
 from .section import Section, drawings
-from .selection import cases_tables, is_compile, methods, named
+from .selection import cases_tables, is_compile, methods, named, of_experiment
 from .sentences import milliseconds
 
 CHECKED = "Every case's result was checked against float64 before it was timed."
 
 
-def of_attention(found: list[Results]) -> list[Results]:
-    return [results for results in found if results.experiment == "attention"]
-
-
 def pytorch(found: list[Results]) -> Section:
-    own = of_attention(found)
+    own = of_experiment(found, "attention")
     chosen = [results for results in own if "flash" not in methods(results, "attention")] or [
         results for results in own if "naive" in methods(results, "attention")
     ]
@@ -90,7 +86,7 @@ def longest(own: list[Case]) -> list[str]:
 
 
 def compiled(found: list[Results]) -> Section:
-    fused = [r for r in of_attention(found) if "fused" in methods(r, "attention")]
+    fused = [r for r in of_experiment(found, "attention") if "fused" in methods(r, "attention")]
     whole = [results for results in found if is_compile(results)]
     everything = cases(found)
     return Section(
@@ -118,7 +114,7 @@ def compiled(found: list[Results]) -> Section:
 
 
 def flash(found: list[Results]) -> Section:
-    chosen = [r for r in of_attention(found) if "flash" in methods(r, "attention")]
+    chosen = [r for r in of_experiment(found, "attention") if "flash" in methods(r, "attention")]
     own = list(matching(cases(chosen), attention="flash"))
     ratios = [line for results in chosen for line in speed_ups(results, "attention")]
     return Section(

@@ -102,8 +102,8 @@ def describe(case: Case) -> str:
 def warmup(found: list[Results]) -> Section:
     chosen = [results for results in found if is_cold(results)]
     cold = [case for case in cases(chosen) if "step" in case.results.samples[case.row].warmup]
-    rows = [steps_from_cold(case) for case in cold]
-    rows = [row for row in rows if row is not None]
+    measured = [(case, steps) for case in cold if (steps := steps_from_cold(case))]
+    rows = [steps for _, steps in measured]
     return Section(
         name="warmup",
         title="What do warm-up steps change?",
@@ -111,7 +111,7 @@ def warmup(found: list[Results]) -> Section:
         question="What happens without warm-up steps, why, and why may 1 or 2 still not be enough?",
         command="build/paceline model --preset warmup",
         sentences=cold_sentences(rows),
-        tables=[cold_table(cold, rows)] if rows else [],
+        tables=[cold_table(measured)] if measured else [],
         drawings=drawings("warmup", chosen, ["warmup"]),
         published=published.tables(comparisons.warmup(cases(found))),
     )
@@ -127,16 +127,15 @@ def steps_from_cold(case: Case) -> list[float] | None:
     return [*first, *[float("nan")] * (FIRST - len(first)), median]
 
 
-def cold_table(cold: list[Case], rows: list[list[float]]) -> Table:
-    names = [case.get("size") or case.label for case in cold if steps_from_cold(case) is not None]
+def cold_table(measured: list[tuple[Case, list[float]]]) -> Table:
     header = [
         "size",
         *(f"step {index + 1} (ms)" for index in range(FIRST)),
         "measured, median (ms)",
     ]
     cells = [
-        [name, *(figure(1e3 * seconds) for seconds in row)]
-        for name, row in zip(names, rows, strict=True)
+        [case.get("size") or case.label, *(figure(1e3 * seconds) for seconds in steps)]
+        for case, steps in measured
     ]
     caption = ["The first steps of a process, and the median of the steps that are measured."]
     return grid("warmup-first-steps", "Steps from cold", caption, header, cells)

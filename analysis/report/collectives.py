@@ -6,13 +6,13 @@ from ..results import Results
 from ..tables.table import Table
 from ..words import figure
 from . import comparisons_parallel, published
-from .facts import Case, cases, distinct, matching
+from .facts import Case, cases, distinct, file_tables, matching
 from .section import Section, drawings, narrowed
-from .selection import cases_tables, named
+from .selection import cases_tables, named, of_experiment
 
 
 def section(found: list[Results]) -> Section:
-    chosen = [results for results in found if results.experiment == "collectives"]
+    chosen = of_experiment(found, "collectives")
     own = [case for case in cases(chosen) if not isnan(case.seconds("time"))]
     rates = [line for backend in distinct(own, "backend") for line in best_bandwidth(own, backend)]
     return Section(
@@ -72,16 +72,11 @@ def by_backend(own: list[Case]) -> list[str]:
 
 
 def fits(chosen: list[Results]) -> list[str]:
-    lines = []
-    for results in chosen:
-        table = results.file_tables.get("fit")
-        if table is None:
-            continue
-        for _, row in table.iterrows():
-            lines.append(
-                f"Fit of {row['op']}, {row['backend']}, {row['ranks']} ranks: "
-                f"{figure(1e6 * row['latency_s'], 3)} µs + bytes / "
-                f"({figure(row['bandwidth_bytes_per_s'] / 1e9, 3)} GB/s), at worst "
-                f"{100 * row['worst_relative_error']:.0f}% from a measured time."
-            )
-    return lines
+    return [
+        f"Fit of {row['op']}, {row['backend']}, {row['ranks']} ranks: "
+        f"{figure(1e6 * row['latency_s'], 3)} µs + bytes / "
+        f"({figure(row['bandwidth_bytes_per_s'] / 1e9, 3)} GB/s), at worst "
+        f"{100 * row['worst_relative_error']:.0f}% from a measured time."
+        for table in file_tables(chosen, "fit")
+        for _, row in table.iterrows()
+    ]

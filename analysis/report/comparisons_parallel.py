@@ -6,7 +6,7 @@ import pandas as pd
 
 from .. import memory_marks
 from . import closed_forms
-from .comparisons import SIZES, UNITS, means
+from .comparisons import SIZES, TWO, UNITS, means
 from .facts import Case, first
 from .published import Comparison, Ours
 
@@ -49,9 +49,6 @@ def attention(cases: list[Case]) -> Comparison:
         "keeps one T × T matrix where eager PyTorch keeps two.",
         find,
     )  # fmt: skip
-
-
-TWO = {"forward": "forward", "backward": "backward"}
 
 
 def attention_compile(cases: list[Case]) -> Comparison:

@@ -7,7 +7,7 @@ from ..results import Results, joined
 from . import comparisons_parallel, published
 from .facts import Case, cases, fastest, matching
 from .section import Section, drawings
-from .selection import cases_tables, has_profile, methods, named
+from .selection import cases_tables, has_profile, methods, named, of_experiment
 from .sentences import compared, differ, milliseconds, percent
 
 LITTLE = 0.05  # of a step
@@ -15,7 +15,7 @@ PRESET = "mpirun -np 2 build/paceline ddp --preset course"
 
 
 def chosen_of(found: list[Results]) -> list[Results]:
-    return [r for r in found if r.experiment == "ddp" and not has_profile(r)]
+    return [results for results in of_experiment(found, "ddp") if not has_profile(results)]
 
 
 def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
@@ -100,7 +100,7 @@ def flat(found: list[Results]) -> Section:
 
 def overlap(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive", "flat", "overlap"))
-    profiled = [r for r in found if r.experiment == "ddp" and has_profile(r)]
+    profiled = [results for results in of_experiment(found, "ddp") if has_profile(results)]
     return Section(
         name="ddp-overlap",
         title="What does overlapping communication with backward bring?",
@@ -131,7 +131,7 @@ def bucketed(found: list[Results]) -> Section:
         command=PRESET + "; with --predict for the model",
         sentences=[
             *worth,
-            *bucket_range(cases(exchanges)),
+            *bucket_range(exchanges),
             "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left "
             "after backward is n o + s / (n w), least at buckets of sqrt(s o w) bytes.",
         ] if chosen else [],
@@ -165,11 +165,11 @@ def saving(a: Case, b: Case) -> float:
     return 1 - a.seconds("step") / b.seconds("step")
 
 
-def bucket_range(own: Sequence[Case]) -> list[str]:
+def bucket_range(found: Sequence[Results]) -> list[str]:
     lines = []
-    for results in unique(own):
-        sizes = [case for case in matching(own, sync="bucketed")
-                 if case.results is results and not isnan(case.seconds("step"))]  # fmt: skip
+    for results in found:
+        sizes = [case for case in matching(cases([results]), sync="bucketed")
+                 if not isnan(case.seconds("step"))]  # fmt: skip
         counts = {case.get("communication_calls") for case in sizes} - {""}
         if len(sizes) < 2:
             continue
@@ -191,10 +191,6 @@ def bucket_range(own: Sequence[Case]) -> list[str]:
                 "the same messages: a tensor larger than the bucket is one of its own."
             )
     return lines
-
-
-def unique(own: Sequence[Case]) -> list[Results]:
-    return list({id(case.results): case.results for case in own}.values())
 
 
 def weak_scaling(chosen: list[Results]) -> list[Results]:

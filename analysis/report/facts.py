@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 
+import pandas as pd
+
 from ..results import Results
 from ..words import text
 
@@ -47,6 +49,11 @@ def cases(found: Sequence[Results]) -> list[Case]:
         for results in found
         for row, values in enumerate(results.records)
     ]
+
+
+def file_tables(found: Sequence[Results], group: str) -> Iterator[pd.DataFrame]:
+    """The table of each file that has it."""
+    yield from (results.file_tables[group] for results in found if group in results.file_tables)
 
 
 def matching(found: Sequence[Case], **factors: object) -> Iterator[Case]:

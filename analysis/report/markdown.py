@@ -45,7 +45,7 @@ def of_section(number: int, section: Section, folder: str) -> list[str]:
     lines += [f"*{section.problem}.* {section.question}", ""]
     if not section.is_measured:
         lines += [f"Not measured in these files. This measures it: `{section.command}`", ""]
-    lines += [line for sentence in section.sentences for line in (f"- {sentence}",)]
+    lines += [f"- {sentence}" for sentence in section.sentences]
     lines.append("")
     for drawing in section.drawings:
         lines += [f"![{drawing.caption}]({folder}/{drawing.name}.svg)", ""]

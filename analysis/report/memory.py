@@ -9,16 +9,15 @@ from . import comparisons, devices, published
 from .benchmarking import cost, describe
 from .facts import Case, cases, largest, matching
 from .section import Section, drawings, grid
-from .selection import is_memory, named
+from .selection import is_memory, named, of_experiment
 from .sentences import gib
-
-EXPERIMENTS = ("model", "ddp", "zero")
 
 
 def section(found: list[Results]) -> Section:
     chosen = [results for results in found if is_memory(results)]
-    whole = [case for case in cases(found) if case.results.experiment == "model"]
+    whole = cases(of_experiment(found, "model"))
     with_peak = [case for case in whole if not isnan(case.number("peak_bytes"))]
+    needed = headlines(with_peak)
     timed = chosen or [case.results for case in with_peak[:1]]
     return Section(
         name="memory",
@@ -28,11 +27,11 @@ def section(found: list[Results]) -> Section:
         "What is the peak by context, in fp32 and in mixed precision? How large is a tensor of the "
         "residual stream, and which blocks are the largest?",
         command="build/paceline model --preset memory",
-        sentences=[*headlines(with_peak), *by_mode(cases(chosen)), *blocks(with_peak)],
+        sentences=[*needed, *by_mode(cases(chosen)), *blocks(with_peak)],
         tables=[*([peak_table(with_peak)] if with_peak else []), *named(timed, "memory-marks")],
         drawings=drawings("memory", map(longest_in_fp32, timed), ["memory", "memory-marks"]),
         published=published.tables(comparisons.memory(cases(found))),
-        headline=" ".join(headlines(with_peak)[:1]),
+        headline=needed[0] if needed else "",
     )
 
 

@@ -9,16 +9,16 @@ from .. import pairs
 from ..results import Results
 from ..tables.table import Table
 from . import comparisons, comparisons_parallel, published
-from .facts import Case, cases, matching
+from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
-from .selection import cases_tables, is_precision, named
+from .selection import cases_tables, is_precision, named, of_experiment
 from .sentences import PHASES, spanned
 
 COMMAND = "build/paceline precision"
 
 
 def accumulation(found: list[Results]) -> Section:
-    chosen = [results for results in found if results.experiment == "precision"]
+    chosen = of_experiment(found, "precision")
     sums = [case for case in matching(cases(chosen), study="accumulation")
             if not np.isnan(case.number("sum"))]  # fmt: skip
     return Section(
@@ -75,8 +75,9 @@ def case_sum(case: Case) -> str:
 
 def mixed(found: list[Results]) -> Section:
     chosen = [results for results in found if is_precision(results)]
-    studies = [results for results in found if results.experiment == "precision"]
+    studies = of_experiment(found, "precision")
     everything = cases(found)
+    ratios = [line for results in chosen for line in speed_ups(results, "precision")]
     return Section(
         name="precision",
         title="What does mixed precision change?",
@@ -84,12 +85,7 @@ def mixed(found: list[Results]) -> Section:
         question="Which dtype does each component of a model have? Where is the norm sensitive, "
         "and is it with bf16? How much faster is bf16 than fp32 by size?",
         command="build/paceline model --preset precision, and " + COMMAND,
-        sentences=[
-            line
-            for results in chosen
-            for factor in ("precision",)
-            for line in speed_ups(results, factor)
-        ] + norm_sentences(studies),
+        sentences=[*ratios, *norm_sentences(studies)],
         tables=[
             *named(chosen, "speedup-precision"),
             *cases_tables(chosen),
@@ -100,10 +96,8 @@ def mixed(found: list[Results]) -> Section:
             *published.tables(comparisons.precision(everything)),
             *published.tables(comparisons_parallel.dtypes(everything)),
         ],
-        headline=next(
-            (line for results in chosen for line in speed_ups(results, "precision")), ""
-        ),
-    )  # fmt: skip
+        headline=ratios[0] if ratios else "",
+    )
 
 
 def speed_ups(results: Results, factor: str) -> list[str]:
@@ -134,10 +128,7 @@ def certainty(ratios: Sequence[pairs.Ratio]) -> str:
 
 def norm_sentences(studies: Sequence[Results]) -> list[str]:
     lines = []
-    for results in studies:
-        table = results.file_tables.get("norm_breaks")
-        if table is None:
-            continue
+    for table in file_tables(studies, "norm_breaks"):
         plain = table[(table["norm"] == "layer_norm") & (table["mean"] == 0)]
         for dtype in ("fp16", "bf16"):
             for _, row in plain[plain["norm_dtype"] == dtype].iterrows():

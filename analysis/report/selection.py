@@ -12,6 +12,10 @@ ASIDE = ("MFU, datasheet", "algorithm bandwidth", "sent", "optimizer state", "pr
          "warnings", "host", "overlapped", "tokens/s", "collectives")  # fmt: skip
 
 
+def of_experiment(found: list[Results], name: str) -> list[Results]:
+    return [results for results in found if results.experiment == name]
+
+
 def has_profile(results: Results) -> bool:
     return any(group.startswith("profile/") for group in results.file_tables)
 

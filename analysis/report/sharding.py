@@ -5,16 +5,15 @@ from math import isnan
 from .. import memory_marks
 from ..results import Results
 from . import comparisons_parallel, published
-from .ddp import unique
 from .facts import Case, cases, fastest, matching
 from .section import Section, drawings
-from .selection import cases_tables, named
+from .selection import cases_tables, named, of_experiment
 from .sentences import compared, gib, percent
 
 
 def section(found: list[Results]) -> Section:
-    chosen = [results for results in found if results.experiment == "zero"]
-    lines = [line for results in unique(cases(chosen)) for line in of_file(cases([results]))]
+    chosen = of_experiment(found, "zero")
+    lines = [line for results in chosen for line in of_file(cases([results]))]
     return Section(
         name="sharding",
         title="What does sharding the optimizer's state save, and cost?",
