@@ -33,22 +33,22 @@ struct Dims {
   double compute, residual, statistics, logits;
 };
 
-// Products with weights, of one block.
+// Forward of one block: products with weights.
 double dense_flops(const Dims& d) { return 2 * d.R * (4 * d.D * d.D + 3 * d.D * d.F); }
-// Forward, of one block, with all of the T x T square.
+// Forward of one block: Q K^T and P V with the full T x T matrix.
 double square_flops(const Dims& d) { return 4 * d.B * d.T * d.T * d.D; }
 double head_flops(const Dims& d) { return 2 * d.R * d.D * d.V; }
 
-// What one block's attention keeps besides qkv and its result.
+// Bytes that one block's attention keeps besides qkv and its result.
 double attention_kept(const StepShape& s) {
   return attention_kept_bytes(
       s.attention, s.precision,
       {.batch = s.batch, .context = s.model.context, .heads = s.model.heads});
 }
 
-// Of SwiGLU: two operands and the result.
+// Arrays [R, F] that SwiGLU keeps: two operands, and the result unless it is recomputed.
 double swiglu_kept(const StepShape& s) { return s.recompute_swiglu ? 2 : 3; }
-// What one block keeps for backward.
+// Bytes that one block keeps for backward.
 double block_activations(const StepShape& s) {
   const Dims d(s);
   return 2 * d.R * (d.residual * d.D + d.statistics) +
@@ -59,12 +59,12 @@ double head_activations(const Dims& d) {
   return d.R * ((d.residual + d.compute) * d.D + 2 * d.statistics + d.logits * d.V);
 }
 
-// float32 copies of the operands [m, k], [k, n] and of a result [m, n] in a half type.
+// Bytes of the float32 copies of a GEMM in a half type: operands [m, k], [k, n] and result [m, n].
 double widened(const StepShape& s, double m, double k, double n) {
   return s.widens_gemms && s.precision.mixed() ? 4 * (m * k + k * n + m * n) : 0;
 }
 
-// The most that each part of forward holds when nothing is kept.
+// Peak bytes of each part of forward in inference, where nothing is kept for backward.
 struct ForwardForm {
   ForwardForm(const StepShape& s, const Dims& d) {
     const double c = d.compute;
@@ -81,8 +81,9 @@ struct ForwardForm {
   double attention, feed_forward, head;
 };
 
-// Gradients that are kept as Precision::gradients beside those that ranks exchange. Where these
-// have the products' dtype, only the norms' and the embedding's.
+// Elements of the second gradient buffer, in Precision::gradients, from which the exchanged
+// gradients are rounded. If these have the compute dtype, GEMMs write them directly and only
+// gradients of norms and the embedding need the second buffer.
 double unrounded_gradients(const StepShape& s) {
   const Dims d(s);
   const Precision& p = s.precision;
@@ -92,7 +93,7 @@ double unrounded_gradients(const StepShape& s) {
   return d.D * (2 * d.L + 1 + d.V);
 }
 
-// Of those that are exchanged.
+// Elements of the gradient buffer that is exchanged.
 double gradient_elements(const StepShape& s) {
   const double kept =
       s.gradient_elements < 0 ? static_cast<double>(s.model.parameters()) : s.gradient_elements;
@@ -109,7 +110,8 @@ bool has_backward(Mode mode) {
   throw InternalError("a mode without a closed form");
 }
 
-// What forward keeps, in blocks or, with recomputation, the inputs of groups of them.
+// Activations that forward keeps: those of every block or, with recomputation, the inputs of groups
+// of blocks.
 std::string kept_formula(const StepShape& s) {
   const Dims d(s);
   if (s.recompute == 0) {
@@ -173,13 +175,13 @@ MemoryForm memory_form(const StepShape& shape) {
   const double head = head_activations(d);
   const double output = d.compute * d.R * d.D;
   const double residual = d.residual * d.R * d.D;
-  // With recomputation a group of blocks keeps what comes into it: the residual stream and the last
-  // sublayer's output, which the first group does not have.
+  // With recomputation, a group of blocks keeps its input: the residual stream and the previous
+  // sublayer's output. The first group has no previous sublayer.
   const double every = shape.recompute;
   const double groups = shape.recompute > 0 ? std::ceil(d.L / every) : 0;
   const double inputs = groups * (residual + output) - output;
   m.activations = (shape.recompute > 0 ? inputs : d.L * block) + head;
-  // In the head's forward, or in the last block's.
+  // The peak of forward is in the head or in the last block.
   const double product = shape.recompute_swiglu ? d.compute * d.R * d.F : 0;  // not kept
   const double in_forward = shape.recompute > 0 ? ForwardForm(shape, d).block()
                                                 : std::max(widened(shape, d.R, d.D, 2 * d.F),
@@ -187,12 +189,12 @@ MemoryForm memory_form(const StepShape& shape) {
   const double forward = std::max(widened(shape, d.R, d.D, d.V), in_forward - head);
   m.transient = forward;
   if (has_backward(shape.mode)) {
-    // A gradient takes the place of what it is the gradient of.
+    // A gradient overwrites the activation that it belongs to, so it needs no memory of its own.
     const double head_backward = widened(shape, d.R, d.V, d.D);
-    // The last block's backward: the head's activations are gone, its own (with recomputation, its
-    // group's, in place of the group's input) are there, and the gradient of the residual stream;
-    // with it the recomputed output, or what the gradients of w2 or, when its input is gone, of
-    // w1 | w3 need.
+    // The last block's backward: the head's activations have been freed. In memory are the block's
+    // own (with recomputation its group's, instead of the group's input), the gradient of the
+    // residual stream, and the largest of: the recomputed output, the workspace of w2's gradient,
+    // the workspace of the gradient of w1 | w3 minus w2's input, which has been freed by then.
     const double input = residual + output;
     const double last = d.L - (groups - 1) * every;  // blocks of the last group
     const double group = shape.recompute > 0 ? std::max(last * block - input,
@@ -284,14 +286,15 @@ std::vector<MemoryLine> memory_lines(const StepShape& shape) {
                      .bytes = m.activations});
   }
   lines.push_back({.what = "peak",
-                   .formula = fmt::format("the above + {:.0f} beyond them", m.transient),
+                   .formula = fmt::format("the sum of the above + {:.0f}", m.transient),
                    .bytes = m.peak(),
                    .measure = MemoryMeasure::peak});
   return lines;
 }
 
 double step_bytes(const StepShape& shape) {
-  StepShape whole = shape;  // each gradient is moved, however few lie in memory at once
+  // Every gradient is moved once, even if a window holds few of them at a time.
+  StepShape whole = shape;
   whole.gradient_elements = -1;
   whole.gradient_window = 0;
   whole.parameter_share = 1;

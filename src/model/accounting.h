@@ -1,5 +1,6 @@
 #pragma once
-// The closed forms: FLOPs, bytes and memory of a step, on paper. R = B T rows per rank.
+// Closed forms of a step's FLOPs, bytes moved and memory. B, T, D, F, L, H, V as in ModelConfig;
+// R = B T rows per rank.
 
 #include <string>
 #include <vector>
@@ -15,11 +16,11 @@ constexpr auto names_of(Mode) {
   return names("inference", "forward", "forward-backward", "train-step");
 }
 
-// Where parameters that lie in shards are gathered.
+// Buffers into which sharded parameters are all-gathered.
 struct GatheredShape {
-  double slots = 0;
-  double slot = 0;      // elements of one
-  double resident = 0;  // elements, in the masters' dtype, that are gathered for the whole step
+  double slots = 0;     // buffers; 0: parameters are not sharded
+  double slot = 0;      // elements of one buffer, in the compute dtype
+  double resident = 0;  // elements that stay gathered for the whole step, in the masters' dtype
 };
 
 struct StepShape {
@@ -29,64 +30,67 @@ struct StepShape {
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
   int recompute = 0;              // 0 none, n: every n blocks
-  bool recompute_swiglu = false;  // its result alone, where recompute is 0
-  double parameter_share = 1;     // of parameters, that the rank keeps
-  GatheredShape gathered;         // where that is not all of them
-  double optimizer_share = 1;     // of Adam's state, on the rank that keeps most
-  double gradient_elements = -1;  // that are kept until the optimizer reads them; -1: all
-  double gradient_window = 0;     // that have memory where they are written, if not there
-  bool widens_gemms = false;      // the device multiplies half types as float32 copies (the CPU)
+  bool recompute_swiglu = false;  // recompute SwiGLU's result only; needs recompute = 0
+  double parameter_share = 1;     // fraction of the parameters that a rank keeps
+  GatheredShape gathered;         // used if parameter_share < 1
+  double optimizer_share = 1;     // fraction of Adam's state, on the rank with the largest shard
+  double gradient_elements = -1;  // elements kept until the optimizer reads them; -1: all
+  double gradient_window = 0;     // elements of the window that backward writes; 0: no window
+  bool widens_gemms = false;      // GEMMs convert half types to float32 copies (the CPU)
 };
 
-// Matrix-product FLOPs of one rank's step. Of the model: forward 2 R (L (4 D^2 + 3 D F) + D V) +
-// 4 L B T^2 D (the whole T x T square, whichever attention computes it), backward twice that. Of
-// the step: with recompute the blocks' forward once more; flash attention leaves out what is
-// masked, half of the square, and multiplies 2.5 times as much in backward as in forward.
+// Matrix-product FLOPs of one rank's step.
+// model_flops: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, with the full T x T matrix for
+// every attention kind; backward twice that.
+// step_flops: what the step executes. Recomputation adds one forward of the blocks; flash attention
+// skips the masked half of the T x T matrix, and its backward has 2.5 times its forward's FLOPs.
 [[nodiscard]] double step_flops(const StepShape& shape);
-// Of them those of attention's T x T products.
+// The part of step_flops() in attention's T x T products.
 [[nodiscard]] double step_attention_flops(const StepShape& shape);
 [[nodiscard]] double model_flops(const StepShape& shape);
 
-// Bytes, of one rank.
+// Bytes of one rank.
 struct MemoryForm {
   double parameters = 0;   // masters and the low-precision copy
-  double gathered = 0;     // of parameters that lie in shards
-  double gradients = 0;    // of parameters; 0 in modes without backward
-  double optimizer = 0;    // Adam's m and v; 0 but in train-step
-  double activations = 0;  // what forward keeps for backward (inference: the most alive at once)
-  double transient = 0;    // what the peak holds beyond that
+  double gathered = 0;     // buffers of all-gathered parameters
+  double gradients = 0;    // 0 in modes without backward
+  double optimizer = 0;    // Adam's m and v; 0 in every mode but train-step
+  double activations = 0;  // kept by forward for backward (inference: the most alive at once)
+  double transient = 0;    // the peak minus all of the above
   [[nodiscard]] double peak() const {
     return parameters + gathered + gradients + optimizer + activations + transient;
   }
 };
-// Of eager execution: per block two residuals, two norms' statistics and outputs, q k v, the T x T
-// probabilities (flash: logsumexp), the heads, w1 | w3 and their product; then the head's residual,
-// norm and logits.
+// For eager execution. Activations of a block: two residuals, statistics and outputs of two norms,
+// q k v, the T x T probabilities (flash: logsumexp), attention's output, the outputs of w1 | w3 and
+// their product. Of the head: residual, norm and logits.
 [[nodiscard]] MemoryForm memory_form(const StepShape& shape);
 
-// How a line of closed form is measured, in bytes in use when forward has ended.
+// The measurement that a formula is compared with: bytes in use at the end of forward, unless
+// noted.
 enum class MemoryMeasure : std::uint8_t {
-  kind,              // all of a kind, in a steady step
-  scope,             // those of a kind whose scope begins so, in the first step
-  added_by_forward,  // the most that forward adds to what is there
-  peak,              // the most of all kinds in a steady step
+  kind,              // all blocks of a kind, in a steady step
+  scope,             // blocks of a kind whose scope has the given prefix, in the first step
+  added_by_forward,  // the peak of forward minus the bytes in use before it
+  peak,              // the peak over all kinds in a steady step
 };
 
-// One formula, with its numbers in it.
+// One formula with its numbers filled in.
 struct MemoryLine {
   std::string what;
   std::string formula;
   double bytes = 0;
   MemoryMeasure measure = MemoryMeasure::kind;
   MemoryKind kind = MemoryKind::activation;
-  std::string scope;  // "forward/head"
+  std::string scope;  // prefix, for MemoryMeasure::scope: "forward/head"
 };
-// The parts of memory_form(); of a block and of the head where they are kept.
+// The parts of memory_form(). Activations are listed per block and for the head if forward keeps
+// them.
 [[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape);
 
-// The least bytes that a step moves to and from memory: every weight read in forward and twice in
-// backward, gradients written and read, activations written and read, Adam's state read and
-// written.
+// A lower bound on the bytes that a step moves to and from memory: every weight read once in
+// forward and twice in backward, gradients written and read, activations written and read, Adam's
+// state read and written.
 [[nodiscard]] double step_bytes(const StepShape& shape);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #pragma once
-// Attention on paper: FLOPs, bytes moved and memory.
+// Closed forms of attention: FLOPs, bytes moved and memory.
 
 #include <string>
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace paceline {
 
-// As the field counts it (Dao, arXiv:2307.08691, section 4.1): forward 4 B H T^2 d, half of it when
-// causal; backward 2.5 times that (5 products instead of 2).
+// FLOPs of forward, counted as in Dao, arXiv:2307.08691, section 4.1: 4 B H T^2 d, half of it when
+// causal. Backward is attention_backward_factor times that: 5 products instead of 2.
 inline constexpr double attention_backward_factor = 2.5;
 [[nodiscard]] double attention_flops(const AttentionShape& shape);
 
-// Bytes kept besides qkv and the result: the probabilities, or flash's logsumexp.
+// Bytes kept for backward besides qkv and the result: the probabilities, or flash's logsumexp.
 [[nodiscard]] double attention_kept_bytes(AttentionKind kind, const Precision& precision,
                                           const AttentionShape& shape);
 
-// Bytes that any attention reads and writes at least: q, k, v in, o and logsumexp out; in backward
-// all of these and the gradient of o in, those of q, k, v out.
+// A lower bound on the bytes moved by any attention kind. Forward reads q, k, v and writes o and
+// logsumexp; backward reads these five and the gradient of o, and writes the gradients of q, k, v.
 [[nodiscard]] double attention_forward_bytes(const Precision& precision,
                                              const AttentionShape& shape);
 [[nodiscard]] double attention_backward_bytes(const Precision& precision,
@@ -29,17 +29,18 @@ struct MemoryTerm {
   double bytes;
 };
 
-// Bytes of the composites, with qkv and the gradient of the result in memory.
+// Bytes in use by one attention call, forward and backward, including qkv and the result's
+// gradient.
 struct AttentionMemory {
-  double saved = 0;            // for backward: qkv, what is kept besides, and flash's result
-  double before_backward = 0;  // with the result and its gradient
-  std::vector<MemoryTerm> peak_terms;  // in backward, without flash's workspace
+  double saved = 0;            // kept for backward: qkv; probabilities, or flash's o and logsumexp
+  double before_backward = 0;  // qkv, the result, its gradient; probabilities or logsumexp
+  std::vector<MemoryTerm> peak_terms;  // of the peak in backward, without flash's workspace
 
   [[nodiscard]] double peak() const;
-  // "8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"; e: bytes of an element.
+  // "8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB", where e is the bytes per element.
   [[nodiscard]] std::string peak_formula() const;
 };
-// widens_gemms: half types are multiplied as float32 copies (the CPU).
+// widens_gemms: GEMMs convert half types to float32 copies (the CPU).
 [[nodiscard]] AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
                                                const AttentionShape& shape, bool widens_gemms);
 

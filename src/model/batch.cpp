@@ -14,7 +14,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::uint64_t token_stream = 1ULL << 40U;  // weights use the low numbers
+constexpr std::uint64_t token_stream = 1ULL << 40U;  // initial weights use streams 0, 1, ...
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
   throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
@@ -112,7 +112,7 @@ Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
 }  // namespace
 
 Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
-  // Row i is elements [i (T + 1), (i + 1) (T + 1)): T tokens and the one after them.
+  // Row i uses draws [i (T + 1), (i + 1) (T + 1)): T tokens and the last one's target.
   const std::int64_t columns = shape.context + 1;
   std::vector<std::int32_t> drawn(static_cast<std::size_t>(shape.rows * columns));
   Random(seed, token_stream)

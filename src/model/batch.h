@@ -1,5 +1,5 @@
 #pragma once
-// The tokens of a step, on the host: random or from a file.
+// Tokens and targets of a step, in host memory: random or from a file.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,7 +9,7 @@ namespace paceline {
 
 struct Batch {
   std::vector<std::int32_t> tokens;   // [B, T]
-  std::vector<std::int32_t> targets;  // [B, T], no_target where there is none
+  std::vector<std::int32_t> targets;  // [B, T], no_target at a position without a target
 };
 
 struct BatchShape {
@@ -19,14 +19,16 @@ struct BatchShape {
   std::int64_t vocab = 0;
 };
 
-// The same rows for the same seed, whatever the split over ranks; targets are the next tokens.
+// Targets are the next tokens. A row of the global batch depends on the seed and its index only,
+// not on the number of ranks.
 [[nodiscard]] Batch random_batch(const BatchShape& shape, std::uint64_t seed);
 
-// An HDF5 file with `tokens` and optionally `targets`, integers [rows, columns]. Only the first T
-// columns are read. Without targets the next token of the row is the target, and the row's last
-// has none. Any other file: flat uint16, row i starting at token i T, and the target is the next
-// token. Throws UsageError (--tokens) when the file cannot be read, is too short, is neither HDF5
-// nor a multiple of two bytes, or holds an id outside [0, vocab).
+// Reads one of two formats.
+// HDF5: `tokens` and optionally `targets`, integers [rows, columns]; the first T columns are used.
+// Without `targets`, the target is the next token of the row; the last token of a row has none.
+// Any other file: flat uint16; row i starts at token i T and the target is the next token.
+// Throws UsageError (--tokens) if the file cannot be read, is too short, is neither HDF5 nor a
+// multiple of two bytes, or contains an id outside [0, vocab).
 [[nodiscard]] Batch load_batch(const std::filesystem::path& file, const BatchShape& shape);
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
 #pragma once
-// GradientWindow: where gradients lie that share memory. Each group of them has a place in a window
-// until another group takes it.
+// GradientWindow: offsets of gradients in a buffer smaller than all of them. Groups of gradients
+// are placed in it one after another, as in a ring buffer; a later group overwrites an earlier one.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,29 +15,31 @@ class GradientWindow {
  public:
   struct Group {
     StoreRange range;
-    bool stays;  // from the step's first gradient to its last: in a place of its own
+    bool stays;  // needed from the step's first gradient to its last: memory of its own
   };
 
   GradientWindow() = default;
-  // groups: from the store's begin on, side by side, in the order in which their gradients are
-  // written and read. The window has room for `room` times the largest group. What of the store
-  // lies behind the last group has places of its own, too.
+  // groups: contiguous ranges that begin at the store's offset 0, in the order in which their
+  // gradients are written and read. The shared part of the window has room for `room` times the
+  // largest group. Groups that stay, and the rest of the store after the last group, have memory of
+  // their own after it.
   GradientWindow(std::vector<Group> groups, int room, std::int64_t store_size);
 
   [[nodiscard]] bool empty() const { return groups_.empty(); }
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements
-  // Of one element of the store. Elements of one group lie side by side.
+  // Offset in the window of the element at `offset` of the store. A group is contiguous.
   [[nodiscard]] std::int64_t place_of(std::int64_t offset) const;
-  // Of an element that lies behind the groups: none.
+  // The group of the element at `offset` of the store; none for elements after the last group.
   [[nodiscard]] std::optional<StoreRange> group_with(std::int64_t offset) const;
-  // The last group that lay where this element's group is to lie.
+  // The latest earlier group whose memory this element's group overwrites, if any.
   [[nodiscard]] std::optional<StoreRange> overwritten_by(std::int64_t offset) const;
 
  private:
   [[nodiscard]] std::size_t index_of(std::int64_t offset) const;
 
   std::vector<Group> groups_;
-  std::vector<std::int64_t> places_;  // of groups; then of what lies behind them
+  std::vector<std::int64_t>
+      places_;  // window offset of each group, then of the elements after them
   std::int64_t size_ = 0;
 };
 

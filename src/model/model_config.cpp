@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// By ModelSize.
+// Indexed by ModelSize.
 constexpr std::array<ModelConfig, 7> sizes = {
     {{.d_model = 64, .d_ff = 192, .layers = 2, .heads = 4},
      {.d_model = 768, .d_ff = 3072, .layers = 12, .heads = 12},
@@ -34,7 +34,7 @@ std::int64_t ModelConfig::parameters() const {
 }
 
 ModelConfig model_of(ModelSize size) {
-  if (size == ModelSize::custom) throw InternalError("a custom size has dimensions of its own");
+  if (size == ModelSize::custom) throw InternalError("the size 'custom' has no preset dimensions");
   return sizes.at(static_cast<std::size_t>(size));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The model of the course, by its dimensions: a pre-norm Transformer language model with RoPE,
-// RMSNorm and SwiGLU, no biases, and a head that is not tied to the embedding.
+// Dimensions of the course's model: a pre-norm Transformer language model with RoPE, RMSNorm and
+// SwiGLU, without biases; the head is not tied to the embedding.
 
 #include <array>
 #include <cstdint>
@@ -24,17 +24,17 @@ struct ModelConfig {
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-// custom: by its dimensions.
+// custom: dimensions are given one by one.
 enum class ModelSize : std::uint8_t { tiny, small, medium, large, xl, size_2_7b, size_10b, custom };
 constexpr auto names_of(ModelSize) {
   return names("tiny", "small", "medium", "large", "xl", "2.7b", "10b", "custom");
 }
 
-// Vocabulary and context stay at their defaults. Not of custom (InternalError).
+// Vocabulary and context have their defaults. Throws InternalError for custom.
 [[nodiscard]] ModelConfig model_of(ModelSize size);
 
 // Throws UsageError naming the option when a dimension is out of range, heads do not divide
-// d_model, or the head dimension is odd (RoPE turns pairs).
+// d_model, or the head dimension is odd (RoPE rotates pairs of elements).
 void check_model(const ModelConfig& config);
 
 }  // namespace paceline

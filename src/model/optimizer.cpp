@@ -20,7 +20,7 @@ std::vector<ParameterId> all_of(const ParameterStore& store) {
   return ids;
 }
 
-// By parameter: its group.
+// The index of each parameter's group, [entries of the store].
 std::vector<std::size_t> group_of_each(const ParameterStore& store,
                                        const std::vector<ParameterGroup>& groups) {
   std::vector<std::size_t> group(store.entries().size(), groups.size());
@@ -49,7 +49,8 @@ AdamW::AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, S
   const std::vector<ParameterEntry>& entries = store.entries();
   for (const StoreRange& range : shard_.ranges) {
     const std::int64_t end = range.offset + range.length;
-    // An entry reaches to the next one, padding included; neighbours of one group are one part.
+    // An entry extends to the next one, padding included; adjacent entries of a group make one
+    // part.
     std::int64_t begin = range.offset;
     for (ParameterId id = 0; id < entries.size() && begin < end; ++id) {
       const bool last = id + 1 == entries.size();
@@ -129,7 +130,7 @@ void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
   }
 }
 
-// Parameters, m and v are read and written, gradients read, the copy written.
+// Parameters, m and v are read and written, gradients are read, the low-precision copy is written.
 double AdamW::update_bytes(const StoreRange& range) const {
   std::size_t bytes = 0;
   for (const Group& group : groups_) {

@@ -1,5 +1,5 @@
 #pragma once
-// Optimizer: what turns gradients into new weights at the end of a step.
+// Optimizer: updates parameters from gradients at the end of a step.
 
 #include <functional>
 #include <string_view>
@@ -16,31 +16,30 @@ class Optimizer : NonCopyable {
  public:
   virtual ~Optimizer() = default;
 
-  // A step of the whole: allocate(), begin(), update() of all, end().
+  // One complete step: allocate(), begin(), update() of the whole store, end().
   void step(Ops& ops, const StepState& state);
-  // Its state, at the first call. Throws OutOfMemory.
+  // Allocates the optimizer state; later calls do nothing. Throws OutOfMemory.
   virtual void allocate(Device& /*device*/) {}
-  // With loss scaling, all gradients must be final.
+  // Before the first update() of a step. With loss scaling, all gradients must be final by then.
   virtual void begin(Ops& /*ops*/, const StepState& /*state*/) {}
-  // Updates what lies in this range of the store, whose gradients are final.
+  // Updates the parameters in `range`, whose gradients must be final.
   virtual void update(Ops& ops, const StepState& state, const StoreRange& range) = 0;
-  // What an update() is called in a profile, and the bytes that it reads and writes.
+  // The scope of an update() in a profile, and the bytes that it reads and writes.
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual double update_bytes(const StoreRange& range) const = 0;
-  // After every range's update.
+  // After the last update() of a step.
   virtual void end(Ops& /*ops*/, const StepState& /*state*/) {}
-  // As before the first step.
+  // Sets the state to its initial values.
   virtual void reset(Device& /*device*/) {}
-  // Its state that has an element for each of the store's.
+  // State arrays with one element for each element of the store.
   [[nodiscard]] virtual std::vector<StoreArray> flat_state() const { return {}; }
 };
 
-// What of the store this rank's optimizer updates, and has state for. The whole, by default.
+// The ranges of the store that this rank's optimizer updates and has state for.
 struct Shard {
   std::vector<StoreRange> ranges;
-  // Where a rank has the averages of its ranges only: enqueues on the compute stream that
-  // found_inf, [1] float64, becomes the largest of any rank's. Empty where every rank has all
-  // averages.
+  // Set if a rank has averaged gradients of its own ranges only: enqueues on the compute stream an
+  // all-reduce (max) of found_inf, [1] float64. Empty if every rank has all averaged gradients.
   std::function<void(const Tensor& found_inf)> agree;
 
   [[nodiscard]] static Shard whole(const ParameterStore& store) {
@@ -48,18 +47,18 @@ struct Shard {
   }
 };
 
-// Parameters with hyperparameters of their own.
+// Parameters that share hyperparameters.
 struct ParameterGroup {
   AdamWConfig config;
   std::vector<ParameterId> parameters;
 };
 
-// torch.optim.AdamW; with loss scaling, a step whose gradients are not all finite changes nothing
-// but the loss scale.
+// torch.optim.AdamW. With loss scaling, a step whose gradients are not all finite changes only the
+// loss scale.
 class AdamW final : public Optimizer {
  public:
   AdamW(ParameterStore& store, const AdamWConfig& config, Shard shard);
-  // Every parameter of the store is in one group.
+  // Throws InternalError unless every parameter of the store is in exactly one group.
   AdamW(ParameterStore& store, const std::vector<ParameterGroup>& groups, Shard shard);
 
   void allocate(Device& device) override;
@@ -71,11 +70,11 @@ class AdamW final : public Optimizer {
   void reset(Device& device) override;
   [[nodiscard]] std::vector<StoreArray> flat_state() const override;
 
-  // Adam's m, [elements of the shard], one range after the other; empty before the first step.
+  // Adam's first moment, [elements of the shard], ranges concatenated; empty before the first step.
   [[nodiscard]] const Tensor& m() const { return m_; }
 
  private:
-  // A part of a range that is of one group.
+  // A part of a shard's range whose parameters are all in one group.
   struct Part {
     StoreRange store;
     std::int64_t state_offset;  // into m and v

@@ -54,7 +54,8 @@ ParameterStore::ParameterStore(Device& device, const Precision& precision,
   unrounded_from_ = first_unrounded();
 }
 
-// Products write the gradients of what reads the copy; a tied weight's are added up first.
+// GEMMs write rounded gradients only for entries that read the copy and are used once: a tied
+// weight's gradients are summed before they are rounded.
 std::int64_t ParameterStore::first_unrounded() const {
   if (precision_.communication == precision_.gradients) return size_;
   if (precision_.communication != precision_.compute) return 0;
@@ -64,7 +65,7 @@ std::int64_t ParameterStore::first_unrounded() const {
   return first == entries_.end() ? size_ : first->offset;
 }
 
-// Zeros.
+// All elements 0.
 Array ParameterStore::allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
                                std::string_view scope) const {
   const Scope scope_of_all(device_.scopes(), scope);
@@ -91,7 +92,7 @@ StoreRange ParameterStore::within_shards(const StoreRange& range, int rank) cons
       std::upper_bound(groups_.begin(), groups_.end(), range.offset,
                        [](std::int64_t o, const StoreRange& g) { return o < g.end(); });
   if (group == groups_.end() || !shard_of(*group, rank).contains(range)) {
-    throw InternalError("a range that is not within this rank's shard of one group");
+    throw InternalError("the range is not within this rank's shard of one group");
   }
   const std::int64_t within = range.offset - shard_of(*group, rank).offset;
   return {group->offset / layout_.shards + within, range.length};
@@ -124,7 +125,7 @@ Tensor ParameterStore::unrounded(const StoreRange& range) const {
 }
 
 void ParameterStore::recycle_gradients(int room) {
-  if (unrounded_from_ != size_) throw InternalError("gradients that are rounded are not recycled");
+  if (unrounded_from_ != size_) throw InternalError("rounded gradients cannot be recycled");
   std::vector<StoreRange> groups;
   for (ParameterId id = 0; id < entries_.size() && !entries_[id].full_precision; ++id) {
     groups.push_back({entries_[id].offset, padding_behind(id).end() - entries_[id].offset});
@@ -146,8 +147,8 @@ void ParameterStore::recycle_shards(int room) {
   shard_places_ = GradientWindow(std::move(placed), room, size_ / layout_.shards);
 }
 
-// A tied weight's gradient is there from its first use to its last, and a group of norms' from the
-// last layer's to the first's.
+// A tied weight's gradient is needed from its first use to its last, and that of a group of norms
+// from the last layer to the first.
 bool ParameterStore::stays(const StoreRange& group) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const ParameterEntry& e) {
     return (e.uses > 1 || e.full_precision) && intersection(e.range(), group).length > 0;
@@ -173,7 +174,7 @@ std::optional<StoreRange> ParameterStore::shard_overwritten_by(const StoreRange&
 }
 
 const Tensor& ParameterStore::gradients() const {
-  if (recycles_gradients()) throw InternalError("gradients in a window are not there all at once");
+  if (recycles_gradients()) throw InternalError("a window of gradients has no flat array of all");
   return gradients_;
 }
 
@@ -191,7 +192,7 @@ Tensor ParameterStore::gradients(const StoreRange& range) const {
   if (recycles_gradients()) {
     const auto group = window_places_.group_with(range.offset);
     if (group && !group->contains(range))
-      throw InternalError("gradients of several groups do not lie side by side");
+      throw InternalError("gradients of several groups are not contiguous in the window");
   }
   return written_gradients(range);
 }

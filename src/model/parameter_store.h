@@ -1,14 +1,15 @@
 #pragma once
 // ParameterStore: one flat array each for parameters, gradients and the low-precision copy, with
-// equal offsets, every entry aligned to 256 bytes in each of them. Entries lie in the order in
-// which backward finishes their gradients, so that buckets and shards are ranges; first those of
-// which matrix products read the copy, then those that are read in the masters' precision. The
-// reference's state-dict names are views of entries: fused weights (q, k, v; w1, w3) are one entry
-// with several views.
+// equal offsets, every entry aligned to 256 bytes in each of them. Entries are in the order in
+// which backward finishes their gradients, so that buckets and shards are contiguous ranges.
+// Entries whose low-precision copy is read by GEMMs come first, entries read in the masters'
+// precision after them. The reference's state-dict names are views of entries: fused weights (q, k,
+// v; w1, w3) are one entry with several views.
 //
-// Gradients are kept as ranks exchange them (Precision::communication). Where that is what products
-// compute in, products write them so: their sums are rounded once, as a cast of float32 sums would.
-// Other gradients are written as Precision::gradients, beside, and rounded before they are sent.
+// Gradients are kept in the dtype in which ranks exchange them (Precision::communication). If that
+// is the GEMMs' dtype, GEMMs write them directly; each float32 sum is rounded once, as a cast would
+// round it. Other gradients are written to a second array in Precision::gradients ("unrounded") and
+// rounded before they are sent.
 
 #include <algorithm>
 #include <functional>
@@ -33,18 +34,18 @@ struct ParameterView {
 };
 
 struct ParameterEntry {
-  std::vector<ParameterView> views;  // one after the other, without gaps
+  std::vector<ParameterView> views;  // contiguous, in order
   Shape shape;                       // of all views together
-  int uses = 1;                      // a tied weight has more: its gradient is ready after the last
-  bool full_precision = false;       // never read from the copy: norms, the embedding
-  std::string unit;                  // "block 3": of neighbours that are used together
-  std::int64_t offset = 0;           // in elements, from the store's start; set by the store
+  int uses = 1;                 // above 1 for a tied weight, whose gradient is ready after the last
+  bool full_precision = false;  // read from the masters, never from the copy: norms, the embedding
+  std::string unit;             // "block 3": adjacent entries that are used together
+  std::int64_t offset = 0;      // in elements, from the store's start; set by the store
 
   [[nodiscard]] StoreRange range() const { return {offset, shape.numel()}; }
 };
 
-// Calls f(view, slice of `values`) for the views of every entry in a range of the store, of which
-// `values` are. The range cuts no entry.
+// Calls f(view, its slice of `values`) for every view of every entry in `range`. `values` holds the
+// range's elements; the range must not split an entry.
 template <class F>
 void for_each_view(const std::vector<ParameterEntry>& entries, const StoreRange& range,
                    const Tensor& values, F&& f) {
@@ -56,7 +57,7 @@ void for_each_view(const std::vector<ParameterEntry>& entries, const StoreRange&
   }
 }
 
-// One of the store's arrays, under the name that its memory has in the ledger.
+// One of the store's arrays and the scope of its memory in the ledger.
 struct StoreArray {
   const char* name;
   MemoryKind kind;
@@ -64,77 +65,81 @@ struct StoreArray {
 };
 
 struct StoreLayout {
-  // Groups of entries are cut into `shards` parts of equal length, each aligned like an entry; a
-  // group's padding stands behind its last entry.
+  // Every group of entries is divided into `shards` parts of equal length, each aligned like an
+  // entry; padding follows the group's last entry.
   int shards = 1;
-  // The last entries of groups, in order. The last that is not read in full precision, and the last
-  // of all, end a group in any case.
+  // The last entries of groups, ascending. The last entry that is not full_precision, and the last
+  // entry of all, always end a group.
   std::vector<ParameterId> group_ends;
-  // Of the parameters only this shard of every group is kept, and no copy of it; none: all are.
+  // If set, the store keeps only this shard of every group's parameters, and no low-precision copy.
   std::optional<int> kept_shard;
-  // Where the arrays are allocated, if not by the device.
+  // Allocates the arrays; empty: the device does.
   std::function<Array(const Shape&, Dtype, MemoryKind)> allocate;
 };
 
 class ParameterStore {
  public:
-  // Allocates parameters (and the low-precision copy of a mixed precision), not initialised but for
-  // the padding between entries, which is 0. Throws OutOfMemory.
+  // Allocates parameters (and, for a mixed precision, the low-precision copy), all 0. Throws
+  // OutOfMemory.
   ParameterStore(Device& device, const Precision& precision, std::vector<ParameterEntry> entries,
                  StoreLayout layout = {});
 
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements, padding included
-  // All of the store, in order, padding included.
+  // The groups of entries in order, padding included; together they cover the store.
   [[nodiscard]] const std::vector<StoreRange>& groups() const { return groups_; }
   [[nodiscard]] StoreRange shard_of(const StoreRange& group, int rank) const;
-  // What of the parameters is kept.
+  // The ranges of the store whose parameters this rank keeps.
   [[nodiscard]] std::vector<StoreRange> kept() const;
-  // Where only a shard of the parameters is kept, the result has a gradient alone.
+  // If only a shard of the parameters is kept, the result has only a gradient.
   [[nodiscard]] Parameter parameter(ParameterId id) const;
-  // What pads the entry's gradient, where that is written; empty if nothing does.
+  // The padding after the entry's gradient, in the array that backward writes; empty without
+  // padding.
   [[nodiscard]] Tensor gradient_padding(ParameterId id) const;
-  // Between the entry's last element and the next entry.
+  // The elements between the entry's last and the next entry.
   [[nodiscard]] StoreRange padding_behind(ParameterId id) const;
 
-  // Elements that every shard's length is a multiple of.
+  // Every shard's length is a multiple of this many elements.
   static constexpr std::int64_t alignment = 128;  // 256 bytes of the smallest dtype
   // Before the first backward; later calls do nothing. Throws OutOfMemory.
   void allocate_gradients();
-  // Instead of a flat array, before allocate_gradients(): gradients are written to a window with
-  // room for `room` times the largest group. Of a precision whose gradients are kept as they are
-  // written, each entry that products read is a group of its own here, which lies there until its
-  // parameters are updated; the others keep places of their own.
+  // The next three are called before allocate_gradients() and replace the flat gradient array by
+  // smaller buffers whose memory several groups share.
+  //
+  // Gradients are written to a window with room for `room` times the largest group, where a group
+  // is one entry that GEMMs read; it may be overwritten after its parameters were updated. Entries
+  // in full precision have memory of their own. Throws InternalError if gradients are rounded.
   void recycle_gradients(int room);
-  // The same of the store's groups, of whose sums this rank keeps its shard.
+  // As above with the store's groups() as groups; this rank keeps its shard of each group's sum.
   void shard_gradients(int room, int rank);
-  // After shard_gradients(): a group's shard lies in memory that is another's later on, too.
+  // After shard_gradients(): the shards, too, are kept in a window, with room for `room` of them.
   void recycle_shards(int room);
   [[nodiscard]] bool recycles_gradients() const { return !window_places_.empty(); }
-  // The last group that lay where the entry's group is to lie; none for those with own places.
+  // The latest earlier group whose memory the entry's gradient overwrites; none if it has its own.
   [[nodiscard]] std::optional<StoreRange> overwritten_by(ParameterId id) const;
-  // Of shards: the last group whose shard lay where this one's is to lie.
+  // The latest earlier group whose shard the shard of `group` overwrites, if any.
   [[nodiscard]] std::optional<StoreRange> shard_overwritten_by(const StoreRange& group) const;
-  // Where a group's gradients are written, padding included.
+  // The memory that backward writes a group's gradients to, padding included.
   [[nodiscard]] Tensor written_gradients(const StoreRange& group) const;
 
-  // What the optimizer reads and updates, of a range that is kept. The copy is empty unless the
-  // precision is mixed and all parameters are kept; gradients before allocate_gradients(). Where
-  // gradients lie in a window, or only a shard is kept, the range is within one group.
+  // What the optimizer reads and updates; the range must be kept by this rank. The copy is empty
+  // unless the precision is mixed and all parameters are kept; gradients are empty before
+  // allocate_gradients(). With a window, or if only a shard is kept, the range is within one group
+  // (InternalError).
   [[nodiscard]] Tensor parameters(const StoreRange& range) const;
   [[nodiscard]] Tensor copy(const StoreRange& range) const { return range.of(copy_); }
   [[nodiscard]] Tensor gradients(const StoreRange& range) const;
 
-  // All that is kept, in the store's order: flat arrays, [size()] where nothing is left out.
+  // The flat arrays of everything this rank keeps, in the store's order; [size()] without shards.
   [[nodiscard]] const Tensor& parameters() const { return values_; }
   [[nodiscard]] const Tensor& copy() const { return copy_; }
-  // Throws InternalError where they are in a window.
+  // Throws InternalError if gradients are in a window.
   [[nodiscard]] const Tensor& gradients() const;
 
-  // Those [size()] that are there.
+  // The allocated arrays of length size().
   [[nodiscard]] std::vector<StoreArray> flat_arrays() const;
-  // All that collectives read and write; what is not there is empty.
+  // All arrays that collectives read and write; those not allocated are empty.
   [[nodiscard]] std::vector<Tensor> parameter_arrays() const { return {values_, copy_}; }
   [[nodiscard]] std::vector<Tensor> gradient_arrays() const { return {gradients_, window_}; }
 
@@ -142,14 +147,14 @@ class ParameterStore {
   [[nodiscard]] Tensor slice(const Tensor& flat, const ParameterEntry& entry,
                              const ParameterView& view) const;
 
-  // A step's backward begins: no gradient is written yet.
+  // At the start of a step's backward: marks every gradient as not written.
   void begin_backward();
-  // One use's gradient was written; true after the last use.
+  // Counts one use's gradient as written; true after the entry's last use.
   bool gradient_written(ParameterId id);
-  // Those of a range that were written beside gradients() are rounded into it.
+  // Rounds the unrounded gradients of a range into the array that is exchanged.
   void round_gradients(Ops& ops, const StoreRange& range) const;
 
-  // The low-precision copy follows the masters (after initialisation or loading).
+  // Casts the masters to the low-precision copy (after initialisation or loading).
   void refresh_copy(Ops& ops) const;
 
  private:
@@ -160,12 +165,13 @@ class ParameterStore {
   }
   [[nodiscard]] Tensor unrounded(const StoreRange& range) const;
   [[nodiscard]] bool has_gradients() const { return !gradients_.empty() || !window_.empty(); }
-  // Where the gradients begin that are written beside those that are exchanged.
+  // The store offset from which on gradients are written to unrounded_; size() if none are.
   [[nodiscard]] std::int64_t first_unrounded() const;
-  // Whether a group's gradients are there from the step's first to its last.
+  // Whether a group's gradients are needed from the step's first to its last.
   [[nodiscard]] bool stays(const StoreRange& group) const;
   void write_gradients_to_window(const std::vector<StoreRange>& groups, int room);
-  // Where a range of this rank's shard of one group lies in an array of such shards.
+  // The position of a range, which is in this rank's shard of one group, in the array of the rank's
+  // shards. Throws InternalError if it is not.
   [[nodiscard]] StoreRange within_shards(const StoreRange& range, int rank) const;
 
   Device& device_;
@@ -177,13 +183,13 @@ class ParameterStore {
   std::vector<StoreRange> groups_;
   Array values_;
   Array copy_;
-  Array gradients_;                    // sums of all, or of a shard; none where all are recycled
-  std::optional<int> gradient_shard_;  // that gradients_ is of
-  GradientWindow shard_places_;        // of groups' shards, offsets and lengths divided
+  Array gradients_;                    // all sums, or this rank's shards; empty if all are recycled
+  std::optional<int> gradient_shard_;  // the rank whose shards gradients_ holds
+  GradientWindow shard_places_;        // of groups' shards: offsets and lengths divided by shards
   GradientWindow window_places_;
-  Array window_;  // that gradients are written to, if not to gradients_
-  // Gradients as Precision::gradients, of what lies from there on: a flat array; of all, where
-  // those that are exchanged have a window, another window.
+  Array window_;  // the window that gradients are written to, instead of gradients_
+  // Gradients in Precision::gradients of the elements from unrounded_from_ on: a flat array. If all
+  // gradients are unrounded and window_ is used, this is a window of the same layout.
   Array unrounded_;
   std::int64_t unrounded_from_ = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-// Elements of a ParameterStore, counted as if all of it lay in one array.
+// A range of elements of a ParameterStore; offsets count the whole store, whatever a rank keeps.
 struct StoreRange {
   std::int64_t offset = 0;
   std::int64_t length = 0;
@@ -20,7 +20,7 @@ struct StoreRange {
   }
 };
 
-// What two ranges share; of length 0 if nothing.
+// The intersection of two ranges; its length is 0 if they are disjoint.
 [[nodiscard]] inline StoreRange intersection(const StoreRange& a, const StoreRange& b) {
   const std::int64_t begin = std::max(a.offset, b.offset);
   return {begin, std::max<std::int64_t>(0, std::min(a.end(), b.end()) - begin)};

@@ -39,7 +39,7 @@ std::vector<ParameterEntry> Transformer::entries(const ModelConfig& c) {
   std::vector<ParameterEntry> e;
   std::string unit;
   bool full_precision = false;
-  // An entry of views of this shape, one below the other.
+  // Appends an entry of views of this shape, concatenated along the first dimension.
   const auto add = [&](const std::vector<std::string>& names, const Shape& shape) {
     const auto views = static_cast<std::int64_t>(names.size());
     e.push_back({.views = {},
@@ -211,7 +211,8 @@ Array Transformer::block_backward(Ops& ops, ParameterAccess& access, std::int64_
   return d;
 }
 
-// Runs the group of blocks that ends with `last_layer` again, keeping what their backward needs.
+// Recomputes the forward of the group of blocks that ends with `last_layer`, keeping the
+// activations for backward.
 void Transformer::recompute_group(Ops& ops, ParameterAccess& access, std::int64_t last_layer,
                                   const AttentionShape& shape) {
   Residual r = std::move(group_inputs_.back());

@@ -1,7 +1,7 @@
 #pragma once
-// The Transformer, forward and backward by hand, written once for every device. Backward goes layer
-// by layer and tells a ParameterAccess of every gradient as it becomes ready: that order is what
-// parallel strategies work with, so it is visible here.
+// The Transformer with a hand-written forward and backward, for every device. Backward reports each
+// gradient to a ParameterAccess as it becomes ready, layer by layer; parallel strategies overlap
+// communication in that order.
 
 #include <cstdint>
 #include <vector>
@@ -16,19 +16,19 @@
 namespace paceline {
 
 struct ForwardOptions {
-  bool keep = true;   // keep what backward needs; false (inference) frees each activation after use
-  int recompute = 0;  // n > 0: keep only the input of every n blocks, run them again in backward
-  bool recompute_swiglu = false;  // keep no result of SwiGLU, compute it again in backward
-  Tensor logits;                  // [B, T, V] float32 that gets a copy of the logits, or empty
+  bool keep = true;   // keep activations for backward; false (inference): free each after use
+  int recompute = 0;  // n > 0: keep only the input of every n blocks and recompute the rest
+  bool recompute_swiglu = false;  // recompute SwiGLU's result in backward
+  Tensor logits;                  // output: a copy of the logits, [B, T, V] float32, unless empty
 };
 
 class Transformer {
  public:
-  // Allocates the parameters, not initialised. Throws OutOfMemory.
+  // Allocates the parameters, all 0. Throws OutOfMemory.
   Transformer(Device& device, const ModelConfig& config, const Precision& precision,
               StoreLayout layout = {});
 
-  // The store's entries, in its order, by the reference's names.
+  // The store's entries in its order; views have the reference's state-dict names.
   [[nodiscard]] static std::vector<ParameterEntry> entries(const ModelConfig& config);
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -37,7 +37,8 @@ class Transformer {
   // state.tokens, state.targets [B, T] -> state.loss
   void forward(Ops& ops, const StepState& state, ParameterAccess& access,
                const ForwardOptions& options);
-  // Of the last forward with keep = true. The store's gradients must be allocated.
+  // Backward of the last forward, which must have had keep = true; writes the store's gradients,
+  // which must be allocated.
   void backward(Ops& ops, const StepState& state, ParameterAccess& access);
 
  private:
@@ -47,12 +48,12 @@ class Transformer {
   };
   // What backward needs of one block; one Saved per composite.
   struct BlockSaved {
-    // z: the result of SwiGLU, too, which w2 reads.
+    // z: also keep SwiGLU's result, the input of w2.
     BlockSaved(bool keep, bool z)
         : ln1(keep), qkv(keep), attention(keep), output(keep), ln2(keep), swiglu(keep), w2(z) {}
     Saved ln1, qkv, attention, output, ln2, swiglu, w2;
   };
-  // The residual stream: x, and what the last sublayer adds to it (the next norm does the sum).
+  // The residual stream: x and the last sublayer's output, which the next norm adds to it.
   struct Residual {
     Array x;       // [B, T, D]
     Array branch;  // [B, T, D] or empty
@@ -76,7 +77,7 @@ class Transformer {
   std::vector<BlockParameters> blocks_;
   Array rope_table_;  // [T, d/2, 2] (cos, sin)
 
-  // Of the last forward.
+  // Kept from the last forward.
   std::vector<BlockSaved> saved_;
   Saved saved_head_;
   int recompute_ = 0;

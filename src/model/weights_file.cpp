@@ -22,7 +22,7 @@ namespace paceline {
 
 namespace {
 
-// Host values in float to a tensor of the store.
+// Copies float values from the host to a tensor of the store, in the tensor's dtype.
 void upload(Device& device, const Tensor& to, std::span<const float> values) {
   dispatch_floating(to.dtype, [&]<class T>() {
     const std::vector<T> own(values.begin(), values.end());
@@ -45,8 +45,8 @@ void for_each_view(const std::vector<ParameterEntry>& entries, F&& f) {
   }
 }
 
-// Calls f(first, x) for the parts of a view that the store keeps: x is its elements from `first`
-// on.
+// Calls f(first, x) for every part of a view that the store keeps; x holds the view's elements from
+// index `first` on.
 template <class F>
 void for_each_part(const ParameterStore& store, const ParameterEntry& entry,
                    const ParameterView& view, F&& f) {
@@ -67,7 +67,7 @@ hdf5::Dims dims_of(const Shape& shape) {
   throw UsageError(fmt::format("--load-weights: {} {}", file.string(), what));
 }
 
-// Calls read(group) with the group of the weights.
+// Calls read(group) with the HDF5 group that holds the weights.
 template <class F>
 void read_weights(const std::filesystem::path& file, F&& read) {
   try {
@@ -78,7 +78,7 @@ void read_weights(const std::filesystem::path& file, F&& read) {
   }
 }
 
-// Where --dump writes before the file has its name.
+// --dump writes this file and renames it when it is complete.
 std::filesystem::path temporary_of(const std::filesystem::path& dump) {
   return dump.string() + ".tmp";
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Weights in and a step's values out, by the reference's state-dict names (HDF5).
+// HDF5 files with the reference's state-dict names: weights are loaded, a step's values are dumped.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,34 +12,35 @@
 
 namespace paceline {
 
-// Random weights as the course's reference draws them: truncated normal, std sqrt(2 / (in + out))
-// cut at 3 std; embedding std 1 cut at 3; norms 1. The same on every rank, whichever part of them
-// it keeps; a GPU's differ from the CPU's by a rounding at most.
+// Random weights with the distributions of the course's reference: normal with std
+// sqrt(2 / (in + out)), truncated at 3 std; embedding std 1, truncated at 3; norms 1. An element's
+// value does not depend on the rank or its shard. GPU and CPU values differ by one rounding at
+// most.
 void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed);
 
 // Throws UsageError (--load-weights) unless the file has exactly the model's tensors, at the root
-// or under weights/, in its shapes and a floating dtype. Reads no data.
+// or under weights/, with the model's shapes and a floating-point dtype. Reads no values.
 void check_weights_file(const std::filesystem::path& file, const ModelConfig& config);
-// Of the file's values a checksum, whichever of them the store keeps.
+// Loads the parameters that the store keeps. Returns a checksum (FNV-1a) of all values in the file.
 [[nodiscard]] std::uint64_t load_weights(Device& device, Ops& ops, ParameterStore& store,
                                          const std::filesystem::path& file);
 
-// --dump: collects a step's values on the host, as float32, and writes them at the end.
+// --dump: collects a step's values in host memory as float32 and writes them at the end of the run.
 class Dump {
  public:
   Dump(Device& device, const ModelConfig& config, std::int64_t batch);
 
-  // Throws UsageError (--dump) unless a file can be made there; one that exists only if `replace`.
+  // Throws UsageError (--dump) unless `file` can be created, or exists and `replace` is set.
   static void check_writable(const std::filesystem::path& file, bool replace);
 
   [[nodiscard]] const Array& logits() const { return logits_; }  // [B, T, V] float32 on the device
-  // Logits, loss, and what gradients are divided by.
+  // Copies logits, loss and gradient scale from the device.
   void take_first_step(const StepState& state);
-  // Of a range of the store, values of that range.
+  // `values` holds the elements of `range` of the store.
   void add_gradients(const ParameterStore& store, const StoreRange& range, const Tensor& values);
   void add_weights(const ParameterStore& store, const StoreRange& range, const Tensor& values);
-  // `logits`, `loss`, `gradients/NAME` (without the loss scale that they were computed with; left
-  // out in modes without backward), `weights/NAME`. Throws StoppedError when it cannot be written.
+  // Datasets: `logits`, `loss`, `gradients/NAME` (divided by the loss scale; absent in modes
+  // without backward), `weights/NAME`. Throws StoppedError if the file cannot be written.
   void write(const std::filesystem::path& file) const;
 
  private:
