@@ -52,10 +52,8 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
   };
   if (const auto found = best_fit(); found != free_blocks(small).end()) return *found;
   if (frozen_) {
-    throw InternalError(
-        fmt::format("{} bytes were asked for in '{}' that the rehearsal did not "
-                    "reserve",
-                    bytes, scope));
+    throw InternalError(fmt::format(
+        "an allocation of {} bytes in '{}' was not reserved by the rehearsal", bytes, scope));
   }
   const std::size_t segment =
       small ? small_segment : std::max(large_segment, rounded(bytes, segment_multiple));

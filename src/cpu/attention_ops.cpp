@@ -1,5 +1,4 @@
-// What naive and fused attention are made of besides matrix products: rotary positions, mask,
-// softmax.
+// Primitives of naive and fused attention other than matrix products: RoPE, causal mask, softmax.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +20,7 @@ void CpuOps::rope(const Tensor& qkv, const Tensor& table, bool inverse) {
   const std::int64_t context = qkv.shape[1];
   const std::int64_t rows = qkv.shape[0] * context;
   const std::int64_t head_dim = qkv.shape[4];
-  const std::int64_t width = 2 * qkv.shape[3] * head_dim;  // of q and k, which are neighbours
+  const std::int64_t width = 2 * qkv.shape[3] * head_dim;  // of q and k, which are contiguous
   const std::int64_t row_stride = width / 2 * 3;
   with_compute_type({qkv, table}, [&]<class C>() {
     const C direction = inverse ? -1 : 1;

@@ -19,14 +19,14 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / kib * kib;
 
-// The number in a file of one word; `unlimited` when there is none ("max").
+// The number in a file of one word; `unlimited` if it is not a number ("max") or has no file.
 std::size_t number_in(const fs::path& path) {
   std::ifstream in(path);
   std::size_t value = 0;
   return in >> value ? value : unlimited;
 }
 
-// Of a file of lines that begin "key number".
+// The number after `key` in a file of lines "key number ..."; `otherwise` if the key is absent.
 std::size_t number_of(const fs::path& path, const std::string& key, std::size_t otherwise) {
   std::ifstream in(path);
   std::string name;
@@ -43,7 +43,7 @@ struct Names {
   const char* reclaimable;  // in memory.stat: page cache, which the kernel gives up first
 };
 
-// What a control group and those above it leave.
+// Bytes that a control group and its ancestors still allow: limit - (used - reclaimable).
 std::size_t group_leaves(fs::path group, const fs::path& root, const Names& names) {
   std::size_t least = unlimited;
   for (;; group = group.parent_path()) {

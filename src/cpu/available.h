@@ -3,11 +3,12 @@
 
 namespace paceline {
 
-// Bytes that this machine can still give without swapping: MemAvailable, or less where a control
-// group (v2 or v1) limits this process. Throws EnvironmentError when neither can be read.
+// Bytes that this process can still allocate without swapping: the smaller of MemAvailable
+// (/proc/meminfo) and what its control groups (v2 or v1) leave. Throws EnvironmentError if neither
+// can be read.
 [[nodiscard]] std::size_t available_memory();
 
-// Bytes of all last-level caches together; 0 where the system does not say.
+// Total bytes of all last-level caches, from /sys/devices/system/cpu; 0 if not listed there.
 [[nodiscard]] std::size_t last_level_cache();
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #pragma once
-// The BLAS's thread count. OpenBLAS can be told at run time; another CBLAS follows its own
+// The BLAS's thread count. OpenBLAS's can be set at run time. Another CBLAS reads its own
 // environment variables, and these calls do nothing.
 
 #include "core/non_copyable.h"
@@ -8,8 +8,8 @@ namespace paceline {
 
 void set_blas_threads(int threads);
 
-// While one lives, BLAS calls run on the thread that makes them, so that many small products can
-// run side by side. Only where effective() says so.
+// During its lifetime, a BLAS call runs on the calling thread only, so that many small products can
+// run in parallel. Does nothing unless effective().
 class SingleThreadedBlas : NonCopyable {
  public:
   SingleThreadedBlas();

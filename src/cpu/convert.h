@@ -1,5 +1,5 @@
 #pragma once
-// Ranges of a floating tensor as float or double, and back.
+// Conversion of ranges of a floating-point tensor to float or double, and back.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-// Elements first ... first + n - 1 of the tensor's memory (its shape is not looked at). Rounds to
-// nearest; a double reaches a half type by way of float.
+// Converts elements first ... first + n - 1 of the tensor's memory (its shape is ignored). Rounds
+// to nearest; a double is converted to a half type through float.
 template <class C>
 void load(C* to, const Tensor& from, std::int64_t first, std::int64_t n);
 template <class C>

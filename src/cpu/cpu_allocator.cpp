@@ -23,7 +23,7 @@ std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
   void* block = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& kept = kept_[size];  // free_kept() empties it and leaves it where it is
+    std::vector<void*>& kept = kept_[size];  // free_kept() does not invalidate this reference
     if (kept.empty()) {
       block = take_new(size, scope);
     } else {
@@ -38,7 +38,7 @@ std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
 void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
   if (frozen_) {
     throw InternalError(fmt::format(
-        "{} bytes were asked for in '{}' that the rehearsal did not reserve", bytes, scope));
+        "an allocation of {} bytes in '{}' was not reserved by the rehearsal", bytes, scope));
   }
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
   settled_ = false;

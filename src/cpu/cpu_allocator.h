@@ -13,21 +13,21 @@
 
 namespace paceline {
 
-// Sizes are rounded up to 256 bytes, and that is what the ledger and the limit count. A released
-// block is kept and serves the next request of its rounded size; blocks are never split. May be
-// called from any thread. The ledger and the allocator outlive every block.
+// Sizes are rounded up to multiples of 256 bytes; the ledger and the limit count rounded sizes. A
+// released block is kept and reused for the next request of the same rounded size; blocks are never
+// split. Thread-safe. The ledger and the allocator must outlive every block.
 class CpuAllocator : NonCopyable {
  public:
-  // limit: bytes that blocks in use and kept blocks may come to
+  // limit: maximum bytes of blocks in use and kept blocks together
   CpuAllocator(std::size_t limit, MemoryLedger& ledger) : limit_(limit), ledger_(ledger) {}
   ~CpuAllocator();
 
-  // The last copy of the pointer gives the block back. Throws OutOfMemory, and InternalError after
-  // freeze() where no kept block fits.
+  // The block is released with the last copy of the pointer. Throws OutOfMemory; after freeze(),
+  // InternalError if no kept block has the size.
   [[nodiscard]] std::shared_ptr<void> allocate(std::size_t bytes, MemoryKind kind,
                                                const std::string& scope);
   void freeze();
-  void trim();  // frees what is kept, and ends freeze()
+  void trim();  // frees the kept blocks and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
   // True if no new block was allocated since the last call.
   [[nodiscard]] bool settled();

@@ -32,7 +32,7 @@ class FunctionGraph final : public Graph {
   std::function<void()> work_;
 };
 
-// The first "model name" of /proc/cpuinfo, which not every architecture has.
+// The first "model name" in /proc/cpuinfo, or "unknown CPU": some architectures have none.
 std::string cpu_model() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {
@@ -42,8 +42,8 @@ std::string cpu_model() {
   return "unknown CPU";
 }
 
-// work / the seconds of each call: of eight at least after one that warms up, and more while they
-// fit into `budget` seconds.
+// `work` divided by the seconds of each call of f, after one warm-up call: at least eight calls,
+// then as many as fit into `budget` seconds.
 template <class F>
 std::vector<double> rates_of(double work, double budget, F&& f) {
   constexpr std::size_t fewest = 8;
@@ -99,7 +99,8 @@ std::unique_ptr<Ops> CpuDevice::make_ops(const OpsConfig& config) {
 }
 
 std::vector<double> CpuDevice::gemm_rates(const Precision& precision) {
-  // A device of its own: the measurement is not this one's memory, and works when frozen.
+  // A separate device, so that the matrices are not in this device's ledger and freeze() does not
+  // forbid them.
   CpuDevice device(std::numeric_limits<std::size_t>::max(), threads_);
   const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
   const auto rates = [&](std::int64_t n, double budget) {
@@ -118,7 +119,8 @@ std::vector<double> CpuDevice::gemm_rates(const Precision& precision) {
   const auto most = [](const std::vector<double>& x) {
     return *std::max_element(x.begin(), x.end());
   };
-  // Of the size that does best: larger products fill many cores better, and take long on few.
+  // The best of several sizes: larger products use many cores better but take long on few cores, so
+  // they are tried only above a rate.
   constexpr double fast = 200e9;  // FLOP/s
   constexpr double faster = 500e9;
   std::vector<double> best = rates(512, 0.05);

@@ -1,7 +1,7 @@
 #pragma once
-// CpuDevice: host memory, the caller's inline stream for compute and one worker stream for
-// communication. One thread, the one that made the device, calls it; it outlives its arrays, ops
-// and events.
+// CpuDevice: host memory, an inline stream for compute (work runs on the calling thread), and
+// worker streams for communication, all-gathers and the optimizer. Only the thread that constructed
+// the device may call it. It must outlive its arrays, ops and events.
 
 #include <cstddef>
 #include <cstring>
@@ -17,7 +17,8 @@ namespace paceline {
 
 class CpuDevice : public Device {
  public:
-  // memory_limit: bytes that allocate() may reserve in all; threads: of OpenMP and of the BLAS
+  // memory_limit: maximum bytes that allocate() may reserve in total; threads: of OpenMP and the
+  // BLAS
   CpuDevice(std::size_t memory_limit, int threads);
 
   [[nodiscard]] DeviceInfo info() const override { return info_; }
@@ -39,10 +40,10 @@ class CpuDevice : public Device {
     optimizer_.synchronize();
   }
 
-  // The graph calls `work` again at every launch; capture itself does not call it.
+  // Each launch of the graph calls `work`; capture() does not call it.
   [[nodiscard]] std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override;
 
-  // An empty tensor has no memory, which memcpy and memset forbid.
+  // An empty tensor's pointer may be null, which memcpy and memset forbid.
   void to_device(const Tensor& device, const void* host) override {
     if (device.bytes() > 0) std::memcpy(device.data, host, device.bytes());
   }
@@ -56,7 +57,7 @@ class CpuDevice : public Device {
   [[nodiscard]] std::unique_ptr<Ops> make_ops(const OpsConfig& config) override;
   [[nodiscard]] std::unique_ptr<ToyOps> make_toy_ops() override;  // toy.cpp
 
-  // Conversion to float and back included for half types.
+  // For half types, the time includes conversion to float and back.
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
   [[nodiscard]] std::vector<double> copy_rates() override;
   [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
@@ -67,7 +68,7 @@ class CpuDevice : public Device {
   const DeviceInfo info_;
   CpuAllocator allocator_;
   InlineStream compute_;
-  // Last: their threads end before the memory goes.
+  // Declared last, so that their threads end before the allocator is destroyed.
   WorkerStream communication_;
   WorkerStream gather_;
   WorkerStream optimizer_;

@@ -1,6 +1,6 @@
 #pragma once
-// CpuOps: every primitive on the CPU, and the oracle for every other device. Float tensors are
-// computed in float, half types too (converted a row at a time), float64 in double.
+// CpuOps: every primitive on the CPU; the oracle for every other device. float32 tensors are
+// computed in float, half types too (converted row by row), float64 in double.
 
 #include "core/ops.h"
 
@@ -69,8 +69,8 @@ class CpuOps final : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  private:
-  // Throws InternalError, beginning with `what`, for an id [R] outside [0, end).  embedding.cpp
-  // Throws InternalError for an id outside [begin, end).
+  // Throws InternalError, beginning with `what`, if an id [R] is outside [begin, end).
+  // embedding.cpp
   static void check_ids(const char* what, const Tensor& ids, std::int64_t begin, std::int64_t end);
 
   // gemm.cpp

@@ -34,7 +34,7 @@ CpuSensors::CpuSensors(const std::vector<int>& cores, const std::filesystem::pat
   }
 }
 
-// A reading of two files takes some 20 us.
+// Reading two files takes about 20 us.
 double CpuSensors::interval() const {
   constexpr double seconds_per_file = 0.02;
   return 0.1 + seconds_per_file * static_cast<double>(frequencies_.size() + temperatures_.size());

@@ -1,6 +1,6 @@
 #pragma once
-// The CPU's sensors, as Linux shows them under /sys: the mean frequency of the cores that this
-// process may use, and the hottest thermal zone. Virtual machines mostly show neither.
+// The CPU's sensors under /sys: the mean frequency of the cores that this process may use, and the
+// temperature of the hottest thermal zone. Most virtual machines have neither.
 
 #include <filesystem>
 #include <vector>
@@ -11,7 +11,7 @@ namespace paceline {
 
 class CpuSensors final : public Sensors {
  public:
-  // cores: their numbers. root: "/", or a test's folder.
+  // cores: core numbers. root: "/", or another folder in tests.
   explicit CpuSensors(const std::vector<int>& cores, const std::filesystem::path& root = "/");
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }

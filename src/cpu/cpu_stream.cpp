@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// Reached once; remembers when.
+// Stores the time at which it was reached. reach() is called once.
 class CpuEvent final : public Event {
  public:
   void reach() { reached_.set_value(host_seconds()); }
@@ -25,7 +25,7 @@ class CpuEvent final : public Event {
  private:
   [[nodiscard]] double seconds() const {
     if (seconds_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      throw InternalError("an event's time was asked for before it was reached");
+      throw InternalError("the time of an event was read before it was reached");
     }
     return seconds_.get();
   }
@@ -97,7 +97,7 @@ void WorkerStream::push(std::function<void()> work) {
 }
 
 void WorkerStream::run() {
-  omp_set_num_threads(1);  // the other cores are the compute stream's
+  omp_set_num_threads(1);  // the compute stream uses the other cores
   for (;;) {
     std::function<void()> work;
     {

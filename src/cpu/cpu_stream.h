@@ -1,5 +1,5 @@
 #pragma once
-// The CPU device's streams: the caller's own, and workers.
+// The CPU device's streams: inline and worker.
 
 #include <condition_variable>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// The caller's own thread: work runs at once, and what it throws reaches the caller.
+// Work runs immediately on the calling thread; its exceptions reach the caller.
 class InlineStream final : public Stream {
  public:
   [[nodiscard]] EventPtr record() override;
@@ -23,9 +23,9 @@ class InlineStream final : public Stream {
   void synchronize() override {}
 };
 
-// One thread that works through a queue. It starts with the first piece of work and ends, after
-// the last, in the destructor. After a host function threw, later ones are dropped (events are
-// still reached, so that nobody waits for ever) until synchronize() has rethrown.
+// One thread executes a queue in order. The first enqueue starts it; the destructor waits for the
+// queue to drain and joins it. After a host function has thrown, later ones are dropped until
+// synchronize() has rethrown the exception; events are still reached, so that no waiter hangs.
 class WorkerStream final : public Stream {
  public:
   WorkerStream() = default;

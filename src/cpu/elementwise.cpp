@@ -1,4 +1,4 @@
-// Operations on elements: cast, fill, add, scale, SwiGLU.
+// Elementwise operations: cast, fill, add, scale, SwiGLU.
 
 #include <algorithm>
 

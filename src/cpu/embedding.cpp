@@ -38,8 +38,8 @@ void CpuOps::embedding(const Tensor& y, const Tensor& tokens, const Tensor& tabl
   });
 }
 
-// Rows are grouped by token (a counting sort), so that each row of dtable is written once, summed
-// in the order of the positions.
+// Rows of dy are sorted by token (counting sort), so that each row of dtable is written once and
+// its terms are summed in the order of their positions.
 void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Tensor& tokens,
                                 bool accumulate) {
   const std::int64_t width = dtable.cols();
@@ -55,11 +55,11 @@ void CpuOps::embedding_backward(const Tensor& dtable, const Tensor& dy, const Te
   std::fill_n(ends, vocabulary + 1, 0);
   for (std::int64_t r = 0; r < rows; ++r) ++ends[ids[r] + 1];
   std::partial_sum(ends, ends + vocabulary + 1, ends);
-  // ends[v] starts as the first place of token v's rows and moves to the place after its last.
+  // ends[v] starts at the first position of token v's rows in `order` and ends after its last.
   for (std::int64_t r = 0; r < rows; ++r) order[ends[ids[r]]++] = static_cast<std::int32_t>(r);
 
   with_compute_type({dtable, dy}, [&]<class C>() {
-  // Blocks of columns, not of the vocabulary: some tokens are far more frequent than others.
+  // Threads split the columns, not the vocabulary, since some tokens are far more frequent.
 #pragma omp parallel for schedule(static) if (vocabulary * width >= serial_below)
     for (std::int64_t first = 0; first < width; first += column_block) {
       const std::int64_t n = std::min(column_block, width - first);

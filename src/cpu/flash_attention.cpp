@@ -1,13 +1,13 @@
-// FlashAttention-2 (Dao, arXiv:2307.08691) in plain C++: the oracle of every flash kernel. A tile
-// of queries meets one tile of keys after another, so that no T x T matrix is ever whole.
+// FlashAttention-2 (Dao, arXiv:2307.08691) in plain C++: the oracle of every flash kernel. For each
+// tile of queries, a loop over tiles of keys; no T x T matrix is ever in memory.
 //
-// Forward, algorithm 1, of a query's row over the tiles of keys, from m = -infinity, l = 0, O = 0:
+// Forward, algorithm 1. Per query row, over the tiles of keys, from m = -infinity, l = 0, O = 0:
 //   S = scale q k^T, m' = max(m, max S), P = exp(S - m'), l = exp(m - m') l + sum P,
 //   O = exp(m - m') O + P v;   at the end O /= l and L = m + log l.
 // Backward, algorithm 2, with D = rowsum(dO O), P = exp(S - L) and dS = P (dO v^T - D):
 //   dV = P^T dO, dQ = scale dS k, dK = scale dS^T q,
-// in two passes, one over tiles of queries and one over tiles of keys: every result belongs to one
-// thread and is summed in one order, at the price of computing P and dS twice.
+// in two passes, one over tiles of queries and one over tiles of keys. Each result is summed by one
+// thread in a fixed order, at the cost of computing P and dS twice.
 
 #include <algorithm>
 #include <cmath>
@@ -22,9 +22,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t tile = 64;  // queries, and keys: tiles of d <= 128 floats fit an L2 cache
+constexpr std::int64_t tile = 64;  // queries and keys: tiles [64, d <= 128] in float fit into L2
 
-// What the tiles of one call share.
+// The arguments of one call, common to all tiles.
 struct Attention {
   Heads q, k, v;
   ScoreOptions scores;
@@ -35,21 +35,23 @@ struct Attention {
   [[nodiscard]] std::int64_t rows(std::int64_t first) const {
     return std::min(tile, q.context - first);
   }
-  // The keys that the queries up to `last` see, and the first query that sees the key `first`.
+  // Keys [0, keys_end(last)) are visible to queries up to `last`; first_query(first) is the first
+  // query to which key `first` is visible.
   [[nodiscard]] std::int64_t keys_end(std::int64_t last) const {
     return scores.causal ? last + 1 : q.context;
   }
   [[nodiscard]] std::int64_t first_query(std::int64_t first) const {
     return scores.causal ? first : 0;
   }
-  // Columns of a tile of keys from `first_key` on that the query sees.
+  // The number of keys visible to `query` in the tile of keys that starts at `first_key`.
   [[nodiscard]] std::int64_t visible(std::int64_t query, std::int64_t first_key) const {
     const std::int64_t n = rows(first_key);
     return scores.causal ? std::clamp<std::int64_t>(query - first_key + 1, 0, n) : n;
   }
 };
 
-// Calls work(b, h, first, scratch) for every tile of every head, on all threads.
+// Calls work(b, h, first, scratch) for every tile of every head, in parallel; each thread has its
+// own scratch.
 template <class Scratch, class F>
 void for_each_tile(const Attention& a, F work) {
   const std::int64_t tiles = a.tiles();
@@ -68,12 +70,12 @@ void for_each_tile(const Attention& a, F work) {
 template <class C>
 struct ForwardScratch {
   Operand<C> q, k, v;  // k as columns
-  Operand<C> p;        // S before it is P
+  Operand<C> p;        // S, then P
   Tile<C> o;
   std::vector<C> highest, sum;
 };
 
-// S becomes P; the running maxima, sums and O of the rows follow.
+// Replaces S by P in place; updates the running maxima and sums and rescales O.
 template <class C>
 void online_softmax(const Attention& a, std::int64_t first_query, std::int64_t first_key,
                     ForwardScratch<C>& t) {
@@ -167,7 +169,7 @@ struct BackwardScratch {
   }
 };
 
-// P and dS of the queries and keys that are loaded.
+// Computes P and dS for the loaded tiles of queries and keys.
 template <class C>
 void recompute(const Attention& a, std::int64_t first_query, std::int64_t first_key,
                BackwardScratch<C>& t) {
@@ -197,7 +199,7 @@ void recompute(const Attention& a, std::int64_t first_query, std::int64_t first_
   t.ds.round(a.rounding);
 }
 
-// Rows of a gradient, times `factor`.
+// Stores rows of a gradient, multiplied by `factor`.
 template <class C>
 void store_rows(const Heads& to, std::int64_t b, std::int64_t h, std::int64_t first, Tile<C>& from,
                 C factor) {

@@ -1,5 +1,5 @@
-// Matrix products through CBLAS. float and double go straight to it; half types are converted to
-// packed float matrices in the workspace, and the result back.
+// Matrix products through CBLAS. float and double operands are passed to it directly; half types
+// are converted to packed float matrices in the workspace, and the result is converted back.
 
 #include <cblas.h>
 #include <omp.h>
@@ -16,13 +16,13 @@ namespace paceline {
 
 namespace {
 
-// Where the matrix of a batch index starts, in elements.
+// The offset of the matrix of a batch index, in elements.
 std::int64_t start(const Matrix& m, std::int64_t batch) {
   return batch / m.batch[1] * m.batch_stride[0] + batch % m.batch[1] * m.batch_stride[1];
 }
 
-// How a matrix is laid out when its rows are packed one after another; an operand that is repeated
-// over a batch dimension (stride 0) stays one.
+// The packed layout of a matrix: contiguous rows. An operand broadcast over a batch dimension
+// (stride 0) stays broadcast.
 Matrix packed(const Matrix& m) {
   Matrix p = m;
   p.row_stride = m.cols;
@@ -32,14 +32,14 @@ Matrix packed(const Matrix& m) {
   return p;
 }
 
-// How many matrices lie along a batch dimension: one where it is repeated (stride 0).
+// The number of matrices in memory along a batch dimension: 1 if it is broadcast (stride 0).
 std::int64_t copies(const Matrix& m, std::size_t dimension) {
   return m.batch_stride.at(dimension) != 0 ? m.batch.at(dimension) : 1;
 }
 
 std::int64_t packed_numel(const Matrix& p) { return copies(p, 0) * copies(p, 1) * p.rows * p.cols; }
 
-// Copies a matrix to another layout, of which one or the other is of type C.
+// Copies a matrix to another layout and dtype; one of the two dtypes is C.
 template <class C>
 void convert(const Matrix& to, const Matrix& from) {
   const std::int64_t outer = copies(from, 0);
@@ -68,7 +68,7 @@ void gemm(const Matrix& c, const Matrix& a, const Matrix& b, std::int64_t batch,
           double beta) {
   const auto data = [&](const Matrix& m) { return m.tensor.as<C>() + start(m, batch); };
   const auto transpose = [](const Matrix& m) { return m.transposed ? CblasTrans : CblasNoTrans; };
-  // With one row the stride may be anything, but the BLAS insists.
+  // The stride of a matrix with one row is arbitrary, but the BLAS requires at least the columns.
   const auto stride = [](const Matrix& m) {
     return static_cast<int>(std::max({m.row_stride, m.cols, std::int64_t{1}}));
   };
@@ -85,14 +85,14 @@ void gemm(const Matrix& c, const Matrix& a, const Matrix& b, std::int64_t batch,
   }
 }
 
-// As many products as threads or more (the heads of attention) run side by side, one thread each;
-// fewer one after another, with all threads.
+// If there are at least as many products as threads (attention's heads), they run in parallel, one
+// thread each; otherwise one after another, each with all threads.
 template <class C>
 void batched_gemm(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta) {
   const std::int64_t count = c.batch[0] * c.batch[1];
   if (count > 1 && count >= omp_get_max_threads() && SingleThreadedBlas::effective()) {
-    const int threads =
-        omp_get_max_threads();  // OpenBLAS's OpenMP build changes it under the guard
+    // Read before the guard, since OpenBLAS's OpenMP build changes it.
+    const int threads = omp_get_max_threads();
     const SingleThreadedBlas guard;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (std::int64_t i = 0; i < count; ++i) gemm<C>(c, a, b, i, alpha, beta);

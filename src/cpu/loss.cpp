@@ -1,4 +1,4 @@
-// Cross-entropy. Losses are summed in double, row by row.
+// Cross-entropy. Losses are summed in double, in the order of the rows.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// RMSNorm. Means over a row are taken in double.
+// RMSNorm. Means over a row are computed in double.
 
 #include <cmath>
 
@@ -29,7 +29,7 @@ void CpuOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tens
   const std::int64_t n = x.cols();
   const bool adds = !dx_in.empty();
   with_compute_type({dx, dx_in, dw, dy, x, w, rstd}, [&]<class C>() {
-    // Before dx, which may be written over dy.
+    // dw before dx, since dx may alias dy.
     sum_rows<C, 2>(dw, accumulate_dw, {dy, x}, [&](std::int64_t r) {
       return [inverse = element<C>(rstd, r)](C g, C xj) { return g * (xj * inverse); };
     });
@@ -54,7 +54,7 @@ void CpuOps::rms_norm_backward(const Tensor& dx, const Tensor& dx_in, const Tens
         out[j] = in[j] + inverse * (g[j] * weight[j] - xr[j] * inverse * mean);
       }
     };
-    // Where nothing is added, x stands in and is not looked at.
+    // Without dx_in, x is passed in its position and not used.
     for_each_row<C, 4>(dx, {x, dy, w, adds ? dx_in : x}, row);
   });
 }

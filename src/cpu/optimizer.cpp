@@ -1,4 +1,4 @@
-// SGD and AdamW, with the bookkeeping of the loss scale.
+// SGD and AdamW with dynamic loss scaling.
 
 #include <cmath>
 #include <limits>
@@ -40,7 +40,8 @@ void CpuOps::check_finite(const StepState& state, const Tensor& x) {
 }
 
 void CpuOps::begin_optimizer_step(const StepState& state, const AdamWConfig& config) {
-  constexpr double growth_interval = 2000;  // torch.amp.GradScaler's, as are the factors 2 and 1/2
+  constexpr double growth_interval =
+      2000;  // this and the factors 2 and 1/2: torch.amp.GradScaler's
   double& loss_scale = scalar(state, StepScalar::loss_scale);
   double& good_steps = scalar(state, StepScalar::good_steps);
   scalar(state, StepScalar::gradient_scale) = 1 / loss_scale;

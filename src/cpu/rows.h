@@ -1,10 +1,10 @@
 #pragma once
-// What the CPU's operations are written with: tensors of any floating dtype are read and written in
-// ranges of float or double, directly where that is how they are stored, else through a small
-// buffer. So each operation is compiled twice, not once per combination of dtypes.
+// Building blocks of the CPU's operations. Tensors of any floating-point dtype are accessed as
+// ranges of float or double: directly if that is their dtype, otherwise through a small conversion
+// buffer. Each operation is therefore compiled twice, not once per combination of dtypes.
 //
-// Results do not depend on the number of threads: a row, or a block of columns, belongs to one
-// thread, and sums are taken in double in a fixed order.
+// Results do not depend on the number of threads: one thread computes a whole row or a whole block
+// of columns, and sums are in double in a fixed order.
 
 #include <algorithm>
 #include <array>
@@ -20,10 +20,11 @@
 
 namespace paceline {
 
-// Below this many elements, waking the other threads costs more than they save.
+// Below this many elements, waking other threads takes longer than they save.
 inline constexpr std::int64_t serial_below = 1 << 13;
 
-// Calls f.template operator()<C>() with the type that an operation on these tensors computes in.
+// Calls f.template operator()<C>() with the type in which an operation on these tensors computes:
+// double if one of them is float64, otherwise float.
 template <class F>
 void with_compute_type(std::initializer_list<Tensor> tensors, F&& f) {
   bool wide = false;
@@ -38,11 +39,11 @@ void with_compute_type(std::initializer_list<Tensor> tensors, F&& f) {
 template <class C>
 class Reader {
  public:
-  // longest: the most elements that are read at once
+  // longest: maximum number of elements per read()
   Reader(const Tensor& x, std::int64_t longest) : x_(x) {
     if (x.dtype != dtype_of<C>) buffer_.resize(static_cast<std::size_t>(longest));
   }
-  // Elements first ... first + n - 1, until the next call.
+  // Elements first ... first + n - 1; valid until the next call.
   const C* read(std::int64_t first, std::int64_t n) {
     if (x_.dtype == dtype_of<C>) return static_cast<const C*>(x_.data) + first;
     load(buffer_.data(), x_, first, n);
@@ -60,7 +61,7 @@ class Writer {
   Writer(const Tensor& y, std::int64_t longest) : y_(y) {
     if (y.dtype != dtype_of<C>) buffer_.resize(static_cast<std::size_t>(longest));
   }
-  // Where elements first, first + 1, ... go; they are in the tensor after flush(n).
+  // A buffer for elements first, first + 1, ...; flush(n) writes n of them to the tensor.
   C* at(std::int64_t first) {
     first_ = first;
     return y_.dtype == dtype_of<C> ? static_cast<C*>(y_.data) + first : buffer_.data();
@@ -87,7 +88,7 @@ void set_element(const Tensor& x, std::int64_t i, C value) {
   store(x, i, &value, 1);
 }
 
-// y[i] = f(x[0][i], x[1][i], ...); y may be one of x.
+// y[i] = f(x[0][i], x[1][i], ...). y may alias one of x.
 template <class C, std::size_t N, class F>
 void map(const Tensor& y, const std::array<Tensor, N>& x, F f) {
   constexpr std::int64_t piece = 2048;
@@ -110,16 +111,16 @@ void map(const Tensor& y, const std::array<Tensor, N>& x, F f) {
   }(std::make_index_sequence<N>{});
 }
 
-// Reads a tensor's rows. The row of a tensor that has one stands at every r, and is read once.
+// Reads a tensor's rows. A tensor of one row is broadcast to all rows and read once.
 template <class C>
 class RowReader : NonCopyable {
  public:
-  // rows: of the result.
+  // rows: rows of the result
   RowReader(const Tensor& x, std::int64_t rows)
       : cols_(x.cols()),
         reader_(x, cols_),
         only_(rows > 1 && x.numel() == cols_ ? reader_.read(0, cols_) : nullptr) {}
-  // The first n elements of row r, or all where it has fewer.
+  // The first n elements of row r, or all if it has fewer.
   const C* read(std::int64_t r, std::int64_t n) {
     return only_ != nullptr ? only_ : reader_.read(r * cols_, std::min(cols_, n));
   }
@@ -134,8 +135,8 @@ struct AllColumns {
   std::int64_t operator()(std::int64_t) const { return std::numeric_limits<std::int64_t>::max(); }
 };
 
-// Calls work(r, y, x...) for every row: y[r, :] from x[0][r, :], x[1][r, :], ...; y may be one of
-// x. Of these no more than the first seen(r) elements are read.
+// Calls work(r, y row, x rows...) for every row: y[r, :] from x[0][r, :], x[1][r, :], ... y may
+// alias one of x. Only the first seen(r) elements of row r of each x are read.
 template <class C, std::size_t N, class F, class Seen = AllColumns>
 void for_each_row(const Tensor& y, const std::array<Tensor, N>& x, F work, Seen seen = {}) {
   const std::int64_t rows = y.rows();
@@ -156,10 +157,10 @@ void for_each_row(const Tensor& y, const std::array<Tensor, N>& x, F work, Seen 
   }(std::make_index_sequence<N>{});
 }
 
-// [R] as [R, 1]: an element for each row.
+// [R] as [R, 1]: one element per row.
 [[nodiscard]] inline Tensor one_per_row(const Tensor& x) { return x.reshape({x.numel(), 1}); }
 
-// Sums over rows, in their order: y[j] (+)= sum over r of term(x[0][r, j], x[1][r, j], ...), where
+// Sums over rows, r ascending: y[j] (+)= sum over r of term(x[0][r, j], x[1][r, j], ...), where
 // term = of_row(r).
 inline constexpr std::int64_t column_block = 64;
 

@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// To the nearest of 10 bits after the point, halves away from zero (PTX's cvt.rna.tf32).
+// Rounds the mantissa to 10 bits, to nearest with ties away from zero (PTX's cvt.rna.tf32).
 float rounded_to_tf32(float x) {
   constexpr std::uint32_t half = 1U << 12U;
   constexpr std::uint32_t kept = ~((1U << 13U) - 1);
@@ -25,7 +25,8 @@ void round_each(std::vector<float>& x, F f) {
   for (float& v : x) v = f(v);
 }
 
-// c[i, :] += sum over k of a(i, k) b[k, :], four k at a time: c is read and written once for them.
+// c[i, :] += sum over k of a(i, k) b[k, :], four k at a time, so that c is read and written once
+// per four.
 template <class C, class A>
 void add_rows(Tile<C>& c, std::int64_t depth, A a, const Tile<C>& b) {
   const std::int64_t n = c.cols();
@@ -55,7 +56,8 @@ void add_rows(Tile<C>& c, std::int64_t depth, A a, const Tile<C>& b) {
   }
 }
 
-// Calls multiply(a, b) for the parts of the operands whose products make theirs, small ones first.
+// Calls multiply(x, y) for each pair of high and low parts whose products sum to a b, small ones
+// first.
 template <class C, class F>
 void for_each_part(const Operand<C>& a, const Operand<C>& b, F multiply) {
   if (a.low.rows() > 0) {
@@ -80,7 +82,7 @@ Rounding rounding_of(Dtype dtype, Fp32Attention fp32) {
     case Fp32Attention::bf16x3: return Rounding::split;
     case Fp32Attention::tf32: return Rounding::tf32;
   }
-  throw InternalError("an arithmetic of float32 that flash attention does not know");
+  throw InternalError("flash attention: unknown float32 mode");
 }
 
 template <class C>

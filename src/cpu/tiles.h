@@ -1,6 +1,6 @@
 #pragma once
-// Small matrices that flash attention on the CPU works on, and their products with operands rounded
-// as a GPU's tensor cores get them, so that a mode's error shows anywhere.
+// Tiles of flash attention on the CPU and their products. Operands are rounded to the format that a
+// GPU's tensor cores read, so that the CPU shows the error of each mode (bf16x3, tf32, ...).
 
 #include <cstdint>
 #include <vector>
@@ -31,24 +31,24 @@ class Tile {
   std::vector<C> elements_;
 };
 
-// What becomes of an operand before it is multiplied. split: high + low, both bfloat16.
+// How an operand is rounded before it is multiplied. split: into high + low, both bfloat16.
 enum class Rounding : std::uint8_t { none, bf16, f16, tf32, split };
 
 [[nodiscard]] Rounding rounding_of(Dtype dtype, Fp32Attention fp32);
 
-// An operand of products. Split, a product is high high + high low + low high.
+// An operand of a product. The product of two split operands is high high + high low + low high.
 template <class C>
 struct Operand {
   Tile<C> high;
   Tile<C> low;  // split only
 
-  // Rows first ... first + n - 1 of a head.
+  // Loads rows first ... first + n - 1 of head h of batch element b: [n, d].
   void load_rows(const Heads& x, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t n,
                  Rounding rounding);
-  // The same as columns: [d, n].
+  // The same rows, transposed: [d, n].
   void load_columns(const Heads& x, std::int64_t b, std::int64_t h, std::int64_t first,
                     std::int64_t n, Rounding rounding);
-  // What has been written to `high` becomes the operand.
+  // Rounds the values in `high` in place; for split, computes `low`.
   void round(Rounding rounding);
 };
 

@@ -1,5 +1,5 @@
-// Operations of the course's toy models, with the arithmetic of CpuOps: the oracle for every other
-// device's. Sums are taken in double, but for those that are about rounding.
+// Operations of the course's toy models in the arithmetic of CpuOps; the oracle for other devices.
+// Sums are in double, except in sum() and rounded_norm(), which show the effect of rounding.
 
 #include <cmath>
 
@@ -144,7 +144,7 @@ class CpuToyOps final : public ToyOps {
   }
 
  private:
-  // Calls f(round), where round(C) is the nearest number of this dtype.
+  // Calls f(round), where round(x) is the number of this dtype nearest to x.
   template <class C, class F>
   static void with_rounding(Dtype dtype, F f) {
     dispatch_floating(dtype, [&]<class T>() {

@@ -1,4 +1,4 @@
-// The handout's worked example: y[r] = sum over j of x[r, j] w[j], and its gradients.
+// The course handout's worked example: y[r] = sum over j of x[r, j] w[j], and its gradients.
 
 #include "cpu/cpu_ops.h"
 #include "cpu/rows.h"
