@@ -97,7 +97,7 @@ def test_collectives(lying, tmp_path, backend):
         ("avg", bits): ("mismatch", []),
     }
     assert shown.count("mismatch: wrong elements: 2") == 4
-    assert shown.count("mismatch: the ranks' results differ in their bits") == 1
+    assert shown.count("mismatch: the results of the ranks are not bitwise equal") == 1
 
 
 @with_backends

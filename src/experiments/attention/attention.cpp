@@ -16,7 +16,8 @@ namespace paceline {
 
 namespace {
 
-// Twice the last-level cache, or what is taken for that where it is not known; 0: nothing.
+// Bytes written to flush the cache: twice the last-level cache, or 64 MiB if that is larger or the
+// size is unknown. 0 for a warm cache.
 std::int64_t flush_bytes(const AttentionCase& c, const Device& device) {
   constexpr std::int64_t least = 32 << 20;
   if (c.cache == CacheState::warm) return 0;
@@ -30,7 +31,7 @@ class AttentionCaseRun final : public CaseRun {
     outcome_.copy_ceiling = copy.is_sure() ? copy.rate.median : std::nan("");
   }
 
-  // Inputs in memory, everything reserved, results compared.
+  // Loads the inputs, reserves all memory and checks the results.
   void set_up(Progress& progress) override {
     progress.update("set-up");
     const OpsConfig config = ops_config_of(case_);
@@ -114,7 +115,7 @@ CaseRecord AttentionExperiment::measure(const AttentionCase& c, Progress& progre
   return record;
 }
 
-// Ratios of the medians of naive and another attention of the same other factors.
+// Medians of naive over those of each other attention kind with equal other factors.
 std::vector<Table> AttentionExperiment::closing_tables(const std::vector<SummaryRow>& rows) const {
   const auto is_ok = [](const SummaryRow& row) {
     return value_in<std::string>(row.columns, "status") == "ok";
@@ -158,9 +159,9 @@ std::string AttentionExperiment::notes() const {
   constexpr const char* columns =
       "TFLOP/s: forward 4 B H T^2 d, half of it when causal, backward 2.5 times that, over the "
       "time; floor: the bytes of q, k, v, o and their gradients over the median copy rate. "
-      "saved: for backward; oom: B batch, H heads, T context, d head dimension, e bytes per "
-      "element; "
-      "error/bar: the largest error of an output over what is allowed; "
+      "saved: kept for backward; formulas: B batch, H heads, T context, d head dimension, e bytes "
+      "per element; "
+      "error/bar: the largest error of an output over its tolerance; "
       "speed_up: naive's time over the case's";
   return columns + ceilings_.text();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// `paceline attention`: one attention, three ways. Every rank measures its own, on inputs of its
-// own; results are checked before anything is timed.
+// `paceline attention`: naive, fused and flash attention. Every rank measures independently, with
+// its own inputs. Results are checked before timing.
 
 #include "experiments/attention/attention_case.h"
 #include "harness/ceilings.h"
@@ -15,7 +15,7 @@ class AttentionExperiment final : public ExperimentOf<AttentionCase> {
 
   [[nodiscard]] std::string name() const override { return "attention"; }
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
-  // Each attention's phases beside naive's with the same other factors.
+  // "speed_up": per phase, naive's median over the case's, for equal other factors.
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
   [[nodiscard]] std::string notes() const override;

@@ -6,16 +6,17 @@ using C = AttentionCase;
 
 Factors<C> attention_case_factors() {
   const Factors<C> shape = factors_of<AttentionShapeFactors>(
-      axis<C>(&C::causal, "causal", "a token sees those before it and itself alone").bare("yes"),
+      axis<C>(&C::causal, "causal", "a token attends only to itself and earlier tokens")
+          .bare("yes"),
       axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14),
       axis<C>(&C::context, "context", "tokens per sequence").in("tokens").from(1, 1 << 24),
       axis<C>(&C::batch_size, "batch_size", "sequences per rank").from(1, 1 << 20),
-      setting<C>(&C::heads, "heads", "heads of every sequence").from(1, 1 << 14).naming(),
-      setting<C>(
-          &C::launch, "launch",
-          "how kernels start; graph: replays of a CUDA graph, so that dispatch is not measured")
+      setting<C>(&C::heads, "heads", "attention heads").from(1, 1 << 14).naming(),
+      setting<C>(&C::launch, "launch",
+                 "how kernels are launched; graph: a CUDA graph, so that dispatch is not measured")
           .naming(),
-      setting<C>(&C::cache, "cache", "before each phase; cold: the last-level cache is flushed")
+      setting<C>(&C::cache, "cache",
+                 "state before each phase; cold: the last-level cache is flushed")
           .naming());
   return joined<C>({precision_factor<C>(), shape, attention_factors<C>("naive,flash"),
                     launch_factors<C>(), sampling_factors<C>()});
@@ -35,7 +36,7 @@ const Presets& attention_presets() {
        "--causal yes --precision bf16,fp32 --fp32-attention bf16x3 --flash-kernels newest "
        "--launch direct --cache cold --warmup 5 --max-warmup 0 --steps 10 --min-time 0 "
        "--until-ci 2 --max-steps 0 --profile 0 --seed 0 --deterministic no"},
-      // The course's: forward and backward together is its phase `both`.
+      // The course's leaderboard times forward and backward together: our phase `both`.
       {"leaderboard",
        "--attention flash --head-dim 64 --context 16384 --batch-size 1 --heads 16 --causal yes "
        "--precision bf16 --fp32-attention bf16x3 --flash-kernels newest --launch direct "

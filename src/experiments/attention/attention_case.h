@@ -1,5 +1,5 @@
 #pragma once
-// What a case of `attention` fixes.
+// The factors of a case of `attention`.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-// direct: operation by operation; graph: replays of a captured graph, so that dispatch is not
-// measured.
+// direct: operations are launched one by one. graph: a captured CUDA graph is replayed, so that
+// dispatch is not measured.
 enum class AttentionLaunch : std::uint8_t { direct, graph };
 constexpr auto names_of(AttentionLaunch) { return names("direct", "graph"); }
 
@@ -41,7 +41,7 @@ struct AttentionCase : PrecisionFactor,
   }
 };
 
-// The cases in order: naive beside the others of the same other factors.
+// In the order of the sweep: cases that differ only in the attention kind are adjacent.
 [[nodiscard]] Factors<AttentionCase> attention_case_factors();
 [[nodiscard]] const Presets& attention_presets();
 

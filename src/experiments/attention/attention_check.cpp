@@ -55,7 +55,8 @@ struct Bars {
   double logsumexp;
 };
 
-// Naive and fused attention round scores, P and dS to a half type: more than flash does.
+// Naive and fused attention have larger bars than flash: they also round the scores, P and dS to a
+// half type.
 Bars bars_of_wide_heads(const OpsConfig& config) {
   const bool flash = config.attention == AttentionKind::flash;
   switch (config.precision.compute) {
@@ -74,8 +75,8 @@ Bars bars_of_wide_heads(const OpsConfig& config) {
   return {2e-6, 1e-5};
 }
 
-// The roundings of a score's products average out over the head's elements. Where there are few,
-// errors are larger: up to 4.7 times the bar were measured with one element, 1.7 with four.
+// Rounding errors of a score's products average out over the elements of a head. With few elements
+// they are larger: errors up to 4.7 times the bar were measured for head_dim 1, 1.7 times for 4.
 Bars bars_of(const OpsConfig& config, std::int64_t head_dim) {
   constexpr double of_one_element = 6;
   const double room = std::max(1.0, of_one_element / std::sqrt(static_cast<double>(head_dim)));
@@ -95,13 +96,13 @@ AttentionInputs::AttentionInputs(const AttentionShape& of, Dtype dtype, std::uin
 
 std::vector<std::int64_t> checked_rows(const AttentionShape& shape, std::uint64_t seed) {
   constexpr std::int64_t budget = std::int64_t{1} << 30;  // terms of one product
-  constexpr std::int64_t one_of = 128;
+  constexpr std::int64_t stride = 128;                    // at least one row of every 128
   const std::int64_t T = shape.context;
   const std::int64_t per_row = shape.batch * shape.heads * T * shape.head_dim;
-  const std::int64_t count = std::min(T, std::max(budget / per_row, (T + one_of - 1) / one_of));
+  const std::int64_t count = std::min(T, std::max(budget / per_row, (T + stride - 1) / stride));
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   const Random random(seed, std::uint64_t{1} << 62U);
-  // One of the neighbours from first to end - 1.
+  // Stratified sampling: a random one of the rows first ... end - 1.
   random.for_each(0, rows.size(), [&](std::uint64_t i, double u) {
     const std::int64_t first = static_cast<std::int64_t>(i) * T / count;
     const std::int64_t end = static_cast<std::int64_t>(i + 1) * T / count;
@@ -144,7 +145,7 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
     const auto of_head = [&](const Heads& x) { return HeadRows(x, b, h); };
     const HeadResults want =
         head_reference(s, rows, of_head(in.q), of_head(in.k), of_head(in.v), of_head(d_o));
-    std::size_t next = 0;  // of the rows
+    std::size_t next = 0;  // index into `rows`
     for (std::int64_t t = 0; t < s.context; ++t) {
       of_dk.add(of_head(d.k)[t], want.dk.data() + t * s.head_dim, s.head_dim);
       of_dv.add(of_head(d.v)[t], want.dv.data() + t * s.head_dim, s.head_dim);

@@ -1,8 +1,8 @@
 #pragma once
-// What attention's results should be, in float64 on the host, from the same rounded inputs. Where a
-// sequence is too long for all of it, rows of queries are sampled: O, logsumexp and dQ are compared
-// at these, dK and dV everywhere, with a gradient dO that is 0 outside of them, so that each of
-// their sums has few terms. At least one row of every 128 is sampled.
+// Comparison of attention's results with a float64 reference on the host, from the same rounded
+// inputs. For long sequences, query rows are sampled, at least one of every 128. O, logsumexp and
+// dQ are compared at the sampled rows only. dK and dV are compared at all keys; dO is 0 outside the
+// sampled rows, so that each sum over queries has few terms.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// Standard normal numbers, rounded to a dtype; on the host.
+// Standard normal numbers rounded to a dtype, in host memory.
 struct AttentionInputs {
   AttentionShape shape;
   std::vector<float> qkv;  // [B, T, 3, H, d]
@@ -28,29 +28,30 @@ struct AttentionResults {
   std::vector<float> dqkv;       // [B, T, 3, H, d]
 };
 
-// error: ||x - reference|| / max(||reference||, sqrt(n / T)), n the elements of O that are compared
-// (dQ and dK vanish at length 1; n random terms that weigh 1 / T come to the second); of logsumexp
-// the largest absolute one. Not a number, or infinite, where a result is NaN.
+// error: ||x - reference|| / max(||reference||, sqrt(n / T)), where n is the number of compared
+// elements of O. The second term is the norm of n random terms of weight 1 / T; it is needed
+// because dQ and dK vanish at T = 1. For logsumexp, error is the largest absolute error. If a
+// result is NaN, error is NaN or infinite.
 struct OutputError {
   std::string output;  // "o", "logsumexp", "dq", "dk", "dv"
   double error = 0;
-  double bar = 0;
+  double bar = 0;  // the largest error that passes
   [[nodiscard]] bool passed() const { return error <= bar; }
 };
 
-// The rows of queries that are checked, in order: all, where that takes a second or so.
+// The query rows that are checked, ascending: all rows if that takes about a second or less.
 [[nodiscard]] std::vector<std::int64_t> checked_rows(const AttentionShape& shape,
                                                      std::uint64_t seed);
-// dO with 0 in every other row.
+// dO [B, T, H, d] with 0 outside `rows`.
 [[nodiscard]] std::vector<float> gradient_of_rows(const AttentionInputs& inputs,
                                                   const std::vector<std::int64_t>& rows);
-// Of results that were computed with gradient_of_rows().
+// `got` must have been computed with gradient_of_rows() as dO.
 [[nodiscard]] std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
                                                         const std::vector<std::int64_t>& rows,
                                                         const AttentionResults& got,
                                                         const OpsConfig& config);
 
-// Between the host and a tensor of any floating dtype that floats have been rounded to.
+// Copies between host floats and a device tensor of any floating-point dtype, with conversion.
 void put_floats(Device& device, const Tensor& to, const std::vector<float>& from);
 [[nodiscard]] std::vector<float> get_floats(Device& device, const Tensor& from);
 

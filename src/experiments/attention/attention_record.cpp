@@ -14,14 +14,14 @@ namespace paceline {
 
 namespace {
 
-// Every output of every rank beside its bar.
+// Table "check": the error and the bar of every output of every rank.
 void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome) {
   std::vector<double> mine;
   for (const OutputError& e : outcome.errors) mine.push_back(e.error);
   const auto all = gather_values(world, mine);
   if (world.rank() != 0) return;
   TableRows check("check");
-  double most = 0;  // of a bar
+  double most = 0;  // the largest error / bar
   for (std::size_t i = 0; i < outcome.errors.size(); ++i) {
     OutputError worst = outcome.errors[i];
     for (std::size_t r = 0; r < all.size(); ++r) {

@@ -1,5 +1,5 @@
 #pragma once
-// From what the ranks measured of `attention` to the case's record.
+// Builds the record of a case of `attention` from the ranks' measurements.
 
 #include <array>
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace paceline {
 
 inline constexpr std::array<const char*, 3> attention_phases = {"forward", "backward", "both"};
 
-// What one rank measured, beside its samples.
+// One rank's results other than its samples.
 struct AttentionOutcome {
-  double copy_ceiling = 0;  // bytes/s; NaN where it is not sure
+  double copy_ceiling = 0;  // bytes/s; NaN if its measurement is not reliable
   AttentionBytes memory;
   FlashPlan flash;
   std::vector<OutputError> errors;
-  std::size_t checked_rows = 0;  // of queries, per head
+  std::size_t checked_rows = 0;  // query rows per head
 };
 
-// Collective. An error above its bar makes the case a mismatch.
+// Collective. Sets the status `mismatch` if an error exceeds its bar.
 void add_attention(CaseRecord& record, World& world, const AttentionCase& c,
                    const AttentionOutcome& outcome);
 

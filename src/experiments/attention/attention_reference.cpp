@@ -41,11 +41,12 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
                       .dq = zeros(row_count * d),
                       .dk = zeros(T * d),
                       .dv = zeros(T * d)};
-  constexpr std::int64_t together = 64;  // rows of P and dS in memory
-  std::vector<double> p_rows = zeros(std::min(together, row_count) * T);
-  std::vector<double> ds_rows = p_rows;  // with the scale
+  constexpr std::int64_t block = 64;  // rows of P and dS in memory at a time
+  std::vector<double> p_rows = zeros(std::min(block, row_count) * T);  // [block, T]
+  std::vector<double> ds_rows = p_rows;                                // scale dS
 
-  // Row `at` of those asked for; its P and dS go to row `place` of those in memory.
+  // Computes O, logsumexp and dQ of query rows[at]; its P and dS are kept in row `place` of the
+  // block.
   const auto query_row = [&](std::int64_t at, std::int64_t place) {
     const std::int64_t i = rows[static_cast<std::size_t>(at)];
     const std::int64_t n = visible(i);
@@ -71,7 +72,7 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
       add(dq, ds[j], k[j], d);
     }
   };
-  // What the rows in memory, of which `first` is the first, add to dK and dV of one key.
+  // Adds the block's rows, of queries rows[first], rows[first + 1], ..., to dK and dV of one key.
   const auto key_row = [&](std::int64_t key, std::int64_t first, std::int64_t count) {
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t i = rows[static_cast<std::size_t>(first + r)];
@@ -82,10 +83,10 @@ HeadResults head_reference(const AttentionShape& shape, const std::vector<std::i
     }
   };
 
-  // Less is done before the other threads are awake.
-  const bool threads = std::min(together, row_count) * T * d >= std::int64_t{1} << 18U;
-  for (std::int64_t first = 0; first < row_count; first += together) {
-    const std::int64_t count = std::min(together, row_count - first);
+  // Smaller blocks are faster on one thread: waking the others takes longer than the work.
+  const bool threads = std::min(block, row_count) * T * d >= std::int64_t{1} << 18U;
+  for (std::int64_t first = 0; first < row_count; first += block) {
+    const std::int64_t count = std::min(block, row_count - first);
 #pragma omp parallel for schedule(dynamic) if (threads)
     for (std::int64_t r = 0; r < count; ++r) query_row(first + r, r);
 #pragma omp parallel for schedule(static) if (threads)

@@ -1,6 +1,6 @@
 #pragma once
-// One head of attention by its definition, in float64 on the host: rows of scores are whole, and
-// only rows that are asked for are computed.
+// Reference for one head of attention: its definition in float64 on the host, with complete rows of
+// scores, for selected query rows.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// The rows [T, d] of one head, float32 on the host.
+// The rows [T, d] of one head, float32 in host memory.
 class HeadRows {
  public:
   HeadRows(const Heads& x, std::int64_t b, std::int64_t h)
@@ -26,11 +26,11 @@ struct HeadResults {
   std::vector<double> o;          // [rows, d]
   std::vector<double> logsumexp;  // [rows]
   std::vector<double> dq;         // [rows, d]
-  std::vector<double> dk;         // [T, d]: what these rows of queries add to it
-  std::vector<double> dv;         // [T, d]: likewise
+  std::vector<double> dk;         // [T, d], summed over these query rows
+  std::vector<double> dv;         // [T, d], summed over these query rows
 };
 
-// rows: of queries, in order. On all threads.
+// rows: query rows, ascending. Uses all OpenMP threads.
 [[nodiscard]] HeadResults head_reference(const AttentionShape& shape,
                                          const std::vector<std::int64_t>& rows, const HeadRows& q,
                                          const HeadRows& k, const HeadRows& v, const HeadRows& d_o);

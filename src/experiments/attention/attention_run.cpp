@@ -98,8 +98,9 @@ AttentionResults AttentionRun::results() {
   return results;
 }
 
-// What a graph allocated while it was captured is free for the next one: they are replayed in turn.
-// But backward's reads what forward's has left, so forward's stays until backward's is captured.
+// A graph's memory may be reused by the next one, since graphs are replayed one after another. Only
+// backward's graph reads what forward's graph has kept, so that memory is not released between
+// them.
 void AttentionRun::capture() {
   for (const Phase phase : {Phase::warm_up, Phase::forward, Phase::backward, Phase::both}) {
     if (phase == Phase::warm_up && !flush_.empty()) continue;
@@ -147,7 +148,8 @@ std::pair<EventPtr, EventPtr> AttentionRun::timed(Phase phase) {
   return {std::move(begin), stream.record()};
 }
 
-// Nothing waits in between, so that the device always has work and what is timed is its own.
+// The host does not wait between phases, so that the device never idles and the events time the
+// device's work only.
 PhaseSeconds AttentionRun::repetition() {
   if (flush_.empty()) enqueue(Phase::warm_up);
   const std::array phases = {timed(Phase::forward), timed(Phase::backward), timed(Phase::both)};

@@ -1,6 +1,6 @@
 #pragma once
-// AttentionRun: one rank's attention as `attention` measures it: inputs in memory, forward,
-// backward and both, launched one by one or as graphs.
+// AttentionRun: one rank's inputs and the timed phases forward, backward and both, launched
+// operation by operation or as CUDA graphs.
 
 #include <array>
 #include <cstdint>
@@ -14,45 +14,47 @@
 
 namespace paceline {
 
-// Bytes, without what stands there before the inputs do (the buffer that flushes the cache, the
-// matrix products' workspace).
+// Bytes in use, not counting what is allocated before the inputs (the cache flush buffer and the
+// GEMMs' workspace).
 struct AttentionBytes {
-  std::size_t saved = 0;            // for backward, qkv included
-  std::size_t before_backward = 0;  // with the result and its gradient
+  std::size_t saved = 0;            // kept for backward, qkv included
+  std::size_t before_backward = 0;  // saved, the result and its gradient
   std::size_t peak = 0;
-  std::size_t workspace = 0;  // of it, the kernels' at most
+  std::size_t workspace = 0;  // peak of the kernels' workspace, which is part of `peak`
 };
 
 class AttentionRun {
  public:
-  // flush_bytes: written before each phase; 0: nothing is. Throws OutOfMemory.
+  // flush_bytes: bytes written before each phase to flush the cache; 0: none. Throws OutOfMemory.
   AttentionRun(Device& device, const OpsConfig& config, const AttentionShape& shape,
                std::int64_t flush_bytes);
 
   void load(const AttentionInputs& inputs);
   void load_gradient(const std::vector<float>& d_o);
-  // Everything a repetition allocates is reserved after it. Throws OutOfMemory.
+  // Runs the phases untimed. Afterwards, all memory that a repetition allocates is reserved. Throws
+  // OutOfMemory.
   [[nodiscard]] AttentionBytes rehearse();
   [[nodiscard]] FlashPlan flash_plan() const { return ops_->flash_plan(shape_); }
-  // Of one forward and backward; flash's logsumexp by its primitive. Throws OutOfMemory.
+  // Results of one forward and backward; flash's logsumexp is from a call of the primitive
+  // Ops::flash_attention(). Throws OutOfMemory.
   [[nodiscard]] AttentionResults results();
-  // From now on phases are replays. The device is frozen.
+  // Captures a graph per phase; later repetitions replay them. The device must be frozen.
   void capture();
 
-  // forward, backward, both: each timed by itself, by events on the compute stream. What is not
-  // flushed is warm: an untimed forward comes first.
+  // Seconds of forward, backward and both, each timed separately by events on the compute stream.
+  // Without a flush the cache is warm: an untimed forward comes first.
   [[nodiscard]] PhaseSeconds repetition();
 
  private:
-  // warm_up: a forward that is not timed.
+  // warm_up: an untimed forward.
   enum class Phase : std::uint8_t { forward, backward, both, warm_up };
 
   void forward();
   void backward();
-  void release();             // what the phases have left
-  void flush();               // the cache, if it is to be cold
-  void work(Phase phase);     // operation by operation
-  void enqueue(Phase phase);  // that, or its graph
+  void release();             // frees what the phases have kept
+  void flush();               // writes flush_, if it is allocated
+  void work(Phase phase);     // launches the phase operation by operation
+  void enqueue(Phase phase);  // replays the phase's graph, or work(phase) if none is captured
   [[nodiscard]] std::pair<EventPtr, EventPtr> timed(Phase phase);
 
   Device& device_;

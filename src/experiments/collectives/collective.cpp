@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 using Call = CollectiveCall;
-using Index = std::int64_t;  // i: of an element; k: elements per rank
+using Index = std::int64_t;  // i: element index; k: elements per rank
 
 constexpr int root = 0;
 
@@ -76,8 +76,9 @@ const std::array<Collective, 7> all = {{
 constexpr std::int64_t period = 251;
 constexpr std::int64_t middle = period / 2;
 
-// bfloat16 holds the integers up to 256: sums of 64 numbers up to 3, products of 8 numbers up to 2.
-// With more ranks the others send what changes nothing.
+// bfloat16 represents integers up to 256 exactly: sums of 64 numbers up to 3, products of 8 numbers
+// up to 2. With more ranks, only this many contribute to an element; the others send the neutral
+// element.
 constexpr std::int64_t exact_terms(ReduceOp reduction) {
   return reduction == ReduceOp::prod ? 8 : 64;
 }

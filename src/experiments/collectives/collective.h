@@ -1,6 +1,6 @@
 #pragma once
-// The collectives that are measured: one small struct each. Sizes are nccl-tests': the whole buffer
-// of all_gather, reduce_scatter and all_to_all, what a rank holds of the others.
+// The measured collectives, one struct each. Sizes are defined as in nccl-tests: for all_gather,
+// reduce_scatter and all_to_all the whole buffer [n k], for the others one rank's buffer.
 
 #include <cmath>
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace paceline {
 
-// What one call works on; with in_place the smaller of send and recv lies within the other.
+// The buffers of one call. In place, the smaller of send and recv is a slice of the larger.
 struct CollectiveCall {
   Tensor recv;
   Tensor send;
   ReduceOp reduction = ReduceOp::sum;
 };
 
-// What the ranks send: small integers, of which every sum, product and maximum is exact in every
-// dtype, and which repeat after a prime, so that no slice looks like another.
+// The values that ranks send: small integers, so that every sum, product and maximum is exact in
+// every dtype. They repeat with a prime period, so that slices differ from one another.
 class Pattern {
  public:
-  // salt: a check must not pass on the results of the one before.
+  // salt: differs from check to check, so that stale results of an earlier call do not pass.
   Pattern(int ranks, bool reduces, ReduceOp reduction, std::int64_t salt);
 
   [[nodiscard]] int ranks() const { return ranks_; }
-  // How many ranks at most contribute to an element other than what changes nothing.
+  // The maximum number of ranks that contribute to an element; the others send the neutral element.
   [[nodiscard]] double terms() const {
     return std::ceil(static_cast<double>(ranks_) / static_cast<double>(stride_));
   }
   [[nodiscard]] double sent(int rank, std::int64_t i) const;
-  // What every rank sends repeats after so many elements.
+  // The period of sent() in i, in elements.
   [[nodiscard]] std::int64_t cycle() const;
-  // What element i of all ranks reduces to.
+  // The reduction of element i over all ranks.
   [[nodiscard]] double reduced(std::int64_t i) const {
     return reduced_[static_cast<std::size_t>(i) % reduced_.size()];
   }
@@ -53,7 +53,7 @@ class Pattern {
   std::vector<double> reduced_;
 };
 
-// From algorithm to bus bandwidth.
+// busbw = algbw of(n), as in nccl-tests; n: ranks.
 struct BusFactor {
   std::string_view formula;
   double (*of)(double n);
@@ -66,18 +66,18 @@ struct Collective {
   bool out_of_place = true;   // may run out of place
   bool send_is_whole = true;  // a rank sends [n k] (else [k]), where the whole buffer is [n k]
   bool recv_is_whole = true;
-  bool only_root = false;        // rank 0 alone has a result
-  bool same_everywhere = false;  // all ranks' results are equal, bit for bit
+  bool only_root = false;        // only rank 0 has a result
+  bool same_everywhere = false;  // the results of all ranks are bitwise equal
   BusFactor bus;
   void (*start)(Communicator& communicator, const CollectiveCall& call);
-  // Element i of rank's recv, of k elements per rank.
+  // The expected element i of `rank`'s recv, for k elements per rank.
   double (*expected)(const Pattern& pattern, int rank, std::int64_t i, std::int64_t k);
 };
 
 [[nodiscard]] std::span<const Collective> collectives();
 // Throws UsageError for an unknown name.
 [[nodiscard]] const Collective& collective_named(std::string_view name);
-// Of all.
+// In the order of collectives().
 [[nodiscard]] std::vector<std::string_view> collective_names();
 
 }  // namespace paceline

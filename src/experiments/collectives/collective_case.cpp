@@ -22,8 +22,8 @@ bool CollectiveCase::is_in_place() const {
 }
 
 int CollectiveCase::launches() const {
-  constexpr int together = 20;
-  return cadence == Cadence::barrier ? 1 : together;
+  constexpr int calls = 20;
+  return cadence == Cadence::barrier ? 1 : calls;
 }
 
 std::string CollectiveCase::what() const {
@@ -34,9 +34,9 @@ std::string CollectiveCase::what() const {
 
 Factors<C> collective_case_factors() {
   const Factors<C> collective = factors_of<CollectiveFactors>(
-      axis<C>(&C::backend, "backend", "memory and library: mpi (host), nccl (GPU)")
+      axis<C>(&C::backend, "backend", "library and its memory: mpi (host), nccl (GPU)")
           .by_default("mpi,nccl")
-          .said("those the machine has"),
+          .said("those available"),
       axis<C>(&C::op, "op", "collective operation"),
       axis<C>(&C::ranks, "ranks", "number of ranks: the first N of the launch")
           .from(1, 1 << 20)
@@ -44,18 +44,17 @@ Factors<C> collective_case_factors() {
       axis<C>(&C::dtype, "dtype", "element type"),
       axis<C>(&C::redop, "redop", "reduction of the elements")
           .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),
-      axis<C>(&C::in_place, "in_place", "whether results take the place of what was sent")
+      axis<C>(&C::in_place, "in_place", "whether results overwrite the send buffer")
           .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
-                 "an --op that has both: all_reduce reduce_scatter all_gather reduce"),
+                 "an --op that runs in place or not: all_reduce reduce_scatter all_gather reduce"),
       axis<C>(&C::registration, "registration",
-              "of memory with NCCL; symmetric: buffers in windows that all ranks have registered "
-              "with NCCL"),
+              "of buffers with NCCL; symmetric: all ranks register them as windows"),
       axis<C>(&C::cadence, "cadence",
-              "one call between barriers, 20 calls, or 20 calls in a CUDA graph"),
+              "a repetition: one call after a barrier, 20 calls, or 20 calls in a CUDA graph"),
       axis<C>(&C::cache, "cache",
-              "before each repetition; cold: the last-level cache is flushed, and every call "
-              "has buffers of its own"),
-      axis<C>(&C::bytes, "bytes", "size of the whole buffer, as nccl-tests counts")
+              "state before each repetition; cold: the last-level cache is flushed, and each call "
+              "has its own buffers"),
+      axis<C>(&C::bytes, "bytes", "message size as nccl-tests defines it")
           .in("bytes")
           .by_default("1MB,10MB,100MB,1GB"));
   return joined<C>({collective, sampling_factors<C>()});

@@ -1,5 +1,5 @@
 #pragma once
-// What a case of `collectives` fixes.
+// The factors of a case of `collectives`.
 
 #include <cstdint>
 #include <string>
@@ -20,14 +20,15 @@ struct FactorValue<const Collective*> {
   static std::string choices() { return joined_names(collective_names()); }
 };
 
-// One call between barriers, many calls one after the other, or as many in a CUDA graph.
+// A repetition is one call after a barrier, 20 calls one after another, or 20 calls in a CUDA
+// graph.
 enum class Cadence : std::uint8_t { barrier, back_to_back, graph };
 constexpr auto names_of(Cadence) { return names("barrier", "back-to-back", "graph"); }
 
 struct CollectiveFactors {
   BackendKind backend = BackendKind::mpi;
   const Collective* op = &collective_named("all_reduce");
-  int ranks = 0;  // the first of the launch; 0: all of them
+  int ranks = 0;  // the first `ranks` ranks of the launch; 0: all
   Dtype dtype = Dtype::f32;
   ReduceOp redop = ReduceOp::sum;
   YesNo in_place = YesNo::no;
@@ -43,15 +44,15 @@ struct CollectiveCase : CollectiveFactors, SamplerConfig {
   [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
 
   [[nodiscard]] std::int64_t element_bytes() const;
-  // --bytes rounded down to a multiple of the ranks times the dtype, or times 16 bytes where the
+  // --bytes rounded down to a multiple of ranks x the dtype's size, or of ranks x 16 bytes if the
   // buffers are registered.
   [[nodiscard]] std::int64_t message_bytes() const;
-  // Where the operation leaves a choice.
+  // --in-place, unless the operation supports only one of the two.
   [[nodiscard]] bool is_in_place() const;
   [[nodiscard]] bool is_registered() const { return registration == WindowRegistration::symmetric; }
-  // Calls of one repetition.
+  // Calls per repetition.
   [[nodiscard]] int launches() const;
-  // "20 times all_reduce of 1 MB": as the watch names a repetition.
+  // "20 times all_reduce of 1 MB": the watchdog's name for a repetition.
   [[nodiscard]] std::string what() const;
 };
 

@@ -21,17 +21,18 @@ decltype(auto) dispatch_any(Dtype d, F&& f) {
   return dispatch_floating(d, f);
 }
 
-// Of the exact result. NCCL multiplies by 1 / n before it adds: that factor, a product per rank
-// that contributes and their sums are rounded.
+// Relative to the exact result. For averages NCCL multiplies by 1 / n before it adds: the factor,
+// one product per contributing rank and the sums are rounded.
 double tolerance(Dtype dtype, ReduceOp reduction, const Pattern& pattern) {
   return reduction == ReduceOp::avg ? (pattern.terms() + 2) * unit_roundoff(dtype) : 0;
 }
 
-// Half types convert from and to float.
+// The type through which T is converted: half types convert only from and to float.
 template <class T>
 using Converts = std::conditional_t<sizeof(T) == 2, float, T>;
 
-// Elements 0, 1, ... of what repeats after `cycle`: worked out once, copied over and over.
+// x[i] = of_element(i), which has period `cycle`: a multiple of the period is computed once and
+// copied repeatedly.
 template <class F>
 void write(Device& device, const Tensor& x, std::int64_t cycle, F of_element) {
   dispatch_any(x.dtype, [&]<class T>() {
@@ -80,7 +81,7 @@ std::vector<Array> CollectiveBuffers::memory() const {
 
 void CollectiveBuffers::fill(const Pattern& pattern) const {
   poison(device_, recv_);
-  // A broadcast's receivers send nothing.
+  // The receivers of a broadcast send nothing; their buffer keeps the NaNs.
   const bool only_receives = call_.recv.data == call_.send.data && !collective_.reduces &&
                              collective_.send_is_whole && rank_ != 0;
   if (only_receives) return;

@@ -1,6 +1,6 @@
 #pragma once
-// Inputs of a collective whose result is known element by element, and the comparison with it: no
-// reference buffer is kept.
+// Inputs of a collective and the check of its results. The expected value of each element is
+// computed from its index, so that no reference buffer is needed.
 
 #include <cstdint>
 #include <functional>
@@ -12,29 +12,30 @@
 namespace paceline {
 
 struct CollectiveCheck {
-  std::int64_t wrong = 0;      // elements of this rank
-  double largest_error = 0;    // infinite where a NaN came out
-  std::uint64_t checksum = 0;  // of the bits of recv
+  std::int64_t wrong = 0;      // wrong elements of this rank
+  double largest_error = 0;    // absolute; infinite if a result is NaN
+  std::uint64_t checksum = 0;  // FNV-1a of the bits of recv
 };
 
-// The buffers of one call: in place, recv lies within send or send within recv.
+// Allocates and checks the buffers of one call.
 class CollectiveBuffers {
  public:
   using Allocate = std::function<Array(const Shape& shape, Dtype dtype)>;
 
-  // k: elements per rank; whole buffers have n k. The memory is the device's. Throws OutOfMemory.
+  // k: elements per rank; whole buffers have ranks x k. `allocate` returns device memory. Throws
+  // OutOfMemory.
   CollectiveBuffers(Device& device, const Allocate& allocate, const Collective& collective,
                     Dtype dtype, std::int64_t k, int rank, int ranks, bool in_place);
 
   [[nodiscard]] const CollectiveCall& call() const { return call_; }
-  // One array, or two, of the same sizes on every rank.
+  // The one (in place) or two allocated arrays, of the same sizes on every rank.
   [[nodiscard]] std::vector<Array> memory() const;
   void set_reduction(ReduceOp reduction) { call_.reduction = reduction; }
 
-  // What this rank sends, and NaN (int32: the lowest number) wherever a result is to come.
+  // Writes this rank's values to send and NaN (int32: the lowest number) to the rest of recv.
   void fill(const Pattern& pattern) const;
-  // After the call has ended. Averages of n floating numbers may be off by (n + 2) / 2 units in the
-  // last place, everything else is exact.
+  // After the call has finished. An average of n floating-point numbers may be off by (n + 2) / 2
+  // units in the last place; every other result must be exact.
   [[nodiscard]] CollectiveCheck check(const Pattern& pattern) const;
 
  private:

@@ -104,8 +104,9 @@ PhaseSeconds CollectiveRun::repetition() {
   const Watched watched(world_.watch(), case_.what());
   const double began = host_seconds();
   std::atomic<bool> enqueued = false;
-  // The ranks' threads wake up one by one, which takes longer than a small message: they meet
-  // before the first event, when all calls wait in their queues.
+  // Worker threads of different ranks wake up at different times, and the spread is longer than a
+  // small message takes. So all ranks wait in a barrier, after every call is queued and before the
+  // first event.
   if (communicator_.backend() == BackendKind::mpi) {
     stream.enqueue([&] {
       while (!enqueued) std::this_thread::yield();
@@ -122,14 +123,15 @@ PhaseSeconds CollectiveRun::repetition() {
   enqueued = true;
   end->synchronize();
   const double host = host_seconds() - began;
-  stream.synchronize();  // rethrows what went wrong there
+  stream.synchronize();  // rethrows exceptions of the worker thread
   PhaseSeconds seconds = {host, end->seconds_since(*begin)};
   for (double& s : seconds) s /= case_.launches();
   return seconds;
 }
 
 void CollectiveRun::add_to(CaseRecord& record) {
-  // What the timed calls have left; a reduction in place has reduced its own results since.
+  // Check the results of the timed calls. Not for reductions in place: each call has reduced the
+  // previous call's results.
   if (!case_.op->reduces || !case_.is_in_place()) {
     for (const CollectiveBuffers& set : buffers_) {
       checks_.emplace_back("timed", set.check(pattern(2)));
@@ -150,10 +152,10 @@ void CollectiveRun::add_to(CaseRecord& record) {
   record.add("link_share", busbw / link_ceiling_);
 }
 
-// Collective. A wrong element, or ranks whose results differ where they should not, make the case a
-// mismatch.
+// Collective. Sets the status `mismatch` if an element is wrong, or if results that should be
+// bitwise equal on all ranks differ.
 void CollectiveRun::add_checks(CaseRecord& record) const {
-  constexpr double half = 0x1p32;  // a checksum as two doubles
+  constexpr double half = 0x1p32;  // a 64-bit checksum is gathered as two doubles
   std::vector<double> mine;
   for (const auto& [_, c] : checks_) {
     mine.insert(mine.end(), {static_cast<double>(c.wrong), c.largest_error,
@@ -182,14 +184,14 @@ void CollectiveRun::add_checks(CaseRecord& record) const {
     }
   }
   record.tables.push_back(check.take());
-  double most_wrong = 0;  // of one check, over all ranks
+  double most_wrong = 0;  // the largest count of one check, summed over ranks
   for (const auto& [_, count] : wrong_when) most_wrong = std::max(most_wrong, count);
   if (most_wrong > 0 || differ) record.status = Status::mismatch;
   if (most_wrong > 0) {
     record.reason =
         fmt::format("wrong elements: {:.0f}, the largest error is {:g}", most_wrong, largest);
   } else if (differ) {
-    record.reason = "the ranks' results differ in their bits";
+    record.reason = "the results of the ranks are not bitwise equal";
   }
   record.add("wrong_elements", most_wrong);
   record.add("largest_error", largest);

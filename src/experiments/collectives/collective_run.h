@@ -1,5 +1,5 @@
 #pragma once
-// One case of `collectives` on its ranks: buffers, checks, timed calls.
+// One case of `collectives` on the ranks that take part: buffers, checks, timed calls.
 
 #include <memory>
 #include <string>
@@ -14,17 +14,17 @@
 
 namespace paceline {
 
-// Bytes of the last-level cache; what is taken for them where that is not known, or without a
-// device.
+// Bytes of the device's last-level cache, at least 32 MiB; 32 MiB without a device.
 [[nodiscard]] std::int64_t cache_bytes(const Device* device);
-// Cold: every call of a repetition has one of its own, or as many as go beyond the cache.
+// Buffer sets that calls use in turn. Warm: 1. Cold: one for every call of a repetition, or fewer
+// that together exceed twice the cache.
 [[nodiscard]] std::int64_t buffer_sets(const CollectiveCase& c, std::int64_t cache_bytes);
-// Cold: written before each repetition.
+// Bytes written before each repetition to flush the cache; 0 for a warm cache.
 [[nodiscard]] std::int64_t flush_bytes(const CollectiveCase& c, std::int64_t cache_bytes);
 
 class CollectiveRun final : public CaseRun {
  public:
-  // world: the ranks of the case. link_ceiling: bytes/s.
+  // world: the ranks that take part. link_ceiling: bytes/s.
   CollectiveRun(const CollectiveCase& c, World& world, Device& device, Communicator& communicator,
                 double link_ceiling)
       : case_(c),
@@ -36,14 +36,14 @@ class CollectiveRun final : public CaseRun {
   void set_up(Progress& progress) override;
   void connect() override;
   void start() override;
-  // host: by the host's clock, from the first call on; time: by events, of one call.
+  // Seconds per call. host: by the host's clock, enqueueing included; time: by events on the
+  // stream.
   [[nodiscard]] std::vector<std::string> phases() const override { return {"host", "time"}; }
   [[nodiscard]] PhaseSeconds repetition() override;
   void capture_again() override;
   void add_to(CaseRecord& record) override;
 
  private:
-  // salt: a check must not pass on the results of the one before.
   [[nodiscard]] Pattern pattern(std::int64_t salt) const;
   void check_once(const char* when, std::int64_t salt);
   void launch_calls();
@@ -58,7 +58,7 @@ class CollectiveRun final : public CaseRun {
   std::vector<std::shared_ptr<void>> registrations_;
   Array flush_;
   std::unique_ptr<Graph> graph_;
-  std::size_t next_ = 0;                                         // of the buffers
+  std::size_t next_ = 0;                                         // index into buffers_
   std::vector<std::pair<std::string, CollectiveCheck>> checks_;  // before, timed, after
 };
 

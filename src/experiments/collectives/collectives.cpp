@@ -14,17 +14,18 @@ namespace paceline {
 
 namespace {
 
-// Nothing for nccl, and for what mpi does.
+// The reason why mpi does not support a case; empty if it does, and for nccl.
 std::string refusal_of_mpi(const CollectiveCase& c) {
   if (c.backend != BackendKind::mpi) return "";
   if (c.cadence == Cadence::graph) {
-    return "--cadence: graph is nccl's; use barrier or back-to-back with mpi";
+    return "--cadence: graph needs nccl; use barrier or back-to-back with mpi";
   }
-  if (c.is_registered()) return "--registration: only nccl registers memory; use none";
+  if (c.is_registered()) return "--registration: symmetric needs nccl; use none with mpi";
   return "";
 }
 
-// MPI counts the elements of these in an int, which Open MPI multiplies by the ranks.
+// MPI takes the element count of these operations as an int per rank, and Open MPI multiplies it by
+// the number of ranks in an int.
 void check_count(const CollectiveCase& c) {
   const bool counted_whole =
       c.op->name == "all_gather" || c.op->name == "all_to_all" || c.op->name == "send_recv";
@@ -35,7 +36,7 @@ void check_count(const CollectiveCase& c) {
                                c.op->name, most, elements));
 }
 
-// A row of --fit's table: the sweep's factors, then these figures.
+// A row of the tables of --fit: the factors of the sweep, then `figures`.
 Row with_factors(const CollectiveCase& c, const Row& figures) {
   Row row = {{"backend", std::string(name_of(c.backend))},
              {"op", std::string(c.op->name)},
@@ -55,17 +56,18 @@ Row with_factors(const CollectiveCase& c, const Row& figures) {
 CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, World& world,
                                              std::vector<Backend> backends)
     : options_(options), world_(world), backends_(std::move(backends)) {
-  // mpi alone is told by check() what is nccl's; beside nccl it leaves that out.
-  const auto is_there = [&](const CollectiveCase& c) {
+  // If nccl is swept too, cases that only nccl supports are left out for mpi. If mpi is the only
+  // backend, check() refuses them.
+  const auto is_available = [&](const CollectiveCase& c) {
     return !options.all_backends || backend_of(c).ranks > 0;
   };
   const auto all = options.factors.cases([](CollectiveCase&) { return true; });
   const bool nccl = std::any_of(all.begin(), all.end(), [&](const CollectiveCase& c) {
-    return c.backend == BackendKind::nccl && is_there(c);
+    return c.backend == BackendKind::nccl && is_available(c);
   });
   set_cases(options.factors.factors(), options.factors.cases([&](CollectiveCase& c) {
     if (c.ranks == 0) c.ranks = world.size();
-    return is_there(c) && (!nccl || refusal_of_mpi(c).empty());
+    return is_available(c) && (!nccl || refusal_of_mpi(c).empty());
   }));
 }
 
@@ -74,14 +76,15 @@ const Backend& CollectivesExperiment::backend_of(const CollectiveCase& c) const 
                        [&](const Backend& b) { return b.kind == c.backend; });
 }
 
-// Of a case that this launch cannot run; check() has refused what was asked for by name.
+// The reason why this launch cannot run a case; empty if it can. A value that was named in an
+// option is not skipped: check() refuses it.
 std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const {
   const Backend& backend = backend_of(c);
   if (c.ranks > world_.size()) {
     return fmt::format("needs {} ranks; this launch has {}", c.ranks, world_.size());
   }
   if (c.ranks > backend.ranks) {
-    return fmt::format("{}; {} can have {} of the {} ranks", backend.lack, name_of(backend.kind),
+    return fmt::format("{}; {} can use {} of the {} ranks", backend.lack, name_of(backend.kind),
                        backend.ranks, c.ranks);
   }
   return {};
@@ -103,20 +106,20 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
   if (c.bytes.bytes % c.element_bytes() != 0) {
-    throw UsageError(fmt::format("--bytes: {} is no multiple of the {} bytes of {}", c.bytes.bytes,
-                                 c.element_bytes(), name_of(c.dtype)));
+    throw UsageError(fmt::format("--bytes: {} is not a multiple of the {} bytes of {}",
+                                 c.bytes.bytes, c.element_bytes(), name_of(c.dtype)));
   }
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
-        fmt::format("--ranks: {0} are more than the {1} that were started; use mpirun -np {0}",
-                    c.ranks, world_.size()));
+        fmt::format("--ranks: {0} ranks are needed, {1} were started; use mpirun -np {0}", c.ranks,
+                    world_.size()));
   }
   const std::string reason = reason_to_skip(c);
   if (!reason.empty() && options_.factors.by_name("--backend") && c.ranks <= world_.size()) {
     throw EnvironmentError(fmt::format("--backend: {}", reason));
   }
   if (c.is_registered() && world_.local_size() < c.ranks) {
-    throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
+    throw EnvironmentError("--registration: symmetric windows need all ranks on one node");
   }
   check_count(c);
   if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
@@ -157,7 +160,7 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
         record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
       }
     } catch (const Error& error) {
-      // These end the launch; of others the ranks that sleep are told.
+      // These end the launch. Other errors are thrown below on all ranks, including the idle ones.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
       failed.emplace(error);
     }
@@ -171,8 +174,8 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
   return record;
 }
 
-// "fit": latency and bandwidth of all cases that differ in their sizes alone; "fit_residuals": each
-// case beside what its fit says.
+// "fit": latency and bandwidth of each set of cases that differ only in size. "fit_residuals": each
+// case's measured and fitted time.
 std::vector<Table> CollectivesExperiment::closing_tables(
     const std::vector<SummaryRow>& rows) const {
   if (!options_.fit) return {};
@@ -216,9 +219,9 @@ std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
 
 std::string CollectivesExperiment::notes() const {
   return "algbw: bytes / time; busbw: algbw times 2 (n - 1) / n (all_reduce), (n - 1) / n "
-         "(reduce_scatter, all_gather, all_to_all), 1 (others). link share: busbw over the most "
-         "that a rank takes in from others: in a ring of send_recv or a broadcast, at the best of "
-         "three sizes";
+         "(reduce_scatter, all_gather, all_to_all), 1 (others). link share: busbw over the highest "
+         "rate at which a rank receives: in a ring of send_recv or a broadcast, the best of three "
+         "sizes";
 }
 
 }  // namespace paceline

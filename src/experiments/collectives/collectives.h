@@ -1,6 +1,6 @@
 #pragma once
-// `paceline collectives`: one sweep over backends, operations, sizes and rank counts. Rank counts
-// below the world's are groups of the same launch, whose other ranks wait idle.
+// `paceline collectives`: one sweep over backends, operations, sizes and rank counts. A case with
+// fewer ranks than the launch runs on a subgroup while the other ranks wait idle.
 
 #include <map>
 #include <memory>
@@ -14,16 +14,16 @@
 
 namespace paceline {
 
-// What the command line says beside the factors.
+// The factors and the command's other options.
 struct CollectivesOptions {
   FactorOptions<CollectiveCase> factors{collective_case_factors()};
-  bool all_backends = true;  // --backend is not given: those the machine has
+  bool all_backends = true;  // --backend is not given: use every available backend
   bool fit = false;
 };
 
 class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
  public:
-  // backends: by BackendKind. Throws UsageError for an option that applies to no case.
+  // backends: indexed by BackendKind. Throws UsageError for an option that applies to no case.
   CollectivesExperiment(const CollectivesOptions& options, World& world,
                         std::vector<Backend> backends);
 
@@ -35,7 +35,7 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
       const std::vector<SummaryRow>& rows) const override;
 
  private:
-  // The ranks of a case; empty on the others.
+  // The subgroup of the ranks that take part; empty on the other ranks.
   struct Members {
     std::unique_ptr<World> world;
     std::map<BackendKind, std::unique_ptr<Communicator>> communicators;

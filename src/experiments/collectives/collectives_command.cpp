@@ -14,7 +14,8 @@ class CollectivesCommand final : public Command {
   void declare(OptionParser& p) override {
     declare_run_options(p, run_);
     options_.factors.declare(p);
-    p.flag("--fit", options_.fit, "time = latency + bytes / bandwidth per sweep over --bytes");
+    p.flag("--fit", options_.fit,
+           "fit time = latency + bytes / bandwidth to each sweep over --bytes");
     options_.factors.check(collective_presets(), {});
     p.presets(collective_presets(), {});
   }
@@ -47,7 +48,7 @@ class CollectivesCommand final : public Command {
   }
 
  private:
-  // That the options name.
+  // The backends of all cases of the options, with repetitions.
   [[nodiscard]] std::vector<BackendKind> backends() const {
     std::vector<BackendKind> kinds;
     for (const CollectiveCase& c : options_.factors.cases([](CollectiveCase&) { return true; })) {

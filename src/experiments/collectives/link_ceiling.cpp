@@ -11,8 +11,8 @@ namespace paceline {
 
 namespace {
 
-// Bytes per second that a rank takes in from others when each gets a message of about so many
-// bytes, the best of a few times; 0 where a rank lacks the memory. Collective.
+// Collective. The rate, in bytes/s, at which a rank receives a message of about `bytes` bytes: the
+// best of five repetitions, each timed on the slowest rank. 0 if a rank runs out of memory.
 double receive_rate(const Collective& op, Device& device, World& world, Communicator& communicator,
                     std::int64_t bytes) {
   constexpr int repetitions = 5;

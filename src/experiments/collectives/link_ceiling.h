@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-// Collective: the most bytes per second that a rank takes in from others, at the best of a few
-// sizes and times: from its neighbour while every rank does, or in a broadcast. NaN for one rank,
-// and where no size fits.
+// Collective. The highest rate, in bytes/s, at which a rank receives from others: the best of three
+// sizes and five repetitions each, in a send_recv ring and in a broadcast. NaN for one rank, or if
+// no size fits in memory.
 [[nodiscard]] double link_ceiling(Device& device, World& world, Communicator& communicator);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// `paceline merge`, `compare` and `columns`: what has to do with result files and measures nothing.
+// `paceline merge`, `compare` and `columns`: commands on result files, which measure nothing.
 
 #include <memory>
 #include <vector>
@@ -35,16 +35,16 @@ class CompareCommand final : public Command {
   void declare(OptionParser& p) override {
     constexpr int most_files = 10'000;
     p.files(files_, 2, most_files, "A.h5 B.h5, or runs in pairs: A1.h5 B1.h5 A2.h5 B2.h5 ...");
-    p.flag("--any-machine", options_.any_machine, "compare runs of unlike machines too");
-    p.value("--threshold", threshold_percent_, "percent that times may differ and be the same [2]",
-            {0, 1e6});
+    p.flag("--any-machine", options_.any_machine, "also compare runs of different machines");
+    p.value("--threshold", threshold_percent_,
+            "percent by which times may differ and count as equal [2]", {0, 1e6});
     p.option("--reference",
-             "a TOML file of values with tolerances that B is held to (docs/measuring.md)",
+             "a TOML file of values and tolerances that B must meet (docs/measuring.md)",
              [this](const OptionParser::Texts& texts) {
                options_.reference = OptionParser::single(texts);
                if (options_.reference.empty()) throw UsageError("needs a file");
              });
-    p.flag("--json", json_, "one line of JSON per case, and no table");
+    p.flag("--json", json_, "one line of JSON per case instead of a table");
   }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     options_.files.assign(files_.begin(), files_.end());
@@ -61,8 +61,8 @@ class CompareCommand final : public Command {
   bool json_ = false;
 };
 
-// A line for each dataset or attribute: group, name, unit, description, with tabs between them.
-// What docs/file-format.md is made of.
+// One line per dataset or attribute: group, name, unit, description, separated by tabs.
+// docs/file-format.md is generated from it.
 class ColumnsCommand final : public Command {
  public:
   [[nodiscard]] bool measures() const override { return false; }

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line of a file; empty where there is none.
+// The first line of a file; empty if it cannot be read.
 std::string line_of(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
@@ -19,7 +19,7 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-// The number that a line begins with.
+// The number at the start of a file's first line, if it is there and not negative.
 template <class T>
 std::optional<T> number_of(const fs::path& file) {
   const std::string line = line_of(file);
@@ -45,7 +45,7 @@ std::optional<PcieLink> link_of(const fs::path& device, const std::string& which
   return known ? std::optional(PcieLink{transfers, lanes}) : std::nullopt;
 }
 
-// `device`: a folder of sysfs, within which the PCI address is the last that occurs.
+// `device`: a folder of sysfs. The device's PCI address is the last one in its path.
 std::optional<AttachedDevice> attached(const fs::path& device, std::string kind, std::string name) {
   std::error_code error;
   fs::path folder = fs::canonical(device, error);
@@ -69,7 +69,7 @@ std::optional<AttachedDevice> attached(const fs::path& device, std::string kind,
 void add_gpus(std::vector<AttachedDevice>& devices, const fs::path& sys) {
   for (const fs::path& path : entries_of(sys / "bus/pci/devices")) {
     constexpr std::string_view nvidia = "0x10de";
-    constexpr std::string_view display = "0x03";  // of a class 0x03ssii
+    constexpr std::string_view display = "0x03";  // base class of display controllers
     if (line_of(path / "vendor") != nvidia || !line_of(path / "class").starts_with(display)) {
       continue;
     }
@@ -91,7 +91,7 @@ void add_ethernet(std::vector<AttachedDevice>& devices, const fs::path& sys) {
   }
 }
 
-// One port after the other: "mlx5_0", or "mlx5_0:2" of a later one.
+// One entry per port: "mlx5_0" for the first, "mlx5_0:2" for the second.
 void add_infiniband(std::vector<AttachedDevice>& devices, const fs::path& sys) {
   for (const fs::path& path : entries_of(sys / "class/infiniband")) {
     for (const fs::path& port : entries_of(path / "ports")) {

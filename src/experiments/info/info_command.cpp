@@ -1,5 +1,5 @@
-// `paceline info`: ranks, devices, links and library versions; --ceilings measures what they can
-// do.
+// `paceline info`: ranks, devices, links and library versions; --ceilings measures their peak
+// rates.
 
 #include <fmt/format.h>
 
@@ -25,13 +25,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array precisions = {"fp32", "bf16", "fp16"};
 
-// Of one rank: GEMMs in FLOP/s, the copy in bytes/s.
+// One rank's rates: GEMM in FLOP/s, copy in bytes/s.
 struct RankCeilings {
-  std::vector<Summary> gemm;  // of `precisions`
+  std::vector<Summary> gemm;  // indexed as `precisions`
   Summary copy;
 };
 
-// Collective: of every rank, at rank 0.
+// Collective. At rank 0, one element per rank; elsewhere empty.
 std::vector<RankCeilings> measure_ceilings(World& world, Device& device) {
   Ceilings ceilings(world, device);
   std::vector<RankCeilings> all(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
@@ -83,10 +83,10 @@ Json json_of(const HostLinks& links) {
 // NVLinks of one rank's GPU.
 struct NvLinks {
   int count = 0;
-  double rate = 0;  // bytes/s of one in one direction, of the slowest; NaN: not told
+  double rate = 0;  // bytes/s of the slowest link in one direction; NaN: unknown
 };
 
-// Collective: of every rank, at rank 0.
+// Collective. At rank 0, one element per rank.
 std::vector<NvLinks> gather_nvlinks(World& world, const Device& device) {
   std::vector<NvLinks> all;
   for (const std::vector<double>& rates : gather_values(world, device.nvlinks())) {
@@ -96,11 +96,11 @@ std::vector<NvLinks> gather_nvlinks(World& world, const Device& device) {
   return all;
 }
 
-// Collective: at rank 0 the links of each host, as its first rank sees them.
+// Collective. At rank 0, the links of each host as read by the host's first rank.
 Json gather_links(World& world, const RunInfo& run) {
-  const bool speaks = world.local_rank() == 0;
+  const bool reads = world.local_rank() == 0;
   const std::vector<std::string> texts =
-      world.gather(speaks ? json_of(host_links()).dump() : std::string());
+      world.gather(reads ? json_of(host_links()).dump() : std::string());
   Json hosts = Json::array();
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
     if (texts[rank].empty()) continue;
@@ -216,7 +216,7 @@ class InfoCommand final : public Command {
  public:
   void declare(OptionParser& p) override {
     declare_launch_options(p, run_);
-    p.flag("--ceilings", ceilings_, "measure them: GEMM per precision, copy bandwidth");
+    p.flag("--ceilings", ceilings_, "measure peak rates: GEMM per precision, copy bandwidth");
     p.flag("--json", run_.json, "one JSON object instead of tables");
   }
   [[nodiscard]] ExitCode run(World* world, const std::string& line) override {
@@ -228,7 +228,7 @@ class InfoCommand final : public Command {
     const std::vector<NvLinks> nvlinks = gather_nvlinks(*world, *device);
     if (world->rank() != 0) return ExitCode::done;
     if (run_.json) {
-      // Names from the system may hold bytes that are no UTF-8.
+      // Names from the system may contain bytes that are not valid UTF-8.
       write_out("{}\n", json_of(run, hosts, nvlinks, ceilings)
                             .dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {

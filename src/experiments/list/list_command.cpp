@@ -1,4 +1,4 @@
-// `paceline list`: every experiment with its presets and what they pin.
+// `paceline list`: every experiment with its presets and the options that they set.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::size_t indent = 21;
 // "--size xl", ...
 using Words = std::vector<std::string>;
 
-// In lines of at most 100 columns, each after `indent` spaces.
+// Lines of at most 100 columns, each indented by `indent` spaces.
 std::string wrapped(const Words& words) {
   constexpr std::size_t width = 100;
   const std::string margin(indent, ' ');
@@ -46,7 +46,7 @@ bool in_all(const Presets& presets, const std::string& option, const std::string
   });
 }
 
-// The options of a preset that all presets have alike, or the others.
+// Those options of a preset that have the same value in all presets (alike), or the others.
 Words pinned(const Presets& presets, const std::string& line, bool alike) {
   Words words;
   for (const auto& [option, value] : options_of_preset(line)) {
