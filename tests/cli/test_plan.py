@@ -74,13 +74,13 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--fsdp", 16, "--tp", 4, "--ranks", 65), "--ranks: 65 is not --fsdp 16 x --tp 4 = 64"),
         (("--ranks", 6, "--tp", 4), "--ranks: 6 cannot be split into groups of --tp 4"),
         (("--size", "xl", "--tp", 2), "--tp: 2 ranks do not divide --heads 25"),
-        (("--fsdp", 2, "--shard", "zero1"), "--fsdp: stands for --shard fsdp"),
+        (("--fsdp", 2, "--shard", "zero1"), "--fsdp: implies --shard fsdp"),
         (("--d-model", 64, "--d-ff", 128), "--d-model: needs --d-ff, --layers and --heads"),
         (("--heads", 7), "--d-model: needs --d-ff, --layers and --heads"),
         (("--blocks", "two-matrix", "--layers", 2), "--d-model: needs --d-ff and --layers"),
         (("--size", "xl", "--heads", 5), "--size: cannot be combined with --d-model"),
-        (("--memory", 0), "--memory: 0 is not above 0"),
-        (("--link-bandwidth", 0), "--link-bandwidth: 0 is not above 0"),
+        (("--memory", 0), "--memory: must be above 0"),
+        (("--link-bandwidth", 0), "--link-bandwidth: must be above 0"),
         (("--fsdp", 2**20, "--tp", 2), "--fsdp: 1048576 x --tp 2 are 2097152 ranks; use 1048576"),
         (("--hardware", "h1000"), "--hardware: 'h1000' is unknown; choose h100"),
         (("--hardware", "tpu-v5p"), "--hardware: tpu-v5p has no stated peak for fp32"),
@@ -241,7 +241,7 @@ def test_efficiency_falls_as_replicas_grow(paceline):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--ask", "kept-gathers"), "--ask: kept-gathers is a question of --fsdp X"),
+        (("--ask", "kept-gathers"), "--ask: kept-gathers needs --fsdp X"),
         (("--ask", "run"), "--ask: run needs --run-tokens N"),
         (("--ask", "best-bucket"), "--ask: best-bucket needs --ranks above --tp"),
         (

@@ -20,7 +20,7 @@ std::string device_of(const PlanCase& plan) {
   return plan.hardware.name.empty() ? std::string(name_of(plan.step.device)) : plan.hardware.name;
 }
 
-// "NVIDIA H200" is the table's h200.
+// Whether `device` contains `name`, ignoring case: "NVIDIA H200" is the table's h200.
 bool is_named(const std::string& device, const std::string& name) {
   const auto same = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);
@@ -32,7 +32,7 @@ bool is_device(const std::string& device, const PlanCase& plan) {
   return is_named(device, device_of(plan));
 }
 
-// The data sheet's, of a device that the table has.
+// The data sheet's rates, as upper bounds of the fit; unlimited for a device not in the table.
 WorkRates limits_of(const PlanCase& plan) {
   WorkRates limits = unlimited;
   for (const Hardware& h : known_hardware()) {
@@ -61,24 +61,23 @@ bool is_plain_step(const PlanCase& plan) {
   return plan.step.mode == Mode::train_step && plan.step.optimizer == OptimizerOrder::serial;
 }
 
-// What a rank sends, in a ring, of a message: a sum goes round twice.
-double sent_over_message(const FittedLink& link) {
+// Bytes that a rank sends in a ring over the bytes of the message; an all_reduce has two passes.
+double ring_factor(const FittedLink& link) {
   const auto n = static_cast<double>(link.ranks);
   return (link.op == "all_reduce" ? 2 : 1) * (n - 1) / n;
 }
 
-// Between two ranks: a collective of n takes ceil(log2 n) times as long.
+// The latency between two ranks: a tree of n ranks takes ceil(log2 n) times as long.
 double latency_of_two(const FittedLink& link) {
   return link.link.latency / std::ceil(std::log2(static_cast<double>(link.ranks)));
 }
-double sent_bytes_per_s(const FittedLink& link) {
-  return link.link.bandwidth * sent_over_message(link);
-}
+double sent_bytes_per_s(const FittedLink& link) { return link.link.bandwidth * ring_factor(link); }
 
-// What strategies exchange with, beside all_reduce.
+// The collectives of parallel strategies other than all_reduce.
 constexpr std::array<std::string_view, 3> other_ops = {"reduce_scatter", "all_gather", "broadcast"};
 
-// One data-parallel rank has no collectives; other rows of its weak scaling do.
+// The number of ranks to look for in the fits: at least 2, since the rows of weak scaling have
+// collectives even if the plan has one data-parallel rank.
 int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); }
 
 }  // namespace
@@ -86,21 +85,21 @@ int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); 
 Calibration::Calibration(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (experiment_in(file) == "collectives") {
-      const auto fits_of_sums = [&] {
+      const auto all_reduce_fits = [&] {
         return std::count_if(links_.begin(), links_.end(),
                              [](const FittedLink& link) { return link.op == "all_reduce"; });
       };
-      const auto before = fits_of_sums();
+      const auto before = all_reduce_fits();
       try {
         for (FittedLink& link : read_fitted_links(file)) {
           if (link.ranks > 1) links_.push_back(std::move(link));
         }
       } catch (const Hdf5Error&) {
-        throw UsageError(fmt::format("--from: {} holds no fit; make it with --fit", file));
+        throw UsageError(fmt::format("--from: {} holds no fit; measure it with --fit", file));
       }
-      if (fits_of_sums() == before) {
+      if (all_reduce_fits() == before) {
         throw UsageError(fmt::format(
-            "{}: holds no finished case; give a fit of all_reduce on 2 ranks or more", file));
+            "{}: holds no fit of all_reduce on 2 ranks or more; measure one with --fit", file));
       }
       link_devices_.insert(device_in_file(file));
       continue;
@@ -124,7 +123,7 @@ Calibration Calibration::without(const PlanCase& plan) const {
 }
 
 void Calibration::fit_steps() {
-  std::map<GroupKey, std::vector<TimedWork>> works;
+  std::map<GroupKey, std::vector<TimedWork>> timed;
   std::map<GroupKey, WorkRates> limits;
   const auto is_used = [](const MeasuredStep& s) {
     return exchanges_nothing(s.plan) && is_plain_step(s.plan);
@@ -132,10 +131,10 @@ void Calibration::fit_steps() {
   for (const MeasuredStep& s : steps_) {
     if (!is_used(s)) continue;
     const GroupKey key = key_of(s.plan);
-    works[key].push_back({s.plan.work(), s.step_s});
+    timed[key].push_back({s.plan.work(), s.step_s});
     if (limits.count(key) == 0) limits[key] = limits_of(s.plan);
   }
-  for (const auto& [key, rows] : works) groups_[key].rates = fit_rates(rows, limits.at(key));
+  for (const auto& [key, rows] : timed) groups_[key].rates = fit_rates(rows, limits.at(key));
   for (const MeasuredStep& s : steps_) {
     if (!is_used(s)) continue;
     Group& group = groups_.at(key_of(s.plan));
@@ -157,7 +156,7 @@ void Calibration::fit_contention() {
     const PlanCase plan = calibrated(s.plan, *this);
     const StepTime t = step_time(plan);
     const double hidden = t.exchange_s - t.exposed_s;
-    if (hidden <= t.exposed_s) continue;  // too little to tell
+    if (hidden <= t.exposed_s) continue;  // too little overlap to measure contention
     parts[s.plan.step.device].push_back(std::max(0.0, (s.step_s - t.step_s()) / hidden));
   }
   for (const auto& [kind, of_kind] : parts) contention_[kind] = summarize(of_kind).median;
@@ -169,9 +168,9 @@ Calibration::GroupKey Calibration::key_of(const PlanCase& plan) {
 
 Calibration::Groups::const_iterator Calibration::group_for(const PlanCase& plan) const {
   const std::string group = group_of(plan);
-  const auto first = [&](auto&& takes) {
+  const auto first = [&](auto&& accepts) {
     return std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) {
-      return entry.first.second == group && takes(entry.first.first);
+      return entry.first.second == group && accepts(entry.first.first);
     });
   };
   const auto same = first([&](const std::string& device) { return is_device(device, plan); });
@@ -213,14 +212,14 @@ std::optional<Calibration::StepRates> Calibration::rates_for(const PlanCase& pla
 
 std::optional<FittedLink> Calibration::link_for(std::string_view op, int ranks) const {
   const FittedLink* best = nullptr;
-  const auto rank = [&](const FittedLink& f) {
-    // NCCL's, then the nearest number of ranks, then what is most like a step's own collectives.
+  const auto order = [&](const FittedLink& f) {
+    // Prefer NCCL, then the nearest number of ranks, then the settings that training steps use.
     return std::tuple(f.backend != "nccl", std::abs(std::log(static_cast<double>(f.ranks) / ranks)),
                       f.cadence != "back-to-back", f.registration != "symmetric",
                       f.in_place != "yes");
   };
   for (const FittedLink& f : links_) {
-    if (f.op == op && (!best || rank(f) < rank(*best))) best = &f;
+    if (f.op == op && (!best || order(f) < order(*best))) best = &f;
   }
   return best ? std::optional(*best) : std::nullopt;
 }
@@ -282,19 +281,21 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
     result.rates = rates->rates;
     result.correction = rates->correction;
   }
-  if (const auto sums = calibration.link_for("all_reduce", fitted_ranks(plan))) {
-    result.latency_s = latency_of_two(*sums);
-    result.hardware.link_bytes_per_s = sent_bytes_per_s(*sums);
-    const bool across_nodes = sums->ranks > plan.hardware.node_devices;
+  if (const auto all_reduce = calibration.link_for("all_reduce", fitted_ranks(plan))) {
+    result.latency_s = latency_of_two(*all_reduce);
+    result.hardware.link_bytes_per_s = sent_bytes_per_s(*all_reduce);
+    const bool across_nodes = all_reduce->ranks > plan.hardware.node_devices;
     if (across_nodes || plan.hardware.network_bytes_per_s == 0) {
       result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
     }
     for (const std::string_view op : other_ops) {
       const auto fitted = calibration.link_for(op, fitted_ranks(plan));
-      if (!fitted || fitted->backend != sums->backend || fitted->ranks != sums->ranks) continue;
+      if (!fitted || fitted->backend != all_reduce->backend || fitted->ranks != all_reduce->ranks) {
+        continue;
+      }
       result.measured_ops[std::string(op)] = {
           .latency_s = latency_of_two(*fitted),
-          .bandwidth_ratio = sent_bytes_per_s(*fitted) / sent_bytes_per_s(*sums)};
+          .bandwidth_ratio = sent_bytes_per_s(*fitted) / sent_bytes_per_s(*all_reduce)};
     }
   }
   result.contention = calibration.contention_for(plan).value_or(0);

@@ -1,12 +1,12 @@
 #pragma once
-// --from: rates from our own result files, in place of the data sheet's.
+// --from: rates fitted to our own result files, instead of the data sheet's.
 //
-// `model` files, and the cases of `ddp` files that exchange nothing, give the rates of products and
-// of traffic for each device, precision, attention and execution; of the sizes that were measured
-// also the ratio of measured to fitted time, which is interpolated between the numbers of tokens.
-// Other cases of `ddp` and `zero` files give contention: what collectives cost the work that they
-// run beside, as a part of their own time. `collectives --fit` files give latency and bandwidth of
-// each operation.
+// Cases without communication, of `model` and `ddp` files, give compute and memory rates for each
+// device, precision, attention kind and execution. For model sizes in the files, the ratio of
+// measured to fitted time corrects the prediction, interpolated over the tokens per rank. Cases
+// with communication, of `ddp` and `zero` files, give contention: by how much an overlapped
+// collective slows the computation down, as a fraction of the collective's own time. `collectives
+// --fit` files give latency and bandwidth of each operation.
 
 #include <map>
 #include <optional>
@@ -22,27 +22,27 @@ namespace paceline {
 
 class Calibration {
  public:
-  // Throws UsageError (--from) for a file that holds neither steps nor a fit.
+  // Throws UsageError (--from) for a file that has neither measured steps nor a fit.
   explicit Calibration(const std::vector<std::string>& files);
   Calibration(std::vector<MeasuredStep> steps, std::vector<FittedLink> links);
-  // As if the files had no case of this plan, so that it can be predicted from the others.
+  // Leave-one-out: the calibration without the cases of this plan.
   [[nodiscard]] Calibration without(const PlanCase& plan) const;
 
   struct StepRates {
     WorkRates rates;
-    double correction = 1;  // of the times by these rates
+    double correction = 1;  // measured over fitted time, for this model size
   };
-  // Of the planned device, else of another of its kind. Nothing for a precision, attention and
-  // execution that no file of that kind has.
+  // Rates of the planned device, or of another device of its kind (cpu, cuda). Empty if no file of
+  // that kind has the plan's precision, attention kind and execution.
   [[nodiscard]] std::optional<StepRates> rates_for(const PlanCase& plan) const;
-  // Of an operation on as many ranks, or on the nearest number of them.
+  // The fit of an operation on `ranks` ranks, or on the nearest number of ranks.
   [[nodiscard]] std::optional<FittedLink> link_for(std::string_view op, int ranks) const;
-  // Of devices of the plan's kind; nothing without files of it.
+  // The median over cases on devices of the plan's kind; empty without such cases.
   [[nodiscard]] std::optional<double> contention_for(const PlanCase& plan) const;
 
-  // What of the plan no measurement covers: "context 8192 (measured: 128 to 1024)".
+  // What no measurement covers: "8192 tokens a rank, measured 128 to 1024".
   [[nodiscard]] std::vector<std::string> extrapolations(const PlanCase& plan) const;
-  // Files of other devices than the planned one: "rates of cpu, not of h100: not used".
+  // Devices in the files other than the planned one: "rates of cpu, not of h100: not used".
   [[nodiscard]] std::vector<std::string> other_devices(const PlanCase& plan) const;
 
  private:
@@ -52,10 +52,10 @@ class Calibration {
   };
   struct Group {
     WorkRates rates;
-    std::map<std::string, std::vector<Point>> by_size;  // points by tokens
+    std::map<std::string, std::vector<Point>> by_size;  // key: size_of_model(); ascending in tokens
   };
 
-  // The device, and what its steps have in common.
+  // The device; and device kind, precision, attention kind and execution (group_of()).
   using GroupKey = std::pair<std::string, std::string>;
   using Groups = std::map<GroupKey, Group>;
 
@@ -72,7 +72,7 @@ class Calibration {
   std::map<DeviceKind, double> contention_;
 };
 
-// The plan with the rates of the files.
+// The plan with the rates, latencies and bandwidths of the files instead of the data sheet's.
 [[nodiscard]] PlanCase calibrated(const PlanCase& plan, const Calibration& calibration);
 
 }  // namespace paceline

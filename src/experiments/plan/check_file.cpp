@@ -35,7 +35,7 @@ constexpr std::array quantities = {
     Quantity{"peak", "bytes", &Checked::peak_bytes, &Checked::measured_peak_bytes},
     Quantity{"sent", "bytes", &Checked::sent_bytes, &Checked::measured_sent_bytes}};
 
-// NaN without rates.
+// The step time of a case, predicted from the cases of other plans; NaN without rates.
 double step_from_others(const MeasuredStep& s, const Calibration& calibration) {
   const Calibration others = calibration.without(s.plan);
   return others.rates_for(s.plan) ? step_time(calibrated(s.plan, others)).step_s() : none;
@@ -51,7 +51,7 @@ std::string percent_text(double percent) {
   return std::isnan(percent) ? "-" : fmt::format("{:+.2f}", percent);
 }
 
-// "step: median error 2.1%, worst 7.3% of 20"; nothing where nothing was compared.
+// "step: median error 2.1%, worst 7.3%, of 20 cases"; empty if nothing was compared.
 std::string errors_line(std::string_view what, std::vector<double> errors) {
   std::erase_if(errors, [](double e) { return std::isnan(e); });
   if (errors.empty()) return "";
@@ -112,7 +112,7 @@ std::string check_text(const std::string& path, const std::vector<Checked>& chec
     for (std::size_t k = 0; k < quantities.size(); ++k) {
       const Quantity& q = quantities[k];
       if (std::all_of(errors[k].begin(), errors[k].end(), [](double e) { return std::isnan(e); }))
-        continue;  // the files have nothing to compare
+        continue;  // no case has both values
       const std::string unit(q.unit);
       row.push_back({fmt::format("predicted_{}", q.name), checked[i].*q.predicted, unit});
       row.push_back({fmt::format("measured_{}", q.name), checked[i].*q.measured, unit});

@@ -30,8 +30,9 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   const bool gathers = plan.step.strategy == Strategy::fsdp;
   const double X = plan.data_ranks();
   const double Y = plan.tensor;
-  const double passes = gathers ? 1 : 2;  // backward multiplies twice as much as forward
-  const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;  // all_reduce: and a gather
+  const double passes = gathers ? 1 : 2;  // backward has twice the FLOPs of forward
+  // An all_reduce is a reduce_scatter and an all_gather.
+  const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;
   ComputeBound b;
   b.passes = passes;
   b.tensor_collectives = summed_sublayers(plan.blocks) *

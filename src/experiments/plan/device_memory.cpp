@@ -10,7 +10,7 @@ namespace {
 
 double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
 
-// Of a data-parallel rank, as if it were one device.
+// Memory of a data-parallel rank, before division by the tensor-parallel ranks.
 MemoryForm two_matrix_memory(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   const StrategyShape shape = plan.strategy_shape();

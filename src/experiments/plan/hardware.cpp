@@ -26,7 +26,7 @@ double number_of(const TomlDocument& file, const TomlEntry& entry) {
   constexpr double most = 1e9;
   if (number >= least && number <= most) return number;
   throw file.error(entry.value.at,
-                   fmt::format("{} is to be a number from {} to {}", entry.key, least, most));
+                   fmt::format("{} must be a number from {} to {}", entry.key, least, most));
 }
 
 int devices_in(const TomlDocument& file, const TomlEntry& device, const TomlTable& table) {
@@ -36,12 +36,12 @@ int devices_in(const TomlDocument& file, const TomlEntry& device, const TomlTabl
   constexpr std::int64_t most = 1'000'000;
   if (count && *count >= 1 && *count <= most) return static_cast<int>(*count);
   throw file.error(entry->value.at,
-                   fmt::format("node_devices is to be a whole number from 1 to {}", most));
+                   fmt::format("node_devices must be an integer from 1 to {}", most));
 }
 
 Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
   const auto* table = std::get_if<TomlTable>(&device.value.value);
-  if (!table) throw file.error(device.at, device.key + " is to be a table");
+  if (!table) throw file.error(device.at, device.key + " must be a table");
   const auto optional = [&](const char* key, double unit) -> std::optional<double> {
     const TomlEntry* entry = table->find(key);
     if (!entry) return {};

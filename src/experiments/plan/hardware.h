@@ -1,6 +1,6 @@
 #pragma once
-// What a device can do, from the vendors' data sheets: a TOML table that is compiled in, so that an
-// installed program has it wherever it lies, or from options.
+// Peak rates and memory of devices, from the vendors' data sheets or from options. The table is
+// TOML text compiled into the program, so that an installed program needs no file.
 
 #include <cstdint>
 #include <optional>
@@ -15,36 +15,37 @@ namespace paceline {
 
 struct Hardware {
   std::string name;
-  double memory_gb = 0;  // as the data sheet writes it; vendors mean GB or GiB
-  // Dense, without sparsity; nothing where none is stated.
+  double memory_gb = 0;  // the data sheet's number, which may mean GB or GiB
+  // Dense, without sparsity; empty if the data sheet states none.
   std::optional<double> half_flops_per_s;
   std::optional<double> tf32_flops_per_s;
   std::optional<double> fp32_flops_per_s;
-  double memory_bytes_per_s = 0;  // 0: not known
-  // That a device sends in a collective along one axis of the mesh.
+  double memory_bytes_per_s = 0;  // 0: unknown
+  // The rate at which a device sends in a collective along one axis of the mesh.
   double link_bytes_per_s = 0;
-  // That a node's network cards send together in collectives across nodes.
+  // The rate at which all network cards of a node send in collectives across nodes.
   double network_bytes_per_s = 0;
-  int node_devices = 1;  // that share the link
+  int node_devices = 1;  // devices of a node, which share its network cards
   std::string source;
 
   [[nodiscard]] bool has_peak(const Precision& precision) const;
-  // Throws UsageError naming --peak where the table has no figure for this precision.
+  // Throws UsageError naming --peak if the table has no figure for this precision.
   [[nodiscard]] double peak_flops_per_s(const Precision& precision) const;
-  // In bytes/s along one axis, of a collective whose ring runs through this many devices. `rings`
-  // of them run side by side, and where they leave a node they share its network cards.
+  // The rate in bytes/s of a ring of `devices` devices along one mesh axis. `rings` such rings run
+  // concurrently; rings across nodes share the node's network cards.
   [[nodiscard]] double bandwidth_bytes_per_s(std::int64_t devices, int rings = 1) const;
 };
 
-// In the order of the table. Throws EnvironmentError in a build without a TOML library.
+// The devices of the compiled-in table, in its order. Throws EnvironmentError in a build without a
+// TOML library.
 [[nodiscard]] std::vector<Hardware> known_hardware();
-// Of the user's file of devices, empty: none, or of the table. Throws UsageError for a name that
-// both lack, and for a file that is no such table; EnvironmentError, which names the options that
-// need no table, in a build without a TOML library.
+// Looks a name up in the user's file of devices (empty: no file), then in the table. Throws
+// UsageError for an unknown name or an invalid file. In a build without a TOML library, throws
+// EnvironmentError that names the options which replace the table.
 [[nodiscard]] Hardware hardware_named(std::string_view name, const std::string& file = {});
 
-// The compiled-in table, and how one is read. Throws UsageError for a missing key, a wrong type and
-// a number out of range.
+// The compiled-in table, and the parser of such tables. The parser throws UsageError for a missing
+// key, a wrong type or a number out of range.
 [[nodiscard]] std::string_view hardware_table();
 [[nodiscard]] std::vector<Hardware> parse_hardware(const TomlDocument& document);
 

@@ -1,4 +1,4 @@
-// The table of devices. TFLOP/s are dense; GB and TB are the data sheets'.
+// The table of devices. TFLOP/s are dense; GB are as written in the data sheets.
 
 #include "experiments/plan/hardware.h"
 
@@ -6,8 +6,8 @@ namespace paceline {
 
 std::string_view hardware_table() {
   return R"toml(
-# link: that a device sends in a collective along one axis of the mesh (NVLink: one direction;
-# a TPU's ring: both directions). network: that a node's network cards send together.
+# link: sent by a device in a collective along one axis of the mesh (NVLink: one direction; a TPU's
+# ring: both directions). network: sent by all network cards of a node together.
 [h100]
 memory_GB = 80
 half_TFLOP_per_s = 989.4

@@ -16,13 +16,13 @@ namespace paceline {
 
 namespace {
 
-// As an option would give it; columns hold flags as 0 and 1.
+// A value as the option would be written; columns store flags as 0 and 1.
 std::string text_of(const Factor<TrainingCase>& f, const Value& value) {
   if (f.type != ValueType::yes_no) return to_text(value);
   return number_of(value) != 0 ? "yes" : "no";
 }
 
-// Factors that apply, in their order: whether one does depends on earlier ones.
+// Reads the factors that apply, in order, since whether a factor applies depends on earlier ones.
 TrainingCase case_of(const Factors<TrainingCase>& factors, TrainingKind kind, const Row& row) {
   constexpr std::int64_t most_ranks = 1'000'000;
   TrainingCase c = training_defaults(kind);
@@ -34,13 +34,14 @@ TrainingCase case_of(const Factors<TrainingCase>& factors, TrainingKind kind, co
   for (const Factor<TrainingCase>& f : factors) {
     const Cell* cell = find_column(row, f.name);
     if (!cell || !f.has_option() || !f.applies(c)) continue;
-    if (to_text(cell->value) == to_text(f.value(c))) continue;  // no option may give the default
+    // A default may have a spelling that no option accepts, so it is not parsed.
+    if (to_text(cell->value) == to_text(f.value(c))) continue;
     f.read(text_of(f, cell->value))(c);
   }
   return c;
 }
 
-// NaN where there is none, or it was not measured.
+// NaN if the column is absent or the value was not measured.
 double measured_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
   const double number = cell ? number_of(cell->value) : std::numeric_limits<double>::quiet_NaN();
@@ -62,9 +63,9 @@ MeasuredStep step_of(const Factors<TrainingCase>& factors, TrainingKind kind, co
   return measured;
 }
 
-// work() with errors that name the file and what is wrong there.
+// Calls work(); its errors get the file's path and the part of the file in front.
 template <class F>
-auto naming(const std::string& path, const std::string& part, const F& work) {
+auto with_place(const std::string& path, const std::string& part, const F& work) {
   try {
     return reading(path, work);
   } catch (const UsageError& error) {
@@ -92,9 +93,9 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
     const Row row = row_of(summary, i);
     const std::string place = fmt::format("row {} of /summary", i);
     const bool ok =
-        naming(path, place, [&] { return value_in<std::string>(row, "status") == "ok"; });
+        with_place(path, place, [&] { return value_in<std::string>(row, "status") == "ok"; });
     if (!ok) continue;
-    MeasuredStep measured = naming(path, place, [&] { return step_of(factors, kind, row); });
+    MeasuredStep measured = with_place(path, place, [&] { return step_of(factors, kind, row); });
     measured.plan.hardware.name = device;
     steps.push_back(std::move(measured));
   }
@@ -114,7 +115,7 @@ std::string experiment_in(const std::string& path) {
 }
 
 std::string device_in_file(const std::string& path) {
-  return naming(path, "/ranks", [&] {
+  return with_place(path, "/ranks", [&] {
     const std::vector<Column> ranks = read_columns(open_result_file(path).group("ranks"));
     const bool has_row =
         !ranks.empty() &&

@@ -8,24 +8,25 @@
 
 namespace paceline {
 
-// A case of a result file that ended well.
+// A case of a result file with status ok.
 struct MeasuredStep {
   std::string name;  // its id
   PlanCase plan;
   double step_s = 0;
   double peak_bytes = 0;
-  double sent_bytes = 0;  // NaN where the file has none
+  double sent_bytes = 0;  // per rank and step; NaN if the file has no such column
 };
-// Throws UsageError for a file that holds no finished case of `model`, `ddp` or `zero`. The plan's
-// hardware has the name of device_in_file().
+// All cases with status ok; hardware.name of their plans is device_in_file(). Throws UsageError for
+// a file without such a case of `model`, `ddp` or `zero`.
 [[nodiscard]] std::vector<MeasuredStep> read_measured_steps(const std::string& path);
 
-// Throws UsageError for a folder.
+// The experiment that wrote a result file. Throws UsageError for a folder and for a damaged file.
 [[nodiscard]] std::string experiment_in(const std::string& path);
-// The first rank's: "cpu", or the model of the GPU, "NVIDIA H200".
+// The first rank's device: "cpu", or the GPU's model, "NVIDIA H200".
 [[nodiscard]] std::string device_in_file(const std::string& path);
 
-// Whether two cases differ in nothing that a plan depends on, such as in --warmup alone.
+// Whether two cases are equal in every factor that a plan depends on. --warmup, for example, is
+// none.
 [[nodiscard]] bool is_same_plan(const PlanCase& a, const PlanCase& b);
 
 }  // namespace paceline

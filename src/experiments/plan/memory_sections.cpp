@@ -1,4 +1,4 @@
-// Sections of bytes.
+// The sections of a plan about memory.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ PlanLine parameters_line(const PlanCase& plan) {
   return {"parameters", "parameters", formula, plan.parameters(), PlanUnit::count};
 }
 
-// The number of devices as tables print it.
+// devices_needed() as an integer, for tables.
 std::int64_t whole_devices(double bytes, double device_bytes) {
   return static_cast<std::int64_t>(devices_needed(bytes, device_bytes));
 }
@@ -43,7 +43,7 @@ PlanSection state_section(const PlanCase& plan) {
   const std::string p = grouped(n);
   return {
       .name = "state",
-      .title = "State of the model, where it lies once",
+      .title = "State of the model, unsharded",
       .lines = {parameters_line(plan),
                 bytes_line("weights_bytes", "weights", p + " x 4, float32", state.weights),
                 bytes_line("gradients_bytes", "gradients", p + " x 4, float32", state.gradients),
@@ -63,7 +63,7 @@ PlanSection devices_section(const PlanCase& plan) {
   };
   PlanSection s{
       .name = "devices",
-      .title = fmt::format("Devices that hold the state alone, {} / memory", both_sizes(state))};
+      .title = fmt::format("Devices needed for the state only, {} / memory", both_sizes(state))};
   const bool is_given = !plan.memory_text.empty();
   if (is_given) {
     s.lines.push_back({"devices", "of " + plan.memory_text, "16 P / " + plan.memory_text,
@@ -80,7 +80,7 @@ PlanSection devices_section(const PlanCase& plan) {
   }
   s.table = rows.take();
   s.note =
-      "memory: as the data sheet writes it; the last columns read it as GB (1e9 bytes) and as GiB "
+      "memory: the data sheet's number; the last columns take it as GB (1e9 bytes) and as GiB "
       "(2^30)";
   return s;
 }
@@ -161,7 +161,7 @@ PlanSection half_sharded_section(const PlanCase& plan) {
 PlanSection device_memory_section(const PlanCase& plan) {
   const MemoryForm m = device_memory(plan);
   const bool fits = m.peak() <= plan.memory_bytes;
-  PlanSection s{.name = "device_memory", .title = "Memory of the device that holds the most"};
+  PlanSection s{.name = "device_memory", .title = "Memory of the device with the largest shard"};
   const auto add = [&](const char* key, const char* what, double bytes) {
     if (bytes > 0) s.lines.push_back(bytes_line(key, what, "", bytes));
   };
@@ -170,7 +170,7 @@ PlanSection device_memory_section(const PlanCase& plan) {
   add("gradients_bytes", "gradients", m.gradients);
   add("optimizer_bytes", "optimizer state", m.optimizer);
   add("activations_bytes", "activations", m.activations);
-  add("transient_bytes", "beyond them at the peak", m.transient);
+  add("transient_bytes", "transient at the peak", m.transient);
   s.lines.push_back(bytes_line(
       "peak_bytes", "peak",
       fmt::format("{} in {}", fits ? "fits" : "does not fit", both_sizes(plan.memory_bytes)),
@@ -196,7 +196,7 @@ PlanSection memory_by_ranks_section(const PlanCase& plan) {
       other.step.strategy = strategy;
       row.push_back({std::string(column) + "_bytes", device_memory(other).peak(), "bytes"});
     }
-    // Tensor parallelism alone, of as many ranks.
+    // Tensor parallelism only, over N ranks.
     const bool divides = plan.step.d_model % n == 0 && plan.step.d_ff % n == 0 &&
                          (plan.blocks == BlockKind::two_matrix || plan.step.heads % n == 0);
     other.step.strategy = Strategy::none;
@@ -205,14 +205,15 @@ PlanSection memory_by_ranks_section(const PlanCase& plan) {
     row.push_back({"tensor_bytes", divides ? device_memory(other).peak() : std::nan(""), "bytes"});
     rows.add(row);
   }
-  return {.name = "memory_by_ranks",
-          .title = fmt::format(
-              "Peak of a device by data-parallel ranks N{}",
-              plan.tensor > 1 ? fmt::format(", each of {} tensor-parallel ones", plan.tensor) : ""),
-          .table = rows.take(),
-          .note =
-              "replicas: bucketed all_reduce; tensor: N tensor-parallel ranks and no others; "
-              "GB are 1e9 bytes"};
+  return {
+      .name = "memory_by_ranks",
+      .title = fmt::format(
+          "Peak of a device over N data-parallel ranks{}",
+          plan.tensor > 1 ? fmt::format(", each of {} tensor-parallel ranks", plan.tensor) : ""),
+      .table = rows.take(),
+      .note =
+          "replicas: bucketed all_reduce; tensor: N tensor-parallel ranks only; "
+          "GB are 1e9 bytes"};
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// `paceline plan`: memory, communication and time on paper.
+// `paceline plan`: memory, communication and time of a model and a layout, from closed forms.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ class PlanCommand final : public Command {
   void declare(OptionParser& p) override {
     options_.declare(p);
     p.option("--ask",
-             fmt::format("questions that get one line of answer each, and nothing else ({}, a,b)",
+             fmt::format("print only the answers to these questions, one line each ({}, a,b)",
                          joined_names(names_of(Question{}))),
              [this](const OptionParser::Texts& texts) {
                questions_.clear();
@@ -32,16 +32,17 @@ class PlanCommand final : public Command {
              },
              {.type = ValueType::name, .list = true});
     p.value("--run-tokens", run_tokens_, "tokens of the training run of --ask run", {1, 1e18});
-    p.option(
-        "--from",
-        "result files of ours, model, ddp and zero for steps, collectives --fit for links: what "
-        "they say stands in place of the data sheet, --peak, --utilization, "
-        "--link-bandwidth and --latency (a,b)",
-        [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
-        {.list = true});
+    p.option("--from",
+             "result files of paceline, of model, ddp and zero for steps, of collectives --fit for "
+             "links: "
+             "fitted rates replace the data sheet, --peak, --utilization, --link-bandwidth and "
+             "--latency "
+             "(a,b)",
+             [this](const OptionParser::Texts& texts) { from_ = OptionParser::split(texts); },
+             {.list = true});
     p.value("--check", check_,
-            "a result file of model, ddp or zero: predictions beside each of its cases");
-    p.flag("--json", json_, "a line of JSON for each section, row of a table or answer");
+            "a result file of model, ddp or zero: compare predictions with each of its cases");
+    p.flag("--json", json_, "one line of JSON per section, table row or answer");
   }
   void check(const OptionParser& p) override {
     options_.check(p);
@@ -68,7 +69,7 @@ class PlanCommand final : public Command {
     const std::vector<std::string> what = calibration->extrapolations(plan);
     if (!what.empty()) {
       print({{.name = "extrapolated",
-              .title = "Extrapolated, as no file has measured it",
+              .title = "Extrapolated, not measured in any file",
               .note = fmt::format("{}", fmt::join(what, json_ ? "; " : "\n"))}});
     }
     return ExitCode::done;

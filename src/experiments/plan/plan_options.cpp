@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t most_ranks = 1 << 20;
 
-// Those of the training experiments that a plan depends on, each with one value.
+// The factors of the training experiments that a plan depends on, each with a single value.
 Factors<TrainingCase> plan_factors() {
   constexpr std::array names = {"size",       "context",   "batch_size", "precision", "attention",
                                 "optimizer",  "recompute", "d_model",    "d_ff",      "layers",
@@ -66,8 +66,8 @@ PlanOptions::PlanOptions() : factors_(plan_factors(), plan_defaults()) {}
 void PlanOptions::declare(OptionParser& p) {
   factors_.declare(p);
   p.value("--blocks", blocks_,
-          "transformer: the program's model; two-matrix: the course's, blocks of [D, F] and [F, D] "
-          "and nothing else (transformer two-matrix) [transformer]");
+          "transformer: the program's model; two-matrix: the course's, with blocks of matrices "
+          "[D, F] and [F, D] only (transformer two-matrix) [transformer]");
   p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [--fsdp x --tp]",
           {1, most_ranks});
   p.value("--fsdp", fsdp_,
@@ -76,14 +76,14 @@ void PlanOptions::declare(OptionParser& p) {
   p.value("--tp", tensor_, "tensor-parallel ranks; must divide heads, d_model and d_ff [1]",
           {1, 1 << 14});
   p.option("--mesh-axes",
-           "axes of the mesh, each with links of its own, that data-parallel and tensor-parallel "
-           "collectives use (MX,MY) [1,1]",
+           "mesh axes, each with its own links, of data-parallel and of tensor-parallel "
+           "collectives (MX,MY) [1,1]",
            [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
            {.type = ValueType::integer, .list = true, .standard = "1,1"});
   p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
   p.value("--hardware-file", hardware_file_,
-          "TOML file of further devices, which come before those of the table");
-  p.option("--memory", "of a device, instead of the table's",
+          "TOML file of further devices, which override those of the table");
+  p.option("--memory", "memory of a device, instead of the table's",
            [this](const OptionParser::Texts& t) {
              memory_ = FactorValue<ByteCount>::read(t.front(), {});
              const bool has_unit = std::isalpha(static_cast<unsigned char>(t.front().back())) != 0;
@@ -93,9 +93,10 @@ void PlanOptions::declare(OptionParser& p) {
   p.value("--peak", peak_tflops_, "dense TFLOP/s of a device, instead of the table's",
           {0.001, 1e9});
   p.value("--link-bandwidth", link_bandwidth_,
-          "bytes that a device sends in a second along one axis, instead of the table's");
-  p.value("--utilization", utilization_, "part of the peak that products reach [1]", {0.001, 1});
-  p.value("--latency", latency_us_, "microseconds of a collective between two ranks [10]",
+          "bytes/s that a device sends along one mesh axis, instead of the table's");
+  p.value("--utilization", utilization_, "fraction of the peak that matrix products reach [1]",
+          {0.001, 1});
+  p.value("--latency", latency_us_, "latency of a collective of two ranks, in microseconds [10]",
           {0, 1e6});
   factors_.check(plan_presets(), {"--size"});
   p.presets(plan_presets(), {{"--shard", "--fsdp"}});
@@ -105,7 +106,7 @@ void PlanOptions::check(const OptionParser& p) {
   factors_.finish(p);
   hardware_given_ = p.given("--hardware");
   if (p.by_name("--fsdp") && p.by_name("--shard")) {
-    throw UsageError("--fsdp: stands for --shard fsdp; leave --shard out");
+    throw UsageError("--fsdp: implies --shard fsdp; leave --shard out");
   }
   for (const char* option : {"--heads", "--vocab", "--attention", "--exec"}) {
     if (blocks_ == BlockKind::two_matrix && p.by_name(option)) {
@@ -116,7 +117,7 @@ void PlanOptions::check(const OptionParser& p) {
   for (const auto& [option, value] : {std::pair("--memory", memory_.bytes),
                                       std::pair("--link-bandwidth", link_bandwidth_.bytes)}) {
     if (p.given(option) && value == 0) {
-      throw UsageError(fmt::format("{}: 0 is not above 0; leave it out for the table's", option));
+      throw UsageError(fmt::format("{}: must be above 0; leave it out for the table's", option));
     }
   }
 }
@@ -135,8 +136,8 @@ void PlanOptions::check_dimensions(const OptionParser& p) {
         "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
   }
   if (dimensions < wanted) {
-    throw UsageError(has_heads ? "--d-model: needs --d-ff, --layers and --heads beside it"
-                               : "--d-model: needs --d-ff and --layers beside it");
+    throw UsageError(has_heads ? "--d-model: needs --d-ff, --layers and --heads as well"
+                               : "--d-model: needs --d-ff and --layers as well");
   }
   factors_.replace("--size", "custom");
 }
@@ -149,8 +150,9 @@ void PlanOptions::check_none_given(const OptionParser& p, const std::string& ins
   for (const Factor<TrainingCase>& f : factors_.factors()) options.push_back(f.option);
   for (const std::string& option : options) {
     if (!p.given(option)) continue;
-    throw UsageError(fmt::format("{}: cannot be combined with {}, whose cases say it; leave it out",
-                                 option, instead));
+    throw UsageError(
+        fmt::format("{}: cannot be combined with {}, which reads it from the file; leave it out",
+                    option, instead));
   }
 }
 
@@ -167,7 +169,7 @@ Hardware PlanOptions::hardware() const {
   if (memory_.bytes > 0) h.memory_gb = static_cast<double>(memory_.bytes) / giga;
   if (link_bandwidth_.bytes > 0) {
     h.link_bytes_per_s = static_cast<double>(link_bandwidth_.bytes);
-    // Of a node: every device sends as much, whether the collective leaves the node or not.
+    // --link-bandwidth holds within and across nodes: every device of a node sends at this rate.
     h.network_bytes_per_s = h.link_bytes_per_s * h.node_devices;
   }
   return h;
@@ -185,10 +187,8 @@ void PlanOptions::set_layout(PlanCase& plan) const {
     c.strategy = Strategy::fsdp;
     c.ranks = fsdp_;
     if (ranks_ > 0 && ranks_ != fsdp_ * tensor_) {
-      throw UsageError(
-          fmt::format("--ranks: {} is not --fsdp {} x --tp {} = {}; give that, or "
-                      "leave --ranks out",
-                      ranks_, fsdp_, tensor_, fsdp_ * tensor_));
+      throw UsageError(fmt::format("--ranks: {} is not --fsdp {} x --tp {} = {}; leave --ranks out",
+                                   ranks_, fsdp_, tensor_, fsdp_ * tensor_));
     }
   } else if (ranks_ > 0) {
     if (ranks_ % tensor_ != 0) {

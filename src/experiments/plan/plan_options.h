@@ -1,5 +1,5 @@
 #pragma once
-// The options of `paceline plan`, and the case that they make.
+// The options of `paceline plan` and the plan that they define.
 
 #include <string>
 #include <vector>
@@ -14,12 +14,12 @@ class PlanOptions {
   PlanOptions();
 
   void declare(OptionParser& p);
-  // Throws UsageError for options that cannot stand together.
+  // Throws UsageError for options that cannot be combined.
   void check(const OptionParser& p);
-  // Throws UsageError naming an option of the plan that was given: `instead` takes its place.
+  // Throws UsageError naming the first given option of the plan, which cannot be combined with
+  // `instead`.
   void check_none_given(const OptionParser& p, const std::string& instead) const;
-  // Throws UsageError for a layout that cannot be, EnvironmentError where the table of hardware
-  // cannot be read.
+  // Throws UsageError for an invalid layout, EnvironmentError if the hardware table cannot be read.
   [[nodiscard]] PlanCase plan() const;
 
  private:
@@ -30,16 +30,16 @@ class PlanOptions {
   FactorOptions<TrainingCase> factors_;
   BlockKind blocks_ = BlockKind::transformer;
   std::int64_t ranks_ = 0;  // 0: not given
-  std::int64_t fsdp_ = 0;   // likewise
+  std::int64_t fsdp_ = 0;   // 0: not given
   std::int64_t tensor_ = 1;
   MeshAxes axes_;
   std::string hardware_name_ = "h100";
   bool hardware_given_ = false;
-  std::string hardware_file_;  // empty: none
+  std::string hardware_file_;  // empty: not given
   ByteCount memory_;           // 0: the table's
-  std::string memory_text_;    // as it is given, with its unit
-  double peak_tflops_ = 0;     // likewise
-  ByteCount link_bandwidth_;   // likewise
+  std::string memory_text_;    // --memory as given, with its unit
+  double peak_tflops_ = 0;     // 0: the table's
+  ByteCount link_bandwidth_;   // 0: the table's
   double utilization_ = 1;
   double latency_us_ = 10;
 };

@@ -27,7 +27,7 @@ std::string value_text(const PlanLine& line) {
   return "";
 }
 
-// The name and the value on one line; the formula beside them where there is room, else below.
+// Name, value and formula on one line; a formula that does not fit goes on the lines below.
 std::string lines_text(const std::vector<PlanLine>& lines) {
   constexpr std::size_t width = 100;
   std::size_t names = 0;

@@ -1,6 +1,5 @@
 #pragma once
-// A plan as people and programs read it: sections of lines, each a formula with its numbers, and
-// tables.
+// A plan as text or JSON: sections of lines, each a formula with its numbers, and tables.
 
 #include <optional>
 #include <string>
@@ -29,13 +28,13 @@ struct PlanSection {
   std::string note = {};
 };
 
-// "219,848,638,464", "25,301.7": with `decimals` digits after the point.
+// A number with thousands separators and `decimals` digits after the point: "219,848,638,464".
 [[nodiscard]] std::string grouped(double value, int decimals = 0);
 // "3,517.58 GB = 3,276.00 GiB", below 1 GB "10.49 MB = 10.00 MiB".
 [[nodiscard]] std::string both_sizes(double bytes);
 
 [[nodiscard]] std::string report_text(const std::vector<PlanSection>& sections);
-// A line for each section that has lines, and for each row of a table.
+// One line of JSON per section that has lines, and one per table row.
 [[nodiscard]] std::string report_json(const std::vector<PlanSection>& sections);
 
 }  // namespace paceline

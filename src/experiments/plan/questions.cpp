@@ -18,8 +18,8 @@ namespace paceline {
 
 namespace {
 
-// The largest whole number up to `most` for which `holds`, which holds up to some number and not
-// beyond it; 0 where it does not hold for 1.
+// Bisection: the largest integer in 1 ... most for which `holds` is true; 0 if it is false for 1.
+// `holds` must be monotone: true up to some number, false above.
 std::int64_t largest(std::int64_t most, const std::function<bool(std::int64_t)>& holds) {
   std::int64_t good = 0;
   std::int64_t bad = most + 1;
@@ -36,7 +36,7 @@ std::string of_memory(const PlanCase& plan, double bytes) {
   return fmt::format("{} of {}", bytes_text(bytes), bytes_text(plan.memory_bytes));
 }
 
-// The largest value of a field of the case with which a device's memory does.
+// The largest value of a field of the case with which the plan fits into a device's memory.
 Answer largest_that_fits(const PlanCase& plan, Question question, std::int64_t ModelFactors::*field,
                          std::int64_t most, const char* unit) {
   PlanCase other = plan;
@@ -69,7 +69,7 @@ Answer fewest_devices(const PlanCase& plan) {
   if (data_ranks > most) {
     other.step.ranks = most;
     return {Question::fewest_devices,
-            fmt::format("none: {} needs {} however many there are", layout,
+            fmt::format("none: {} needs {} with any number of devices", layout,
                         of_memory(plan, peak_of(other))),
             {{"devices", std::int64_t{0}}, {"peak_bytes", peak_of(other)}}};
   }
@@ -85,7 +85,7 @@ Answer memory_by_kind(const PlanCase& plan) {
   const auto gb = [](double bytes) { return bytes_text(bytes); };
   return {Question::memory,
           fmt::format("parameters {}, gathered {}, gradients {}, optimizer {}, activations {}, "
-                      "beyond {}: {}",
+                      "transient {}: {}",
                       gb(m.parameters), gb(m.gathered), gb(m.gradients), gb(m.optimizer),
                       gb(m.activations), gb(m.transient), of_memory(plan, m.peak())),
           {{"parameters_bytes", m.parameters},
@@ -99,7 +99,7 @@ Answer memory_by_kind(const PlanCase& plan) {
 
 Answer kept_gathers(const PlanCase& plan) {
   if (plan.step.strategy != Strategy::fsdp) {
-    throw UsageError("--ask: kept-gathers is a question of --fsdp X");
+    throw UsageError("--ask: kept-gathers needs --fsdp X");
   }
   PlanCase kept = plan;
   PlanCase freed = plan;
@@ -176,7 +176,7 @@ Answer best_bucket(const PlanCase& plan) {
                        static_cast<double>(size_of(plan.strategy_shape().precision.communication));
   const double latency = collective_latency_s(plan, plan.data_ranks());
   if (latency <= 0) throw UsageError("--ask: best-bucket needs --latency above 0");
-  // Of the whole message: a ring sends it 2 (n - 1) / n times.
+  // Bandwidth in bytes of the message: a ring all_reduce sends it 2 (n - 1) / n times.
   const double bandwidth = plan.data_bandwidth_bytes_per_s() * n / (2 * (n - 1));
   const double best = best_bucket_bytes(bytes, latency, bandwidth);
   return {Question::best_bucket,
@@ -196,7 +196,7 @@ Answer twice_the_bandwidth(const PlanCase& plan) {
   const StepTime now = step_time(plan);
   const StepTime then = step_time(faster);
   return {Question::link_bandwidth,
-          fmt::format("twice as much: step {} in place of {} (x {:.2f}); exposed {} in place of {}",
+          fmt::format("doubled: step {} instead of {} (x {:.2f}); exposed {} instead of {}",
                       seconds_text(then.step_s()), seconds_text(now.step_s()),
                       now.step_s() / then.step_s(), seconds_text(then.exposed_s),
                       seconds_text(now.exposed_s)),
@@ -223,7 +223,7 @@ Answer scaling(const PlanCase& plan) {
   Answer a{Question::efficiency, "weak scaling,", {}};
   for (const int ranks : scaling_ranks(plan)) {
     const double efficiency = weak_efficiency(plan, ranks);
-    constexpr int fourfold = 2;  // for the line every other power of two
+    constexpr int fourfold = 2;  // the text has every second power of two
     a.values.push_back({fmt::format("efficiency_{}", ranks), efficiency});
     if (a.values.size() % fourfold == 0) continue;
     a.text += fmt::format(" {}: {:.1f}%", grouped(ranks), 100 * efficiency);
@@ -254,7 +254,7 @@ Answer answer(const PlanCase& plan, Question question, double run_tokens) {
     case Question::run: return training_run(plan, run_tokens);
     case Question::efficiency: return scaling(plan);
   }
-  throw InternalError("a question without an answer");
+  throw InternalError("unknown question");
 }
 
 std::string answers_text(const std::vector<Answer>& answers) {

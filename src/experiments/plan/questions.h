@@ -1,5 +1,5 @@
 #pragma once
-// --ask: questions that a plan answers in one line each.
+// --ask: questions about a plan, each answered in one line.
 
 #include <string>
 #include <vector>
@@ -14,13 +14,13 @@ enum class Question : std::uint8_t {
   largest_context,
   fewest_devices,
   memory,          // of a device, by kind
-  kept_gathers,    // whether gathered parameters can stay until backward
-  gradient_dtype,  // which one to send pays
-  compute_bound,
-  best_bucket,
-  link_bandwidth,  // what twice as much gains
-  run,             // a whole training run
-  efficiency,      // as the ranks grow
+  kept_gathers,    // whether gathered parameters fit into memory until backward
+  gradient_dtype,  // the dtype in which gradients should be sent
+  compute_bound,   // the smallest compute-bound batch
+  best_bucket,     // the bucket size with the least overhead
+  link_bandwidth,  // the speedup from twice the link bandwidth
+  run,             // days and device hours of a training run
+  efficiency,      // weak scaling over the number of ranks
 };
 constexpr auto names_of(Question) {
   return names("largest-batch", "largest-context", "fewest-devices", "memory", "kept-gathers",
@@ -31,13 +31,14 @@ constexpr auto names_of(Question) {
 struct Answer {
   Question question;
   std::string text;  // one line
-  Row values;        // what of it a program reads
+  Row values;        // the same, for JSON
 };
 
-// run_tokens: of the training run. Throws UsageError (--ask) where the layout leaves no question.
+// run_tokens: tokens of the training run. Throws UsageError (--ask) if the question does not apply
+// to the layout.
 [[nodiscard]] Answer answer(const PlanCase& plan, Question question, double run_tokens);
 
-// "largest-batch: 37 sequences ..."; one line each.
+// "largest-batch: 37 sequences ..."; one line per answer.
 [[nodiscard]] std::string answers_text(const std::vector<Answer>& answers);
 [[nodiscard]] std::string answers_json(const std::vector<Answer>& answers);
 

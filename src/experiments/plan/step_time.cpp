@@ -12,11 +12,11 @@ namespace {
 // 0 for one rank.
 double tree_depth(int ranks) { return std::ceil(std::log2(ranks)); }
 
-// Groups of blocks that are computed again use units in an order of their own: their gathers are
-// counted as those of single blocks.
+// Recomputed groups of blocks use the store's units in another order; their gathers are counted as
+// if every block were recomputed by itself.
 std::vector<ExchangeForm> exchanges(const PlanCase& plan) {
   auto all = plan.strategy_shape().exchanges(std::min(plan.step.recompute.blocks, 1));
-  if (!all) throw InternalError("a layout without a closed form of what it sends");
+  if (!all) throw InternalError("the layout has no closed form of its communication");
   for (ExchangeForm& one : *all) one.sent_bytes /= plan.tensor;
   return *std::move(all);
 }
@@ -27,8 +27,8 @@ double seconds_of(const ExchangeForm& one, const PlanCase& plan) {
          one.sent_bytes / (plan.data_bandwidth_bytes_per_s() * op.bandwidth_ratio);
 }
 
-// Seconds of a step that run beside the exchange.
-double hiding_s(const PlanCase& plan, const StepTime& time) {
+// The computation that overlaps the exchange: nothing, backward or the whole step.
+double overlapping_s(const PlanCase& plan, const StepTime& time) {
   constexpr double backward = 2.0 / 3;
   switch (plan.step.strategy) {
     case Strategy::none:
@@ -44,7 +44,7 @@ double hiding_s(const PlanCase& plan, const StepTime& time) {
   return time.compute_s();
 }
 
-// Activations between tensor-parallel ranks.
+// Seconds of the collectives of activations between tensor-parallel ranks.
 double tensor_seconds(const PlanCase& plan) {
   if (plan.tensor == 1) return 0;
   constexpr double collectives = forward_tensor_collectives + backward_tensor_collectives;
@@ -70,18 +70,19 @@ StepTime step_time(const PlanCase& plan) {
   time.traffic_s = plan.correction * plan.rates.traffic_s(work);
   time.fixed_s = plan.correction * plan.rates.fixed_s(work);
   time.tensor_s = tensor_seconds(plan);
-  double after = 0;
+  double after_update = 0;
   for (const ExchangeForm& one : exchanges(plan)) {
     const double seconds = seconds_of(one, plan);
     time.exchange_s += seconds;
     time.exchange_calls += one.calls;
     time.exchange_bytes += one.sent_bytes;
-    if (one.after_update) after += seconds;
+    if (one.after_update) after_update += seconds;
   }
   if (time.exchange_calls == 0) return time;
-  const double beside = time.exchange_s - after;
+  const double before_update = time.exchange_s - after_update;
   const double last = time.exchange_s / time.exchange_calls;
-  time.exposed_s = after + std::min(beside, std::max(last, beside - hiding_s(plan, time)));
+  const double excess = before_update - overlapping_s(plan, time);
+  time.exposed_s = after_update + std::min(before_update, std::max(last, excess));
   time.contention_s = plan.contention * (time.exchange_s - time.exposed_s);
   return time;
 }

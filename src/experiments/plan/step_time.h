@@ -1,18 +1,19 @@
 #pragma once
-// The time of a step, as the sum of what a device does and what it waits for.
+// The time of a step: computation, exposed communication and contention.
 //
-//   products    FLOPs / peak; attention's at a rate of their own (--from)
+//   products    FLOPs / peak; attention's at a separate rate (--from)
 //   traffic     bytes read and written / memory bandwidth: elementwise work and the optimizer
-//   fixed       blocks x the time that one takes at any size (--from)
-//   tensor      tensor-parallel collectives, which the next product waits for
-//   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth
-//               of each operation, where that was measured (--from)
-//   exposed     the part of the exchange that nothing hides. naive and flat: all of it. Others:
-//               what is longer than the passes beside it, at least the last collective, and what
-//               owners broadcast after their updates
-//   contention  what hidden collectives cost the work beside them, of their own time (--from)
+//   fixed       blocks x the size-independent time of a block (--from)
+//   tensor      tensor-parallel collectives, never overlapped: the next product waits for them
+//   exchange    data-parallel collectives: calls x latency + bytes sent / bandwidth,
+//               per operation if it was measured (--from)
+//   exposed     the part of the exchange that is not overlapped. naive and flat: all of it. Others:
+//               the excess over the passes that overlap it, at least the last collective; plus
+//               broadcasts of parameters after the update
+//   contention  slowdown of computation by overlapped collectives, a fraction of their time
+//   (--from)
 //
-// A collective of n ranks takes ceil(log2 n) times the latency of two: trees.
+// The latency of a collective of n ranks is ceil(log2 n) times that of two ranks (trees).
 
 #include <vector>
 
@@ -27,7 +28,7 @@ struct StepTime {
   double tensor_s = 0;
   double exchange_s = 0;
   double exchange_calls = 0;
-  double exchange_bytes = 0;  // that a rank sends
+  double exchange_bytes = 0;  // sent by a rank
   double exposed_s = 0;
   double contention_s = 0;
 
@@ -37,15 +38,15 @@ struct StepTime {
 
 [[nodiscard]] StepTime step_time(const PlanCase& plan);
 
-// Of a collective of `ranks` ranks.
+// The latency of a collective of `ranks` ranks.
 [[nodiscard]] double collective_latency_s(const PlanCase& plan, int ranks);
 
-// The same case on `ranks` ranks in all, tensor-parallel ones included.
+// The same plan on `ranks` ranks in total, tensor-parallel ranks included.
 [[nodiscard]] PlanCase on_ranks(PlanCase plan, int ranks);
 
-// Weak scaling: the step on one data-parallel rank over that on `ranks` ranks in all.
+// Weak scaling: step time on one data-parallel rank over step time on `ranks` ranks in total.
 [[nodiscard]] double weak_efficiency(const PlanCase& plan, int ranks);
-// That many ranks in all, in powers of two, from one data-parallel rank to 16,384 ranks.
+// Total numbers of ranks for weak scaling: --tp times powers of two, up to 16,384.
 [[nodiscard]] std::vector<int> scaling_ranks(const PlanCase& plan);
 
 }  // namespace paceline

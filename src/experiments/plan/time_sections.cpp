@@ -1,4 +1,4 @@
-// Sections of seconds and tokens.
+// The sections of a plan about time and batch sizes.
 
 #include <fmt/format.h>
 
@@ -14,12 +14,13 @@ namespace paceline {
 
 namespace {
 
-// Infinite: of a device of one's own, whose memory's rate nobody says.
+// A rate is infinite if it is not known: --memory, --peak and --link-bandwidth replace the table
+// but do not give a memory bandwidth.
 std::string rate(double per_second) {
   return std::isinf(per_second) ? "unknown" : fmt::format("{:.4g}", per_second);
 }
 
-// What tables show as -.
+// NaN for an infinite value, which tables show as "-".
 double finite_or_none(double tokens) {
   return std::isfinite(tokens) ? tokens : std::numeric_limits<double>::quiet_NaN();
 }
@@ -46,7 +47,7 @@ PlanSection layout_section(const PlanCase& plan) {
                                       plan.data_ranks()),
                           plan.tokens()),
               {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source, plan.rates.flops_per_s},
-              {"element_bytes", "bytes of an element", "of what products read and write", width,
+              {"element_bytes", "bytes per element", "of the operands of matrix products", width,
                PlanUnit::count}}};
 }
 
@@ -60,12 +61,12 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const double w_tensor = plan.hardware.bandwidth_bytes_per_s(Y);
   PlanSection s{.name = "compute_bound",
                 .title = fmt::format(
-                    "The batch from which on it is compute-bound: {}",
+                    "Smallest compute-bound batch: {}",
                     gathers ? "forward, gathering parameters" : "backward, exchanging gradients")};
   const auto seconds = [&](const char* key, const char* what, std::string formula, double value) {
     s.lines.push_back({key, what, std::move(formula), value, PlanUnit::seconds});
   };
-  seconds("compute_s_per_token", "c, products of a token",
+  seconds("compute_s_per_token", "c, products per token",
           fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
                       rate(plan.rates.flops_per_s)),
           b.compute_s_per_token);
@@ -73,7 +74,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
       "exchange_s", gathers ? "g, gathers" : "g, gradients",
       fmt::format("V / (W M_X) = {} / ({} x {})", rate(b.exchanged_bytes), rate(w), plan.axes.data),
       b.exchange_s);
-  seconds("tensor_s_per_token", "t, activations of a token",
+  seconds("tensor_s_per_token", "t, activations per token",
           fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
                       rate(w_tensor), plan.axes.tensor),
           b.tensor_s_per_token);
@@ -81,8 +82,8 @@ PlanSection compute_bound_section(const PlanCase& plan) {
     s.lines.push_back(
         {"tensor_least_d_ff", "least d_ff for c > t",
          fmt::format("n e / (4 p) x Y C / (W M_Y) = {:g} x {} / (4 x {:g}) x {} x {} / "
-                     "({} x {}); n collectives of e bytes an element, p times "
-                     "forward's products; d_ff is {}: {}",
+                     "({} x {}); n collectives of e bytes per element, p times "
+                     "forward's FLOPs; d_ff is {}: {}",
                      b.tensor_collectives, size_of(plan.step.precision.compute), b.passes, Y,
                      rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
                      grouped(static_cast<double>(plan.step.d_ff)),
@@ -92,7 +93,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   const auto tokens = [&](const std::string& key, const char* what, const char* formula,
                           double value) {
     s.lines.push_back(tokens_line(key, what, formula, value));
-    s.lines.push_back(tokens_line(key + "_per_device", "  a device",
+    s.lines.push_back(tokens_line(key + "_per_device", "  per device",
                                   fmt::format("over X Y = {}", plan.ranks()),
                                   value / static_cast<double>(plan.ranks())));
   };
@@ -102,8 +103,8 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   tokens("serial_rings_tokens", "serial, rings",
          "as serial, with (X - 1) / X of V and (Y - 1) / Y of v", rings.serial_tokens());
   s.note =
-      "overlapped: both kinds of collectives and the products run at once; serial: the "
-      "collectives one kind after the other, beside the products";
+      "overlapped: both kinds of collectives and the products run concurrently; serial: one kind "
+      "of collectives after the other, concurrently with the products";
   return s;
 }
 
@@ -113,21 +114,22 @@ PlanSection published_section(const PlanCase& plan) {
   const int X = plan.data_ranks();
   return {
       .name = "published",
-      .title = "How two published solutions count the serial batch, and where they differ",
+      .title = "The serial batch as two published solutions compute it, and where they differ",
       .lines = {
           tokens_line("undivided_half_block_tokens", "published as 641",
-                      "2 D F B / C against both gathers: one of the block's two products, and by "
-                      "one device, not X Y (2 B D F / C = 3.793e-6 B, rounded to 3.8e-6: 641). "
+                      "2 D F B / C against both gathers: one of the block's two products, on one "
+                      "device instead of X Y (2 B D F / C = 3.793e-6 B, rounded to 3.8e-6: 641). "
                       "With 4 D F B / (X Y C) it is the serial batch above",
                       half),
-          tokens_line("one_axis_group_tokens", "published as 2,799",
-                      "a batch per group of Y devices; M_X counts matrices, so that gathers have "
-                      "one axis and not M_X; rings counted. Its overall batch is given as M_X M_Y "
-                      "times that, where X groups make it",
-                      group),
+          tokens_line(
+              "one_axis_group_tokens", "published as 2,799",
+              "a batch per group of Y devices; M_X counts matrices, so that gathers use one "
+              "axis instead of M_X; ring factors counted. The overall batch is given as "
+              "M_X M_Y times that, instead of X times",
+              group),
           tokens_line("one_axis_overall_tokens", "  overall, X groups",
                       fmt::format("{} x {}", X, grouped(group, 1)), group * X),
-          tokens_line("all_axes_overall_tokens", "  and with M_X axes",
+          tokens_line("all_axes_overall_tokens", "  with M_X axes",
                       "the line \"serial, rings\" above",
                       compute_bound(plan, RingFactor::counted).serial_tokens())}};
 }
@@ -154,8 +156,8 @@ PlanSection what_if_section(const PlanCase& plan) {
   if (gathers && !keeps) {
     PlanCase kept = plan;
     kept.step.reshard = Reshard::no;
-    // Of a step, compared with its products: a gather and a reduce_scatter instead of two gathers
-    // and a reduce_scatter.
+    // A step exchanges one all_gather and one reduce_scatter instead of two all_gathers and one
+    // reduce_scatter.
     add("gathers kept for backward", kept, 2.0 / 3);
     constexpr double micro_batches = 4;
     add("gathers kept for 4 micro-batches", kept, 1 / micro_batches);
@@ -169,7 +171,7 @@ PlanSection what_if_section(const PlanCase& plan) {
     wider.tensor *= 2;
     wider.step.ranks /= 2;
     wider.step.batch_size *= 2;
-    add(fmt::format("tensor parallel {}, as many devices", wider.tensor), wider, 1);
+    add(fmt::format("tensor parallel {}, same devices", wider.tensor), wider, 1);
   }
   PlanCase larger = plan;
   larger.step.batch_size *= 2;
@@ -179,11 +181,11 @@ PlanSection what_if_section(const PlanCase& plan) {
   faster.hardware.network_bytes_per_s *= 2;
   add("twice the link bandwidth", faster, 1);
   return {.name = "what_if",
-          .title = "What else could be done: least compute-bound batch, and memory of a device",
+          .title = "Alternatives: smallest compute-bound batch, and memory of a device",
           .table = rows.take(),
           .note = fmt::format(
-              "the layout is compute-bound where batch is at least the bound (-: no batch is){}",
-              gathers && !keeps ? "; kept for backward: of a step's three exchanges two are left"
+              "the layout is compute-bound if batch is at least the bound (-: for no batch){}",
+              gathers && !keeps ? "; kept for backward: two of a step's three collectives remain"
                                 : "")};
 }
 
@@ -207,28 +209,29 @@ PlanSection step_time_section(const PlanCase& plan) {
   add("fixed_s", "fixed",
       fmt::format("{} blocks x {:.3g} us", work.blocks, 1 / plan.rates.blocks_per_s / micro),
       t.fixed_s);
-  add("tensor_s", "tensor-parallel collectives", "5 for each summed sublayer, not hidden",
+  add("tensor_s", "tensor-parallel collectives", "5 per summed sublayer, not overlapped",
       t.tensor_s);
   add("exchange_s", "data-parallel collectives",
-      fmt::format("{:g} calls, {} sent a rank", t.exchange_calls, both_sizes(t.exchange_bytes)),
+      fmt::format("{:g} calls, {} sent per rank", t.exchange_calls, both_sizes(t.exchange_bytes)),
       t.exchange_s);
-  add("exposed_s", "  of it exposed", "beyond the passes beside it, at least the last call",
+  add("exposed_s", "  exposed part", "longer than the overlapping passes, at least the last call",
       t.exposed_s);
   if (t.contention_s > 0) {
     add("contention_s", "contention",
-        fmt::format("{:.3f} of the collectives that are hidden", plan.contention), t.contention_s);
+        fmt::format("{:.3f} of the time of overlapped collectives", plan.contention),
+        t.contention_s);
   }
   if (plan.correction != 1) {
     s.note = fmt::format(
-        "products, traffic and fixed are {:.3f} times what the fitted rates say, as "
-        "measured of this size",
+        "products, traffic and fixed are {:.3f} times the fitted rates' times, as "
+        "measured for this size",
         plan.correction);
   }
   add("step_s", "step", "products + traffic + fixed + tensor + exposed + contention", t.step_s());
   s.lines.push_back({"tokens_per_s", "tokens/s",
                      fmt::format("{} tokens / step", grouped(plan.tokens())),
                      plan.tokens() / t.step_s(), PlanUnit::count});
-  s.lines.push_back({"tokens_per_s_per_device", "tokens/s a device", "",
+  s.lines.push_back({"tokens_per_s_per_device", "tokens/s per device", "",
                      plan.tokens() / t.step_s() / static_cast<double>(plan.ranks()),
                      PlanUnit::count});
   return s;
@@ -247,18 +250,19 @@ PlanSection scaling_section(const PlanCase& plan) {
               {"efficiency", weak_efficiency(plan, ranks)},
               {"peak_bytes", device_memory(other).peak(), "bytes"}});
   }
-  return {.name = "scaling",
-          .title = "Weak scaling: the same batch of every data-parallel rank",
-          .table = rows.take(),
-          .note =
-              "efficiency: the step on one data-parallel rank over this; above 1 where shards "
-              "make the update shorter. exposed: nothing runs beside it"};
+  return {
+      .name = "scaling",
+      .title = "Weak scaling: the same batch per data-parallel rank",
+      .table = rows.take(),
+      .note =
+          "efficiency: step time on one data-parallel rank over step time on N ranks; above 1 "
+          "if sharding makes the update shorter. exposed: communication that is not overlapped"};
 }
 
 namespace {
 
-// What the published figures are of.
-bool is_the_course_s(const PlanCase& plan) {
+// Whether the plan is the course's, for which solutions are published.
+bool is_course_plan(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   return plan.blocks == BlockKind::two_matrix && c.strategy == Strategy::fsdp && c.ranks == 16 &&
          plan.tensor == 4 && c.d_model == 16384 && c.d_ff == 53248 &&
@@ -275,7 +279,7 @@ std::vector<PlanSection> plan_sections(const PlanCase& plan) {
   sections.push_back(device_memory_section(plan));
   sections.push_back(memory_by_ranks_section(plan));
   if (plan.ranks() > 1) sections.push_back(compute_bound_section(plan));
-  if (is_the_course_s(plan)) sections.push_back(published_section(plan));
+  if (is_course_plan(plan)) sections.push_back(published_section(plan));
   if (plan.ranks() > 1) sections.push_back(what_if_section(plan));
   sections.push_back(step_time_section(plan));
   sections.push_back(scaling_section(plan));

@@ -24,8 +24,9 @@ double dot(const Terms& a, const Terms& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// The weights of the terms in `chosen` that explain what `least` leaves of the times: the normal
-// equations, solved by elimination; none where the terms depend on each other.
+// Fits the residual of the times, after the contribution of `least` is subtracted, with the terms
+// in the bit set `chosen`. Solves the normal equations by elimination; empty if the terms are
+// linearly dependent.
 std::optional<Terms> solve(const std::vector<TimedWork>& rows, const Terms& least,
                            unsigned chosen) {
   std::array<std::array<double, terms + 1>, terms> a{};
@@ -71,7 +72,7 @@ double error_of(const std::vector<TimedWork>& rows, const Terms& weights) {
 }  // namespace
 
 WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
-  if (rows.empty()) throw InternalError("rates of no measurement");
+  if (rows.empty()) throw InternalError("fit_rates needs at least one measurement");
   const Terms least = {1 / most.flops_per_s, 1 / most.attention_flops_per_s,
                        1 / most.parameter_bytes_per_s, 1 / most.activation_bytes_per_s,
                        1 / most.blocks_per_s};

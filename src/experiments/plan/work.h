@@ -1,19 +1,18 @@
 #pragma once
-// What a rank does in a step, and at which rates.
+// The work of a rank in a step, the rates at which it is done, and their fit.
 
 #include <limits>
 #include <vector>
 
 namespace paceline {
 
-// Of one rank's step. Products with weights, products of attention, what moves parameters (weights
-// read, gradients, the optimizer) and what moves activations have rates of their own. Beside them a
-// block takes a fixed time: its kernels begin and end with idle multiprocessors.
+// The work of one rank's step. Each of the four kinds has its own rate. In addition a block takes a
+// fixed time, since multiprocessors idle at the start and the end of its kernels.
 struct Work {
-  double flops = 0;
-  double attention_flops = 0;
-  double parameter_bytes = 0;
-  double activation_bytes = 0;
+  double flops = 0;             // products with weights
+  double attention_flops = 0;   // attention's T x T products
+  double parameter_bytes = 0;   // weights, gradients and optimizer state, read and written
+  double activation_bytes = 0;  // activations, read and written
   double blocks = 0;
 };
 
@@ -41,15 +40,14 @@ struct TimedWork {
   Work work;
   double seconds = 0;
 };
-// What no device exceeds.
 inline constexpr WorkRates unlimited = {
     .flops_per_s = std::numeric_limits<double>::infinity(),
     .attention_flops_per_s = std::numeric_limits<double>::infinity(),
     .parameter_bytes_per_s = std::numeric_limits<double>::infinity(),
     .activation_bytes_per_s = std::numeric_limits<double>::infinity()};
-// Least squares of relative errors with no rate above `most`. At most half as many rates as there
-// are rows are fitted; the others, which explain least, are `most`. Throws InternalError for no
-// rows.
+// Fits rates to measured times: least squares of relative errors, no rate above `most`. At most
+// rows / 2 rates (at least one) are fitted, the subset with the least error; the others are `most`.
+// Throws InternalError without rows.
 [[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& rows,
                                   const WorkRates& most = unlimited);
 

@@ -50,7 +50,7 @@ class TrainingCommand final : public Command {
           "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
     }
     if (dimensions < 4) {
-      throw UsageError("--d-model: needs --d-ff, --layers and --heads beside it");
+      throw UsageError("--d-model: needs --d-ff, --layers and --heads as well");
     }
     options_.factors.replace("--size", "custom");
   }
