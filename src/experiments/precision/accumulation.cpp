@@ -16,7 +16,7 @@ namespace {
 struct ArithmeticDtypes {
   Dtype addend;
   Dtype sum;
-  bool upcasts = false;  // addends, before they are added
+  bool upcasts = false;  // addends are cast to the sum's dtype before they are added
 };
 
 ArithmeticDtypes dtypes_of(Arithmetic arithmetic) {
@@ -31,7 +31,7 @@ ArithmeticDtypes dtypes_of(Arithmetic arithmetic) {
   throw_unnamed(static_cast<std::size_t>(arithmetic));
 }
 
-// The one element of a tensor.
+// The element of a one-element tensor.
 double value_of(Device& device, Ops& ops, const Tensor& x) {
   const Array wide = device.allocate({1}, Dtype::f32, MemoryKind::workspace);
   ops.cast(wide, x);
@@ -40,7 +40,7 @@ double value_of(Device& device, Ops& ops, const Tensor& x) {
   return value;
 }
 
-// Each dtype's largest finite number is (1 - u) 2^e.
+// The largest finite number of a dtype: (1 - u) 2^e.
 double largest_of(Dtype dtype) {
   const int exponent = dtype == Dtype::f16 ? 16 : 128;
   return std::ldexp(1 - unit_roundoff(dtype), exponent);
@@ -51,7 +51,8 @@ double relative_error(double value, double exact) {
 }
 
 bool is_explained(const Accumulated& r) {
-  constexpr double of_float64 = 1e-12;  // in which errors are computed
+  constexpr double of_float64 =
+      1e-12;  // rounding of the error itself, which is computed in float64
   if (std::isfinite(r.sum)) return r.rounding_error <= r.rounding_largest + of_float64;
   if (!std::isfinite(r.rounded_sum)) return true;
   const bool overflows = std::abs(r.rounded_sum) * (1 + r.rounding_bound) > r.largest;
@@ -112,11 +113,11 @@ void add_accumulated(CaseRecord& record, const Accumulated& result) {
   if (is_explained(result)) return;
   record.status = Status::mismatch;
   if (!std::isfinite(result.sum)) {
-    record.reason = fmt::format("the sum is {}, and {:.6g} is in the range of its dtype",
+    record.reason = fmt::format("the sum is {}, but {:.6g} is in the range of its dtype",
                                 result.sum, result.rounded_sum);
     return;
   }
-  record.reason = fmt::format("the sum is off by {:.3g}, more than rounding explains ({:.3g})",
+  record.reason = fmt::format("the sum's relative error is {:.3g}, above the bound {:.3g}",
                               result.rounding_error, result.rounding_largest);
 }
 

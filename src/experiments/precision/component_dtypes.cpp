@@ -18,14 +18,15 @@ namespace paceline {
 
 namespace {
 
-// autocast's for fp16 and bf16; its list of operations: PyTorch's "Automatic Mixed Precision
-// package", CUDA ops that autocast to float16 or to float32, and that promote to the widest input.
+// The dtype under autocast for fp16 and bf16: the half type or float32. Source: PyTorch's
+// "Automatic Mixed Precision package", lists of CUDA ops that autocast to float16, that autocast to
+// float32, and that promote to the widest input.
 enum class Autocast : std::uint8_t { low, float32 };
 
 struct Component {
   std::string_view name;
-  std::string_view pass;   // its scopes begin so
-  std::string_view scope;  // and end so
+  std::string_view pass;   // prefix of its scopes
+  std::string_view scope;  // suffix of its scopes
   std::string_view op;
   std::string_view operand;
   Autocast autocast;
@@ -73,7 +74,7 @@ std::span<const Component> components_of(StudiedModel model) {
   throw_unnamed(static_cast<std::size_t>(model));
 }
 
-// By the name of the precision, not by its table, which is what is looked at.
+// Uses only the precision's name; its fields are what is checked.
 Dtype dtype_of_autocast(Autocast autocast, const Precision& precision) {
   if (autocast == Autocast::float32) return Dtype::f32;
   if (precision.name == "bf16") return Dtype::bf16;
@@ -127,13 +128,13 @@ void run_transformer_step(Device& device, Ops& ops, std::uint64_t seed) {
   device.synchronize();
 }
 
-// Empty where the row has no such column.
+// Empty if the row has no such column.
 std::string text_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
   return cell == nullptr ? "" : to_text(cell->value);
 }
 
-// In the summary: "dtype_fc1_output".
+// The component's column in the summary: "dtype_fc1_output".
 std::string column_of(std::string_view component) {
   std::string name = "dtype_";
   for (const char c : component) {
@@ -146,7 +147,7 @@ std::string column_of(std::string_view component) {
   return name;
 }
 
-// Every operand once, in the order of the first call.
+// Distinct operands in the order of their first calls.
 Table operands_table(const OpLog& log) {
   TableRows rows("operands");
   std::vector<LoggedOperand> seen;
@@ -236,15 +237,15 @@ std::vector<Table> dtypes_by_precision(const std::vector<Row>& summary) {
     for (const Component& component : components_of(model)) {
       Row cells = {{"model", std::string(name_of(model))},
                    {"component", std::string(component.name)}};
-      bool is_there = false;
+      bool has_value = false;
       for (const std::string& precision : precisions) {
         cells.push_back({precision, dtype_of(component, precision)});
-        is_there = is_there || cells.back().value != Value(std::string());
+        has_value = has_value || cells.back().value != Value(std::string());
       }
       const bool is_low = component.autocast == Autocast::low;
       cells.push_back({"autocast", is_low ? "half type" : "float32"});
       cells.push_back({"note", std::string(component.note)});
-      if (is_there) rows.add(cells);
+      if (has_value) rows.add(cells);
     }
   }
   if (rows.empty()) return {};

@@ -1,5 +1,5 @@
 #pragma once
-// The dtype of every component of a model, read off a training step that runs, beside that of
+// The dtype of every component of a model, logged in a real training step, and its dtype under
 // PyTorch's autocast.
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace paceline {
 
-// A step of the model on the device, logged. Throws OutOfMemory.
+// Runs a training step of the model and returns its log. Throws OutOfMemory.
 [[nodiscard]] OpLog run_logged_step(Device& device, const DtypesFactors& c, std::uint64_t seed);
 
 struct ComponentDtype {
   std::string component;  // "logits"
-  std::string op;         // that got it: "matmul"
-  std::string operand;    // "c"
-  std::string dtype;      // "float16"; of several, all of them; empty: no such operation ran
-  std::string autocast;   // its dtype there
-  std::string note;       // why the two differ, where they are meant to
+  std::string op;         // the operation that reads or writes it: "matmul"
+  std::string operand;    // the operation's operand: "c"
+  std::string dtype;      // "float16"; all dtypes if several were logged; empty if none was
+  std::string autocast;   // its dtype under autocast
+  std::string note;       // the reason for an intended difference
 
   [[nodiscard]] bool as_autocast() const { return dtype == autocast; }
   [[nodiscard]] bool is_right() const { return as_autocast() || !note.empty(); }
@@ -30,11 +30,11 @@ struct ComponentDtype {
 [[nodiscard]] std::vector<ComponentDtype> component_dtypes(const DtypesFactors& c,
                                                            const OpLog& log);
 
-// mismatch where a component has neither autocast's dtype nor a reason.
+// Sets the status `mismatch` if a component differs from autocast without a note.
 void add_dtypes(CaseRecord& record, const DtypesFactors& c, const OpLog& log);
 
-// "dtypes", of the summary's rows of this study: a row for each component of each model, a column
-// for each precision. Nothing where there are none.
+// Table "dtypes" from the summary's rows of this study: one row per model and component, one column
+// per precision. Empty without such rows.
 [[nodiscard]] std::vector<Table> dtypes_by_precision(const std::vector<Row>& summary);
 
 }  // namespace paceline

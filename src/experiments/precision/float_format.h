@@ -1,5 +1,5 @@
 #pragma once
-// Binary floating-point formats, bit by bit: sign, exponent, mantissa.
+// Encoding and decoding of binary floating-point formats: sign, exponent, mantissa.
 
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-// e4m3 and e5m2 are OCP's 8-bit formats ("OFP8 formats for deep learning", revision 1.0): e4m3 has
-// no infinity and one NaN per sign, so that it reaches 448; e5m2 is as IEEE 754 would have it.
+// e4m3 and e5m2 are OCP's 8-bit formats ("OFP8 formats for deep learning", revision 1.0). e4m3 has
+// no infinity and one NaN per sign, so that its largest number is 448; e5m2 follows IEEE 754.
 enum class Format : std::uint8_t { fp32, tf32, bf16, fp16, e4m3, e5m2 };
 constexpr auto names_of(Format) { return names("fp32", "tf32", "bf16", "fp16", "e4m3", "e5m2"); }
 
@@ -31,7 +31,7 @@ constexpr auto names_of(NumberKind) {
   return names("zero", "subnormal", "normal", "infinity", "nan");
 }
 
-// A number of a format.
+// The stored fields of a number.
 struct EncodedNumber {
   bool negative = false;
   std::uint32_t exponent = 0;  // as stored, with the bias
@@ -40,12 +40,12 @@ struct EncodedNumber {
   [[nodiscard]] bool operator==(const EncodedNumber&) const = default;
 };
 
-// To nearest, ties to even. What is beyond the largest number becomes infinity or, in a format
-// without one, NaN.
+// Rounds to nearest, ties to even. Numbers beyond the largest become infinity or, in a format
+// without infinity, NaN.
 [[nodiscard]] EncodedNumber encode(const FloatFormat& format, double x);
 [[nodiscard]] NumberKind kind_of(const FloatFormat& format, const EncodedNumber& number);
 [[nodiscard]] double decode(const FloatFormat& format, const EncodedNumber& number);
-// "10000010": the last `count` bits, the most significant first.
+// The lowest `count` bits, the most significant first: "10000010".
 [[nodiscard]] std::string bits_text(std::uint32_t bits, int count);
 
 }  // namespace paceline

@@ -4,7 +4,7 @@ namespace paceline {
 
 namespace {
 
-// Composites are those of Ops, written in the primitives here, as eager execution runs them.
+// Composites are inherited from Ops, which runs them as primitives (eager execution).
 class LoggedOps final : public Ops {
  public:
   LoggedOps(Device& device, const OpsConfig& config, OpLog& log)

@@ -24,7 +24,7 @@ std::vector<float> random_input(const NormsFactors& c, std::uint64_t seed) {
   return x;
 }
 
-// With the formulas of core/ops.h and core/toy_ops.h, weights 1 and biases 0.
+// The norm in float64 by the formulas of core/ops.h and core/toy_ops.h; weights 1, biases 0. [R, D]
 std::vector<double> reference(const NormsFactors& c, const std::vector<float>& x) {
   const auto width = static_cast<std::size_t>(c.width);
   const auto count = static_cast<double>(c.width);
@@ -62,7 +62,7 @@ class DeviceNorm {
  public:
   DeviceNorm(Device& device, const NormsFactors& c) : device_(device), case_(c) {}
 
-  // x in the half type, as the device rounds it.
+  // Copies x to the device in the half type; returns the rounded values.
   [[nodiscard]] std::vector<float> load(const std::vector<float>& x) {
     device_.to_device(wide_, x.data());
     ops_->cast(x_, wide_);
@@ -128,14 +128,14 @@ struct ScaledError {
   double error = 0;
 };
 
-// As text; empty where there is no such scale.
+// Scales as text; empty if there is none.
 struct ScaleRange {
   std::string holds_from;
   std::string holds_to;
   std::string breaks_at;
 };
 
-// points: by scale.
+// points: ascending in scale.
 ScaleRange scale_range(const std::vector<ScaledError>& points) {
   const auto holds = [](const ScaledError& p) { return p.error <= norm_breaks_above; };
   auto longest_begin = points.end();

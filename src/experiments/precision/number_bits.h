@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-// The number's bits in the format, the value that it is rounded to, and the error of that.
+// Records the number's bits in the format, its rounded value and the rounding error.
 void add_bits(CaseRecord& record, const BitsFactors& c);
 
 }  // namespace paceline

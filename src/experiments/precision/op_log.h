@@ -1,6 +1,6 @@
 #pragma once
-// What operations a model really runs, and the dtypes of the tensors that each of them gets: logs
-// that stand between a model and the device's operations.
+// Logs of the operations that a model runs and of the dtypes of their operands: wrappers of Ops and
+// ToyOps that log each call and forward it to the device's operations.
 
 #include <memory>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace paceline {
 
-// A tensor that an operation got.
+// One operand of one call.
 struct LoggedOperand {
   std::string scope;    // "forward/block 0/attention"
-  std::string op;       // as core/ops.h names it
-  std::string operand;  // likewise
+  std::string op;       // name in core/ops.h: "rms_norm"
+  std::string operand;  // parameter name in core/ops.h: "rstd"
   Dtype dtype = Dtype::f32;
 
   [[nodiscard]] bool operator==(const LoggedOperand&) const = default;
@@ -28,7 +28,7 @@ class OpLog {
     const Tensor& tensor;
   };
 
-  // Operands that are empty are left out.
+  // Empty tensors are left out.
   void add(const ScopeStack& scopes, const char* op, std::initializer_list<Named> operands);
   [[nodiscard]] const std::vector<LoggedOperand>& operands() const { return operands_; }
 
@@ -36,7 +36,7 @@ class OpLog {
   std::vector<LoggedOperand> operands_;  // in the order of the calls
 };
 
-// The device's eager operations; each call of a primitive is added to the log.
+// The device's operations in eager execution; every call of a primitive is logged.
 [[nodiscard]] std::unique_ptr<Ops> make_logged_ops(Device& device, const OpsConfig& config,
                                                    OpLog& log);
 [[nodiscard]] std::unique_ptr<ToyOps> make_logged_toy_ops(Device& device, OpLog& log);

@@ -105,31 +105,32 @@ std::string PrecisionExperiment::notes() const {
   std::string text;
   if (has(Study::accumulation)) {
     text +=
-        "accumulation: error: of the sum, relative to count times addend; of the addend: by its "
-        "rounding; of additions: of the sum, relative to the exact sum of the rounded addends; "
-        "bound: on that, Higham's, with u the unit roundoff of the sum's dtype: sequential (n - 1) "
-        "u, pairwise ceil(log2 n) u, blocked (32 + n / 32 - 2) u, compensated 2 u + O(n u^2).\n";
+        "accumulation: relative errors. error: of the sum, relative to count x addend; of the "
+        "addend: from rounding it; of additions: of the sum, relative to the exact sum of the "
+        "rounded addends; bound: Higham's bound on the error of additions, u being the unit "
+        "roundoff of the sum's dtype: sequential (n - 1) u, pairwise ceil(log2 n) u, blocked (32 + "
+        "n / 32 - 2) u, compensated 2 u + O(n u^2).\n";
   }
   if (has(Study::bits)) {
     text +=
-        "bits: rounded to nearest, ties to even; beyond the largest number stands infinity, in "
+        "bits: rounded to nearest, ties to even; numbers beyond the largest become infinity or, in "
         "e4m3, which has none, NaN.\n";
   }
   if (has(Study::dtypes)) {
     text +=
-        "dtypes: of the tensors that the operations of a training step got. Published answers for "
-        "the toy model under fp16 differ in two cells. Logits: one says float32; they are a "
-        "Linear's output, and autocast runs Linear in float16. Loss: one says float16; autocast "
+        "dtypes: of the operands of the operations of a training step. Published answers for the "
+        "toy model under fp16 differ in two cells. Logits: one says float32, but they are a "
+        "Linear's output, and autocast runs Linear in float16. Loss: one says float16, but "
+        "autocast "
         "runs mse_loss and cross_entropy in float32.\n";
   }
   if (has(Study::norms)) {
     text += fmt::format(
-        "norms: relative errors. of the input: of the norm in float64, by rounding its input to "
-        "the "
+        "norms: relative errors. of the input: of the float64 norm, from rounding its input to the "
         "half type; float32 statistics, rounded statistics: of the norm of the rounded input, with "
-        "float32 inside or with every operation rounded. norm_breaks: the longest run of the "
-        "scales "
-        "tried at which the latter errors are at most {:g}, and the next above it.\n",
+        "float32 statistics or with every operation rounded to the half type. norm_breaks: the "
+        "longest run of measured scales at which these errors are at most {:g}, and the next scale "
+        "above it.\n",
         norm_breaks_above);
   }
   return text;

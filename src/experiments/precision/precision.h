@@ -1,5 +1,5 @@
 #pragma once
-// `paceline precision`: what mixed precision does to numbers. Nothing is timed. Every rank computes
+// `paceline precision`: numerical effects of mixed precision. Nothing is timed. All ranks compute
 // the same; rank 0's results are recorded.
 
 #include <string>
@@ -18,7 +18,7 @@ class PrecisionExperiment final : public ExperimentOf<PrecisionCase> {
   [[nodiscard]] std::string name() const override { return "precision"; }
   [[nodiscard]] std::string splitting_factor() const override { return "study"; }
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
-  // What each component's dtype is under every precision; where norms break.
+  // "dtypes" and "norm_breaks".
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
   [[nodiscard]] std::string notes() const override;

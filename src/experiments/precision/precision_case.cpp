@@ -17,14 +17,14 @@ bool norms_rows(const C& c) { return c.study == Study::norms; }
 Factors<C> accumulation_factors() {
   constexpr std::string_view study = "--study accumulation";
   return factors_of<AccumulationFactors>(
-      axis<C>(&C::count, "count", "how many numbers are added up")
+      axis<C>(&C::count, "count", "number of addends")
           .from(1, 1 << 24)
           .only_where(accumulates, study),
-      axis<C>(&C::addend, "addend", "the number that is added again and again")
+      axis<C>(&C::addend, "addend", "value of every addend")
           .from(-1e30, 1e30)
           .only_where(accumulates, study),
       axis<C>(&C::summation, "summation",
-              "order of additions; blocked: blocks of 32, then their sums; compensated: Kahan's")
+              "algorithm; blocked: sums of blocks of 32, then their sum; compensated: Kahan's")
           .by_default("sequential,pairwise,blocked,compensated")
           .only_where(accumulates, study),
       axis<C>(&C::arithmetic, "arithmetic",
@@ -37,10 +37,10 @@ Factors<C> accumulation_factors() {
 Factors<C> bits_factors() {
   constexpr std::string_view study = "--study bits";
   return factors_of<BitsFactors>(
-      axis<C>(&C::number, "number", "whose bits are shown: any number, inf or nan")
+      axis<C>(&C::number, "number", "number to encode: any number, inf or nan")
           .from(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max())
           .only_where(shows_bits, study),
-      axis<C>(&C::format, "float_format", "the number is rounded to; e4m3, e5m2: of 8 bits")
+      axis<C>(&C::format, "float_format", "format to encode it in; e4m3, e5m2: 8-bit formats")
           .by_default("fp32,tf32,bf16,fp16,e4m3,e5m2")
           .only_where(shows_bits, study));
 }
@@ -48,9 +48,9 @@ Factors<C> bits_factors() {
 Factors<C> dtypes_factors() {
   constexpr std::string_view study = "--study dtypes";
   return factors_of<DtypesFactors>(
-      axis<C>(&C::precision, "precision", "of the model's training step (tf32 needs a GPU)")
+      axis<C>(&C::precision, "precision", "precision of the training step (tf32 needs a GPU)")
           .by_default("fp32,tf32,bf16,fp16")
-          .said("those the device has")
+          .said("those the device supports")
           .only_where(shows_dtypes, study),
       axis<C>(&C::model, "model", "toy: Linear 10, ReLU, LayerNorm, Linear; transformer: tiny")
           .by_default("toy,transformer")
@@ -61,14 +61,14 @@ Factors<C> norms_factors() {
   constexpr std::string_view study = "--study norms";
   constexpr double most = 1e30;
   return factors_of<NormsFactors>(
-      axis<C>(&C::norm, "norm", "of rows of random numbers")
+      axis<C>(&C::norm, "norm", "norm, applied to rows of random numbers")
           .by_default("layer_norm,rms_norm")
           .only_where(norms_rows, study),
-      axis_among<C>(&C::norm_dtype, "norm_dtype", "of the norm's input and output",
+      axis_among<C>(&C::norm_dtype, "norm_dtype", "dtype of the norm's input and output",
                     {{"fp16", Dtype::f16}, {"bf16", Dtype::bf16}})
           .by_default("fp16,bf16")
           .only_where(norms_rows, study),
-      axis<C>(&C::mean, "mean", "of the input, in units of --scale")
+      axis<C>(&C::mean, "mean", "mean of the input, in units of --scale")
           .from(-most, most)
           .by_default("0,100")
           .only_where(norms_rows, study),
@@ -76,7 +76,7 @@ Factors<C> norms_factors() {
           .from(std::numeric_limits<double>::min(), most)
           .by_default("1e-6..1e6*100")
           .only_where(norms_rows, study),
-      setting<C>(&C::width, "width", "elements of a row")
+      setting<C>(&C::width, "width", "elements per row")
           .from(1, 1 << 20)
           .only_where(norms_rows, study)
           .naming());
@@ -95,8 +95,8 @@ AnyNumber FactorValue<AnyNumber>::read(std::string_view text, const Range& range
 Factors<C> precision_case_factors() {
   const Factors<C> study = factors_of<StudyFactor>(
       axis<C>(&C::study, "study",
-              "accumulation: a number added up; bits: of a number in each format; dtypes: of a "
-              "model's tensors beside autocast's; norms: errors of LayerNorm and RMSNorm")
+              "accumulation: rounding errors of sums; bits: a number in each format; dtypes: of a "
+              "model's tensors, compared with autocast; norms: errors of LayerNorm and RMSNorm")
           .by_default("accumulation,bits,dtypes,norms"));
   return joined<C>({study, accumulation_factors(), bits_factors(), dtypes_factors(),
                     norms_factors(), launch_factors<C>()});

@@ -1,5 +1,5 @@
 #pragma once
-// What a case of `precision` fixes: a study, and the factors of that study alone.
+// The factors of a case of `precision`: a study, and the factors of that study.
 
 #include <bit>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace paceline {
 enum class Study : std::uint8_t { accumulation, bits, dtypes, norms };
 constexpr auto names_of(Study) { return names("accumulation", "bits", "dtypes", "norms"); }
 
-// The dtypes of what is added and of the sum. fp16-into-fp32: float16 numbers are added to a
-// float32 sum; fp16-upcast: they are cast to float32 first, and then added; likewise of bf16.
+// The dtypes of the addends and of the sum. fp16-into-fp32: float16 addends are added to a float32
+// sum. fp16-upcast: the addends are cast to float32 before they are added. bf16 likewise.
 enum class Arithmetic : std::uint8_t {
   fp32,
   fp16,
@@ -39,7 +39,7 @@ constexpr auto names_of(StudiedModel) { return names("toy", "transformer"); }
 struct AnyNumber {
   double value = 0;
 
-  // Of the bits, so that NaN equals itself.
+  // Bitwise, so that NaN equals itself.
   [[nodiscard]] bool operator==(const AnyNumber& other) const {
     return std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
   }
@@ -48,7 +48,7 @@ template <>
 struct FactorValue<AnyNumber> {
   static constexpr ValueType type = ValueType::real;
   static AnyNumber read(std::string_view text, const Range& range);
-  // As text: a file's attribute that is NaN would equal none.
+  // As text, since a NaN attribute of a file would not compare equal to itself.
   static Value write(AnyNumber number) { return fmt::format("{}", number.value); }
   static std::string choices() { return "inf nan"; }
 };

@@ -12,7 +12,7 @@ constexpr std::int64_t hidden = 10;  // D
 constexpr std::int64_t outputs = 5;  // O
 constexpr double eps = 1e-5;
 
-// In the order in which backward finishes their gradients; LayerNorm's are read in full precision.
+// In the order in which backward finishes their gradients; LayerNorm's entries are full_precision.
 enum Entry : ParameterId { fc2, fc1, ln_weight, ln_bias };
 
 std::vector<ParameterEntry> entries() {
