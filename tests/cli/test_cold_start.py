@@ -117,7 +117,7 @@ def test_a_stop_signal_reaches_the_child_and_resume_goes_on(paceline, tmp_path, 
 @pytest.mark.parametrize(
     ("ranks", "options", "words"),
     [
-        (2, ("8", "--cold-start"), "--cold-start: is of one rank"),
+        (2, ("8", "--cold-start"), "--cold-start: needs a single rank"),
         (1, ("8,16", "--cold-start"), "--cold-start: these 2 configurations need a process each"),
         (0, ("8", "--cold-start", "--max-warmup", 50), "--max-warmup: cannot be combined"),
         (0, ("8", "--warmup", "0,1", "--max-warmup", 50), "--max-warmup: cannot be combined"),

@@ -27,7 +27,7 @@ std::optional<Link> find_link(const std::vector<FittedLink>& fitted, std::string
   return link;
 }
 
-// The fastest step of the cases that differ from this one in their buckets alone.
+// The case with the fastest step among those that differ only in --bucket-mb.
 const MeasuredBuckets& fastest_like(const MeasuredBuckets& one,
                                     const std::vector<MeasuredBuckets>& measured) {
   const MeasuredBuckets* best = &one;

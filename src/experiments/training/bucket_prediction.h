@@ -1,9 +1,10 @@
 #pragma once
-// --predict: the course's bucket equation, from a file of fitted collectives, beside the sweep.
+// --predict: compares the course's bucket equation, with fitted latency and bandwidth, with a
+// measured sweep over bucket sizes.
 //
-// With n buckets of s bytes of gradients in all, latency o per call and bandwidth w, and as much
-// time to compute a bucket's gradients as to send them, what is exposed is
-//   overhead(n) = n o + s / (n w), least at buckets of sqrt(s o w) bytes.
+// n: buckets; s: bytes of all gradients; o: latency per call, s; w: bandwidth, bytes/s. If
+// computing a bucket's gradients takes as long as sending them, the exposed communication is
+//   overhead(n) = n o + s / (n w), which is smallest for buckets of sqrt(s o w) bytes.
 
 #include <string>
 #include <vector>
@@ -15,15 +16,15 @@
 
 namespace paceline {
 
-// The file's fit of this backend's all_reduce of the case's dtype and ranks; back-to-back where
-// there are several. Throws UsageError (--predict) where it has none.
+// The file's fit of all_reduce with this backend and the case's dtype and ranks. If there are
+// several, prefers the back-to-back cadence. Throws UsageError (--predict) if there is none.
 [[nodiscard]] Link read_link(const std::string& path, const Communicator& communicator,
                              const TrainingCase& c);
 
-// sqrt(s o w), in bytes.
+// sqrt(bytes latency bandwidth), in bytes. bytes: of all gradients; latency: s; bandwidth: bytes/s.
 [[nodiscard]] double best_bucket_bytes(double bytes, double latency, double bandwidth);
 
-// A bucketed case that was measured.
+// A measured case with --sync bucketed.
 struct MeasuredBuckets {
   TrainingCase factors;
   std::string name;
@@ -34,8 +35,8 @@ struct MeasuredBuckets {
   double step = 0;     // s
 };
 
-// "predict": the equation beside each measured case, and beside the fastest of its sweep over
-// buckets. Nothing without a case.
+// Table "predict": for each measured case the equation, the measurement, and the fastest bucket
+// size of its sweep. Empty without cases.
 [[nodiscard]] std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measured);
 
 }  // namespace paceline

@@ -13,13 +13,13 @@ namespace paceline {
 
 namespace {
 
-// One interval of a step on a stream; seconds from the step's begin.
+// One interval on a stream; seconds since the begin of the step.
 struct Interval {
   std::string stream;
   std::string scope;
   double begin;
   double end;
-  double message_bytes = std::numeric_limits<double>::quiet_NaN();  // of a collective alone
+  double message_bytes = std::numeric_limits<double>::quiet_NaN();  // NaN unless a collective
   double sent_bytes = std::numeric_limits<double>::quiet_NaN();
 };
 

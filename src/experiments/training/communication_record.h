@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-// Collective. Of the last step, where it exchanges gradients: how often and how much, and what of
-// it is exposed; where it updates parameters in backward: what of it is hidden. Of both: a timeline
-// of the phases on the compute stream, and of the other streams' collectives and updates.
+// Collective. Records the last step's communication: calls, bytes and the exposed share; with
+// --optimizer in-backward, the overlapped share of the updates. In both cases also the table
+// "timeline": phases on the compute stream, and collectives and updates on the other streams.
 void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
                        const StepRunner& runner, TrainingStep& step);
 

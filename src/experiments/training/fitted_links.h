@@ -1,5 +1,5 @@
 #pragma once
-// Latency and bandwidth of collectives, from a file of `collectives --fit`.
+// Latency and bandwidth of collectives from a result file of `collectives --fit`.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace paceline {
 
 struct Link {
   double latency = 0;    // s
-  double bandwidth = 0;  // bytes/s, of the whole message
+  double bandwidth = 0;  // message bytes/s (algbw)
 };
 
 struct FittedLink {
@@ -18,12 +18,12 @@ struct FittedLink {
   std::string dtype;
   std::string cadence;
   std::string in_place;      // "yes", "no"
-  std::string registration;  // "symmetric"
+  std::string registration;  // "none", "symmetric"
   std::int64_t ranks = 0;
   Link link;
 };
 
-// Every row of /fit. Throws Hdf5Error where there is none.
+// Every row of /fit. Throws Hdf5Error if the file has no /fit.
 [[nodiscard]] std::vector<FittedLink> read_fitted_links(const std::string& path);
 
 }  // namespace paceline

@@ -18,10 +18,10 @@ const MemoryMark& mark_named(const std::vector<MemoryMark>& marks, std::string_v
   const auto it = std::find_if(marks.rbegin(), marks.rend(),
                                [&](const MemoryMark& m) { return m.mark == name; });
   if (it == marks.rend()) throw InternalError("no memory mark is named " + std::string(name));
-  return *it;  // of the steady step, which comes last
+  return *it;  // the last one is the steady step's
 }
 
-// In bytes.
+// The measured bytes that a closed form is compared with.
 double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
   const MemoryMark& mark = mark_named(measured.marks, "before backward");
   switch (line.measure) {
@@ -39,10 +39,10 @@ double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
                                  mark_named(measured.marks, "after init").bytes);
     case MemoryMeasure::peak: return static_cast<double>(measured.peak_bytes);
   }
-  throw InternalError("a closed form that is not measured");
+  throw InternalError("unknown memory measure");
 }
 
-// The largest blocks of a steady step, and the scope they come from.
+// The largest blocks of a steady step with their scopes.
 Table blocks_table(const std::vector<MemoryBlock>& largest) {
   TableRows rows("memory/blocks");
   for (const MemoryBlock& block : largest) {
@@ -53,7 +53,7 @@ Table blocks_table(const std::vector<MemoryBlock>& largest) {
   return rows.take();
 }
 
-// The counts, and what the driver's has beyond the allocator's: the CUDA context and libraries.
+// The counts, and the driver's count minus the allocator's: the CUDA context and libraries.
 Table driver_table(const std::vector<MemoryCounts>& counts) {
   TableRows rows("memory/driver");
   for (const MemoryCounts& c : counts) {
@@ -69,7 +69,7 @@ Table driver_table(const std::vector<MemoryCounts>& counts) {
   return rows.take();
 }
 
-// What was measured beside what the formulas say, on rank 0.
+// Measured bytes and closed forms of rank 0.
 Table closed_form_table(const TrainingCase& c, const MemoryOutcome& measured) {
   StepShape of_rank_0 = c.step_shape();
   of_rank_0.optimizer_share = c.strategy_shape().optimizer_shares().front();
@@ -85,7 +85,7 @@ Table closed_form_table(const TrainingCase& c, const MemoryOutcome& measured) {
   return rows.take();
 }
 
-// Every allocation and release of one step; first, what was in use.
+// Every allocation and release of one step, after the blocks that were in use before it.
 Table timeline_table(const std::vector<MemoryEvent>& events) {
   TableRows rows("memory/timeline");
   for (const MemoryEvent& e : events) {
@@ -99,7 +99,7 @@ Table timeline_table(const std::vector<MemoryEvent>& events) {
   return rows.take();
 }
 
-// "memory": what is in use at each mark; "memory/phases": the peaks of the phases between them.
+// "memory": bytes in use at each mark; "memory/phases": peaks of the phases between marks.
 void add_mark_tables(CaseRecord& record, const std::vector<MemoryMark>& marks,
                      const std::vector<std::vector<MemoryNumbers>>& all) {
   const auto with_kinds = [](std::vector<Cell> row, const BytesByKind& bytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a case leaves about one rank's memory, and its tables.
+// The memory measurements of one rank, and the tables made from them.
 
 #include <cstddef>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// Three counts of the same memory, in bytes.
+// The memory in use according to three sources, in bytes.
 struct MemoryCounts {
   std::string when;          // "before the case", "after set-up", "at the end"
   std::size_t ledger = 0;    // of arrays in use
@@ -30,17 +30,18 @@ struct MemoryOutcome {
   std::vector<MemoryCounts> counts;
   std::size_t peak_bytes = 0;
   std::vector<MemoryEvent> timeline;  // with --memory-timeline
-  Table parameters;                   // where they lie in memory; likewise
+  Table parameters;                   // parameters_table(), with --memory-timeline
 };
 
-// "memory/parameters": every parameter's range, in bytes, in each of the store's arrays.
+// Table "memory/parameters": offset and size in bytes of every parameter in each of the store's
+// arrays.
 [[nodiscard]] Table parameters_table(const ParameterStore& store,
                                      const std::vector<StoreArray>& arrays);
 
-// Collective. Of all ranks the marks, and the summary's most; of rank 0 the largest blocks
-// ("memory/blocks"), the driver's count ("memory/driver"), the formulas beside what was measured
-// ("memory/closed_form") and, where they were recorded, every allocation and release of one step
-// ("memory/timeline") and the parameters.
+// Collective. Records the marks of all ranks and, in the summary, their maxima. Records of rank 0:
+// the largest blocks ("memory/blocks"), the counts ("memory/driver"), closed forms and measurements
+// ("memory/closed_form") and, with --memory-timeline, every allocation and release of one step
+// ("memory/timeline") and "memory/parameters".
 void add_memory(CaseRecord& record, World& world, const TrainingCase& c,
                 const MemoryOutcome& memory);
 

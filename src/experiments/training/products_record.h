@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-// Collective. Where algorithms of products were timed: a table of rank 0's products, and the
-// seconds that the timing took on the slowest rank.
+// Collective. If GEMM algorithms were tuned by timing them: records a table of rank 0's GEMMs, and
+// the seconds that tuning took on the slowest rank.
 void add_products(CaseRecord& record, World& world, TrainingStep& step);
 
 }  // namespace paceline

@@ -13,7 +13,9 @@ TrainingCase without_recompute(TrainingCase c) {
   return c;
 }
 
-std::vector<std::vector<MeasuredRecompute>> alike(const std::vector<MeasuredRecompute>& measured) {
+// Groups of cases that differ only in --recompute.
+std::vector<std::vector<MeasuredRecompute>> groups_of(
+    const std::vector<MeasuredRecompute>& measured) {
   std::vector<std::vector<MeasuredRecompute>> groups;
   for (const MeasuredRecompute& m : measured) {
     const TrainingCase other = without_recompute(m.factors);
@@ -25,7 +27,7 @@ std::vector<std::vector<MeasuredRecompute>> alike(const std::vector<MeasuredReco
   return groups;
 }
 
-// "context 512, shard fsdp": what tells a group from the others.
+// The factors in which a group differs from the others: "context 512, shard fsdp".
 std::string name_of_group(const Factors<TrainingCase>& factors, const TrainingCase& c,
                           const std::vector<MeasuredRecompute>& measured) {
   std::vector<std::string> parts;
@@ -47,7 +49,7 @@ std::string name_of_group(const Factors<TrainingCase>& factors, const TrainingCa
 std::vector<Table> recompute_tables(const Factors<TrainingCase>& factors,
                                     const std::vector<MeasuredRecompute>& measured) {
   TableRows rows("recompute");
-  for (const auto& group : alike(measured)) {
+  for (const auto& group : groups_of(measured)) {
     if (group.size() < 2) continue;
     const auto by = [&](double MeasuredRecompute::*what) -> const MeasuredRecompute& {
       return *std::min_element(group.begin(), group.end(),

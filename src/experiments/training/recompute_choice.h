@@ -1,5 +1,5 @@
 #pragma once
-// Of a sweep over --recompute: what keeps the least memory, and what is the fastest.
+// For a sweep over --recompute: the value with the lowest peak and the value with the fastest step.
 
 #include <vector>
 
@@ -14,8 +14,8 @@ struct MeasuredRecompute {
   double step = 0;  // s
 };
 
-// "recompute": a row for all cases that differ in their recomputation alone. Nothing where no two
-// do.
+// Table "recompute": one row per group of cases that differ only in --recompute. Empty if no group
+// has two cases.
 [[nodiscard]] std::vector<Table> recompute_tables(const Factors<TrainingCase>& factors,
                                                   const std::vector<MeasuredRecompute>& measured);
 

@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-// What a mark at the end of this phase is called; empty: none stands there.
+// The name of the memory mark at the end of this phase; empty if there is none.
 std::string_view mark_after(const StepPhase& phase, const std::vector<StepPhase>& phases) {
   const bool ends = &phase == &phases.back() || (&phase + 1)->memory != phase.memory;
   if (!ends || phase.memory == "optimizer") return "";
@@ -73,7 +73,7 @@ void StepRunner::launch(const StepPhase& phase, Recorded& recorded) {
   marking_.clear();
 }
 
-// In a graph that is a kernel.
+// In a graph, the event is recorded by a kernel; the scope names it in profiles.
 EventPtr StepRunner::record_time() {
   const Scope scope(step_.device().scopes(), "timing");
   return step_.device().compute_stream().record();

@@ -1,6 +1,6 @@
 #pragma once
-// StepRunner: runs a training step, launched phase by phase or captured into graphs, times each
-// phase, and marks what is in memory.
+// StepRunner: runs a training step, launched phase by phase or replayed from CUDA graphs, times
+// each phase, and records the memory in use between phases.
 
 #include <array>
 #include <memory>
@@ -19,41 +19,40 @@ using BytesByKind = std::array<std::size_t, memory_kinds>;
 
 struct MemoryNumbers {
   std::size_t bytes = 0;
-  std::size_t peak_bytes = 0;  // so far in this step
+  std::size_t peak_bytes = 0;  // since the step began
   BytesByKind by_kind{};
   std::size_t phase_peak_bytes = 0;
   BytesByKind phase_peak_by_kind{};
 };
 
-// What the ledger said at one point of a step.
+// The ledger's numbers at one point of a step.
 struct MemoryMark : MemoryNumbers {
   std::string step;   // "first" (the rehearsal) or "steady"
   std::string mark;   // "after init", "before backward", "before optimizer", "after step"
-  std::string phase;  // that ends here: "forward", "backward", "optimizer"; or none
+  std::string phase;  // the phase that ends here: "forward", "backward", "optimizer"; or empty
 };
 
-// Of the phases forward, backward, communication_exposed, ..., step: communication_exposed grows by
-// what the compute stream waited for collectives; communication_total, the collectives' own time,
-// comes before step.
+// seconds: of the phases forward, backward, communication_exposed, ..., step. Adds the compute
+// stream's waits for collectives to communication_exposed, and inserts communication_total, the sum
+// of the collectives' times, before step.
 void add_communication_times(PhaseSeconds& seconds, const std::vector<Exchange>& exchanges,
                              const std::vector<Wait>& waits);
 
-// How long the compute stream waited for collectives before and after the end of forward, in s.
+// Seconds that the compute stream waited for collectives, before and after the end of forward.
 struct WaitSeconds {
   double forward = 0;
   double backward = 0;
 };
 [[nodiscard]] WaitSeconds wait_seconds(const std::vector<Wait>& waits, const Event& forward_end);
 
-// A wait of the host for the device: the phases that had ended by then, and the time since the
-// previous wait.
+// A device synchronisation by the host.
 struct HostWait {
-  std::size_t phases;
-  double seconds;
+  std::size_t phases;  // phases that had ended by then
+  double seconds;      // host time since the previous one
 };
 
-// Corrects phases timed by events, so that they add up to what passed on the host: of the phases
-// that ended with one wait, the first gets the wait's seconds less the other phases'.
+// Corrects phases timed by events so that they add up to host time: of the phases that ended
+// between two waits, the first gets the host's seconds minus those of the other phases.
 void add_host_waits(PhaseSeconds& seconds, const std::vector<HostWait>& waits);
 
 class StepRunner {
@@ -61,40 +60,42 @@ class StepRunner {
   // The step must outlive it.
   StepRunner(TrainingStep& step, Timing timing) : step_(step), timing_(timing) {}
 
-  // Of run(): the phases; the collectives' own time, and that of updates in backward, where there
-  // are any; the whole step.
+  // The names of run()'s times: the phases; communication_total and optimizer_total if they apply;
+  // step.
   [[nodiscard]] std::vector<std::string> phases() const;
-  // One step; waits for the device. What the compute stream waited for parameters counts as exposed
-  // communication. Throws OutOfMemory before the device is frozen.
+  // Runs one step and synchronises the device. Waits of the compute stream for gathered parameters
+  // count as exposed communication. Throws OutOfMemory before the device is frozen.
   [[nodiscard]] PhaseSeconds run();
-  // The first step from cold, and repeats of it until everything is allocated. Throws OutOfMemory
-  // when what a step needs does not fit all at once.
+  // Runs the first (cold) step, and repeats it until the allocator makes no new allocation. Throws
+  // OutOfMemory if the memory of a step does not fit.
   [[nodiscard]] Repetitions rehearse();
 
-  // For replay(): the whole step as one graph; with Timing::phases, as one for each phase, with
-  // those that join it. Nothing runs. The device must be frozen after a rehearsal. What a replay
-  // uses of the device's memory counts as free: allocations that outlive a step belong before this.
+  // Captures graphs for replay(): one of the whole step; with Timing::phases one per phase,
+  // together with the phases that join it. Executes nothing. The device must be frozen after a
+  // rehearsal. The graphs' temporary memory counts as free after this call, so allocations that
+  // outlive a step must be made before.
   void capture();
   [[nodiscard]] bool captured() const { return !graphs_.empty(); }
-  // One step from the graphs.
+  // Runs one step by launching the graphs.
   [[nodiscard]] PhaseSeconds replay();
-  // Of the graphs; without any, of one that is captured for this, and not launched.
+  // The number of graph nodes of a step. Without graphs, a step is captured for counting only.
   [[nodiscard]] GraphNodes nodes() const;
-  // The host's time to launch a step: the median over those since the rehearsal, with graphs over
+  // The median host time to launch a step, over all steps since the rehearsal; with graphs, over
   // the replays.
   [[nodiscard]] double launch_seconds() const { return summarize(launches_).median; }
 
-  // The next run or capture notes what the ledger says, under this name, from the peak of here on.
+  // Resets the ledger's peak and makes the next run() or capture() record marks with this step
+  // name.
   void mark_memory(const std::string& step);
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
-  // In use before the rehearsal's backward: what forward has kept for it, among others.
+  // All blocks in use at the end of the rehearsal's forward, including what forward keeps.
   [[nodiscard]] const std::vector<MemoryBlock>& kept() const { return kept_; }
 
-  // The medians over the same steps.
+  // Medians over the same steps as launch_seconds().
   [[nodiscard]] WaitSeconds waited() const;
-  // Of the last run or replay, on the compute stream: the begin, and each phase's end.
+  // Events on the compute stream of the last run or replay: the begin, then each phase's end.
   [[nodiscard]] const std::vector<EventPtr>& events() const { return last().phases; }
-  // Of the last run or replay: the phases' times between those.
+  // Seconds of each phase of the last run or replay, between events().
   [[nodiscard]] std::vector<double> event_seconds() const;
   [[nodiscard]] const std::vector<Exchange>& exchanges() const { return last().exchanges; }
   [[nodiscard]] const std::vector<Wait>& waits() const { return last().waits; }
@@ -111,11 +112,11 @@ class StepRunner {
   };
 
   [[nodiscard]] const Recorded& last() const { return replayed_ ? captured_ : run_; }
-  // Launches a phase, records its end, and notes what the ledger says then.
+  // Launches a phase, records an event at its end, and marks the memory in use.
   void launch(const StepPhase& phase, Recorded& recorded);
   [[nodiscard]] EventPtr record_time();
   void begin_measuring();
-  // Calls launch() and adds its time to that of the step's launches.
+  // Calls launch() and adds its host time to launch_.
   template <class Launch>
   void launch_timed(const Launch& launch);
   void forget_launches();
@@ -127,7 +128,7 @@ class StepRunner {
   Timing timing_;
   double began_ = 0;
   std::vector<HostWait> host_waits_;
-  double launch_ = 0;  // of the step at hand
+  double launch_ = 0;  // host seconds that launches of the current step took
   std::vector<double> launches_;
   std::vector<double> waited_in_forward_;
   std::vector<double> waited_in_backward_;
@@ -136,7 +137,7 @@ class StepRunner {
   bool replayed_ = false;
   struct PhaseGraph {
     std::unique_ptr<Graph> graph;
-    std::size_t phases;  // that have ended with it, of the step
+    std::size_t phases;  // phases of the step that have ended after this graph
   };
   std::vector<PhaseGraph> graphs_;
   std::string marking_;

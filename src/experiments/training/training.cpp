@@ -18,8 +18,8 @@ namespace paceline {
 
 namespace {
 
-// gemm: the ceiling; datasheet: the vendor's FLOP/s (NaN where none is stated). No ratio to a
-// ceiling that is not sure.
+// gemm: the measured ceiling; datasheet: the vendor's peak, FLOP/s (NaN if none is stated). MFU is
+// NaN if the ceiling's measurement is not reliable.
 void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm,
                   double datasheet) {
   const double seconds = summarize(max_over_ranks(record.samples.back().measured)).median;
@@ -39,7 +39,8 @@ void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm
   record.add("mfu_datasheet", flops_per_second / datasheet);
 }
 
-// Means and deviations of the phases that any of the rows has: not every mode has a backward.
+// Columns of means and standard deviations that at least one row has; not every mode has a
+// backward.
 std::vector<std::string> phase_statistics(const std::vector<const SummaryRow*>& rows) {
   std::vector<std::string> names;
   for (const char* phase : {"forward", "backward", "step"}) {
@@ -100,7 +101,8 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     c.layers = model.layers;
     c.heads = model.heads;
   } else if (c.d_model == 0) {
-    throw UsageError("--size: custom is by --d-model, --d-ff, --layers and --heads in its place");
+    throw UsageError(
+        "--size: custom needs --d-model, --d-ff, --layers and --heads; leave --size out");
   }
   if (!c.registration) {
     const bool symmetric = data_parallel_.communicator != nullptr &&
@@ -152,7 +154,7 @@ void TrainingExperiment::check_warmup(const TrainingCase& c) const {
     throw UsageError("--dump: cannot be combined with --cold-start; leave one of them out");
   }
   if (world_.size() > 1) {
-    throw UsageError("--cold-start: is of one rank; start paceline without mpirun or srun");
+    throw UsageError("--cold-start: needs a single rank; start paceline without mpirun or srun");
   }
 }
 
@@ -166,7 +168,7 @@ void TrainingExperiment::check_dump() const {
     return fs::weakly_canonical(fs::current_path() / name);
   };
   if (path(options_.dump) == path(run_.output)) {
-    throw UsageError("--dump: is the --output too; name another file");
+    throw UsageError("--dump: is the same file as --output; name another file");
   }
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
 }
@@ -182,26 +184,27 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
     throw UsageError("--comm-dtype: bf16 cannot be combined with --precision fp16; use fp32");
   }
-  // Kingma & Ba's condition (Adam, 2015): beyond it updates have no bound, and rounding decides
-  // them.
+  // The convergence condition of Kingma & Ba (Adam, 2015). Without it updates are unbounded and
+  // dominated by rounding.
   if (c.verify > 0 && c.beta1 * c.beta1 > std::sqrt(c.beta2)) {
     throw UsageError(
-        "--verify: needs --beta1 squared to be at most the square root of --beta2: beyond that no "
-        "two runs agree");
+        "--verify: needs --beta1 squared to be at most the square root of --beta2; otherwise no "
+        "two "
+        "runs agree");
   }
   if (c.verify > 0 &&
       (c.precision != precision_named("fp32") || c.comm_dtype != GradientDtype::fp32)) {
     throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
   }
   if (c.verify > 0 && c.mode != Mode::train_step) {
-    throw UsageError("--verify: trains; leave out --mode");
+    throw UsageError("--verify: needs train-step; leave out --mode");
   }
   if (c.exchanges() && c.registration == WindowRegistration::symmetric) {
     if (data_parallel_.communicator->backend() == BackendKind::mpi) {
-      throw UsageError("--registration: only nccl registers memory; use none");
+      throw UsageError("--registration: symmetric needs nccl; use none with mpi");
     }
     if (data_parallel_.world.local_size() < data_parallel_.world.size()) {
-      throw EnvironmentError("--registration: symmetric windows want all ranks on one node");
+      throw EnvironmentError("--registration: symmetric windows need all ranks on one node");
     }
   }
   if (!options_.predict.empty() && c.strategy == Strategy::bucketed) {
@@ -209,7 +212,7 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   }
 }
 
-// Cases that differ in --warmup alone stand beside each other: it is the last axis.
+// --warmup is the last axis, so cases that differ only in --warmup are adjacent.
 void TrainingExperiment::find_runs() {
   for (std::size_t i = 0; i < case_count(); ++i) {
     const bool begins = i == 0 || without_warmup(case_at(i)) != without_warmup(case_at(i - 1));
@@ -230,7 +233,7 @@ CaseRecord TrainingExperiment::measure(const TrainingCase& c, Progress& progress
 std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
                                                         const std::vector<int>& warmups,
                                                         Progress& progress) {
-  device_.trim();  // what the case before has left
+  device_.trim();  // frees memory kept from the previous case
   if (c.strategy == Strategy::fsdp && !gathers_) {
     gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
     data_parallel_.gathers = gathers_.get();
@@ -247,7 +250,7 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
         measure_cases(world_, device_, run, c, {warmups, c.cold_start}, prediction(c), progress);
   }
   if (records.front().status == Status::oom) {
-    dump_.reset();  // there is no step to write down
+    dump_.reset();  // no step was run
   } else {
     add_rates(records, c);
   }
@@ -258,7 +261,7 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
   return records;
 }
 
-// The ceiling is measured after the first step of the process, which is to be one from cold.
+// The ceiling is measured after the first step of the process, so that this step is cold.
 void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const TrainingCase& c) {
   device_.trim();
   const Ceiling& gemm = ceilings_.gemm(c.precision);
@@ -308,7 +311,7 @@ std::vector<Table> TrainingExperiment::closing_tables(const std::vector<SummaryR
   return tables;
 }
 
-// What warming up changes: a row for each case of a run that serves several.
+// The effect of warming up: one row per case of each run that several cases share.
 std::vector<Table> TrainingExperiment::warmup_tables(const std::vector<SummaryRow>& rows) const {
   std::vector<const SummaryRow*> shared;
   for (const SummaryRow& row : rows) {
@@ -355,35 +358,35 @@ std::vector<ShownColumn> TrainingExperiment::shown_columns() const {
 }
 
 std::string TrainingExperiment::notes() const {
-  constexpr const char* sent = "sent: bytes that a rank puts on the wire in one step, in rings";
+  constexpr const char* sent = "sent: bytes that a rank sends in one step, in rings";
   switch (options_.kind) {
     case TrainingKind::model: break;
     case TrainingKind::ddp:
       return fmt::format(
-          "communication_total: the all_reduces' own time; _exposed: from backward's end until the "
-          "last of them; share, exposed: of the step. {}. Gradients: of the mean over all ranks' "
-          "rows, added up. MFU: model FLOPs over the GEMM ceiling{}{}",
+          "communication_total: the sum of the all_reduces' times; _exposed: from the end of "
+          "backward to the end of the last all_reduce; share, exposed: over the step. {}. "
+          "Gradients: of the mean loss over all ranks' rows, added up over ranks. MFU: model FLOPs "
+          "over the GEMM ceiling{}{}",
           sent,
           options_.predict.empty()
               ? ""
-              : ". predict: with n buckets of s bytes in all, latency o, bandwidth w: overhead n o "
-                "+ s / (n w), least for buckets of sqrt(s o w) bytes; measured best: of the "
-                "fastest step",
+              : ". predict: n buckets, s bytes of all gradients, latency o, bandwidth w: overhead "
+                "n o + s / (n w), smallest for buckets of sqrt(s o w) bytes; measured best: the "
+                "bucket size of the fastest step",
           ceilings_.text());
     case TrainingKind::zero:
       return fmt::format(
-          "communication_total: the collectives' own time; _exposed: from backward's end until the "
-          "last gradients are there, and what compute waits for within forward, backward and the "
-          "step's end. Of sharded state that is partly within forward and backward: it is not "
-          "added up, and rest has what follows backward. {}; state: Adam's, on the rank with the "
-          "most{}",
+          "communication_total: the sum of the collectives' times; _exposed: from the end of "
+          "backward until the last gradients are reduced, plus the compute stream's waits within "
+          "forward, backward and at the end of the step. With sharded state these waits are also "
+          "in forward and backward, so the phases do not add up; rest is what follows backward. "
+          "{}; state: Adam's, on the rank with the largest shard{}",
           sent, ceilings_.text());
   }
   constexpr const char* columns =
       "model: FLOPs of a rank's step, forward 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, "
-      "backward twice that, over its time; MFU: that over the median of large GEMMs "
-      "measured here (ceiling); MFU': over the vendor's dense figure (datasheet), where one is "
-      "stated";
+      "backward twice that, over its time; MFU: that over the median rate of large GEMMs measured "
+      "in this run (ceiling); MFU': over the vendor's dense peak (datasheet), if one is stated";
   return columns + ceilings_.text();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// `paceline model`, `ddp` and `zero`: steps of a Transformer. They differ in their factors, and so
-// in the strategies by which ranks share the work; `model` runs a replica on every rank.
+// `paceline model`, `ddp` and `zero`: training steps of a Transformer. They differ in their factors
+// and so in their parallel strategies; `model` runs independent replicas.
 
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-// What the command line says beside the factors.
+// The factors and the command's other options.
 struct TrainingOptions {
   explicit TrainingOptions(TrainingKind of)
       : kind(of), factors(training_factors(of), training_defaults(of)) {}
@@ -29,7 +29,8 @@ struct TrainingOptions {
 
 class TrainingExperiment final : public ExperimentOf<TrainingCase> {
  public:
-  // data_parallel: the ranks that train replicas, each on rows of its own. Throws UsageError.
+  // data_parallel: the ranks that train on different rows of the batch. Throws UsageError for
+  // options that cannot be combined or apply to no case.
   TrainingExperiment(const TrainingOptions& options, const RunOptions& run, World& world,
                      Device& device, const ProcessGroup& data_parallel);
 
@@ -39,14 +40,14 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
   [[nodiscard]] std::string notes() const override;
-  // --predict: the bucket equation beside the measured sweep. Of a sweep over --recompute: the
-  // best. Of one over --warmup: mean and standard deviation of each phase.
+  // --predict: "predict". For a sweep over --recompute: "recompute". For a sweep over --warmup:
+  // "warmup", mean and standard deviation of each phase.
   [[nodiscard]] std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& rows) const override;
 
  private:
   void find_runs();
-  // Gives a case what follows from the launch and from --size.
+  // Fills in the fields of a case that follow from the launch and from --size.
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
   void check(const TrainingCase& c) const override;
@@ -54,7 +55,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void check_dump() const;
   void check_exchange(const TrainingCase& c) const;
   [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
-  // Of these cases, in that order.
+  // Measures the cases that differ from c only in --warmup; one record per value, in order.
   [[nodiscard]] std::vector<CaseRecord> measure_run(const TrainingCase& c,
                                                     const std::vector<int>& warmups,
                                                     Progress& progress);
@@ -67,11 +68,11 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   World& world_;
   Device& device_;
   ProcessGroup data_parallel_;
-  std::unique_ptr<Communicator> gathers_;  // from the first case with fsdp on
-  std::optional<Dump> dump_;               // rank 0's, with --dump
+  std::unique_ptr<Communicator> gathers_;  // created for the first case with fsdp
+  std::optional<Dump> dump_;               // on rank 0, with --dump
   Ceilings ceilings_;
-  std::vector<std::size_t> run_of_;        // by case: those that differ in warm-up alone share one
-  std::vector<std::vector<int>> warmups_;  // by run, of its cases
+  std::vector<std::size_t> run_of_;  // per case; cases that differ only in --warmup share a run
+  std::vector<std::vector<int>> warmups_;  // per run: --warmup of its cases
   struct MeasuredRun {
     std::size_t run;
     std::vector<CaseRecord> records;

@@ -1,5 +1,5 @@
 #pragma once
-// What a case of `model`, `ddp` or `zero` fixes.
+// The factors of a case of `model`, `ddp` or `zero`.
 
 #include <cstdint>
 #include <map>
@@ -16,28 +16,27 @@
 
 namespace paceline {
 
-// The three names under which training is measured.
+// The three experiments that measure training.
 enum class TrainingKind : std::uint8_t { model, ddp, zero };
 constexpr auto names_of(TrainingKind) { return names("model", "ddp", "zero"); }
 
-// phases: the host waits for the device after each; step: once per step, phases by events.
+// phases: the host synchronises after each phase; step: once per step, and events time the phases.
 enum class Timing : std::uint8_t { phases, step };
 constexpr auto names_of(Timing) { return names("phases", "step"); }
 
-// serial: after backward; in_backward: each range of parameters beside backward, as soon as its
-// gradients are final.
+// serial: the optimizer runs after backward. in_backward: each range of parameters is updated
+// concurrently with backward, as soon as its gradients are final.
 enum class OptimizerOrder : std::uint8_t { serial, in_backward };
 constexpr auto names_of(OptimizerOrder) { return names("serial", "in-backward"); }
 
-// Of gradients between ranks.
+// The dtype in which ranks exchange gradients.
 enum class GradientDtype : std::uint8_t { fp32, bf16 };
 constexpr auto names_of(GradientDtype) { return names("fp32", "bf16"); }
 
-// Of each group of this many blocks only the input is kept; the blocks run again in backward. 0:
-// all activations are kept, but for what SwiGLU results in if that is computed again.
+// Activation recomputation.
 struct Recompute {
-  int blocks = 0;
-  bool swiglu = false;
+  int blocks = 0;       // K > 0: keep only the input of every K blocks; 0: keep all activations
+  bool swiglu = false;  // with blocks = 0: recompute SwiGLU's result
 
   [[nodiscard]] bool operator==(const Recompute&) const = default;
 };
@@ -73,8 +72,8 @@ struct StepFactors {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  std::string weights = "random";  // or a file
-  std::string tokens = "random";   // likewise
+  std::string weights = "random";  // or a file's path
+  std::string tokens = "random";   // or a file's path
   bool memory_timeline = false;
 
   [[nodiscard]] bool operator==(const StepFactors&) const = default;
@@ -85,12 +84,12 @@ struct ExchangeFactors {
   double bucket_mb = 25;
   GradientDtype comm_dtype = GradientDtype::fp32;
   std::optional<WindowRegistration> registration;
-  int verify = 0;  // steps of SGD, and of AdamW, that are compared with a single process
+  int verify = 0;  // steps of SGD, and of AdamW, compared with single-process training; 0: none
 
   [[nodiscard]] bool operator==(const ExchangeFactors&) const = default;
 };
 
-// Of parameters that lie in shards.
+// Factors of --shard fsdp.
 struct GatherFactors {
   int prefetch = 1;
   Reshard reshard = Reshard::yes;
@@ -98,7 +97,7 @@ struct GatherFactors {
   [[nodiscard]] bool operator==(const GatherFactors&) const = default;
 };
 
-// Of `model`, which exchanges nothing.
+// A factor of `model` only.
 struct ColdStartFactor {
   bool cold_start = false;
 
@@ -117,17 +116,17 @@ struct TrainingCase : ModelFactors,
   [[nodiscard]] bool operator==(const TrainingCase&) const = default;
 
   [[nodiscard]] ModelConfig model() const;
-  // Communication as comm_dtype says.
+  // precision.communication follows comm_dtype.
   [[nodiscard]] OpsConfig ops_config() const;
   [[nodiscard]] AdamWConfig adamw() const;
   [[nodiscard]] StrategyConfig strategy_config() const;
   [[nodiscard]] bool exchanges() const { return strategy != Strategy::none; }
-  // Whether NCCL on one node should use windows. Collectives on windows leave multiprocessors to
-  // the products beside them; with nothing beside them, all_reduces of 100 MB and more are faster
-  // from plain buffers (src/parallel/NOTES.md).
+  // Whether NCCL should use symmetric windows on one node. Collectives on windows occupy fewer
+  // multiprocessors, which helps concurrent products. Without concurrent products, all_reduces of
+  // 100 MB and more are faster from plain buffers (src/parallel/NOTES.md).
   [[nodiscard]] bool gains_from_windows() const;
-  // Gradients share memory: each is used, within backward, before another takes its place. A case
-  // that --dump writes down keeps them all, whatever this says.
+  // Whether gradients share memory (GradientWindow): each is consumed within backward before
+  // another overwrites it. With --dump the caller keeps all gradients regardless.
   [[nodiscard]] bool recycles_gradients() const {
     const bool kept_whole =
         exchanges() && strategy != Strategy::zero2 && strategy != Strategy::fsdp;
@@ -135,16 +134,16 @@ struct TrainingCase : ModelFactors,
            (exchanges() || comm_dtype == GradientDtype::fp32);
   }
   [[nodiscard]] StrategyShape strategy_shape() const;
-  // Of the rank that keeps the most.
+  // For the rank with the largest shard.
   [[nodiscard]] StepShape step_shape() const;
-  // `count` rows of the global batch, from this one on.
+  // Rows [first, first + count) of the global batch.
   [[nodiscard]] Batch rows(std::int64_t first, std::int64_t count) const;
 };
 
 [[nodiscard]] Factors<TrainingCase> training_factors(TrainingKind kind);
 [[nodiscard]] TrainingCase training_defaults(TrainingKind kind);
 [[nodiscard]] const Presets& training_presets(TrainingKind kind);
-// An option that, when given, takes the place of another of a preset.
+// Options that, when given, replace another option of a preset: given -> replaced.
 [[nodiscard]] const std::map<std::string, std::string>& training_preset_exclusions();
 
 }  // namespace paceline

@@ -20,10 +20,10 @@ class TrainingCommand final : public Command {
             "sequences over all ranks, instead of --batch-size; ranks must divide it",
             {1, 1 << 20});
     p.value("--dump", options_.dump,
-            "HDF5 that gets logits, loss and gradients of the first step and the last weights");
+            "HDF5 file for logits, loss and gradients of the first step and the final weights");
     if (options_.kind == TrainingKind::ddp) {
       p.value("--predict", options_.predict,
-              "a file of collectives --fit: the bucket equation beside what is measured");
+              "a file of collectives --fit: compare the bucket equation with the measurement");
     }
     const Presets& presets = training_presets(options_.kind);
     options_.factors.check(presets, {"--batch-size", "--d-model", "--d-ff", "--layers", "--heads",

@@ -10,12 +10,13 @@ using C = TrainingCase;
 
 Factors<C> model_factors() {
   return factors_of<ModelFactors>(
-      axis<C>(&C::size, "size", "model; custom: by --d-model, --d-ff, --layers and --heads"),
+      axis<C>(&C::size, "size",
+              "model size; custom: given by --d-model, --d-ff, --layers and --heads"),
       axis<C>(&C::context, "context", "tokens per sequence").in("tokens").from(1, 1 << 24),
       axis<C>(&C::batch_size, "batch_size", "sequences per rank").from(1, 1 << 20));
 }
 
-// A dimension of a custom size; 0 where --size says it.
+// A dimension of a custom size; 0: given by --size.
 Factor<C> dimension(std::int64_t StepFactors::*field, std::string_view name, std::string_view help,
                     double most) {
   return setting<C>(field, name, help).from(1, most).said("by --size");
@@ -24,20 +25,18 @@ Factor<C> dimension(std::int64_t StepFactors::*field, std::string_view name, std
 Factors<C> step_factors() {
   return factors_of<StepFactors>(
       axis<C>(&C::execution, "exec",
-              "how steps run; compiled: operations fused, products tuned (not with "
-              "--deterministic), the step "
-              "captured into CUDA graphs"),
+              "how steps are executed; compiled: fused operations, tuned GEMMs (not with "
+              "--deterministic), CUDA graphs"),
       axis<C>(&C::mode, "mode",
-              "what of a step is run; inference frees activations, forward keeps what backward "
-              "needs"),
+              "which part of a step runs; inference frees activations, forward keeps them for "
+              "backward"),
       axis<C>(&C::optimizer, "optimizer",
-              "when AdamW runs; in-backward: parameters are updated beside backward, as soon as "
-              "their gradients are "
-              "final")
+              "when AdamW runs; in-backward: parameters are updated concurrently with backward, as "
+              "soon as their gradients are final")
           .where([](const C& c) { return c.mode == Mode::train_step; }, "--mode train-step"),
       axis<C>(&C::recompute, "recompute",
-              "what backward computes again; block, K: of every block, or every K blocks, only the "
-              "input is kept; swiglu: all but its result")
+              "what backward recomputes; block, K: only the input of every block, or of every K "
+              "blocks, is kept; swiglu: everything but SwiGLU's result is kept")
           .where([](const C& c) { return c.mode != Mode::inference; },
                  "--mode forward, forward-backward or train-step"),
       dimension(&C::d_model, "d_model", "width of the residual stream", 1 << 20),
@@ -48,49 +47,52 @@ Factors<C> step_factors() {
       setting<C>(&C::timing, "timing",
                  "how phases are timed; phases: synchronise after each; step: once per step, "
                  "phases from events"),
-      setting<C>(&C::learning_rate, "learning_rate", "of AdamW, in torch.optim.AdamW's form")
+      setting<C>(&C::learning_rate, "learning_rate",
+                 "AdamW's learning rate, as in torch.optim.AdamW")
           .called("--lr")
           .from(0, 1e6),
       setting<C>(&C::beta1, "beta1", "AdamW's decay of the first moment").from(0, 0.999999),
       setting<C>(&C::beta2, "beta2", "AdamW's decay of the second moment").from(0, 0.99999999),
       setting<C>(&C::eps, "eps", "AdamW's epsilon").from(0, 1),
-      setting<C>(&C::weight_decay, "weight_decay", "AdamW's, decoupled from the gradient")
-          .from(0, 1e6),
+      setting<C>(&C::weight_decay, "weight_decay", "AdamW's decoupled weight decay").from(0, 1e6),
       setting<C>(&C::weights, "weights",
                  "initial weights: HDF5 with datasets by the reference's state-dict names, at the "
-                 "root or under "
-                 "weights/")
+                 "root or under weights/")
           .called("--load-weights"),
-      setting<C>(&C::tokens, "tokens",
-                 "the batches: HDF5 with tokens (and targets) [B, T], or a flat file of uint16; "
-                 "without targets the "
-                 "next token, and a row's last position is left out of the loss"),
+      setting<C>(
+          &C::tokens, "tokens",
+          "batches: HDF5 with tokens (and targets) [B, T], or a flat file of uint16; without "
+          "targets, the target is the next token, and a row's last position is not in the "
+          "loss"),
       setting<C>(&C::memory_timeline, "memory_timeline",
-                 "record every allocation and release of one step more, after the measured ones")
+                 "record every allocation and release of an additional step, after the measured "
+                 "ones")
           .bare("yes"));
 }
 
 Factor<C> sync_factor() {
-  return axis_among<C>(&C::strategy, "sync",
-                       "exchange of gradients; naive: an all_reduce per parameter after backward; "
-                       "flat: one of all gradients; "
-                       "overlap: each parameter's as its gradient is ready; bucketed: in buckets",
-                       {{"none", Strategy::none},
-                        {"naive", Strategy::naive},
-                        {"flat", Strategy::flat},
-                        {"overlap", Strategy::overlap},
-                        {"bucketed", Strategy::bucketed}})
+  return axis_among<C>(
+             &C::strategy, "sync",
+             "exchange of gradients; naive: one all_reduce per parameter after backward; "
+             "flat: one all_reduce of all gradients; overlap: one per parameter, when its "
+             "gradient is ready; bucketed: one per bucket",
+             {{"none", Strategy::none},
+              {"naive", Strategy::naive},
+              {"flat", Strategy::flat},
+              {"overlap", Strategy::overlap},
+              {"bucketed", Strategy::bucketed}})
       .by_default("bucketed");
 }
 
 Factor<C> shard_factor() {
   return axis_among<C>(
              &C::strategy, "shard",
-             "what ranks share out; none: bucketed ddp; broadcast: whole tensors have owners, who "
-             "update and broadcast "
-             "them; zero1: reduce_scatter of gradients, all_gather of parameters beside the next "
-             "forward; zero2: each rank also keeps only its shard of the gradients; fsdp: and "
-             "of the parameters, which are gathered block by block, ahead of their use",
+             "what is sharded over ranks; none: nothing (bucketed ddp); broadcast: each tensor has "
+             "an owner rank, which updates and broadcasts it; zero1: reduce_scatter of gradients, "
+             "all_gather of parameters during the next forward; zero2: each rank also keeps only "
+             "its "
+             "shard of the gradients; fsdp: and only its shard of the parameters, which are "
+             "gathered block by block ahead of their use",
              {{"none", Strategy::bucketed},
               {"broadcast", Strategy::owner_broadcast},
               {"zero1", Strategy::zero1},
@@ -108,27 +110,27 @@ bool has_buckets(const C& c) {
          (is_sharded(c.strategy) && !is_fsdp(c));
 }
 
-// strategy: how the experiment names it; buckets: of those that have any. verify_steps: of --verify
-// without a number.
+// strategy: the experiment's factor of the strategy. buckets: its values that use buckets, as text.
+// verify_steps: the value of --verify without a number.
 Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
                             std::string_view verify_steps) {
   constexpr std::string_view a_sync = "a --sync other than none";
   return factors_of<ExchangeFactors>(
       strategy,
-      axis<C>(&C::bucket_mb, "bucket_mb", "most MB of gradients in a bucket")
+      axis<C>(&C::bucket_mb, "bucket_mb", "maximum MB of gradients per bucket")
           .in("MB")
           .from(0, 1e9)
           .where(has_buckets, buckets),
-      axis<C>(&C::comm_dtype, "comm_dtype", "what gradients are sent as").where(exchanges, a_sync),
+      axis<C>(&C::comm_dtype, "comm_dtype", "dtype in which gradients are sent")
+          .where(exchanges, a_sync),
       axis<C>(&C::registration, "registration",
-              "of memory with NCCL; symmetric: parameters and gradients lie in windows that all "
-              "ranks have registered "
-              "with NCCL, whose collectives then need fewer of the GPU's multiprocessors")
+              "of buffers with NCCL; symmetric: all ranks register parameters and gradients as "
+              "windows, on which collectives occupy fewer multiprocessors")
           .said("symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
                 "else none")
           .where(exchanges, a_sync),
       setting<C>(&C::verify, "verify",
-                 "compares this many steps of SGD, then of AdamW, with a single process that "
+                 "number of steps of SGD, then of AdamW, to compare with a single process that "
                  "trains on the whole batch (fp32)")
           .bare(verify_steps)
           .from(1, 1000)
@@ -139,20 +141,20 @@ Factors<C> gather_factors() {
   constexpr std::string_view fsdp = "--shard fsdp";
   return factors_of<GatherFactors>(
       axis<C>(&C::prefetch, "prefetch",
-              "units (a block, the head) that are gathered ahead of the one in use")
+              "units (a block, the head) gathered ahead of the one in use")
           .from(0, 64)
           .where(is_fsdp, fsdp),
       axis<C>(&C::reshard, "reshard",
-              "whether parameters leave memory after use; yes: backward gathers again what is not "
-              "in a slot any more; no: every unit has a slot")
+              "whether gathered parameters are freed after use; yes: backward gathers them again "
+              "unless they are still in a slot; no: every unit has its own slot")
           .where(is_fsdp, fsdp));
 }
 
 Factors<C> cold_start_factor() {
   return factors_of<ColdStartFactor>(
       setting<C>(&C::cold_start, "cold_start",
-                 "run each configuration in a process of its own; --warmup counts from that "
-                 "process's first step, so --warmup 0 measures it")
+                 "run each configuration in its own process; --warmup counts from that process's "
+                 "first step, so --warmup 0 measures it")
           .bare("yes"));
 }
 

@@ -4,7 +4,7 @@ namespace paceline {
 
 namespace {
 
-// Every preset pins every factor, so that no default changes what it measures: these alike.
+// Every preset sets every factor, so that a changed default does not change it. Common to all:
 const std::string pinned =
     "--precision fp32 --attention naive --fp32-attention bf16x3 --flash-kernels newest "
     "--exec eager --mode train-step --optimizer serial --recompute none --vocab 10000 --lr 0.001 "

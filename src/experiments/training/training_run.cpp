@@ -81,11 +81,11 @@ void TrainingRun::connect() {
 void TrainingRun::start() {
   memory_.counts.push_back(count_memory(device_, "after set-up"));
   step_->reset();
-  // Of the others every rank gets rank 0's.
+  // Only fsdp needs this check: other strategies broadcast rank 0's parameters in start().
   const std::string loaded = std::to_string(step_->loaded());
   const bool other = case_.strategy == Strategy::fsdp && world_.broadcast(loaded, 0) != loaded;
   if (world_.max(other ? 1 : 0) > 0) {
-    throw UsageError("--load-weights: ranks have read different values; give all the same file");
+    throw UsageError("--load-weights: ranks read different values; give all ranks the same file");
   }
   step_->strategy().start();
   if (case_.execution == Execution::eager) return;
@@ -109,8 +109,8 @@ void TrainingRun::capture_again() {
   if (runner_->captured()) capture();
 }
 
-// Sharded strategies also wait for collectives within forward and backward, which
-// communication_exposed counts again: there it is no part.
+// With sharded strategies, communication_exposed includes waits that are also in forward and
+// backward. It is then not a part that adds up to the step.
 std::vector<std::string> TrainingRun::parts() const {
   std::vector<std::string> parts = {"forward", "backward", "optimizer"};
   if (!is_sharded(case_.strategy)) parts.emplace_back("communication_exposed");
@@ -120,7 +120,8 @@ std::vector<std::string> TrainingRun::parts() const {
 PhaseSeconds TrainingRun::repetition() {
   const bool first = std::exchange(first_, false);
   Dump* dump = first && dump_ != nullptr && *dump_ ? &**dump_ : nullptr;
-  // Logits are in no graph. Collectives are in graphs on all ranks or on none.
+  // Graphs do not copy logits, so the dumped step is not replayed. All ranks decide alike, since
+  // collectives must be in graphs on all ranks or on none.
   const bool dumps = first && dump_ != nullptr;
   const bool replays = runner_->captured() && !dumps;
   if (first && !runner_->captured()) runner_->mark_memory("steady");
@@ -157,7 +158,7 @@ void TrainingRun::dump_weights(Dump* dump) {
   });
 }
 
-// The loss, and whether it is a number, are those of the last measured step.
+// Loss and divergence are read first: they belong to the last measured step.
 void TrainingRun::add_to(CaseRecord& record) {
   const std::string divergence = step_->divergence();
   add_values(record);
@@ -188,8 +189,8 @@ void TrainingRun::take_memory() {
   memory_.counts.push_back(count_memory(device_, "at the end"));
 }
 
-// What the device executes of a step, and what it costs the host to launch it. After all else: an
-// eager step is captured for this, which is collective.
+// Records the number of kernels of a step and the host's launch time. Called last, since it
+// captures an eager step to count its kernels; the capture is collective.
 void TrainingRun::add_launches(CaseRecord& record) const {
   if (device_.info().kind != DeviceKind::cuda) return;
   GraphNodes nodes;
@@ -198,7 +199,7 @@ void TrainingRun::add_launches(CaseRecord& record) const {
     if (communicator_) watched.emplace(world_.watch(), "capturing a step");
     try {
       nodes = runner_->nodes();
-    } catch (const Error&) {  // the case is not lost for want of this
+    } catch (const Error&) {  // the case is recorded without the counts
     }
   }
   const double slowest = world_.max(runner_->launch_seconds());

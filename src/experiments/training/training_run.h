@@ -1,5 +1,5 @@
 #pragma once
-// One case of training on one rank: the model in memory, a rehearsed step, measured steps.
+// One case of training on one rank: set-up of the model, the rehearsal, the measured steps.
 
 #include <memory>
 #include <optional>
@@ -18,18 +18,18 @@
 
 namespace paceline {
 
-// How and where the case's parameters and gradients lie. communicator: null where nothing is
-// exchanged.
+// The layout and the allocator of the case's parameters and gradients. communicator: null without
+// communication.
 [[nodiscard]] StoreLayout store_layout(const TrainingCase& c, Communicator* communicator);
 
 class TrainingRun final : public CaseRun {
  public:
-  // world: all ranks. dump: where rank 0 leaves what --dump writes; null: nowhere.
+  // world: all ranks. dump: filled on rank 0 with the values of --dump; null without --dump.
   TrainingRun(const TrainingCase& c, World& world, Device& device,
               const ProcessGroup& data_parallel, std::optional<Dump>* dump);
 
   void set_up(Progress& progress) override;
-  // All compute products as rank 0 does from now on.
+  // Collective. All ranks take over rank 0's tuned GEMM algorithms.
   void agree() override;
   void connect() override;
   void start() override;
@@ -39,7 +39,7 @@ class TrainingRun final : public CaseRun {
   [[nodiscard]] PhaseSeconds event_seconds() const override { return runner_->event_seconds(); }
   [[nodiscard]] std::vector<std::string> host_phases() const override;
   void capture_again() override;
-  // Of the rehearsal: the step from cold, and where a cold start is measured the steps after it.
+  // The rehearsal's cold step and, with --cold-start, the rehearsal's later steps.
   [[nodiscard]] Repetitions cold_repetitions() const override {
     return rehearsal_.part(0, case_.cold_start ? rehearsal_.count() : 1);
   }
@@ -48,7 +48,7 @@ class TrainingRun final : public CaseRun {
  private:
   void capture();
   [[nodiscard]] PhaseSeconds run_step(bool replays);
-  // Collective: rank 0 writes down what every rank has a part of; null on the others.
+  // Collective. Gathers the values of --dump on rank 0. dump: null on the other ranks.
   void dump_first_step(Dump* dump);
   void dump_weights(Dump* dump);
   void take_memory();

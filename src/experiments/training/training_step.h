@@ -1,5 +1,6 @@
 #pragma once
-// TrainingStep: one rank's model with everything a step needs, and the step as a list of phases.
+// TrainingStep: one rank's model, step state, strategy and optimizer, and the step as a list of
+// phases.
 
 #include <functional>
 #include <memory>
@@ -18,15 +19,16 @@
 
 namespace paceline {
 
-// A part of a step. launch() enqueues its work and does nothing else, so that the caller may time
-// it, mark memory around it, or capture it into a graph.
+// A part of a step. launch() only enqueues work, so that the caller can time it, mark memory around
+// it, or capture it into a graph.
 struct StepPhase {
-  std::string name;    // "forward", "backward", "communication_exposed", "optimizer"; empty: what
-                       // follows the optimizer
-  std::string memory;  // the phase that the memory ledger counts it to
+  // "forward", "backward", "communication_exposed", "optimizer"; empty: after the optimizer.
+  std::string name;
+  std::string memory;  // the ledger's phase to which its allocations are counted
   std::function<void()> launch;
-  bool joins = false;  // work of the phase before on other streams ends here: they are captured
-                       // together
+  // This phase waits for work that the previous phase enqueued on other streams, so both are
+  // captured into the same graph.
+  bool joins = false;
 };
 
 using MakeStrategy =
@@ -34,20 +36,20 @@ using MakeStrategy =
 
 class TrainingStep {
  public:
-  // Allocates parameters and step state. ranks: of whose rows the gradients are the mean. Throws
-  // OutOfMemory.
+  // Allocates parameters and step state. ranks: the number of ranks whose rows the loss is averaged
+  // over. Throws OutOfMemory.
   TrainingStep(Device& device, const TrainingCase& c, int ranks, const StoreLayout& layout,
                const MakeStrategy& make_strategy);
 
-  // Of one step in this order; communication_exposed: from backward's end until the sums of the
-  // gradients are there. They refer to this object.
+  // The phases of a step in order; they refer to this object. communication_exposed: from the end
+  // of backward until all gradients are reduced.
   [[nodiscard]] const std::vector<StepPhase>& phases() const { return phases_; }
-  // Every phase, one after the other.
+  // Launches every phase in order.
   void launch() const;
 
   [[nodiscard]] Device& device() { return device_; }
   [[nodiscard]] Ops& ops() { return *ops_; }
-  // What it took to make them: the handles of the device's libraries.
+  // Seconds to construct ops(), mostly handles of the device's libraries.
   [[nodiscard]] double library_seconds() const { return library_seconds_; }
   [[nodiscard]] Transformer& model() { return model_; }
   [[nodiscard]] ParallelStrategy& strategy() { return *strategy_; }
@@ -55,34 +57,35 @@ class TrainingStep {
   [[nodiscard]] bool updates_in_backward() const {
     return case_.mode == Mode::train_step && case_.optimizer == OptimizerOrder::in_backward;
   }
-  // Of the step at hand.
+  // Updates in the backward of the current step.
   [[nodiscard]] const std::vector<OptimizerInBackward::Update>& updates() const {
     return in_backward_.updates();
   }
 
-  // Their collectives, over a communicator that notes them. After the first step.
+  // After the first step: issues the collectives of the strategy's visits on a
+  // RehearsalCommunicator, which only records them.
   void rehearse_visits();
 
   void load(const Batch& batch);
-  // Instead of AdamW over the strategy's shard.
+  // Replaces the default optimizer, AdamW over the strategy's shard.
   void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
-  // As before the first step: weights drawn (or loaded), optimizer state 0.
+  // Restores the state before the first step: weights drawn at random or loaded, optimizer state 0.
   void reset();
-  // A checksum of the file that reset() has loaded; 0 where weights are drawn.
+  // A checksum of the file that reset() loaded; 0 for random weights.
   [[nodiscard]] std::uint64_t loaded() const { return loaded_; }
 
-  // Before the first step, of one that updates in backward: gradients share memory. They are then
-  // not there after a step.
+  // Before the first step, with updates in backward only: gradients share memory, so they are not
+  // available after a step.
   void recycle_gradients();
 
-  // The next steps copy their logits there, [B, T, V] float32; an empty tensor ends that.
+  // Later steps copy their logits to this tensor, [B, T, V] float32; an empty tensor ends that.
   void capture_logits(const Tensor& logits) { logits_ = logits; }
-  // The store's, with the optimizer's state where that is whole.
+  // The store's flat arrays, and the optimizer's if it has state for the whole store.
   [[nodiscard]] std::vector<StoreArray> arrays();
   [[nodiscard]] double loss();
-  // What of the last step is not finite, the loss or the shard's gradients: "the loss is nan";
-  // empty where all is finite. Gradients are left out where the optimizer skips steps that
-  // overflow; where they are recycled, parameters are looked at in their place.
+  // Which result of the last step is not finite, the loss or this rank's gradients: "the loss is
+  // nan". Empty if all are finite. Gradients are not checked with loss scaling, which skips steps
+  // that overflow; if they are recycled, parameters are checked instead.
   [[nodiscard]] std::string divergence();
 
  private:

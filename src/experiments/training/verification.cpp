@@ -29,7 +29,7 @@ bool all_finite(const std::vector<Trained>& runs) {
   });
 }
 
-// The largest of `of_element`(a, b); infinite where one is NaN.
+// The largest of_element(a[i], b[i]); infinite if one is NaN.
 template <class F>
 double largest(const std::vector<float>& a, const std::vector<float>& b, F of_element) {
   double most = 0;
@@ -45,7 +45,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest(a, b, [](double x, double y) { return std::abs(x - y); });
 }
 
-// |a - b| / |b|; 0 where they are equal.
+// ||a - b|| / ||b||; 0 if they are equal.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0;
   double norm = 0;
@@ -60,28 +60,28 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
 }
 
-// The largest `of`(a, b) of two runs' tensor t, of their part (gradients, weights).
+// The largest distance(a, b) between tensor t of any two runs. part: gradients or weights.
 template <class F>
-double noise(const std::vector<Trained>& runs, Snapshot Trained::*part, std::size_t t, F of) {
+double noise(const std::vector<Trained>& runs, Snapshot Trained::*part, std::size_t t, F distance) {
   double most = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (std::size_t j = i + 1; j < runs.size(); ++j) {
-      most = std::max(most, of((runs[j].*part)[t].values, (runs[i].*part)[t].values));
+      most = std::max(most, distance((runs[j].*part)[t].values, (runs[i].*part)[t].values));
     }
   }
   return most;
 }
 
-// Where single-process runs are equal, any error fails.
+// error / allowed. If the single-process runs are equal, allowed is 0 and any error fails.
 double over(double error, double allowed) { return error <= 0 ? 0 : error / allowed; }
 
 void require_noise(const std::vector<Trained>& single) {
-  if (single.size() < 2) throw InternalError("one run of a single process shows no noise");
+  if (single.size() < 2) throw InternalError("the noise needs two single-process runs");
 }
 
 }  // namespace
 
-void Verification::add_sgd(const Trained& together, const std::vector<Trained>& single) {
+void Verification::add_sgd(const Trained& parallel, const std::vector<Trained>& single) {
   require_noise(single);
   diverged_ = diverged_ || !all_finite(single);
   tensors_.resize(single.front().weights.size());
@@ -89,13 +89,13 @@ void Verification::add_sgd(const Trained& together, const std::vector<Trained>& 
     const NamedValues& want = single.front().weights[t];
     const double allowed = noise_factor * noise(single, &Trained::weights, t, largest_difference);
     tensors_[t].name = want.name;
-    tensors_[t].sgd = largest(together.weights[t].values, want.values, [&](double a, double b) {
+    tensors_[t].sgd = largest(parallel.weights[t].values, want.values, [&](double a, double b) {
       return std::abs(a - b) / std::max(atol + rtol * std::abs(b), allowed);
     });
   }
 }
 
-void Verification::add_adamw(const Trained& together, const std::vector<Trained>& single) {
+void Verification::add_adamw(const Trained& parallel, const std::vector<Trained>& single) {
   require_noise(single);
   diverged_ = diverged_ || !all_finite(single);
   tensors_.resize(single.front().weights.size());
@@ -104,11 +104,11 @@ void Verification::add_adamw(const Trained& together, const std::vector<Trained>
     TensorErrors& errors = tensors_[t];
     errors.name = gradient.name;
     const double beyond =
-        largest(together.gradients[t].values, gradient.values,
+        largest(parallel.gradients[t].values, gradient.values,
                 [](double a, double b) { return std::abs(a - b) - rtol * std::abs(b); });
     errors.gradient =
         over(beyond, noise_factor * noise(single, &Trained::gradients, t, largest_difference));
-    errors.adamw_distance = distance(together.weights[t].values, single.front().weights[t].values);
+    errors.adamw_distance = distance(parallel.weights[t].values, single.front().weights[t].values);
     errors.adamw =
         over(errors.adamw_distance, noise_factor * noise(single, &Trained::weights, t, distance));
   }
@@ -124,8 +124,7 @@ Status Verification::status() const {
 
 std::string Verification::reason() const {
   if (diverged_) {
-    return "--verify: the single process's own training is not finite; lower --lr or check "
-           "--load-weights";
+    return "--verify: single-process training is not finite; lower --lr or check --load-weights";
   }
   const auto worst = [&](const char* what, double TensorErrors::*error) {
     const auto it = std::max_element(
@@ -134,7 +133,7 @@ std::string Verification::reason() const {
     return fmt::format("{} {:.3g} ({})", what, (*it).*error, it->name);
   };
   return fmt::format(
-      "--verify: {}largest error over the allowed: {}, {}, {}",
+      "--verify: {}largest error over the allowed error: {}, {}, {}",
       ranks_differ_ ? "ranks differ in bits; " : "", worst("gradients", &TensorErrors::gradient),
       worst("weights after SGD", &TensorErrors::sgd), worst("after AdamW", &TensorErrors::adamw));
 }

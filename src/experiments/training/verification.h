@@ -1,5 +1,5 @@
 #pragma once
-// --verify: data-parallel training held against a single process that trains on the whole batch.
+// --verify: compares data-parallel training with a single process that trains on the whole batch.
 
 #include <string>
 #include <vector>
@@ -9,26 +9,26 @@
 
 namespace paceline {
 
-// A tensor's values on the host, by the reference's name.
+// A tensor's values on the host and its state-dict name.
 struct NamedValues {
   std::string name;
   std::vector<float> values;
 };
 using Snapshot = std::vector<NamedValues>;
 
-// What training on one batch leaves.
+// The results of training on one batch.
 struct Trained {
   Snapshot gradients;  // of the first step; AdamW's training only
   Snapshot weights;    // after the last step
 };
 
-// A tensor's errors, each over the allowed error: above 1 it fails.
+// Errors of a tensor, each divided by the allowed error; a value above 1 fails.
 struct TensorErrors {
   std::string name;
-  double gradient = 0;        // the largest of an element
-  double sgd = 0;             // likewise
-  double adamw = 0;           // of the relative L2 distance
-  double adamw_distance = 0;  // that distance itself
+  double gradient = 0;        // of gradients: the largest over elements
+  double sgd = 0;             // of weights after SGD: the largest over elements
+  double adamw = 0;           // of weights after AdamW: relative L2 distance over the allowed one
+  double adamw_distance = 0;  // the relative L2 distance itself
 };
 
 // Compares the ranks' training with single-process training, tensor by tensor. Ranks round
@@ -41,18 +41,18 @@ struct TensorErrors {
 class Verification {
  public:
   // Weights: |a - b| <= atol + rtol |b|, or 8 times the noise where that is more.
-  void add_sgd(const Trained& together, const std::vector<Trained>& single);
+  void add_sgd(const Trained& parallel, const std::vector<Trained>& single);
   // Gradients: |a - b| <= rtol |b| + 8 times the noise. Weights: a relative L2 distance of at most
   // 8 times the noise.
-  void add_adamw(const Trained& together, const std::vector<Trained>& single);
-  // Ranks hold different bits.
+  void add_adamw(const Trained& parallel, const std::vector<Trained>& single);
+  // Records that the ranks' results are not bitwise equal.
   void ranks_differ() { ranks_differ_ = true; }
 
-  // ok; mismatch; diverged when the single process's own values are not finite.
+  // ok, mismatch, or diverged: the values of single-process training are not finite.
   [[nodiscard]] Status status() const;
-  // Why it is not ok.
+  // The reason for a status other than ok.
   [[nodiscard]] std::string reason() const;
-  // The table "check", a row for each tensor, and the summary's columns.
+  // Adds the table "check", one row per tensor, and the summary's columns.
   void add_to(CaseRecord& record) const;
 
  private:

@@ -20,7 +20,7 @@ constexpr double sgd_learning_rate = 0.1;
 // A model that trains on rows of the global batch.
 class Trainer {
  public:
-  // communicator: null: in a single process. Throws OutOfMemory.
+  // communicator: null for a single process. Throws OutOfMemory.
   Trainer(Device& device, const TrainingCase& c, const Batch& batch, Communicator* communicator,
           Communicator* gathers, bool sgd)
       : device_(device),
@@ -46,15 +46,15 @@ class Trainer {
 
   [[nodiscard]] ParallelStrategy& strategy() { return step_.strategy(); }
 
-  // As before the first step, on these rows.
+  // Restores the state before the first step and loads these rows.
   void restart(const Batch& batch) {
     step_.load(batch);
     step_.reset();
   }
 
-  // Moves every weight by one unit in the last place, up or down.
+  // Changes every weight by one unit in the last place, up or down at random.
   void perturb_weights(int run) {
-    constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens are drawn from others
+    constexpr std::uint64_t stream = 1ULL << 41U;  // weights and tokens use other streams
     const Tensor& flat = step_.model().store().parameters();
     std::vector<float> weights(static_cast<std::size_t>(flat.numel()));
     device_.to_host(weights.data(), flat);
@@ -66,8 +66,8 @@ class Trainer {
     device_.to_device(flat, weights.data());
   }
 
-  // A step of its own: training with what a visit has put right would hide a strategy that does not
-  // do so itself.
+  // Runs a separate step for the gradients. A visit may complete gradients that the strategy itself
+  // failed to complete; training on from that state would hide the bug.
   [[nodiscard]] Snapshot gradients() {
     step_.launch();
     Snapshot tensors;
@@ -110,7 +110,7 @@ std::uint64_t checksum(const Trained& trained) {
   return bits.sum();
 }
 
-// The batch with its rows in another order: rotated by `by`.
+// The batch with its rows rotated by `by`.
 Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
   Batch moved = batch;
   for (std::vector<std::int32_t>* ids : {&moved.tokens, &moved.targets}) {
@@ -119,9 +119,9 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
   return moved;
 }
 
-// What the ranks train, each on its rows. Collective.
-Trained train_together(const TrainingCase& c, World& world, Device& device,
-                       const ProcessGroup& data_parallel, bool sgd, CaseRecord& record) {
+// Collective. Data-parallel training, each rank on its rows.
+Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
+                            const ProcessGroup& data_parallel, bool sgd, CaseRecord& record) {
   device.trim();
   const int rank = data_parallel.communicator->rank();
   const Batch batch = c.rows(rank * c.batch_size, c.batch_size);
@@ -151,11 +151,11 @@ Trained train_together(const TrainingCase& c, World& world, Device& device,
   return trained;
 }
 
-// What a single process trains on all rows, in several runs. Run 0 trains as the ranks do. Later
-// runs rotate the rows of the batch and perturb every weight by one unit in the last place.
-// Collective.
-std::vector<Trained> train_alone(const TrainingCase& c, World& world, Device& device, int replicas,
-                                 bool sgd, CaseRecord& record) {
+// Collective. Single-process training on all rows, in several runs. Run 0 has the ranks' order of
+// rows and weights. Later runs rotate the rows of the batch and perturb every weight by one unit in
+// the last place.
+std::vector<Trained> train_single_process(const TrainingCase& c, World& world, Device& device,
+                                          int replicas, bool sgd, CaseRecord& record) {
   constexpr int runs = 3;
   device.trim();
   TrainingCase whole = c;
@@ -191,15 +191,15 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
   Verification verification;
   for (const bool sgd : {true, false}) {
     progress.update(sgd ? "verify: SGD" : "verify: AdamW");
-    Trained together = train_together(c, world, device, data_parallel, sgd, record);
+    Trained parallel = train_data_parallel(c, world, device, data_parallel, sgd, record);
     if (record.status == Status::ok) {
-      const std::string sum = std::to_string(checksum(together));
+      const std::string sum = std::to_string(checksum(parallel));
       if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
-      if (world.rank() != 0) together = {};
+      if (world.rank() != 0) parallel = {};
     }
-    std::vector<Trained> alone;
+    std::vector<Trained> single;
     if (record.status == Status::ok) {
-      alone = train_alone(c, world, device, data_parallel.world.size(), sgd, record);
+      single = train_single_process(c, world, device, data_parallel.world.size(), sgd, record);
     }
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory; " +
@@ -207,14 +207,14 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
       return record;
     }
     if (world.rank() != 0) continue;
-    sgd ? verification.add_sgd(together, alone) : verification.add_adamw(together, alone);
+    sgd ? verification.add_sgd(parallel, single) : verification.add_adamw(parallel, single);
   }
   if (world.rank() == 0) {
     verification.add_to(record);
     record.status = verification.status();
     if (record.status != Status::ok) record.reason = verification.reason();
   }
-  world.wait_idle();  // rank 0 may have much to compare
+  world.wait_idle();  // rank 0 may take long to compare
   record.status = world.agree(record.status);
   return record;
 }

@@ -8,10 +8,11 @@
 
 namespace paceline {
 
-// Collective. --verify: gradients and weights are those of a single process that trains on the
-// whole batch. Every rank trains its rows; then rank 0 trains all of them, several times, while the
-// others wait; one model is in memory at a time. The record has the table "check", the summary's
-// columns and, agreed, the status: ok, mismatch, diverged, or oom.
+// Collective. --verify: checks that gradients and weights equal those of a single process that
+// trains on the whole batch. Every rank trains on its rows; then rank 0 trains on all rows, several
+// times, while the other ranks wait. Only one model is in memory at a time. The record has the
+// table "check", the summary's columns and a status that is equal on all ranks: ok, mismatch,
+// diverged or oom.
 [[nodiscard]] CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
                                          const ProcessGroup& data_parallel, Progress& progress);
 
