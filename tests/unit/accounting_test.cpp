@@ -77,7 +77,7 @@ TEST(AccountingTest, StateBytesPerParameter) {
   EXPECT_DOUBLE_EQ(fp32.parameters + fp32.gradients + fp32.optimizer, 16 * n);
   const MemoryForm bf16 = memory_form(shape("2.7b", Mode::train_step, "bf16"));
   EXPECT_DOUBLE_EQ(bf16.parameters + bf16.gradients + bf16.optimizer, 18 * n);
-  // Exchanged as bfloat16: a product writes it, other gradients are float32 at first.
+  // Exchanged as bfloat16: GEMMs write bfloat16; other gradients are also kept in float32.
   StepShape exchanged = shape("2.7b", Mode::train_step, "bf16");
   exchanged.precision.communication = Dtype::bf16;
   const double others = 2560 * (10000 + 2 * 32 + 1);  // the embedding and the norms
@@ -100,7 +100,7 @@ TEST(AccountingTest, ModesAskForMoreInOrder) {
   }
 }
 
-// Two blocks on 12 rows: D 8, F 16, H 2, V 10, T 4. By hand, in bytes.
+// Two blocks on 12 rows: D 8, F 16, H 2, V 10, T 4. Bytes worked out by hand.
 TEST(AccountingTest, StepBytesOfASmallModelByHand) {
   const auto bytes = [](Mode mode, const char* precision, int recompute = 0) {
     return step_bytes(
@@ -112,19 +112,20 @@ TEST(AccountingTest, StepBytesOfASmallModelByHand) {
   };
   // 2 10 8 + 2 (4 64 + 3 8 16 + 2 8) + 8
   constexpr double n = 1480;
-  // A block: twice a residual (96 elements) and a norm's statistics (12), the rows' 12 (6 8 + 3 16)
-  // and 3 2 16 probabilities. The head: a residual, a norm, statistics twice, 120 logits.
+  // A block: two residuals of 96 elements, two norms' statistics of 12, 12 (6 8 + 3 16) elements of
+  // other activations, 3 2 16 probabilities. The head: a residual, a norm, 2 x 12 statistics, 120
+  // logits.
   constexpr double block = 2 * 4 * (96 + 12) + 4 * 1152 + 4 * 96;
   constexpr double head = 4 * 96 + 4 * 96 + 2 * 4 * 12 + 4 * 120;
   constexpr double kept = 2 * block + head;
   EXPECT_EQ(bytes(Mode::forward, "fp32"), 4 * n + kept);
-  // At most at once: the feed-forward's residual, its input, w1 | w3 and their product.
+  // The peak: the feed-forward's residual, its input, w1 | w3 and their product.
   EXPECT_EQ(bytes(Mode::inference, "fp32"), 4 * n + 4 * (96 + 12 * (8 + 32) + 12 * 16));
-  // Weights three times, gradients written; activations written and read.
+  // Weights are read three times, gradients written, activations written and read.
   EXPECT_EQ(bytes(Mode::forward_backward, "fp32"), 12 * n + 4 * n + 2 * kept);
-  // Weights read and written, gradients read, m and v read and written.
+  // The update: weights read and written, gradients read, m and v read and written.
   EXPECT_EQ(bytes(Mode::train_step, "fp32"), 16 * n + 2 * kept + 4 * n + 4 * n + 4 * n + 16 * n);
-  // Kept: the residual stream before each block, and what came out of the first.
+  // Kept: the residual stream before each block, and the first block's output.
   constexpr double inputs = 2 * 4 * 96 + 4 * 96 + head;
   EXPECT_EQ(bytes(Mode::train_step, "fp32", 1), 16 * n + 2 * inputs + 28 * n);
 
@@ -134,7 +135,7 @@ TEST(AccountingTest, StepBytesOfASmallModelByHand) {
   for (const char* precision : {"bf16", "fp16"}) {
     EXPECT_EQ(bytes(Mode::forward, precision), 2 * n + half);
     EXPECT_EQ(bytes(Mode::forward_backward, precision), 6 * n + 4 * n + 2 * half);
-    // The copy is written beside the masters.
+    // The low-precision copy is written as well.
     EXPECT_EQ(bytes(Mode::train_step, precision),
               10 * n + 2 * half + 4 * n + 6 * n + 4 * n + 16 * n);
   }

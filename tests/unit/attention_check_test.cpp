@@ -1,4 +1,4 @@
-// The float64 reference of `attention`: that it is attention, and that nothing wrong passes.
+// The check of `attention` against its float64 reference: correct results pass, wrong ones do not.
 
 #include "experiments/attention/attention_check.h"
 
@@ -23,7 +23,7 @@ OpsConfig flash_with(const char* precision, Fp32Attention products) {
           .fp32_attention = products};
 }
 
-// Results of the CPU's flash attention with a gradient in some rows of queries.
+// Results of the CPU's flash attention; dO is 0 except in some query rows.
 struct Checked {
   Checked(const AttentionShape& shape, std::vector<std::int64_t> of_rows,
           const OpsConfig& of = flash_with("fp32", Fp32Attention::exact), std::uint64_t seed = 3)
@@ -36,7 +36,7 @@ struct Checked {
     run.load_gradient(gradient_of_rows(inputs, rows));
     results = run.results();
   }
-  // Names of the outputs that do not pass.
+  // Names of the outputs that fail.
   [[nodiscard]] std::set<std::string> failures(const AttentionResults& got) const {
     std::set<std::string> names;
     for (const OutputError& e : attention_errors(inputs, rows, got, config)) {
@@ -68,7 +68,7 @@ TEST(AttentionCheckTest, WhatIsRightPasses) {
   EXPECT_EQ(single.failures(single.results), Names{});
 }
 
-// Of heads of few elements too, where a score's roundings do not average out.
+// With few elements per head, rounding errors of a score do not average out.
 TEST(AttentionCheckTest, NarrowHeadsPass) {
   const std::vector<OpsConfig> configs = {
       flash_with("fp32", Fp32Attention::bf16x3), flash_with("fp32", Fp32Attention::tf32),
@@ -96,8 +96,7 @@ TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
   EXPECT_DOUBLE_EQ(bar(1), 6 * 5e-3);
 }
 
-// One row is off by what is far below the largest element: of the checked rows of queries, and of
-// every row of keys.
+// An error far below the largest element is found in any checked query row and in any key row.
 TEST(AttentionCheckTest, WhatIsWrongDoesNot) {
   const AttentionShape shape{2, 131, 3, 20, true};
   const Checked c(shape, {0, 3, 64, 130});

@@ -1,4 +1,4 @@
-// What `attention` measures: memory as the closed forms say, phases that leave nothing behind.
+// AttentionRun: memory equals the closed forms, and phases leave nothing allocated.
 
 #include "experiments/attention/attention_run.h"
 
@@ -59,7 +59,7 @@ TEST(AttentionRunTest, RepetitionsNeedWhatTheRehearsalReserved) {
   }
 }
 
-// Notes the launches of its graphs, and in which of a run's scopes memory is allocated.
+// Records the launches of its graphs, and the scopes in which memory is allocated.
 class WatchedDevice final : public CpuDevice {
  public:
   WatchedDevice() : CpuDevice(memory, 1) {}
@@ -75,9 +75,9 @@ class WatchedDevice final : public CpuDevice {
   }
 
   int captured = 0;
-  std::vector<int> launches;                       // graphs, by their number
-  std::map<int, std::set<std::string>> scopes_of;  // outermost ones, of each graph's allocations
-  std::set<std::string> outside;                   // of allocations that no graph has made
+  std::vector<int> launches;                       // numbers of the launched graphs
+  std::map<int, std::set<std::string>> scopes_of;  // outermost scopes of each graph's allocations
+  std::set<std::string> outside;                   // outermost scopes of allocations outside graphs
 
  private:
   class WatchedGraph final : public Graph {
@@ -100,8 +100,8 @@ class WatchedDevice final : public CpuDevice {
   int launched_now = -1;
 };
 
-// Once captured, a repetition launches the graphs of the three phases, an untimed forward's first,
-// and nothing beside them; each holds its phase's work.
+// After capture(), a repetition launches only graphs: an untimed forward's, then those of the three
+// phases. Each contains its phase's work.
 TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};

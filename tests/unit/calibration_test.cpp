@@ -36,7 +36,7 @@ PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strat
   return plan;
 }
 
-// factor: of the time by the rates above.
+// factor: on the time that follows from the rates above.
 MeasuredStep measured(const PlanCase& plan, double factor = 1) {
   MeasuredStep s;
   s.name = name_of(plan.step.size);
@@ -69,7 +69,7 @@ FittedLink link(std::string backend, std::int64_t ranks, std::string op = "all_r
           .link = {.latency = 2e-5, .bandwidth = 3e11}};
 }
 
-// Zeros where there are none.
+// Zeros if the calibration has no rates.
 Calibration::StepRates rates_for(const Calibration& c, const PlanCase& plan) {
   return c.rates_for(plan).value_or(Calibration::StepRates{.rates = {}, .correction = 0});
 }
@@ -95,7 +95,7 @@ TEST(FitRatesTest, OneRowHasOneRate) {
 }
 
 TEST(FitRatesTest, NoRateIsBelowZero) {
-  // The more activations, the less time.
+  // Times that fall with the activations.
   const WorkRates fitted = fit_rates(
       {{{.flops = 100, .activation_bytes = 10}, 1}, {{.flops = 100, .activation_bytes = 20}, 0.9}});
   EXPECT_TRUE(std::isinf(fitted.activation_bytes_per_s));
@@ -116,7 +116,7 @@ TEST(FitRatesTest, FewRowsHaveFewRates) {
 TEST(FitRatesTest, NoRateExceedsItsLimit) {
   WorkRates most = unlimited;
   most.flops_per_s = 80;
-  // By the times alone blocks take all of them.
+  // The best fit without a limit explains the times by the blocks only.
   const WorkRates fitted = fit_rates({{{.flops = 10, .blocks = 10}, 1},
                                       {{.flops = 40, .blocks = 20}, 2},
                                       {{.flops = 20, .blocks = 30}, 3},
@@ -127,7 +127,7 @@ TEST(FitRatesTest, NoRateExceedsItsLimit) {
   EXPECT_LT(fitted.blocks_per_s, 20);
 }
 
-// From one number of tokens nobody can tell products from traffic.
+// One number of tokens cannot separate products from traffic.
 TEST(CalibrationTest, RatesAreAtMostTheDataSheetS) {
   std::vector<MeasuredStep> steps;
   for (const ModelSize size : {ModelSize::small, ModelSize::medium, ModelSize::xl}) {
@@ -190,7 +190,7 @@ TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
 
 TEST(CalibrationTest, EachOperationHasItsOwnFit) {
   FittedLink gather = link("nccl", 4, "all_gather");
-  gather.link = {.latency = 4e-5, .bandwidth = 3e11};  // sends half as much as all_reduce
+  gather.link = {.latency = 4e-5, .bandwidth = 3e11};  // sends half of all_reduce's bytes
   FittedLink of_two = link("nccl", 2, "broadcast");
   of_two.link.latency = 1;
   const Calibration c({}, {link("nccl", 4), gather, link("nccl", 4, "reduce_scatter"), of_two});

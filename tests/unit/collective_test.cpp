@@ -1,5 +1,4 @@
-// The inputs of collectives whose results are known, the comparison with them, and what a sweep
-// makes of a communicator that is wrong.
+// The inputs and checks of collectives, and a sweep over a communicator with wrong results.
 
 #include "experiments/collectives/collective.h"
 
@@ -82,7 +81,7 @@ TEST(CollectivePattern, RanksSlicesAndChecksDiffer) {
 TEST(Collective, BusBandwidthFactorsAreThoseOfNcclTests) {
   struct Published {
     std::string_view formula;
-    std::vector<double> values;  // by ranks
+    std::vector<double> values;  // per number of ranks
   };
   const std::vector<double> ranks = {2, 3, 4, 8};
   const Published one{"1", {1, 1, 1, 1}};
@@ -112,7 +111,7 @@ CollectiveBuffers::Allocate of(Device& device) {
   };
 }
 
-// Writes what a right communicator would, on one rank of `ranks`.
+// Writes the correct result of one rank of `ranks`.
 void answer(Device& device, const CollectiveBuffers& buffers, const Collective& op,
             const Pattern& pattern, int rank, std::int64_t k) {
   const Tensor& recv = buffers.call().recv;
@@ -155,7 +154,7 @@ TEST(CollectiveCheck, PassesTheRightResultAndCountsWrongElements) {
 
 TEST(CollectiveCheck, LongMessagesAreFilledAndCheckedToTheirEnd) {
   constexpr std::int64_t k = (std::int64_t{1} << 19) + 3;
-  constexpr std::int64_t n = 2 * k;  // more than the host has at a time
+  constexpr std::int64_t n = 2 * k;  // more than the check copies to the host at a time
   constexpr int rank = 1;
   const Collective& op = collective_named("all_reduce");
   CpuDevice device(std::size_t{1} << 26, 1);
@@ -194,7 +193,7 @@ TEST(CollectiveCheck, AveragesMayBeOffByTwoUnitsInTheLastPlaceAndSumsByNone) {
   }
 }
 
-// A call's seconds are 1 on this clock: it counts the calls.
+// A clock that counts calls: each takes 1 second.
 class CallClock final : public Stream {
  public:
   void call() { ++calls_; }
@@ -222,7 +221,7 @@ class CallClock final : public Stream {
   int calls_ = 0;
 };
 
-// As nccl, in front of whose calls no barrier is enqueued.
+// Says it is nccl, for which no barrier is enqueued before the calls.
 class CountedCommunicator final : public OneRankCommunicator {
  public:
   CountedCommunicator(Device& device, CallClock& clock)

@@ -1,4 +1,4 @@
-// The dtypes of a model's components come from the operations that ran.
+// The dtypes of a model's components are logged from the operations that ran.
 
 #include "experiments/precision/component_dtypes.h"
 
@@ -76,7 +76,7 @@ TEST_F(Components, Fp32IsFloat32Throughout) {
   }
 }
 
-// A precision that computes otherwise than its name says is found out, whatever its table says.
+// A precision whose dtypes do not match its name is a mismatch.
 TEST_F(Components, WhatDiffersFromAutocastIsAMismatch) {
   for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
     EXPECT_EQ(record_of(model, precision_named("fp16")).status, Status::ok);

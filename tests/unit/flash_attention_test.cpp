@@ -1,5 +1,5 @@
-// Flash attention on the CPU against attention by its definition in float64: every head dimension,
-// mask, odd length and dtype; tiled against untiled; gradients against finite differences.
+// Flash attention on the CPU against the definition of attention in float64: head dimensions,
+// masks, odd lengths and dtypes; tiled against untiled; gradients against finite differences.
 
 #include <algorithm>
 #include <array>
@@ -18,12 +18,12 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 using Values = std::vector<double>;
 
-// Of contiguous heads [B, T, H, d]; logsumexp [B, H, T].
+// Contiguous heads [B, T, H, d]; logsumexp [B, H, T].
 struct Result {
   Values o, logsumexp, dq, dk, dv;
 };
 
-// Row by row, with whole rows of scores; scores that are masked get this value.
+// The definition, row by row with complete rows of scores; masked scores get the value `masked`.
 Result plain_attention(const AttentionShape& s, const Values& q, const Values& k, const Values& v,
                        const Values& d_o, double masked) {
   const std::size_t all = q.size();
@@ -112,7 +112,7 @@ class Flash : public OpsTest {
     return {values(y), values(logsumexp), values(dq), values(dk), values(dv)};
   }
 
-  // ||got - want|| / max(||want||, what as many random terms of weight 1 / T come to).
+  // ||got - want|| / max(||want||, the norm of n random terms of weight 1 / T), n: elements.
   static double error(const Values& got, const Values& want, std::int64_t context) {
     return distance(got, want, 1 / std::sqrt(static_cast<double>(context)));
   }
@@ -128,8 +128,7 @@ class Flash : public OpsTest {
   }
 };
 
-// As the GPU's results are compared, with half of its bars: those leave room for other orders of
-// summation.
+// The comparison of GPU results, with half of its bars, which allow for other orders of summation.
 void expect_elements(const Result& got, const Result& want, std::int64_t head_dim,
                      double roundoff) {
   const FlashBars by_o(want.o, head_dim, roundoff / 2);
@@ -196,7 +195,7 @@ TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
   }
 }
 
-// Were the roundings not what they say, the bars above would hold too.
+// The bars above would also pass if a mode rounded less than its name says.
 TEST_F(Flash, arithmetics_of_float32_differ_as_they_should) {
   const AttentionShape s{1, 128, 1, 64, true};
   const Inputs in = inputs(s, Dtype::f32);
@@ -240,7 +239,7 @@ TEST_F(Flash, gradients_are_the_finite_differences) {
   }
 }
 
-// Strided views: nothing else of the packed tensors is written.
+// Strided views: the rest of the packed tensors is not written.
 TEST_F(Flash, of_packed_qkv_without_a_copy) {
   const AttentionShape s{2, 70, 3, 16, true};
   const Shape packed{s.batch, s.context, 3, s.heads, s.head_dim};

@@ -45,7 +45,7 @@ TEST(FloatFormat, TheExampleOfTheWriteUp) {
   EXPECT_EQ(rounded(Format::e4m3, 9.75), 10);
 }
 
-// Of the processor's own conversions, subnormals and overflow among them.
+// Compared with the processor's conversions, including subnormals and overflow.
 TEST(FloatFormat, RoundsAsTheProcessorDoes) {
   for (std::uint64_t i = 0; i < 200'000; ++i) {
     const auto bits = static_cast<std::uint32_t>(i * 0x9E3779B97F4A7C15U >> 32U);
@@ -64,7 +64,7 @@ TEST(FloatFormat, RoundsAsTheProcessorDoes) {
   }
 }
 
-// Every code is a number that is encoded as that code.
+// decode() and encode() are inverse for every code.
 TEST(FloatFormat, EveryCodeComesBack) {
   for (const Format format : formats) {
     const FloatFormat& f = format_of(format);
@@ -110,7 +110,7 @@ TEST(FloatFormat, SubnormalsAndZeros) {
   EXPECT_EQ(rounded(Format::e4m3, 0x1p-9), 0x1p-9);
   EXPECT_EQ(rounded(Format::e5m2, 0x1p-16), 0x1p-16);
   EXPECT_EQ(text(Format::fp16, -0.0), "1 00000 0000000000");
-  // Rounded up to the least normal number.
+  // Rounded up to the smallest normal number.
   EXPECT_EQ(text(Format::fp16, 0x1.fffp-15), "0 00001 0000000000");
 }
 

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Entries of these many elements, as a store lays them out: every 128 elements.
+// Entries of these lengths, laid out as in a store: each starts at a multiple of 128 elements.
 std::vector<ParameterEntry> entries_of(const std::vector<std::int64_t>& lengths) {
   std::vector<ParameterEntry> entries;
   for (const std::int64_t n : lengths) {
@@ -67,7 +67,7 @@ TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
     std::int64_t elements = 0;
     for (const GradientRange& r : gradient_ranges(entries, strategy, 30e3, sizeof(float))) {
       EXPECT_GE(r.offset, end);
-      EXPECT_LT(r.offset - end, 128);  // what lies between is padding
+      EXPECT_LT(r.offset - end, 128);  // only padding in between
       end = r.offset + r.length;
       elements += r.length;
       EXPECT_FALSE(r.name.empty());
@@ -75,14 +75,14 @@ TEST(GradientRanges, CoverEveryGradientOnceInOrder) {
     EXPECT_GT(end, model.store().size() - 128);
     EXPECT_LE(elements, model.store().size());
   }
-  // q, k and v are parameters of their own, though one entry holds them.
+  // q, k and v count as separate parameters, although they share an entry.
   const auto each = gradient_ranges(entries, Strategy::naive, 0, sizeof(float));
   EXPECT_EQ(each.size(), static_cast<std::size_t>(3 + 9 * config.layers));
   EXPECT_EQ(each.front().name, "lm_head.weight");
   EXPECT_TRUE(gradient_ranges(entries, Strategy::none, 0, sizeof(float)).empty());
 }
 
-// Every rank's slice is aligned, nothing is left out, and no entry is cut.
+// Every rank's slice is aligned, the groups cover the store, and no group splits an entry.
 TEST(GradientRanges, GroupsCoverTheStoreInEqualSlices) {
   const std::vector<ParameterEntry> entries =
       Transformer::entries(model_of(enum_named<ModelSize>("tiny")));

@@ -1,4 +1,4 @@
-// A host's links, of a sysfs that the test makes.
+// A host's links, read from a sysfs tree that the test creates.
 
 #include "experiments/info/host_links.h"
 
@@ -25,7 +25,7 @@ class HostLinksTest : public testing::Test {
     fs::create_directories((sys() / from).parent_path());
     fs::create_symlink(sys() / to, sys() / from);
   }
-  // A device on PCI, where sysfs has it.
+  // Adds a PCI device at its place in sysfs.
   [[nodiscard]] fs::path add_pci(const std::string& address, const std::string& vendor,
                                  const std::string& kind) const {
     fs::path folder = fs::path("devices/pci0000:00/0000:00:01.0") / address;
@@ -46,8 +46,8 @@ class HostLinksTest : public testing::Test {
 
 TEST_F(HostLinksTest, GpusAreNvidiasDisplayDevices) {
   (void)add_pci("0000:1b:00.0", "0x10de", "0x030200");
-  (void)add_pci("0000:1b:00.1", "0x10de", "0x040300");  // its sound
-  (void)add_pci("0000:02:00.0", "0x1a03", "0x030000");  // a board's display
+  (void)add_pci("0000:1b:00.1", "0x10de", "0x040300");  // the GPU's audio function
+  (void)add_pci("0000:02:00.0", "0x1a03", "0x030000");  // the board's display controller
   write("devices/system/node/node0/x", "");
   write("devices/system/node/node1/x", "");
   write("devices/system/node/has_cpu", "");

@@ -1,4 +1,4 @@
-// Random weights by value: a normal distribution, cut at three standard deviations.
+// The distribution of random weights: normal, truncated at three standard deviations.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// RoPE, causal mask, softmax and both with a scale in one. The attention composite is in
+// RoPE, causal mask, softmax, and softmax fused with scale and mask. The attention composite is in
 // ops_composites_test.cpp.
 
 #include <algorithm>
@@ -166,7 +166,7 @@ TEST_F(Softmax, backward_by_finite_differences_and_in_place) {
   }
 }
 
-// What masked scores hold is neither read nor kept.
+// Masked scores are neither read nor kept: they may be NaN.
 TEST_F(Softmax, masked_equals_scale_mask_and_softmax) {
   for (const Dtype d : floating_dtypes) {
     for (const std::int64_t context : odd_rows) {

@@ -1,5 +1,5 @@
-// All composites in a row, as a model calls them: mixed precision against float64, and memory that
-// is poisoned before it is handed out.
+// All composites in a model's order: mixed precision against float64, and allocations that are
+// filled with NaN.
 
 #include <cmath>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// One block's worth of composites, forward and backward.
+// The composites of one block, forward and backward.
 struct Block {
   Ops& ops;
   AttentionShape shape;
@@ -45,8 +45,8 @@ struct Block {
 
 class MixedPrecision : public Composites {};
 
-// Every composite under fp32, bf16 and fp16 against float64 from the same rounded numbers: dtypes
-// as torch.autocast has them, values within what their roundings allow.
+// Every composite in fp32, bf16 and fp16 against float64 from the same rounded inputs: dtypes are
+// those of torch.autocast, errors are within rounding.
 TEST_F(MixedPrecision, follows_float64_within_its_roundings) {
   const AttentionShape s{2, 17, 2, 8};
   constexpr std::int64_t width = 16;
@@ -124,8 +124,7 @@ TEST_F(MixedPrecision, gradients_of_another_dtype_are_cast_to_the_compute_dtype)
 
 class Memory : public Composites {
  protected:
-  // Makes every block that the device kept, of the sizes that were used while recording, full of
-  // NaN.
+  // Fills every block that the allocator keeps, of the sizes used while recording, with NaN.
   void poison_kept(const std::vector<MemoryEvent>& events) {
     std::vector<Array> blocks;
     blocks.reserve(events.size());
@@ -213,7 +212,7 @@ TEST_F(Memory, composites_do_not_read_what_they_allocate) {
     device.ledger().start_recording();
     const auto first = numbers();
     poison_kept(device.ledger().stop_recording());
-    device.freeze();  // nothing but poisoned blocks from here on
+    device.freeze();  // only blocks filled with NaN from here on
     EXPECT_EQ(numbers(), first) << name;
     device.trim();
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of composites share: parameters with their low-precision copies and gradients.
+// Helpers for tests of composites: parameters with their low-precision copies and gradients.
 
 #include <cmath>
 #include <functional>
@@ -27,7 +27,7 @@ class Composites : public OpsTest {
             .gradient = poisoned(shape, p.gradients)};
   }
   Weights weights(const Shape& shape) { return weights(shape, ops->precision()); }
-  // The same numbers in float64; of the low-precision copy where that is what is read.
+  // The same numbers in float64: those of the low-precision copy if operations read it.
   Weights widened(const Weights& w, bool low) {
     const Array value = copy_of(low ? w.compute : w.value, Dtype::f64);
     return {.value = value, .compute = value, .gradient = poisoned(w.value.shape(), Dtype::f64)};
@@ -49,7 +49,7 @@ class Composites : public OpsTest {
     return s;
   }
 
-  // Runs backward() twice: over a poisoned gradient, and adding to it.
+  // Runs backward() twice: overwriting a gradient of NaN, then adding to it.
   static void expect_accumulation(const Weights& w,
                                   const std::function<void(Parameter)>& backward) {
     backward(w.parameter(false));

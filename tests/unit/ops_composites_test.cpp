@@ -95,7 +95,7 @@ TEST_F(Composites, qkv_rope) {
   }
 }
 
-// softmax(q k^T / sqrt(d)) v over the positions that each one sees, by its definition.
+// softmax(q k^T / sqrt(d)) v over visible positions, by its definition.
 std::vector<double> plain_attention(const std::vector<double>& qkv, const AttentionShape& s) {
   const auto at = [&](std::int64_t b, std::int64_t t, int which, std::int64_t h, std::int64_t j) {
     return qkv[static_cast<std::size_t>(
@@ -173,7 +173,7 @@ TEST_F(Composites, attention_in_float_and_in_half_types) {
   }
 }
 
-// What is kept for backward besides qkv: P, or the result, which is ours, and logsumexp.
+// Kept for backward besides qkv: P, or flash's result (which the caller holds, too) and logsumexp.
 TEST_F(Composites, flash_attention_keeps_nothing_quadratic) {
   const AttentionShape s{2, 40, 3, 8};
   const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
@@ -202,7 +202,7 @@ TEST_F(Composites, attention_names_its_scopes_and_frees_what_it_does_not_keep) {
   Array y = ops->attention(saved, qkv, s);
   const std::size_t before = device.ledger().bytes();
   Array dqkv = ops->attention_backward(saved, f64({2, 16, 16}), s);
-  std::map<std::string, std::size_t> bytes;  // that were allocated in each scope
+  std::map<std::string, std::size_t> bytes;  // allocated, per scope
   for (const MemoryEvent& e : device.ledger().stop_recording()) {
     if (e.bytes > 0) bytes[e.scope] += static_cast<std::size_t>(e.bytes);
   }
@@ -211,7 +211,7 @@ TEST_F(Composites, attention_names_its_scopes_and_frees_what_it_does_not_keep) {
   EXPECT_EQ(bytes[attention + "/final matmul"], y_bytes + score_bytes);
   EXPECT_EQ(bytes[attention], qkv_bytes);  // of backward
   EXPECT_EQ(device.scopes().path(), "block 3");
-  // P went, dqkv came; qkv is ours.
+  // P was freed and dqkv allocated; the caller holds qkv.
   EXPECT_EQ(device.ledger().bytes(), before - score_bytes + qkv_bytes);
 }
 

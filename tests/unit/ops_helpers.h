@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of Ops share: tensors with known values on a CPU device, outputs that are poisoned
-// with NaN before the call, comparison within a dtype's precision, and finite differences.
+// Helpers for tests of Ops: tensors with known values on a CPU device, outputs filled with NaN
+// before the call, comparison within a dtype's precision, and finite differences.
 
 #include <gtest/gtest.h>
 
@@ -23,12 +23,12 @@ namespace paceline {
 
 inline constexpr std::array<Dtype, 4> floating_dtypes = {Dtype::f64, Dtype::f32, Dtype::bf16,
                                                          Dtype::f16};
-// Rows that are one, few, and one below and above a power of two; columns, of which the last makes
-// tensors large enough for the threaded paths.
+// Numbers of rows: one, few, one below and one above a power of two. Numbers of columns: the last
+// is large enough for the threaded paths.
 inline constexpr std::array<std::int64_t, 4> odd_rows = {1, 3, 127, 129};
 inline constexpr std::array<std::int64_t, 3> odd_cols = {1, 5, 131};
 
-// The largest relative error of one rounding, and what a few operations make of it.
+// The largest relative error of one rounding, times a factor for a few operations.
 inline double tolerance(Dtype d) {
   switch (d) {
     case Dtype::f64: return 1e-12;
@@ -73,7 +73,7 @@ class OpsTest : public ::testing::Test {
     Random(7, streams++).fill_normal(drawn, std);
     return tensor(shape, dtype, {drawn.begin(), drawn.end()});
   }
-  // What an operation must write without reading.
+  // An output filled with NaN, which an operation must write without reading.
   [[nodiscard]] Array poisoned(const Shape& shape, Dtype dtype) {
     return tensor(shape, dtype,
                   std::vector<double>(static_cast<std::size_t>(shape.numel()),
@@ -83,7 +83,7 @@ class OpsTest : public ::testing::Test {
     return tensor(x.shape, dtype, values(x));
   }
 
-  // These use no operation that is under test.
+  // These use no operation under test.
   static void set(const Tensor& x, const std::vector<double>& values) {
     dispatch_floating(x.dtype, [&]<class T>() {
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -136,8 +136,8 @@ class OpsTest : public ::testing::Test {
     return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
   }
 
-  // Compares `gradient` with central differences of loss() by x (both float64), at every element
-  // or, of many, at some 40 that are spread over the tensor.
+  // Compares `gradient` with central differences of loss() with respect to x (both float64), at
+  // every element or, for large tensors, at about 40 elements spread over it.
   static void expect_gradient(const Tensor& x, const Tensor& gradient,
                               const std::function<double()>& loss, double relative = 1e-6) {
     constexpr std::int64_t most = 40;

@@ -10,7 +10,7 @@ namespace {
 
 class Matmul : public OpsTest {
  protected:
-  // op(m)[i, j] of a batch index, by the definition of Matrix.
+  // op(m)[i, j] of one batch index, by the definition of Matrix.
   static double at(const std::vector<double>& values, const Matrix& m, std::int64_t b0,
                    std::int64_t b1, std::int64_t i, std::int64_t j) {
     const std::int64_t row = m.transposed ? j : i;
@@ -101,7 +101,7 @@ TEST_F(Matmul, the_result_may_have_another_dtype) {
         const Array b = random({33, 11}, in);
         const std::vector<double> want = expected(Matrix(c), Matrix(a), Matrix(b), 1, beta);
         ops->matmul(Matrix(c), Matrix(a), Matrix(b), 1, beta);
-        // The result is rounded once: no coarser than its own type or than float sums allow.
+        // The result is rounded once: the tolerance is that of its dtype or of float sums.
         const bool wide = in == Dtype::f64 || out != Dtype::f64;
         expect_close(c, want, wide ? 1 : tolerance(Dtype::f32) / tolerance(Dtype::f64), 6);
       }
@@ -138,7 +138,7 @@ TEST_F(Matmul, two_batch_dimensions_of_packed_heads) {
     };
     const Array scores = poisoned({batch, heads, context, context}, d);
     check(square(scores), packed(qkv, 0), packed(qkv, 1).transpose(), 0.5);
-    // Strided output: what lies between its rows keeps its value.
+    // Strided output: elements between its rows keep their values.
     const Array out = random({batch, context, 3, heads, head_dim}, d);
     check(packed(out, 1), square(scores).transpose(), packed(qkv, 2));
     check(packed(out, 2), square(scores), packed(qkv, 2), 1, 1);

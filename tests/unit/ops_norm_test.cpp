@@ -16,7 +16,7 @@ struct Expected {
 
 class Norm : public OpsTest {
  protected:
-  // LayerNorm by its definition; RMSNorm is the same about 0 and without b.
+  // LayerNorm by its definition; RMSNorm is the same with mean 0 and without b.
   static Expected expected(const Tensor& x, const Tensor& w, const Tensor* b) {
     const auto n = static_cast<std::size_t>(x.cols());
     const std::vector<double> xv = values(x);
@@ -84,7 +84,7 @@ TEST_F(Norm, rms_norm_backward_by_finite_differences) {
         const Array y = poisoned({rows, cols}, Dtype::f64);
         const Array rstd = poisoned({rows}, Dtype::f64);
         const Array dx_in = with_input ? random({rows, cols}, Dtype::f64) : Array();
-        const auto loss = [&] {  // x is used once more where there is a dx_in
+        const auto loss = [&] {  // with dx_in, x has a second use
           ops->rms_norm(y, rstd, x, w, eps);
           return dot(y, dy) + (with_input ? dot(x, dx_in) : 0);
         };
@@ -97,7 +97,7 @@ TEST_F(Norm, rms_norm_backward_by_finite_differences) {
         expect_gradient(x, dx, loss);
         expect_gradient(w, dw, loss);
 
-        loss();  // rstd again
+        loss();  // recomputes rstd
         for (double& v : dw_values) v *= 2;
         if (with_input) ops->rms_norm_backward(dx_in, dx_in, dw, dy, x, w, rstd, true);
         if (with_input) expect_close(dx_in, dx_values);

@@ -179,7 +179,7 @@ TEST_F(Optimizer, the_loss_scale_doubles_after_2000_good_steps_and_halves_after_
   step(false);
   EXPECT_EQ(get(state, StepScalar::loss_scale), 131072);
   EXPECT_EQ(get(state, StepScalar::good_steps), 0);
-  // The gradients of that step still carried the old scale; the next step's carry the new one.
+  // The gradients of that step had the old scale; the next step's have the new one.
   EXPECT_EQ(get(state, StepScalar::gradient_scale), 1.0 / 65536);
   step(false);
   EXPECT_EQ(get(state, StepScalar::gradient_scale), 1.0 / 131072);

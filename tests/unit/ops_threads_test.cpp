@@ -1,4 +1,4 @@
-// Results do not depend on the number of threads: the same bits with one and with more.
+// Results do not depend on the number of threads: they are bitwise equal with one and with several.
 
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@ namespace {
 
 class Threads : public OpsTest {
  protected:
-  // All results of the operations that sum, with the OpenMP and BLAS threads of the last device
-  // that was made.
+  // Results of all operations that sum, with the OpenMP and BLAS threads of the most recently
+  // constructed device.
   std::vector<std::vector<double>> results(Ops& o, Dtype d) {
     constexpr std::int64_t rows = 129;
     constexpr std::int64_t cols = 131;

@@ -37,7 +37,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
     Random(5, stream).fill_normal(values);
     device.to_device(flat, values.data());
   }
-  // Calls step(optimizer) after new gradients were drawn, some times.
+  // Draws new gradients and calls step(optimizer), several times.
   template <class Step>
   std::vector<float> train(const Shard& shard, const Step& step) {
     AdamW optimizer(store, {{first, {0, 2}}, {second, {1}}}, shard);
@@ -50,7 +50,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
     }
     std::vector<float> all(static_cast<std::size_t>(store.size()));
     device.to_host(all.data(), store.parameters());
-    std::vector<float> weights;  // without what pads the entries
+    std::vector<float> weights;  // without padding
     for (const ParameterEntry& entry : store.entries()) {
       const auto from = all.begin() + entry.range().offset;
       weights.insert(weights.end(), from, from + entry.range().length);
@@ -60,7 +60,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
   std::vector<float> serial(const Shard& shard) {
     return train(shard, [this](Optimizer& o) { o.step(*ops, state); });
   }
-  // The ranges in this order; what they leave, by finish().
+  // Updates the ranges in this order; finish() updates the rest.
   std::vector<float> in_backward(const Shard& shard, const std::vector<StoreRange>& ranges) {
     return train(shard, [&, this](Optimizer& o) {
       updates.begin(o, state);
@@ -81,7 +81,7 @@ TEST_F(OptimizerInBackwardTest, RangesInAnyOrderAreTheSerialStep) {
   const std::vector<float> want = serial(whole);
   const std::vector<ParameterEntry>& entries = store.entries();
   EXPECT_EQ(in_backward(whole, {entries[0].range(), entries[1].range(), entries[2].range()}), want);
-  EXPECT_EQ(updates.updates().size(), 3U);  // and none of padding
+  EXPECT_EQ(updates.updates().size(), 3U);  // padding is not updated
   EXPECT_EQ(in_backward(whole, {{896, 256}, {0, 128}, {128, 768}}), want);
 }
 
@@ -104,7 +104,7 @@ TEST_F(OptimizerInBackwardTest, OfAShardAreTheSerialStepOfTheShard) {
   EXPECT_EQ(in_backward(shard, {{896, 128}, {0, 256}}), want);
 }
 
-// Of five like it only four have room.
+// The window has room for four of five equal gradients.
 TEST_F(OptimizerInBackwardTest, AGradientWaitsForTheUpdateThatReadsItsMemory) {
   std::vector<ParameterEntry> entries;
   for (int i = 0; i < 5; ++i) {

@@ -64,14 +64,15 @@ TEST_F(ParameterStoreTest, ShardsOfEitherPrecisionAreEqualAndAligned) {
   }
 }
 
-// What a product writes once it writes as ranks exchange it, where it computes in that dtype.
+// A gradient that a GEMM writes once is written in the exchanged dtype if that is the compute
+// dtype.
 TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
   std::vector<ParameterEntry> entries = two_entries();  // the second one is tied
   entries.push_back({.views = {{"d", {9}}}, .shape = {9}, .full_precision = true});
   struct Case {
     const char* precision;
     Dtype exchanged;
-    std::vector<Dtype> written;  // by entry
+    std::vector<Dtype> written;  // per entry
   };
   for (const Case& c : {Case{"fp32", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
                         Case{"bf16", Dtype::f32, {Dtype::f32, Dtype::f32, Dtype::f32}},
@@ -98,11 +99,11 @@ TEST_F(ParameterStoreTest, GradientsAreWrittenAsTheyAreExchangedOrBeside) {
       ops->fill(gradient, 1 + static_cast<double>(id));
       const bool beside = c.written[id] != c.exchanged;
       EXPECT_EQ(rounded(id), beside ? 0 : 1 + id);
-      // Of entries this small, an alignment each.
+      // Entries this small take one alignment unit each.
       if (beside) bytes += ParameterStore::alignment * sizeof(float);
     }
     EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), bytes);
-    for (const ParameterId last : {1, 2}) {  // ranges that begin before what is to be rounded
+    for (const ParameterId last : {1, 2}) {  // ranges that begin before the unrounded gradients
       store.round_gradients(*ops, {0, store.entries()[last].offset + 1});
       for (ParameterId id = 0; id <= last; ++id) EXPECT_EQ(rounded(id), 1 + id);
       const bool waits = last == 1 && c.written[2] != c.exchanged;
@@ -154,8 +155,8 @@ TEST_F(ParameterStoreTest, TheLedgerKnowsWhatIsWhat) {
   EXPECT_EQ(device.ledger().bytes(MemoryKind::gradient), n * 4);
 }
 
-// A step's gradients, in the order in which backward writes them: none lies where one does that was
-// written since the entry before it there.
+// Gradients in the order in which backward writes them: each overwrites only gradients up to
+// overwritten_by(), never later ones.
 TEST_F(ParameterStoreTest, RecycledGradientsOverwriteOnlyWhatTheyName) {
   std::vector<ParameterEntry> entries;
   for (const std::int64_t n : {1000, 300, 77, 900, 1000, 129, 640, 1000, 5, 800, 640}) {
@@ -206,7 +207,7 @@ TEST_F(ParameterStoreTest, FewGradientsAreRecycledInFullLength) {
   EXPECT_THROW((void)store.gradients({0, 256}), InternalError);
 }
 
-// Three groups, of which every rank keeps its third, side by side.
+// Three groups; every rank keeps a third of each, concatenated.
 TEST_F(ParameterStoreTest, AShardIsAllThatIsKept) {
   constexpr int shards = 3;
   std::vector<ParameterEntry> entries = {{.views = {{"a", {500}}}, .shape = {500}},

@@ -89,7 +89,7 @@ TEST(PlanTest, HalfShardedActivations) {
   EXPECT_EQ(half_sharded_devices(state, 0, 95 * giga), 38);
   EXPECT_EQ(half_sharded_devices(state, 0, 95 * gibi), 35);
   EXPECT_EQ(half_sharded_bytes(1600, 10, 10), 160 + 5 + 0.5);
-  // The least that fits, and not one less.
+  // The smallest number of devices that fits; one fewer does not.
   const double activations = 40 * giga;
   const double n = half_sharded_devices(state, activations, 95 * giga);
   EXPECT_LE(half_sharded_bytes(state, activations, n), 95 * giga);
@@ -211,7 +211,7 @@ TEST(PlanTest, TensorParallelRanksShareTheirNodeSNetwork) {
   EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 450);  // one node
   plan.tensor = 4;
   EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 100);
-  plan.tensor = 32;  // a node has 8 of the rings
+  plan.tensor = 32;  // 8 of the rings share a node's network
   EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 50);
   plan.axes.data = 2;
   EXPECT_EQ(plan.data_bandwidth_bytes_per_s(), 100);

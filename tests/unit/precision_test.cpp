@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// The status of one case, whose factors are all as they stand in `c`.
+// The status of a single case with the factors of `c`.
 Status status_of(const PrecisionCase& c) {
   Factors<PrecisionCase> factors = precision_case_factors();
   for (Factor<PrecisionCase>& f : factors) f.defaults = {};
@@ -59,7 +59,7 @@ TEST(Accumulation, ASumThatIsNotFiniteNeedsAnOverflow) {
   constexpr double infinite = HUGE_VAL;
   EXPECT_EQ(status(infinite, 70000), Status::ok);
   EXPECT_EQ(status(-infinite, -70000), Status::ok);
-  EXPECT_EQ(status(infinite, 65503), Status::ok);  // rounding may reach beyond the largest
+  EXPECT_EQ(status(infinite, 65503), Status::ok);  // rounding may exceed the largest number
   EXPECT_EQ(status(infinite, 60000), Status::mismatch);
   EXPECT_EQ(status(NAN, 70000), Status::mismatch);
   EXPECT_EQ(status(NAN, 70000, true), Status::ok);

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-// Reached at a time that the test names.
+// An event that was reached at a given time.
 class At final : public Event {
  public:
   explicit At(double seconds) : seconds_(seconds) {}

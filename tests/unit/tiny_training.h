@@ -1,5 +1,5 @@
 #pragma once
-// A training case that takes milliseconds, for tests to start from.
+// A training case that runs in milliseconds, as a base for tests.
 
 #include <string_view>
 

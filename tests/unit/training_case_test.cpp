@@ -11,7 +11,7 @@ TEST(TrainingCaseTest, OnlyALongFlatExchangeGainsNothingFromWindows) {
   TrainingCase c = tiny_training("fp32");
   c.strategy = Strategy::flat;
   EXPECT_TRUE(c.gains_from_windows());
-  c.vocab = 400'000;  // of 32 columns, twice: 102.4 MB of gradients
+  c.vocab = 400'000;  // embedding and head of 32 columns: 102.4 MB of gradients
   EXPECT_FALSE(c.gains_from_windows());
   c.comm_dtype = GradientDtype::bf16;
   EXPECT_TRUE(c.gains_from_windows());

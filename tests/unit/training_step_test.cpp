@@ -19,7 +19,7 @@ TrainingCase tiny(const std::string& precision, std::int64_t vocab = 31) {
   return c;
 }
 
-// Updates a part of the parameters alone.
+// Updates only a part of the parameters.
 class PartOnly final : public ParallelStrategy {
  public:
   PartOnly(ParameterStore& store, std::vector<StoreRange> ranges)
@@ -30,9 +30,9 @@ class PartOnly final : public ParallelStrategy {
   std::vector<StoreRange> ranges_;
 };
 
-// A step on a device with this much memory, with its batch and weights.
+// A step with batch and weights, on a device with a memory limit.
 struct Fixture {
-  // ranges_of: what of the store the optimizer updates; null: all.
+  // ranges_of: the ranges of the store that the optimizer updates; null: all.
   using RangesOf = std::vector<StoreRange> (*)(const ParameterStore&);
   Fixture(std::size_t memory, const TrainingCase& c, RangesOf ranges_of = nullptr)
       : device(memory, 1),
@@ -91,7 +91,7 @@ TEST(TrainingStepTest, ARehearsedStepEqualsAnUnrehearsedOne) {
   EXPECT_EQ(rehearsed.weights(), plain.weights());
 }
 
-// Whatever the limit: either the rehearsal says that it does not fit, or every later step does.
+// For every memory limit, either the rehearsal runs out of memory or no later step does.
 TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
   const TrainingCase s = tiny("fp32", 500);
   const double predicted = memory_form(s.step_shape()).peak();
@@ -113,8 +113,8 @@ TEST(TrainingStepTest, AfterARehearsalNoStepLacksMemory) {
   EXPECT_GT(refused, 3);
 }
 
-// Adam's state of the head alone has the size of the logits, which forward released before the
-// first optimizer step allocated the state.
+// Adam's state of the head has the size of the logits. Forward has released the logits before the
+// first optimizer step allocates the state, which takes their block.
 TEST(TrainingStepTest, WhatTheFirstStepKeepsLeavesTheNextStepItsBlocks) {
   Fixture f(plenty, tiny("fp32"), [](const ParameterStore& store) {
     const ParameterEntry& head = store.entries().front();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t memory = std::size_t{1} << 30;
 
-// Notes the hooks in the order in which they are called.
+// Records the calls of the hooks in order.
 class Recorder final : public ParallelStrategy {
  public:
   using ParallelStrategy::ParallelStrategy;
@@ -89,7 +89,7 @@ struct Trainer {
   Recorder sync;
 };
 
-// What is read in full precision has its place behind the rest.
+// Entries in full precision come last in the store.
 TEST(TransformerTest, GradientsBecomeReadyInTheStoresOrderEachOnce) {
   Trainer t("fp32");
   t.forward();
@@ -107,7 +107,7 @@ TEST(TransformerTest, GradientsBecomeReadyInTheStoresOrderEachOnce) {
   EXPECT_EQ(t.model.store().entries().back().views.front().name, "token_embeddings.weight");
 }
 
-// Once in each pass, and in recomputation all of the blocks'.
+// Every parameter once per pass; in recomputation those of the blocks.
 TEST(TransformerTest, EveryUseOfAParameterIsAcquiredAndReleased) {
   for (const int recompute : {0, 1, 2}) {
     Trainer t("fp32");

@@ -1,4 +1,4 @@
-// --verify's judgement: what ranks trained together against the noise of single-process training.
+// --verify's decision: data-parallel training against the noise of single-process training.
 
 #include "experiments/training/verification.h"
 
@@ -123,7 +123,7 @@ TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
   EXPECT_NE(v.reason().find("lower --lr"), std::string::npos);
 }
 
-// Its noise would be infinite, and any error within it.
+// Otherwise its noise would be infinite and allow any error.
 TEST(Verification, a_permuted_run_that_is_not_finite_allows_nothing) {
   const Trained wrong = trained({1, 7}, {3, 7});
   for (const Trained& bad : {trained({1, HUGE_VALF}, {3, 4}), trained({1, -0.5}, {HUGE_VALF, 4})}) {
