@@ -20,7 +20,7 @@ class Command : NonCopyable {
   virtual ~Command() = default;
 
   virtual void declare(OptionParser& p) = 0;
-  // After parsing. Throws UsageError for options that cannot stand together.
+  // After parsing. Throws UsageError for options that cannot be combined.
   virtual void check(const OptionParser& /*p*/) {}
   // A command that measures runs on every rank, collectively; one that reads files on rank 0 alone,
   // which has no world where it is the only process.

@@ -37,7 +37,7 @@ struct RunOptions {
 void declare_run_options(OptionParser& p, RunOptions& run);
 // --device, --threads and --timeout.
 void declare_launch_options(OptionParser& p, RunOptions& run);
-// Throws UsageError for options that cannot stand together.
+// Throws UsageError for options that cannot be combined.
 void check_run_options(const RunOptions& run);
 
 // Of the last-level cache, before each repetition.
