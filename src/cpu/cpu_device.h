@@ -17,8 +17,7 @@ namespace paceline {
 
 class CpuDevice : public Device {
  public:
-  // memory_limit: maximum bytes that allocate() may reserve in total; threads: of OpenMP and the
-  // BLAS
+  // memory_limit: maximum bytes that allocate() may reserve; threads: of OpenMP and the BLAS
   CpuDevice(std::size_t memory_limit, int threads);
 
   [[nodiscard]] DeviceInfo info() const override { return info_; }

@@ -66,8 +66,7 @@ struct MemoryForm {
 // their product. Of the head: residual, norm and logits.
 [[nodiscard]] MemoryForm memory_form(const StepShape& shape);
 
-// The measurement that a formula is compared with: bytes in use at the end of forward, unless
-// noted.
+// The measurement to compare a formula with: bytes in use at the end of forward, unless noted.
 enum class MemoryMeasure : std::uint8_t {
   kind,              // all blocks of a kind, in a steady step
   scope,             // blocks of a kind whose scope has the given prefix, in the first step
@@ -84,8 +83,7 @@ struct MemoryLine {
   MemoryKind kind = MemoryKind::activation;
   std::string scope;  // prefix, for MemoryMeasure::scope: "forward/head"
 };
-// The parts of memory_form(). Activations are listed per block and for the head if forward keeps
-// them.
+// The parts of memory_form(). Activations are per block and for the head if forward keeps them.
 [[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape);
 
 // A lower bound on the bytes that a step moves to and from memory: every weight read once in

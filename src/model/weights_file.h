@@ -14,8 +14,7 @@ namespace paceline {
 
 // Random weights with the distributions of the course's reference: normal with std
 // sqrt(2 / (in + out)), truncated at 3 std; embedding std 1, truncated at 3; norms 1. An element's
-// value does not depend on the rank or its shard. GPU and CPU values differ by one rounding at
-// most.
+// value does not depend on the rank or its shard. GPU and CPU values differ by at most a rounding.
 void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed);
 
 // Throws UsageError (--load-weights) unless the file has exactly the model's tensors, at the root

@@ -47,8 +47,8 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 // be read or is of another.
 [[nodiscard]] hdf5::File open_result_file(const std::filesystem::path& path);
 
-// Throws UsageError for a file of an older version, beside whose cases new ones cannot stand. One
-// that cannot be read is left to others.
+// Throws UsageError for a file of an older version, to which new cases cannot be added. A file that
+// cannot be read is not refused here.
 void refuse_older_schema(const std::filesystem::path& path);
 
 // The attributes of /cases/<id> of this file that are factors, sorted by name. Those of version 1

@@ -99,8 +99,7 @@ AttentionResults AttentionRun::results() {
 }
 
 // A graph's memory may be reused by the next one, since graphs are replayed one after another. Only
-// backward's graph reads what forward's graph has kept, so that memory is not released between
-// them.
+// backward's graph reads what forward's graph has kept; that memory is not released between them.
 void AttentionRun::capture() {
   for (const Phase phase : {Phase::warm_up, Phase::forward, Phase::backward, Phase::both}) {
     if (phase == Phase::warm_up && !flush_.empty()) continue;

@@ -46,7 +46,7 @@ Factors<C> collective_case_factors() {
           .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),
       axis<C>(&C::in_place, "in_place", "whether results overwrite the send buffer")
           .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
-                 "an --op that runs in place or not: all_reduce reduce_scatter all_gather reduce"),
+                 "an --op that can run in both ways: all_reduce reduce_scatter all_gather reduce"),
       axis<C>(&C::registration, "registration",
               "of buffers with NCCL; symmetric: all ranks register them as windows"),
       axis<C>(&C::cadence, "cadence",

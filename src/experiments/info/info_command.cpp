@@ -1,5 +1,4 @@
-// `paceline info`: ranks, devices, links and library versions; --ceilings measures their peak
-// rates.
+// `paceline info`: ranks, devices, links and library versions; --ceilings measures peak rates.
 
 #include <fmt/format.h>
 

@@ -10,8 +10,7 @@
 //   exposed     the part of the exchange that is not overlapped. naive and flat: all of it. Others:
 //               the excess over the passes that overlap it, at least the last collective; plus
 //               broadcasts of parameters after the update
-//   contention  slowdown of computation by overlapped collectives, a fraction of their time
-//   (--from)
+//   contention  slowdown by overlapped collectives, as a fraction of their time (--from)
 //
 // The latency of a collective of n ranks is ceil(log2 n) times that of two ranks (trees).
 

@@ -84,8 +84,7 @@ class StepRunner {
   // the replays.
   [[nodiscard]] double launch_seconds() const { return summarize(launches_).median; }
 
-  // Resets the ledger's peak and makes the next run() or capture() record marks with this step
-  // name.
+  // Resets the ledger's peak. The next run() or capture() records marks with this step name.
   void mark_memory(const std::string& step);
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
   // All blocks in use at the end of the rehearsal's forward, including what forward keeps.
