@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t alignment = 256;  // bytes
 }
 
-CpuAllocator::~CpuAllocator() { free_kept(); }
+CpuAllocator::~CpuAllocator() { empty_cache(); }
 
 std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
                                              const std::string& scope) {
@@ -23,12 +23,13 @@ std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
   void* block = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& kept = kept_[size];  // free_kept() does not invalidate this reference
-    if (kept.empty()) {
+    // take_new() may call empty_cache(), which does not invalidate this reference.
+    std::vector<void*>& blocks = free_blocks_[size];
+    if (blocks.empty()) {
       block = take_new(size, scope);
     } else {
-      block = kept.back();
-      kept.pop_back();
+      block = blocks.back();
+      blocks.pop_back();
     }
     ledger_.allocated(block, {.bytes = size, .kind = kind, .scope = scope});
   }
@@ -42,7 +43,7 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
   }
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
   settled_ = false;
-  if (!fits()) free_kept();
+  if (!fits()) empty_cache();
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
   if (block == nullptr) throw OutOfMemory(bytes, ledger_, limit_, scope);
   reserved_ += bytes;
@@ -52,11 +53,11 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
 void CpuAllocator::release(void* block, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   ledger_.released(block);
-  kept_[bytes].push_back(block);
+  free_blocks_[bytes].push_back(block);
 }
 
-void CpuAllocator::free_kept() {
-  for (auto& [bytes, blocks] : kept_) {
+void CpuAllocator::empty_cache() {
+  for (auto& [bytes, blocks] : free_blocks_) {
     for (void* block : blocks) std::free(block);
     reserved_ -= bytes * blocks.size();
     blocks.clear();
@@ -75,7 +76,7 @@ void CpuAllocator::freeze() {
 
 void CpuAllocator::trim() {
   const std::lock_guard lock(mutex_);
-  free_kept();
+  empty_cache();
   frozen_ = false;
 }
 

@@ -249,7 +249,7 @@ void key_gradients(const Attention& a, const Gradient& g, const Heads& dk, const
 
 // D = rowsum(dO O).  delta [B, H, T]
 template <class C>
-void row_dots(const Tensor& delta, const Heads& d_o, const Heads& o) {
+void compute_delta(const Tensor& delta, const Heads& d_o, const Heads& o) {
   const std::int64_t heads = o.batch * o.heads;
 #pragma omp parallel if (heads * o.context >= serial_below)
   {
@@ -296,7 +296,7 @@ void CpuOps::flash_attention_backward(const Heads& dq, const Heads& dk, const He
   const Attention a{q, k, v, scores, rounding_of(q.dtype(), config().fp32_attention)};
   with_compute_type({q.tensor}, [&]<class C>() {
     const Array delta = workspace(logsumexp.shape, logsumexp.dtype);
-    row_dots<C>(delta, d_o, o);
+    compute_delta<C>(delta, d_o, o);
     const Gradient g{d_o, logsumexp, delta};
     query_gradient<C>(a, g, dq);
     key_gradients<C>(a, g, dk, dv);

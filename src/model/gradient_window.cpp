@@ -19,11 +19,11 @@ GradientWindow::GradientWindow(std::vector<Group> groups, int room, std::int64_t
   std::int64_t behind = window;
   for (const Group& group : groups_) {
     if (!group.stays && next + group.range.length > window) next = 0;
-    std::int64_t& place = group.stays ? behind : next;
-    places_.push_back(place);
-    place += group.range.length;
+    std::int64_t& offset = group.stays ? behind : next;
+    offsets_.push_back(offset);
+    offset += group.range.length;
   }
-  places_.push_back(behind);
+  offsets_.push_back(behind);
   size_ = behind + store_size - groups_.back().range.end();
 }
 
@@ -34,11 +34,11 @@ std::size_t GradientWindow::index_of(std::int64_t offset) const {
   return static_cast<std::size_t>(behind - groups_.begin());
 }
 
-std::int64_t GradientWindow::place_of(std::int64_t offset) const {
+std::int64_t GradientWindow::window_offset(std::int64_t offset) const {
   const std::size_t i = index_of(offset);
   const std::int64_t begin =
       i < groups_.size() ? groups_[i].range.offset : groups_.back().range.end();
-  return places_[i] + offset - begin;
+  return offsets_[i] + offset - begin;
 }
 
 std::optional<StoreRange> GradientWindow::group_with(std::int64_t offset) const {
@@ -50,10 +50,10 @@ std::optional<StoreRange> GradientWindow::group_with(std::int64_t offset) const 
 std::optional<StoreRange> GradientWindow::overwritten_by(std::int64_t offset) const {
   const std::size_t i = index_of(offset);
   if (i == groups_.size()) return std::nullopt;
-  const StoreRange here{places_[i], groups_[i].range.length};
+  const StoreRange window{offsets_[i], groups_[i].range.length};
   for (std::size_t other = i; other-- > 0;) {
-    const StoreRange there{places_[other], groups_[other].range.length};
-    if (intersection(here, there).length > 0) return groups_[other].range;
+    const StoreRange earlier{offsets_[other], groups_[other].range.length};
+    if (intersection(window, earlier).length > 0) return groups_[other].range;
   }
   return std::nullopt;
 }

@@ -28,7 +28,7 @@ class GradientWindow {
   [[nodiscard]] bool empty() const { return groups_.empty(); }
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements
   // Offset in the window of the element at `offset` of the store. A group is contiguous.
-  [[nodiscard]] std::int64_t place_of(std::int64_t offset) const;
+  [[nodiscard]] std::int64_t window_offset(std::int64_t offset) const;
   // The group of the element at `offset` of the store; none for elements after the last group.
   [[nodiscard]] std::optional<StoreRange> group_with(std::int64_t offset) const;
   // The latest earlier group whose memory this element's group overwrites, if any.
@@ -39,7 +39,7 @@ class GradientWindow {
 
   std::vector<Group> groups_;
   std::vector<std::int64_t>
-      places_;  // window offset of each group, then of the elements after them
+      offsets_;  // window offset of each group, then of the elements after them
   std::int64_t size_ = 0;
 };
 

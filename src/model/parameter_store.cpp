@@ -103,24 +103,25 @@ void ParameterStore::allocate_gradients() {
   const auto exchanged = [&](std::int64_t length, std::string_view name) {
     return allocate(length, precision_.communication, MemoryKind::gradient, name);
   };
-  if (recycles_gradients()) window_ = exchanged(window_places_.size(), "window of gradients");
+  if (recycles_gradients()) window_ = exchanged(window_layout_.size(), "window of gradients");
   if (gradient_shard_) {
     const std::int64_t shard = size_ / layout_.shards;
-    gradients_ = exchanged(shard_places_.empty() ? shard : shard_places_.size(), gradients_name);
+    gradients_ = exchanged(shard_window_layout_.empty() ? shard : shard_window_layout_.size(),
+                           gradients_name);
   } else if (!recycles_gradients()) {
     gradients_ = exchanged(size_, gradients_name);
   }
   if (unrounded_from_ == size_) return;
   const Scope scope(device_.scopes(), "unrounded gradients");
   unrounded_ =
-      device_.allocate({rounds_in_window() ? window_places_.size() : size_ - unrounded_from_},
+      device_.allocate({rounds_in_window() ? window_layout_.size() : size_ - unrounded_from_},
                        precision_.gradients, MemoryKind::gradient);
   device_.zero(unrounded_);
 }
 
 Tensor ParameterStore::unrounded(const StoreRange& range) const {
-  const std::int64_t place =
-      rounds_in_window() ? window_places_.place_of(range.offset) : range.offset - unrounded_from_;
+  const std::int64_t place = rounds_in_window() ? window_layout_.window_offset(range.offset)
+                                                : range.offset - unrounded_from_;
   return StoreRange{place, range.length}.of(unrounded_);
 }
 
@@ -144,7 +145,7 @@ void ParameterStore::recycle_shards(int room) {
   for (const StoreRange& g : groups_) {
     placed.push_back({{g.offset / layout_.shards, g.length / layout_.shards}, stays(g)});
   }
-  shard_places_ = GradientWindow(std::move(placed), room, size_ / layout_.shards);
+  shard_window_layout_ = GradientWindow(std::move(placed), room, size_ / layout_.shards);
 }
 
 // A tied weight's gradient is needed from its first use to its last, and that of a group of norms
@@ -159,16 +160,16 @@ void ParameterStore::write_gradients_to_window(const std::vector<StoreRange>& gr
   if (has_gradients()) throw InternalError("gradients are allocated already");
   std::vector<GradientWindow::Group> placed;
   for (const StoreRange& group : groups) placed.push_back({group, stays(group)});
-  window_places_ = GradientWindow(std::move(placed), room, size_);
+  window_layout_ = GradientWindow(std::move(placed), room, size_);
 }
 
 std::optional<StoreRange> ParameterStore::overwritten_by(ParameterId id) const {
-  return recycles_gradients() ? window_places_.overwritten_by(entries_[id].offset) : std::nullopt;
+  return recycles_gradients() ? window_layout_.overwritten_by(entries_[id].offset) : std::nullopt;
 }
 
 std::optional<StoreRange> ParameterStore::shard_overwritten_by(const StoreRange& group) const {
-  if (shard_places_.empty()) return std::nullopt;
-  const auto before = shard_places_.overwritten_by(group.offset / layout_.shards);
+  if (shard_window_layout_.empty()) return std::nullopt;
+  const auto before = shard_window_layout_.overwritten_by(group.offset / layout_.shards);
   if (!before) return std::nullopt;
   return StoreRange{before->offset * layout_.shards, before->length * layout_.shards};
 }
@@ -180,17 +181,18 @@ const Tensor& ParameterStore::gradients() const {
 
 Tensor ParameterStore::written_gradients(const StoreRange& group) const {
   if (!recycles_gradients()) return group.of(gradients_);
-  return StoreRange{window_places_.place_of(group.offset), group.length}.of(window_);
+  return StoreRange{window_layout_.window_offset(group.offset), group.length}.of(window_);
 }
 
 Tensor ParameterStore::gradients(const StoreRange& range) const {
   if (gradient_shard_) {
     StoreRange place = within_shards(range, *gradient_shard_);
-    if (!shard_places_.empty()) place.offset = shard_places_.place_of(place.offset);
+    if (!shard_window_layout_.empty())
+      place.offset = shard_window_layout_.window_offset(place.offset);
     return place.of(gradients_);
   }
   if (recycles_gradients()) {
-    const auto group = window_places_.group_with(range.offset);
+    const auto group = window_layout_.group_with(range.offset);
     if (group && !group->contains(range))
       throw InternalError("gradients of several groups are not contiguous in the window");
   }

@@ -115,7 +115,7 @@ class ParameterStore {
   void shard_gradients(int room, int rank);
   // After shard_gradients(): the shards, too, are kept in a window, with room for `room` of them.
   void recycle_shards(int room);
-  [[nodiscard]] bool recycles_gradients() const { return !window_places_.empty(); }
+  [[nodiscard]] bool recycles_gradients() const { return !window_layout_.empty(); }
   // The latest earlier group whose memory the entry's gradient overwrites; none if it has its own.
   [[nodiscard]] std::optional<StoreRange> overwritten_by(ParameterId id) const;
   // The latest earlier group whose shard the shard of `group` overwrites, if any.
@@ -185,8 +185,8 @@ class ParameterStore {
   Array copy_;
   Array gradients_;                    // all sums, or this rank's shards; empty if all are recycled
   std::optional<int> gradient_shard_;  // the rank whose shards gradients_ holds
-  GradientWindow shard_places_;        // of groups' shards: offsets and lengths divided by shards
-  GradientWindow window_places_;
+  GradientWindow shard_window_layout_;  // of groups' shards: offsets and lengths divided by shards
+  GradientWindow window_layout_;
   Array window_;  // the window that gradients are written to, instead of gradients_
   // Gradients in Precision::gradients of the elements from unrounded_from_ on: a flat array. If all
   // gradients are unrounded and window_ is used, this is a window of the same layout.
