@@ -38,8 +38,7 @@ class GradientWindow {
   [[nodiscard]] std::size_t index_of(std::int64_t offset) const;
 
   std::vector<Group> groups_;
-  std::vector<std::int64_t>
-      offsets_;  // window offset of each group, then of the elements after them
+  std::vector<std::int64_t> offsets_;  // in the window: of groups, then of the elements after them
   std::int64_t size_ = 0;
 };
 

@@ -94,8 +94,7 @@ class ParameterStore {
   [[nodiscard]] std::vector<StoreRange> kept() const;
   // If only a shard of the parameters is kept, the result has only a gradient.
   [[nodiscard]] Parameter parameter(ParameterId id) const;
-  // The padding after the entry's gradient, in the array that backward writes; empty without
-  // padding.
+  // The padding after the entry's gradient, in the array that backward writes; empty if none.
   [[nodiscard]] Tensor gradient_padding(ParameterId id) const;
   // The elements between the entry's last and the next entry.
   [[nodiscard]] StoreRange padding_behind(ParameterId id) const;
