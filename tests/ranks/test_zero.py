@@ -289,9 +289,7 @@ def test_shards_are_of_one_file(paceline, tmp_path, seeds):
         launch, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == (0 if seeds[0] == seeds[1] else 2), done.stderr
-    assert ("--load-weights: ranks read different values" in done.stderr) == (
-        seeds[0] != seeds[1]
-    )
+    assert ("--load-weights: ranks read different values" in done.stderr) == (seeds[0] != seeds[1])
 
 
 @pytest.mark.parametrize("visits", [("--dump", "dump.h5"), ("--verify", 1)])
