@@ -69,7 +69,7 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
     }
   }
   reserved_ += segment;
-  settled_ = false;
+  reserved_unchanged_ = false;
   Blocks& blocks = segments_[static_cast<std::byte*>(address)];
   blocks.push_back({static_cast<std::byte*>(address), segment, true, small});
   return *free_blocks(small).insert(blocks.begin()).first;

@@ -30,7 +30,7 @@ class CudaAllocator : NonCopyable {
   [[nodiscard]] std::size_t reserved_bytes() const { return reserved_; }
   // Whether segments neither came nor went since the last call: then, with the same blocks in use,
   // the same requests are cut from the same places.
-  [[nodiscard]] bool settled() { return std::exchange(settled_, true); }
+  [[nodiscard]] bool reserved_unchanged() { return std::exchange(reserved_unchanged_, true); }
   [[nodiscard]] std::size_t limit() const { return limit_; }
 
  private:
@@ -59,7 +59,7 @@ class CudaAllocator : NonCopyable {
 
   std::size_t limit_;
   std::size_t reserved_ = 0;
-  bool settled_ = true;
+  bool reserved_unchanged_ = true;
   bool frozen_ = false;
   std::map<std::byte*, Blocks> segments_;  // by address
   FreeBlocks small_free_;

@@ -21,7 +21,7 @@ int ordinal_of(int local_rank) {
 
 }  // namespace
 
-std::string gpu_of_rank(int local_rank) {
+std::string gpu_uuid(int local_rank) {
   const int ordinal = ordinal_of(local_rank);
   return ordinal < 0 ? "" : uuid_of_gpu(ordinal);
 }

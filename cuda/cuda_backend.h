@@ -26,7 +26,7 @@ class GpuDevice : public Device {
 
 // The UUID of the GPU that this rank would use: the only visible one, or the local rank's; empty
 // where there is none.
-[[nodiscard]] std::string gpu_of_rank(int local_rank);
+[[nodiscard]] std::string gpu_uuid(int local_rank);
 
 // That GPU. memory_limit: bytes that it may reserve, none: all that the driver gives; threads: what
 // the record says of the host's side. Throws EnvironmentError when there is no such GPU.

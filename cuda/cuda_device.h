@@ -30,7 +30,7 @@ class CudaDevice final : public GpuDevice {
                             std::function<void(void*)> release) override;
   void freeze() override { allocator_.freeze(); }
   void trim() override;
-  [[nodiscard]] bool settled() override { return allocator_.settled(); }
+  [[nodiscard]] bool reserved_unchanged() override { return allocator_.reserved_unchanged(); }
   [[nodiscard]] std::size_t reserved_bytes() const override {
     return allocator_.reserved_bytes() + adopted_bytes_;
   }

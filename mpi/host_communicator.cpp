@@ -79,7 +79,7 @@ void check_count(const CollectiveForm& form, const Tensor& x) {
 
 class HostCommunicator final : public Communicator {
  public:
-  HostCommunicator(OwnedComm comm, Watch& watch, Device& device, Stream& stream);
+  HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device, Stream& stream);
   // Waits by an event: an error stays for whoever synchronises the stream next.
   ~HostCommunicator() override { stream_.record()->synchronize(); }
 
@@ -114,7 +114,7 @@ class HostCommunicator final : public Communicator {
 
   const OwnedComm comm_;
   const ReduceOps ops_;
-  Watch& watch_;
+  Watchdog& watchdog_;
   Device& device_;
   Stream& stream_;
   std::vector<std::byte> received_ = std::vector<std::byte>(piece_bytes);  // the stream's thread's
@@ -122,18 +122,18 @@ class HostCommunicator final : public Communicator {
   int size_ = 1;
 };
 
-HostCommunicator::HostCommunicator(OwnedComm comm, Watch& watch, Device& device, Stream& stream)
-    : comm_(std::move(comm)), watch_(watch), device_(device), stream_(stream) {
+HostCommunicator::HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device, Stream& stream)
+    : comm_(std::move(comm)), watchdog_(watchdog), device_(device), stream_(stream) {
   MPI_CHECK(MPI_Comm_set_errhandler(comm_.get(), MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   MPI_CHECK(MPI_Comm_size(comm_.get(), &size_));
 }
 
 std::unique_ptr<Communicator> HostCommunicator::duplicate(Stream& stream) {
-  const Watched watched(watch_, "making another host communicator", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog_, "making another host communicator", WaitFor::ranks);
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_CHECK(MPI_Comm_dup(comm_.get(), &comm));
-  return std::make_unique<HostCommunicator>(OwnedComm(comm), watch_, device_, stream);
+  return std::make_unique<HostCommunicator>(OwnedComm(comm), watchdog_, device_, stream);
 }
 
 Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
@@ -148,7 +148,7 @@ Plan HostCommunicator::plan(const CollectiveForm& form, const Tensor& recv,
 
 void HostCommunicator::enqueue(const Plan& plan, std::function<void()> call) {
   stream_.enqueue([this, what = plan.what, call = std::move(call)] {
-    const Watched watched(watch_, what, WaitFor::ranks);
+    const WatchdogScope watchdog_scope(watchdog_, what, WaitFor::ranks);
     call();
   });
 }
@@ -267,7 +267,8 @@ std::vector<int> ranks_of_launch(World& world) {
 // Apart from the communicator of the world: data never meets control. Collective.
 OwnedComm connect(World& world) {
   const std::vector<int> ranks = ranks_of_launch(world);
-  const Watched watched(world.watch(), "making the host communicator", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(world.watchdog(), "making the host communicator",
+                                     WaitFor::ranks);
   MPI_Group launch = MPI_GROUP_NULL;
   MPI_Group members = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -282,7 +283,7 @@ OwnedComm connect(World& world) {
 }  // namespace
 
 std::unique_ptr<Communicator> make_host_communicator(World& world, Device& device) {
-  return std::make_unique<HostCommunicator>(connect(world), world.watch(), device,
+  return std::make_unique<HostCommunicator>(connect(world), world.watchdog(), device,
                                             device.communication_stream());
 }
 

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/non_copyable.h"
 #include "mpi/check.h"
-#include "mpi/watchdog.h"
+#include "mpi/mpi_watchdog.h"
 
 namespace paceline {
 
@@ -48,7 +48,7 @@ struct Launch {
   Launch(int* argc, char*** argv, double timeout_seconds)
       : library(argc, argv), watchdog(timeout_seconds) {}
   MpiLibrary library;
-  Watchdog watchdog;
+  MpiWatchdog watchdog;
 };
 
 class MpiWorld final : public World {
@@ -72,7 +72,7 @@ class MpiWorld final : public World {
   [[nodiscard]] std::string broadcast(const std::string& mine, int root) override;
   void wait_idle() override;
   [[nodiscard]] std::unique_ptr<World> split(int color, int key) override;
-  [[nodiscard]] Watch& watch() override { return launch_->watchdog; }
+  [[nodiscard]] Watchdog& watchdog() override { return launch_->watchdog; }
   [[noreturn]] void abort(ExitCode code) override;
 
  private:
@@ -88,7 +88,7 @@ class MpiWorld final : public World {
 
 MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
     : launch_(std::move(launch)), control_(control) {
-  const Watched watched(watch(), "finding the ranks of each node", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "finding the ranks of each node", WaitFor::ranks);
   MPI_CHECK(MPI_Comm_set_errhandler(control_, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(control_, &rank_));
   MPI_CHECK(MPI_Comm_size(control_, &size_));
@@ -119,25 +119,25 @@ std::string MpiWorld::library() const {
 }
 
 void MpiWorld::barrier() {
-  const Watched watched(watch(), "a barrier", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "a barrier", WaitFor::ranks);
   MPI_CHECK(MPI_Barrier(control_));
 }
 
 Status MpiWorld::agree(Status mine) {
-  const Watched watched(watch(), "the ranks' agreement", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "the ranks' agreement", WaitFor::ranks);
   int worst = static_cast<int>(mine);
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, control_));
   return static_cast<Status>(worst);
 }
 
 double MpiWorld::max(double mine) {
-  const Watched watched(watch(), "a maximum over ranks", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "a maximum over ranks", WaitFor::ranks);
   MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, control_));
   return mine;
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& mine) {
-  const Watched watched(watch(), "gathering results", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "gathering results", WaitFor::ranks);
   const std::size_t n = rank_ == 0 ? static_cast<std::size_t>(size_) : 0;
   const auto length = static_cast<int>(mine.size());
   std::vector<int> lengths(n);
@@ -161,7 +161,7 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) {
 }
 
 std::string MpiWorld::broadcast(const std::string& mine, int root) {
-  const Watched watched(watch(), "a broadcast of results", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), "a broadcast of results", WaitFor::ranks);
   int length = static_cast<int>(mine.size());
   MPI_CHECK(MPI_Bcast(&length, 1, MPI_INT, root, control_));
   std::string all = rank_ == root ? mine : std::string(static_cast<std::size_t>(length), '\0');
@@ -172,7 +172,7 @@ std::string MpiWorld::broadcast(const std::string& mine, int root) {
 // A barrier of MPI would poll without a pause. Not watched: it may take as long as a case takes.
 void MpiWorld::wait_idle() {
   using std::chrono::microseconds;
-  const Watched idle(watch(), Watchdog::idle, WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog(), MpiWatchdog::idle, WaitFor::ranks);
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_CHECK(MPI_Ibarrier(control_, &all));
   int done = 0;
@@ -186,7 +186,7 @@ void MpiWorld::wait_idle() {
 std::unique_ptr<World> MpiWorld::split(int color, int key) {
   MPI_Comm group = MPI_COMM_NULL;
   {
-    const Watched watched(watch(), "splitting the world", WaitFor::ranks);
+    const WatchdogScope watchdog_scope(watchdog(), "splitting the world", WaitFor::ranks);
     MPI_CHECK(MPI_Comm_split(control_, color < 0 ? MPI_UNDEFINED : color, key, &group));
   }
   if (group == MPI_COMM_NULL) return nullptr;
@@ -204,7 +204,7 @@ std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_se
   auto launch = std::make_shared<Launch>(argc, argv, timeout_seconds);
   MPI_Comm control = MPI_COMM_NULL;
   {
-    const Watched watched(launch->watchdog, "making the world", WaitFor::ranks);
+    const WatchdogScope watchdog_scope(launch->watchdog, "making the world", WaitFor::ranks);
     MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &control));
   }
   auto world = std::make_unique<MpiWorld>(std::move(launch), control);

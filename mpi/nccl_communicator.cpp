@@ -63,10 +63,10 @@ std::size_t window_bytes(const Tensor& x) {
   return std::max<std::size_t>(1, (x.bytes() + page - 1) / page) * page;
 }
 
-class NcclCommunicator final : public Communicator, private Guarded {
+class NcclCommunicator final : public Communicator, private Abortable {
  public:
   // Owns `comm`.
-  NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device, Stream& stream);
+  NcclCommunicator(ncclComm_t comm, Watchdog& watchdog, GpuDevice& device, Stream& stream);
   ~NcclCommunicator() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -99,8 +99,8 @@ class NcclCommunicator final : public Communicator, private Guarded {
   // A copy of x, made on the stream.
   [[nodiscard]] Tensor staged(const Tensor& x);
 
-  // From the watch's thread.
-  [[nodiscard]] std::string failure() override;
+  // Called by the watchdog's thread.
+  [[nodiscard]] std::string async_error() override;
   void abort() override {
     aborted_ = true;
     ncclCommAbort(comm_);
@@ -108,7 +108,7 @@ class NcclCommunicator final : public Communicator, private Guarded {
 
   ncclComm_t comm_;
   std::atomic<bool> aborted_ = false;
-  Watch& watch_;
+  Watchdog& watchdog_;
   GpuDevice& device_;
   Stream& stream_;
   cudaStream_t handle_;  // of stream_
@@ -117,29 +117,30 @@ class NcclCommunicator final : public Communicator, private Guarded {
   int size_ = 1;
 };
 
-NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watch& watch, GpuDevice& device, Stream& stream)
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watchdog& watchdog, GpuDevice& device,
+                                   Stream& stream)
     : comm_(comm),
-      watch_(watch),
+      watchdog_(watchdog),
       device_(device),
       stream_(stream),
       handle_(device.handle_of(stream)) {
   NCCL_CHECK(ncclCommUserRank(comm_, &rank_));
   NCCL_CHECK(ncclCommCount(comm_, &size_));
-  watch_.guard(*this);
+  watchdog_.monitor(*this);
 }
 
 NcclCommunicator::~NcclCommunicator() {
   cudaStreamSynchronize(handle_);
-  watch_.release(*this);
+  watchdog_.stop_monitoring(*this);
   wait_if_aborted();
   ncclCommDestroy(comm_);
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::duplicate(Stream& stream) {
-  const Watched watched(watch_, "making another NCCL communicator", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog_, "making another NCCL communicator", WaitFor::ranks);
   ncclComm_t comm = nullptr;
   NCCL_CHECK(ncclCommSplit(comm_, 0, rank_, &comm, nullptr));
-  return std::make_unique<NcclCommunicator>(comm, watch_, device_, stream);
+  return std::make_unique<NcclCommunicator>(comm, watchdog_, device_, stream);
 }
 
 Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
@@ -155,7 +156,7 @@ Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kin
 }
 
 std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
-  const Watched watched(watch_, "registering memory with NCCL", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(watchdog_, "registering memory with NCCL", WaitFor::ranks);
   ncclWindow_t window = nullptr;
   NCCL_CHECK(ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
                                     NCCL_WIN_COLL_SYMMETRIC));
@@ -233,7 +234,7 @@ Tensor NcclCommunicator::staged(const Tensor& x) {
   return copy;
 }
 
-std::string NcclCommunicator::failure() {
+std::string NcclCommunicator::async_error() {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
   if (asked != ncclSuccess) state = asked;
@@ -262,10 +263,11 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   }
   bytes = world.broadcast(bytes, 0);
   bytes.copy(id.internal, sizeof id.internal);
-  const Watched watched(world.watch(), "making the NCCL communicator", WaitFor::ranks);
+  const WatchdogScope watchdog_scope(world.watchdog(), "making the NCCL communicator",
+                                     WaitFor::ranks);
   ncclComm_t comm = nullptr;
   NCCL_CHECK(ncclCommInitRank(&comm, world.size(), id, world.rank()));
-  return std::make_unique<NcclCommunicator>(comm, world.watch(), device,
+  return std::make_unique<NcclCommunicator>(comm, world.watchdog(), device,
                                             device.communication_stream());
 }
 

@@ -24,30 +24,32 @@ namespace {
 // How many of the first ranks can have a GPU each, and why the next one cannot.
 struct Gpus {
   int ranks = 0;
-  std::string lack;
+  std::string limit_reason;
 };
 
 // Collective.
 Gpus find_gpus(World& world) {
-  const std::vector<std::string> uuids = world.gather(gpu_of_rank(world.local_rank()));
+  const std::vector<std::string> uuids = world.gather(gpu_uuid(world.local_rank()));
   std::map<std::string, std::size_t> first_rank;
-  std::string lack;
+  std::string limit_reason;
   std::size_t rank = 0;
-  for (; rank < uuids.size() && lack.empty(); ++rank) {
+  for (; rank < uuids.size() && limit_reason.empty(); ++rank) {
     const auto [first, is_new] = first_rank.emplace(uuids[rank], rank);
     if (uuids[rank].empty()) {
-      lack = fmt::format("rank {} sees no CUDA GPU", rank);
+      limit_reason = fmt::format("rank {} sees no CUDA GPU", rank);
     } else if (!is_new) {
-      lack = fmt::format("ranks {} and {} would share {}", first->second, rank, uuids[rank]);
+      limit_reason =
+          fmt::format("ranks {} and {} would share {}", first->second, rank, uuids[rank]);
     }
   }
-  lack = world.broadcast(lack, 0);
-  const std::size_t with_gpu = lack.empty() ? rank : rank - 1;
-  return {.ranks = std::stoi(world.broadcast(std::to_string(with_gpu), 0)), .lack = lack};
+  limit_reason = world.broadcast(limit_reason, 0);
+  const std::size_t with_gpu = limit_reason.empty() ? rank : rank - 1;
+  return {.ranks = std::stoi(world.broadcast(std::to_string(with_gpu), 0)),
+          .limit_reason = limit_reason};
 }
 
 [[noreturn]] void refuse_cuda(const Gpus& gpus) {
-  throw EnvironmentError("--device: " + gpus.lack +
+  throw EnvironmentError("--device: " + gpus.limit_reason +
                          "; start at most one rank per GPU, or use --device cpu");
 }
 
@@ -104,18 +106,18 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   Backend& mpi = backends[0];
   Backend& nccl = backends[1];
   nccl.kind = BackendKind::nccl;
-  for (Backend& b : backends) b.lack = left_out(b.kind);
+  for (Backend& b : backends) b.limit_reason = left_out(b.kind);
   const auto give = [](RankDevice& to, RankDevice made) { to = std::move(made); };
-  if (mpi.lack.empty()) {
+  if (mpi.limit_reason.empty()) {
     mpi.ranks = world.size();
     collectively(world, [&] { give(mpi, make_cpu(run, world)); });
   }
-  if (!nccl.lack.empty()) return backends;
+  if (!nccl.limit_reason.empty()) return backends;
   Gpus gpus = find_gpus(world);
-  if (nccl_version().empty()) gpus = {.ranks = 0, .lack = "this build has no NCCL"};
+  if (nccl_version().empty()) gpus = {.ranks = 0, .limit_reason = "this build has no NCCL"};
   if (run.device == DeviceChoice::cuda && gpus.ranks < world.size()) refuse_cuda(gpus);
   nccl.ranks = gpus.ranks;
-  nccl.lack = gpus.lack;
+  nccl.limit_reason = gpus.limit_reason;
   collectively(world, [&] {
     if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
   });

@@ -27,7 +27,7 @@ struct RankDevice {
 struct Backend : RankDevice {
   BackendKind kind = BackendKind::mpi;
   int ranks = 0;
-  std::string lack;  // why they are not all ranks
+  std::string limit_reason;  // why `ranks` is not all ranks; empty when it is
 };
 
 // mpi (host memory) and nccl (GPU memory), as --device allows and where `wanted` names them or is

@@ -87,7 +87,7 @@ class Product {
 
 void run(benchmark::State& state, void (Product::*call)()) {
   constexpr int calls = 10;
-  if (gpu_of_rank(0).empty() || compute_capability() != 90) {
+  if (gpu_uuid(0).empty() || compute_capability() != 90) {
     state.SkipWithError("no Hopper GPU here");
     return;
   }

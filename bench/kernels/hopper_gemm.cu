@@ -40,21 +40,21 @@ struct Parameters {
   CUtensorMap a, b;  // columns in groups of `depth`, as heads
   T* c;
   int M, N, steps;
-  TileOrder order;  // of clusters' tiles: rows are its head, columns its rank
+  TileOrder order;  // of clusters' tiles: rows are its head, columns its tiles in order
   int tiles;
 };
 
 // The first tile of this block's cluster, and how many tiles further its next one is.
 __device__ int first_tile() { return blockIdx.x / blocks_of_cluster; }
 __device__ int clusters() { return gridDim.x / blocks_of_cluster; }
-__device__ int rank() { return blockIdx.x % blocks_of_cluster; }
+__device__ int cluster_rank() { return blockIdx.x % blocks_of_cluster; }
 __device__ int first_row(const WorkItem& tile) {
-  return tile.head * cluster_rows + rank() * tile_rows;
+  return tile.head * cluster_rows + cluster_rank() * tile_rows;
 }
 
 __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
-  const int half = rank() * rows_of_b;
+  const int half = cluster_rank() * rows_of_b;
   RingPlace<stages> place;
   for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
@@ -64,7 +64,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
       full.arrive_and_expect(bytes);
       load(shared.a[place.stage], p.a, full, first_row(tile), k, 0);
       load_in_cluster(shared.b[place.stage], half, blocks_of_cluster, p.b, full,
-                      tile.rank * tile_cols + half, k, 0);
+                      tile.index_in_head * tile_cols + half, k, 0);
       place.advance();
     }
   }
@@ -94,7 +94,8 @@ __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
     }
     wait<0>(sums);
     release(shared.empty[before]);
-    store_rows(p.c + tile.rank * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup, p.M);
+    store_rows(p.c + tile.index_in_head * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup,
+               p.M);
   }
 }
 

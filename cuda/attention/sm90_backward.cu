@@ -72,7 +72,7 @@ struct Item {
     sums = work.whole ? -1 : work.tile - p.units.whole();
     head = work.head;
     batch = work.batch;
-    first_key = work.rank * Tile::keys;
+    first_key = work.index_in_head * Tile::keys;
     const int diagonal = order.causal() ? first_key / Tile::queries : 0;
     first = diagonal + work.first;
     end = diagonal + work.end;

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
     const WorkItem tile = p.units.order().tile(p.units.whole() + group / groups);
     batch = tile.batch;
     head = tile.head;
-    first = (tile.rank * groups + group % groups) * 64;
+    first = (tile.index_in_head * groups + group % groups) * 64;
   }
   T* const to = gradient.to.head<T>(batch, head) + panel * Tile::dq_cols;
   if (Tile::last_cols == Tile::dq_cols || panel < Tile::panels - 1) {

@@ -59,7 +59,7 @@ Costs costs_of(const Candidate& c, std::int64_t head_dim) {
 double estimated(const Candidate& c, const Costs& costs, const Turns& turns) {
   const int parts = turns.cluster();
   const int longest = c.order.longest();
-  const double mean = (longest + c.order.seen(c.order.blocks() - 1)) / 2.0;
+  const double mean = (longest + c.order.seen(c.order.tiles_per_head() - 1)) / 2.0;
   const double whole = longest * costs.step + costs.start_up;
   const double beside_steps = costs.start_up + (parts > 1 ? costs.merge : 0);
   const int longest_part = (longest + parts - 1) / parts;

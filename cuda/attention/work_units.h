@@ -74,9 +74,9 @@ class WorkUnits {
   // Of the shared tiles, the steps before one. Under a mask the r-th of a head has r * fewer_ steps
   // fewer than the longest of them.
   [[nodiscard]] constexpr int steps_before(int tile) const {
-    const int rank = tile / heads_;
-    const int lower =
-        tile * rank - heads_.value() * (rank * (rank + 1) / 2);  // sum of ranks before
+    const int index_in_head = tile / heads_;
+    const int lower = tile * index_in_head - heads_.value() * (index_in_head * (index_in_head + 1) /
+                                                               2);  // sum of the indices before
     return tile * longest_ - fewer_ * lower;
   }
   // The shared tile that a step is one of.
@@ -96,7 +96,7 @@ class WorkUnits {
   int shares_ = 0;
   Divisor length_;   // of a share, in steps
   int longest_ = 0;  // shared tile's steps
-  int fewer_ = 0;    // than the tile of the rank before
+  int fewer_ = 0;    // than the tile before it in its head
 };
 
 }  // namespace paceline

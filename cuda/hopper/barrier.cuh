@@ -31,16 +31,16 @@ class Barrier {
         "r"(bytes)
         : "memory");
   }
-  // At the same barrier of a block of the cluster, by its rank: what this thread has read may be
-  // written over. Publishes nothing.
-  __device__ void arrive_at(int rank) {
+  // At the same barrier of a block of the cluster, by its rank in the cluster: what this thread has
+  // read may be written over. Publishes nothing.
+  __device__ void arrive_at(int cluster_rank) {
     asm volatile(
         "{\n"
         ".reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
         "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
         "}\n" ::"r"(shared_address(this)),
-        "r"(rank)
+        "r"(cluster_rank)
         : "memory");
   }
   // Until the phase of this parity has ended. The phase before the first counts as ended.

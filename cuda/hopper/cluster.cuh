@@ -15,22 +15,22 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Where a block of the cluster, by its rank, has what this block has at `here`, and the barrier of
-// that block that counts what is sent there.
+// Where a block of the cluster, by its rank in the cluster, has what this block has at `here`, and
+// the barrier of that block that counts what is sent there.
 struct ClusterPlace {
   std::uint32_t at;
   std::uint32_t full;
 
   ClusterPlace() = default;
-  __device__ ClusterPlace(const void* here, const Barrier& barrier, int rank)
-      : at(of_block(here, rank)), full(of_block(&barrier, rank)) {}
+  __device__ ClusterPlace(const void* here, const Barrier& barrier, int cluster_rank)
+      : at(of_block(here, cluster_rank)), full(of_block(&barrier, cluster_rank)) {}
 
  private:
-  static __device__ std::uint32_t of_block(const void* here, int rank) {
+  static __device__ std::uint32_t of_block(const void* here, int cluster_rank) {
     std::uint32_t there = 0;
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(there)
-        : "r"(shared_address(here)), "r"(rank));
+        : "r"(shared_address(here)), "r"(cluster_rank));
     return there;
   }
 };

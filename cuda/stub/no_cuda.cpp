@@ -3,7 +3,7 @@
 
 namespace paceline {
 
-std::string gpu_of_rank(int /*local_rank*/) { return ""; }
+std::string gpu_uuid(int /*local_rank*/) { return ""; }
 
 std::unique_ptr<GpuDevice> make_cuda_device(int /*local_rank*/,
                                             std::optional<std::size_t> /*memory_limit*/,

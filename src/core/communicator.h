@@ -1,8 +1,9 @@
 #pragma once
 // Communicator: collectives among the ranks of a World, enqueued on a stream of a device. A call
-// returns at once; an event recorded there tells of its end. Send and receive
-// tensors stay untouched until then. A host that waits for collectives is Watched. Implemented by
-// mpi/ for host memory (MPI) and GPU memory (NCCL).
+// returns at once. An event recorded on that stream after the call is reached when the collective
+// has completed; until then the caller leaves the send and receive tensors alone. A host thread
+// that waits for collectives does so in a WatchdogScope. Implemented by mpi/ for host memory (MPI)
+// and GPU memory (NCCL).
 //
 // A rank may have several communicators, of any Worlds that it is in. They share the device's
 // communication stream, which runs their collectives one after the other; a duplicate() has a
@@ -83,7 +84,7 @@ class Communicator : NonCopyable {
 }
 
 // Collective over `world`: makes a communicator of its ranks on this rank's device. The device and
-// the World's watch outlive the communicator; the World itself need not.
+// the World's watchdog outlive the communicator; the World itself need not.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;
 
 // Ranks that share an axis of a training run's layout, such as the data-parallel ranks.

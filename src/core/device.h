@@ -124,7 +124,7 @@ class Device : NonCopyable {
   virtual void trim() = 0;
   // Whether nothing was reserved or given back since the last call. After a step that was not the
   // first: another like it will find all its memory reserved.
-  [[nodiscard]] virtual bool settled() = 0;
+  [[nodiscard]] virtual bool reserved_unchanged() = 0;
   // Bytes taken from the system: in use and kept for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
   // Bytes in use by the system's own count: of a GPU's memory (the CUDA context, libraries and

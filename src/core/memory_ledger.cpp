@@ -45,33 +45,34 @@ bool matches(std::string_view pattern, std::string_view scope) {
 
 }  // namespace
 
-void MemoryLedger::allocated(const void* address, MemoryBlock block) {
-  now_.all += block.bytes;
-  now_.of(block.kind) += block.bytes;
+void MemoryLedger::allocated(const void* address, Allocation allocation) {
+  now_.all += allocation.bytes;
+  now_.of(allocation.kind) += allocation.bytes;
   for (Bytes* highest : {&peak_, &phase_peak_}) {
     highest->all = std::max(highest->all, now_.all);
-    highest->of(block.kind) = std::max(highest->of(block.kind), now_.of(block.kind));
+    highest->of(allocation.kind) = std::max(highest->of(allocation.kind), now_.of(allocation.kind));
   }
-  remember_largest(block);
-  record(address, block, +1);
-  if (!blocks_.emplace(address, std::move(block)).second) {
-    throw InternalError("the memory ledger was told twice of one block");
+  remember_largest(allocation);
+  record(address, allocation, +1);
+  if (!allocations_.emplace(address, std::move(allocation)).second) {
+    throw InternalError("the memory ledger was told twice of one allocation");
   }
 }
 
 void MemoryLedger::released(const void* address) {
-  const auto it = blocks_.find(address);
-  if (it == blocks_.end()) throw InternalError("the memory ledger does not know a released block");
+  const auto it = allocations_.find(address);
+  if (it == allocations_.end())
+    throw InternalError("the memory ledger was told to release an unknown allocation");
   now_.all -= it->second.bytes;
   now_.of(it->second.kind) -= it->second.bytes;
   record(address, it->second, -1);
-  blocks_.erase(it);
+  allocations_.erase(it);
 }
 
 void MemoryLedger::reset_peak() {
   peak_ = now_;
   largest_.clear();
-  for (const auto& [address, block] : blocks_) remember_largest(block);
+  for (const auto& [address, allocation] : allocations_) remember_largest(allocation);
 }
 
 void MemoryLedger::begin_phase(std::string name) {
@@ -79,27 +80,27 @@ void MemoryLedger::begin_phase(std::string name) {
   phase_peak_ = now_;
 }
 
-std::vector<MemoryBlock> MemoryLedger::blocks() const {
-  std::vector<MemoryBlock> blocks;
-  for (const auto& [address, block] : blocks_) blocks.push_back(block);
-  return blocks;
+std::vector<Allocation> MemoryLedger::allocations() const {
+  std::vector<Allocation> allocations;
+  for (const auto& [address, allocation] : allocations_) allocations.push_back(allocation);
+  return allocations;
 }
 
-void MemoryLedger::remember_largest(const MemoryBlock& in_use) {
+void MemoryLedger::remember_largest(const Allocation& in_use) {
   if (largest_.size() == kept_largest && in_use.bytes <= largest_.back().bytes) return;
-  const auto same = [&](const MemoryBlock& b) {
+  const auto same = [&](const Allocation& b) {
     return b.bytes == in_use.bytes && b.kind == in_use.kind && matches(b.scope, in_use.scope);
   };
   if (std::any_of(largest_.begin(), largest_.end(), same)) return;
-  const MemoryBlock block{in_use.bytes, in_use.kind, without_numbers(in_use.scope)};
-  const auto larger = [](const MemoryBlock& a, const MemoryBlock& b) {
+  const Allocation entry{in_use.bytes, in_use.kind, without_numbers(in_use.scope)};
+  const auto larger = [](const Allocation& a, const Allocation& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.scope < b.scope;
   };
-  largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), block, larger), block);
+  largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), entry, larger), entry);
   if (largest_.size() > kept_largest) largest_.pop_back();
 }
 
-std::vector<MemoryBlock> MemoryLedger::largest(std::size_t count) const {
+std::vector<Allocation> MemoryLedger::largest(std::size_t count) const {
   const std::size_t n = std::min(count, largest_.size());
   return {largest_.begin(), largest_.begin() + static_cast<std::ptrdiff_t>(n)};
 }
@@ -108,7 +109,7 @@ void MemoryLedger::start_recording() {
   events_.clear();
   recording_ = true;
   began_ = host_seconds();
-  for (const auto& [address, block] : blocks_) record(address, block, +1);
+  for (const auto& [address, allocation] : allocations_) record(address, allocation, +1);
   for (MemoryEvent& e : events_) {
     e.seconds = 0;
     e.phase.clear();
@@ -120,10 +121,11 @@ std::vector<MemoryEvent> MemoryLedger::stop_recording() {
   return std::move(events_);
 }
 
-void MemoryLedger::record(const void* address, const MemoryBlock& block, int sign) {
+void MemoryLedger::record(const void* address, const Allocation& allocation, int sign) {
   if (!recording_) return;
-  events_.push_back({host_seconds() - began_, sign * static_cast<std::ptrdiff_t>(block.bytes),
-                     block.kind, block.scope, reinterpret_cast<std::size_t>(address), phase_});
+  events_.push_back({host_seconds() - began_, sign * static_cast<std::ptrdiff_t>(allocation.bytes),
+                     allocation.kind, allocation.scope, reinterpret_cast<std::size_t>(address),
+                     phase_});
 }
 
 }  // namespace paceline

@@ -28,7 +28,7 @@ constexpr auto names_of(MemoryKind) {
 }
 inline constexpr std::size_t memory_kinds = names_of(MemoryKind{}).size();
 
-struct MemoryBlock {
+struct Allocation {
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::workspace;
   std::string scope;
@@ -45,7 +45,7 @@ struct MemoryEvent {
 
 class MemoryLedger {
  public:
-  void allocated(const void* address, MemoryBlock block);
+  void allocated(const void* address, Allocation allocation);
   void released(const void* address);
 
   [[nodiscard]] std::size_t bytes() const { return now_.all; }
@@ -61,11 +61,11 @@ class MemoryLedger {
   [[nodiscard]] std::size_t phase_peak() const { return phase_peak_.all; }
   [[nodiscard]] std::size_t phase_peak(MemoryKind kind) const { return phase_peak_.of(kind); }
 
-  // Those in use, in no order.
-  [[nodiscard]] std::vector<MemoryBlock> blocks() const;
+  // The allocations in use, in no order.
+  [[nodiscard]] std::vector<Allocation> allocations() const;
   // The largest `count` blocks in use at any time since reset_peak(), largest first; blocks of
   // equal size and kind whose scopes differ in numbers only ("block 3") count once, as "block *".
-  [[nodiscard]] std::vector<MemoryBlock> largest(std::size_t count) const;
+  [[nodiscard]] std::vector<Allocation> largest(std::size_t count) const;
 
   // Keeps every event from now on; the blocks in use come first, at time 0.
   void start_recording();
@@ -81,15 +81,15 @@ class MemoryLedger {
     }
   };
 
-  void record(const void* address, const MemoryBlock& block, int sign);
-  void remember_largest(const MemoryBlock& in_use);
+  void record(const void* address, const Allocation& allocation, int sign);
+  void remember_largest(const Allocation& in_use);
 
-  std::unordered_map<const void*, MemoryBlock> blocks_;
+  std::unordered_map<const void*, Allocation> allocations_;
   Bytes now_;
   Bytes peak_;
   Bytes phase_peak_;
   std::string phase_;
-  std::vector<MemoryBlock> largest_;
+  std::vector<Allocation> largest_;
   bool recording_ = false;
   double began_ = 0;
   std::vector<MemoryEvent> events_;

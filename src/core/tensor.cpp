@@ -13,26 +13,26 @@ void throw_not_floating(Dtype d) {
                       std::string(name_of(d)));
 }
 
-Shape::Shape(std::initializer_list<std::int64_t> dims) : rank_(static_cast<int>(dims.size())) {
-  if (dims.size() > max_rank) throw InternalError("a shape has more than 5 dimensions");
+Shape::Shape(std::initializer_list<std::int64_t> dims) : ndim_(static_cast<int>(dims.size())) {
+  if (dims.size() > max_ndim) throw InternalError("a shape has more than 5 dimensions");
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 
 std::int64_t Shape::numel() const {
   std::int64_t n = 1;
-  for (int i = 0; i < rank_; ++i) n *= (*this)[i];
+  for (int i = 0; i < ndim_; ++i) n *= (*this)[i];
   return n;
 }
 
 Shape Shape::with_last(std::int64_t dim) const {
-  if (rank_ == 0) throw InternalError("a shape without dimensions has no last one");
+  if (ndim_ == 0) throw InternalError("a shape without dimensions has no last one");
   Shape s = *this;
-  s.dims_.at(static_cast<std::size_t>(rank_ - 1)) = dim;
+  s.dims_.at(static_cast<std::size_t>(ndim_ - 1)) = dim;
   return s;
 }
 
 std::string Shape::str() const {
-  return fmt::format("[{}]", fmt::join(dims_.begin(), dims_.begin() + rank_, ", "));
+  return fmt::format("[{}]", fmt::join(dims_.begin(), dims_.begin() + ndim_, ", "));
 }
 
 Tensor Tensor::reshape(const Shape& to) const {

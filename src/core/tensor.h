@@ -13,14 +13,14 @@ namespace paceline {
 
 class Shape {
  public:
-  static constexpr int max_rank = 5;
+  static constexpr int max_ndim = 5;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims);  // throws InternalError beyond max_rank
+  Shape(std::initializer_list<std::int64_t> dims);  // throws InternalError beyond max_ndim
 
-  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int ndim() const { return ndim_; }
   [[nodiscard]] std::int64_t operator[](int i) const {
-    return dims_[static_cast<std::size_t>(i < 0 ? rank_ + i : i)];
+    return dims_[static_cast<std::size_t>(i < 0 ? ndim_ + i : i)];
   }
   [[nodiscard]] std::int64_t numel() const;
   [[nodiscard]] Shape with_last(std::int64_t dim) const;
@@ -28,8 +28,8 @@ class Shape {
   [[nodiscard]] std::string str() const;  // "[4, 128, 64]"
 
  private:
-  std::array<std::int64_t, max_rank> dims_{};
-  int rank_ = 0;
+  std::array<std::int64_t, max_ndim> dims_{};
+  int ndim_ = 0;
 };
 
 struct Tensor {

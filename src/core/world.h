@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/enum_names.h"
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "core/watchdog.h"
 
 namespace paceline {
 
@@ -19,63 +19,6 @@ enum class Status : std::uint8_t { ok, skipped, oom, diverged, mismatch, stopped
 constexpr auto names_of(Status) {
   return names("ok", "skipped", "oom", "diverged", "mismatch", "stopped");
 }
-
-// What the watch's own thread looks after: it asks every now and then.
-class Guarded : NonCopyable {
- public:
-  virtual ~Guarded() = default;
-
-  // What went wrong by itself, which ends the run; empty while all is well.
-  [[nodiscard]] virtual std::string failure() = 0;
-  // The run ends: whoever waits in it need not any more. Nothing else is called after it.
-  virtual void abort() = 0;
-};
-
-// What a thread is in while it is Watched.
-enum class WaitFor : std::uint8_t {
-  // One call, which returns once the other ranks have come to it, too.
-  ranks,
-  // The host's part of collectives, from enqueueing them until it knows that they have ended: a
-  // step. Between two of them the host may compute.
-  collectives,
-};
-
-// Ends the run when something that all ranks must reach takes too long, or fails by itself.
-//
-// A wait for ranks is too long once it has stood for the timeout. A wait for collectives says
-// nothing of collectives in host memory, each of which is a wait for ranks of its own, on the
-// thread that runs it. It counts only while something is guarded, as GPU collectives are; then it
-// is too long once no other wait of this rank has begun for the timeout.
-class Watch : NonCopyable {
- public:
-  virtual ~Watch() = default;
-
-  // This thread waits from begin() to end(); waits of a thread nest. what: "all_reduce of 1 MB", as
-  // the message names it: ranks in the same wait use the same text. Cheap: no lock that another
-  // rank could hold, no system call.
-  virtual void begin(std::string_view what, WaitFor whom) = 0;
-  virtual void end() = 0;
-
-  // What the ranks are at, for the message: "all_reduce 1MB"; empty: nothing in particular.
-  virtual void at(std::string_view work) = 0;
-
-  // From guard() to release() `guarded` is looked after.
-  virtual void guard(Guarded& guarded) = 0;
-  virtual void release(Guarded& guarded) = 0;
-};
-
-// A wait from construction to destruction.
-class Watched : NonCopyable {
- public:
-  Watched(Watch& watch, std::string_view what, WaitFor whom = WaitFor::collectives)
-      : watch_(watch) {
-    watch_.begin(what, whom);
-  }
-  ~Watched() { watch_.end(); }
-
- private:
-  Watch& watch_;
-};
 
 class World : NonCopyable {
  public:
@@ -106,10 +49,10 @@ class World : NonCopyable {
   virtual void wait_idle() = 0;
   // Collective: the World of the ranks that pass the same color, ordered by key and, where keys are
   // equal, by their rank here. Null for a negative color, which stands for no World. The result has
-  // this World's watch, and may outlive this World.
+  // this World's watchdog, and may outlive this World.
   [[nodiscard]] virtual std::unique_ptr<World> split(int color, int key) = 0;
 
-  [[nodiscard]] virtual Watch& watch() = 0;
+  [[nodiscard]] virtual Watchdog& watchdog() = 0;
 
   // Ends every rank at once: for what cannot be agreed on any more. Not collective.
   [[noreturn]] virtual void abort(ExitCode code) = 0;

@@ -42,7 +42,7 @@ void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {
         "an allocation of {} bytes in '{}' was not reserved by the rehearsal", bytes, scope));
   }
   const auto fits = [&] { return bytes <= limit_ && reserved_ <= limit_ - bytes; };
-  settled_ = false;
+  reserved_unchanged_ = false;
   if (!fits()) empty_cache();
   void* block = fits() ? std::aligned_alloc(alignment, bytes) : nullptr;
   if (block == nullptr) throw OutOfMemory(bytes, ledger_, limit_, scope);
@@ -64,9 +64,9 @@ void CpuAllocator::empty_cache() {
   }
 }
 
-bool CpuAllocator::settled() {
+bool CpuAllocator::reserved_unchanged() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(settled_, true);
+  return std::exchange(reserved_unchanged_, true);
 }
 
 void CpuAllocator::freeze() {

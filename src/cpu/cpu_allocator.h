@@ -30,7 +30,7 @@ class CpuAllocator : NonCopyable {
   void trim();  // frees the cached blocks and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;
   // True if no new block was allocated since the last call.
-  [[nodiscard]] bool settled();
+  [[nodiscard]] bool reserved_unchanged();
 
  private:
   [[nodiscard]] void* take_new(std::size_t bytes, const std::string& scope);
@@ -42,7 +42,7 @@ class CpuAllocator : NonCopyable {
   mutable std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_blocks_;  // by rounded size
   std::size_t reserved_ = 0;                                         // bytes in use and cached
-  bool settled_ = true;
+  bool reserved_unchanged_ = true;
   bool frozen_ = false;
 };
 

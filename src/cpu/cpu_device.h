@@ -25,7 +25,7 @@ class CpuDevice : public Device {
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
   void freeze() override { allocator_.freeze(); }
   void trim() override { allocator_.trim(); }
-  [[nodiscard]] bool settled() override { return allocator_.settled(); }
+  [[nodiscard]] bool reserved_unchanged() override { return allocator_.reserved_unchanged(); }
   [[nodiscard]] std::size_t reserved_bytes() const override { return allocator_.reserved_bytes(); }
   [[nodiscard]] std::size_t driver_bytes() const override;
 

@@ -148,7 +148,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
 }
 
 bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
-                    const std::function<void()>& work, Patience patience) {
+                    const std::function<void()>& work, WaitLimit wait_limit) {
   std::string refusal;
   std::optional<Error> failed;
   try {
@@ -160,7 +160,7 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   } catch (const Error& error) {
     failed.emplace(error);
   }
-  if (patience == Patience::idle) world.wait_idle();
+  if (wait_limit == WaitLimit::none) world.wait_idle();
   collectively(world, [&] {
     if (failed) throw *failed;
   });
@@ -173,18 +173,17 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   return false;
 }
 
-void repeat_until_settled(Device& device, const std::string& what,
-                          const std::function<void()>& step) {
+void warm_up_allocator(Device& device, const std::string& what, const std::function<void()>& step) {
   constexpr int most = 5;
   const MemoryLedger& ledger = device.ledger();
-  (void)device.settled();  // the first step itself shows nothing
+  (void)device.reserved_unchanged();  // the first step itself shows nothing
   int steps = 0;
   do {
     if (steps++ == most) {
       throw OutOfMemory(ledger.peak() - ledger.bytes(), ledger, device.info().memory_bytes, what);
     }
     step();
-  } while (!device.settled());
+  } while (!device.reserved_unchanged());
 }
 
 }  // namespace paceline

@@ -73,22 +73,21 @@ struct Warmups {
                                                     const Prediction& predicted,
                                                     Progress& progress);
 
-// How long ranks wait for the slowest: as long as for a collective, or, where one has much more to
-// do, without limit.
-enum class Patience : std::uint8_t { timeout, idle };
+// How long ranks wait for the slowest one: until the watchdog's timeout, or without limit where one
+// rank has much more to do.
+enum class WaitLimit : std::uint8_t { timeout, none };
 
 // Collective: runs `work`, which allocates. True when every rank had the memory; otherwise the
 // record's status is oom and, on rank 0, its reason names the bytes predicted (0: not known) and
 // what was refused. Throws, on every rank, an Error that `work` threw on any.
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                                   const std::function<void()>& work,
-                                  Patience patience = Patience::timeout);
+                                  WaitLimit wait_limit = WaitLimit::timeout);
 
 // After a first step: repeats it until one has allocated nothing new from the system, so that
 // another like it finds all its memory reserved. The first step shows nothing, even where it
 // allocated nothing new: what it needs late, and keeps, may take the block of what the next one
 // needs early. Throws OutOfMemory, naming `what`, when a step's blocks do not fit all at once.
-void repeat_until_settled(Device& device, const std::string& what,
-                          const std::function<void()>& step);
+void warm_up_allocator(Device& device, const std::string& what, const std::function<void()>& step);
 
 }  // namespace paceline

@@ -43,9 +43,9 @@ void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, b
 std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
 
 // All ranks' repetitions, by rank.
-class WatchedRepetitions {
+class RepetitionReadings {
  public:
-  WatchedRepetitions(const std::vector<Numbers>& by_rank, std::size_t sensors)
+  RepetitionReadings(const std::vector<Numbers>& by_rank, std::size_t sensors)
       : by_rank_(by_rank), width_(first_sensor + sensors) {}
 
   // visit(rank, row of numbers)
@@ -71,13 +71,13 @@ class WatchedRepetitions {
   std::size_t width_;
 };
 
-Table clocks_table(const WatchedRepetitions& watched, const SensorLog& log) {
+Table clocks_table(const RepetitionReadings& repetitions, const SensorLog& log) {
   std::vector<std::size_t> readable;
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
-    if (!watched.readings(s).empty()) readable.push_back(s);
+    if (!repetitions.readings(s).empty()) readable.push_back(s);
   }
   TableRows rows("clocks");
-  watched.each([&](std::size_t rank, const double* row) {
+  repetitions.each([&](std::size_t rank, const double* row) {
     Row cells = {{"rank", static_cast<std::int64_t>(rank)},
                  {"warmup", whole(row[warm_up])},
                  {"repetition", whole(row[repetition])},
@@ -95,9 +95,9 @@ Table clocks_table(const WatchedRepetitions& watched, const SensorLog& log) {
   return rows.take();
 }
 
-void add_summary(CaseRecord& record, const WatchedRepetitions& watched, const SensorLog& log) {
+void add_summary(CaseRecord& record, const RepetitionReadings& repetitions, const SensorLog& log) {
   for (std::size_t s = 0; s < log.sensors().size(); ++s) {
-    const std::vector<double> readings = watched.readings(s);
+    const std::vector<double> readings = repetitions.readings(s);
     if (readings.empty()) continue;
     const Summary summary = summarize(readings);
     const auto& [name, symbol] = log.sensors()[s];
@@ -107,7 +107,7 @@ void add_summary(CaseRecord& record, const WatchedRepetitions& watched, const Se
   }
   std::int64_t switched = 0;
   std::vector<bool> limited;  // by repetition, on any rank
-  watched.each([&](std::size_t, const double* row) {
+  repetitions.each([&](std::size_t, const double* row) {
     if (row[warm_up] != 0) return;
     switched += whole(row[switches]);
     limited.resize(std::max(limited.size(), static_cast<std::size_t>(row[repetition]) + 1));
@@ -129,9 +129,9 @@ void Conditions::add_to(CaseRecord& record, World& world, const Samples& samples
   append(mine, log_, samples.measured, false);
   const std::vector<Numbers> all = gather_values(world, mine);
   if (all.empty()) return;
-  const WatchedRepetitions watched(all, log_.sensors().size());
-  record.tables.push_back(clocks_table(watched, log_));
-  add_summary(record, watched, log_);
+  const RepetitionReadings repetitions(all, log_.sensors().size());
+  record.tables.push_back(clocks_table(repetitions, log_));
+  add_summary(record, repetitions, log_);
   record.add("other_load_cores", others);
 }
 

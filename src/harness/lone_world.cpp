@@ -9,15 +9,6 @@ namespace paceline {
 
 namespace {
 
-class IdleWatch final : public Watch {
- public:
-  void begin(std::string_view /*what*/, WaitFor /*whom*/) override {}
-  void end() override {}
-  void at(std::string_view /*work*/) override {}
-  void guard(Guarded& /*guarded*/) override {}
-  void release(Guarded& /*guarded*/) override {}
-};
-
 class LoneWorld final : public World {
  public:
   [[nodiscard]] int rank() const override { return 0; }
@@ -47,11 +38,11 @@ class LoneWorld final : public World {
   [[nodiscard]] std::unique_ptr<World> split(int color, int /*key*/) override {
     return color < 0 ? nullptr : make_lone_world();
   }
-  [[nodiscard]] Watch& watch() override { return watch_; }
+  [[nodiscard]] Watchdog& watchdog() override { return watchdog_; }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
  private:
-  IdleWatch watch_;
+  NoWatchdog watchdog_;
 };
 
 }  // namespace

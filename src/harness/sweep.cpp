@@ -358,7 +358,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
       break;
     }
     progress.begin_case(static_cast<int>(i), names[i]);
-    world.watch().at(names[i]);
+    world.watchdog().set_current_case(names[i]);
     CaseRecord record;
     note_stop(stopped, [&] { record = experiment.run(i, progress); });
     if (stopped) break;
@@ -376,7 +376,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
       });
     });
   }
-  world.watch().at("");
+  world.watchdog().set_current_case("");
   progress.clear();
   const bool more = process && process->run < experiment.run_of(cases.size() - 1);
   std::string path;

@@ -20,7 +20,7 @@ bool measured(const std::vector<double>& run) {
 
 // The largest k for which 2 P(Binomial(n, 1/2) < k) <= 0.2%: the values below x_k and above
 // x_(n+1-k) are left out of the interval.
-std::size_t rank_of_sign_test(std::size_t n) {
+std::size_t sign_test_k(std::size_t n) {
   constexpr double level = 0.002;
   double term = std::exp2(-static_cast<double>(n));  // P(Binomial = k)
   double below = 0;                                  // P(Binomial < k)
@@ -33,10 +33,10 @@ std::size_t rank_of_sign_test(std::size_t n) {
   return k;
 }
 
-RunRatio by_ranks(std::vector<double> ratios, double ratio) {
+RunRatio by_sign_test(std::vector<double> ratios, double ratio) {
   std::sort(ratios.begin(), ratios.end());
-  const std::size_t rank = rank_of_sign_test(ratios.size());
-  return {ratio, ratios[rank - 1], ratios[ratios.size() - rank]};
+  const std::size_t k = sign_test_k(ratios.size());
+  return {ratio, ratios[k - 1], ratios[ratios.size() - k]};
 }
 
 RunRatio by_spread(std::span<const RunPair> pairs, double ratio) {
@@ -68,8 +68,8 @@ RunRatio ratio_of_runs(std::span<const RunPair> pairs) {
   const bool one_run =
       std::all_of(pairs.begin(), pairs.end(), [](const RunPair& pair) { return pair.a == pair.b; });
   if (one_run) return {1, 1, 1};
-  return pairs.size() < pairs_for_ranks ? by_spread(pairs, ratio)
-                                        : by_ranks(std::move(ratios), ratio);
+  return pairs.size() < pairs_for_sign_test ? by_spread(pairs, ratio)
+                                            : by_sign_test(std::move(ratios), ratio);
 }
 
 Verdict verdict_of(const RunRatio& ratio, double threshold) {

@@ -25,13 +25,13 @@ struct RunRatio {
 
 // The fewest pairs whose ratios have an interval of their own. With fewer pairs not even the range
 // from the lowest ratio to the highest contains the median with a probability of 99.8%.
-constexpr std::size_t pairs_for_ranks = 10;
+constexpr std::size_t pairs_for_sign_test = 10;
 
-// From pairs_for_ranks pairs on: the 99.8% interval of the median of the pairs' ratios by the sign
-// test, [r_k, r_(n+1-k)] with the largest k for which 2 P(Binomial(n, 1/2) < k) <= 0.2%.
-// With fewer: ratio / f to ratio * f, f = (s_A s_B)^2, where s is the spread of all repetitions of
-// a side, x_(n+1-k) / x_k with k = ceil(n / 10). A run beside itself has [1, 1]. No interval where
-// a run has fewer than 6 repetitions or a time that is no positive number. Of no pairs every member
+// From pairs_for_sign_test pairs on: the 99.8% interval of the median of the pairs' ratios by the
+// sign test, [r_k, r_(n+1-k)] with the largest k for which 2 P(Binomial(n, 1/2) < k) <= 0.2%. With
+// fewer: ratio / f to ratio * f, f = (s_A s_B)^2, where s is the spread of all repetitions of a
+// side, x_(n+1-k) / x_k with k = ceil(n / 10). A run beside itself has [1, 1]. No interval where a
+// run has fewer than 6 repetitions or a time that is no positive number. Of no pairs every member
 // is NaN.
 [[nodiscard]] RunRatio ratio_of_runs(std::span<const RunPair> pairs);
 

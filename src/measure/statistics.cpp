@@ -25,9 +25,9 @@ double sample_deviation(std::span<const double> values, double mean) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// x_rank of the sorted values, the rank kept within 1 ... n.
-double order_statistic(const std::vector<double>& x, double rank) {
-  const double kept = std::clamp(rank, 1.0, static_cast<double>(x.size()));
+// x_rank of the sorted values, the k kept within 1 ... n.
+double order_statistic(const std::vector<double>& x, double k) {
+  const double kept = std::clamp(k, 1.0, static_cast<double>(x.size()));
   return x[static_cast<std::size_t>(kept) - 1];
 }
 

@@ -61,7 +61,7 @@ double head_activations(const Dims& d) {
 
 // Bytes of the float32 copies of a GEMM in a half type: operands [m, k], [k, n] and result [m, n].
 double widened(const StepShape& s, double m, double k, double n) {
-  return s.widens_gemms && s.precision.mixed() ? 4 * (m * k + k * n + m * n) : 0;
+  return s.upcasts_gemm_inputs && s.precision.mixed() ? 4 * (m * k + k * n + m * n) : 0;
 }
 
 // Peak bytes of each part of forward in inference, where nothing is kept for backward.

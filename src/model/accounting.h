@@ -29,14 +29,14 @@ struct StepShape {
   AttentionKind attention = AttentionKind::naive;
   std::int64_t batch = 4;  // per rank
   Mode mode = Mode::train_step;
-  int recompute = 0;              // 0 none, n: every n blocks
-  bool recompute_swiglu = false;  // recompute SwiGLU's result only; needs recompute = 0
-  double parameter_share = 1;     // fraction of the parameters that a rank keeps
-  GatheredShape gathered;         // used if parameter_share < 1
-  double optimizer_share = 1;     // fraction of Adam's state, on the rank with the largest shard
-  double gradient_elements = -1;  // elements kept until the optimizer reads them; -1: all
-  double gradient_window = 0;     // elements of the window that backward writes; 0: no window
-  bool widens_gemms = false;      // GEMMs convert half types to float32 copies (the CPU)
+  int recompute = 0;                 // 0 none, n: every n blocks
+  bool recompute_swiglu = false;     // recompute SwiGLU's result only; needs recompute = 0
+  double parameter_share = 1;        // fraction of the parameters that a rank keeps
+  GatheredShape gathered;            // used if parameter_share < 1
+  double optimizer_share = 1;        // fraction of Adam's state, on the rank with the largest shard
+  double gradient_elements = -1;     // elements kept until the optimizer reads them; -1: all
+  double gradient_window = 0;        // elements of the window that backward writes; 0: no window
+  bool upcasts_gemm_inputs = false;  // GEMMs convert half types to float32 copies (the CPU)
 };
 
 // Matrix-product FLOPs of one rank's step.

@@ -39,7 +39,7 @@ double attention_backward_bytes(const Precision& precision, const AttentionShape
 }
 
 AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
-                                 const AttentionShape& shape, bool widens_gemms) {
+                                 const AttentionShape& shape, bool upcasts_gemm_inputs) {
   const bool flash = kind == AttentionKind::flash;
   const double one = elements(shape) * bytes_of(precision.compute);
   const double kept = attention_kept_bytes(kind, precision, shape);
@@ -54,7 +54,7 @@ AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
   }
   // The probabilities and their gradient.
   m.peak_terms.push_back({"2 B H T^2 e", 2 * kept});
-  if (widens_gemms && precision.mixed()) {
+  if (upcasts_gemm_inputs && precision.mixed()) {
     m.peak_terms.push_back(
         {"4 B H T (T + 2 d)", sizeof(float) * (scores(shape) + 2 * elements(shape))});
   }

@@ -40,8 +40,9 @@ struct AttentionMemory {
   // "8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB", where e is the bytes per element.
   [[nodiscard]] std::string peak_formula() const;
 };
-// widens_gemms: GEMMs convert half types to float32 copies (the CPU).
+// upcasts_gemm_inputs: GEMMs convert half types to float32 copies (the CPU).
 [[nodiscard]] AttentionMemory attention_memory(AttentionKind kind, const Precision& precision,
-                                               const AttentionShape& shape, bool widens_gemms);
+                                               const AttentionShape& shape,
+                                               bool upcasts_gemm_inputs);
 
 }  // namespace paceline

@@ -59,7 +59,7 @@ void for_each_part(const ParameterStore& store, const ParameterEntry& entry,
 
 hdf5::Dims dims_of(const Shape& shape) {
   hdf5::Dims dims;
-  for (int i = 0; i < shape.rank(); ++i) dims.push_back(static_cast<hsize_t>(shape[i]));
+  for (int i = 0; i < shape.ndim(); ++i) dims.push_back(static_cast<hsize_t>(shape[i]));
   return dims;
 }
 
@@ -90,7 +90,7 @@ void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
   std::uint64_t stream = 0;
   for_each_view(store.entries(), [&](const ParameterEntry& entry, const ParameterView& view) {
     const Random random(seed, stream++);
-    const bool vector = view.shape.rank() == 1;
+    const bool vector = view.shape.ndim() == 1;
     const bool embedding = view.name == "token_embeddings.weight";
     const double std = vector || embedding
                            ? 1

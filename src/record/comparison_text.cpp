@@ -68,12 +68,12 @@ std::string notes_on(const std::vector<ComparedCase>& cases) {
     return c.verdict == "undecided" && std::isnan(c.ratio.low);
   };
   const auto few_pairs = [&](const ComparedCase& c) {
-    return c.verdict == "undecided" && !no_interval(c) && c.pairs < pairs_for_ranks;
+    return c.verdict == "undecided" && !no_interval(c) && c.pairs < pairs_for_sign_test;
   };
   std::string out;
   if (any([](const ComparedCase& c) { return c.measured(); })) out += below_table;
   if (any(no_interval)) out += more_repetitions;
-  if (any(few_pairs)) out += fmt::format(more_pairs, pairs_for_ranks);
+  if (any(few_pairs)) out += fmt::format(more_pairs, pairs_for_sign_test);
   return out;
 }
 

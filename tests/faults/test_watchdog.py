@@ -251,15 +251,16 @@ COMPUTED = "a step did not finish in 1 s; every rank arrived"
         pytest.param("computing", NOTHING, id="computing"),
         pytest.param("many", NOTHING, id="many"),
         pytest.param("busy", f"{STOOD}did not arrive", id="busy"),
-        pytest.param("computing guarded", COMPUTED, id="computing_guarded"),
-        pytest.param("many guarded", NOTHING, id="many_guarded"),
-        pytest.param("busy guarded", f"{STOOD}waited for others elsewhere", id="busy_guarded"),
+        pytest.param("computing monitored", COMPUTED, id="computing_monitored"),
+        pytest.param("many monitored", NOTHING, id="many_monitored"),
+        pytest.param("busy monitored", f"{STOOD}waited in another operation", id="busy_monitored"),
     ],
 )
 def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
     """Between collectives in host memory a step takes as long as it needs.
 
-    Of what is guarded, as NCCL is, the watchdog sees no single collective: the step must get on.
+    A monitored communicator, as NCCL's, shows the watchdog no single collective: the step must make
+    progress.
     """
     done = subprocess.run(
         ["mpirun", "--oversubscribe", "-np", str(RANKS), WAITS, *scenario.split()],

@@ -40,7 +40,7 @@ TrainingCase small_case(const char* precision, Execution execution) {
 class CompiledStepTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     device = make_cuda_device(0, std::nullopt, 1);
   }
 

@@ -21,7 +21,7 @@ constexpr auto kind = MemoryKind::activation;
 class CudaDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     device = make_cuda_device(0, std::size_t{64} << 20U, 1);
   }
   float first(const Tensor& x) const {
@@ -64,9 +64,9 @@ TEST_F(CudaDeviceTest, SettlesWhenNoSegmentComesOrGoes) {
     const Array b = device->allocate({1000}, Dtype::f32, kind);
   };
   step();
-  EXPECT_FALSE(device->settled());
+  EXPECT_FALSE(device->reserved_unchanged());
   step();
-  EXPECT_TRUE(device->settled());
+  EXPECT_TRUE(device->reserved_unchanged());
 }
 
 TEST_F(CudaDeviceTest, FrozenServesOnlyWhatWasReserved) {
@@ -184,7 +184,7 @@ TEST_F(CudaDeviceTest, EventsOfAGraphAreTimedAnewByEachLaunch) {
 TEST_F(CudaDeviceTest, NamesItself) {
   const DeviceInfo info = device->info();
   EXPECT_EQ(info.kind, DeviceKind::cuda);
-  EXPECT_EQ(info.uuid, gpu_of_rank(0));
+  EXPECT_EQ(info.uuid, gpu_uuid(0));
   EXPECT_EQ(info.uuid.substr(0, 4), "GPU-");
   EXPECT_EQ(info.uuid.size(), 40U);
   EXPECT_EQ(info.memory_bytes, std::size_t{64} << 20U);

@@ -48,7 +48,7 @@ struct Result {
 class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     gpu = make_cuda_device(0, std::nullopt, 1);
     gpu_ops = gpu->make_ops({.precision = precision_named(GetParam().precision)});
     cpu_ops = cpu.make_ops({.precision = precision_named("fp64")});

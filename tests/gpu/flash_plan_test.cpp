@@ -115,10 +115,13 @@ TEST_P(FlashOnGpu, heads_in_sections) {
     // A section's tiles come by length, its heads side by side: the second section begins with the
     // longest tile again, of the first head that the first has left.
     int first = 1;
-    while (first < order.tiles() && order.tile(first).rank >= order.tile(first - 1).rank) ++first;
+    while (first < order.tiles() &&
+           order.tile(first).index_in_head >= order.tile(first - 1).index_in_head)
+      ++first;
     ASSERT_LT(first, order.tiles());
-    EXPECT_EQ(order.tile(first).head, first / order.blocks());
-    EXPECT_NE(order.all_heads() % (first / order.blocks()), 0) << "the last section is whole";
+    EXPECT_EQ(order.tile(first).head, first / order.tiles_per_head());
+    EXPECT_NE(order.all_heads() % (first / order.tiles_per_head()), 0)
+        << "the last section is whole";
   };
   expect_short_last_section(ForwardPlan(s).order);
   if (uses_hopper(FlashPass::backward)) {

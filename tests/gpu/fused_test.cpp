@@ -42,7 +42,7 @@ void poison(const Side& s, const Shape& shape) { poison(s.device, *s.ops, shape)
 class Fused : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     gpu = make_cuda_device(0, std::nullopt, 1);
     const Precision& precision = precision_named(GetParam());
     oracle = std::make_unique<Oracle>(*gpu, precision, Execution::compiled);

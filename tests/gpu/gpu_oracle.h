@@ -16,7 +16,7 @@ class GpuOracle : public ::testing::TestWithParam<const char*> {
   static constexpr std::array<std::int64_t, 4> cols = {1, 5, 131, 768};
 
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     gpu = make_cuda_device(0, std::nullopt, 1);
     oracle = std::make_unique<Oracle>(*gpu, precision_named(GetParam()));
   }

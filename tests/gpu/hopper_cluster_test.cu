@@ -29,7 +29,7 @@ __global__ void exchange(float* out, int blocks) {
   __shared__ Received shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int block = static_cast<int>(blockIdx.x);
-  const int rank = block % blocks;
+  const int cluster_rank = block % blocks;
   if (thread == 0) {
     shared.full.init(1);
     shared.empty.init(blocks * threads / 32);
@@ -51,9 +51,9 @@ __global__ void exchange(float* out, int blocks) {
     for (int to = 0; to < blocks; ++to) {
       const auto x = [&](int i) { return sent(round, block, to, thread, i); };
       const int float4s = thread * static_cast<int>(sizeof(float4));
-      send(ClusterPlace(shared.four[rank], shared.full, to), float4s,
+      send(ClusterPlace(shared.four[cluster_rank], shared.full, to), float4s,
            make_float4(x(0), x(1), x(2), x(3)));
-      send(ClusterPlace(&shared.one[rank][thread], shared.full, to), 0, x(4));
+      send(ClusterPlace(&shared.one[cluster_rank][thread], shared.full, to), 0, x(4));
     }
     shared.full.wait_for_cluster(round & 1);
     for (int from = 0; from < blocks; ++from) {

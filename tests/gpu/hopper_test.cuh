@@ -23,7 +23,7 @@ namespace paceline {
 class Hopper : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty() || compute_capability() != 90) {
+    if (gpu_uuid(0).empty() || compute_capability() != 90) {
       GTEST_SKIP() << "no Hopper GPU here";
     }
   }

@@ -19,7 +19,7 @@ namespace {
 class ProfilerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     device = make_cuda_device(0, std::nullopt, 1);
     ops = device->make_ops({.precision = precision_named("fp32")});
     use(Dtype::f32);

@@ -28,7 +28,7 @@ constexpr std::int64_t batch_size = 3;
 class CudaStepTest : public ::testing::TestWithParam<std::tuple<const char*, Execution>> {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     const auto [name, execution] = GetParam();
     const Precision precision = precision_named(name);
     device = make_cuda_device(0, std::nullopt, 1);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 class TunedProducts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (gpu_of_rank(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
     gpu = make_cuda_device(0, std::nullopt, 1);
     eager = gpu->make_ops({.precision = precision});
   }

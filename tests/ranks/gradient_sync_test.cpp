@@ -197,7 +197,7 @@ void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
     for (bool last = false; !last;) {
       const Parameter p = store.parameter(id);
       const Array dy = numbers(p.gradient.shape[0]);
-      if (p.gradient.shape.rank() == 1) {
+      if (p.gradient.shape.ndim() == 1) {
         device.make_toy_ops()->bias_backward(p.gradient, dy, p.accumulate);
       } else {
         const Array x = numbers(p.gradient.shape[1]);

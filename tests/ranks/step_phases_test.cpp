@@ -46,7 +46,7 @@ struct Trainer {
     step.reset();
     step.strategy().prepare_visits();
     step.launch();
-    repeat_until_settled(*shared.device, "a step", [this] { step.launch(); });
+    warm_up_allocator(*shared.device, "a step", [this] { step.launch(); });
     reset();
     shared.device->freeze();
   }

@@ -3,7 +3,7 @@
 //   waits computing      a step in which every rank computes for longer than the timeout
 //   waits many           a step of many collectives, which takes longer than the timeout
 //   waits busy           rank 0 computes; the others soon wait for it in an all_reduce of the step
-//   waits computing|many|busy guarded    the same while something is guarded, as NCCL would be
+//   waits computing|many|busy monitored    the same while an Abortable is monitored, as for NCCL
 
 #include <chrono>
 #include <memory>
@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class NothingFails final : public Guarded {
+class NeverFails final : public Abortable {
  public:
-  std::string failure() override { return ""; }
+  std::string async_error() override { return ""; }
   void abort() override {}
 };
 
@@ -52,14 +52,14 @@ int main(int argc, char** argv) {
   const std::unique_ptr<Communicator> all = make_host_communicator(*world, device);
   const Array x = device.allocate({250}, Dtype::f32, MemoryKind::workspace);
   device.zero(x);
-  NothingFails guarded;
-  const bool guards = argc > 2;
-  if (guards) world->watch().guard(guarded);
+  NeverFails abortable;
+  const bool monitored = argc > 2;
+  if (monitored) world->watchdog().monitor(abortable);
   {
-    const Watched watched(world->watch(), "a step");
+    const WatchdogScope watchdog_scope(world->watchdog(), "a step");
     step(what, *all, x);
   }
-  if (guards) world->watch().release(guarded);
+  if (monitored) world->watchdog().stop_monitoring(abortable);
   world->barrier();
   return 0;
 }

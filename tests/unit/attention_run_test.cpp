@@ -60,13 +60,13 @@ TEST(AttentionRunTest, RepetitionsNeedWhatTheRehearsalReserved) {
 }
 
 // Records the launches of its graphs, and the scopes in which memory is allocated.
-class WatchedDevice final : public CpuDevice {
+class RecordingDevice final : public CpuDevice {
  public:
-  WatchedDevice() : CpuDevice(memory, 1) {}
+  RecordingDevice() : CpuDevice(memory, 1) {}
 
   std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override {
-    return std::make_unique<WatchedGraph>(*this, captured++,
-                                          CpuDevice::capture(stream, std::move(work)));
+    return std::make_unique<RecordingGraph>(*this, captured++,
+                                            CpuDevice::capture(stream, std::move(work)));
   }
   Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override {
     const std::string& path = scopes().path();
@@ -80,9 +80,9 @@ class WatchedDevice final : public CpuDevice {
   std::set<std::string> outside;                   // outermost scopes of allocations outside graphs
 
  private:
-  class WatchedGraph final : public Graph {
+  class RecordingGraph final : public Graph {
    public:
-    WatchedGraph(WatchedDevice& device, int number, std::unique_ptr<Graph> graph)
+    RecordingGraph(RecordingDevice& device, int number, std::unique_ptr<Graph> graph)
         : device_(device), number_(number), graph_(std::move(graph)) {}
     void launch() override {
       device_.launches.push_back(number_);
@@ -92,7 +92,7 @@ class WatchedDevice final : public CpuDevice {
     }
 
    private:
-    WatchedDevice& device_;
+    RecordingDevice& device_;
     int number_;
     std::unique_ptr<Graph> graph_;
   };
@@ -105,7 +105,7 @@ class WatchedDevice final : public CpuDevice {
 TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};
-  WatchedDevice device;
+  RecordingDevice device;
   AttentionRun run(device, config, shape, 0);
   run.load(AttentionInputs(shape, Dtype::f32, 1, 0));
   (void)run.rehearse();

@@ -30,7 +30,7 @@ class Node final : public World {
   [[nodiscard]] std::unique_ptr<World> split(int /*color*/, int /*key*/) override {
     return nullptr;
   }
-  [[nodiscard]] Watch& watch() override { std::abort(); }
+  [[nodiscard]] Watchdog& watchdog() override { std::abort(); }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
  private:

@@ -33,7 +33,7 @@ TEST(InitialWeights, AreNormalAndCutAtThreeDeviations) {
       const Tensor x = store.slice(store.parameters(), entry, view);
       std::vector<float> w(static_cast<std::size_t>(x.numel()));
       device.to_host(w.data(), x);
-      if (view.shape.rank() == 1) {
+      if (view.shape.ndim() == 1) {
         EXPECT_EQ(std::count(w.begin(), w.end(), 1.0F), x.numel()) << view.name;
         continue;
       }

@@ -93,8 +93,8 @@ TEST_F(MemoryLedgerTest, ListsWhatIsInUse) {
   take(0, 10, MemoryKind::parameter, "here");
   take(1, 20, MemoryKind::activation, "gone");
   give(1);
-  ASSERT_EQ(ledger.blocks().size(), 1U);
-  EXPECT_EQ(ledger.blocks()[0].scope, "here");
+  ASSERT_EQ(ledger.allocations().size(), 1U);
+  EXPECT_EQ(ledger.allocations()[0].scope, "here");
 }
 
 TEST_F(MemoryLedgerTest, LargestCountFromReset) {

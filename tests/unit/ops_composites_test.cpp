@@ -61,7 +61,7 @@ TEST_F(Composites, linear) {
     Saved saved;
     const Array y = ops->linear(saved, x, w.parameter());
     EXPECT_EQ(y.shape()[-1], 7);
-    EXPECT_EQ(y.shape().rank(), shape.rank());
+    EXPECT_EQ(y.shape().ndim(), shape.ndim());
     const Array dy = f64(y.shape());
     const auto loss = [&] { return dot(ops->linear(saved, x, w.parameter()), dy); };
     Array dx;

@@ -17,7 +17,7 @@ constexpr double gibi = 0x1p30;
 // The course's XXL on 16 x 4 TPUs.
 PlanCase xxl() {
   PlanCase plan;
-  plan.blocks = BlockKind::two_matrix;
+  plan.block_kind = BlockKind::two_matrix;
   TrainingCase& c = plan.step;
   c.size = ModelSize::custom;
   c.d_model = 16384;
@@ -49,7 +49,7 @@ PlanCase xxl() {
 
 PlanCase transformer(ModelSize size, Strategy strategy, int ranks) {
   PlanCase plan = xxl();
-  plan.blocks = BlockKind::transformer;
+  plan.block_kind = BlockKind::transformer;
   plan.tensor = 1;
   plan.axes = {};
   TrainingCase& c = plan.step;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -81,19 +80,10 @@ class ThreadWorld final : public World {
     const auto mine = std::find(members.begin(), members.end(), std::pair(key, index()));
     return std::unique_ptr<World>(new ThreadWorld(group, static_cast<int>(mine - members.begin())));
   }
-  [[nodiscard]] Watch& watch() override { return watch_; }
+  [[nodiscard]] Watchdog& watchdog() override { return watchdog_; }
   [[noreturn]] void abort(ExitCode code) override { std::_Exit(static_cast<int>(code)); }
 
  private:
-  class NoWatch final : public Watch {
-   public:
-    void begin(std::string_view /*what*/, WaitFor /*whom*/) override {}
-    void end() override {}
-    void at(std::string_view /*work*/) override {}
-    void guard(Guarded& /*guarded*/) override {}
-    void release(Guarded& /*guarded*/) override {}
-  };
-
   struct Place {
     int color = 0;
     int key = 0;
@@ -127,7 +117,7 @@ class ThreadWorld final : public World {
 
   std::shared_ptr<Shared> shared_;
   int rank_;
-  NoWatch watch_;
+  NoWatchdog watchdog_;
 };
 
 }  // namespace paceline

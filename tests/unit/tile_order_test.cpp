@@ -56,11 +56,11 @@ TEST(TileOrder, HasEachTileOnce) {
       const WorkItem item = order.tile(tile);
       EXPECT_EQ(item.tile, tile);
       EXPECT_EQ(item.first, 0);
-      EXPECT_EQ(item.end, order.seen(item.rank));
-      ASSERT_LT(item.rank, order.blocks());
-      tiles.emplace(item.rank, item.head, item.batch);
+      EXPECT_EQ(item.end, order.seen(item.index_in_head));
+      ASSERT_LT(item.index_in_head, order.tiles_per_head());
+      tiles.emplace(item.index_in_head, item.head, item.batch);
     }
-    EXPECT_EQ(tiles.size(), static_cast<std::size_t>(order.blocks() * order.all_heads()));
+    EXPECT_EQ(tiles.size(), static_cast<std::size_t>(order.tiles_per_head() * order.all_heads()));
   }
 }
 
@@ -68,8 +68,9 @@ TEST(TileOrder, SeesWhatTheMaskLeaves) {
   const TileOrder keys_of_queries(forward(1000, 1, 1, true));
   // Queries 960 to 999, 768 to 959, ... 0 to 191.
   const std::vector<int> keys = {8, 8, 6, 5, 3, 2};
-  for (int rank = 0; rank < keys_of_queries.blocks(); ++rank) {
-    EXPECT_EQ(keys_of_queries.seen(rank), keys.at(static_cast<std::size_t>(rank)));
+  for (int index_in_head = 0; index_in_head < keys_of_queries.tiles_per_head(); ++index_in_head) {
+    EXPECT_EQ(keys_of_queries.seen(index_in_head),
+              keys.at(static_cast<std::size_t>(index_in_head)));
   }
   const TileOrder queries_of_keys(backward(300, 1, 1, true));
   // Queries 0 to 299 of keys 0 to 127, then from 128 and from 256 on.
@@ -81,15 +82,15 @@ TEST(TileOrder, SeesWhatTheMaskLeaves) {
 TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
   const TileOrder order(forward(2000, 5, 3, true, 4));
   int section = 0;
-  int rank = 0;
+  int index_in_head = 0;
   for (int tile = 0; tile < order.tiles(); ++tile) {
     const WorkItem item = order.tile(tile);
     const int now = (item.batch * 5 + item.head) / 4;
-    if (now != section) rank = 0;
+    if (now != section) index_in_head = 0;
     EXPECT_GE(now, section);
-    EXPECT_GE(item.rank, rank);
+    EXPECT_GE(item.index_in_head, index_in_head);
     section = now;
-    rank = item.rank;
+    index_in_head = item.index_in_head;
   }
 }
 

@@ -285,7 +285,7 @@ TEST(InitialisationTest, IsTheCoursesTruncatedNormal) {
   for (const ParameterEntry& entry : store.entries()) {
     for (const ParameterView& view : entry.views) {
       const auto x = t.values<float>(store.slice(store.parameters(), entry, view));
-      if (view.shape.rank() == 1) {
+      if (view.shape.ndim() == 1) {
         EXPECT_EQ(x, std::vector<float>(x.size(), 1.0F)) << view.name;
         continue;
       }

@@ -48,7 +48,7 @@ void expect_each_tile_covered_once(const WorkUnits& units) {
   for (int unit = 0; unit < units.count(); ++unit) {
     units.for_each_part(unit, [&](const WorkItem& part) {
       const WorkItem whole = units.order().tile(part.tile);
-      EXPECT_EQ(part.rank, whole.rank);
+      EXPECT_EQ(part.index_in_head, whole.index_in_head);
       EXPECT_EQ(part.head, whole.head);
       EXPECT_EQ(part.batch, whole.batch);
       EXPECT_LT(part.first, part.end);
@@ -82,8 +82,9 @@ TEST(WorkUnits, CoverEachTileOnce) {
     const int section = causal ? 1000 : draw(9);
     const int inner = i % 4 < 2 ? 64 : 128;
     const TileOrder order = tiles(context, heads, draw(4), causal, section, inner);
-    const int whole = causal ? order.all_heads() * (draw(static_cast<unsigned>(order.blocks())) - 1)
-                             : draw(static_cast<unsigned>(order.tiles() + 1)) - 1;
+    const int whole =
+        causal ? order.all_heads() * (draw(static_cast<unsigned>(order.tiles_per_head())) - 1)
+               : draw(static_cast<unsigned>(order.tiles() + 1)) - 1;
     for (const int most_shares : {1, draw(20), draw(300)}) {
       SCOPED_TRACE(testing::Message()
                    << "context " << context << ", " << order.all_heads() << " heads by " << section

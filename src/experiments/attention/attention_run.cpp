@@ -73,7 +73,7 @@ AttentionBytes AttentionRun::rehearse() {
   backward();
   bytes.peak = ledger.peak() - base_bytes_;
   bytes.workspace = ledger.peak(MemoryKind::workspace) - workspace;
-  repeat_until_settled(device_, "a forward and backward", [this] { work(Phase::both); });
+  warm_up_allocator(device_, "a forward and backward", [this] { work(Phase::both); });
   release();
   return bytes;
 }

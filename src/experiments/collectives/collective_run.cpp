@@ -64,7 +64,7 @@ void CollectiveRun::start() {
 
 void CollectiveRun::capture_again() {
   if (case_.cadence != Cadence::graph) return;
-  const Watched watched(world_.watch(), "capturing " + case_.what());
+  const WatchdogScope watchdog_scope(world_.watchdog(), "capturing " + case_.what());
   graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
   graph_->upload();
 }
@@ -77,7 +77,7 @@ void CollectiveRun::check_once(const char* when, std::int64_t salt) {
   const CollectiveBuffers& buffers = buffers_.front();
   buffers.fill(pattern(salt));
   {
-    const Watched watched(world_.watch(), case_.what());
+    const WatchdogScope watchdog_scope(world_.watchdog(), case_.what());
     case_.op->start(communicator_, buffers.call());
     communicator_.stream().synchronize();
   }
@@ -101,7 +101,7 @@ PhaseSeconds CollectiveRun::repetition() {
   }
   if (case_.cadence == Cadence::barrier) world_.barrier();
   Stream& stream = communicator_.stream();
-  const Watched watched(world_.watch(), case_.what());
+  const WatchdogScope watchdog_scope(world_.watchdog(), case_.what());
   const double began = host_seconds();
   std::atomic<bool> enqueued = false;
   // Worker threads of different ranks wake up at different times, and the spread is longer than a

@@ -84,8 +84,8 @@ std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const
     return fmt::format("needs {} ranks; this launch has {}", c.ranks, world_.size());
   }
   if (c.ranks > backend.ranks) {
-    return fmt::format("{}; {} can use {} of the {} ranks", backend.lack, name_of(backend.kind),
-                       backend.ranks, c.ranks);
+    return fmt::format("{}; {} can use {} of the {} ranks", backend.limit_reason,
+                       name_of(backend.kind), backend.ranks, c.ranks);
   }
   return {};
 }

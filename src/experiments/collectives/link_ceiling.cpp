@@ -35,7 +35,7 @@ double receive_rate(const Collective& op, Device& device, World& world, Communic
   double shortest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repetitions; ++i) {
     world.barrier();
-    const Watched watched(world.watch(), "measuring the links");
+    const WatchdogScope watchdog_scope(world.watchdog(), "measuring the links");
     const EventPtr begin = stream.record();
     op.start(communicator, buffers->call());
     const EventPtr end = stream.record();

@@ -35,7 +35,7 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   const double reductions = is_sharded(plan.step.strategy) ? 1 : 2;
   ComputeBound b;
   b.passes = passes;
-  b.tensor_collectives = summed_sublayers(plan.blocks) *
+  b.tensor_collectives = summed_sublayers(plan.block_kind) *
                          (gathers ? forward_tensor_collectives : backward_tensor_collectives);
   b.flops_per_token = passes * plan.forward_flops_per_token();
   b.exchanged_bytes = plan.parameters() / Y * ring_part(plan.data_ranks(), ring) *

@@ -47,8 +47,8 @@ double two_matrix_saved_bytes_per_token(const TrainingCase& c) {
 }
 
 MemoryForm device_memory(const PlanCase& plan) {
-  MemoryForm m = plan.blocks == BlockKind::two_matrix ? two_matrix_memory(plan)
-                                                      : memory_form(plan.step.step_shape());
+  MemoryForm m = plan.block_kind == BlockKind::two_matrix ? two_matrix_memory(plan)
+                                                          : memory_form(plan.step.step_shape());
   for (double* part :
        {&m.parameters, &m.gathered, &m.gradients, &m.optimizer, &m.activations, &m.transient}) {
     *part /= plan.tensor;

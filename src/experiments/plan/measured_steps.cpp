@@ -137,9 +137,10 @@ bool is_same_plan(const PlanCase& a, const PlanCase& b) {
   const auto& precision = static_cast<const PrecisionFactor&>(a.step);
   const auto& attention = static_cast<const AttentionFactors&>(a.step);
   const auto& gather = static_cast<const GatherFactors&>(a.step);
-  return a.hardware.name == b.hardware.name && a.tensor == b.tensor && a.blocks == b.blocks &&
-         model == b.step && precision == b.step && attention == b.step && gather == b.step &&
-         a.step.recompute == b.step.recompute && of_step(a.step) == of_step(b.step);
+  return a.hardware.name == b.hardware.name && a.tensor == b.tensor &&
+         a.block_kind == b.block_kind && model == b.step && precision == b.step &&
+         attention == b.step && gather == b.step && a.step.recompute == b.step.recompute &&
+         of_step(a.step) == of_step(b.step);
 }
 
 }  // namespace paceline

@@ -23,7 +23,7 @@ PlanLine bytes_line(std::string key, std::string what, std::string formula, doub
 PlanLine parameters_line(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   const std::string formula =
-      plan.blocks == BlockKind::two_matrix
+      plan.block_kind == BlockKind::two_matrix
           ? fmt::format("P = 2 L D F = 2 x {} x {} x {}", c.layers, c.d_model, c.d_ff)
           : fmt::format("P = 2 V D + L (4 D^2 + 3 D F + 2 D) + D; V {}, L {}, D {}, F {}", c.vocab,
                         c.layers, c.d_model, c.d_ff);
@@ -88,7 +88,7 @@ PlanSection devices_section(const PlanCase& plan) {
 PlanSection activations_section(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   PlanSection s{.name = "activations", .title = "Activations kept for backward"};
-  if (plan.blocks == BlockKind::two_matrix) {
+  if (plan.block_kind == BlockKind::two_matrix) {
     const double token = two_matrix_saved_bytes_per_token(c);
     const std::size_t element = size_of(c.precision.compute);
     s.lines.push_back(
@@ -198,7 +198,7 @@ PlanSection memory_by_ranks_section(const PlanCase& plan) {
     }
     // Tensor parallelism only, over N ranks.
     const bool divides = plan.step.d_model % n == 0 && plan.step.d_ff % n == 0 &&
-                         (plan.blocks == BlockKind::two_matrix || plan.step.heads % n == 0);
+                         (plan.block_kind == BlockKind::two_matrix || plan.step.heads % n == 0);
     other.step.strategy = Strategy::none;
     other.step.ranks = 1;
     other.tensor = n;

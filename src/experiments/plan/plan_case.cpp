@@ -47,20 +47,20 @@ double PlanCase::group_tokens() const {
 }
 
 double PlanCase::parameters() const {
-  if (blocks == BlockKind::transformer) return static_cast<double>(step.model().parameters());
+  if (block_kind == BlockKind::transformer) return static_cast<double>(step.model().parameters());
   const TwoMatrixDims d(step);
   return 2 * d.L * d.D * d.F;
 }
 
 double PlanCase::forward_flops_per_token() const {
-  if (blocks == BlockKind::two_matrix) return 2 * parameters();
+  if (block_kind == BlockKind::two_matrix) return 2 * parameters();
   StepShape shape = step.step_shape();
   shape.mode = Mode::forward;
   return paceline::step_flops(shape) / group_tokens();
 }
 
 double PlanCase::step_flops() const {
-  if (blocks == BlockKind::transformer)
+  if (block_kind == BlockKind::transformer)
     return paceline::step_flops(step.step_shape()) * data_ranks();
   const double passes = step.recompute.blocks > 0 ? 4 : 3;
   return passes * forward_flops_per_token() * tokens();
@@ -68,7 +68,7 @@ double PlanCase::step_flops() const {
 
 Work PlanCase::work() const {
   const double flops = step_flops() / static_cast<double>(ranks());
-  if (blocks == BlockKind::two_matrix) return {.flops = flops};
+  if (block_kind == BlockKind::two_matrix) return {.flops = flops};
   const StepShape shape = step.step_shape();
   const double activations = 2 * memory_form(shape).activations;  // written and read
   const double attention = step_attention_flops(shape) / tensor;
@@ -80,7 +80,7 @@ Work PlanCase::work() const {
 }
 
 StrategyShape PlanCase::strategy_shape() const {
-  if (blocks == BlockKind::transformer) return step.strategy_shape();
+  if (block_kind == BlockKind::transformer) return step.strategy_shape();
   return {.config = step.strategy_config(),
           .entries = two_matrix_entries(step),
           .precision = step.ops_config().precision,
@@ -102,7 +102,7 @@ double PlanCase::tensor_bandwidth_bytes_per_s() const {
 
 void check_plan(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
-  if (plan.blocks == BlockKind::transformer) {
+  if (plan.block_kind == BlockKind::transformer) {
     check_model(c.model());
     check_divides("--heads", c.heads, plan.tensor);
   } else if (c.recompute.swiglu) {

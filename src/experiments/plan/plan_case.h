@@ -23,9 +23,7 @@ enum class BlockKind : std::uint8_t { transformer, two_matrix };
 constexpr auto names_of(BlockKind) { return names("transformer", "two-matrix"); }
 
 // Sublayers per block whose result is summed over tensor-parallel ranks.
-constexpr double summed_sublayers(BlockKind blocks) {
-  return blocks == BlockKind::transformer ? 2 : 1;
-}
+constexpr double summed_sublayers(BlockKind kind) { return kind == BlockKind::transformer ? 2 : 1; }
 // Tensor-parallel collectives per sublayer, with sequence parallelism. Forward: an all_gather of
 // the input and a reduce_scatter of the result. Backward: both for the gradients, and another
 // all_gather of the input, of which a rank keeps only its part.
@@ -47,7 +45,7 @@ struct MeasuredOp {
 
 struct PlanCase {
   TrainingCase step;  // what a group of Y ranks computes; step.ranks is X
-  BlockKind blocks = BlockKind::transformer;
+  BlockKind block_kind = BlockKind::transformer;
   int tensor = 1;  // Y
   MeshAxes axes;
   Hardware hardware;

@@ -65,7 +65,7 @@ PlanOptions::PlanOptions() : factors_(plan_factors(), plan_defaults()) {}
 
 void PlanOptions::declare(OptionParser& p) {
   factors_.declare(p);
-  p.value("--blocks", blocks_,
+  p.value("--blocks", block_kind_,
           "transformer: the program's model; two-matrix: the course's, with blocks of matrices "
           "[D, F] and [F, D] only (transformer two-matrix) [transformer]");
   p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [--fsdp x --tp]",
@@ -109,7 +109,7 @@ void PlanOptions::check(const OptionParser& p) {
     throw UsageError("--fsdp: implies --shard fsdp; leave --shard out");
   }
   for (const char* option : {"--heads", "--vocab", "--attention", "--exec"}) {
-    if (blocks_ == BlockKind::two_matrix && p.by_name(option)) {
+    if (block_kind_ == BlockKind::two_matrix && p.by_name(option)) {
       throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
     }
   }
@@ -123,7 +123,7 @@ void PlanOptions::check(const OptionParser& p) {
 }
 
 void PlanOptions::check_dimensions(const OptionParser& p) {
-  const bool has_heads = blocks_ == BlockKind::transformer;
+  const bool has_heads = block_kind_ == BlockKind::transformer;
   const int wanted = has_heads ? 4 : 3;
   int dimensions = 0;
   for (const char* option : {"--d-model", "--d-ff", "--layers"}) {
@@ -203,7 +203,7 @@ void PlanOptions::set_layout(PlanCase& plan) const {
 
 PlanCase PlanOptions::plan() const {
   PlanCase plan;
-  plan.blocks = blocks_;
+  plan.block_kind = block_kind_;
   const std::vector<TrainingCase> cases = factors_.cases([this](TrainingCase& c) {
     if (fsdp_ > 0) c.strategy = Strategy::fsdp;
     return true;

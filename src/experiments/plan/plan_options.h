@@ -28,7 +28,7 @@ class PlanOptions {
   void set_layout(PlanCase& plan) const;
 
   FactorOptions<TrainingCase> factors_;
-  BlockKind blocks_ = BlockKind::transformer;
+  BlockKind block_kind_ = BlockKind::transformer;
   std::int64_t ranks_ = 0;  // 0: not given
   std::int64_t fsdp_ = 0;   // 0: not given
   std::int64_t tensor_ = 1;

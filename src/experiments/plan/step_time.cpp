@@ -49,7 +49,7 @@ double tensor_seconds(const PlanCase& plan) {
   if (plan.tensor == 1) return 0;
   constexpr double collectives = forward_tensor_collectives + backward_tensor_collectives;
   const double calls =
-      collectives * summed_sublayers(plan.blocks) * static_cast<double>(plan.step.layers);
+      collectives * summed_sublayers(plan.block_kind) * static_cast<double>(plan.step.layers);
   const double bytes = plan.group_tokens() * static_cast<double>(plan.step.d_model) *
                        static_cast<double>(size_of(plan.step.precision.compute)) *
                        (plan.tensor - 1) / plan.tensor;

@@ -78,7 +78,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
           fmt::format("v / (W M_Y) = {} / ({} x {})", rate(b.tensor_bytes_per_token),
                       rate(w_tensor), plan.axes.tensor),
           b.tensor_s_per_token);
-  if (plan.blocks == BlockKind::two_matrix && Y > 1) {
+  if (plan.block_kind == BlockKind::two_matrix && Y > 1) {
     s.lines.push_back(
         {"tensor_least_d_ff", "least d_ff for c > t",
          fmt::format("n e / (4 p) x Y C / (W M_Y) = {:g} x {} / (4 x {:g}) x {} x {} / "
@@ -165,7 +165,7 @@ PlanSection what_if_section(const PlanCase& plan) {
   const std::int64_t wide = 2L * plan.tensor;
   const TrainingCase& c = plan.step;
   const bool divides = plan.data_ranks() % 2 == 0 && c.d_ff % wide == 0 && c.d_model % wide == 0 &&
-                       (plan.blocks == BlockKind::two_matrix || c.heads % wide == 0);
+                       (plan.block_kind == BlockKind::two_matrix || c.heads % wide == 0);
   if (divides) {
     PlanCase wider = plan;
     wider.tensor *= 2;
@@ -264,15 +264,15 @@ namespace {
 // Whether the plan is the course's, for which solutions are published.
 bool is_course_plan(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
-  return plan.blocks == BlockKind::two_matrix && c.strategy == Strategy::fsdp && c.ranks == 16 &&
-         plan.tensor == 4 && c.d_model == 16384 && c.d_ff == 53248 &&
+  return plan.block_kind == BlockKind::two_matrix && c.strategy == Strategy::fsdp &&
+         c.ranks == 16 && plan.tensor == 4 && c.d_model == 16384 && c.d_ff == 53248 &&
          plan.hardware.name == "tpu-v5p";
 }
 
 }  // namespace
 
 std::vector<PlanSection> plan_sections(const PlanCase& plan) {
-  const bool two_matrix = plan.blocks == BlockKind::two_matrix;
+  const bool two_matrix = plan.block_kind == BlockKind::two_matrix;
   std::vector<PlanSection> sections = {layout_section(plan), state_section(plan),
                                        devices_section(plan), activations_section(plan)};
   if (two_matrix) sections.push_back(half_sharded_section(plan));

@@ -29,7 +29,7 @@ double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
       return static_cast<double>(mark.by_kind.at(static_cast<std::size_t>(line.kind)));
     case MemoryMeasure::scope: {
       std::size_t bytes = 0;
-      for (const MemoryBlock& b : measured.kept) {
+      for (const Allocation& b : measured.kept) {
         if (b.kind == line.kind && b.scope.starts_with(line.scope)) bytes += b.bytes;
       }
       return static_cast<double>(bytes);
@@ -43,9 +43,9 @@ double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
 }
 
 // The largest blocks of a steady step with their scopes.
-Table blocks_table(const std::vector<MemoryBlock>& largest) {
+Table blocks_table(const std::vector<Allocation>& largest) {
   TableRows rows("memory/blocks");
-  for (const MemoryBlock& block : largest) {
+  for (const Allocation& block : largest) {
     rows.add({{"bytes", whole(block.bytes)},
               {"kind", std::string(name_of(block.kind))},
               {"scope", block.scope}});

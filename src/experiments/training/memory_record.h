@@ -25,8 +25,8 @@ struct MemoryCounts {
 
 struct MemoryOutcome {
   std::vector<MemoryMark> marks;
-  std::vector<MemoryBlock> kept;     // StepRunner::kept()
-  std::vector<MemoryBlock> largest;  // of a steady step
+  std::vector<Allocation> kept;     // StepRunner::kept()
+  std::vector<Allocation> largest;  // of a steady step
   std::vector<MemoryCounts> counts;
   std::size_t peak_bytes = 0;
   std::vector<MemoryEvent> timeline;  // with --memory-timeline

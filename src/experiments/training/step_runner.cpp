@@ -201,7 +201,7 @@ Repetitions StepRunner::rehearse() {
   Repetitions steps;
   const auto step = [&] { steps.take([this] { return run(); }); };
   step();
-  repeat_until_settled(step_.device(), "a steady step", step);
+  warm_up_allocator(step_.device(), "a steady step", step);
   forget_launches();
   return steps;
 }
@@ -236,7 +236,7 @@ void StepRunner::mark(std::string_view name, std::string_view phase) {
     m.phase_peak_by_kind.at(k) = ledger.phase_peak(kind);
   }
   marks_.push_back(std::move(m));
-  if (marking_ == "first" && name == "before backward") kept_ = ledger.blocks();
+  if (marking_ == "first" && name == "before backward") kept_ = ledger.allocations();
 }
 
 }  // namespace paceline

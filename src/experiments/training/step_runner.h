@@ -88,7 +88,7 @@ class StepRunner {
   void mark_memory(const std::string& step);
   [[nodiscard]] const std::vector<MemoryMark>& marks() const { return marks_; }
   // All blocks in use at the end of the rehearsal's forward, including what forward keeps.
-  [[nodiscard]] const std::vector<MemoryBlock>& kept() const { return kept_; }
+  [[nodiscard]] const std::vector<Allocation>& kept() const { return kept_; }
 
   // Medians over the same steps as launch_seconds().
   [[nodiscard]] WaitSeconds waited() const;
@@ -141,7 +141,7 @@ class StepRunner {
   std::vector<PhaseGraph> graphs_;
   std::string marking_;
   std::vector<MemoryMark> marks_;
-  std::vector<MemoryBlock> kept_;
+  std::vector<Allocation> kept_;
 };
 
 }  // namespace paceline

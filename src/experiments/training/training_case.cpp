@@ -86,7 +86,7 @@ StepShape TrainingCase::step_shape() const {
           .optimizer_share = *std::max_element(shares.begin(), shares.end()),
           .gradient_elements = gradients.kept,
           .gradient_window = gradients.window,
-          .widens_gemms = device == DeviceKind::cpu};
+          .upcasts_gemm_inputs = device == DeviceKind::cpu};
 }
 
 Batch TrainingCase::rows(std::int64_t first, std::int64_t count) const {

@@ -72,7 +72,7 @@ void TrainingRun::agree() {
 void TrainingRun::connect() {
   step_->strategy().register_memory();
   if (communicator_) {
-    const Watched watched(world_.watch(), "connecting the ranks");
+    const WatchdogScope watchdog_scope(world_.watchdog(), "connecting the ranks");
     communicator_->connect();
     if (gathers_) gathers_->connect();
   }
@@ -96,8 +96,8 @@ void TrainingRun::start() {
 }
 
 void TrainingRun::capture() {
-  std::optional<Watched> watched;
-  if (communicator_) watched.emplace(world_.watch(), "capturing a step");
+  std::optional<WatchdogScope> watchdog_scope;
+  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "capturing a step");
   runner_->capture();
 }
 
@@ -133,14 +133,14 @@ PhaseSeconds TrainingRun::repetition() {
 }
 
 PhaseSeconds TrainingRun::run_step(bool replays) {
-  std::optional<Watched> watched;
-  if (communicator_) watched.emplace(world_.watch(), "a step");
+  std::optional<WatchdogScope> watchdog_scope;
+  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "a step");
   return replays ? runner_->replay() : runner_->run();
 }
 
 void TrainingRun::dump_first_step(Dump* dump) {
-  std::optional<Watched> watched;
-  if (communicator_) watched.emplace(world_.watch(), "gathering for --dump");
+  std::optional<WatchdogScope> watchdog_scope;
+  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "gathering for --dump");
   if (dump != nullptr) dump->take_first_step(step_->state());
   if (case_.mode < Mode::forward_backward) return;
   const ParameterStore& store = step_->model().store();
@@ -150,8 +150,8 @@ void TrainingRun::dump_first_step(Dump* dump) {
 }
 
 void TrainingRun::dump_weights(Dump* dump) {
-  std::optional<Watched> watched;
-  if (communicator_) watched.emplace(world_.watch(), "gathering for --dump");
+  std::optional<WatchdogScope> watchdog_scope;
+  if (communicator_) watchdog_scope.emplace(world_.watchdog(), "gathering for --dump");
   const ParameterStore& store = step_->model().store();
   step_->strategy().visit_parameters([&](const StoreRange& range, const Tensor& values) {
     if (dump != nullptr) dump->add_weights(store, range, values);
@@ -195,8 +195,8 @@ void TrainingRun::add_launches(CaseRecord& record) const {
   if (device_.info().kind != DeviceKind::cuda) return;
   GraphNodes nodes;
   {
-    std::optional<Watched> watched;
-    if (communicator_) watched.emplace(world_.watch(), "capturing a step");
+    std::optional<WatchdogScope> watchdog_scope;
+    if (communicator_) watchdog_scope.emplace(world_.watchdog(), "capturing a step");
     try {
       nodes = runner_->nodes();
     } catch (const Error&) {  // the case is recorded without the counts

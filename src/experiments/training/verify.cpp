@@ -135,8 +135,8 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
     trainer = std::make_unique<Trainer>(device, c, batch, &communicator,
                                         gathers ? &*gathers : nullptr, sgd);
   };
-  if (!fits_in_memory(world, record, {}, make, Patience::idle)) return {};
-  const Watched watched(world.watch(), "training of --verify");
+  if (!fits_in_memory(world, record, {}, make, WaitLimit::none)) return {};
+  const WatchdogScope watchdog_scope(world.watchdog(), "training of --verify");
   trainer->strategy().register_memory();
   communicator.connect();
   if (gathers) gathers->connect();
@@ -179,7 +179,7 @@ std::vector<Trained> train_single_process(const TrainingCase& c, World& world, D
       of_run.weights = trainer.train();
     }
   };
-  (void)fits_in_memory(world, record, {}, train, Patience::idle);
+  (void)fits_in_memory(world, record, {}, train, WaitLimit::none);
   return trained;
 }
 

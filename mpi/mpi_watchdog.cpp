@@ -1,0 +1,288 @@
+#include "mpi/mpi_watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "core/screen.h"
+#include "core/world.h"
+#include "mpi/check.h"
+
+namespace paceline {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto abort_stagger = 200ms;
+
+constexpr int question_tag = 1;
+constexpr int answer_tag = 2;
+
+}  // namespace
+
+thread_local WaitRegistry::Slot* WaitRegistry::innermost = nullptr;
+
+void WaitRegistry::begin(std::string_view what, WaitFor target) {
+  auto* const slot = std::find_if(slots_.begin(), slots_.end(), [](Slot& s) {
+    return !s.taken.exchange(true, std::memory_order_acquire);
+  });
+  if (slot == slots_.end()) throw InternalError("too many threads wait for other ranks");
+  // A reader that sees any of the stores below then sees the id 0, or a later id.
+  std::atomic_thread_fence(std::memory_order_release);
+  const std::size_t length = std::min(what.size(), text_size - 1);
+  for (std::size_t i = 0; i < length; ++i) {
+    slot->what.at(i).store(what[i], std::memory_order_relaxed);
+  }
+  slot->what.at(length).store('\0', std::memory_order_relaxed);
+  slot->since.store(clock_.now(), std::memory_order_relaxed);
+  slot->target.store(target, std::memory_order_relaxed);
+  slot->id.store(1 + begun_.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
+  slot->outer = innermost;
+  innermost = slot;
+}
+
+void WaitRegistry::end() {
+  Slot* const slot = innermost;
+  innermost = slot->outer;
+  slot->id.store(0, std::memory_order_relaxed);
+  slot->taken.store(false, std::memory_order_release);
+}
+
+std::vector<WaitRegistry::Wait> WaitRegistry::active() const {
+  std::vector<Wait> waits;
+  for (const Slot& slot : slots_) {
+    Wait wait{slot.id.load(std::memory_order_acquire), {}, {}, {}};
+    if (wait.id == 0) continue;
+    wait.since = slot.since.load(std::memory_order_relaxed);
+    wait.target = slot.target.load(std::memory_order_relaxed);
+    for (const std::atomic<char>& letter : slot.what) {
+      const char c = letter.load(std::memory_order_relaxed);
+      if (c == '\0') break;
+      wait.what += c;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.id.load(std::memory_order_relaxed) == wait.id) waits.push_back(wait);
+  }
+  return waits;
+}
+
+MpiWatchdog::MpiWatchdog(double timeout_seconds) : timeouts_(timeout_seconds) {
+  MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
+  MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
+  MPI_CHECK(MPI_Comm_size(comm_, &size_));
+  questions_.resize(static_cast<std::size_t>(size_));
+  answers_.resize(static_cast<std::size_t>(size_));
+  if (size_ > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+MpiWatchdog::~MpiWatchdog() {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  for (std::vector<PendingSend>* sends : {&questions_, &answers_}) {
+    for (PendingSend& pending : *sends) {
+      if (pending.request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&pending.request);
+      MPI_Request_free(&pending.request);
+    }
+  }
+  MPI_Comm_free(&comm_);
+}
+
+// Once the launch is being aborted no wait returns: the rank must not go on after an aborted
+// collective.
+void MpiWatchdog::end_wait() {
+  while (aborting_.load(std::memory_order_relaxed)) std::this_thread::sleep_for(1s);
+  waits_.end();
+}
+
+void MpiWatchdog::set_current_case(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  current_case_ = name;
+}
+
+void MpiWatchdog::monitor(Abortable& abortable) {
+  const std::lock_guard lock(mutex_);
+  monitored_.push_back(&abortable);
+}
+
+void MpiWatchdog::stop_monitoring(Abortable& abortable) {
+  const std::lock_guard lock(mutex_);
+  std::erase(monitored_, &abortable);
+}
+
+void MpiWatchdog::run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;  // notified by the stop request alone
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    waits_.clock().tick(Clock::now());
+    receive_messages();
+    check_waits();
+    poll_monitored();
+    wake.wait_for(lock, stop, WatchdogTimeouts::poll_interval, [] { return false; });
+  }
+}
+
+std::vector<WaitRegistry::Wait> MpiWatchdog::checked_waits() const {
+  std::vector<WaitRegistry::Wait> waits = waits_.active();
+  const std::lock_guard lock(mutex_);
+  if (monitored_.empty()) {
+    std::erase_if(waits,
+                  [](const WaitRegistry::Wait& w) { return w.target == WaitFor::collectives; });
+  }
+  return waits;
+}
+
+bool MpiWatchdog::has_timed_out(const WaitRegistry::Wait& wait, Clock::time_point now) const {
+  const bool of_one_call = wait.target == WaitFor::ranks;
+  return wait.what != idle && timeouts_.has_timed_out(of_one_call ? wait.since : last_begin_, now);
+}
+
+void MpiWatchdog::check_waits() {
+  const Clock::time_point now = waits_.clock().now();
+  std::vector<WaitRegistry::Wait> late = checked_waits();
+  if (const std::uint64_t begun = waits_.begun(); begun != begun_) {
+    begun_ = begun;
+    last_begin_ = now;
+  }
+  std::erase_if(late, [&](const WaitRegistry::Wait& wait) { return !has_timed_out(wait, now); });
+  // Waits for ranks come first: they name one call, a wait for collectives only the step around it.
+  const auto more_precise = [](const WaitRegistry::Wait& a, const WaitRegistry::Wait& b) {
+    return std::pair(a.target, a.since) < std::pair(b.target, b.since);
+  };
+  const auto wait = std::min_element(late.begin(), late.end(), more_precise);
+  if (wait == late.end()) {
+    late_wait_ = {};
+  } else if (wait->id != late_wait_.id) {
+    late_wait_ = *wait;
+    ask_other_ranks();
+  } else if (WatchdogTimeouts::should_abort(asked_at_, lower_rank_asked_at_, now) &&
+             std::find(states_.begin(), states_.end(), RankState::in_collective) == states_.end()) {
+    abort_launch(timeout_line());
+  }
+}
+
+void MpiWatchdog::ask_other_ranks() {
+  asked_at_ = waits_.clock().now();
+  states_.assign(static_cast<std::size_t>(size_), RankState::unknown);
+  states_[static_cast<std::size_t>(rank_)] = RankState::in_this_wait;
+  Message question{late_wait_.id, {}, late_wait_.target, {}};
+  std::copy(late_wait_.what.begin(), late_wait_.what.end(), question.what.begin());
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) send(questions_, rank, question_tag, question);
+  }
+}
+
+void MpiWatchdog::receive_messages() {
+  int arrived = 0;
+  MPI_Status status;
+  while (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &arrived, &status) == MPI_SUCCESS &&
+         arrived != 0) {
+    const int from = status.MPI_SOURCE;
+    Message message{};
+    MPI_Recv(&message, sizeof message, MPI_BYTE, from, status.MPI_TAG, comm_, MPI_STATUS_IGNORE);
+    if (status.MPI_TAG == question_tag) {
+      message.state = state_in(message.what.data(), message.target);
+      if (from < rank_ && message.state != RankState::in_collective)
+        lower_rank_asked_at_ = waits_.clock().now();
+      send(answers_, from, answer_tag, message);
+    } else if (message.wait_id == late_wait_.id) {
+      states_[static_cast<std::size_t>(from)] = message.state;
+    }
+  }
+}
+
+MpiWatchdog::RankState MpiWatchdog::state_in(std::string_view operation, WaitFor target) const {
+  RankState state = RankState::busy;
+  bool in_this_wait = false;
+  bool in_collective = false;
+  for (const WaitRegistry::Wait& wait : checked_waits()) {
+    if (wait.what == operation) {
+      in_this_wait = true;
+      continue;
+    }
+    state = wait.what == idle ? RankState::idle : RankState::in_other_wait;
+    in_collective = in_collective || (wait.target == WaitFor::ranks && wait.what != idle);
+  }
+  if (!in_this_wait) return state;
+  return in_collective && target == WaitFor::collectives ? RankState::in_collective
+                                                         : RankState::in_this_wait;
+}
+
+// MPI errors are ignored: they mean that the other rank has died, and it will not answer.
+void MpiWatchdog::send(std::vector<PendingSend>& sends, int to, int tag, const Message& message) {
+  PendingSend& pending = sends[static_cast<std::size_t>(to)];
+  int sent = 0;
+  if (MPI_Test(&pending.request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent == 0) return;
+  pending.message = message;
+  MPI_Isend(&pending.message, sizeof message, MPI_BYTE, to, tag, comm_, &pending.request);
+}
+
+void MpiWatchdog::poll_monitored() {
+  std::string error;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Abortable* abortable : monitored_) {
+      if (error.empty()) error = abortable->async_error();
+    }
+  }
+  if (error.empty()) return;
+  // Ranks abort one after the other, so that one line is printed if all ranks see the error.
+  std::this_thread::sleep_for(std::min(rank_, 10) * abort_stagger);
+  abort_launch(error);
+}
+
+std::string MpiWatchdog::timeout_line() {
+  std::vector<int> missing;
+  std::vector<int> silent;
+  std::vector<int> in_other_wait;
+  for (int rank = 0; rank < size_; ++rank) {
+    const RankState state = states_[static_cast<std::size_t>(rank)];
+    if (state == RankState::unknown) silent.push_back(rank);
+    if (state == RankState::unknown || state == RankState::busy) missing.push_back(rank);
+    if (state == RankState::in_other_wait) in_other_wait.push_back(rank);
+  }
+  std::string cause = "every rank arrived";
+  if (!in_other_wait.empty()) cause = ranks_text(in_other_wait) + " waited in another operation";
+  if (!missing.empty()) cause = ranks_text(missing) + " did not arrive";
+  if (!silent.empty()) {
+    cause +=
+        silent == missing ? " and did not answer" : " (no answer from " + ranks_text(silent) + ")";
+  }
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
+                     current_case_.empty() ? "" : current_case_ + ": ", late_wait_.what,
+                     timeouts_.timeout_seconds(), cause);
+}
+
+void MpiWatchdog::abort_launch(const std::string& line) {
+  write_to(stderr, "paceline: rank {}: {}\n", rank_, line);
+  aborting_ = true;
+  // In a thread of its own: an abort that hangs must not keep MPI_Abort() from being called.
+  std::promise<void> aborted;
+  std::thread([&] {
+    const std::lock_guard lock(mutex_);
+    // In parallel: the collectives of one communicator may wait for those of another.
+    std::vector<std::thread> aborts;
+    for (Abortable* abortable : monitored_)
+      aborts.emplace_back([abortable] { abortable->abort(); });
+    for (std::thread& thread : aborts) thread.join();
+    aborted.set_value();
+  }).detach();
+  aborted.get_future().wait_for(WatchdogTimeouts::abort_timeout);
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::collective));
+  std::abort();
+}
+
+}  // namespace paceline

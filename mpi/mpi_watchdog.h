@@ -1,0 +1,150 @@
+#pragma once
+// MpiWatchdog: ends a launch whose ranks wait for each other for longer than the timeout, and
+// prints one line with the operation that did not finish and the ranks that did not arrive.
+//
+// A thread of every rank checks the rank's waits every 50 ms, on a clock that stops while the
+// thread does not run. When a wait times out, the thread asks every other rank whether it is in the
+// same operation. The watchdog threads of the other ranks answer, whatever their ranks do. If the
+// wait still lasts 2 s later, the lowest rank that asked prints the line and aborts the launch. A
+// step (a wait for collectives) is not reported while a rank is inside a collective of that step:
+// that rank reports the collective, which is more precise. Operations are identified by their text.
+// Sequence numbers would differ between ranks as soon as a communicator of fewer ranks has been
+// used.
+//
+// The thread also polls the monitored Abortables and ends the launch for their errors.
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/watchdog.h"
+#include "mpi/watchdog_timeouts.h"
+
+namespace paceline {
+
+// The active waits of this rank's threads, which the watchdog's thread reads. One per process.
+class WaitRegistry {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t text_size = 64;  // with the final zero; longer texts are cut
+
+  struct Wait {
+    std::uint64_t id;  // from 1, unique within the rank
+    Clock::time_point since;
+    WaitFor target;
+    std::string what;
+  };
+
+  // The waits of a thread nest. No lock and no system call.
+  void begin(std::string_view what, WaitFor target);
+  void end();
+  [[nodiscard]] std::vector<Wait> active() const;
+  // Waits are timed by this clock; the watchdog's thread advances it.
+  [[nodiscard]] UnsuspendedClock& clock() { return clock_; }
+  // The number of waits that have begun so far.
+  [[nodiscard]] std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
+
+ private:
+  // Written by the thread that has taken it, and read as a seqlock: the watchdog's thread reads the
+  // id, the other fields, and the id again, and drops what it read if the id has changed.
+  struct Slot {
+    std::atomic<bool> taken = false;
+    std::atomic<std::uint64_t> id = 0;  // 0: no active wait
+    std::atomic<Clock::time_point> since = Clock::time_point();
+    std::atomic<WaitFor> target = WaitFor::ranks;
+    std::array<std::atomic<char>, text_size> what{};
+    Slot* outer = nullptr;  // the enclosing wait of the same thread
+  };
+
+  static thread_local Slot* innermost;
+
+  UnsuspendedClock clock_{Clock::now()};
+  std::array<Slot, 32> slots_;
+  std::atomic<std::uint64_t> begun_ = 0;
+};
+
+class MpiWatchdog final : public Watchdog {
+ public:
+  // The operation of a rank that no other rank needs: it never times out and does not count as a
+  // rank that did not arrive.
+  static constexpr std::string_view idle = "idle";
+
+  // Construction and destruction are collective over MPI_COMM_WORLD; the destructor waits for no
+  // other rank.
+  explicit MpiWatchdog(double timeout_seconds);
+  ~MpiWatchdog() override;
+
+  void begin_wait(std::string_view what, WaitFor target) override { waits_.begin(what, target); }
+  void end_wait() override;
+  void set_current_case(std::string_view name) override;
+  void monitor(Abortable& abortable) override;
+  void stop_monitoring(Abortable& abortable) override;
+
+ private:
+  using Clock = WaitRegistry::Clock;
+
+  // What a rank does, as seen from the operation that it is asked about.
+  enum class RankState : std::uint8_t {
+    unknown,        // it has not answered
+    busy,           // it waits for nothing
+    in_other_wait,  // which may come before this one or after it
+    idle,
+    in_this_wait,
+    in_collective,  // in this wait for collectives, and in a wait for ranks of its own
+  };
+
+  struct Message {
+    std::uint64_t wait_id;  // of the asking rank; an answer repeats it
+    RankState state;        // answers only
+    WaitFor target;         // questions only, as `what`
+    std::array<char, WaitRegistry::text_size> what;
+  };
+  // At most one message of a kind is in flight to a rank: none queue up for a rank that hangs.
+  struct PendingSend {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Message message{};
+  };
+
+  void run(const std::stop_token& stop);
+  // The active waits that can time out: those for collectives only while something is monitored.
+  [[nodiscard]] std::vector<WaitRegistry::Wait> checked_waits() const;
+  void check_waits();
+  [[nodiscard]] bool has_timed_out(const WaitRegistry::Wait& wait, Clock::time_point now) const;
+  void ask_other_ranks();
+  void receive_messages();
+  [[nodiscard]] RankState state_in(std::string_view operation, WaitFor target) const;
+  void send(std::vector<PendingSend>& sends, int to, int tag, const Message& message);
+  void poll_monitored();
+  [[nodiscard]] std::string timeout_line();
+  [[noreturn]] void abort_launch(const std::string& line);
+
+  WaitRegistry waits_;
+  std::atomic<bool> aborting_ = false;
+  mutable std::mutex mutex_;  // protects current_case_ and monitored_
+  std::string current_case_;
+  std::vector<Abortable*> monitored_;
+  // The rest is used by the watchdog's thread alone.
+  WatchdogTimeouts timeouts_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  std::uint64_t begun_ = 0;  // waits.begun() at the last poll
+  Clock::time_point last_begin_;
+  std::vector<PendingSend> questions_;  // by rank
+  std::vector<PendingSend> answers_;    // by rank
+  WaitRegistry::Wait late_wait_{};      // the wait that timed out; id 0: none has
+  Clock::time_point asked_at_;
+  Clock::time_point lower_rank_asked_at_ = Clock::time_point::min();
+  std::vector<RankState> states_;  // by rank, in late_wait_
+  std::jthread thread_;
+};
+
+}  // namespace paceline
