@@ -35,7 +35,7 @@ CollectivePlan plan_collective(const CollectiveForm& form, int rank, int ranks, 
   if (recv.numel() != count * recv_parts || send.numel() != count * send_parts) {
     throw_unfit(form, recv, send, fmt::format("the sizes do not fit {} ranks", ranks));
   }
-  // This rank's slice of the wide tensor, where only one is wide.
+  // If only one tensor is wide: in place means that the other one is this rank's slice of it.
   const auto slice = [&](const Tensor& x, bool sliced) {
     return x.slice(sliced ? rank * count : 0, {count});
   };

@@ -1,5 +1,5 @@
 #pragma once
-// What every communicator checks of a call before it enqueues anything.
+// The checks that every communicator makes before it enqueues a collective.
 
 #include <cstdint>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Which tensors of a collective hold a part for every rank.
+// A collective's name, and which of its tensors hold a part for every rank ("wide").
 struct CollectiveForm {
   std::string_view name;
   bool wide_recv = false;
@@ -32,7 +32,7 @@ struct CollectivePlan {
 [[nodiscard]] CollectivePlan plan_collective(const CollectiveForm& form, int rank, int ranks,
                                              const Tensor& recv, const Tensor& send);
 
-// Throws InternalError when there is no such rank.
+// Throws InternalError unless 0 <= rank < ranks.
 void check_rank(const CollectiveForm& form, int rank, int ranks);
 
 }  // namespace paceline

@@ -46,8 +46,8 @@ struct Plan {
 
 constexpr int tag = 0;
 
-// Messages go in pieces that stay in the cache from one rank's sum to the next's: for 100 MB among
-// 4 ranks a third of the time of one call.
+// Large tensors are sent in pieces, which stay in the cache between the sums of successive ranks:
+// 100 MB among 4 ranks take a third of the time of a single call.
 constexpr std::size_t piece_bytes = std::size_t{1} << 20U;
 
 struct Piece {
@@ -67,20 +67,21 @@ std::vector<Piece> pieces_of(const Tensor& x) {
   return pieces;
 }
 
-// The whole tensor must stay within an int, not only a part of it: Open MPI multiplies counts as
-// ints inside.
+// The element count of the whole tensor must fit an int, not only that of a part: Open MPI
+// multiplies counts as ints internally.
 void check_count(const CollectiveForm& form, const Tensor& x) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (x.numel() <= most) return;
   throw UsageError(
-      fmt::format("{} of {} elements: MPI takes at most {} in a call; use smaller ones", form.name,
-                  x.numel(), most));
+      fmt::format("{} of {} elements: MPI takes at most {} in a call; use smaller tensors",
+                  form.name, x.numel(), most));
 }
 
 class HostCommunicator final : public Communicator {
  public:
   HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device, Stream& stream);
-  // Waits by an event: an error stays for whoever synchronises the stream next.
+  // Waits for an event, not for the stream: an error is left to the next synchronize() of the
+  // stream.
   ~HostCommunicator() override { stream_.record()->synchronize(); }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -93,7 +94,7 @@ class HostCommunicator final : public Communicator {
     return device_.allocate(shape, dtype, kind);
   }
   [[nodiscard]] std::shared_ptr<void> register_memory(const Tensor& /*memory*/) override {
-    return nullptr;  // MPI has no such thing
+    return nullptr;  // MPI needs no registration
   }
 
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override;
@@ -106,7 +107,7 @@ class HostCommunicator final : public Communicator {
 
  private:
   [[nodiscard]] Plan plan(const CollectiveForm& form, const Tensor& recv, const Tensor& send) const;
-  // `call` runs on the stream's thread, watched.
+  // Runs `call` on the stream's thread, in a WatchdogScope.
   void enqueue(const Plan& plan, std::function<void()> call);
   void finish(ReduceOp op, const Tensor& result) const {
     if (op == ReduceOp::avg) divide(result, size_);
@@ -117,12 +118,14 @@ class HostCommunicator final : public Communicator {
   Watchdog& watchdog_;
   Device& device_;
   Stream& stream_;
-  std::vector<std::byte> received_ = std::vector<std::byte>(piece_bytes);  // the stream's thread's
+  std::vector<std::byte> received_ =
+      std::vector<std::byte>(piece_bytes);  // used by the stream's thread
   int rank_ = 0;
   int size_ = 1;
 };
 
-HostCommunicator::HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device, Stream& stream)
+HostCommunicator::HostCommunicator(OwnedComm comm, Watchdog& watchdog, Device& device,
+                                   Stream& stream)
     : comm_(std::move(comm)), watchdog_(watchdog), device_(device), stream_(stream) {
   MPI_CHECK(MPI_Comm_set_errhandler(comm_.get(), MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
@@ -165,8 +168,8 @@ void HostCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   });
 }
 
-// Each rank's part goes to it from one rank after the other: Open MPI 4.1 would reduce everything
-// on rank 0.
+// Pairwise exchange: each rank receives its part from one rank after the other and adds it up. Open
+// MPI 4.1 would reduce everything on rank 0.
 void HostCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   const Plan p = plan(reduce_scatter_form, recv, send);
   enqueue(p, [=, this] {
@@ -249,7 +252,7 @@ void HostCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   });
 }
 
-// The ranks of `world` in MPI_COMM_WORLD, in the order of the world. Collective.
+// Collective: the ranks in MPI_COMM_WORLD of the members of `world`, in the order of `world`.
 std::vector<int> ranks_of_launch(World& world) {
   int mine = 0;
   MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mine));
@@ -264,7 +267,8 @@ std::vector<int> ranks_of_launch(World& world) {
   return ranks;
 }
 
-// Apart from the communicator of the world: data never meets control. Collective.
+// Collective: a communicator of its own, so that data messages never match the world's control
+// messages.
 OwnedComm connect(World& world) {
   const std::vector<int> ranks = ranks_of_launch(world);
   const WatchdogScope watchdog_scope(world.watchdog(), "making the host communicator",

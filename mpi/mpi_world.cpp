@@ -20,7 +20,7 @@ namespace paceline {
 
 namespace {
 
-// The cores that this node's ranks may use together: a launcher may bind each to its own.
+// The union of the cores that this node's ranks may use: a launcher may bind each rank to its own.
 int count_usable_cores(MPI_Comm node) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
@@ -43,7 +43,7 @@ class MpiLibrary : NonCopyable {
   ~MpiLibrary() { MPI_Finalize(); }
 };
 
-// What all worlds of a launch share; it ends with the last of them.
+// Shared by all worlds of a launch, and destroyed with the last of them.
 struct Launch {
   Launch(int* argc, char*** argv, double timeout_seconds)
       : library(argc, argv), watchdog(timeout_seconds) {}
@@ -53,7 +53,7 @@ struct Launch {
 
 class MpiWorld final : public World {
  public:
-  // Owns `control`, whose ranks it is the world of; collective over them.
+  // Collective over the ranks of `control`. Takes ownership of it.
   MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control);
   ~MpiWorld() override { MPI_Comm_free(&control_); }
 
@@ -77,7 +77,7 @@ class MpiWorld final : public World {
 
  private:
   std::shared_ptr<Launch> launch_;
-  // A communicator of its own, so that control never meets data.
+  // A communicator of its own, so that control messages never match data messages.
   MPI_Comm control_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
@@ -101,7 +101,7 @@ MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
 }
 
 std::string MpiWorld::host() const {
-  // The node's name in Slurm, of whose nodes several may be one machine.
+  // Slurm's node name: several Slurm nodes may be one machine.
   if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
@@ -113,7 +113,7 @@ std::string MpiWorld::library() const {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_CHECK(MPI_Get_library_version(text.data(), &length));
-  // "Open MPI v4.1.4, package: ..., ident: ...": the first part says it.
+  // "Open MPI v4.1.4, package: ..., ident: ...": the part before the comma.
   const std::string all(text.data(), static_cast<std::size_t>(length));
   return all.substr(0, all.find_first_of(",\n"));
 }
@@ -148,7 +148,7 @@ std::vector<std::string> MpiWorld::gather(const std::string& mine) {
     offsets[r] = static_cast<int>(total);
     total += static_cast<std::size_t>(lengths[r]);
   }
-  if (total > std::numeric_limits<int>::max()) throw InternalError("a gather passes 2 GiB");
+  if (total > std::numeric_limits<int>::max()) throw InternalError("a gather exceeds 2 GiB");
   std::string all(total, '\0');
   MPI_CHECK(MPI_Gatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(),
                         MPI_BYTE, 0, control_));
@@ -169,7 +169,7 @@ std::string MpiWorld::broadcast(const std::string& mine, int root) {
   return all;
 }
 
-// A barrier of MPI would poll without a pause. Not watched: it may take as long as a case takes.
+// Not MPI_Barrier(), which polls without a pause. No timeout: it may take as long as a case takes.
 void MpiWorld::wait_idle() {
   using std::chrono::microseconds;
   const WatchdogScope watchdog_scope(watchdog(), MpiWatchdog::idle, WaitFor::ranks);

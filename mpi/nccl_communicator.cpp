@@ -38,7 +38,7 @@ ncclDataType_t nccl_type(Dtype dtype) {
     case Dtype::f16: return ncclFloat16;
     case Dtype::i32: return ncclInt32;
   }
-  throw InternalError("a dtype that NCCL does not know");
+  throw InternalError("NCCL has no such dtype");
 }
 
 ncclRedOp_t nccl_op(ReduceOp op) {
@@ -49,7 +49,7 @@ ncclRedOp_t nccl_op(ReduceOp op) {
     case ReduceOp::max: return ncclMax;
     case ReduceOp::avg: return ncclAvg;
   }
-  throw InternalError("a reduction that NCCL does not know");
+  throw InternalError("NCCL has no such reduction");
 }
 
 std::byte* part(const Tensor& x, int rank, std::int64_t count) {
@@ -57,7 +57,7 @@ std::byte* part(const Tensor& x, int rank, std::int64_t count) {
          static_cast<std::size_t>(rank * count) * size_of(x.dtype);
 }
 
-// NCCL maps whole pages of 2 MiB.
+// NCCL maps memory in pages of 2 MiB.
 std::size_t window_bytes(const Tensor& x) {
   constexpr std::size_t page = std::size_t{2} << 20U;
   return std::max<std::size_t>(1, (x.bytes() + page - 1) / page) * page;
@@ -92,11 +92,11 @@ class NcclCommunicator final : public Communicator, private Abortable {
     wait_if_aborted();
     return plan_collective(form, rank_, size_, recv, send);
   }
-  // The launch is ending: nothing may touch the communicator any more.
+  // After abort() the launch is ending, and no thread may use the communicator any more.
   void wait_if_aborted() const {
     while (aborted_) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  // A copy of x, made on the stream.
+  // A copy of x, enqueued on the stream.
   [[nodiscard]] Tensor staged(const Tensor& x);
 
   // Called by the watchdog's thread.
@@ -149,7 +149,7 @@ Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kin
   const std::size_t bytes = window_bytes(x);
   const std::size_t most = device_.info().memory_bytes;
   if (ledger.bytes() + bytes > most || ncclMemAlloc(&x.data, bytes) != ncclSuccess) {
-    cudaGetLastError();  // not an error of ours
+    cudaGetLastError();  // clear NCCL's error
     throw OutOfMemory(bytes, ledger, most, device_.scopes().path());
   }
   return device_.adopt(x, bytes, kind, [](void* memory) { ncclMemFree(memory); });
@@ -161,7 +161,7 @@ std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
   NCCL_CHECK(ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
                                     NCCL_WIN_COLL_SYMMETRIC));
   if (window == nullptr) {
-    throw EnvironmentError("--registration: NCCL makes no symmetric windows here; use none");
+    throw EnvironmentError("--registration: NCCL cannot create symmetric windows here; use none");
   }
   return {window, [comm = comm_](ncclWindow_t w) { ncclCommWindowDeregister(comm, w); }};
 }
@@ -226,7 +226,7 @@ void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
 Tensor NcclCommunicator::staged(const Tensor& x) {
   const Tensor whole = staging_;
   if (whole.bytes() < x.bytes() || whole.data == nullptr) {
-    stream_.synchronize();  // the old one may be in use
+    stream_.synchronize();  // the old buffer may be in use
     staging_ = device_.allocate(x.shape, x.dtype, MemoryKind::communication);
   }
   const Tensor copy{.data = staging_.tensor().data, .shape = x.shape, .dtype = x.dtype};
@@ -252,8 +252,8 @@ std::string nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& device) {
-  // NCCL then orders no graph with calls outside it, which costs an event per captured call:
-  // whoever launches a graph waits for it before the next call.
+  // NCCL then does not order graphs with calls outside them, which would cost an event per captured
+  // call. The caller waits for a graph before the next call outside it.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   ncclUniqueId id{};
   std::string bytes;

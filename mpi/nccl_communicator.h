@@ -1,5 +1,5 @@
 #pragma once
-// What main() knows of NCCL; mpi/stub/ answers where the program is built without it.
+// The interface to NCCL. mpi/stub/ implements it in builds without NCCL.
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// "2.28.9", of the library that is loaded; empty without NCCL.
+// The version of the loaded library, "2.28.9"; empty without NCCL.
 [[nodiscard]] std::string nccl_version();
 
 // Collectives in GPU memory through NCCL, one after the other on the device's communication stream.
@@ -19,11 +19,11 @@ namespace paceline {
 // for them. After the launch of a graph of captured calls, the caller waits for the graph before it
 // makes a call outside the graph.
 //
-// Collective over `world`, whose ranks have a GPU each: `device`. It and the world's watchdog
-// outlive the communicator. Throws Error of ExitCode::collective for what NCCL reports.
+// Collective over `world`; every rank has a GPU of its own. The device and the world's watchdog
+// outlive the communicator. Throws Error with ExitCode::collective for NCCL errors.
 //
-// Every call throws InternalError, before it enqueues anything, for tensors that do not fit or
-// overlap other than in place. all_to_all and send_recv in place copy `send` first.
+// Calls throw InternalError, before they enqueue anything, for tensors whose sizes do not match or
+// that overlap other than in place. all_to_all and send_recv in place copy `send` first.
 [[nodiscard]] std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& device);
 
 }  // namespace paceline

@@ -38,7 +38,7 @@ std::array<HalfOp, 4> half_ops() {
           HalfOp(combine<T, ReduceOp::min>), HalfOp(combine<T, ReduceOp::max>)};
 }
 
-// In half_ops(); means are sums that are divided.
+// The index in half_ops(). avg is computed as a sum, then divided.
 std::size_t place_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
@@ -47,7 +47,7 @@ std::size_t place_of(ReduceOp op) {
     case ReduceOp::min: return 2;
     case ReduceOp::max: return 3;
   }
-  throw InternalError("a reduction that MPI does not know");
+  throw InternalError("MPI has no such reduction");
 }
 
 template <class Arithmetic, class T>

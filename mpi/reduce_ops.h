@@ -1,5 +1,5 @@
 #pragma once
-// Element types and reductions as MPI takes them.
+// MPI's datatypes and reduction operators.
 
 #include <array>
 
@@ -11,10 +11,10 @@
 
 namespace paceline {
 
-// MPI knows no half types: they travel as 16-bit integers.
+// MPI has no half types: they are sent as 16-bit integers.
 [[nodiscard]] MPI_Datatype mpi_type(Dtype dtype);
 
-// An operator of our own.
+// An operator created by MPI_Op_create().
 class HalfOp : NonCopyable {
  public:
   explicit HalfOp(MPI_User_function* combine);
@@ -26,12 +26,13 @@ class HalfOp : NonCopyable {
   MPI_Op op_ = MPI_OP_NULL;
 };
 
-// Half types: float arithmetic, rounded to the half type after each combination of two values.
+// MPI's operators, and operators for half types: float arithmetic, rounded to the half type after
+// each combination of two values.
 class ReduceOps {
  public:
   ReduceOps();
 
-  // avg is the sum's: divide() does the rest.
+  // For avg the sum's operator; the caller then calls divide().
   [[nodiscard]] MPI_Op of(ReduceOp op, Dtype dtype) const;
 
  private:
@@ -40,7 +41,7 @@ class ReduceOps {
   HalfOps f16_;
 };
 
-// x / n in place; half types by way of float, integers without the remainder.
+// x /= n; half types in float, integers without the remainder.
 void divide(const Tensor& x, int n);
 
 }  // namespace paceline

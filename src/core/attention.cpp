@@ -1,6 +1,6 @@
-// The attention composites. Naive: matrix product, scale, mask, softmax, matrix product, as eager
-// PyTorch runs them. Fused: scale, mask and softmax in one operation. Flash: all in one, so that
-// nothing of T x T is kept.
+// The attention composites. Naive: matrix product, scale, mask, softmax and matrix product are
+// separate operations, as in eager PyTorch. Fused: scale, mask and softmax are one operation.
+// Flash: all are one operation, and no T x T matrix is kept.
 
 #include <cmath>
 #include <utility>
@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-// scores [B, H, T, T] as a matrix [T, T] for every (B, H).
+// scores [B, H, T, T] as a batch of B H matrices [T, T].
 Matrix score_matrix(const Tensor& scores, const AttentionShape& s) {
   Matrix m(scores);
   m.rows = s.context;
@@ -30,16 +30,16 @@ ScoreOptions score_options(const AttentionShape& s) {
   return {.scale = 1 / std::sqrt(static_cast<double>(s.head_dim)), .causal = s.causal};
 }
 
-// Of softmax over rows as it is written: maximum, difference, exponential, sum, division.
+// Five FLOPs per element of softmax: maximum, difference, exponential, sum, division.
 double softmax_flops(const Tensor& scores) { return 5 * static_cast<double>(scores.numel()); }
 
-// Scores that a causal mask writes, as a tensor of as many bytes.
+// A tensor with as many bytes as a causal mask writes: half of the scores.
 Tensor masked_half(const Tensor& scores) {
   return {scores.data, {scores.numel() / 2}, scores.dtype};
 }
 
-// FLOPs of this many products of [T, d] and [d, T], or of [T, T] and [T, d]; a causal mask halves
-// them.
+// FLOPs of `products` matrix products per head, each [T, d] x [d, T] or [T, T] x [T, d]. A causal
+// mask halves them.
 double product_flops(const AttentionShape& s, int products) {
   const double flops = 2.0 * static_cast<double>(s.batch * s.heads * s.context) *
                        static_cast<double>(s.context * s.head_dim) * products;
@@ -48,7 +48,7 @@ double product_flops(const AttentionShape& s, int products) {
 
 }  // namespace
 
-// In place: scores q k^T become P.
+// In place: turns the scores q k^T into P.
 void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
   const ScoreOptions options = score_options(shape);
   switch (config_.attention) {
@@ -80,7 +80,7 @@ void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
   throw InternalError("this kind of attention keeps no probabilities");
 }
 
-// In place: dP becomes dS. Returns what dS is to be multiplied by for the gradient of q k^T.
+// In place: turns dP into dS. The gradient of q k^T is the returned factor times dS.
 double Ops::probabilities_backward(const Tensor& dp, const Tensor& p, const AttentionShape& shape) {
   const Scope computing(device_.scopes(), "computing softmax");
   const ScoreOptions options = score_options(shape);
@@ -105,7 +105,7 @@ Array Ops::attention(Saved& saved, Array qkv, const AttentionShape& shape) {
   if (config_.attention == AttentionKind::flash)
     return attention_by_flash(saved, std::move(qkv), shape);
   const QkvHeads in(qkv);
-  Array scores;  // [B, H, T, T]; becomes the probabilities P
+  Array scores;  // [B, H, T, T], overwritten by the probabilities P
   {
     const Scope computing(device_.scopes(), "computing attention scores");
     scores =
@@ -134,7 +134,7 @@ Array Ops::attention_backward(Saved& saved, Array dy, const AttentionShape& shap
   Array dqkv = activation(qkv.shape(), precision().compute);
   const QkvHeads in(qkv);
   const QkvHeads d(dqkv);
-  Array dp;  // [B, H, T, T]; becomes dS
+  Array dp;  // [B, H, T, T], overwritten by dS
   {
     const Scope computing(device_.scopes(), "final matmul");
     const Matrix d_o(merged_heads(dy, shape));

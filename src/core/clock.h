@@ -8,7 +8,7 @@ namespace paceline {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What `work` returns; `seconds` becomes how long it took.
+// Returns what `work` returns; sets `seconds` to its duration.
 template <class F>
 [[nodiscard]] auto timed(double& seconds, F&& work) {
   const double began = host_seconds();

@@ -5,12 +5,12 @@
 // that waits for collectives does so in a WatchdogScope. Implemented by mpi/ for host memory (MPI)
 // and GPU memory (NCCL).
 //
-// A rank may have several communicators, of any Worlds that it is in. They share the device's
-// communication stream, which runs their collectives one after the other; a duplicate() has a
-// stream of its own. Collectives of several communicators are issued in one order on all ranks
-// (say, a row's before a column's), and communicators are made and destroyed in one order: in
-// different orders ranks would wait for each other forever. Memory is registered per communicator,
-// with each that is to reach it directly.
+// A rank may have several communicators, over any Worlds that it belongs to. They share the
+// device's communication stream, which runs their collectives one after the other; a duplicate()
+// runs on a stream of its own. All ranks issue the collectives of several communicators in the same
+// order (row before column, for example), and create and destroy communicators in the same order:
+// with different orders the ranks would deadlock. Memory is registered with each communicator that
+// is to access it directly.
 
 #include <cstdint>
 #include <functional>
@@ -24,19 +24,20 @@
 
 namespace paceline {
 
-// avg divides the sum by the number of ranks; of integers it drops the remainder.
+// avg divides the sum by the number of ranks; for integers it drops the remainder.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 
 constexpr auto names_of(ReduceOp) { return names("sum", "prod", "min", "max", "avg"); }
 
-// mpi: between the ranks' host memory; nccl: between their GPUs'.
+// mpi: host memory; nccl: GPU memory.
 enum class BackendKind : std::uint8_t { mpi, nccl };
 constexpr auto names_of(BackendKind) { return names("mpi", "nccl"); }
 
-// symmetric: all ranks have registered the memory, see register_memory().
+// symmetric: all ranks have registered the memory with register_memory().
 enum class WindowRegistration : std::uint8_t { none, symmetric };
 constexpr auto names_of(WindowRegistration) { return names("none", "symmetric"); }
 
+// See register_memory().
 inline constexpr std::int64_t registered_part_bytes = 16;
 
 class Communicator : NonCopyable {
@@ -48,23 +49,23 @@ class Communicator : NonCopyable {
   [[nodiscard]] virtual BackendKind backend() const = 0;
   [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
 
-  // Collective: a communicator of the same ranks, whose collectives run on this stream, beside
-  // those of this one.
+  // Collective: a communicator of the same ranks whose collectives run on `stream`, concurrently
+  // with this communicator's.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Stream& stream) = 0;
 
-  // Memory that register_memory() takes, beside the device's own. Throws OutOfMemory.
+  // Memory that register_memory() accepts. Throws OutOfMemory.
   [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype,
                                        MemoryKind kind = MemoryKind::communication) = 0;
-  // Collective, with a whole array of allocate(), of one size on every rank: until the result is
-  // released, this communicator's collectives on tensors within it may reach the other ranks'
-  // directly. What a rank contributes must then be a multiple of registered_part_bytes: NCCL 2.28
-  // puts other parts of an all_gather in wrong places.
+  // Collective: registers a whole array of allocate(), of the same size on every rank. Until the
+  // result is released, this communicator's collectives on tensors inside the array may access the
+  // other ranks' arrays directly. The bytes that each rank contributes must then be a multiple of
+  // registered_part_bytes: NCCL 2.28 puts the parts of an all_gather in wrong places otherwise.
   [[nodiscard]] virtual std::shared_ptr<void> register_memory(const Tensor& memory) = 0;
 
-  // n ranks. `send` and `recv` may be the same tensor (in place) where the shapes agree; for
-  // all_gather and reduce_scatter in place, the small tensor is this rank's slice of the large one
-  // (of which the rest is undefined after reduce_scatter). All ranks choose in place alike. recv of
-  // a reduce counts on the root alone; both tensors of send_recv have the same size.
+  // n: ranks. In place: `send` and `recv` are the same tensor where the shapes agree; in all_gather
+  // and reduce_scatter the small tensor is this rank's slice of the large one (whose rest is
+  // undefined after reduce_scatter). Either all ranks work in place or none does. reduce uses
+  // `recv` on the root alone. Both tensors of send_recv have the same size.
   virtual void all_reduce(Tensor recv, Tensor send, ReduceOp op) = 0;      // [k] <- [k]
   virtual void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) = 0;  // [k] <- [n k]
   virtual void all_gather(Tensor recv, Tensor send) = 0;                   // [n k] <- [k]
@@ -75,7 +76,7 @@ class Communicator : NonCopyable {
   virtual void send_recv(Tensor recv, int source, Tensor send, int destination) = 0;
 };
 
-// Of a call that sends this, for its Scope.
+// The work of a collective that sends `send`, for its Scope.
 [[nodiscard]] inline OpWork work_of_collective(const Tensor& send, Stream& stream) {
   return {.bytes = static_cast<double>(send.bytes()),
           .stream = &stream,
@@ -83,15 +84,15 @@ class Communicator : NonCopyable {
           .dtype = send.dtype};
 }
 
-// Collective over `world`: makes a communicator of its ranks on this rank's device. The device and
-// the World's watchdog outlive the communicator; the World itself need not.
+// Collective over `world`: makes a communicator of the world's ranks on this rank's device. The
+// device and the World's watchdog outlive the communicator; the World itself need not.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(World& world)>;
 
 // Ranks that share an axis of a training run's layout, such as the data-parallel ranks.
 struct ProcessGroup {
-  World& world;                          // NOLINT: of these ranks
-  Communicator* communicator = nullptr;  // of the same; null: they exchange nothing
-  Communicator* gathers = nullptr;       // a duplicate, for what is gathered beside other exchanges
+  World& world;                          // NOLINT: the group's ranks
+  Communicator* communicator = nullptr;  // over `world`; null: the ranks exchange nothing
+  Communicator* gathers = nullptr;  // a duplicate, for gathers that overlap with other collectives
 };
 
 }  // namespace paceline

@@ -11,7 +11,7 @@ namespace {
 
 std::string text(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
-// " (parameter 5.32 MB, activation 1.02 MB)"; nothing where nothing is in use.
+// " (parameter 5.32 MB, activation 1.02 MB)"; empty when nothing is in use.
 std::string by_kind(const MemoryLedger& ledger) {
   std::string kinds;
   for (std::size_t k = 0; k < memory_kinds; ++k) {

@@ -26,7 +26,8 @@ struct AttentionShape;
 struct OpsConfig;
 struct Precision;
 
-// A point in a stream's work; recorded during a capture, that of every launch of the graph.
+// A point in a stream's work. An event recorded during a capture is recorded anew by every launch
+// of the graph.
 class Event : NonCopyable {
  public:
   virtual ~Event() = default;
@@ -37,14 +38,14 @@ class Event : NonCopyable {
 };
 using EventPtr = std::shared_ptr<Event>;
 
-// Work in order. Different streams run side by side but for wait().
+// Work on a stream runs in order; different streams run concurrently unless one waits for another.
 class Stream : NonCopyable {
  public:
   virtual ~Stream() = default;
 
-  [[nodiscard]] virtual EventPtr record() = 0;   // an event after all work so far
-  virtual void wait(const EventPtr& event) = 0;  // later work here starts after the event
-  // Later work here starts after all work so far of another stream of the device.
+  [[nodiscard]] virtual EventPtr record() = 0;   // after all work enqueued so far
+  virtual void wait(const EventPtr& event) = 0;  // later work on this stream starts after it
+  // Later work on this stream starts after all work enqueued so far on `other`, of the same device.
   virtual void follow(Stream& other) = 0;
   virtual void enqueue(std::function<void()> host_function) = 0;
   virtual void synchronize() = 0;  // the host waits; rethrows what a host function threw
@@ -60,13 +61,13 @@ class Graph : NonCopyable {
  public:
   virtual ~Graph() = default;
 
-  // Makes it ready to launch, which the first launch() does otherwise.
+  // Prepares the graph for launching; otherwise the first launch() does.
   virtual void upload() {}
   virtual void launch() = 0;
   [[nodiscard]] virtual GraphNodes nodes() const { return {}; }
 };
 
-// A tensor that shares ownership of its memory: the last copy to go releases it.
+// A tensor that shares ownership of its memory: destroying the last copy releases the memory.
 class Array {
  public:
   Array() = default;
@@ -84,10 +85,10 @@ class Array {
   std::shared_ptr<void> owner_;
 };
 
-// Thrown by Device::allocate: not the end of a run but an `oom` row.
+// Thrown by Device::allocate(). The case is recorded with status `oom`, and the run goes on.
 class OutOfMemory : public std::runtime_error {
  public:
-  // What the ledger counts at that moment, in all and per kind, is in what().
+  // what() contains the bytes in use by the ledger, in total and per kind.
   OutOfMemory(std::size_t asked, const MemoryLedger& ledger, std::size_t most, std::string where);
 
   std::size_t requested;  // bytes
@@ -104,10 +105,10 @@ struct DeviceInfo {
   std::string name;  // the model, as the vendor writes it
   std::string uuid;  // empty on the CPU
   std::string pci_bus_id;
-  std::size_t memory_bytes = 0;  // what allocate() may hand out in all
-  std::size_t cache_bytes = 0;   // of the last level: what "cold" must go beyond
+  std::size_t memory_bytes = 0;  // upper limit of allocate(), in total
+  std::size_t cache_bytes = 0;   // last-level cache: a "cold" benchmark must exceed it
   int threads = 0;               // CPU threads of this rank
-  std::vector<std::pair<std::string, std::string>> versions;  // of libraries: {"cuda", "13.0"}
+  std::vector<std::pair<std::string, std::string>> versions;  // libraries: {"cuda", "13.0"}
 };
 
 class Device : NonCopyable {
@@ -118,59 +119,61 @@ class Device : NonCopyable {
 
   // Memory aligned to 256 bytes, not initialised. Throws OutOfMemory.
   [[nodiscard]] virtual Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) = 0;
-  // After freeze() allocate() uses only memory that was reserved before (a rehearsal's) and
-  // throws InternalError where that is not enough; trim() ends that and gives back what is unused.
+  // After freeze(), allocate() uses only memory that is already reserved (by a rehearsal) and
+  // throws InternalError when that is not enough. trim() unfreezes and releases unused memory to
+  // the system.
   virtual void freeze() = 0;
   virtual void trim() = 0;
-  // Whether nothing was reserved or given back since the last call. After a step that was not the
-  // first: another like it will find all its memory reserved.
+  // True if no memory was reserved or released to the system since the last call. If that holds for
+  // a step after the first one, the following steps need no new memory.
   [[nodiscard]] virtual bool reserved_unchanged() = 0;
-  // Bytes taken from the system: in use and kept for reuse.
+  // Bytes reserved from the system: in use, or cached for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
-  // Bytes in use by the system's own count: of a GPU's memory (the CUDA context, libraries and
-  // other processes included), or of host memory resident in this process.
+  // Bytes in use as the system counts them. GPU: all used device memory, with the CUDA context,
+  // libraries and other processes. CPU: resident host memory of this process.
   [[nodiscard]] virtual std::size_t driver_bytes() const = 0;
 
   [[nodiscard]] virtual Stream& compute_stream() = 0;
   [[nodiscard]] virtual Stream& communication_stream() = 0;
-  [[nodiscard]] virtual Stream& gather_stream() = 0;     // of collectives beside those
-  [[nodiscard]] virtual Stream& optimizer_stream() = 0;  // beside backward
-  virtual void synchronize() = 0;                        // all streams
+  [[nodiscard]] virtual Stream& gather_stream() = 0;     // overlapping gathers
+  [[nodiscard]] virtual Stream& optimizer_stream() = 0;  // overlaps with backward
+  virtual void synchronize() = 0;                        // waits for all streams
 
-  // Runs `work` without effect but to record what it enqueues on `stream` and on streams that wait
-  // for it. The result can be launched any number of times, on that stream.
+  // Records the work that `work` enqueues on `stream`, and on streams that wait for `stream`,
+  // without executing it. The graph can be launched any number of times, on that stream.
   [[nodiscard]] virtual std::unique_ptr<Graph> capture(Stream& stream,
                                                        std::function<void()> work) = 0;
 
-  // Copies between a tensor on the device and host memory; the host may use the memory on return.
+  // Copies between a tensor on the device and host memory. Blocking: the host may use the memory on
+  // return.
   virtual void to_device(const Tensor& device, const void* host) = 0;
   virtual void to_host(void* host, const Tensor& device) = 0;
-  // All bits of the tensor to 0, in the compute stream's order.
+  // Sets all bits of the tensor to 0, on the compute stream.
   virtual void zero(const Tensor& device) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Ops> make_ops(const OpsConfig& config) = 0;
   [[nodiscard]] virtual std::unique_ptr<ToyOps> make_toy_ops() = 0;
-  // Throws EnvironmentError when the device has no kernel for such attention.
+  // Throws EnvironmentError if the device has no kernel for this attention.
   virtual void check_attention(const OpsConfig& /*config*/, const AttentionShape& /*shape*/) const {
   }
 
-  // Measured: large GEMMs as this precision does them, FLOP/s of each of six at least. Takes about
+  // Measures large GEMMs in this precision: FLOP/s of each of at least six repetitions. Takes about
   // a second.
   [[nodiscard]] virtual std::vector<double> gemm_rates(const Precision& precision) = 0;
-  // Measured: copies within the device, bytes read and written per second of each.
+  // Measures copies within the device: bytes read and written per second, of each repetition.
   [[nodiscard]] virtual std::vector<double> copy_rates() = 0;
-  // What it says of the conditions that it runs under.
+  // The device's sensors, such as its clocks.
   [[nodiscard]] virtual std::unique_ptr<Sensors> sensors() const = 0;
-  // Profiles what is enqueued until Profiler::finish(), which must come before the device's end.
-  // One at a time.
+  // Profiles the work enqueued from now until Profiler::finish(), which must be called before the
+  // device is destroyed. At most one profiler at a time.
   [[nodiscard]] virtual std::unique_ptr<Profiler> start_profiler();
-  // Of each NVLink that is up: bytes/s in one direction, NaN where that is not told.
+  // Bytes/s in one direction of each NVLink that is up; NaN if the driver does not report it.
   [[nodiscard]] virtual std::vector<double> nvlinks() const { return {}; }
-  // The vendor's dense figure for such GEMMs, FLOP/s; nothing where none is stated.
+  // The vendor's dense peak of GEMMs in this precision, FLOP/s; empty if the data sheet has none.
   [[nodiscard]] virtual std::optional<double> datasheet_peak(const Precision& precision) const = 0;
 
-  // From the first call to the driver until the device was there: its context, its streams. 0 where
-  // nobody has measured that.
+  // Seconds from the first driver call until the device, its context and its streams were created.
+  // 0 if not measured.
   void set_start_seconds(double seconds) { start_seconds_ = seconds; }
   [[nodiscard]] double start_seconds() const { return start_seconds_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Element types. Half types are stored as such; arithmetic on them is done in float.
+// Element types. Half types (bf16, f16) are storage types: arithmetic on them is done in float.
 
 #include <bit>
 #include <cstddef>
@@ -33,7 +33,7 @@ struct bf16 {
   }
 };
 
-// IEEE binary16; the compiler's own type converts (F16C where the processor has it).
+// IEEE binary16. The compiler's _Float16 converts, with F16C instructions if available.
 struct f16 {
   _Float16 value = 0;
 
@@ -67,8 +67,8 @@ inline constexpr Dtype dtype_of = dtype_of_type<T>();
   throw_unnamed(static_cast<std::size_t>(d));
 }
 
-// Half the distance from 1 to the next number, which bounds the relative error of one rounding; 0
-// of int32.
+// Half the distance from 1 to the next larger number: the bound of the relative error of one
+// rounding. 0 for int32.
 [[nodiscard]] constexpr double unit_roundoff(Dtype d) {
   switch (d) {
     case Dtype::f64: return 0x1p-53;

@@ -1,6 +1,5 @@
 #pragma once
-// The names of an enum's values, as options, tables and files write them: declared once, beside the
-// enum.
+// The names of an enum's values in options, tables and files, declared once next to the enum.
 
 #include <array>
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace paceline {
 
-// To be overloaded beside each enum, with the enumerators' names from 0 on:
+// For the overload of names_of() next to each enum, in the order of the enumerators, from value 0:
 //   constexpr auto names_of(Color) { return names("red", "green"); }
 template <class... Text>
 [[nodiscard]] constexpr std::array<std::string_view, sizeof...(Text)> names(Text... text) {
@@ -32,7 +31,8 @@ template <NamedEnum E>
   return all.at(place);
 }
 
-// The place of `name` among `names`. Throws UsageError, which lists them, where it is none of them.
+// The index of `name` in `names`. Throws UsageError, which lists the names, if it is not one of
+// them.
 [[nodiscard]] std::size_t index_of_name(std::span<const std::string_view> names,
                                         std::string_view name);
 

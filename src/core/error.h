@@ -1,6 +1,6 @@
 #pragma once
-// Exit codes and the exceptions that carry them: main() turns an Error into one line on stderr
-// and its code, on every rank alike.
+// Exit codes and the exceptions that carry them. main() prints an Error as one line on stderr and
+// exits with its code, on every rank.
 
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@ namespace paceline {
 
 enum class ExitCode : int {
   done = 0,
-  regression = 1,   // compare found one
+  regression = 1,   // found by `compare`
   usage = 2,        // unknown option, bad value, unreadable input
   environment = 3,  // no GPU, shared GPU, ranks that do not see each other
   mismatch = 4,     // a check failed, or training diverged
@@ -19,11 +19,11 @@ enum class ExitCode : int {
   internal = 7,
 };
 
-// With "\n" and "\x1b" for a line break and an escape.
+// Replaces control characters by escapes: a line break by "\n", the escape character by "\x1b".
 [[nodiscard]] std::string without_control_characters(std::string_view text);
 
-// What went wrong and what to do about it, in one line without a final full stop. Names that it
-// quotes, of files and of what they hold, can neither break the line nor control the terminal.
+// what() is one line without a final full stop: the error and its remedy. Control characters in
+// quoted names are escaped, so that they neither break the line nor control the terminal.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& what)

@@ -1,7 +1,7 @@
 #pragma once
-// EventProfiler: every operation timed by events around it on its stream. On the CPU, whose events
-// are the host's clock, it sees all there is; on a GPU it stands in for CUPTI, sees nothing of
-// graphs, and takes the time between an operation's kernels as theirs.
+// EventProfiler: times every operation with events before and after it on its stream. On the CPU,
+// whose events read the host's clock, it sees all work. On a GPU it is the fallback for CUPTI: it
+// does not see into graphs, and gaps between the kernels of an operation count as kernel time.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace paceline {
 
 class EventProfiler final : public Profiler {
  public:
-  // reason: why not the device's own profiler; empty where it has none.
+  // reason: why the device's own profiler is not used; empty if the device has none.
   explicit EventProfiler(Device& device, std::string reason = {});
 
   [[nodiscard]] Trace finish() override;

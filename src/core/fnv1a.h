@@ -1,5 +1,5 @@
 #pragma once
-// FNV-1a (Fowler, Noll, Vo; 64 bits): equal words give equal sums, other ones hardly ever.
+// The hash FNV-1a (Fowler, Noll, Vo; 64 bits), over 64-bit words.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Marks what kernels call too.
+// Marks functions that kernels also call.
 
 #ifdef __CUDACC__
 #define HOST_DEVICE __host__ __device__

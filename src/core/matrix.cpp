@@ -19,7 +19,7 @@ Heads::Heads(const Tensor& x)
       head_stride(head_dim) {}
 
 QkvHeads::QkvHeads(const Tensor& qkv) {
-  const std::int64_t width = qkv.shape[3] * qkv.shape[4];  // of q in a row
+  const std::int64_t width = qkv.shape[3] * qkv.shape[4];  // elements of q per row
   const auto part = [&](std::int64_t which) {
     Heads x(qkv.slice(which * width, {qkv.shape[0], qkv.shape[1], qkv.shape[3], qkv.shape[4]}));
     x.batch_stride *= 3;

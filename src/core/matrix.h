@@ -1,6 +1,6 @@
 #pragma once
-// Strided operands. Matrix: of a matrix product, repeated over up to two batch dimensions. Heads:
-// q, k, v or o of attention as a view [B, T, H, d], so that those of packed qkv need no copy.
+// Strided operands. Matrix: an operand of a matrix product, with up to two batch dimensions. Heads:
+// q, k, v or o of attention as a view [B, T, H, d], so that packed qkv is not copied.
 
 #include <array>
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-// Strides in elements; the d elements of a head's row are neighbours.
+// Strides are in elements; the d elements of a head's row are contiguous.
 struct Heads {
-  Tensor tensor;  // its first element is the first head's; the shape is not looked at
+  Tensor tensor;  // starts at the first head; its shape is ignored
   std::int64_t batch = 0;
   std::int64_t context = 0;
   std::int64_t heads = 0;
@@ -22,11 +22,11 @@ struct Heads {
   std::int64_t head_stride = 0;
 
   Heads() = default;
-  // All of a contiguous [B, T, H, d].
+  // A contiguous tensor [B, T, H, d].
   explicit Heads(const Tensor& x);
 
   [[nodiscard]] Dtype dtype() const { return tensor.dtype; }
-  // Where the d elements of one row start.
+  // The offset of the first of the d elements of one row.
   [[nodiscard]] std::int64_t at(std::int64_t b, std::int64_t t, std::int64_t h) const {
     return b * batch_stride + t * row_stride + h * head_stride;
   }
@@ -35,17 +35,17 @@ struct Heads {
 struct QkvHeads {
   Heads q, k, v;
 
-  // Of packed [B, T, 3, H, d].
+  // Views of packed qkv [B, T, 3, H, d].
   explicit QkvHeads(const Tensor& qkv);
 };
 
 // Throws InternalError, naming the operation, unless all have the same dtype, B, T, H and d, and
-// logsumexp is [B, H, T] in float32 (float64 beside float64).
+// logsumexp is [B, H, T] in float32 (float64 for float64 heads).
 void check_heads(const char* operation, std::initializer_list<Heads> all, const Tensor& logsumexp);
 
 // Strides are in elements.
 struct Matrix {
-  Tensor tensor;  // its first element is the matrix's; the shape is not looked at
+  Tensor tensor;  // starts at the matrix; its shape is ignored
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t row_stride = 0;
@@ -55,10 +55,10 @@ struct Matrix {
   Tensor scale;             // [1] float32 that every element is multiplied by; empty: 1
 
   Matrix() = default;
-  // All of a contiguous tensor as [rows, cols].
+  // A contiguous tensor as one matrix [rows, cols].
   explicit Matrix(const Tensor& t)
       : tensor(t), rows(t.rows()), cols(t.cols()), row_stride(t.cols()) {}
-  // [T, d] for every (B, H).
+  // A batch of B H matrices [T, d].
   explicit Matrix(const Heads& x)
       : tensor(x.tensor),
         rows(x.context),
@@ -66,7 +66,7 @@ struct Matrix {
         row_stride(x.row_stride),
         batch{x.batch, x.heads},
         batch_stride{x.batch_stride, x.head_stride} {}
-  // As it is read: transposed or not.
+  // Dimensions after the transposition, if any.
   [[nodiscard]] std::int64_t read_rows() const { return transposed ? cols : rows; }
   [[nodiscard]] std::int64_t read_cols() const { return transposed ? rows : cols; }
   [[nodiscard]] Matrix transpose() const {
@@ -76,7 +76,7 @@ struct Matrix {
   }
 };
 
-// Throws InternalError unless c = a b is a product that devices compute: shapes and batches agree,
+// Throws InternalError unless devices can compute c = a b: shapes and batches agree,
 // c is not transposed, a and b have one dtype, and no operand has a scale.
 void check_product(const Matrix& c, const Matrix& a, const Matrix& b);
 

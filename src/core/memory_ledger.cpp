@@ -28,7 +28,7 @@ std::string without_numbers(const std::string& scope) {
   return text;
 }
 
-// Whether without_numbers(scope) is the pattern.
+// Whether without_numbers(scope) == pattern.
 bool matches(std::string_view pattern, std::string_view scope) {
   std::size_t at = 0;
   for (const char p : pattern) {

@@ -1,7 +1,7 @@
 #pragma once
-// The record of a device's memory: every allocation and release with its size, kind, scope and
-// time. It answers what is in use now, what the peak was (in all and per kind), which blocks were
-// the largest and where they came from, and, while recording, how the bytes moved over time.
+// The ledger of a device's memory: every allocation and release with its size, kind, scope and
+// time. It reports the bytes in use, their peak (in total and per kind), the largest allocations
+// with their scopes, and, while recording, the history of allocations and releases.
 
 #include <array>
 #include <cstddef>
@@ -19,7 +19,7 @@ enum class MemoryKind : unsigned char {
   optimizer_state,
   activation,
   communication,
-  gathered,  // parameters, of which every rank keeps a shard
+  gathered,  // whole parameters, gathered from the ranks' shards
   workspace,
 };
 constexpr auto names_of(MemoryKind) {
@@ -40,7 +40,7 @@ struct MemoryEvent {
   MemoryKind kind = MemoryKind::workspace;
   std::string scope;
   std::size_t address = 0;
-  std::string phase;  // empty: in use when recording began
+  std::string phase;  // empty: allocated before recording began
 };
 
 class MemoryLedger {
@@ -50,24 +50,25 @@ class MemoryLedger {
 
   [[nodiscard]] std::size_t bytes() const { return now_.all; }
   [[nodiscard]] std::size_t bytes(MemoryKind kind) const { return now_.of(kind); }
-  // The highest value of bytes() since construction or reset_peak().
+  // The maximum of bytes() since construction or reset_peak().
   [[nodiscard]] std::size_t peak() const { return peak_.all; }
   [[nodiscard]] std::size_t peak(MemoryKind kind) const { return peak_.of(kind); }
-  // Peaks, and the largest blocks, count from what is in use now.
+  // Restarts the peaks and the list of the largest allocations from what is in use now.
   void reset_peak();
 
-  // A part of the work begins, by which events are told apart: phase_peak() counts from now.
+  // Begins a phase of the step: later events carry its name, and phase_peak() restarts.
   void begin_phase(std::string name);
   [[nodiscard]] std::size_t phase_peak() const { return phase_peak_.all; }
   [[nodiscard]] std::size_t phase_peak(MemoryKind kind) const { return phase_peak_.of(kind); }
 
   // The allocations in use, in no order.
   [[nodiscard]] std::vector<Allocation> allocations() const;
-  // The largest `count` blocks in use at any time since reset_peak(), largest first; blocks of
-  // equal size and kind whose scopes differ in numbers only ("block 3") count once, as "block *".
+  // The largest `count` allocations in use at any time since reset_peak(), largest first.
+  // Allocations of equal size and kind whose scopes differ only in numbers ("block 3") count once,
+  // as "block *".
   [[nodiscard]] std::vector<Allocation> largest(std::size_t count) const;
 
-  // Keeps every event from now on; the blocks in use come first, at time 0.
+  // Records every event from now on. The allocations in use come first, at time 0.
   void start_recording();
   [[nodiscard]] std::vector<MemoryEvent> stop_recording();
 

@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-// The base of what has an identity: devices, streams, locks, interfaces.
+// Base class of types that must not be copied: devices, streams, locks, interfaces.
 class NonCopyable {
  public:
   NonCopyable() = default;

@@ -1,6 +1,6 @@
-// The composites, one primitive after another, as eager PyTorch runs them. Under bf16 and fp16 they
-// follow torch.autocast: linear layers and attention in the compute dtype, the residual stream and
-// the norms' weights in float32.
+// The composites as sequences of primitives, as in eager PyTorch. With bf16 and fp16 they follow
+// torch.autocast: linear layers and attention in the compute dtype, the residual stream and the
+// norms' weights in float32.
 
 #include "core/ops.h"
 
@@ -20,7 +20,7 @@ OpWork work_of_product(const Matrix& c, const Matrix& a, const Matrix& b, bool r
           .bytes = bytes_of(a) + bytes_of(b) + (reads_c ? 2 : 1) * bytes_of(c)};
 }
 
-// qkv [B, T, 3, H, d] without its values.
+// q and k of qkv [B, T, 3, H, d], as a tensor of the right size for byte counts.
 Tensor queries_and_keys(const Tensor& qkv) { return {qkv.data, {qkv.numel() / 3 * 2}, qkv.dtype}; }
 
 }  // namespace
@@ -51,7 +51,7 @@ Array Ops::as_dtype(Array x, Dtype dtype) {
 Array Ops::embed(const Tensor& tokens, const Parameter& table) {
   Array y =
       activation({tokens.shape[0], tokens.shape[1], table.value.cols()}, precision().residual);
-  const Scope scope = operation("embedding", {y, tokens, y});  // a row of the table for each
+  const Scope scope = operation("embedding", {y, tokens, y});  // a table row per token
   embedding(y, tokens, table.value);
   return y;
 }
@@ -82,7 +82,7 @@ Ops::Normed Ops::add_rms_norm(Saved& saved, Array x, Array branch, const Paramet
   return {.residual = std::move(residual), .normed = std::move(normed)};
 }
 
-// By value for those that reuse the memory.  NOLINTNEXTLINE(performance-unnecessary-value-param)
+// By value: overrides reuse the memory.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 Array Ops::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
                                  const Parameter& weight) {
   const std::vector<Array> kept = saved.take();
@@ -163,7 +163,7 @@ Array Ops::swiglu_again(const Saved& saved) {
 
 Array Ops::swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight) {
   std::vector<Array> kept = saved.take();
-  const Array gate_up = std::move(kept.at(1));  // becomes its gradient
+  const Array gate_up = std::move(kept.at(1));  // overwritten by its gradient
   {
     const Scope scope = operation("swiglu_backward", {gate_up, gate_up, dz});
     swiglu_backward(gate_up, dz, gate_up);
@@ -194,7 +194,7 @@ Array Ops::head_backward(Saved& saved, const Head& head) {
   std::vector<Array> kept = saved.take();
   Saved norm_saved;
   norm_saved.save({kept.at(0), kept.at(1)});
-  Array logits = std::move(kept.at(3));  // becomes its gradient
+  Array logits = std::move(kept.at(3));  // overwritten by its gradient
   {
     const Scope scope =
         operation("cross_entropy_backward", {logits, logits, kept.at(4), head.state.targets});

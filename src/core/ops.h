@@ -1,11 +1,11 @@
 #pragma once
 // Ops: the mathematics of a training step, on the device's compute stream.
 //
-// Primitives are one device operation each: pure virtual, but for matmul(), which checks its
-// operands before it calls one. Composites are the steps that a model is written in; their bodies
-// here (core/ops.cpp) call one primitive after another, as eager PyTorch does, and an
-// implementation may override them with fused ones. A composite fills a Saved that only its own
-// backward reads, so what is kept for backward is the implementation's choice.
+// A primitive is one device operation. All primitives are pure virtual except matmul(), which
+// checks its operands and then calls one. The model is written in composites. Their default
+// implementations (core/ops.cpp) are sequences of primitives, as in eager PyTorch; a device may
+// override them with fused ones. A composite fills a Saved that only its own backward reads, so
+// that the implementation chooses what to keep for backward.
 //
 // Dimensions: B batch, T context, D d_model, F d_ff, H heads, d head dimension, V vocabulary,
 // R = B T rows. Tensors are contiguous. Every floating dtype is accepted unless said otherwise;
@@ -33,17 +33,20 @@ class ProductTuning;
 
 enum class AttentionKind : std::uint8_t { naive, fused, flash };
 constexpr auto names_of(AttentionKind) { return names("naive", "fused", "flash"); }
-// How flash attention multiplies float32: as it is; with every operand split into a bfloat16 and
-// the bfloat16 nearest to the rest, three products (high high, high low, low high); with operands
-// rounded to nearest tf32 (10 bits after the point). Sums and softmax are float32 in all.
+// How flash attention multiplies float32.
+// exact: in float32.
+// bf16x3: every operand is split into two bfloat16, high = bf16(x) and low = bf16(x - high); three
+// products are added (high high, high low, low high).
+// tf32: operands are rounded to the nearest tf32 (10 mantissa bits).
+// Sums and softmax are float32 in all three.
 enum class Fp32Attention : std::uint8_t { exact, bf16x3, tf32 };
 constexpr auto names_of(Fp32Attention) { return names("exact", "bf16x3", "tf32"); }
-// Which kernels flash attention of half types, and of fp32 as bf16x3, has on a GPU: those of its
-// generation, or Ampere's, which run on every GPU since.
+// The GPU kernels of flash attention for half types and for fp32 as bf16x3. newest: written for the
+// GPU's generation; sm80: for Ampere, which also run on every later GPU.
 enum class FlashKernels : std::uint8_t { newest, sm80 };
 constexpr auto names_of(FlashKernels) { return names("newest", "sm80"); }
-// eager: one operation after another, as written below; compiled: composites fused, products by the
-// algorithm that was the fastest when timed, the step captured into graphs.
+// eager: one primitive after another. compiled: fused composites, matrix products by the algorithm
+// that was fastest when timed, and the step captured into CUDA graphs.
 enum class Execution : std::uint8_t { eager, compiled };
 constexpr auto names_of(Execution) { return names("eager", "compiled"); }
 
@@ -56,10 +59,10 @@ struct OpsConfig {
   Execution execution = Execution::eager;
 };
 
-// What one composite keeps for its backward.
+// The arrays that a composite keeps for its backward.
 class Saved {
  public:
-  // keep = false (inference): nothing is held.
+  // keep = false (inference): save() does nothing.
   explicit Saved(bool keep = true) : keep_(keep) {}
 
   [[nodiscard]] bool keeps() const { return keep_; }
@@ -67,7 +70,7 @@ class Saved {
     if (keep_) arrays_ = arrays;
   }
   [[nodiscard]] const std::vector<Array>& arrays() const { return arrays_; }
-  // Hands the arrays over and forgets them, so that backward frees each after its last use.
+  // Moves the arrays out, so that backward can free each one after its last use.
   [[nodiscard]] std::vector<Array> take() { return std::move(arrays_); }
 
  private:
@@ -80,11 +83,11 @@ struct AdamWConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double rate_factor = 1;  // of the step's learning rate
+  double rate_factor = 1;  // multiplies the step's learning rate
 };
 
-// A range of the store: equal offsets in every array. All have the parameters' dtype but for
-// gradients, which may be bfloat16 beside float32, and the copy.
+// A range of the parameter store: the same offsets in every array. m and v have the parameters'
+// dtype; gradients may be bfloat16 while the parameters are float32.
 struct AdamWRange {
   Tensor parameters;  // [n]
   Tensor gradients;   // [n]
@@ -98,28 +101,28 @@ struct AttentionShape {
   std::int64_t context = 0;
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
-  bool causal = true;  // position i sees j <= i; else all
+  bool causal = true;  // position i attends to j <= i; false: to all
 };
 
-// How scores x become probabilities: P = softmax(scale x), where with causal j > i is masked.
+// Probabilities of the scores x: P = softmax(scale x). causal: elements j > i are masked.
 struct ScoreOptions {
-  double scale = 1;  // above 0
+  double scale = 1;  // > 0
   bool causal = true;
 };
 
-// Which kernels serve a pass of flash attention, and on how many rows they work at once.
+// The kernels of one pass of flash attention, and the rows of their tiles.
 struct FlashTiles {
   const char* kernels = "";  // "sm90", "sm80", "exact" or "cpu"
   std::int64_t queries = 0;
   std::int64_t keys = 0;
-  std::int64_t parts = 1;  // into which blocks divide what a tile goes over, if they do
+  std::int64_t parts = 1;  // of a tile's inner loop, for different thread blocks
 };
 struct FlashPlan {
   FlashTiles forward;
   FlashTiles backward;
 };
 
-// Operations that one kernel computes in the place of several.
+// A fused kernel.
 struct Fusion {
   std::string kernel;
   std::string replaces;  // "add, rms_norm"
@@ -134,29 +137,30 @@ class Ops : NonCopyable {
   [[nodiscard]] const OpsConfig& config() const { return config_; }
   [[nodiscard]] const Precision& precision() const { return config_.precision; }
 
-  // Calls `work`, whose operations (of the optimizer alone) go to this stream.
+  // Calls `work`; its operations run on `stream`. Only operations of the optimizer are allowed.
   virtual void on(Stream& stream, std::function<void()> work) { stream.enqueue(std::move(work)); }
-  // Whether collectives run beside the operations that follow, which may leave them room.
+  // Announces whether the following operations overlap with collectives, so that an implementation
+  // can leave multiprocessors free for them.
   virtual void run_beside_collectives(bool /*beside*/) {}
 
-  // The fused kernels, and the primitive operations that each replaces.
+  // The fused kernels and the primitives that each replaces.
   [[nodiscard]] virtual std::vector<Fusion> fusions() const { return {}; }
-  // How products are computed, where that is by the algorithm that was the fastest when timed;
-  // else null.
+  // The tuning of matrix products where their algorithms are timed; else null.
   [[nodiscard]] virtual ProductTuning* product_tuning() { return nullptr; }
 
   // ---- primitives -------------------------------------------------------------------------
   virtual void cast(const Tensor& to, const Tensor& from) = 0;  // to = from, rounded to nearest
-  virtual void fill(const Tensor& x, double value) = 0;         // int32 too
-  // x[i] = normal(element first + i of the random stream), rounded to float first
+  virtual void fill(const Tensor& x, double value) = 0;         // also int32
+  // x[i] = normal(u), u: element first + i of the random stream; rounded to float, then to x's
+  // dtype
   virtual void fill_normal(const Tensor& x, const Random& random, const TruncatedNormal& normal,
                            std::int64_t first) = 0;
   virtual void add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;  // y = a + b; may alias
   virtual void scale(const Tensor& x, double factor) = 0;                   // x *= factor
 
   // c = alpha op(a) op(b) + beta c, for every batch index; c is not transposed. op(a) [m, k],
-  // op(b) [k, n], c [m, n]; a and b have one dtype, c may have another. With beta = 0, c is not
-  // read. Sums are taken in float (float64 for float64). Throws what check_product() throws.
+  // op(b) [k, n], c [m, n]; a and b have the same dtype, c may have another. With beta = 0, c is
+  // not read. Sums are in float (float64 for float64). Throws as check_product().
   void matmul(const Matrix& c, const Matrix& a, const Matrix& b, double alpha = 1, double beta = 0);
 
   // y[r] = table[tokens[r]].  y [R, D], tokens [R] int32, table [V, D]
@@ -176,8 +180,8 @@ class Ops : NonCopyable {
                                  const Tensor& rstd, bool accumulate_dw) = 0;
 
   // Rotates q and k in place by position: (x0, x1) = (c x0 - s x1, s x0 + c x1) for neighbouring
-  // pairs; inverse turns the other way (backward).  qkv [B, T, 3, H, d], d even; table [T, d/2, 2]
-  // holds (cos, sin) in the statistics' dtype. v is not touched.
+  // pairs; inverse rotates by the negative angle (backward).  qkv [B, T, 3, H, d], d even; table
+  // [T, d/2, 2] holds (cos, sin) in the statistics' dtype. v is unchanged.
   virtual void rope(const Tensor& qkv, const Tensor& table, bool inverse) = 0;
 
   // z = silu(a) b, silu(a) = a / (1 + exp(-a)).  z [R, F], gate_up [R, 2F] = a | b
@@ -193,33 +197,34 @@ class Ops : NonCopyable {
   // dx = y (dy - sum(dy y)); dx may be dy.
   virtual void softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
 
-  // y[..., i, :] = softmax(scale x[..., i, :]) over the columns that row i sees, 0 at the others,
-  // which are not read. y may be x.  [..., T, T]
+  // y[..., i, :] = softmax(scale x[..., i, :]) over the unmasked columns of row i. Masked columns
+  // are not read, and are 0 in y. y may be x.  [..., T, T]
   virtual void masked_softmax(const Tensor& y, const Tensor& x, const ScoreOptions& scores) = 0;
-  // Its gradient by x: dx = scale y (dy - sum(dy y)), 0 at masked columns, which are not read. dx
-  // may be dy.  [..., T, T]
+  // dx = scale y (dy - sum(dy y)), the gradient with respect to x. Masked columns are not read, and
+  // are 0 in dx. dx may be dy.  [..., T, T]
   virtual void masked_softmax_backward(const Tensor& dx, const Tensor& dy, const Tensor& y,
                                        const ScoreOptions& scores) = 0;
 
   // FlashAttention-2 (Dao, arXiv:2307.08691, algorithms 1 and 2); no T x T matrix is kept. With
   // S = scale q k^T and P = softmax(S): o = P v, logsumexp[i] = log(sum_j exp(S[i, j])).
-  // q, k, v, o: one dtype, strided; logsumexp [B, H, T] float32 (float64 of float64). Any T and d
-  // on the CPU. Products of float32 follow config().fp32_attention; half types round P to their
-  // own. Throws InternalError where shapes or dtypes disagree.
+  // q, k, v, o: the same dtype, strided; logsumexp [B, H, T] float32 (float64 for float64). The CPU
+  // supports any T and d. Products of float32 follow config().fp32_attention; with half types, P is
+  // rounded to the half type. Throws InternalError if shapes or dtypes disagree.
   virtual void flash_attention(const Heads& o, const Tensor& logsumexp, const Heads& q,
                                const Heads& k, const Heads& v, const ScoreOptions& scores) = 0;
   // With P = exp(S - logsumexp), D = rowsum(d_o o) and dS = P (d_o v^T - D): dv = P^T d_o,
-  // dq = scale dS k, dk = scale dS^T q. Of the same shapes, strides of their own and one dtype.
+  // dq = scale dS k, dk = scale dS^T q. All Heads have the same shape and dtype; strides may
+  // differ.
   virtual void flash_attention_backward(const Heads& dq, const Heads& dk, const Heads& dv,
                                         const Heads& d_o, const Heads& q, const Heads& k,
                                         const Heads& v, const Heads& o, const Tensor& logsumexp,
                                         const ScoreOptions& scores) = 0;
-  // Of heads of this size, in the compute dtype.
+  // The kernels for this shape, in the compute dtype.
   [[nodiscard]] virtual FlashPlan flash_plan(const AttentionShape& shape) const = 0;
 
   // logsumexp[r] = log(sum(exp(logits[r]))), loss = mean(logsumexp[r] - logits[r, targets[r]]) over
-  // the rows that have a target, of which there must be one.
-  // loss [1], logsumexp [R], logits [R, V], targets [R] int32, no_target where there is none
+  // the rows that have a target; at least one row must have one.
+  // loss [1], logsumexp [R], logits [R, V], targets [R] int32 or no_target
   virtual void cross_entropy(const Tensor& loss, const Tensor& logsumexp, const Tensor& logits,
                              const Tensor& targets) = 0;
   // dlogits = (softmax(logits) - onehot(targets)) loss_scale / ((R - state.without_target) ranks),
@@ -239,24 +244,25 @@ class Ops : NonCopyable {
 
   // found_inf = any element of x is not finite ? 1 : found_inf
   virtual void check_finite(const StepState& state, const Tensor& x) = 0;
-  // The scalars of the optimizer step at hand, once per step and before adamw(): unless the step
-  // is skipped (found_inf), step += 1 and the bias corrections follow. gradient_scale =
-  // 1 / loss_scale; then, with loss scaling, loss_scale halves after a skipped step and doubles
+  // Updates the scalars of the optimizer step, once per step and before adamw(). Unless the step is
+  // skipped (found_inf), step += 1 and the bias corrections are computed. gradient_scale =
+  // 1 / loss_scale. Then, with loss scaling, loss_scale halves after a skipped step and doubles
   // after 2000 good ones (torch.amp.GradScaler).
   virtual void begin_optimizer_step(const StepState& state, const AdamWConfig& config) = 0;
-  // The bias corrections of another group of parameters, for the adamw() that follow.
+  // Sets the bias corrections of another group of parameters, for the following calls of adamw().
   virtual void begin_parameter_group(const StepState& state, const AdamWConfig& config) = 0;
-  // torch.optim.AdamW, with g = gradient gradient_scale, lr times rate_factor: p *= 1 - lr wd; m =
-  // b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). Nothing
-  // changes when the step is skipped.
+  // torch.optim.AdamW, with g = gradient gradient_scale and lr = learning_rate rate_factor:
+  // p *= 1 - lr wd; m =
+  // b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). A
+  // skipped step changes nothing.
   virtual void adamw(const AdamWRange& range, const StepState& state,
                      const AdamWConfig& config) = 0;
-  // found_inf = 0, after the step's last adamw().
+  // found_inf = 0. Called after the step's last adamw().
   virtual void end_optimizer_step(const StepState& state) = 0;
 
   // ---- composites -------------------------------------------------------------------------
-  // All return newly allocated activations. Gradients of parameters are written, or added to where
-  // Parameter::accumulate says so.
+  // Composites return newly allocated activations. They overwrite the gradients of parameters, or
+  // add to them if Parameter::accumulate is set.
 
   // tokens [B, T] -> [B, T, D] in the residual stream's dtype
   virtual Array embed(const Tensor& tokens, const Parameter& table);
@@ -266,10 +272,11 @@ class Ops : NonCopyable {
     Array residual;  // x + branch
     Array normed;    // its RMSNorm, in the compute dtype
   };
-  // x [B, T, D] the residual stream; branch [B, T, D] what a sublayer adds to it, or empty
+  // x [B, T, D]: the residual stream; branch [B, T, D]: a sublayer's output that is added to it, or
+  // empty
   virtual Normed add_rms_norm(Saved& saved, Array x, Array branch, const Parameter& weight);
-  // d_residual is the gradient of Normed::residual by its other uses; returns the gradient of x,
-  // which is that of branch too.
+  // d_residual: the gradient of Normed::residual from its other uses. Returns the gradient of x,
+  // which is also the gradient of branch.
   virtual Array add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
                                       const Parameter& weight);
 
@@ -291,37 +298,36 @@ class Ops : NonCopyable {
   // x [B, T, D], weight [2 F, D] (w1, w3) -> silu(x w1^T) (x w3^T)  [B, T, F]
   virtual Array swiglu_linear(Saved& saved, Array x, const Parameter& weight);
   virtual Array swiglu_linear_backward(Saved& saved, Array dz, const Parameter& weight);
-  // The result again, of what swiglu_linear() kept.
+  // Recomputes the result of swiglu_linear() from what it kept.
   [[nodiscard]] Array swiglu_again(const Saved& saved);
 
   struct Head {
     const Parameter& norm;    // [D]
     const Parameter& linear;  // [V, D]
-    const StepState& state;   // targets in; loss out
-    Tensor logits;            // [B, T, V] float32 that gets a copy, or empty
+    const StepState& state;   // reads targets, writes loss
+    Tensor logits;            // [B, T, V] float32: receives a copy of the logits; or empty
   };
-  // The last norm, the logits and the loss of the residual stream x + branch. One composite with
-  // its backward, because an implementation that computes both at once need never hold all logits.
+  // The final norm, the logits and the loss of the residual stream x + branch. One composite, so
+  // that an implementation that computes forward and backward at once need not keep all logits.
   virtual void head(Saved& saved, Array x, Array branch, const Head& head);
   virtual Array head_backward(Saved& saved, const Head& head);  // the gradient of x and of branch
 
  protected:
   static constexpr double norm_eps = 1e-5;
 
-  // matmul() of operands that it has checked.
+  // Implements matmul(), which has checked the operands.
   virtual void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                         double beta) = 0;
 
-  // The scope of one operation, which reads or writes each of these tensors once.
+  // The Scope of an operation that reads or writes each of `tensors` once.
   [[nodiscard]] Scope operation(std::string_view name, std::initializer_list<Tensor> tensors,
                                 double flops = 0) const;
   [[nodiscard]] Array activation(const Shape& shape, Dtype dtype) const {
     return device_.allocate(shape, dtype, MemoryKind::activation);
   }
-  // x itself when it has this dtype, else a cast copy.
+  // x itself if it has this dtype, else a copy cast to it.
   [[nodiscard]] virtual Array as_dtype(Array x, Dtype dtype);
-  // x W^T, and with its gradient dy: dW (+)= dy^T x, and dy W, which is returned; x is given up in
-  // between.
+  // product: returns x W^T. product_backward: dW (+)= dy^T x, frees x, and returns dy W.
   [[nodiscard]] Array product(const Array& x, const Parameter& weight, Dtype dtype);
   [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight);
 

@@ -1,7 +1,7 @@
 #pragma once
-// ParameterAccess: what a model asks of the strategy that lays its parameters out over ranks. Every
-// use of a parameter, in forward, recomputation and backward alike, is between acquire() and
-// release(); backward tells of each gradient as it becomes ready.
+// ParameterAccess: a model's interface to the strategy that shards its parameters over ranks. Every
+// use of a parameter, in forward, recomputation and backward, lies between acquire() and release().
+// Backward reports each gradient when it is complete.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace paceline {
 
-// One entry of the ParameterStore as an operation sees it. All three have the entry's shape.
+// One entry of the ParameterStore as operations use it. The three tensors have the entry's shape.
 struct Parameter {
   Tensor value;             // the master weights
   Tensor compute;           // what GEMMs read: the low-precision copy, or `value` itself
   Tensor gradient;          // empty before the first backward
-  bool accumulate = false;  // a gradient was written in this step already: add to it
+  bool accumulate = false;  // the gradient was already written in this step: add to it
 };
 
 using ParameterId = std::size_t;  // an entry of the ParameterStore
@@ -27,14 +27,14 @@ class ParameterAccess : NonCopyable {
  public:
   virtual ~ParameterAccess() = default;
 
-  // Where the parameter lies for the operations that are enqueued until release().
+  // The parameter's tensors, valid for the operations that are enqueued until release().
   [[nodiscard]] virtual Parameter acquire(ParameterId id, Pass pass) = 0;
   virtual void release(ParameterId /*id*/, Pass /*pass*/) {}
-  // The last part of its gradient has been enqueued.
+  // The last operation that writes its gradient has been enqueued.
   virtual void gradient_ready(ParameterId /*id*/) {}
 };
 
-// A parameter in use, from construction to destruction.
+// acquire() at construction, release() at destruction.
 class ParameterUse : NonCopyable {
  public:
   ParameterUse(ParameterAccess& access, ParameterId id, Pass pass)

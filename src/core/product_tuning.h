@@ -1,6 +1,6 @@
 #pragma once
-// ProductTuning: the algorithms by which Ops computes its matrix products, where it times several
-// of them, and how the ranks of a launch agree on them.
+// ProductTuning: the algorithms that Ops has chosen for its matrix products by timing several
+// candidates, and how the ranks of a launch agree on the choices.
 
 #include <cstdint>
 #include <string>
@@ -15,16 +15,16 @@ struct TunedProduct {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::int64_t batch = 1;    // products in all
+  std::int64_t batch = 1;    // number of products
   std::string dtypes;        // "bfloat16 -> float32"
   std::string transposed;    // "no", "a", "b" or "both"
-  bool adds = false;         // c += instead of c =
-  int multiprocessors = 0;   // beside collectives: what they leave; 0: all
-  std::string algorithm;     // the library's numbers of it
-  std::string source;        // of the choice: "timed", "file" or "rank 0"
-  int candidates = 0;        // that were timed for it; 0: none, it is the library's first proposal
-  double first_seconds = 0;  // the library's first proposal took; NaN where nothing was timed
-  double seconds = 0;        // the choice took; NaN likewise
+  bool adds = false;         // c += a b; false: c = a b
+  int multiprocessors = 0;   // available beside collectives; 0: all
+  std::string algorithm;     // the library's identifiers
+  std::string source;        // origin of the choice: "timed", "file" or "rank 0"
+  int candidates = 0;        // timed; 0: none, the library's first proposal is used
+  double first_seconds = 0;  // time of the library's first proposal; NaN if nothing was timed
+  double seconds = 0;        // time of the chosen algorithm; NaN likewise
 
   [[nodiscard]] double flops() const {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
@@ -36,17 +36,17 @@ class ProductTuning : NonCopyable {
  public:
   virtual ~ProductTuning() = default;
 
-  // Every choice made or read so far, for take() of another rank.
+  // All choices made or read so far, as text for another rank's take().
   [[nodiscard]] virtual std::string choices() const = 0;
-  // From now on products are computed by those choices. Products that are not among them keep their
-  // own, as do all where the text is from another kind of GPU or version of the library. True when
-  // one of products() is computed otherwise from now on: run it once before it is captured into a
-  // graph, since a kernel is loaded when it is first run.
+  // Uses `choices` from now on. Products without an entry keep their choice; so do all products if
+  // the text is from another GPU model or library version. Returns true if the algorithm of any of
+  // products() has changed: the caller then runs that product once before it captures it into a
+  // graph, because a kernel is loaded at its first launch.
   virtual bool take(const std::string& choices) = 0;
 
-  // Of the products computed so far.
+  // The products computed so far.
   [[nodiscard]] virtual std::vector<TunedProduct> products() const = 0;
-  // Spent on timing algorithms.
+  // Time spent on timing algorithms.
   [[nodiscard]] virtual double seconds() const = 0;
 };
 

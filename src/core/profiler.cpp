@@ -16,7 +16,7 @@ void SpanRecorder::entered(ScopeId scope, const OpWork* work) {
 }
 
 void SpanRecorder::left() {
-  if (open_.empty()) return;  // it was entered before
+  if (open_.empty()) return;  // the scope was entered before recording began
   spans_[static_cast<std::size_t>(open_.back())].end = host_seconds();
   open_.pop_back();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Profiler: what a device executes, attributed to the scopes that launched it.
+// Profiler: the activities of a device, attributed to the scopes that launched them.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// launch: a call of the host that started one or more of the first three; call: another one.
+// launch: a host call that started kernels, copies or memsets; call: any other host call.
 enum class ActivityKind : std::uint8_t { kernel, copy, memset, launch, call };
 constexpr auto names_of(ActivityKind) {
   return names("kernel", "copy", "memset", "launch", "call");
@@ -19,23 +19,23 @@ constexpr auto names_of(ActivityKind) {
 
 struct Activity {
   ActivityKind kind = ActivityKind::kernel;
-  int name = 0;     // of Trace::names
-  int stream = -1;  // the device's own number of it; -1: the host
-  int span = -1;    // of Trace::spans: the innermost at its launch, or at its capture; -1: none
-  std::int64_t correlation = 0;  // the same for a launch and what it started
-  double begin = 0;              // of host_seconds()
+  int name = 0;     // index into Trace::names
+  int stream = -1;  // the device's stream number; -1: the host
+  int span = -1;    // index into Trace::spans: the innermost at launch or capture; -1: none
+  std::int64_t correlation = 0;  // equal for a launch and the activities that it started
+  double begin = 0;              // host_seconds()
   double end = 0;
   double bytes = 0;         // of a copy or memset
-  std::int64_t blocks = 0;  // of a kernel's grid
+  std::int64_t blocks = 0;  // of the kernel's grid
 };
 
-// A scope from its entry to its end on the host.
+// One execution of a scope, from its entry to its end on the host.
 struct ScopeSpan {
   ScopeId scope = 0;
   int outer = -1;          // the span around it
-  bool operation = false;  // else a region
+  bool operation = false;  // false: a region
   OpWork work;
-  double begin = 0;  // of host_seconds()
+  double begin = 0;  // host_seconds()
   double end = 0;
 };
 
@@ -43,23 +43,23 @@ struct Trace {
   std::vector<Activity> activities;
   std::vector<ScopeSpan> spans;
   std::vector<std::string> names;
-  std::int64_t lost = 0;  // activities that are known to be missing
+  std::int64_t lost = 0;  // activities that the profiler dropped
   std::string source;     // "cupti", "events"
-  std::string reason;     // why not by the device's own profiler; empty: it is
+  std::string reason;     // why the device's own profiler was not used; empty: it was
 };
 
 class Profiler : NonCopyable {
  public:
   virtual ~Profiler() = default;
 
-  // Whether it attributes a graph's work to the scopes that it was captured in; only of a graph
-  // that is captured after the profiler began.
+  // Whether it attributes a graph's work to the scopes in which the work was captured. This
+  // requires that the graph is captured after the profiler has started.
   [[nodiscard]] virtual bool sees_into_graphs() const { return false; }
-  // Waits for the device; ends the profiling.
+  // Waits for the device and ends profiling.
   [[nodiscard]] virtual Trace finish() = 0;
 };
 
-// The spans of a stack's scopes, from construction to destruction.
+// Records the spans of a stack's scopes from construction to destruction.
 class SpanRecorder : public ScopeListener {
  public:
   explicit SpanRecorder(ScopeStack& scopes) : scopes_(scopes) { scopes.set_listener(this); }

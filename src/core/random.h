@@ -1,7 +1,7 @@
 #pragma once
 // Counter-based random numbers (Philox4x32-10, Salmon et al., SC'11): element i of a stream is a
-// function of (seed, stream, i) alone, so that any number of threads, ranks and devices draws the
-// same values.
+// function of (seed, stream, i) alone, so that the values do not depend on the number of threads,
+// ranks or devices.
 
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// The four 32-bit words that Philox4x32-10 makes of a counter and a key.
+// Philox4x32-10 of counter c and key k.
 [[nodiscard]] HOST_DEVICE inline std::array<std::uint32_t, 4> philox(
     std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> k) {
   constexpr std::uint64_t multiplier0 = 0xD2511F53U;
@@ -31,7 +31,7 @@ namespace paceline {
 }
 
 // The inverse of the error function on (-1, 1): the relative error stays below 1e-6 up to |x| = 1 -
-// 2^-25, and below 4e-4 up to 1 - 2^-32, the last that a uniform of 32 bits reaches.
+// 2^-25, and below 4e-4 up to 1 - 2^-32, the largest that a 32-bit uniform reaches.
 // M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2010), single precision.
 [[nodiscard]] HOST_DEVICE inline double erfinv(double x) {
   double w = -std::log((1 - x) * (1 + x));
@@ -57,7 +57,7 @@ class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  // Elements 4 quad ... 4 quad + 3, uniform in (0, 1): 32 bits each, never 0 or 1.
+  // Elements 4 quad to 4 quad + 3, uniform in (0, 1): 32 bits each, never 0 or 1.
   [[nodiscard]] HOST_DEVICE std::array<double, 4> uniform4(std::uint64_t quad) const {
     const auto words =
         philox({static_cast<std::uint32_t>(quad), static_cast<std::uint32_t>(quad >> 32U),
@@ -80,13 +80,13 @@ class Random {
     }
   }
 
-  // Each fills `out` with elements offset, offset + 1, ... in parallel.
+  // Fills `out` with normal values of elements offset, offset + 1, ..., in parallel.
   void fill_normal(std::span<float> out, double std = 1, std::uint64_t offset = 0) const {
     for_each(offset, offset + out.size(), [=](std::uint64_t i, double u) {
       out[i - offset] = static_cast<float>(std * std::numbers::sqrt2 * erfinv(2 * u - 1));
     });
   }
-  // Integers in [0, below).
+  // The same with integers in [0, below).
   void fill_integers(std::span<std::int32_t> out, std::int32_t below,
                      std::uint64_t offset = 0) const {
     for_each(offset, offset + out.size(), [=](std::uint64_t i, double u) {
@@ -99,14 +99,14 @@ class Random {
   std::uint64_t stream_;
 };
 
-// torch.nn.init.trunc_normal_: normal with this std, cut at +-cut (both in the values' unit), by
-// the inverse of the distribution function.
+// torch.nn.init.trunc_normal_: normal with standard deviation std, truncated to [-cut, cut], by
+// inversion of the cumulative distribution function.
 class TruncatedNormal {
  public:
   TruncatedNormal(double std, double cut)
       : std_(std), cut_(cut), bound_(std::erf(cut / (std * std::numbers::sqrt2))) {}
 
-  // Of a uniform number in (0, 1).
+  // u: uniform in (0, 1).
   [[nodiscard]] HOST_DEVICE float operator()(double u) const {
     const double x = std_ * std::numbers::sqrt2 * erfinv(bound_ * (2 * u - 1));
     return static_cast<float>(std::fmin(cut_, std::fmax(-cut_, x)));

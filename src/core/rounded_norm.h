@@ -1,6 +1,6 @@
 #pragma once
-// LayerNorm and RMSNorm without weights, of which every operation is rounded to the dtype of the
-// input: what becomes of them without statistics in float32.
+// LayerNorm and RMSNorm without weights, with every operation rounded to the dtype of the input:
+// they show the errors of norms that do not compute their statistics in float32.
 
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace paceline {
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
 constexpr auto names_of(NormKind) { return names("layer_norm", "rms_norm"); }
 
-// One row: center = mean(x), or 0 of RMSNorm; y = (x - center) / sqrt(mean((x - center)^2) + eps).
-// Sums are pairwise. x(j), write(j, y): elements of the row, of n.
+// One row of n elements: center = mean(x), or 0 for RMSNorm; y = (x - center) / sqrt(mean((x -
+// center)^2) + eps). Sums are pairwise. x(j) reads element j; write(j, y) writes it.
 template <class C, class Element, class Write, class Round>
 HOST_DEVICE void rounded_norm_row(NormKind kind, std::int64_t n, C eps, Element x, Write write,
                                   Round round) {

@@ -16,7 +16,7 @@ void ScopeStack::leave() {
   outer_.pop_back();
 }
 
-// Steps enter the same scopes in the same order, so that the first look mostly finds it.
+// Steps enter the same scopes in the same order, so that the first comparison usually matches.
 ScopeId ScopeStack::inner(std::string_view name, bool is_region) {
   ScopePath& here = paths_[current_];
   const std::size_t count = here.inner.size();

@@ -1,6 +1,6 @@
 #pragma once
-// Text for the screen. Where it cannot be written (a full disk, a closed pipe) the run goes on,
-// since its results are in a file: main() says at the end that output was lost.
+// Output to the screen. If it cannot be written (full disk, closed pipe), the run continues,
+// because the results are in a file; main() reports at the end that output was lost.
 
 #include <fmt/format.h>
 

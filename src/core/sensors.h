@@ -1,5 +1,5 @@
 #pragma once
-// Sensors: what a device says of the conditions that it runs under.
+// Sensors: a device's readings of its clocks and other conditions.
 
 #include <cstdint>
 #include <string>
@@ -11,10 +11,10 @@ namespace paceline {
 
 struct Sensor {
   std::string name;    // "sm_clock"
-  std::string symbol;  // of its unit, as column names end: "hz"
+  std::string symbol;  // of the unit, as the suffix of column names: "hz"
 };
 
-// What holds a device's clocks down; a set of bits.
+// Reasons why a device's clocks are reduced; a set of bits.
 enum class ClockLimit : std::uint8_t { none = 0, power = 1, thermal = 2, hardware = 4 };
 constexpr ClockLimit operator|(ClockLimit a, ClockLimit b) {
   return static_cast<ClockLimit>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -26,7 +26,7 @@ constexpr bool has(ClockLimit limits, ClockLimit one) {
 [[nodiscard]] std::string name_of(ClockLimit limits);
 
 struct Reading {
-  std::vector<double> values;  // of each sensor; NaN where it cannot be read
+  std::vector<double> values;  // by sensor; NaN if it cannot be read
   ClockLimit limits = ClockLimit::none;
 };
 
@@ -35,11 +35,11 @@ class Sensors : NonCopyable {
   virtual ~Sensors() = default;
 
   [[nodiscard]] virtual const std::vector<Sensor>& sensors() const = 0;
-  // Whether a reading can say what limits the clocks.
+  // Whether readings contain the limits of the clocks.
   [[nodiscard]] virtual bool tells_limits() const = 0;
-  // Seconds between two readings, so that reading takes less than a thousandth of a core's time.
+  // Seconds between two readings, chosen so that reading takes less than 0.1% of a core's time.
   [[nodiscard]] virtual double interval() const = 0;
-  // From one thread at a time, which need not be the device's.
+  // One thread at a time may call it; it need not be the device's thread.
   [[nodiscard]] virtual Reading read() = 0;
 };
 

@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-// Damerau and Levenshtein's, of optimal string alignment.
+// Damerau-Levenshtein distance (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

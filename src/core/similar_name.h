@@ -1,5 +1,5 @@
 #pragma once
-// What was probably meant by a name that is unknown.
+// The probable intention behind an unknown name.
 
 #include <span>
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace paceline {
 
-// " (did you mean small?)": the name of the least edit distance (insertions, deletions, changes
-// and swaps of neighbours), or the only one that begins with `name`; empty where none is near.
+// " (did you mean small?)": the name with the smallest edit distance (insertions, deletions,
+// substitutions, transpositions of neighbours), or the only one that begins with `name`; empty if
+// no name is close.
 [[nodiscard]] std::string did_you_mean(std::string_view name,
                                        std::span<const std::string_view> names);
 

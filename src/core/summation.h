@@ -1,6 +1,6 @@
 #pragma once
-// Sums in a stated order of additions, each rounded to the dtype of the sum, as every device
-// computes them. Errors are Higham's, "The accuracy of floating point summation" (SIAM J. Sci.
+// Sums in a fixed order of additions, each rounded to the dtype of the sum; the same on every
+// device. Error bounds: Higham, "The accuracy of floating point summation" (SIAM J. Sci.
 // Comput. 14, 1993); u is the unit roundoff of the sum's dtype.
 
 #include <cmath>
@@ -14,8 +14,8 @@ namespace paceline {
 enum class Summation : std::uint8_t {
   sequential,   // ((x0 + x1) + x2) + ...
   pairwise,     // the halves of a binary tree
-  blocked,      // blocks of 32 one after the other, then the blocks' sums
-  compensated,  // sequential, with Kahan's correction of each addition by the error of the last
+  blocked,      // blocks of 32 sequentially, then the blocks' sums sequentially
+  compensated,  // Kahan: sequential, each addition corrected by the error of the last
 };
 constexpr auto names_of(Summation) {
   return names("sequential", "pairwise", "blocked", "compensated");
@@ -23,7 +23,7 @@ constexpr auto names_of(Summation) {
 
 inline constexpr std::int64_t summation_block = 32;
 
-// |computed - exact| is at most this times the sum of |x|, to first order in u; of n numbers.
+// For n numbers, |computed - exact| <= summation_bound() * sum of |x|, to first order in u.
 [[nodiscard]] inline double summation_bound(Summation how, std::int64_t n, double u) {
   const auto count = static_cast<double>(n);
   switch (how) {
@@ -39,8 +39,8 @@ inline constexpr std::int64_t summation_block = 32;
   throw_unnamed(static_cast<std::size_t>(how));
 }
 
-// C: float or double, which holds a sum of two rounded numbers closely enough that rounding it
-// gives the nearest. x(i): element i. round(y): the nearest number of the sum's dtype.
+// C: float or double; precise enough that rounding the sum of two rounded numbers gives the nearest
+// number. x(i): element i. round(y): the nearest number of the sum's dtype.
 template <class C, class Element, class Round>
 HOST_DEVICE C sequential_sum(std::int64_t begin, std::int64_t end, Element x, Round round) {
   C sum = 0;
@@ -48,7 +48,8 @@ HOST_DEVICE C sequential_sum(std::int64_t begin, std::int64_t end, Element x, Ro
   return sum;
 }
 
-// Sums of 2^k elements wait in partial[k] until their neighbour is there, as the bits of a counter.
+// partial[k] holds a sum of 2^k elements until the next sum of 2^k elements is complete, like the
+// bits of a binary counter.
 template <class C, class Element, class Round>
 HOST_DEVICE C pairwise_sum(std::int64_t n, Element x, Round round) {
   constexpr int levels = 63;

@@ -1,6 +1,6 @@
 #pragma once
 // Tensor: a view (pointer, shape, dtype) of contiguous row-major memory on some device.
-// Shapes stand in a comment at every declaration: Tensor qkv;  // [B, T, 3, H, d]
+// Declarations state the shape in a comment: Tensor qkv;  // [B, T, 3, H, d]
 
 #include <array>
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Tensor {
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(numel()) * size_of(dtype);
   }
-  // The last dimension, and the number of rows of that length.
+  // cols: the last dimension. rows: the product of the others.
   [[nodiscard]] std::int64_t cols() const { return shape[-1]; }
   [[nodiscard]] std::int64_t rows() const { return numel() / cols(); }
 
@@ -53,9 +53,9 @@ struct Tensor {
     return static_cast<T*>(data);
   }
 
-  // The same memory under another shape of as many elements.
+  // The same memory with another shape of the same number of elements.
   [[nodiscard]] Tensor reshape(const Shape& to) const;
-  // `shape.numel()` elements that start `offset` elements into this tensor.
+  // to.numel() elements, starting `offset` elements into this tensor.
   [[nodiscard]] Tensor slice(std::int64_t offset, const Shape& to) const;
 
  private:

@@ -26,7 +26,7 @@ std::string_view kind_of(const TomlValue& value) {
 
 namespace {
 
-// Past the string or comment that begins at `at`; `at` itself where none does.
+// The position after the string or comment that begins at `at`; `at` itself if none begins there.
 std::size_t past_text(std::string_view text, std::size_t at) {
   if (text[at] == '#') return std::min(text.find('\n', at), text.size());
   if (text[at] != '"' && text[at] != '\'') return at;
@@ -37,7 +37,7 @@ std::size_t past_text(std::string_view text, std::size_t at) {
     end += text[at] == '"' && text[end] == '\\' ? 2 : 1;
   }
   end += delimiter.size();
-  // A string of several lines may end in quotes of its own.
+  // A multi-line string may end in quotes that belong to it.
   while (delimiter.size() > 1 && end < text.size() && text[end] == text[at]) ++end;
   return std::min(end, text.size());
 }

@@ -1,5 +1,5 @@
 #pragma once
-// TOML 1.0 files as a tree of values, each with its place in the file.
+// TOML 1.0 files as a tree of values, each with its position in the file.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// From 1.
+// Both count from 1.
 struct TomlPosition {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
@@ -29,7 +29,7 @@ struct TomlEntry;
 struct TomlTable {
   std::vector<TomlEntry> entries;  // in the order of the file
 
-  // Null where there is none.
+  // Null if there is no such key.
   [[nodiscard]] const TomlEntry* find(std::string_view key) const;
 };
 
@@ -55,19 +55,18 @@ struct TomlDocument {
   [[nodiscard]] UsageError error(TomlPosition at, std::string_view what) const;
 };
 
-// Throws UsageError with file, line and column for what is not TOML 1.0, a key that stands twice
-// included or that nests tables too deep, and EnvironmentError where the program was built without
-// a TOML library. `file` is for messages.
+// Throws UsageError with file, line and column for text that is not TOML 1.0 (a duplicate key, for
+// example) and for tables nested too deep; EnvironmentError if the program was built without a TOML
+// library. `file` is for messages.
 [[nodiscard]] TomlDocument parse_toml(std::string_view text, const std::string& file);
 
-// Throws as parse_toml does, and UsageError for a file that cannot be read or is larger than 16
-// MiB.
+// Throws as parse_toml(), and UsageError for a file that cannot be read or is larger than 16 MiB.
 [[nodiscard]] TomlDocument read_toml(const std::string& file);
 
-// Of the keys in a text that is TOML, or is as far as it can be read: "a.b.c" has three parts.
+// The largest number of parts of a key in `text`, which may be invalid TOML: "a.b.c" has three.
 [[nodiscard]] std::size_t most_parts_of_a_key(std::string_view text);
 
-// As a TOML string in double quotes.
+// `text` as a TOML string in double quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);
 
 }  // namespace paceline

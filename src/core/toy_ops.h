@@ -1,6 +1,6 @@
 #pragma once
-// ToyOps: what the course's toy models and its exercises on precision compute beside Ops, on the
-// device's compute stream. No language model uses it. Shapes and dtypes are as in core/ops.h.
+// ToyOps: operations of the course's toy models and its exercises on precision, on the device's
+// compute stream. Language models do not use them. Notation and dtypes are as in core/ops.h.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace paceline {
 
 enum class Reduction : std::uint8_t { mean, sum };
 
-// What the sum over n elements is multiplied by.
+// The factor of the sum over n elements.
 [[nodiscard]] inline double factor_of(Reduction reduction, std::int64_t n) {
   switch (reduction) {
     case Reduction::mean: return 1 / static_cast<double>(n);

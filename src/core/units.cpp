@@ -35,7 +35,7 @@ constexpr std::array<std::pair<std::string_view, std::int64_t>, 10> byte_units =
       text, why));
 }
 
-// The run of digits that `text` starts with, which is taken off it.
+// Removes and returns the leading digits of `text`.
 std::string_view take_digits(std::string_view& text) {
   const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
   text.remove_prefix(digits.size());
@@ -74,7 +74,8 @@ std::int64_t parse_bytes(std::string_view text) {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     std::int64_t count = 0;
     const auto parsed = std::from_chars(whole.data(), whole.data() + whole.size(), count);
-    // From the last digit on, dividing by ten at each: exact, as a floor of a floor is.
+    // From the last digit, dividing by ten at each: exact, because floor(floor(x) / 10) = floor(x /
+    // 10).
     std::int64_t part = 0;
     for (std::size_t i = fraction.size(); i-- > 0;) part = (part + (fraction[i] - '0') * unit) / 10;
     if (parsed.ec != std::errc{} || count > (most - part) / unit) {

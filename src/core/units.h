@@ -1,5 +1,5 @@
 #pragma once
-// Sizes and numbers as people write them.
+// Parsing and formatting of sizes and numbers.
 
 #include <cstdint>
 #include <string>
@@ -12,18 +12,18 @@ namespace paceline {
 // without an option's name) for anything else, negative values and overflow.
 [[nodiscard]] std::int64_t parse_bytes(std::string_view text);
 
-// A whole number, or any finite number, from `least` to `most`. Throw UsageError naming the text.
+// An integer or finite number in [least, most]. Throw UsageError naming the text.
 [[nodiscard]] std::int64_t parse_integer(std::string_view text, std::int64_t least,
                                          std::int64_t most);
 [[nodiscard]] double parse_real(std::string_view text, double least, double most);
 
-// `digits` significant digits without an exponent, but never fewer than stand before the point:
-// with 3, 8.1234 -> "8.12", 1234.5 -> "1234"; below 0.0001 and from 1e15 on with one. NaN -> "-".
+// `digits` significant digits, and always all digits before the decimal point: with 3 digits,
+// 8.1234 -> "8.12", 1234.5 -> "1234". With an exponent below 0.0001 and from 1e15 on. NaN -> "-".
 [[nodiscard]] std::string number_text(double value, int digits = 3);
 
-// Powers of ten with three significant digits: 129 MB, 1.00 GB; below 1000 bytes as it is: 512 B.
+// Decimal units with three significant digits: "129 MB", "1.00 GB"; below 1000 bytes "512 B".
 [[nodiscard]] std::string bytes_text(double bytes);
-// With k, M, G, T, P: 1.23 T
+// With k, M, G, T, P: "1.23 T".
 [[nodiscard]] std::string count_text(double count);
 
 }  // namespace paceline
