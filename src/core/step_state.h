@@ -30,7 +30,8 @@ struct StepState {
                   // target
   Array tokens;   // [B, T] int32
   Array targets;  // [B, T] int32, no_target included
-  int ranks = 1;  // ranks whose gradients are summed; the loss is the mean over all their positions
+  int ranks =
+      1;  // ranks whose gradients are summed: gradients are of the mean over their positions
   std::int64_t without_target = 0;  // positions of each rank without a target, equal on all ranks
 
   // Allocates the arrays and calls reset(). Throws OutOfMemory.

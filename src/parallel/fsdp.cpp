@@ -15,7 +15,7 @@ Fsdp::Fsdp(ParameterStore& store, Ops& ops, Communicator& scatters, Communicator
   for (std::size_t unit = 0; unit < ranges().size(); ++unit) {
     resident_offsets_.push_back(resident);
     const std::int64_t length = ranges()[unit].length;
-    if (stays(unit)) {
+    if (is_resident(unit)) {
       resident += length;
     } else {
       slot_length_ = std::max(slot_length_, length);
@@ -35,7 +35,7 @@ Fsdp::Fsdp(ParameterStore& store, Ops& ops, Communicator& scatters, Communicator
   if (slots > 0) slot_memory_ = allocate(slots * slot_length_, ops.precision().compute);
 }
 
-bool Fsdp::stays(std::size_t unit) const {
+bool Fsdp::is_resident(std::size_t unit) const {
   return store_.entries()[ranges()[unit].last].full_precision;
 }
 
@@ -47,7 +47,7 @@ void Fsdp::register_memory() {
 
 Tensor Fsdp::place_of(std::size_t unit) {
   const std::int64_t length = ranges()[unit].length;
-  if (stays(unit)) return StoreRange{resident_offsets_[unit], length}.of(resident_);
+  if (is_resident(unit)) return StoreRange{resident_offsets_[unit], length}.of(resident_);
   const auto slot = static_cast<std::int64_t>(slot_with(unit) - slots_.data());
   return StoreRange{slot * slot_length_, length}.of(slot_memory_);
 }
@@ -56,14 +56,14 @@ void Fsdp::gather_ahead() {
   schedule_ = std::exchange(uses_, {});
   std::fill(slots_.begin(), slots_.end(), Slot{});
   for (std::size_t unit = ranges().size(); unit-- > 0;) {
-    if (stays(unit)) gather_unit(unit);
+    if (is_resident(unit)) gather_unit(unit);
   }
   gather_units(units_from(0));
 }
 
 Parameter Fsdp::acquire(ParameterId id, Pass pass) {
   const std::size_t unit = group_of(id);
-  if (!stays(unit)) {
+  if (!is_resident(unit)) {
     const Use use{unit, pass == Pass::forward};
     if (uses_.empty() || uses_.back() != use) begin_use(use);
     ++slot_with(unit)->in_use;
@@ -77,7 +77,7 @@ Parameter Fsdp::acquire(ParameterId id, Pass pass) {
 
 void Fsdp::release(ParameterId id, Pass /*pass*/) {
   const std::size_t unit = group_of(id);
-  if (!stays(unit)) --slot_with(unit)->in_use;
+  if (!is_resident(unit)) --slot_with(unit)->in_use;
 }
 
 void Fsdp::begin_use(const Use& use) {
@@ -103,14 +103,14 @@ void Fsdp::gather_units(const std::vector<std::size_t>& units) {
     if (slot_with(unit) != nullptr) continue;
     Slot* slot = free_slot(units);
     if (slot == nullptr && unit != units.front()) return;
-    if (slot == nullptr) throw InternalError("more units are in use than there are slots");
+    if (slot == nullptr) throw InternalError("more units are in use than slots exist");
     slot->unit = unit;
     gather_unit(unit);
   }
 }
 
-// What the slot held before is not read any more once compute has done what is enqueued so far. Of
-// a mixed precision the shard is rounded into its place in the slot, and gathered from there.
+// The gather waits for the compute work enqueued so far, which may read the slot's previous unit.
+// In mixed precision the shard is rounded into its place in the slot and gathered from there.
 void Fsdp::gather_unit(std::size_t unit) {
   const Tensor whole = place_of(unit);
   Tensor shard = store_.parameters(shard_of(ranges()[unit]));

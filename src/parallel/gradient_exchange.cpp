@@ -6,7 +6,7 @@ namespace paceline {
 
 namespace {
 
-// Whether exchanges begin while backward still runs.
+// Whether collectives overlap with backward.
 bool overlaps(Strategy strategy) {
   switch (strategy) {
     case Strategy::none:
@@ -19,7 +19,7 @@ bool overlaps(Strategy strategy) {
     case Strategy::zero2:
     case Strategy::fsdp: return true;
   }
-  throw InternalError("a strategy that GradientExchange does not know");
+  throw InternalError("unknown strategy");
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void GradientExchange::finish_backward() {
     for (const GradientRange& range : ranges_) send(range);
   }
   if (reduced_ != ranges_.size()) {
-    throw InternalError("a gradient was never ready, or more than once");
+    throw InternalError("a gradient became ready never or more than once");
   }
   ops_.run_beside_collectives(false);
   ops_.device().compute_stream().follow(communicator_.stream());

@@ -1,9 +1,10 @@
 #pragma once
-// GradientExchange: data parallelism. Every rank trains on its own rows; before the optimizer sees
-// them, gradients become the sum over ranks, which is the average over all rows when each rank's
-// are of the mean over all ranks' rows (StepState::ranks): no pass divides, and sums of exact
-// gradients are exact. A strategy is a partition of the gradients and whether its ranges are sent
-// as they become ready, beside backward, or all after it.
+// GradientExchange: data parallelism. Every rank trains on its own rows, and gradients are summed
+// over ranks before the optimizer step. Each rank's gradients are already those of the mean over
+// all ranks' rows (StepState::ranks), so that the sum is the gradient of that mean: no separate
+// pass divides, and sums of exact gradients are exact. A strategy consists of a partition of the
+// gradients into ranges, and of the time at which ranges are sent: when they are ready, overlapping
+// with backward, or all after backward.
 
 #include <functional>
 #include <memory>
@@ -18,7 +19,7 @@ namespace paceline {
 
 class GradientExchange : public ParallelStrategy {
  public:
-  // Of naive, flat, overlap or bucketed; ops are of the store's precision.
+  // For naive, flat, overlap and bucketed. ops have the store's precision.
   GradientExchange(ParameterStore& store, Ops& ops, Communicator& communicator,
                    const StrategyConfig& config);
 
@@ -35,27 +36,27 @@ class GradientExchange : public ParallelStrategy {
   GradientExchange(ParameterStore& store, Ops& ops, Communicator& communicator,
                    const StrategyConfig& config, std::vector<GradientRange> ranges);
 
-  // Collective; of those that are there, and if so configured.
+  // Collective: registers the arrays that are not empty, if registration is configured.
   void register_with(Communicator& communicator, const std::vector<Tensor>& whole_arrays);
-  // Adds up over ranks, on the communication stream.
+  // Sums over ranks, on the communication stream.
   virtual void reduce(const GradientRange& range, const Tensor& gradients);
-  // Enqueues a collective that may begin now, and notes it.
+  // Enqueues a collective and records it as an Exchange.
   void exchange(std::string_view op, const std::string& what, const Tensor& x,
                 const std::function<void()>& call) {
     exchange(communicator_.stream(), op, what, x, call);
   }
   void exchange(Stream& stream, std::string_view op, const std::string& what, const Tensor& x,
                 const std::function<void()>& call);
-  // The compute stream waits for the end of a collective, and notes for how long.
+  // Makes the compute stream wait for the end of a collective, and records the wait.
   void wait_for(const EventPtr& end, const std::string& what);
   void communication_follows_compute();
-  // The flat array that forward reads the entry from: the copy where there is one and it is read,
-  // else the masters.
+  // The flat array from which forward reads the entry: the low-precision copy if there is one and
+  // the entry is not read in full precision, else the masters.
   [[nodiscard]] const Tensor& read_by_forward(const ParameterEntry& entry) const {
     return store_.copy().empty() || entry.full_precision ? store_.parameters() : store_.copy();
   }
 
-  Ops& ops_;                    // NOLINT: for the strategies below
+  Ops& ops_;                    // NOLINT: for derived strategies
   Communicator& communicator_;  // NOLINT
 
  private:
@@ -66,7 +67,7 @@ class GradientExchange : public ParallelStrategy {
   std::vector<std::shared_ptr<void>> registrations_;
   std::vector<GradientRange> ranges_;
   std::vector<std::size_t> awaited_;  // by range: entries whose gradients are not ready yet
-  std::size_t reduced_ = 0;           // ranges of the step at hand
+  std::size_t reduced_ = 0;           // ranges reduced in this step
 };
 
 }  // namespace paceline

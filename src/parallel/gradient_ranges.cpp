@@ -18,7 +18,7 @@ std::vector<GradientRange> one_per_parameter(const std::vector<ParameterEntry>& 
   return ranges;
 }
 
-// Entries first ... last and the padding between them.
+// Entries first to last and the padding between them.
 GradientRange range_of(const std::vector<ParameterEntry>& entries, ParameterId first,
                        ParameterId last) {
   const std::int64_t offset = entries[first].offset;

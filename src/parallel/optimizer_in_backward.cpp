@@ -26,7 +26,7 @@ void OptimizerInBackward::update(Optimizer& optimizer, const StepState& state,
   updates_.push_back({range, std::move(begin), stream.record()});
 }
 
-void OptimizerInBackward::let_wait(Stream& stream, std::int64_t offset) const {
+void OptimizerInBackward::wait_for_update(Stream& stream, std::int64_t offset) const {
   const auto update = std::find_if(updates_.begin(), updates_.end(),
                                    [&](const Update& u) { return u.range.offset == offset; });
   if (update == updates_.end()) throw InternalError("a range was not updated yet");

@@ -1,6 +1,6 @@
 #pragma once
 // OptimizerInBackward: updates each range of parameters as soon as its gradients are final, on a
-// stream of its own, so that updates, which move memory, run beside backward's products.
+// separate stream, so that the memory-bound updates overlap with backward's matrix products.
 
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace paceline {
 
 class OptimizerInBackward : NonCopyable {
  public:
-  // Where an update begins and ends on the optimizer's stream.
+  // An update, with its begin and end on the optimizer's stream.
   struct Update {
     StoreRange range;
     EventPtr begin;
@@ -22,20 +22,20 @@ class OptimizerInBackward : NonCopyable {
 
   explicit OptimizerInBackward(Ops& ops) : ops_(ops) {}
 
-  // Before backward: the optimizer's step begins.
+  // Before backward: begins the optimizer's step.
   void begin(Optimizer& optimizer, const StepState& state);
-  // The range's gradients are final, and its parameters not read again in this step, after the work
-  // of `after` so far.
+  // Updates the range. Its gradients are final, and its parameters are no longer read in this step,
+  // after the work enqueued so far on `after`.
   void update(Optimizer& optimizer, const StepState& state, const StoreRange& range, Stream& after);
-  // Later work of a stream starts after the update of a range that begins here. Throws
-  // InternalError where there was none.
-  void let_wait(Stream& stream, std::int64_t offset) const;
-  // After backward: the updates of entries, or parts of them, that are left. The compute stream
-  // waits for all.
+  // Later work on `stream` starts after the update of the range that begins at `offset`. Throws
+  // InternalError if no such range was updated.
+  void wait_for_update(Stream& stream, std::int64_t offset) const;
+  // After backward: updates the remaining entries and parts of entries. The compute stream waits
+  // for all updates.
   void finish(Optimizer& optimizer, const StepState& state,
               const std::vector<ParameterEntry>& entries);
 
-  // Of the step at hand.
+  // The updates of this step.
   [[nodiscard]] const std::vector<Update>& updates() const { return updates_; }
 
  private:

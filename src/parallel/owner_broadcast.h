@@ -5,12 +5,12 @@
 
 namespace paceline {
 
-// By entry, the rank that owns it: the largest first, each to the rank with the fewest elements so
-// far, the lowest of several.
+// The owner of each entry, by LPT scheduling: entries in order of decreasing size, each to the rank
+// with the fewest elements so far (the lowest such rank).
 [[nodiscard]] std::vector<int> owners_of(const std::vector<ParameterEntry>& entries, int ranks);
 
-// The course's design: gradients all_reduced in buckets as backward goes; after the optimizer every
-// tensor is broadcast by its owner.
+// The course's design: gradients are all_reduced in buckets during backward; after the optimizer
+// step every tensor is broadcast by its owner.
 class OwnerBroadcast final : public GradientExchange {
  public:
   OwnerBroadcast(ParameterStore& store, Ops& ops, Communicator& communicator,

@@ -1,7 +1,7 @@
 #pragma once
-// RehearsalCommunicator: a communicator for a case's first steps. Until connect() its collectives
-// enqueue nothing, so that a rank without the memory for a step leaves no other rank waiting; it
-// notes them instead.
+// RehearsalCommunicator: the communicator of a case's rehearsed first step. Until connect(),
+// collectives are recorded instead of enqueued, so that a rank that runs out of memory in the step
+// leaves no other rank waiting.
 
 #include <algorithm>
 #include <functional>
@@ -15,15 +15,15 @@ namespace paceline {
 
 class RehearsalCommunicator final : public Communicator {
  public:
-  // scopes: of the device that calls it.
+  // scopes: the device's.
   RehearsalCommunicator(Communicator& real, ScopeStack& scopes) : real_(real), scopes_(scopes) {}
 
-  // Collective: runs every collective that was noted, once, and waits: NCCL connects ranks and
-  // allocates at an operation's first use. From now on collectives are enqueued.
+  // Collective: runs every recorded collective once and waits, because NCCL connects ranks and
+  // allocates memory at the first use of an operation. Later collectives are enqueued.
   void connect() {
-    for (const auto& call : noted_) call();
+    for (const auto& call : recorded_) call();
     real_.stream().synchronize();
-    noted_.clear();
+    recorded_.clear();
     keys_.clear();
     connected_ = true;
   }
@@ -43,34 +43,35 @@ class RehearsalCommunicator final : public Communicator {
   }
 
   void all_reduce(Tensor recv, Tensor send, ReduceOp op) override {
-    run_or_note("all_reduce", recv, send, [=, this] { real_.all_reduce(recv, send, op); });
+    run_or_record("all_reduce", recv, send, [=, this] { real_.all_reduce(recv, send, op); });
   }
   void reduce_scatter(Tensor recv, Tensor send, ReduceOp op) override {
-    run_or_note("reduce_scatter", recv, send, [=, this] { real_.reduce_scatter(recv, send, op); });
+    run_or_record("reduce_scatter", recv, send,
+                  [=, this] { real_.reduce_scatter(recv, send, op); });
   }
   void all_gather(Tensor recv, Tensor send) override {
-    run_or_note("all_gather", recv, send, [=, this] { real_.all_gather(recv, send); });
+    run_or_record("all_gather", recv, send, [=, this] { real_.all_gather(recv, send); });
   }
   void broadcast(Tensor data, int root) override {
-    run_or_note("broadcast", data, data, [=, this] { real_.broadcast(data, root); });
+    run_or_record("broadcast", data, data, [=, this] { real_.broadcast(data, root); });
   }
   void reduce(Tensor recv, Tensor send, ReduceOp op, int root) override {
-    run_or_note("reduce", recv, send, [=, this] { real_.reduce(recv, send, op, root); });
+    run_or_record("reduce", recv, send, [=, this] { real_.reduce(recv, send, op, root); });
   }
   void all_to_all(Tensor recv, Tensor send) override {
-    run_or_note("all_to_all", recv, send, [=, this] { real_.all_to_all(recv, send); });
+    run_or_record("all_to_all", recv, send, [=, this] { real_.all_to_all(recv, send); });
   }
   void send_recv(Tensor recv, int source, Tensor send, int destination) override {
-    run_or_note("send_recv", recv, send,
-                [=, this] { real_.send_recv(recv, source, send, destination); });
+    run_or_record("send_recv", recv, send,
+                  [=, this] { real_.send_recv(recv, source, send, destination); });
   }
 
  private:
-  // What makes a collective another one: its name, where it reads and writes, and how much.
+  // Identifies a collective: name, recv and send addresses, elements.
   using Key = std::tuple<std::string_view, const void*, const void*, std::int64_t>;
 
-  void run_or_note(std::string_view op, const Tensor& recv, const Tensor& send,
-                   const std::function<void()>& call) {
+  void run_or_record(std::string_view op, const Tensor& recv, const Tensor& send,
+                     const std::function<void()>& call) {
     if (connected_) {
       const Scope scope(scopes_, op, work_of_collective(send, real_.stream()));
       call();
@@ -79,14 +80,14 @@ class RehearsalCommunicator final : public Communicator {
     const Key key{op, recv.data, send.data, recv.numel()};
     if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) return;
     keys_.push_back(key);
-    noted_.push_back(call);
+    recorded_.push_back(call);
   }
 
   Communicator& real_;
   ScopeStack& scopes_;
   bool connected_ = false;
   std::vector<Key> keys_;
-  std::vector<std::function<void()>> noted_;  // a call for each key
+  std::vector<std::function<void()>> recorded_;  // by key
 };
 
 }  // namespace paceline

@@ -15,12 +15,12 @@ namespace {
 double elements_of(const ParameterEntry& entry) { return static_cast<double>(entry.shape.numel()); }
 double bytes_of(Dtype dtype) { return static_cast<double>(size_of(dtype)); }
 
-// Elements of groups of parameters: of those that are read in full precision, and of the others.
+// Elements of the groups of parameters, separately for those that are read in full precision.
 struct GroupSizes {
   double full_precision = 0;
   double others = 0;
-  double largest = 0;        // of the others
-  std::vector<double> each;  // of the others, in the store's order
+  double largest = 0;        // group of the others
+  std::vector<double> each;  // groups of the others, in the store's order
 
   [[nodiscard]] double all() const { return full_precision + others; }
 };
@@ -97,8 +97,8 @@ std::optional<std::vector<ExchangeForm>> StrategyShape::exchanges(int recompute)
   if (config.strategy == Strategy::fsdp) {
     if (recompute > 1 && config.reshard == Reshard::yes) return std::nullopt;
     const auto units = static_cast<double>(sizes.each.size());
-    // Backward uses units in the store's order; those that forward used last lie in the slots
-    // still.
+    // Backward uses units in the store's order. The units that forward used last are still in the
+    // slots.
     const double kept = gathered().slots;
     const double again = std::accumulate(sizes.each.begin() + static_cast<std::ptrdiff_t>(kept),
                                          sizes.each.end(), 0.0);

@@ -1,5 +1,5 @@
 #pragma once
-// What a strategy keeps and sends, on paper; what pads groups is left out.
+// Closed forms of a strategy's memory and traffic. Padding of groups is ignored.
 
 #include <optional>
 #include <string_view>
@@ -12,13 +12,12 @@
 
 namespace paceline {
 
-// The collectives of one kind that a rank takes part in during a step, on paper.
+// The collectives of one kind in a rank's step, in closed form.
 struct ExchangeForm {
   std::string_view op;  // "all_reduce"
   double calls = 0;
-  double sent_bytes = 0;  // that a rank puts on the wire, in rings
-  bool after_update =
-      false;  // of what owners have updated; the others carry gradients or precede use
+  double sent_bytes = 0;      // per rank on the wire, in rings
+  bool after_update = false;  // they send updated parameters, after the optimizer step
 };
 
 struct StrategyShape {
@@ -27,21 +26,22 @@ struct StrategyShape {
   Precision precision;
   int ranks = 1;
 
-  // Where a store is to be padded (StoreLayout::group_ends); empty: nowhere.
+  // StoreLayout::group_ends, where the store is padded; empty: no padding.
   [[nodiscard]] std::vector<ParameterId> group_ends() const;
-  // By rank, the part of Adam's state that it keeps.
+  // By rank: the fraction of Adam's state that it keeps.
   [[nodiscard]] std::vector<double> optimizer_shares() const;
-  // The part of the parameters.
+  // The fraction of the parameters that a rank keeps.
   [[nodiscard]] double parameter_share() const;
-  // Elements of gradients: where they are kept, and where they are written if not there. recycled:
-  // an entry's memory, or that of a group's shard, is another's once its parameters are updated.
+  // Elements of gradient memory. kept: gradients, or their shards. window: where backward writes
+  // gradients that are not kept there. recycled: the memory of an entry's gradient, or of a group's
+  // shard, is reused once its parameters are updated.
   struct Gradients {
     double kept = 0;
     double window = 0;
   };
   [[nodiscard]] Gradients gradients(bool recycled) const;
   [[nodiscard]] GatheredShape gathered() const;
-  // Nothing where recomputation of groups of blocks uses them in an order of its own.
+  // Empty if recomputation of groups of blocks changes the order in which fsdp uses units.
   [[nodiscard]] std::optional<std::vector<ExchangeForm>> exchanges(int recompute) const;
   [[nodiscard]] std::optional<double> sent_bytes(int recompute) const;
 };

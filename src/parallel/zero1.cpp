@@ -13,7 +13,7 @@ Zero1::Zero1(ParameterStore& store, Ops& ops, Communicator& communicator,
   for (std::size_t group = 0; group < ranges().size(); ++group) {
     const GradientRange& range = ranges()[group];
     if (shard_of(range).length * communicator.size() != range.length) {
-      throw InternalError("the store is laid out for other shards");
+      throw InternalError("the store was laid out for another number of shards");
     }
     groups_of_.resize(range.last + 1, group);
   }

@@ -5,14 +5,15 @@
 
 namespace paceline {
 
-// Rajbhandari et al., arXiv:1910.02054, stage 1. Rank r's shard is the r-th of equal slices of
-// every group of the store (a bucket). A step gathers what the last one has updated, group by group
-// in the order in which forward reads them, beside forward; backward scatters gradients beside
-// itself. Of a mixed precision the copies travel, and the masters of what is read in full
-// precision; a rank's other masters are stale until all are visited.
+// ZeRO stage 1 (Rajbhandari et al., arXiv:1910.02054). Every group of the store (a bucket) is
+// divided into equal slices; rank r's shard is the r-th slice of each. During forward, all_gathers
+// bring the parameters that the last step updated, group by group in the order in which forward
+// reads them. During backward, reduce_scatters sum the gradients. In mixed precision the
+// low-precision copies are gathered, and the masters of parameters that are read in full precision;
+// the other masters outside a rank's shard are stale until visit_parameters().
 class Zero1 : public GradientExchange {
  public:
-  // The store must have been laid out for as many shards of its groups as there are ranks.
+  // The store must be laid out for one shard of each group per rank.
   Zero1(ParameterStore& store, Ops& ops, Communicator& communicator, const StrategyConfig& config);
 
   void begin_step() override;
@@ -26,9 +27,10 @@ class Zero1 : public GradientExchange {
     return store_.shard_of(group, communicator_.rank());
   }
   [[nodiscard]] std::size_t group_of(ParameterId id) const { return groups_of_[id]; }
-  // Gathers what is to be there before forward asks for it.
+  // Enqueues the gathers that precede forward's uses.
   virtual void gather_ahead();
-  // After all that is enqueued on the compute stream. What is acquired of this group waits for it.
+  // Gathers a group after the work enqueued so far on the compute stream. The next acquire() of one
+  // of its parameters waits for the gather.
   void gather_group(std::size_t group, const Tensor& whole, const Tensor& shard,
                     Communicator& communicator);
   void reduce(const GradientRange& range, const Tensor& gradients) override;
@@ -37,7 +39,7 @@ class Zero1 : public GradientExchange {
   void gather(const Tensor& flat, const Visit& visit);
 
   std::vector<std::size_t> groups_of_;  // by parameter
-  std::vector<EventPtr> gathered_;      // by group: its all_gather's end, until compute has waited
+  std::vector<EventPtr> gathered_;  // by group: end of its all_gather, until compute waits for it
 };
 
 }  // namespace paceline

@@ -18,7 +18,7 @@ void Zero2::begin_step() {
   pending_.assign(ranges().size(), nullptr);
 }
 
-// Padding is scattered, too, and must be 0.
+// Padding is part of the reduce_scatter and must be 0.
 Parameter Zero2::acquire(ParameterId id, Pass pass) {
   Parameter p = Zero1::acquire(id, pass);
   if (pass == Pass::backward) {
@@ -28,12 +28,13 @@ Parameter Zero2::acquire(ParameterId id, Pass pass) {
   return p;
 }
 
-// Of groups that lay in one place the last was scattered last: they become ready in the store's
-// order.
+// Groups that share a place in the window were scattered in the store's order, so that waiting for
+// the last one is enough.
 void Zero2::wait_until_read(const StoreRange& range) {
   std::size_t group = 0;
   while (ranges()[group].offset != range.offset) ++group;
-  if (!scattered_[group]) throw InternalError("gradients are written over others too early");
+  if (!scattered_[group])
+    throw InternalError("gradients would overwrite others that are not scattered yet");
   if (EventPtr end = std::exchange(pending_[group], nullptr)) {
     wait_for(end, "the scatter of " + ranges()[group].name);
   }

@@ -5,8 +5,9 @@
 
 namespace paceline {
 
-// Rajbhandari et al., arXiv:1910.02054, stage 2: zero1 that keeps only this rank's shard of the
-// summed gradients. Gradients are written to a window of a few groups and scattered from there.
+// ZeRO stage 2 (Rajbhandari et al., arXiv:1910.02054): zero1 that keeps only this rank's shard of
+// the summed gradients. Backward writes gradients to a window of a few groups, from which they are
+// reduce_scattered.
 class Zero2 : public Zero1 {
  public:
   Zero2(ParameterStore& store, Ops& ops, Communicator& communicator, const StrategyConfig& config);
@@ -21,7 +22,7 @@ class Zero2 : public Zero1 {
 
   // By group, in this step.
   std::vector<bool> scattered_;
-  std::vector<EventPtr> pending_;  // its scatter's end, until compute has waited for it
+  std::vector<EventPtr> pending_;  // end of its reduce_scatter, until compute waits for it
 };
 
 }  // namespace paceline

@@ -114,8 +114,9 @@ TEST_F(OptimizerInBackwardTest, AGradientWaitsForTheUpdateThatReadsItsMemory) {
   five.recycle_gradients(4);
   five.allocate_gradients();
   ParallelStrategy access(five);
-  access.before_overwriting(
-      [this](Stream& stream, const StoreRange& range) { updates.let_wait(stream, range.offset); });
+  access.before_overwriting([this](Stream& stream, const StoreRange& range) {
+    updates.wait_for_update(stream, range.offset);
+  });
   AdamW optimizer(five, first, Shard::whole(five));
   state.reset(device, false, 0.01);
   updates.begin(optimizer, state);

@@ -78,7 +78,7 @@ void TrainingStep::recycle_gradients() {
   strategy_->communicates() ? model_.store().recycle_shards(room)
                             : model_.store().recycle_gradients(room);
   strategy_->before_overwriting([this](Stream& stream, const StoreRange& range) {
-    in_backward_.let_wait(stream, range.offset);
+    in_backward_.wait_for_update(stream, range.offset);
   });
   recycled_ = true;
 }
