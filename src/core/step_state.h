@@ -30,8 +30,7 @@ struct StepState {
                   // target
   Array tokens;   // [B, T] int32
   Array targets;  // [B, T] int32, no_target included
-  int ranks =
-      1;  // ranks whose gradients are summed: gradients are of the mean over their positions
+  int ranks = 1;  // gradients are those of the mean over the positions of this many ranks
   std::int64_t without_target = 0;  // positions of each rank without a target, equal on all ranks
 
   // Allocates the arrays and calls reset(). Throws OutOfMemory.

@@ -24,7 +24,7 @@ bool is_kept(char c) {
 std::string reduced(std::string_view text) {
   std::string out;
   for (const char c : text) out += is_kept(c) ? c : '_';
-  if (out.starts_with('.')) out.front() = '_';  // names no hidden file
+  if (out.starts_with('.')) out.front() = '_';  // not a hidden file
   return out;
 }
 
@@ -35,7 +35,7 @@ std::string to_text(const Value& value) {
 }
 
 bool is_case_id(std::string_view text) {
-  constexpr std::size_t longest = 200;  // with what is added to it, a file name
+  constexpr std::size_t longest = 200;  // leaves room for the suffixes of file names
   return !text.empty() && text.size() <= longest && !text.starts_with('.') &&
          !text.starts_with('-') &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_kept(c) || c == '-'; });
@@ -64,7 +64,7 @@ const Value& Case::at(std::string_view name) const {
 }
 
 std::string Case::id(const std::vector<std::string>& named) const {
-  constexpr std::size_t longest = 120;  // file systems take names of 255 bytes
+  constexpr std::size_t longest = 120;  // file systems allow names of 255 bytes
   std::string readable;
   for (const std::string& name : named) {
     if (!has(name)) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// Case: what is recorded of one point of a sweep, every factor by name.
+// Case: the recorded factors of one point of a sweep, by name.
 
 #include <cstdint>
 #include <string>
@@ -12,22 +12,22 @@ namespace paceline {
 
 using Value = std::variant<std::int64_t, double, bool, std::string>;
 
-// "128", "0.001", "true", "naive": as tables and ids write it.
+// "128", "0.001", "true", "naive": the value as in tables and ids.
 [[nodiscard]] std::string to_text(const Value& value);
 
-// What a factor is, beside its values in a file.
+// The description of a factor in a file.
 struct FactorNote {
   std::string name;
   std::string unit;  // empty: none
   std::string description;
 };
 
-// Whether Case::id() could be this: a plain file name.
+// Whether `text` has the form of a Case::id(): a plain file name.
 [[nodiscard]] bool is_case_id(std::string_view text);
 
 class Case {
  public:
-  // Adds a factor at the end, or replaces the one of that name.
+  // Appends a factor, or replaces the value of the factor of that name.
   void set(std::string_view name, Value value);
 
   [[nodiscard]] bool has(std::string_view name) const;
@@ -36,9 +36,9 @@ class Case {
   [[nodiscard]] const std::vector<std::pair<std::string, Value>>& factors() const {
     return factors_;
   }
-  // Unique among cases of different factors and stable from run to run: the values of those factors
-  // in `named` that it has, joined by '-' and reduced to [A-Za-z0-9._], then 8 hexadecimal digits
-  // of a hash of every factor's name and value.
+  // An id, equal for equal factors and the same in every run: the values of the factors in `named`
+  // that the case has, joined by '-' and reduced to [A-Za-z0-9._], then 8 hexadecimal digits of a
+  // hash of all factors' names and values.
   [[nodiscard]] std::string id(const std::vector<std::string>& named) const;
 
   [[nodiscard]] bool operator==(const Case&) const = default;

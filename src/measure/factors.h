@@ -1,10 +1,11 @@
 #pragma once
-// Factors: what a case fixes. An experiment has a plain struct of typed fields, one for each factor
+// Factors: the parameters of a case. An experiment has a plain struct with one typed field per
+// factor
 // (`AttentionCase`), and declares each factor once:
 //
 //   axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14)
 //
-// Options, presets, axes, ids, attributes and columns of tables all follow from that.
+// Options, presets, axes, ids, attributes and table columns are derived from the declaration.
 
 #include <fmt/format.h>
 
@@ -30,16 +31,16 @@ namespace paceline {
 enum class FactorUse : std::uint8_t {
   axis,       // its option takes a list; the cases are the product of all axes
   setting,    // its option takes one value
-  by_launch,  // it has no option: it follows from the launch
+  by_launch,  // no option: its value follows from the launch
 };
 
-// The numbers that a factor may be.
+// The numbers that a factor may take, least and most included.
 struct Range {
   double least = 0;
   double most = 0;
 };
 
-// What the values of an option are.
+// The type of an option's values.
 enum class ValueType : std::uint8_t { text, name, yes_no, integer, real, size };
 
 [[nodiscard]] constexpr bool is_number(ValueType type) {
@@ -55,8 +56,8 @@ consteval ValueType value_type_of() {
   return ValueType::text;
 }
 
-// How a field's type is read from an option and written in attributes and tables: read(text,
-// range) throws UsageError; choices() lists the values where there are few.
+// Parsing of a field's type from an option, and its value in attributes and tables. read(text,
+// range) throws UsageError. choices() lists the values of an enumeration; empty for other types.
 template <class T>
 struct FactorValue {
   static constexpr ValueType type = value_type_of<T>();
@@ -91,7 +92,7 @@ struct FactorValue {
   }
 };
 
-// What follows from the launch where no option says it.
+// A value that is derived from the launch unless an option sets it.
 template <class T>
 struct FactorValue<std::optional<T>> : FactorValue<T> {
   static Value write(const std::optional<T>& value) {
@@ -99,7 +100,7 @@ struct FactorValue<std::optional<T>> : FactorValue<T> {
   }
 };
 
-// A size, read with its unit.
+// A size in bytes, parsed with its unit.
 struct ByteCount {
   std::int64_t bytes = 0;
 
@@ -119,38 +120,38 @@ template <>
 struct FactorValue<Precision> {
   static constexpr ValueType type = ValueType::name;
   static Precision read(std::string_view text, const Range& /*range*/) {
-    if (text == "fp64") throw UsageError("fp64 is the tests' own; choose fp32, bf16 or fp16");
+    if (text == "fp64") throw UsageError("fp64 is for tests only; choose fp32, bf16 or fp16");
     return precision_named(text);
   }
   static Value write(const Precision& value) { return std::string(value.name); }
   static std::string choices() { return "fp32 tf32 bf16 fp16"; }
 };
 
-// A factor of cases C, whatever the type of its field.
+// A factor of cases C, with the type of its field erased.
 template <class C>
 struct Factor {
   FactorUse use;
   ValueType type;
-  std::string_view name;  // of the attribute and the summary's column
-  std::string_view help;  // without values and defaults, which are added to it
+  std::string_view name;  // of the attribute and of the summary's column
+  std::string_view help;  // without values and defaults, which are appended
   std::string choices;
-  // The text's value into a case.
+  // Parses the text; the result stores the value in a case.
   std::function<std::function<void(C&)>(std::string_view text, const Range&)> reader;
   std::function<Value(const C&)> value;
   std::function<void(C& to, const C& from)> copy;
 
   Range range = {};
   std::string option = "--" + with_dashes(name);
-  std::string_view defaults = {};      // an axis's values where the option is not given; empty: the
+  std::string_view defaults = {};      // an axis's values if the option is not given; empty: the
                                        // field's initial value
-  std::string_view said_default = {};  // how the help names a default that is no single value
-  std::string_view bare_value = {};    // of an option that is given without one
-  bool names_case = use == FactorUse::axis;  // in ids, progress and tables
-  bool names_if_varied = false;              // only where cases differ in it
-  bool (*applies_to)(const C&) = nullptr;    // null: every case
-  std::string_view goes_with = {};           // what it applies to: "--sync bucketed"
-  bool multiplies_everywhere = true;         // also cases that it does not apply to, which fold
-  std::string_view unit = {};                // of its values in files
+  std::string_view said_default = {};  // the help's text for a default that is not a single value
+  std::string_view bare_value = {};    // the value of an option given without one
+  bool names_case = use == FactorUse::axis;  // part of ids, progress and tables
+  bool names_if_varied = false;              // the same, only if cases differ in it
+  bool (*applies_to)(const C&) = nullptr;    // null: applies to every case
+  std::string_view goes_with = {};           // text of the condition: "--sync bucketed"
+  bool multiplies_everywhere = true;         // multiplies all cases; see folded()
+  std::string_view unit = {};                // of the values in files
 
   Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
   Factor& called(std::string_view text) { return set(&Factor::option, std::string(text)); }
@@ -163,15 +164,15 @@ struct Factor {
     names_if_varied = true;
     return set(&Factor::names_case, false);
   }
-  // A factor that does not apply to a case has no value there: points that differ in it alone are
-  // one case.
+  // The factor applies to cases that satisfy `condition`. Elsewhere it has no value, and points
+  // that differ only in it are one case.
   Factor& where(bool (*condition)(const C&), std::string_view of) {
     applies_to = condition;
     return set(&Factor::goes_with, of);
   }
 
-  // The same by a condition that reads factors declared before this one alone: its values do not
-  // multiply the cases that it does not apply to.
+  // The same for a condition that reads only factors declared before this one: its values then
+  // multiply only the cases that it applies to.
   Factor& only_where(bool (*condition)(const C&), std::string_view of) {
     multiplies_everywhere = false;
     return where(condition, of);
@@ -202,7 +203,7 @@ struct Factor {
   }
 };
 
-// `field` is C's own or of a part that C derives from.
+// `field` is a member of C or of a base class of C.
 template <class C, class Part, class T, class Read, class Write>
 [[nodiscard]] Factor<C> factor(FactorUse use, ValueType type, T Part::*field, std::string_view name,
                                std::string_view help, std::string choices, Read read, Write write) {
@@ -236,7 +237,7 @@ template <class C, class Part, class T>
   return factor<C>(FactorUse::by_launch, field, name, help);
 }
 
-// An axis of these values alone, by these names.
+// An axis that takes only the given values, by the given names.
 template <class C, class Part, class T>
 [[nodiscard]] Factor<C> axis_among(T Part::*field, std::string_view name, std::string_view help,
                                    const std::vector<std::pair<std::string_view, T>>& values) {
@@ -257,7 +258,8 @@ template <class C, class Part, class T>
 template <class C>
 using Factors = std::vector<Factor<C>>;
 
-// The fields of an aggregate, a base counting as one: the most values that it can be made of.
+// The number of fields of an aggregate, a base class counting as one: the largest number of values
+// that can initialise it.
 struct AnyValue {
   template <class T>
   operator T() const;  // NOLINT(google-explicit-constructor)
@@ -271,8 +273,8 @@ consteval std::size_t field_count() {
   }
 }
 
-// The factors of a part of a case, one for each of its fields: a field without one does not
-// compile.
+// The factors of a base class of a case, one per field. A field without a factor is a compile-time
+// error.
 template <class Part, class C, class... More>
 [[nodiscard]] Factors<C> factors_of(const Factor<C>& first, const More&... more) {
   static_assert(1 + sizeof...(More) == field_count<Part>(), "a factor for each field");
@@ -293,7 +295,7 @@ template <class C>
   return notes;
 }
 
-// The factors that apply, with their values: what is recorded.
+// The values of the factors that apply: the recorded case.
 template <class C>
 [[nodiscard]] Case recorded(const Factors<C>& factors, const C& c) {
   Case values;
@@ -303,7 +305,7 @@ template <class C>
   return values;
 }
 
-// Gives every factor that does not apply its value in `defaults`, and drops what is there already.
+// Sets every factor that does not apply to its value in `defaults`, then removes duplicates.
 template <class C>
 [[nodiscard]] std::vector<C> folded(const Factors<C>& factors, std::vector<C> cases,
                                     const C& defaults) {

@@ -8,11 +8,11 @@ struct Interval {
   double end = 0;
 };
 
-// The same points of time as disjoint intervals, in order.
+// The union as disjoint intervals, sorted.
 [[nodiscard]] std::vector<Interval> union_of(std::vector<Interval> intervals);
 // The sum of the lengths.
 [[nodiscard]] double length_of(const std::vector<Interval>& intervals);
-// How much of the length of `intervals` lies within any of `by`.
+// The length of `intervals` that is covered by the union of `by`.
 [[nodiscard]] double covered_length(const std::vector<Interval>& intervals,
                                     const std::vector<Interval>& by);
 

@@ -17,7 +17,7 @@ void remove_all(std::string& text, std::string_view part) {
   }
 }
 
-// "a<b<c>, d>(e)" as "a<b, d>".
+// "a<b<c>, d>(e)" -> "a<b, d>".
 std::string without_inner_arguments(const std::string& name) {
   std::string kept;
   int depth = 0;

@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-// Sums over the first k sorted values, from which those of any range follow.
+// Prefix sums of the sorted values and of their squares.
 class Sums {
  public:
   explicit Sums(const std::vector<double>& sorted) {
@@ -23,7 +23,7 @@ class Sums {
   [[nodiscard]] double mean(std::size_t from, std::size_t to) const {
     return (sums_[to] - sums_[from]) / static_cast<double>(to - from);
   }
-  // Of squared distances from the mean.
+  // The sum of squared distances from the mean.
   [[nodiscard]] double scatter(std::size_t from, std::size_t to) const {
     const double sum = sums_[to] - sums_[from];
     const double squares = squares_[to] - squares_[from];
@@ -47,7 +47,7 @@ std::optional<TwoModes> two_modes(std::span<const double> values) {
   std::vector<double> x(values.begin(), values.end());
   if (std::any_of(x.begin(), x.end(), [](double v) { return std::isnan(v); })) return std::nullopt;
   std::sort(x.begin(), x.end());
-  const double shift = x[n / 2];  // squares of what is left lose no digits
+  const double shift = x[n / 2];  // so that the squares do not lose digits
   for (double& v : x) v -= shift;
 
   const Sums sums(x);

@@ -1,5 +1,5 @@
 #pragma once
-// Whether times fall into two groups.
+// Detects bimodal times.
 
 #include <cstddef>
 #include <optional>
@@ -13,11 +13,11 @@ struct TwoModes {
   std::size_t low_count = 0;
 };
 
-// The split of the sorted values into two groups whose squared distances from their means sum to
-// the least (2-means, exact in one dimension), where it is a real one: each group has a fifth of
-// the values at least; Ashman's D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) (Ashman, Bird and Zepf
-// 1994) is above 7; and the groups' medians differ by more than 2%. Of series of 20 normal values
-// one in 3,000 has such a split, of exponential ones three in 1,000. Nothing below 20 values.
+// Splits the sorted values into the two groups with the smallest sum of squared distances from
+// their means (2-means, exact in one dimension). Returns the groups if each has at least a fifth of
+// the values, Ashman's D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) (Ashman, Bird and Zepf 1994)
+// exceeds 7, and the groups' medians differ by more than 2%. False positives: one series of 20
+// normal values in 3,000, three series of 20 exponential values in 1,000. Empty below 20 values.
 [[nodiscard]] std::optional<TwoModes> two_modes(std::span<const double> values);
 
 }  // namespace paceline

@@ -21,7 +21,7 @@ bool is_block(std::string_view name) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// A path and those around it, from the outermost on; blocks together.
+// A path and its enclosing paths, the outermost first; "block 3" becomes "blocks".
 std::vector<std::string> nested_paths(const std::string& path) {
   std::vector<std::string> paths;
   std::string whole;
@@ -43,7 +43,7 @@ bool is_on_device(const StepActivity& activity) {
   return activity.kind != ActivityKind::launch && activity.kind != ActivityKind::call;
 }
 
-// The scopes' totals.
+// The totals of every scope.
 class ScopeTotals {
  public:
   explicit ScopeTotals(const StepTrace& trace) : trace_(trace), places_(trace.paths.size()) {
@@ -62,7 +62,7 @@ class ScopeTotals {
  private:
   [[nodiscard]] double steps() const { return static_cast<double>(trace_.steps.size()); }
 
-  // Of a scope and of those around it; new ones come behind those that were entered before.
+  // Indices in uses_ of a scope and of its enclosing scopes. New scopes are appended.
   [[nodiscard]] const std::vector<std::size_t>& places_of(ScopeId scope) {
     std::vector<std::size_t>& places = places_[scope];
     if (!places.empty()) return places;
@@ -74,7 +74,7 @@ class ScopeTotals {
     return places;
   }
 
-  // What was captured is launched once in each step.
+  // A captured span is launched once in each step.
   void add_span(const StepSpan& span) {
     const double weight = span.step == captured ? 1 : 1 / steps();
     const std::vector<std::size_t>& places = places_of(span.scope);
@@ -105,8 +105,8 @@ class ScopeTotals {
 
   const StepTrace& trace_;
   std::vector<ScopeUse> uses_;
-  std::map<std::string, std::size_t> known_;      // place in uses_ by path
-  std::vector<std::vector<std::size_t>> places_;  // of each ScopeId's nested paths
+  std::map<std::string, std::size_t> known_;      // index in uses_ by path
+  std::vector<std::vector<std::size_t>> places_;  // by ScopeId: indices of its nested paths
 };
 
 std::vector<KernelUse> kernels_of(const StepTrace& trace) {
@@ -120,7 +120,7 @@ std::vector<KernelUse> kernels_of(const StepTrace& trace) {
     const Key key{outermost(path), innermost(path), names[static_cast<std::size_t>(activity.name)]};
     return uses[key];
   };
-  // Of an operation's launch, in each step.
+  // The longest kernel of each launch of an operation, by span and step.
   std::map<std::pair<int, int>, const StepActivity*> longest;
   for (const StepActivity& activity : trace.activities) {
     if (!is_on_device(activity)) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// Where a rank's steps spend their time: by kernel, by scope and by phase, the outermost scope.
-// Seconds, calls, FLOPs and bytes are of one step: means over all steps.
+// The time of a rank's steps by kernel, by scope and by phase (the outermost scope). Seconds,
+// calls, FLOPs and bytes are per step: means over all steps.
 
 #include <string>
 #include <string_view>
@@ -13,46 +13,46 @@ namespace paceline {
 struct KernelUse {
   std::string phase;
   std::string operation;  // the innermost scope that launched it
-  std::string kernel;     // by its short name; "copy", "memset"
+  std::string kernel;     // short name; "copy", "memset"
   double calls = 0;
   double seconds = 0;
-  // Of the operations that launched it, where it took longest of their kernels.
+  // An operation's work is counted to the longest of its kernels.
   double flops = 0;
   double bytes = 0;
-  bool communicates = false;  // a collective's
+  bool communicates = false;  // a kernel of a collective
 
   [[nodiscard]] bool is_product() const { return operation == "matmul"; }
 };
 
 struct ScopeUse {
-  std::string path;  // "forward/blocks/attention": all blocks together
+  std::string path;  // "forward/blocks/attention": the sum over blocks
   bool is_operation = false;
   double calls = 0;
-  double seconds = 0;  // of all kernels, copies and memsets within it
-  double flops = 0;    // of the operations within it
+  double seconds = 0;  // of all kernels, copies and memsets in the scope
+  double flops = 0;    // of the operations in the scope
   double bytes = 0;
 };
 
-// A phase's collectives run beside it and after it, and wait for other ranks: its figures leave
-// them out, the step's do not.
+// Collectives overlap with a phase and outlast it, and wait for other ranks. They are excluded from
+// the figures of phases and included in those of the step.
 struct PhaseUse {
-  std::string phase;    // or "step": everything
+  std::string phase;    // or "step": the whole step
   double extent = 0;    // from the begin of the first kernel to the end of the last
-  double busy = 0;      // of it, while a kernel, copy or memset ran
-  double products = 0;  // of matrix products
-  double kernels = 0;   // of all kernels, copies and memsets
+  double busy = 0;      // the part of `extent` in which a kernel, copy or memset ran
+  double products = 0;  // sum over kernels of matrix products
+  double kernels = 0;   // sum over all kernels, copies and memsets
 };
 
 struct StepProfile {
-  std::vector<KernelUse> kernels;  // from the costliest on
+  std::vector<KernelUse> kernels;  // the most expensive first
   std::vector<ScopeUse> scopes;    // in the order in which they were first entered
-  std::vector<PhaseUse> phases;    // likewise; "step" is the last
+  std::vector<PhaseUse> phases;    // in the same order; "step" is the last
 };
 
 [[nodiscard]] StepProfile profile_of(const StepTrace& trace);
 
-// Of the same kernel in all of `phases`, whatever launched it, but for collectives: from the
-// costliest on. Operation and phase are those of the first.
+// The kernels in `phases`, without collectives, summed over phases and operations by kernel name;
+// the most expensive first. Operation and phase are those of a kernel's first entry.
 [[nodiscard]] std::vector<KernelUse> by_kernel(const StepProfile& profile,
                                                const std::vector<std::string_view>& phases);
 

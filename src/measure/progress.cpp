@@ -66,8 +66,8 @@ void Progress::end_case(const std::string& headline) {
 }
 
 void Progress::clear() {
-  if (line_stands_) rewrite("");
-  line_stands_ = false;
+  if (line_shown_) rewrite("");
+  line_shown_ = false;
 }
 
 void Progress::show(const std::string& what) {
@@ -80,7 +80,7 @@ void Progress::show(const std::string& what) {
   const std::string text = line(what) + (left.empty() ? "" : ", " + left);
   if (terminal_.found()) {
     rewrite(text);
-    line_stands_ = true;
+    line_shown_ = true;
     return;
   }
   write_to(out_, "{}\n", text);
@@ -92,7 +92,7 @@ std::string Progress::line(const std::string& what) const {
   return fmt::format("[{}/{}] {}: {}", index_ + 1, cases_, name_, what);
 }
 
-// "30 s left"; nothing where it is not known or nothing is left.
+// "30 s left"; empty if unknown or 0.
 std::string Progress::left_text() const {
   const double left = left_.seconds(clock_()).value_or(0);
   return left > 0 ? duration_text(left) + " left" : "";

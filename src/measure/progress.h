@@ -1,6 +1,6 @@
 #pragma once
-// Progress on rank 0's stderr with the time left: on a terminal one line that is rewritten;
-// otherwise a line when a case ends, and one every 10 s within a case.
+// Progress on rank 0's stderr, with the time left. On a terminal: one line that is rewritten.
+// Otherwise: a line at the end of a case, and every 10 s within a case.
 
 #include <cstdio>
 #include <functional>
@@ -19,21 +19,20 @@ class Progress : NonCopyable {
  public:
   using Clock = double (*)();  // seconds
 
-  // Silent when `enabled` is false (other ranks, --quiet). work: of a repetition of each case, as
-  // TimeLeft takes it.
+  // No output if `enabled` is false (other ranks, --quiet). work: see TimeLeft.
   Progress(bool enabled, std::vector<double> work, std::FILE* out, Clock clock = host_seconds);
   Progress(bool enabled, int cases, std::FILE* out, Clock clock = host_seconds);
   ~Progress() { clear(); }
 
   void begin_case(int index, const std::string& name);  // index from 0
-  // What the case does before its repetitions: "set-up", "rehearsal".
+  // Shows the stage before the repetitions: "set-up", "rehearsal".
   void update(const std::string& what);
   void begin_repetitions();
-  // "warm-up 2/5", "step 3/10". `fraction` is the part of the case's repetitions that is over.
+  // what: "warm-up 2/5", "step 3/10". fraction: the completed part of the case's repetitions.
   void repetition(const std::string& what, double fraction);
-  // `headline`: what the line says of the result: "8.12 s", "oom: ...".
+  // headline: the result, "8.12 s" or "oom: ...".
   void end_case(const std::string& headline);
-  // Leaves a terminal's line empty, so that what follows starts at its beginning.
+  // Clears the line on a terminal, so that later output starts at its beginning.
   void clear();
 
  private:
@@ -52,21 +51,21 @@ class Progress : NonCopyable {
   TimeLeft left_;
   double case_began_ = 0;
   double last_shown_ = 0;
-  bool line_stands_ = false;  // on the terminal
+  bool line_shown_ = false;  // on the terminal
 };
 
-// The part of a case's repetitions, those of warm-up among them, that is over: 0 to 1. total: of
-// warm-up or of the measured ones, as far as is known.
+// The completed part of a case's repetitions, warm-up included: 0 to 1. total: the expected number
+// of warm-up or measured repetitions.
 [[nodiscard]] double fraction_done(const SamplerConfig& config, bool warmup, int done, int total);
 
-// For SamplerHooks::progress: "warm-up 2/5", then "step 3/10"; the repetitions begin with this
-// call. `progress` outlives it.
+// A SamplerHooks::progress that shows "warm-up 2/5", then "step 3/10". The call begins the
+// repetitions. `progress` outlives the result.
 [[nodiscard]] std::function<void(bool warmup, int done, int total)> shown_on(
     Progress& progress, const SamplerConfig& config);
 
 // 75 -> "1 m 15 s"; 3725 -> "1 h 2 m"; 4.2 -> "4 s".
 [[nodiscard]] std::string duration_text(double seconds);
-// Three significant digits with a fitting unit: 8.123 -> "8.12 s", 0.0031 -> "3.10 ms".
+// Three significant digits and a suitable unit: 8.123 -> "8.12 s", 0.0031 -> "3.10 ms".
 [[nodiscard]] std::string seconds_text(double seconds);
 
 }  // namespace paceline

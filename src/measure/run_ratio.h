@@ -1,7 +1,7 @@
 #pragma once
-// How much longer do runs of B take than runs of A? The ratio of their medians with an interval
-// that allows for the variation between runs, and what follows from it. docs/measuring.md has the
-// reasons and the measured rates of false alarms.
+// The ratio of the medians of runs of B and runs of A, with an interval that covers the variation
+// between runs, and the verdict. docs/measuring.md has the reasons and the measured rates of false
+// positives.
 
 #include <cstdint>
 #include <span>
@@ -18,21 +18,21 @@ struct RunPair {
 };
 
 struct RunRatio {
-  double ratio = 0;  // median(B) / median(A); of several pairs the median of their ratios
-  double low = 0;    // NaN where there is no interval
+  double ratio = 0;  // median(B) / median(A); for several pairs, the median of their ratios
+  double low = 0;    // NaN if there is no interval
   double high = 0;
 };
 
-// The fewest pairs whose ratios have an interval of their own. With fewer pairs not even the range
-// from the lowest ratio to the highest contains the median with a probability of 99.8%.
+// The smallest number of pairs for the sign test. With fewer pairs, not even the range from the
+// lowest ratio to the highest contains the median with a probability of 99.8%.
 constexpr std::size_t pairs_for_sign_test = 10;
 
-// From pairs_for_sign_test pairs on: the 99.8% interval of the median of the pairs' ratios by the
-// sign test, [r_k, r_(n+1-k)] with the largest k for which 2 P(Binomial(n, 1/2) < k) <= 0.2%. With
-// fewer: ratio / f to ratio * f, f = (s_A s_B)^2, where s is the spread of all repetitions of a
-// side, x_(n+1-k) / x_k with k = ceil(n / 10). A run beside itself has [1, 1]. No interval where a
-// run has fewer than 6 repetitions or a time that is no positive number. Of no pairs every member
-// is NaN.
+// With at least pairs_for_sign_test pairs: the 99.8% interval of the median of the pairs' ratios by
+// the sign test, [r_k, r_(n+1-k)] with the largest k for which 2 P(Binomial(n, 1/2) < k) <= 0.2%.
+// With fewer pairs: [ratio / f, ratio f], f = (s_A s_B)^2, where s is the spread of all repetitions
+// of a side, the longest over the shortest. A run compared with itself has [1, 1]. No interval if a
+// run has fewer than 6 repetitions or a time that is not a positive number. Without pairs every
+// member is NaN.
 [[nodiscard]] RunRatio ratio_of_runs(std::span<const RunPair> pairs);
 
 enum class Verdict : std::uint8_t { faster, slower, same, undecided };

@@ -23,7 +23,7 @@ std::int64_t involuntary_switches() {
   return usage.ru_nivcsw;
 }
 
-// Repetitions as they come, and their headlines.
+// The repetitions so far and their headlines.
 class Series {
  public:
   Series(World& world, const SamplerHooks& hooks, std::size_t phases, bool decides)
@@ -39,13 +39,13 @@ class Series {
     taken_.take(hooks_.repetition);
     if (!decides_) return;
     headlines_.push_back(world_.max(taken_.seconds.back().back()));
-    together_ += headlines_.back();
+    total_seconds_ += headlines_.back();
   }
 
   [[nodiscard]] int count() const { return static_cast<int>(taken_.count()); }
-  // Where the series decides when it ends: maxima over ranks, so that every rank decides alike.
+  // Maxima over ranks, so that all ranks make the same decision; empty unless `decides`.
   [[nodiscard]] const std::vector<double>& headlines() const { return headlines_; }
-  [[nodiscard]] double together() const { return together_; }
+  [[nodiscard]] double total_seconds() const { return total_seconds_; }
   [[nodiscard]] Repetitions take() { return std::move(taken_); }
 
  private:
@@ -54,21 +54,21 @@ class Series {
   bool decides_;
   Repetitions taken_;
   std::vector<double> headlines_;
-  double together_ = 0;
+  double total_seconds_ = 0;
 };
 
-// The reason to end warm-up; empty to go on.
-std::string warm(const SamplerConfig& config, const Series& series) {
+// The reason to end warm-up; empty: continue.
+std::string warmup_end(const SamplerConfig& config, const Series& series) {
   if (series.count() < config.warmup) return "";
   if (config.max_warmup == 0) return "warmup";
   if (is_steady(series.headlines())) return "steady";
   return series.count() >= config.max_warmup ? "max_warmup" : "";
 }
 
-// The reason to end measuring; empty to go on.
-std::string enough(const SamplerConfig& config, const Series& series) {
+// The reason to end measuring; empty: continue.
+std::string measuring_end(const SamplerConfig& config, const Series& series) {
   if (series.count() < config.steps) return "";
-  if (series.together() >= config.min_time) {
+  if (series.total_seconds() >= config.min_time) {
     if (config.until_ci <= 0) return config.min_time > 0 ? "min_time" : "steps";
     constexpr double percent = 100;
     const double half_width = relative_half_width(summarize(series.headlines()));
@@ -78,11 +78,11 @@ std::string enough(const SamplerConfig& config, const Series& series) {
   return config.max_steps > 0 && series.count() >= config.max_steps ? "max_steps" : "";
 }
 
-// Repetitions that will be measured, as far as is known.
-int expected(const SamplerConfig& config, const Series& series) {
+// The expected number of measured repetitions.
+int expected_repetitions(const SamplerConfig& config, const Series& series) {
   const int most = measured_at_most(config);
   if (config.min_time <= 0) return most;
-  const double wanted = std::ceil(series.count() * config.min_time / series.together());
+  const double wanted = std::ceil(series.count() * config.min_time / series.total_seconds());
   const int cap = config.max_steps > 0 ? config.max_steps : std::numeric_limits<int>::max();
   return static_cast<int>(std::clamp<double>(wanted, std::min(most, cap), cap));
 }
@@ -150,21 +150,21 @@ void check_sampling(const SamplerConfig& config) {
 Samples take_samples(World& world, const SamplerConfig& config, std::vector<std::string> phases,
                      const SamplerHooks& hooks) {
   if (phases.empty() || config.steps < 1) {
-    throw InternalError("sampling needs a phase and a step at least");
+    throw InternalError("sampling needs at least one phase and one step");
   }
   const auto report = [&](bool warmup, int done, int total) {
     if (hooks.progress) hooks.progress(warmup, done, total);
   };
   Samples samples;
   Series warmup(world, hooks, phases.size(), config.max_warmup > 0);
-  while ((samples.warmup_reason = warm(config, warmup)).empty()) {
+  while ((samples.warmup_reason = warmup_end(config, warmup)).empty()) {
     warmup.repeat();
     report(true, warmup.count(), std::max(config.warmup, config.max_warmup));
   }
   Series measured(world, hooks, phases.size(), config.until_ci > 0 || config.min_time > 0);
-  while ((samples.stop_reason = enough(config, measured)).empty()) {
+  while ((samples.stop_reason = measuring_end(config, measured)).empty()) {
     measured.repeat();
-    report(false, measured.count(), expected(config, measured));
+    report(false, measured.count(), expected_repetitions(config, measured));
   }
   samples.phases = std::move(phases);
   samples.warmup = warmup.take();

@@ -1,6 +1,6 @@
 #pragma once
-// The sampler: warm-up, repetitions and the rules that end them. Every rank takes the same
-// decisions: they follow from the maximum over ranks of each repetition's headline time.
+// The sampler: warm-up, repetitions and their stop rules. All ranks make the same decisions, from
+// the maximum over ranks of each repetition's headline time.
 
 #include <cstdint>
 #include <functional>
@@ -13,43 +13,43 @@ namespace paceline {
 
 struct SamplerConfig {
   int warmup = 5;
-  int max_warmup = 0;   // 0: exactly `warmup`. Else warm-up goes on after those until is_steady()
-  int steps = 10;       // repetitions that are measured
-  double min_time = 0;  // seconds that the measured repetitions take together at least
-  double until_ci = 0;  // percent; 0: exactly `steps`. Else stop once the 95% interval's half
-                        // width is at most this share of the median, after `steps` at least
-  int max_steps = 0;    // the cap of repetitions; 0: with until_ci 10 x steps, with min_time none
-  int profile = 0;      // repetitions that are profiled, after the measured ones
+  int max_warmup = 0;   // 0: exactly `warmup`. Else at most this many, until is_steady()
+  int steps = 10;       // measured repetitions
+  double min_time = 0;  // minimum total of the measured repetitions, seconds
+  double until_ci = 0;  // percent; 0: exactly `steps`. Else stop after at least `steps`, once half
+                        // the width of the 95% interval is at most this share of the median
+  int max_steps = 0;    // maximum of repetitions; 0: 10 x steps with until_ci, none with min_time
+  int profile = 0;      // profiled repetitions, after the measured ones
 
   [[nodiscard]] bool operator==(const SamplerConfig&) const = default;
 };
 
-// Repetitions that until_ci may ask for at most; without it `steps`.
+// The maximum number of repetitions with until_ci; `steps` without it.
 [[nodiscard]] int measured_at_most(const SamplerConfig& config);
 
-// Throws UsageError where max_steps is below steps, or max_warmup below warmup.
+// Throws UsageError if max_steps < steps or max_warmup < warmup.
 void check_sampling(const SamplerConfig& config);
 
 // Seconds per phase of one repetition on this rank, in the order of Samples::phases.
 using PhaseSeconds = std::vector<double>;
 
-// One repetition as this rank's host sees it.
+// One repetition on this rank's host.
 struct HostInterval {
-  double begin = 0;  // of host_seconds()
+  double begin = 0;  // host_seconds()
   double end = 0;
-  std::int64_t involuntary_switches = 0;  // of this process's threads: others wanted their cores
+  std::int64_t involuntary_switches = 0;  // context switches of this process's threads
 };
 
-// Repetitions of one rank.
+// The repetitions of one rank.
 struct Repetitions {
   std::vector<std::vector<double>> seconds;  // [phase][repetition]
   std::vector<HostInterval> host;            // [repetition]
 
   [[nodiscard]] std::size_t count() const { return host.size(); }
-  // Runs one and notes its times; every one has the same phases.
+  // Runs a repetition and appends its times. All repetitions have the same phases.
   void take(const std::function<PhaseSeconds()>& repetition);
   void append(const Repetitions& later);
-  // `count` of them, from the one at `first` on.
+  // The `count` repetitions that start with index `first`.
   [[nodiscard]] Repetitions part(std::size_t first, std::size_t count) const;
 };
 
@@ -60,7 +60,7 @@ struct Samples {
   std::string warmup_reason;  // why warm-up ended: "warmup", "steady", "max_warmup"
   std::string stop_reason;    // why measuring ended: "steps", "min_time", "converged", "max_steps"
 
-  // The same repetitions in their order: the first `warmups` warm up, the `count` after them are
+  // The same repetitions divided differently: the first `warmups` are warm-up, the next `count` are
   // measured.
   [[nodiscard]] Samples split(std::size_t warmups, std::size_t count) const;
 };
@@ -68,12 +68,12 @@ struct Samples {
 struct SamplerHooks {
   std::function<PhaseSeconds()> repetition;
   std::function<bool()> stop_requested;  // a signal on this rank
-  // After each repetition; total: how many it will be, as far as is known.
+  // Called after each repetition. total: the expected number of repetitions.
   std::function<void(bool warmup, int done, int total)> progress;
 };
 
-// Runs warm-up and repetitions; collective. Throws StoppedError on every rank as soon as any rank's
-// stop_requested() says so.
+// Collective: runs warm-up and repetitions. Throws StoppedError on every rank as soon as
+// stop_requested() returns true on any rank.
 [[nodiscard]] Samples take_samples(World& world, const SamplerConfig& config,
                                    std::vector<std::string> phases, const SamplerHooks& hooks);
 

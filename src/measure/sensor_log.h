@@ -1,5 +1,5 @@
 #pragma once
-// SensorLog: a device's sensors, read by a thread of its own while a case is measured.
+// SensorLog: a thread that reads a device's sensors while a case is measured.
 
 #include <condition_variable>
 #include <memory>
@@ -14,14 +14,14 @@ namespace paceline {
 
 class SensorLog : NonCopyable {
  public:
-  // Reads once, and then every sensors->interval() seconds until it is destroyed.
+  // Reads at once, and then every sensors->interval() seconds until destruction.
   explicit SensorLog(std::unique_ptr<Sensors> sensors);
   ~SensorLog();
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const { return sensors_->sensors(); }
   [[nodiscard]] bool tells_limits() const { return sensors_->tells_limits(); }
-  // Between two times of host_seconds(): the mean of each sensor's readings and every limit that
-  // one of them names; of a span without a reading, the nearest one's.
+  // The mean of each sensor's readings between two times of host_seconds(), and the union of their
+  // limits. If there is no reading in between: the nearest one.
   [[nodiscard]] Reading during(double begin, double end) const;
 
  private:
@@ -37,7 +37,7 @@ class SensorLog : NonCopyable {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;
-  std::vector<Timed> readings_;  // in the order of their times
+  std::vector<Timed> readings_;  // sorted by time
   std::thread thread_;
 };
 

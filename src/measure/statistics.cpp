@@ -25,7 +25,7 @@ double sample_deviation(std::span<const double> values, double mean) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// x_rank of the sorted values, the k kept within 1 ... n.
+// x_k of the sorted values, with k clamped to [1, n].
 double order_statistic(const std::vector<double>& x, double k) {
   const double kept = std::clamp(k, 1.0, static_cast<double>(x.size()));
   return x[static_cast<std::size_t>(kept) - 1];
@@ -54,7 +54,7 @@ Summary summarize(std::span<const double> values) {
   s.std = sample_deviation(x, s.mean);
   s.min = x.front();
   s.max = x.back();
-  s.p95 = x[(95 * count + 99) / 100 - 1];  // rank ceil(0.95 n), in integers
+  s.p95 = x[(95 * count + 99) / 100 - 1];  // x_ceil(0.95 n), in integer arithmetic
   return s;
 }
 

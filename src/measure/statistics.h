@@ -1,5 +1,5 @@
 #pragma once
-// The statistics of a sample; each formula stands beside its function and in tests/unit.
+// The statistics of a sample. tests/unit checks each formula.
 
 #include <array>
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace paceline {
 
 struct Summary {
   double median = 0;
-  double ci_low = 0;  // 95% interval of the median by ranks; NaN below 6 values
+  double ci_low = 0;  // 95% interval of the median, nonparametric; NaN below 6 values
   double ci_high = 0;
   double mean = 0;
   double std = 0;  // of the sample (n - 1); NaN for one value
@@ -21,7 +21,7 @@ struct Summary {
   double p95 = 0;
 };
 
-// Every figure of a Summary, by the name that columns have it under.
+// The members of a Summary by the names of their columns.
 inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> summary_figures = {
     {{"median", &Summary::median},
      {"ci_low", &Summary::ci_low},
@@ -32,18 +32,18 @@ inline constexpr std::array<std::pair<std::string_view, double Summary::*>, 8> s
      {"max", &Summary::max},
      {"p95", &Summary::p95}}};
 
-// Of the values' order statistics x_1 <= ... <= x_n:
+// With the order statistics x_1 <= ... <= x_n of the values:
 // median = x_((n+1)/2), or the mean of the middle two for even n;
 // interval = [x_lo, x_hi], lo = ceil((n - 1.96 sqrt n) / 2), hi = ceil(1 + (n + 1.96 sqrt n) / 2),
 // both kept within [1, n] (Hoefler and Belli, SC'15, rule 5; Le Boudec, "Performance Evaluation",
 // 2010);  p95 = x_ceil(0.95 n) (nearest rank).
-// Every member is NaN for no values, and when one of them is NaN.
+// Every member is NaN if there are no values or any value is NaN.
 [[nodiscard]] Summary summarize(std::span<const double> values);
 
-// Half the interval's width over the median; NaN where there is no interval.
+// Half the interval's width over the median; NaN if there is no interval.
 [[nodiscard]] double relative_half_width(const Summary& summary);
 
-// samples[rank][repetition] -> the maximum over ranks of each repetition. Throws InternalError when
+// samples[rank][repetition] -> the maximum over ranks of each repetition. Throws InternalError if
 // ranks have different counts.
 [[nodiscard]] std::vector<double> max_over_ranks(const std::vector<std::vector<double>>& samples);
 

@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-// The step within which `time` lies; `captured` before all; nothing for what is left out.
+// The step that contains `time`; `captured` before the first step; empty for times to drop.
 class Steps {
  public:
   Steps(const std::vector<HostInterval>& before, const std::vector<HostInterval>& steps)
@@ -56,7 +56,7 @@ StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
                     .source = std::move(trace.source),
                     .reason = std::move(trace.reason)};
   for (const ScopePath& path : scopes) by_step.paths.push_back(path.text);
-  std::vector<int> place(trace.spans.size(), -1);  // of a span among those that are kept
+  std::vector<int> place(trace.spans.size(), -1);  // index of a span in by_step.spans
   for (std::size_t i = 0; i < trace.spans.size(); ++i) {
     ScopeSpan span = trace.spans[i];
     const std::optional<int> step = known.at(span.begin);
@@ -77,7 +77,7 @@ StepTrace by_step(Trace trace, const std::deque<ScopePath>& scopes,
 void keep_first_steps(StepTrace& trace, int count) {
   const auto is_later = [count](const auto& row) { return row.step >= count; };
   std::erase_if(trace.activities, is_later);
-  std::erase_if(trace.spans, is_later);  // they are in order: the others keep their places
+  std::erase_if(trace.spans, is_later);  // spans are sorted: indices of the others do not change
   if (trace.steps.size() > static_cast<std::size_t>(count)) {
     trace.steps.resize(static_cast<std::size_t>(count));
   }

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "pipe:[172855]"; empty where it cannot be read.
+// "pipe:[172855]"; empty if it cannot be read.
 std::string target_of(const fs::path& link) {
   std::error_code failed;
   return fs::read_symlink(link, failed).string();
@@ -30,7 +30,7 @@ bool reads(const fs::path& process, const std::string& pipe) {
   std::error_code failed;
   for (fs::directory_iterator it(process / "fd", failed), end; !failed && it != end;
        it.increment(failed)) {
-    // The link's own mode says for what the descriptor was opened.
+    // The link's own mode is the descriptor's open mode.
     struct stat link {};
     const bool known = lstat(it->path().c_str(), &link) == 0;
     if (known && (link.st_mode & S_IRUSR) != 0 && target_of(it->path()) == pipe) return true;
@@ -38,7 +38,7 @@ bool reads(const fs::path& process, const std::string& pipe) {
   return false;
 }
 
-// 0 where it cannot be read.
+// 0 if it cannot be read.
 int parent_of(const fs::path& process) {
   std::ifstream file(process / "stat");  // "17 (a name) S 16 ..."
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -55,9 +55,9 @@ bool mpirun_marks_lines() {
   return false;
 }
 
-// The error output of the process above this one that reads the pipe; empty: there is none.
+// The path of the stderr of the ancestor that reads the pipe; empty: none does.
 std::string reader_s_stderr(const std::string& pipe) {
-  constexpr int most = 16;  // processes: shells, scripts
+  constexpr int most = 16;  // ancestors: shells, scripts
   int pid = getppid();
   for (int i = 0; i < most && pid > 1; ++i) {
     const fs::path process = fmt::format("/proc/{}", pid);

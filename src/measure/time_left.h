@@ -1,5 +1,5 @@
 #pragma once
-// How long a sweep will still take, estimated from what its cases have taken so far.
+// Estimates the remaining time of a sweep from the times of its cases so far.
 
 #include <cstddef>
 #include <optional>
@@ -9,32 +9,32 @@
 
 namespace paceline {
 
-// A case takes its set-up, as long as those before on average, and its repetitions: what they have
-// taken so far times what is left of them, and for cases to come latency + work / rate, fitted to
-// those that have run.
+// The time of a case is its set-up plus its repetitions. Set-up: the mean of the set-ups so far.
+// Repetitions of the current case: extrapolated from the completed fraction. Repetitions of later
+// cases: latency + work / rate, fitted to the cases that have run.
 class TimeLeft {
  public:
-  // work: of a repetition of each case, in any unit; 0: another case's repetitions serve it. Where
-  // one is unknown (NaN) all count alike.
+  // work: of a repetition of each case, in any unit; 0: the case reuses another case's repetitions.
+  // If any is unknown (NaN), all cases count equally.
   explicit TimeLeft(std::vector<double> work);
 
-  void begin_case(std::size_t index, double now);  // seconds, on any clock
+  void begin_case(std::size_t index, double now);  // now: seconds, on any clock
   void begin_repetitions(double now);
-  void repetitions_done(double fraction, double now);  // of the case, 0 to 1
+  void repetitions_done(double fraction, double now);  // fraction of the case, 0 to 1
   void end_case(double now);
 
-  // Seconds; nothing before the first repetition.
+  // Seconds left; empty before the first repetition.
   [[nodiscard]] std::optional<double> seconds(double now) const;
 
  private:
-  // All repetitions of the case at hand; nothing before the first.
+  // Seconds of all repetitions of the current case; empty before the first.
   [[nodiscard]] std::optional<double> case_repetitions() const;
   [[nodiscard]] double set_up() const;
   [[nodiscard]] static double repetitions(double work, const std::vector<TimedSize>& measured);
 
   std::vector<double> work_;
-  std::vector<double> set_ups_;      // of cases that have begun their repetitions, seconds
-  std::vector<TimedSize> measured_;  // work and seconds of all repetitions of the cases that ended
+  std::vector<double> set_ups_;      // seconds, of cases that have begun their repetitions
+  std::vector<TimedSize> measured_;  // of finished cases: work, and seconds of all repetitions
   std::size_t index_ = 0;
   bool in_case_ = false;
   double case_began_ = 0;

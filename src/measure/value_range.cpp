@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_values = 10'000;
 
-// "A..B*F": the parts as written.
+// The parts of "A..B*F" as text.
 struct RangeText {
   std::string_view first;
   std::string_view last;
@@ -97,7 +97,7 @@ std::vector<std::string> real_numbers(std::string_view text, const RangeText& pa
   const double last = parse_real(parts.last, limits.least, limits.most);
   const double by = parse_real(parts.by, 0, std::numeric_limits<double>::max());
   check(text, first, last, parts.how, by);
-  constexpr double rounding = 1e-12;  // of a value that is the last, but for its last bits
+  constexpr double rounding = 1e-12;  // relative tolerance for the last value
   std::vector<std::string> values;
   for (int i = 0;; ++i) {
     const double value = parts.how == '*' ? first * std::pow(by, i) : first + i * by;

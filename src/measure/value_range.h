@@ -1,5 +1,5 @@
 #pragma once
-// Ranges of an axis's numbers: "128..65536*2", "64..512+64", "1..5".
+// Ranges of numbers for an axis: "128..65536*2", "64..512+64", "1..5".
 
 #include <string>
 #include <string_view>
@@ -9,15 +9,15 @@
 
 namespace paceline {
 
-// As --help says it.
+// For --help.
 constexpr std::string_view range_syntax =
     "Options of the kind \"a..b\" also take ranges: 128..65536*2 doubles, 64..512+64 adds 64, 1..5 "
     "adds 1,\n1KB,4KB..1MB*4 is a value and a range. The end is included where it is hit.";
 
-// The values of "A..B*F", "A..B+S" or "A..B" (step 1), each as an option is given it; of any other
-// text, and where `type` is no number, the text alone. Sizes have units ("1KiB..1GiB*2"); values
-// of real numbers have 15 significant digits. Throws UsageError for ends outside `limits`, a first
-// value above the last, a factor of at most 1, a step of 0, and more than 10000 values.
+// The values of "A..B*F", "A..B+S" or "A..B" (step 1), each as option text. Any other text, and any
+// text if `type` is not a number, is returned as the only value. Sizes have units ("1KiB..1GiB*2");
+// real numbers have 15 significant digits. Throws UsageError for ends outside `limits`, a first
+// value above the last, a factor <= 1, a step of 0, and more than 10000 values.
 [[nodiscard]] std::vector<std::string> values_of_range(std::string_view text, ValueType type,
                                                        const Range& limits);
 
