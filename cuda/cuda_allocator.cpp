@@ -28,14 +28,13 @@ CudaAllocator::~CudaAllocator() {
   for (const auto& [address, blocks] : segments_) cudaFree(address);
 }
 
-std::shared_ptr<void> CudaAllocator::allocate(std::size_t bytes, MemoryKind kind,
-                                              const std::string& scope, MemoryLedger& ledger) {
-  const std::size_t size = rounded(bytes, alignment);
-  const Blocks::iterator block = find(size, size < small_limit, scope, ledger);
+std::shared_ptr<void> CudaAllocator::allocate(Allocation asked, MemoryLedger& ledger) {
+  asked.bytes = rounded(asked.bytes, alignment);
+  const Blocks::iterator block = find(asked.bytes, asked.bytes < small_limit, asked.scope, ledger);
   free_blocks(block->small).erase(block);
-  split(block, size);
+  split(block, asked.bytes);
   block->free = false;
-  ledger.allocated(block->address, {size, kind, scope});
+  ledger.allocated(block->address, std::move(asked));
   return {block->address, [this, block, &ledger](void* address) {
             ledger.released(address);
             release(block);

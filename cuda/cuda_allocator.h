@@ -22,8 +22,7 @@ class CudaAllocator : NonCopyable {
   // Best fit among free blocks of the same class, small (below 1 MiB, from segments of 2 MiB) or
   // large (segments of 20 MiB, or of the request where that is larger). Throws OutOfMemory, or
   // InternalError when frozen and no free block is large enough.
-  [[nodiscard]] std::shared_ptr<void> allocate(std::size_t bytes, MemoryKind kind,
-                                               const std::string& scope, MemoryLedger& ledger);
+  [[nodiscard]] std::shared_ptr<void> allocate(Allocation asked, MemoryLedger& ledger);
   void freeze() { frozen_ = true; }
   // Unfreezes and gives segments without a block in use back to the driver.
   void trim();

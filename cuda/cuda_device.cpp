@@ -136,15 +136,22 @@ DeviceInfo CudaDevice::info() const {
 
 Array CudaDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   const Tensor tensor{nullptr, shape, dtype};
-  std::shared_ptr<void> owner =
-      allocator_.allocate(tensor.bytes(), kind, scopes_->path(), ledger());
+  std::shared_ptr<void> owner = allocator_.allocate({.bytes = tensor.bytes(),
+                                                     .kind = kind,
+                                                     .scope = scopes_->path(),
+                                                     .shape = shape,
+                                                     .dtype = dtype},
+                                                    ledger());
   return {Tensor{owner.get(), shape, dtype}, owner};
 }
 
 Array CudaDevice::adopt(const Tensor& memory, std::size_t library_bytes, MemoryKind kind,
                         std::function<void(void*)> release) {
-  ledger().allocated(memory.data,
-                     {.bytes = memory.bytes(), .kind = kind, .scope = scopes_->path()});
+  ledger().allocated(memory.data, {.bytes = memory.bytes(),
+                                   .kind = kind,
+                                   .scope = scopes_->path(),
+                                   .shape = memory.shape,
+                                   .dtype = memory.dtype});
   adopted_bytes_ += library_bytes;
   const auto give_back = [this, library_bytes, release = std::move(release)](void* address) {
     ledger().released(address);

@@ -1,6 +1,6 @@
 """Puts each fault of tools/mutants.list into a copy of the tree: does the test named there see it?
 
-    python3 tools/mutants.py [SUBSTRING] [--all] [--jobs N]
+    python3 tools/mutants.py [SUBSTRING] [--gpu] [--all] [--jobs N]
 
 A line of the list, fields separated by " :: ":
     path :: old text :: new text :: test :: what it is
@@ -8,6 +8,8 @@ The old text stands exactly once in the file. The test is one of
     unit FILTER             build/unit_tests --gtest_filter=FILTER
     ranks PROGRAM N FILTER  mpirun -np N build/PROGRAM mpi --gtest_filter=FILTER
     pytest NODE             with build/paceline
+    gpu FILTER              as unit; run with --gpu alone, on a machine that has one
+    nccl PROGRAM N FILTER   as ranks, over NCCL on N GPUs; likewise
 and ends with " or hang" where a test that does not end is a sign of the fault.
 
 Exits with 1 when a fault survives its test, with 2 when the list is wrong: an old text that is not
@@ -29,6 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutants.list"
 PATIENCE = 60.0  # seconds that any test may take, or ten times what it takes without a fault
+KINDS = ("unit", "ranks", "pytest", "gpu", "nccl")
 LONG = 7200.0  # seconds that a build or the whole suite may take
 HANG = " or hang"
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -46,6 +49,10 @@ class Mutant:
     test: str
     what: str
 
+    @property
+    def needs_gpu(self) -> bool:
+        return self.test.split()[0] in ("gpu", "nccl")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -60,8 +67,8 @@ def parse(lines: list[str]) -> list[Mutant]:
     for fields in found:
         if len(fields) != 5:
             raise ListError(f"{len(fields)} fields, not 5: {fields}")
-        if fields[3].split()[0] not in ("unit", "ranks", "pytest"):
-            raise ListError(f"a test begins with unit, ranks or pytest: {fields[3]}")
+        if fields[3].split()[0] not in KINDS:
+            raise ListError(f"a test begins with {', '.join(KINDS)}: {fields[3]}")
         text = ROOT / fields[0]
         count = text.read_text("utf-8").count(fields[1]) if text.is_file() else 0
         if count != 1:
@@ -120,12 +127,13 @@ class Tree:
     def run(self, test: str, path: str = "") -> Outcome:
         """Builds what the test needs, and runs it. Throws ListError for what does not compile."""
         kind, *words = test.removesuffix(HANG).split()
-        if kind == "unit":
+        if kind in ("unit", "gpu"):
             targets = ["build/unit_tests"]
             command = ["build/unit_tests", f"--gtest_filter={words[0]}"]
-        elif kind == "ranks":
+        elif kind in ("ranks", "nccl"):
             targets = [f"build/{words[0]}"]
-            command = ["mpirun", "--oversubscribe", "-np", words[1], *targets, "mpi"]
+            backend = "mpi" if kind == "ranks" else kind
+            command = ["mpirun", "--oversubscribe", "-np", words[1], *targets, backend]
             # mpirun gives its ranks a terminal.
             command += [f"--gtest_filter={words[2]}", "--gtest_color=no"]
         else:
@@ -163,7 +171,7 @@ class Tree:
                 return "caught" if mutant.test.endswith(HANG) else "error", "does not end"
             if outcome.code != 0:
                 failed = outcome.failed
-                if mutant.test.startswith("ranks") and outcome.passed and not failed:
+                if mutant.test.startswith(("ranks", "nccl")) and outcome.passed and not failed:
                     failed = [f"{mutant.test} (not on rank 0)"]  # where rank 0 names no test
                 more = f" and {len(failed) - 1} more" if failed[1:] else ""
                 return "caught" if failed else "error", "".join(failed[:1]) + more
@@ -177,13 +185,15 @@ class Tree:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("substring", nargs="?", default="", help="only lines that hold it")
+    parser.add_argument("--gpu", action="store_true", help="those that need a GPU, no others")
     parser.add_argument("--all", action="store_true", help="run the whole suite on a survivor")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="make's")
     options = parser.parse_args()
     rows = []
     try:
         lines = LIST.read_text("utf-8").splitlines()
-        mutants = parse([line for line in lines if options.substring in line])
+        chosen = parse([line for line in lines if options.substring in line])
+        mutants = [mutant for mutant in chosen if mutant.needs_gpu == options.gpu]
         with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as folder:
             tree = Tree(Path(folder), options.jobs)
             for test in dict.fromkeys(mutant.test for mutant in mutants):

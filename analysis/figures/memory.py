@@ -107,10 +107,11 @@ def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float) -> None:
 
 
 def largest_blocks(results: Results, row: int) -> list[str]:
-    """In words: the sizes in MiB, kind and scope, and how many of the listed blocks are alike."""
+    """In words: MiB, kind, shape (where the file has it) and scope of each; those alike once."""
     table = results.case_tables[row].get("memory/blocks")
     if table is None or table.empty:
         return []
-    keys = list(dict.fromkeys(zip(table["bytes"], table["kind"], table["scope"], strict=True)))
-    return [f"{figure(size / MIB, 4)} MiB  {label(kind)}: {scope}"
-            for size, kind, scope in keys[:BLOCKS]]  # fmt: skip
+    shapes = table.get("shape", [""] * len(table))
+    keys = zip(table["bytes"], table["kind"], shapes, table["scope"], strict=True)
+    return [f"{figure(size / MIB, 4)} MiB  {f'{label(kind)} {shape}'.strip()}: {scope}"
+            for size, kind, shape, scope in list(dict.fromkeys(keys))[:BLOCKS]]  # fmt: skip

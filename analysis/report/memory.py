@@ -2,6 +2,8 @@
 
 from math import isnan
 
+from pandas import Series
+
 from ..results import Results
 from ..tables.table import Table
 from ..words import figure
@@ -140,6 +142,11 @@ def blocks(with_peak: list[Case]) -> list[str]:
         block = kept.loc[kept["bytes"].idxmax()]
         lines.append(
             f"Its largest block of activations is {block['bytes'] / 2**20:.0f} MiB: "
-            f"{block['scope']}."
+            f"{block['scope']}{of_shape(block)}."
         )
     return lines
+
+
+def of_shape(block: Series) -> str:
+    """", [4, 32, 512, 512] fp32"; nothing in files that do not have it."""
+    return f", {block['shape']} {block['dtype']}" if "shape" in block else ""

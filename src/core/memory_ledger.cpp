@@ -89,14 +89,17 @@ std::vector<Allocation> MemoryLedger::allocations() const {
 void MemoryLedger::remember_largest(const Allocation& in_use) {
   if (largest_.size() == kept_largest && in_use.bytes <= largest_.back().bytes) return;
   const auto same = [&](const Allocation& b) {
-    return b.bytes == in_use.bytes && b.kind == in_use.kind && matches(b.scope, in_use.scope);
+    return b.bytes == in_use.bytes && b.kind == in_use.kind && b.shape == in_use.shape &&
+           matches(b.scope, in_use.scope);
   };
   if (std::any_of(largest_.begin(), largest_.end(), same)) return;
-  const Allocation entry{in_use.bytes, in_use.kind, without_numbers(in_use.scope)};
+  Allocation entry = in_use;
+  entry.scope = without_numbers(in_use.scope);
   const auto larger = [](const Allocation& a, const Allocation& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.scope < b.scope;
   };
-  largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), entry, larger), entry);
+  largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), entry, larger),
+                  std::move(entry));
   if (largest_.size() > kept_largest) largest_.pop_back();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/enum_names.h"
+#include "core/tensor.h"
 
 namespace paceline {
 
@@ -29,9 +30,11 @@ constexpr auto names_of(MemoryKind) {
 inline constexpr std::size_t memory_kinds = names_of(MemoryKind{}).size();
 
 struct Allocation {
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // with the allocator's rounding
   MemoryKind kind = MemoryKind::workspace;
   std::string scope;
+  Shape shape = {};
+  Dtype dtype = Dtype::f32;
 };
 
 struct MemoryEvent {
@@ -64,8 +67,8 @@ class MemoryLedger {
   // The allocations in use, in no order.
   [[nodiscard]] std::vector<Allocation> allocations() const;
   // The largest `count` allocations in use at any time since reset_peak(), largest first.
-  // Allocations of equal size and kind whose scopes differ only in numbers ("block 3") count once,
-  // as "block *".
+  // Allocations of equal size, shape and kind whose scopes differ only in numbers ("block 3") count
+  // once, as "block *".
   [[nodiscard]] std::vector<Allocation> largest(std::size_t count) const;
 
   // Records every event from now on. The allocations in use come first, at time 0.

@@ -17,23 +17,24 @@ constexpr std::size_t alignment = 256;  // bytes
 
 CpuAllocator::~CpuAllocator() { empty_cache(); }
 
-std::shared_ptr<void> CpuAllocator::allocate(std::size_t bytes, MemoryKind kind,
-                                             const std::string& scope) {
-  const std::size_t size = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
-  void* block = nullptr;
+std::shared_ptr<void> CpuAllocator::allocate(Allocation asked) {
+  const std::size_t size =
+      std::max(alignment, (asked.bytes + alignment - 1) / alignment * alignment);
+  asked.bytes = size;
+  void* address = nullptr;
   {
     const std::lock_guard lock(mutex_);
     // take_new() may call empty_cache(), which does not invalidate this reference.
     std::vector<void*>& blocks = free_blocks_[size];
     if (blocks.empty()) {
-      block = take_new(size, scope);
+      address = take_new(size, asked.scope);
     } else {
-      block = blocks.back();
+      address = blocks.back();
       blocks.pop_back();
     }
-    ledger_.allocated(block, {.bytes = size, .kind = kind, .scope = scope});
+    ledger_.allocated(address, std::move(asked));
   }
-  return {block, [this, size](void* p) { release(p, size); }};
+  return {address, [this, size](void* p) { release(p, size); }};
 }
 
 void* CpuAllocator::take_new(std::size_t bytes, const std::string& scope) {

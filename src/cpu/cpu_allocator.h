@@ -24,8 +24,7 @@ class CpuAllocator : NonCopyable {
 
   // The block is released with the last copy of the pointer. Throws OutOfMemory; after freeze(),
   // InternalError if no cached block has the size.
-  [[nodiscard]] std::shared_ptr<void> allocate(std::size_t bytes, MemoryKind kind,
-                                               const std::string& scope);
+  [[nodiscard]] std::shared_ptr<void> allocate(Allocation asked);
   void freeze();
   void trim();  // frees the cached blocks and ends freeze()
   [[nodiscard]] std::size_t reserved_bytes() const;

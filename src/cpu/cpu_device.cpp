@@ -78,7 +78,11 @@ CpuDevice::CpuDevice(std::size_t memory_limit, int threads)
 
 Array CpuDevice::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
   Tensor tensor{.data = nullptr, .shape = shape, .dtype = dtype};
-  std::shared_ptr<void> block = allocator_.allocate(tensor.bytes(), kind, scopes().path());
+  std::shared_ptr<void> block = allocator_.allocate({.bytes = tensor.bytes(),
+                                                     .kind = kind,
+                                                     .scope = scopes().path(),
+                                                     .shape = shape,
+                                                     .dtype = dtype});
   tensor.data = block.get();
   return {tensor, std::move(block)};
 }

@@ -135,6 +135,8 @@ std::span<const Description> descriptions() {
     {"memory/blocks", "bytes", "bytes", "the block's size"},
     {"memory/blocks", "kind", "text", "what it is for"},
     {"memory/blocks", "scope", "text", "the operation that allocated it"},
+    {"memory/blocks", "shape", "text", "of the tensor, such as [4, 128, 512]"},
+    {"memory/blocks", "dtype", "text", "of its elements"},
     {"memory/parameters", "", "", "Where every parameter lies in each array of the store, on rank 0; with --memory-timeline."},
     {"memory/parameters", "array", "text", "parameters, gradients, Adam's m and v, ..."},
     {"memory/parameters", "kind", "text", "the kind of memory that the array counts as"},

@@ -114,9 +114,13 @@ def test_every_parameter_has_its_range_in_every_array(run):
 
 def test_the_largest_blocks_say_where_they_come_from(run):
     (case,) = run("model", "--size", "tiny", "--vocab", 512, "--context", 64, *CPU)
-    scopes = list(table(case, "memory/blocks")["scope"])
-    attention = "forward/block */attention/scaled dot product attention"
-    assert f"{attention}/computing attention scores" in scopes
+    blocks = table(case, "memory/blocks")
+    scopes = list(blocks["scope"])
+    scores = "forward/block */attention/scaled dot product attention/computing attention scores"
+    assert scores in scopes
+    of_scores = blocks.iloc[scopes.index(scores)]
+    assert (of_scores["shape"], of_scores["dtype"]) == ("[16, 64, 64]", "fp32")
+    assert of_scores["bytes"] == 16 * 64 * 64 * 4
     assert "forward/block */ffn" in scopes
     assert "forward/head/logits" in scopes
     assert len(set(scopes)) > 8

@@ -9,8 +9,9 @@ namespace {
 
 class MemoryLedgerTest : public testing::Test {
  protected:
-  void take(int address, std::size_t bytes, MemoryKind kind, const std::string& scope = "") {
-    ledger.allocated(at(address), {bytes, kind, scope});
+  void take(int address, std::size_t bytes, MemoryKind kind, const std::string& scope = "",
+            const Shape& shape = {}) {
+    ledger.allocated(at(address), {.bytes = bytes, .kind = kind, .scope = scope, .shape = shape});
   }
   void give(int address) { ledger.released(at(address)); }
 
@@ -71,6 +72,16 @@ TEST_F(MemoryLedgerTest, BlocksAlikeInEveryLayerCountOnce) {
   const auto largest = ledger.largest(10);
   ASSERT_EQ(largest.size(), 4U);
   EXPECT_EQ(largest[0].scope, "block */ffn");
+}
+
+TEST_F(MemoryLedgerTest, LargestBlocksOfDifferentShapesAreListedEach) {
+  int address = 0;
+  for (const std::int64_t columns : {2, 4, 4}) {
+    take(address++, 32, MemoryKind::activation, "ffn", {8 / columns, columns});
+  }
+  const auto largest = ledger.largest(10);
+  ASSERT_EQ(largest.size(), 2U);
+  EXPECT_NE(largest[0].shape, largest[1].shape);
 }
 
 TEST_F(MemoryLedgerTest, PeaksWithinAPhase) {

@@ -42,13 +42,15 @@ double measured_of(const MemoryLine& line, const MemoryOutcome& measured) {
   throw InternalError("unknown memory measure");
 }
 
-// The largest blocks of a steady step with their scopes.
+// The largest blocks of a steady step with their scopes and shapes.
 Table blocks_table(const std::vector<Allocation>& largest) {
   TableRows rows("memory/blocks");
   for (const Allocation& block : largest) {
     rows.add({{"bytes", whole(block.bytes)},
               {"kind", std::string(name_of(block.kind))},
-              {"scope", block.scope}});
+              {"scope", block.scope},
+              {"shape", block.shape.str()},
+              {"dtype", std::string(name_of(block.dtype))}});
   }
   return rows.take();
 }
