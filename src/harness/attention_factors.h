@@ -1,5 +1,5 @@
 #pragma once
-// How a case attends: the factors that `attention` and every experiment that trains share.
+// The factors of attention, shared by `attention` and all experiments that train.
 
 #include <string_view>
 
@@ -33,8 +33,8 @@ template <class C>
 // float32 throughout.
 [[nodiscard]] inline bool is_fp32(const Precision& p) { return p == precision_named("fp32"); }
 
-// Flash attention of fp32 has a choice of products; that of half types, and of fp32 as bf16x3, on
-// a GPU, has a choice of kernels.
+// --fp32-attention applies to flash attention in fp32; --flash-kernels to flash attention on a GPU
+// in half types, or in fp32 as bf16x3.
 template <class C>
 [[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
   return factors_of<AttentionFactors>(
@@ -63,7 +63,7 @@ template <class C>
               "--fp32-attention bf16x3"));
 }
 
-// Throws UsageError for a precision that the device has not.
+// Throws UsageError for a precision that the device does not support.
 inline void check_precision(const Precision& precision, DeviceKind device) {
   if (precision.gemm == GemmMath::tf32 && device == DeviceKind::cpu) {
     throw UsageError("--precision: tf32 needs a GPU; use fp32, bf16 or fp16 on the CPU");

@@ -33,11 +33,11 @@ void add_samples(CaseRecord& record, World& world, const Samples& samples, const
   }
 }
 
-// The repetitions that all cases of a run are parts of.
+// The repetitions of a run, shared by all its cases.
 struct Series {
-  Samples samples;        // the cold repetitions are the first of its warm-up
-  std::size_t uncounted;  // that come before all that a case counts
-  std::size_t measured;   // by each case
+  Samples samples;        // its warm-up begins with the cold repetitions
+  std::size_t uncounted;  // the first repetitions, neither warm-up nor measured in any case
+  std::size_t measured;   // measured repetitions of each case
 
   [[nodiscard]] Samples of_case(int warmup) const {
     return samples.split(uncounted + static_cast<std::size_t>(warmup), measured);
@@ -67,7 +67,7 @@ Series take_series(World& world, CaseRun& run, const SamplerConfig& sampling,
   return {.samples = std::move(samples), .uncounted = uncounted, .measured = measured};
 }
 
-// Collective: what the run leaves, and its profile, are the same for all its cases.
+// Collective: adds the run's tables and profile, the same to the records of all its cases.
 void add_run(std::vector<CaseRecord>& records, World& world, Device& device, CaseRun& run,
              int profiled_steps, Progress& progress) {
   CaseRecord& first = records.front();
@@ -85,10 +85,10 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
   for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
-// What is predicted to need far more than there is need not be tried, which may take minutes.
+// Refuses a case predicted to need far more memory than the device has: trying it may take minutes.
 void refuse_gigantic(Device& device, double needed) {
-  constexpr double far_more = 10;  // times: closer ones say which part does not fit
-  constexpr double most = 1e18;    // that bytes are counted to
+  constexpr double far_more = 10;  // times the memory; below, a trial shows which part does not fit
+  constexpr double most = 1e18;    // bytes, so that the number fits its type
   const std::size_t limit = device.info().memory_bytes;
   if (needed <= far_more * static_cast<double>(limit)) return;
   throw OutOfMemory(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit,
@@ -116,7 +116,7 @@ CaseRecord measure_case(World& world, Device& device, CaseRun& run, const Sample
 std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run,
                                       const SamplerConfig& sampling, const Warmups& warmups,
                                       const Prediction& predicted, Progress& progress) {
-  device.trim();  // what the case before has left
+  device.trim();  // memory of the previous case
   const Conditions conditions(device);
   CaseRecord refused;
   const auto set_up = [&] {
@@ -176,7 +176,7 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
 void warm_up_allocator(Device& device, const std::string& what, const std::function<void()>& step) {
   constexpr int most = 5;
   const MemoryLedger& ledger = device.ledger();
-  (void)device.reserved_unchanged();  // the first step itself shows nothing
+  (void)device.reserved_unchanged();  // the first step itself proves nothing
   int steps = 0;
   do {
     if (steps++ == most) {

@@ -14,7 +14,7 @@ namespace paceline {
 
 bool Ceiling::is_sure() const {
   constexpr double widest = 0.1;
-  return rate.ci_high - rate.ci_low <= widest * rate.median;  // false where one is NaN
+  return rate.ci_high - rate.ci_low <= widest * rate.median;  // false for NaN
 }
 
 Table ceilings_table(const std::vector<const Ceiling*>& ceilings) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the device can do at most, measured once and when it is asked for, by all ranks at once, as
-// they will run.
+// The device's measured peak rates. Each is measured once, at first use, on all ranks at the same
+// time, as the cases run.
 
 #include <functional>
 #include <map>
@@ -23,22 +23,22 @@ struct Ceiling {
   std::vector<Summary> by_rank;
   std::vector<Row> samples;  // of all ranks
 
-  // Whether a figure may be divided by it: its interval is at most 10% of the median wide.
+  // Whether ratios to it are reported: its interval is at most 10% of the median wide.
   [[nodiscard]] bool is_sure() const;
 };
 
-// "ceilings": a row for every rank and repetition of each.
+// Table "ceilings": a row for every ceiling, rank and repetition.
 [[nodiscard]] Table ceilings_table(const std::vector<const Ceiling*>& ceilings);
 
 class Ceilings : NonCopyable {
  public:
   Ceilings(World& world, Device& device) : world_(world), device_(device) {}
 
-  // Collective. GEMMs of this precision, FLOP/s.
+  // Collective. GEMMs in this precision, FLOP/s.
   [[nodiscard]] const Ceiling& gemm(const Precision& precision);
   // Collective. Copies within the device's memory, bytes read and written per second.
   [[nodiscard]] const Ceiling& copy();
-  // ". Ceiling, GEMM fp32: 51.3TFLOP/s, 95% interval ...": of each that was measured.
+  // ". Ceiling, GEMM fp32: 51.3TFLOP/s, 95% interval ...", for each ceiling measured so far.
   [[nodiscard]] std::string text() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Command: the first word of the command line, with its options. The registry lists all of them.
+// Command: the first word of the command line, with its options. The registry lists all commands.
 // See README.md and `paceline --help`.
 
 #include <memory>
@@ -20,20 +20,20 @@ class Command : NonCopyable {
   virtual ~Command() = default;
 
   virtual void declare(OptionParser& p) = 0;
-  // After parsing. Throws UsageError for options that cannot be combined.
+  // Called after parsing. Throws UsageError for options that cannot be combined.
   virtual void check(const OptionParser& /*p*/) {}
-  // A command that measures runs on every rank, collectively; one that reads files on rank 0 alone,
-  // which has no world where it is the only process.
+  // A command that measures runs collectively, on every rank. One that reads files runs on rank 0
+  // only; its world is null if it is the only process.
   [[nodiscard]] virtual bool measures() const { return true; }
-  // Every run is to be the first of its process: see harness/run_processes.h.
+  // Every run needs a process of its own: see harness/run_processes.h.
   [[nodiscard]] virtual bool separates_runs() const { return false; }
-  // Whether one that measures has something to exchange or to time beside other ranks: if not, it
-  // does not start MPI where it is the only process.
+  // Whether a command that measures communicates with other ranks or is timed beside them. If not,
+  // it does not start MPI when it is the only process.
   [[nodiscard]] virtual bool needs_mpi() const { return true; }
   // `line`: the whole command line, quoted for a shell.
   [[nodiscard]] virtual ExitCode run(World* world, const std::string& line) = 0;
 
-  // What a result file says of the factors of its cases.
+  // Units and descriptions of the factors, for the result file.
   [[nodiscard]] virtual std::vector<FactorNote> factor_notes() const { return {}; }
 
   [[nodiscard]] const RunOptions& run_options() const { return run_; }
@@ -52,15 +52,15 @@ struct Registration {
 [[nodiscard]] std::span<const Registration> registry();
 
 struct ParsedCommand {
-  // "model"; "--help", "--version" or "model --help", so that ranks that differ in it disagree
+  // "model", "--help", "--version" or "model --help": ranks must agree on it
   std::string name;
-  std::string answer;  // the help or version asked for
+  std::string answer;  // the text of --help or --version
   std::string line;    // the whole command line, quoted for a shell
   GivenOptions given;
-  std::unique_ptr<Command> command;  // null where there is an answer
+  std::unique_ptr<Command> command;  // null if there is an answer
 };
 
-// Throws UsageError naming the option and what would be right.
+// Throws UsageError, with the option and the values that it takes.
 [[nodiscard]] ParsedCommand parse_command_line(int argc, char** argv);
 
 }  // namespace paceline

@@ -17,11 +17,11 @@ namespace paceline {
 
 namespace {
 
-// One repetition on one rank, as numbers that can be gathered; the sensors' values follow.
+// The numbers gathered for one repetition on one rank; the sensors' values follow them.
 enum : std::size_t { warm_up, repetition, begin, switches, limits, first_sensor };
 using Numbers = std::vector<double>;
 
-// What to add to host_seconds() for seconds since 1970 in UTC.
+// The offset from host_seconds() to seconds since 1970 in UTC.
 double since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(now).count() - host_seconds();
@@ -42,7 +42,7 @@ void append(Numbers& to, const SensorLog& log, const Repetitions& repetitions, b
 
 std::int64_t whole(double number) { return static_cast<std::int64_t>(number); }
 
-// All ranks' repetitions, by rank.
+// The repetitions of all ranks, by rank.
 class RepetitionReadings {
  public:
   RepetitionReadings(const std::vector<Numbers>& by_rank, std::size_t sensors)
@@ -56,7 +56,7 @@ class RepetitionReadings {
       for (std::size_t at = 0; at < all.size(); at += width_) visit(rank, &all[at]);
     }
   }
-  // Of measured repetitions, where it could be read.
+  // The sensor's values in measured repetitions, where it could be read.
   [[nodiscard]] std::vector<double> readings(std::size_t sensor) const {
     std::vector<double> values;
     each([&](std::size_t, const double* row) {

@@ -1,5 +1,5 @@
 #pragma once
-// Conditions: what a case is measured under, from the device's sensors and the host's scheduler.
+// Conditions: clocks, power, temperature and involuntary context switches while a case is measured.
 
 #include "core/device.h"
 #include "core/non_copyable.h"
@@ -13,10 +13,10 @@ namespace paceline {
 
 class Conditions : NonCopyable {
  public:
-  explicit Conditions(const Device& device);  // watches from here on
+  explicit Conditions(const Device& device);  // starts reading the sensors
 
-  // Collective: on rank 0 the table "clocks", with a row for every rank and repetition, and the
-  // summary's columns of the measured ones.
+  // Collective: adds on rank 0 the table "clocks", with a row for every rank and repetition, and
+  // summary columns over the measured repetitions.
   void add_to(CaseRecord& record, World& world, const Samples& samples) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The rules by which a case's times are doubtful (docs/measuring.md).
+// The rules that flag a case's times as doubtful (docs/measuring.md).
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// Of a record that has its samples and conditions; on rank 0.
+// For a record that already has its samples and conditions; on rank 0.
 [[nodiscard]] std::vector<Warning> doubts_of(const CaseRecord& record, const World& world,
                                              const DeviceInfo& device);
 

@@ -18,45 +18,46 @@ namespace paceline {
 
 // A row of the sweep's summary.
 struct SummaryRow {
-  std::size_t index = 0;  // of the case
+  std::size_t index = 0;  // the case's
   Row columns;
 };
 
-// What the sweep sees of an experiment: cases by index.
+// An experiment as the sweep sees it: cases by index.
 class Experiment : NonCopyable {
  public:
   virtual ~Experiment() = default;
 
   [[nodiscard]] virtual std::string name() const = 0;
-  // What is recorded of each case; the same on every rank.
+  // The recorded factors of each case; the same on every rank.
   [[nodiscard]] const std::vector<Case>& cases() const { return recorded_; }
   // The factors that name a case in ids, progress and tables.
   [[nodiscard]] const std::vector<std::string>& naming_factors() const { return naming_; }
   [[nodiscard]] const std::vector<FactorNote>& factor_notes() const { return notes_; }
   [[nodiscard]] virtual Prediction predict(std::size_t index) const = 0;
-  // Throws UsageError or EnvironmentError for what cannot run; before anything runs.
+  // Called for all cases before any runs. Throws UsageError or EnvironmentError for a case that
+  // cannot run.
   virtual void validate(std::size_t index) const = 0;
-  // Collective. The record is whole on rank 0; its status is agreed on every rank. Progress is
-  // shown on rank 0 alone. Throws StoppedError on every rank after a stop signal.
+  // Collective. The record is complete on rank 0; its status is the same on every rank. Rank 0
+  // shows progress. Throws StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(std::size_t index, Progress& progress) = 0;
-  // Cases of the same number are measured by one run, one after the other.
+  // Consecutive cases with the same number are measured by one run.
   [[nodiscard]] virtual std::size_t run_of(std::size_t index) const { return index; }
-  // Every run is to be the first of its process.
+  // Every run needs a process of its own.
   [[nodiscard]] virtual bool starts_cold() const { return false; }
-  // On rank 0, once the last case's record is on the disk: what goes into a file of its own. Throws
-  // StoppedError when that cannot be written.
+  // Called on rank 0 once the last record is on disk; writes files other than the result file.
+  // Throws StoppedError if they cannot be written.
   virtual void after_saved() {}
-  // The summary's columns that the console table shows beside the phases.
+  // The summary columns that the console table shows in addition to the phases.
   [[nodiscard]] virtual std::vector<ShownColumn> shown_columns() const = 0;
-  // A factor of every case: cases of different values have little in common, so that the console
-  // shows a table for each value. Empty: one table for all.
+  // A factor by whose values the console splits the cases into tables, since they have little in
+  // common. Empty: one table.
   [[nodiscard]] virtual std::string splitting_factor() const { return {}; }
-  // Tables of the whole sweep, from its summary rows, on rank 0 at its end; shown below the rest.
+  // Tables of the whole sweep, made of its summary rows on rank 0 at the end; shown last.
   [[nodiscard]] virtual std::vector<Table> closing_tables(
       const std::vector<SummaryRow>& /*rows*/) const {
     return {};
   }
-  // Sentences below the console table: the formulas of its figures.
+  // Text below the console table: the formulas of its columns.
   [[nodiscard]] virtual std::string notes() const = 0;
 
  protected:
@@ -81,7 +82,7 @@ class ExperimentOf : public Experiment {
   }
 
  protected:
-  // To be called by the constructor.
+  // Called by the constructor of the derived class.
   void set_cases(const Factors<C>& factors, std::vector<C> cases) {
     typed_ = std::move(cases);
     for (const C& c : typed_) recorded_.push_back(recorded(factors, c));
@@ -95,12 +96,12 @@ class ExperimentOf : public Experiment {
   }
   [[nodiscard]] const C& case_at(std::size_t index) const { return typed_.at(index); }
   [[nodiscard]] std::size_t case_count() const { return typed_.size(); }
-  // The place of a case that measure() or check() got.
+  // The index of a case passed to measure() or check().
   [[nodiscard]] std::size_t index_of(const C& c) const {
     return static_cast<std::size_t>(&c - typed_.data());
   }
 
-  // Of the class above, by case.
+  // predict(), validate() and run() of the base, by case.
   [[nodiscard]] virtual Prediction prediction(const C& c) const = 0;
   virtual void check(const C& c) const = 0;
   [[nodiscard]] virtual CaseRecord measure(const C& c, Progress& progress) = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The options of an experiment's factors, and the cases that they make.
+// The options of an experiment's factors, and the cases made of their values.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace paceline {
 template <class C>
 class FactorOptions {
  public:
-  // defaults: the values of what no option names.
+  // defaults: the values of factors without a given option.
   explicit FactorOptions(Factors<C> factors, C defaults = {})
       : factors_(std::move(factors)), defaults_(std::move(defaults)), values_(factors_.size()) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
@@ -41,8 +41,8 @@ class FactorOptions {
     }
   }
 
-  // Every preset must give each factor that has an option a value that can be read, but for the
-  // options in `free`. Throws InternalError naming the preset.
+  // Every preset must have a readable value for each factor with an option, other than those in
+  // `free`. Throws InternalError with the preset's name.
   void check(const Presets& presets, const std::vector<std::string>& free) const {
     for (const auto& [name, line] : presets) {
       const GivenOptions pinned = options_of_preset(line);
@@ -57,21 +57,22 @@ class FactorOptions {
     }
   }
 
-  // After parsing: notes what was given by name, and so must apply to a case at least.
+  // Called after parsing: stores which options were given by name; each must apply to at least one
+  // case.
   void finish(const OptionParser& p) {
     for (const Factor<C>& f : factors_) {
       if (f.has_option() && p.by_name(f.option)) by_name_.insert(f.option);
     }
   }
   [[nodiscard]] bool by_name(const std::string& option) const { return by_name_.count(option) > 0; }
-  // In place of what the options say.
+  // Replaces the values of an option.
   void replace(const std::string& option, const std::string& text) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
       if (factors_[i].option == option) set(i, {text});
     }
   }
 
-  // The first value of every option, before anything follows from the launch.
+  // The case of the first value of every option; factors that follow from the launch are not set.
   [[nodiscard]] C first() const {
     C c = defaults_;
     for (const auto& values : values_) {
@@ -79,9 +80,9 @@ class FactorOptions {
     }
     return c;
   }
-  // The product of all axes, later ones varying faster. complete(case) gives what follows from the
-  // launch; false leaves the case out. Throws UsageError for an option that was given by name and
-  // applies to no case.
+  // The product of all axes; later axes vary faster. complete(case) sets the factors that follow
+  // from the launch; a case for which it returns false is dropped. Throws UsageError for an option
+  // that was given by name and applies to no case.
   template <class Complete>
   [[nodiscard]] std::vector<C> cases(const Complete& complete) const {
     std::vector<C> product = {defaults_};
@@ -132,7 +133,7 @@ class FactorOptions {
     return texts;
   }
 
-  // A setting whose option says what is so without it, such as --profile 0, may stand anywhere.
+  // A setting given with its default value, such as --profile 0, need not apply to any case.
   [[nodiscard]] bool is_default(const Factor<C>& f) const {
     return f.use == FactorUse::setting && f.value(first()) == f.value(defaults_);
   }
@@ -145,7 +146,8 @@ class FactorOptions {
     }
   }
 
-  // As an option would give it; empty where that depends on the launch or on other options.
+  // The default as the option would be written; empty if it depends on the launch or on other
+  // options.
   [[nodiscard]] std::string standard_of(const Factor<C>& f) const {
     if (!f.said_default.empty()) return "";
     if (!f.defaults.empty()) return std::string(f.defaults);
@@ -168,7 +170,7 @@ class FactorOptions {
 
   Factors<C> factors_;
   C defaults_;
-  std::vector<std::vector<std::function<void(C&)>>> values_;  // by factor; none: the default
+  std::vector<std::vector<std::function<void(C&)>>> values_;  // by factor; empty: the default
   std::set<std::string> by_name_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Collective: every rank's values in rank order on rank 0, nothing elsewhere.
+// Collective: the values of all ranks, in rank order, on rank 0; empty on other ranks.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 [[nodiscard]] std::vector<std::vector<T>> gather_values(World& world, const std::vector<T>& mine) {
@@ -21,7 +21,7 @@ template <class T>
   return all;
 }
 
-// Collective: on rank 0 the first text that is not empty, with its rank; nothing elsewhere.
+// Collective: the first non-empty text, with its rank, on rank 0; empty on other ranks.
 [[nodiscard]] std::string first_text(World& world, const std::string& mine);
 
 }  // namespace paceline

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Core seconds since the host started, in which a core was neither idle nor waiting for a disk.
+// Core-seconds since boot in which a core was neither idle nor waiting for a disk.
 double busy_core_seconds() {
   std::ifstream stat("/proc/stat");
   std::string cpu;
@@ -66,7 +66,7 @@ double HostLoad::others(World& world) const {
     Load& host = by_host.try_emplace(hosts[rank], Load{load.seconds, load.busy, 0}).first->second;
     host.by_process += load.by_process;
   }
-  constexpr double shortest = 1;  // a tick is 10 ms, on each of many cores
+  constexpr double shortest = 1;  // s; a tick is 10 ms, on each of many cores
   double most = nan;
   for (const auto& [name, host] : by_host) {
     if (host.seconds < shortest) continue;

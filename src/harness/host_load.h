@@ -1,5 +1,5 @@
 #pragma once
-// How busy this host is beside the ranks of the launch, as /proc/stat counts it.
+// The load of this host by programs other than the ranks of the launch, from /proc/stat.
 
 #include "core/world.h"
 
@@ -7,17 +7,17 @@ namespace paceline {
 
 class HostLoad {
  public:
-  HostLoad();  // counts from here on
+  HostLoad();  // starts counting
 
-  // Collective: on rank 0 the cores that other programs kept busy in the mean since then, of the
-  // host with the most; NaN for less than a second, whose ticks say too little, and
-  // where the system does not count. Nothing (NaN) on other ranks.
+  // Collective: the mean number of cores that other programs kept busy since then, of the host with
+  // the highest, on rank 0. NaN on other ranks, after less than a second (too few ticks), and where
+  // /proc/stat cannot be read.
   [[nodiscard]] double others(World& world) const;
 
  private:
   double began_;       // host_seconds()
-  double busy_;        // core seconds of the host
-  double by_process_;  // core seconds of this process
+  double busy_;        // core-seconds of the host
+  double by_process_;  // core-seconds of this process
 };
 
 }  // namespace paceline

@@ -28,7 +28,7 @@ std::string to_json(const CommandLine& line) {
     json["code"] = static_cast<int>(line.refusal->code());
     json["refusal"] = line.refusal->what();
   }
-  // Arguments may hold bytes that are no UTF-8.
+  // Arguments may have bytes that are not UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -62,7 +62,7 @@ RanksByValue group(const std::vector<CommandLine>& lines, F value_of) {
   return group(values);
 }
 
-// "16 (rank 0), 64 (ranks 1, 2)", the group of the lowest rank first.
+// "16 (rank 0), 64 (ranks 1, 2)", ordered by the lowest rank of each group.
 std::string values_by_rank(const RanksByValue& groups) {
   std::vector<std::pair<std::vector<int>, std::string>> ordered;
   for (const auto& [value, ranks] : groups) ordered.emplace_back(ranks, value);
@@ -74,14 +74,14 @@ std::string values_by_rank(const RanksByValue& groups) {
   return text;
 }
 
-// "what: a (rank 0), b (ranks 1, 2); advice"; nothing where all ranks have one value.
+// "what: a (rank 0), b (ranks 1, 2); advice"; nullopt if all ranks have the same value.
 std::optional<Error> difference(std::string_view what, const RanksByValue& groups,
                                 std::string_view advice) {
   if (groups.size() < 2) return std::nullopt;
   return UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
 }
 
-// The worst of the refusals, the lowest rank's of several.
+// The worst refusal; of equals that of the lowest rank.
 std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
   const Error* worst = nullptr;
   for (const CommandLine& line : lines) {
@@ -113,8 +113,8 @@ std::optional<int> launched_processes() {
 
 void require_all_tasks(int ranks) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  // mpirun (of Open MPI, of MPICH) starts its daemons with srun, and they hand their environment
-  // on.
+  // The mpirun of Open MPI and of MPICH starts its daemons with srun, and ranks inherit their
+  // environment.
   const bool of_mpirun =
       std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
   if (tasks == nullptr || of_mpirun || std::atoi(tasks) == ranks) return;
@@ -167,7 +167,7 @@ std::optional<Error> disagreement(const std::vector<CommandLine>& lines) {
 
 void require_same(World& world, std::string_view what, const std::string& mine,
                   std::string_view advice) {
-  const RanksByValue groups = group(world.gather(mine));  // of rank 0; of others empty
+  const RanksByValue groups = group(world.gather(mine));  // empty on ranks other than 0
   collectively(world, [&] {
     if (auto found = difference(what, groups, advice)) throw Error(*found);
   });

@@ -1,6 +1,6 @@
 #pragma once
-// The processes of one launch: how many there are before MPI is up, and whether all of them were
-// started with the same command line.
+// The processes of one launch: their number before MPI is initialized, and whether all were started
+// with the same command line.
 
 #include <optional>
 #include <string>
@@ -13,34 +13,36 @@
 
 namespace paceline {
 
-// By the launcher's variables; nothing without a launcher.
+// From the launcher's environment variables; nullopt without a launcher.
 [[nodiscard]] std::optional<int> launched_processes();
 
-// True for rank 0 of a launcher, by the launcher's variables, and for a process without one.
+// Whether this process reports errors for the launch: rank 0 by the launcher's variables, or a
+// process without a launcher.
 [[nodiscard]] bool speaks_for_launch();
 
-// A launcher that sees one process fail ends the others: the silent ones let the speaker finish
-// its line first. Returns the code.
+// A launcher ends all processes when one fails: the others wait here until the reporting process
+// has written its line. Returns `code`.
 [[nodiscard]] int wait_for_speaker(ExitCode code);
 
-// What one rank was started as.
+// The command line of one rank.
 struct CommandLine {
   std::string version;     // of the program
-  std::string experiment;  // empty where the command line was refused
+  std::string experiment;  // empty if the command line was refused
   GivenOptions options;
   std::optional<Error> refusal;
 };
 
-// Why these command lines, by rank, cannot run together, with the ranks concerned; nothing where
-// they can. --memory-limit alone may differ: it describes a rank's device.
+// Why these command lines, by rank, cannot run together, with the ranks concerned; nullopt if they
+// can. Only --memory-limit may differ: it describes a rank's device.
 [[nodiscard]] std::optional<Error> disagreement(const std::vector<CommandLine>& lines);
 
-// Throws EnvironmentError where srun started other than `ranks` tasks: without PMIx, Open MPI 5
-// makes each a launch of its own. Ranks of mpirun within a Slurm job are not srun's.
+// Throws EnvironmentError if srun started a number of tasks other than `ranks`: without PMIx, Open
+// MPI 5 makes each task a launch of its own. Ranks started by mpirun within a Slurm job are not
+// srun tasks.
 void require_all_tasks(int ranks);
 
-// Collective. Throws UsageError on every rank unless all have the same value: "what: a (rank 0), b
-// (ranks 1, 2); advice".
+// Collective. Throws UsageError on every rank unless the value is the same on all: "what: a (rank
+// 0), b (ranks 1, 2); advice".
 void require_same(World& world, std::string_view what, const std::string& mine,
                   std::string_view advice);
 

@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-// A World of this process alone, without MPI: it waits for no other rank and has no watchdog.
+// A World of this process only, without MPI. It never waits for other ranks and has no watchdog.
 [[nodiscard]] std::unique_ptr<World> make_lone_world();
 
 }  // namespace paceline

@@ -36,7 +36,7 @@ bool has_control_characters(std::string_view text) {
   });
 }
 
-// Nothing where the type is wrong.
+// nullopt if the type is wrong.
 std::optional<std::string> text_of(const TomlValue& value, const OptionTraits& traits) {
   if (const auto* yes = std::get_if<bool>(&value.value)) {
     if (traits.type == ValueType::yes_no) return *yes ? "yes" : "no";
@@ -75,7 +75,7 @@ std::optional<double> number_of(const std::string& text) {
   return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 
-// Digits, with a fraction and an exponent or without, as TOML and our options both write them.
+// Digits with an optional fraction and exponent, in the syntax common to TOML and our options.
 bool is_toml_number(const std::string& text, bool real) {
   const auto digits = [&](std::size_t from) {
     return std::min(text.find_first_not_of("0123456789", from), text.size());

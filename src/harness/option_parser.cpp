@@ -45,7 +45,7 @@ GivenOptions options_of_preset(const std::string& line) {
   return options;
 }
 
-// Where an option's values come from.
+// The source of an option's values.
 enum class Source : std::uint8_t { none, command_line, file, preset };
 
 struct OptionParser::Impl {
@@ -62,7 +62,7 @@ struct OptionParser::Impl {
     const auto it = entries.find(name);
     return it != entries.end() && it->second.source == source;
   }
-  // "--context", or its place in the file.
+  // "--context", or its position in the file.
   [[nodiscard]] std::string place_of(const std::string& name, const Entry& entry) const {
     if (entry.source != Source::file) return name;
     const auto [line, column] = entry.at;
@@ -276,7 +276,7 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
   for (const auto& [name, entry] : impl_->entries) {
     if (entry.source == Source::none) continue;
     convert(name);
-    // The options that the file holds are listed themselves.
+    // The options of the file are listed, not the file.
     if (name == config_option) continue;
     as_written[name] = fmt::format("{}", fmt::join(entry.texts, ","));
   }

@@ -16,29 +16,29 @@
 
 namespace paceline {
 
-// Name ("--context") -> values as written, joined by commas; "true" for a flag.
+// Name ("--context") -> values as written, comma-separated; "true" for a flag.
 using GivenOptions = std::map<std::string, std::string>;
 
-// Named sweeps, each as its command line would be: "--size small --context 128,256". Of an option
-// that stands in it twice, the last value counts.
+// Named sweeps, each written as a command line: "--size small --context 128,256". The last value of
+// a repeated option counts.
 using Presets = std::map<std::string, std::string>;
 [[nodiscard]] GivenOptions options_of_preset(const std::string& line);
 
 class OptionParser : NonCopyable {
  public:
   using Texts = std::vector<std::string>;
-  // Gets the values as written. Throws UsageError without the option's name.
+  // Takes the values as written. Throws UsageError; its text lacks the option's name.
   using Convert = std::function<void(const Texts&)>;
 
   // `usage`: what --help prints above the options.
   OptionParser(const std::string& experiment, const std::string& usage);
   ~OptionParser();
 
-  // An option whose values, whatever they are, go to `convert`.
+  // An option whose values are passed to `convert`.
   void option(const std::string& name, const std::string& help, const Convert& convert,
               const OptionTraits& traits = {});
 
-  // An option of one value, of any type that a factor may have. The target's value at this call is
+  // An option with one value, of any type that a factor may have. The present value of `target` is
   // the default.
   template <class T>
   void value(const std::string& name, T& target, const std::string& help, Range range = {}) {
@@ -51,33 +51,35 @@ class OptionParser : NonCopyable {
   void flag(const std::string& name, bool& target, const std::string& help);
   void files(std::vector<std::string>& target, int least, int most, const std::string& help);
 
-  // What --help prints below the options.
+  // Text that --help prints below the options.
   void note(std::string_view text);
 
-  // --config F.toml, whose values hold where the command line does not say, and --print-config.
+  // --config F.toml, with values for options that the command line does not have, and
+  // --print-config.
   void config_file();
-  // --preset NAME: option values that apply where neither the command line nor the file says.
-  // `excludes`: an option that, when given, takes the place of another of the preset. Throws
-  // InternalError for an option of a preset that is not declared.
+  // --preset NAME: values of options that neither the command line nor the file has. `excludes`:
+  // option given -> option of the preset that it replaces. Throws InternalError for an undeclared
+  // option in a preset.
   void presets(const Presets& presets, const std::map<std::string, std::string>& excludes);
 
   [[nodiscard]] const Presets& presets() const;
 
   [[nodiscard]] bool given(const std::string& name) const;
-  // Given, and not by the preset. A file that repeats a value of the preset adds nothing to it.
+  // Given by the command line or the file. A value in the file equal to the preset's does not
+  // count.
   [[nodiscard]] bool by_name(const std::string& name) const;
   [[nodiscard]] std::string help() const;
   // --print-config is among the arguments.
   [[nodiscard]] bool asks_for_file() const;
-  // After parsing: a TOML file that --config reads as what is given; defaults are comments.
+  // After parsing: a TOML file with the options given, readable by --config; defaults are comments.
   [[nodiscard]] std::string as_file() const;
-  // False when --help was among the arguments (not printed). `as_written` receives the options that
-  // the command line, the file and the preset give. Throws UsageError.
+  // False if --help is among the arguments (it is not printed). `as_written` receives the options
+  // given by the command line, the file and the preset. Throws UsageError.
   [[nodiscard]] bool parse(const std::vector<std::string>& arguments, GivenOptions& as_written);
 
-  // Throws UsageError unless there is one value.
+  // Throws UsageError unless there is exactly one value.
   [[nodiscard]] static const std::string& single(const Texts& texts);
-  // "a,b" -> a, b; of every text. Throws UsageError for an empty value.
+  // Splits every text: "a,b" -> a, b. Throws UsageError for an empty value.
   [[nodiscard]] static Texts split(const Texts& texts);
 
  private:

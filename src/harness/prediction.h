@@ -1,16 +1,16 @@
 #pragma once
-// What a case costs on paper.
+// The cost of a case by closed forms.
 
 #include <string>
 
 namespace paceline {
 
 struct Prediction {
-  double flops = 0;                 // of one rank and repetition
-  double bytes = 0;                 // moved to and from memory at least, likewise
-  double memory_bytes = 0;          // the device's peak
-  double flush_bytes = 0;           // beside that peak: of the buffer that flushes the cache
-  std::string memory_formula = {};  // of memory_bytes, where it is short: "2 B T e = 8.00 MB"
+  double flops = 0;                 // per rank and repetition
+  double bytes = 0;                 // least memory traffic, per rank and repetition
+  double memory_bytes = 0;          // peak of the device
+  double flush_bytes = 0;           // the buffer that flushes the cache, in addition to that peak
+  std::string memory_formula = {};  // for memory_bytes, if it is short: "2 B T e = 8.00 MB"
 
   [[nodiscard]] double needed_bytes() const { return memory_bytes + flush_bytes; }
 };

@@ -17,7 +17,7 @@ namespace paceline {
 
 namespace {
 
-// The texts that all ranks' rows refer to by their place.
+// A table of texts that rows of all ranks refer to by index.
 class SharedTexts {
  public:
   [[nodiscard]] std::int64_t place(const std::string& text) {
@@ -40,16 +40,15 @@ Column column(const std::string& name, const Rows& rows, const ValueOf& value_of
   return {.name = name, .unit = "", .data = std::move(values)};
 }
 
-// Of a rank's list.
 template <class T>
 struct RankRow {
   std::int64_t rank;
   const StepTrace& trace;
   const T& of;
-  double offset;  // what its times are ahead of the first profiled step's begin on rank 0's clock
+  double offset;  // subtracted from its times: they count from the begin of rank 0's first step
 };
 
-// Of the steps that the record keeps.
+// The rows of all ranks, in the steps that the record keeps.
 template <class T>
 std::vector<RankRow<T>> rows_of(const ProfiledCase& profiled, std::vector<T> StepTrace::*list) {
   std::vector<RankRow<T>> rows;
@@ -232,7 +231,8 @@ void add_uses(CaseRecord& record, const ProfiledCase& profiled) {
   }
 }
 
-// The first kernel of `uses` that is a matrix product or not, as one likes.
+// `uses` in descending order of time: the costliest kernel, and the costliest that are not matrix
+// products.
 void add_costliest(CaseRecord& record, const std::string& prefix,
                    const std::vector<KernelUse>& uses) {
   double all = 0;
@@ -250,7 +250,7 @@ void add_costliest(CaseRecord& record, const std::string& prefix,
   record.add(prefix + "_other_kernels", fmt::format("{}", fmt::join(others, ", ")));
 }
 
-// What the forward pass's attention spends on softmax, and on the two products around it.
+// The time and FLOPs of softmax in the forward pass's attention, and of the two products around it.
 void add_softmax(CaseRecord& record, const StepProfile& profile) {
   ScopeUse softmax;
   ScopeUse products;
@@ -276,7 +276,7 @@ const PhaseUse* phase_of(const StepProfile& profile, std::string_view phase) {
   return found == profile.phases.end() ? nullptr : &*found;
 }
 
-// Of the time of all kernels of the step but collectives.
+// The share of matrix products in the time of all kernels of the step but collectives.
 double products_share(const StepProfile& profile) {
   double products = 0;
   double all = 0;
@@ -288,7 +288,7 @@ double products_share(const StepProfile& profile) {
   return products / all;
 }
 
-// What one asks of a profile first, of rank 0.
+// Answers to the usual questions about a profile, from rank 0.
 void add_answers(CaseRecord& record, const ProfiledCase& profiled, const StepProfile& profile) {
   const PhaseUse* forward = phase_of(profile, "forward");
   if (forward == nullptr) return;

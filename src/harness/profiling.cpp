@@ -18,7 +18,7 @@ namespace paceline {
 
 namespace {
 
-// Collective. `steps` repetitions after one that does not count.
+// Collective. `steps` repetitions, after one that is discarded.
 Samples take_steps(World& world, CaseRun& run, int steps, const std::string& what,
                    Progress& progress, std::vector<PhaseSeconds>* events = nullptr) {
   const SamplerHooks hooks{.repetition =
@@ -50,7 +50,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Collective: every rank's list of T, whose texts and numbers are told apart by these.
+// Collective: the lists of all ranks. `texts`, `numbers` and `flags` are the members of T to send.
 template <class T>
 std::vector<std::vector<T>> gather_uses(World& world, const std::vector<T>& mine,
                                         const std::vector<std::string T::*>& texts,
@@ -99,7 +99,7 @@ std::vector<StepProfile> gather_profiles(World& world, const StepProfile& mine) 
   return all;
 }
 
-// Collective: every rank's, in rank order on rank 0; nothing elsewhere.
+// Collective: the traces of all ranks, in rank order, on rank 0; empty on other ranks.
 std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   auto activities = gather_values(world, mine.activities);
   auto spans = gather_values(world, mine.spans);
@@ -123,7 +123,7 @@ std::vector<StepTrace> gather_traces(World& world, const StepTrace& mine) {
   return all;
 }
 
-// [phase][step] of the phases that events time.
+// [phase][step], for the phases timed by events.
 std::vector<std::vector<double>> by_phase(const std::vector<PhaseSeconds>& steps) {
   std::vector<std::vector<double>> phases(steps.front().size());
   for (const PhaseSeconds& step : steps) {
@@ -147,7 +147,7 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
   profiler.reset();
   if (captures) run.capture_again();
   const Samples after = take_steps(world, run, steps, "after the profile", progress);
-  events.erase(events.begin());  // of the repetition that does not count
+  events.erase(events.begin());  // those of the discarded repetition
 
   StepTrace mine = by_step(std::move(trace), device.scopes().paths(), samples.warmup.host,
                            samples.measured.host);

@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-// Collective, after a case was measured: profiles `steps` repetitions more, then times as many
-// without the profiler. Tables and columns of the summary are added on rank 0. Throws StoppedError
-// on every rank after a stop signal.
+// Collective, called after a case was measured: profiles `steps` more repetitions, then times as
+// many without the profiler. Adds tables and summary columns on rank 0. Throws StoppedError on
+// every rank after a stop signal.
 void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run, int steps,
                  Progress& progress);
 

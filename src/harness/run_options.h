@@ -1,5 +1,5 @@
 #pragma once
-// What the options of several commands share, and the factors of every experiment's cases.
+// Options of several commands, and the factors common to the cases of all experiments.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace paceline {
 enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
 constexpr auto names_of(DeviceChoice) { return names("auto", "cpu", "cuda"); }
 
-// Options of every command that measures, but for its factors.
+// Options of every command that measures, other than its factors.
 struct RunOptions {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;  // 0: usable cores / ranks on the node
@@ -40,11 +40,11 @@ void declare_launch_options(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot be combined.
 void check_run_options(const RunOptions& run);
 
-// Of the last-level cache, before each repetition.
+// The state of the last-level cache before each repetition.
 enum class CacheState : std::uint8_t { cold, warm };
 constexpr auto names_of(CacheState) { return names("cold", "warm"); }
 
-// Where a case runs.
+// The ranks and device of a case.
 struct LaunchFactors {
   std::int64_t ranks = 0;
   DeviceKind device = DeviceKind::cpu;
@@ -67,10 +67,10 @@ template <class C>
           .bare("yes"));
 }
 
-// Gives a case what follows from the launch.
+// Sets the factors of a case that follow from the launch.
 void complete_launch(LaunchFactors& c, const World& world, const Device& device);
 
-// warmup: an axis where one run can serve several numbers of warm-up repetitions.
+// warmup: an axis if one run can serve several numbers of warm-up repetitions.
 template <class C>
 [[nodiscard]] Factors<C> sampling_factors(FactorUse warmup = FactorUse::setting) {
   constexpr double most = 1e6;

@@ -27,9 +27,9 @@ namespace {
 
 constexpr std::string_view variable = "PACELINE_RUN_PROCESS";  // "RUN:OUTPUT"
 
-// A signal handler can reach nothing else.
+// Globals, because a signal handler can reach nothing else.
 volatile std::sig_atomic_t running_child = 0;
-volatile std::sig_atomic_t stop_signal = 0;  // that asked for an early stop
+volatile std::sig_atomic_t stop_signal = 0;  // the signal that asked for an early stop
 
 extern "C" void hand_on(int signal) {
   stop_signal = signal;
@@ -38,7 +38,7 @@ extern "C" void hand_on(int signal) {
 
 using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-// argv in a process whose standard output goes to a file. Returns what waitpid() says of its end.
+// Runs argv in a process with its standard output in a file. Returns the status from waitpid().
 int wait_for(char** argv, const std::string& told, std::FILE* output) {
   std::vector<char*> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
@@ -57,7 +57,7 @@ int wait_for(char** argv, const std::string& told, std::FILE* output) {
         fmt::format("--cold-start: no process can be started: {}", std::strerror(failed)));
   }
   running_child = child;
-  if (stop_signal != 0) kill(child, stop_signal);  // it may have come before the child was known
+  if (stop_signal != 0) kill(child, stop_signal);  // it may have arrived before the fork returned
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -65,7 +65,7 @@ int wait_for(char** argv, const std::string& told, std::FILE* output) {
   return status;
 }
 
-// "; finished cases are in F.h5; --resume goes on from it", where there are any.
+// "; finished cases are in F.h5; --resume goes on from it", if there are any.
 std::string where_cases_are(const std::string& output) {
   const bool any = std::filesystem::exists(output) || std::filesystem::exists(output + ".cases");
   if (!any) return "; no case was finished";

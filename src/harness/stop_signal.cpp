@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-volatile std::sig_atomic_t stop = 0;  // a signal handler can reach nothing else
+volatile std::sig_atomic_t stop = 0;  // global, because a signal handler can reach nothing else
 
 extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
 
@@ -15,7 +15,7 @@ extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
 
 void handle_stop_signals(void (*handler)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
-    // What was ignored before stays so: nohup and shells' background jobs ask for that.
+    // Signals ignored before stay ignored: nohup and background jobs of shells rely on that.
     if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
 }

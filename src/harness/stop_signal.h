@@ -1,16 +1,17 @@
 #pragma once
-// SIGINT, SIGTERM, SIGUSR1 and SIGHUP (the terminal is gone) ask for an early stop: the case at
-// hand is given up, finished ones are kept. Those that were ignored when the program started stay
-// so. Slurm sends these before a time limit and at preemption; mpirun forwards SIGUSR1.
+// SIGINT, SIGTERM, SIGUSR1 and SIGHUP (the terminal is gone) ask for an early stop: the running
+// case is abandoned, finished cases are kept. Signals that were ignored when the program started
+// stay ignored. Slurm sends such signals before a time limit and at preemption; mpirun forwards
+// SIGUSR1.
 
 namespace paceline {
 
-// Of these signals, for the life of the process.
+// Installs the handler for these signals, until the process ends.
 void handle_stop_signals(void (*handler)(int));
 
 class StopSignal {
  public:
-  StopSignal();  // installs the handlers, for the life of the process
+  StopSignal();  // installs the handlers, until the process ends
   [[nodiscard]] static bool requested();
 };
 

@@ -28,7 +28,7 @@ namespace paceline {
 
 namespace {
 
-// One file holds one experiment.
+// A file has cases of one experiment only.
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
   std::filesystem::path path = output_path(options, experiment);
   if (options.resume) require_sound_file(path);
@@ -45,8 +45,8 @@ ResultFile::Existing existing(const RunOptions& run) {
   return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
 }
 
-// Of every case: "context 128, sync flat", the factors that differ between cases; the experiment's
-// name where none do.
+// A name for every case, of the factors that differ between cases: "context 128, sync flat". The
+// experiment's name if none differ.
 std::vector<std::string> case_names(const Experiment& experiment) {
   std::vector<FactorTexts> factors;
   for (const Case& c : experiment.cases()) {
@@ -68,8 +68,8 @@ std::vector<std::string> case_names(const Experiment& experiment) {
   return names;
 }
 
-// Of a repetition of each case: predicted FLOPs, or bytes where there are none; NaN where neither
-// is known, 0 where the run of the case before serves it.
+// The predicted work of a repetition of each case: FLOPs, or bytes if there are none. NaN if
+// neither is known, 0 if the case is measured by the run of the previous case.
 std::vector<double> predicted_work(const Experiment& experiment) {
   std::vector<double> work;
   for (std::size_t i = 0; i < experiment.cases().size(); ++i) {
@@ -94,7 +94,7 @@ std::string headline(const CaseRecord& record) {
   return fmt::format("{} {}", last.phase, seconds_text(s.median));
 }
 
-// "measuring ended by: converged (3 cases), max_steps (1)"; nothing where --steps alone decided.
+// "measuring ended by: converged (3 cases), max_steps (1)"; empty if only --steps decided.
 std::string stop_reasons(const std::vector<Row>& rows) {
   std::map<std::string, int> counts;
   for (const Row& row : rows) {
@@ -110,7 +110,7 @@ std::string stop_reasons(const std::vector<Row>& rows) {
   return fmt::format("measuring ended by: {}\n", fmt::join(parts, ", "));
 }
 
-// The sweep on rank 0's side: files and the console; other ranks keep none of it.
+// The files and the console output of the sweep; only rank 0 has one.
 class Results {
  public:
   Results(const Experiment& experiment, const RunOptions& options, RunInfo run)
@@ -121,7 +121,7 @@ class Results {
     for (const std::string& damage : file_.damaged()) write_to(stderr, "{}\n", damage);
   }
 
-  // True when the file has the case with such a status.
+  // True if the file has the case with a status that `kept` accepts.
   [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
     if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
     show(index, file_.row(id));
@@ -134,13 +134,13 @@ class Results {
     show(index, summary_row(record));
     add_profile(index, record.tables);
   }
-  // "results/model.h5", or nothing when no case is finished.
+  // "results/model.h5", or empty if no case is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete) {
     if (rows_.empty()) return {};
     std::vector<Table> closing = experiment_.closing_tables(rows_);
     for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
     file_.merge(ids, complete, closing);
-    for (Table& table : profile_answers(columns_of_rows())) {  // which merge() has written, too
+    for (Table& table : profile_answers(columns_of_rows())) {  // merge() has written these as well
       describe(table.path, experiment_.factor_notes(), table.columns);
       closing.push_back(std::move(table));
     }
@@ -149,7 +149,8 @@ class Results {
     return file_.path().string();
   }
 
-  // Throws UsageError, or what is worse, where --columns names what no row has.
+  // Throws an error with code usage, or `worst` if that is worse, if --columns names a column that
+  // no row has.
   void require_columns(ExitCode worst) const {
     const std::string unknown = unknown_columns(columns_of_rows(), options_.table.columns);
     if (rows_.empty() || unknown.empty()) return;
@@ -213,7 +214,8 @@ class Results {
     }
   }
 
-  // By the value of the factor that splits the console table, in the order of the cases.
+  // Rows grouped by the value of the factor that splits the console table, in the order of the
+  // cases.
   [[nodiscard]] std::vector<std::vector<Row>> parts_of(const std::vector<Row>& rows) const {
     const std::string factor = experiment_.splitting_factor();
     if (factor.empty()) return {rows};
@@ -234,7 +236,7 @@ class Results {
     rows_.push_back({index, std::move(row)});
   }
 
-  // Below the table: why measuring ended, and what makes figures doubtful.
+  // The text below the table: why measuring ended, and warnings.
   [[nodiscard]] std::string remarks(const std::vector<Row>& rows) const {
     const std::vector<std::string> names = case_names(experiment_);
     std::vector<std::pair<std::string, std::string>> warned;
@@ -275,8 +277,8 @@ void print_plan(const Experiment& experiment) {
   }
 }
 
-// Of a sweep whose every run is to be the first of its process: which of them is this one's. Throws
-// UsageError where runs are left for which no process will be started.
+// For a sweep that needs a process for each run: the run of this process. Throws UsageError if
+// there are runs that no process will be started for.
 std::optional<RunProcess> own_process(const Experiment& experiment, const RunOptions& options) {
   if (!experiment.starts_cold()) return std::nullopt;
   if (auto process = run_process()) return process;
@@ -288,7 +290,7 @@ std::optional<RunProcess> own_process(const Experiment& experiment, const RunOpt
                   last + 1));
 }
 
-// Of one process of several, which goes on from what those before it have left.
+// The options of one process of several: it resumes from the file that the earlier ones have left.
 RunOptions options_of(RunOptions options, const std::optional<RunProcess>& process) {
   if (!process) return options;
   options.output = process->output;
@@ -297,7 +299,7 @@ RunOptions options_of(RunOptions options, const std::optional<RunProcess>& proce
   return options;
 }
 
-// What stops work() is noted; any other error is thrown.
+// Runs work(). Stores a StoppedError; other errors are thrown.
 void note_stop(std::optional<StoppedError>& stopped, const std::function<void()>& work) {
   try {
     work();
@@ -366,7 +368,8 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
     if (record.status >= Status::diverged) worst = ExitCode::mismatch;
     if (root) progress.end_case(headline(record));
     if (options.json) progress.clear();
-    // If it cannot be written, the run ends without a merge: finished cases stay as they are.
+    // If the file cannot be written, the run ends without a merge: finished cases keep their own
+    // files.
     collectively(world, [&] {
       if (root) results->add(i, record);
     });

@@ -13,10 +13,10 @@ namespace paceline {
 [[nodiscard]] std::filesystem::path output_path(const RunOptions& options,
                                                 const std::string& experiment);
 
-// Runs every case of an experiment and leaves its result file, which says of `run` what it was;
-// with --dry-run prints what it would do. Collective. Returns mismatch when a check failed or
+// Runs every case of an experiment and writes its result file, with `run` as one of the file's
+// runs; with --dry-run prints the cases instead. Collective. Returns mismatch if a check failed or
 // training diverged. Throws UsageError for a bad case or an output that exists, StoppedError after
-// a signal or when results cannot be written.
+// a signal or if results cannot be written.
 [[nodiscard]] ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run,
                                  const RunOptions& options);
 
