@@ -21,7 +21,7 @@ using hdf5::Group;
 constexpr std::int64_t schema_version = 2;
 constexpr std::int64_t oldest_schema_version = 1;
 
-// Attributes of /cases/<id> that are no factors.
+// Attributes of /cases/<id> other than factors.
 bool is_of_run(const std::string& attribute) {
   return find_description("cases/<id> attributes", attribute) != nullptr;
 }
@@ -67,7 +67,7 @@ void write_run(const Group& runs, const RunInfo& info) {
   write_table(run, ranks_table(info.ranks));
 }
 
-// The root says of this run what /runs/<run> says.
+// Copies the description of this run from /runs/<run> to the root.
 void show_run(const File& file, const std::string& run) {
   const Group group = file.group("runs/" + run);
   for (const std::string& name : group.attribute_names()) {
@@ -79,8 +79,8 @@ void show_run(const File& file, const std::string& run) {
   }
 }
 
-// The run that the root describes. Files had no /runs at first: theirs is named by when they were
-// made.
+// The run that the root describes. The first files had no /runs: their run is named by the time of
+// creation.
 std::string newest_run(const File& file) {
   if (file.has_attribute("run")) return file.text_attribute("run");
   RunInfo run;
@@ -108,7 +108,7 @@ void copy_run(const File& from, const std::string& run, const File& to) {
   copy.copy_from(from, "ranks");
 }
 
-// What the root of `from` says, but of this run.
+// Copies the root's attributes, with those of `run` in place of the newest run's.
 void copy_root(const File& from, const File& to, const std::string& run) {
   for (const std::string& name : from.attribute_names()) {
     to.set_attribute(name, from.attribute(name));
@@ -116,7 +116,7 @@ void copy_root(const File& from, const File& to, const std::string& run) {
   show_run(to, run);
 }
 
-// A summary that says of every row which run measured it.
+// Adds to a summary the column "run": the run that measured each row.
 std::vector<Column> with_runs(std::vector<Column> summary, std::vector<std::string> runs) {
   if (summary.empty() || length_of(summary.front()) != runs.size()) {
     throw Hdf5Error("the summary has not a row for each case");
@@ -127,7 +127,7 @@ std::vector<Column> with_runs(std::vector<Column> summary, std::vector<std::stri
   return summary;
 }
 
-// A case of `from`, which was measured by `run`.
+// Copies a case of `from`, which was measured by `run`.
 void copy_case(const File& from, const std::string& id, const std::string& run, const File& to) {
   const Group cases = to.make_group("cases");
   cases.copy_from(from.group("cases"), id);
@@ -162,7 +162,7 @@ bool is(const Case& c, std::string_view factor, std::string_view text) {
   return c.has(factor) && c.at(factor) == Value(std::string(text));
 }
 
-// Version 1 recorded what did not apply to a case as none, no or 0, and bf16x3 as near.
+// Version 1 recorded factors that did not apply to a case as none, no or 0, and bf16x3 as near.
 Case of_version_1(const Case& old) {
   const bool alone = is(old, "sync", "none");
   const bool has_buckets = !old.has("sync") || is(old, "sync", "bucketed");
@@ -220,7 +220,7 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
   if (files.empty()) throw InternalError("there is no file to merge");
   File merged = File::in_memory();
   std::vector<std::vector<Column>> summaries;
-  // By run; of one run, by when the case was finished.
+  // Ordered by run, then by when the case was finished.
   std::map<std::pair<std::string, std::string>, std::filesystem::path> by_age;
   for (const std::filesystem::path& path : files) {
     const File file = open_result_file(path);

@@ -38,7 +38,7 @@ void add_parts(Row& row, const std::vector<PhaseSamples>& samples) {
   }
 }
 
-// No values yet, of the type that holds this one.
+// An empty column of the type of this value.
 decltype(Column::data) data_for(const Value& value) {
   if (std::holds_alternative<std::string>(value)) return std::vector<std::string>{};
   if (std::holds_alternative<double>(value)) return std::vector<double>{};
@@ -55,8 +55,9 @@ void append(Column& column, const Value& value) {
   }
 }
 
-// The columns of all tables, without values, of the type that holds those of all. A table's column
-// that is new goes behind the one it follows there, so that what belongs together stays together.
+// The union of the columns of all tables, without values, each of a type that holds all its values.
+// A column that earlier tables lack is inserted after its predecessor, so that related columns stay
+// together.
 std::vector<Column> union_of(const std::vector<std::vector<Column>>& tables) {
   std::vector<Column> all;
   for (const std::vector<Column>& table : tables) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a finished case leaves: factors, status, every rank's samples and tables of columns. This is
-// what a case file holds (docs/file-format.md).
+// The record of a finished case: factors, status, the samples of every rank, and tables of columns:
+// the contents of a case file (docs/file-format.md).
 
 #include <fmt/format.h>
 
@@ -23,27 +23,27 @@ namespace paceline {
 struct Column {
   std::string name;
   std::string unit;  // "s", "bytes", ...; empty: none
-  // From narrow to wide: concatenate() takes the widest.
+  // Types in ascending order: concatenate() takes the last that occurs.
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> data;
   std::string description = {};
 };
 
-// A group of equally long columns: "memory", "memory/blocks", "values".
+// A group of columns of equal length: "memory", "memory/blocks", "values".
 struct Table {
   std::string path;
   std::vector<Column> columns;
 };
 
-// One value of a row. Columns hold flags as 0 and 1.
+// One value of a row. Flags are stored as 0 and 1.
 struct Cell {
   std::string name;
   Value value;
-  std::string unit = {};  // empty: what record/description_table.cpp says
+  std::string unit = {};  // empty: that of record/description_table.cpp
 };
 using Row = std::vector<Cell>;
 
-// A table made row by row. The first row names the columns; the others must have the same, of the
-// same types (InternalError).
+// A table built row by row. The first row names the columns; later rows must have the same columns
+// and types (InternalError).
 class TableRows {
  public:
   explicit TableRows(std::string path) : table_{std::move(path), {}} {}
@@ -60,47 +60,46 @@ struct PhaseSamples {
   std::string phase;
   std::vector<std::vector<double>> warmup;    // [rank][repetition] seconds
   std::vector<std::vector<double>> measured;  // [rank][repetition] seconds
-  bool is_part = false;  // of the headline: such phases follow each other within it
+  bool is_part = false;  // of the headline: its parts are consecutive and add up to it
 };
 
 struct CaseRecord {
   std::string id;
   Case factors;
-  std::vector<FactorNote> factor_notes;  // of at least these
+  std::vector<FactorNote> factor_notes;  // at least those of `factors`
   Status status = Status::ok;
-  std::string reason;                 // why not ok; one line
+  std::string reason;                 // why the status is not ok; one line
   std::string warmup_reason;          // why warm-up ended
   std::string stop_reason;            // why sampling ended
   std::vector<PhaseSamples> samples;  // the last phase is the headline
   std::vector<Table> tables;
   std::vector<Warning> warnings;
-  Row summary;  // what the experiment adds to its row: rates, bytes, set-up seconds
+  Row summary;  // the experiment's own columns: rates, bytes, set-up seconds
 
   void add(std::string name, Value value) {
     summary.push_back({std::move(name), std::move(value)});
   }
 };
 
-// One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason,
-// slurm_job() under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s over the
-// repetitions' maxima over ranks, slowest_rank (by the headline), <phase>_{median,mean}_part_s of
-// the phases that are parts of the headline and of "rest" (headline_parts()), warmup_reason,
-// stop_reason, warnings (their kinds), and the experiment's columns.
-// What was not sampled has no column.
+// One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason, slurm_job()
+// under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s of the repetitions (each the
+// maximum over ranks), slowest_rank (by the headline), <phase>_{median,mean}_part_s of the phases
+// that are parts of the headline and of "rest" (headline_parts()), warmup_reason, stop_reason,
+// warnings (their kinds), and the experiment's columns. A phase without samples has no columns.
 [[nodiscard]] Row summary_row(const CaseRecord& record);
 
 [[nodiscard]] std::size_t length_of(const Column& column);
 [[nodiscard]] Value value_at(const Column& column, std::size_t row);
 [[nodiscard]] Row row_of(const std::vector<Column>& columns, std::size_t row);
-// The column, or a row's cell, of that name; null where there is none.
+// The column, or the cell of a row, of this name; null if there is none.
 template <class T>
 [[nodiscard]] const T* find_column(const std::vector<T>& columns, std::string_view name) {
   const auto it = std::find_if(columns.begin(), columns.end(),
                                [&](const T& column) { return column.name == name; });
   return it == columns.end() ? nullptr : &*it;
 }
-// The value of a row's cell. Throws UsageError where there is none or it is of another type: the
-// row is of a file that is damaged.
+// The value of a cell. Throws UsageError if it is missing or of another type: the row comes from a
+// damaged file.
 template <class T>
 [[nodiscard]] const T& value_in(const Row& row, std::string_view name) {
   const Cell* cell = find_column(row, name);
@@ -111,9 +110,9 @@ template <class T>
 // NaN for text.
 [[nodiscard]] double number_of(const Value& value);
 
-// The rows of all tables below each other, with every column that one of them has. Where a table
-// lacks a column stands NaN or, in columns of text, ""; integers become doubles for that. Columns
-// that hold numbers here and text there become text.
+// The rows of all tables, with the union of their columns. Missing values are NaN (integers become
+// doubles for that) or "" in columns of text. Columns that are numbers in one table and text in
+// another become text.
 [[nodiscard]] std::vector<Column> concatenate(const std::vector<std::vector<Column>>& tables);
 
 }  // namespace paceline

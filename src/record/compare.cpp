@@ -26,7 +26,7 @@ void require_pairs(const std::vector<std::filesystem::path>& files) {
   if (files.size() == 2) return;
   for (auto file = files.begin(); file != files.end(); ++file) {
     const auto same = std::find_if(file + 1, files.end(), [&](const auto& other) {
-      std::error_code unreadable;  // said when it is read
+      std::error_code unreadable;  // reported when the file is read
       return std::filesystem::equivalent(*file, other, unreadable);
     });
     if (same == files.end()) continue;
@@ -58,7 +58,7 @@ void require_alike(const ComparedFile& a, const ComparedFile& b, bool any_machin
   if (a.cpus != b.cpus) refuse("the hosts' CPUs", listed(a.cpus), listed(b.cpus));
 }
 
-// Every case of the files, in the order of the first that has it.
+// Every case of the files, in the order of first occurrence.
 std::vector<CaseKey> keys_of(const Files& files) {
   std::vector<CaseKey> keys;
   for (const ComparedFile& file : files) {
@@ -74,7 +74,7 @@ bool any_has(const Files& files, const CaseKey& key) {
                      [&](const ComparedFile& file) { return file.find(key) != nullptr; });
 }
 
-// Of a case that one of the files has.
+// For a case that at least one of the files has.
 UnmatchedCase unmatched(const Files& files, const CaseKey& key) {
   const auto file = std::find_if(files.begin(), files.end(),
                                  [&](const ComparedFile& f) { return f.find(key) != nullptr; });
@@ -102,7 +102,7 @@ ComparedSide side_of(const std::vector<CasePair>& pairs, const FileCase* CasePai
   return result;
 }
 
-// The pairs that are ok, or not, in A and in B.
+// The pairs in which A is ok or not as given, and B likewise.
 std::vector<CasePair> of_status(const std::vector<CasePair>& pairs, bool a_ok, bool b_ok) {
   std::vector<CasePair> found;
   std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(found), [&](const CasePair& pair) {

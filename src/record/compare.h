@@ -1,5 +1,5 @@
 #pragma once
-// `paceline compare A.h5 B.h5 ...`: case by case, is B faster or slower than A?
+// `paceline compare A.h5 B.h5 ...`: for each case, whether B is faster or slower than A.
 
 #include <cstddef>
 #include <filesystem>
@@ -16,15 +16,15 @@ namespace paceline {
 struct CompareOptions {
   std::vector<std::filesystem::path> files;  // A1 B1 A2 B2 ...
   bool any_machine = false;
-  double threshold = 0.02;  // a ratio of at most 1 + threshold, or its inverse, is no difference
-  std::string reference;    // a TOML file that B is held to; "": none
+  double threshold = 0.02;  // ratios from 1 / (1 + threshold) to 1 + threshold are no difference
+  std::string reference;    // a TOML file of values that B must reach; "": none
 };
 
 // The runs of one case on one side.
 struct ComparedSide {
   std::string status;
   std::string reason;
-  double median = 0;  // seconds, of the runs' medians; NaN where nothing was measured
+  double median = 0;  // seconds: the median of the runs' medians; NaN if nothing was measured
   std::size_t repetitions = 0;
 };
 
@@ -35,7 +35,7 @@ struct ComparedCase {
   ComparedSide a;
   ComparedSide b;
   RunRatio ratio;
-  std::size_t pairs = 0;  // that the ratio is of
+  std::size_t pairs = 0;  // pairs of files behind the ratio
 
   [[nodiscard]] bool measured() const { return pairs > 0; }
   [[nodiscard]] bool regression() const { return verdict == "slower" || verdict == "no longer ok"; }
@@ -52,17 +52,17 @@ struct Comparison {
   std::vector<std::filesystem::path> b;
   std::vector<ComparedCase> cases;     // in B's order
   std::vector<UnmatchedCase> only_a;   // cases that no file of B has
-  std::vector<UnmatchedCase> only_b;   // likewise
-  std::vector<UnmatchedCase> no_pair;  // cases of both sides, but of no pair of files
+  std::vector<UnmatchedCase> only_b;   // cases that no file of A has
+  std::vector<UnmatchedCase> no_pair;  // cases of both sides, but never in both files of a pair
   std::vector<ReferenceResult> references;
 
   [[nodiscard]] bool regression() const;
 };
 
-// Cases are matched by CaseKey, and judged by ratio_of_runs() and verdict_of() over the pairs of
-// files in which they are ok on both sides. Throws UsageError when a file cannot be read or its
-// summary is not that of its samples, when files are not in pairs or stand twice, when no case
-// matches, and, unless any_machine, when device models, rank counts or hosts' CPU models differ.
+// Cases are matched by CaseKey and judged by ratio_of_runs() and verdict_of(), over the pairs of
+// files in which both are ok. Throws UsageError if a file cannot be read or its summary contradicts
+// its samples, if files are not in pairs or are repeated, if no case matches, and, unless
+// any_machine, if device models, rank counts or the hosts' CPU models differ.
 [[nodiscard]] Comparison compare_files(const CompareOptions& options);
 
 }  // namespace paceline

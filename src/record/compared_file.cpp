@@ -19,11 +19,11 @@ namespace paceline {
 
 namespace {
 
-// Factors that say how often was measured, or what else was recorded.
+// Factors that set the number of repetitions, or what else is recorded.
 constexpr std::array<std::string_view, 10> effort = {
     "seed",     "warmup",    "max_warmup", "steps",           "min_time",
     "until_ci", "max_steps", "timeout",    "memory_timeline", "profile"};
-// Factors that follow from the machine where the user gives no value.
+// Factors whose default follows from the machine.
 constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
 
 bool contains(const auto& names, std::string_view name) {
@@ -43,7 +43,7 @@ const std::vector<T>& data_of(const std::vector<Column>& columns, const std::str
   return *data;
 }
 
-// Throws for what is no time.
+// Throws for values that cannot be times.
 void require_seconds(const std::vector<double>& flat, const hdf5::Dims& dims) {
   for (std::size_t i = 0; i < flat.size(); ++i) {
     if (std::isfinite(flat[i]) && flat[i] >= 0) continue;
@@ -72,7 +72,7 @@ bool is_status(const std::string& word) {
   return contains(words, word);
 }
 
-// Machines may round sums differently.
+// Within rounding: machines may sum in different orders.
 bool agree(double a, double b) {
   constexpr double rounding = 1e-9;
   return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= rounding * std::abs(b);

@@ -1,6 +1,6 @@
 #pragma once
-// A result file as `compare` reads it: of every case its factors and the seconds of every
-// repetition, checked against the file's own summary.
+// A result file as `compare` reads it: the factors of every case and the seconds of every
+// repetition, checked against the file's summary.
 
 #include <cstddef>
 #include <filesystem>
@@ -13,11 +13,12 @@
 
 namespace paceline {
 
-// What tells cases apart: their factors as text, sorted by name, but not those that say how often
-// was measured; on any machine not those that follow from it either.
+// The identity of a case: its factors as text, sorted by name, without those that set the number of
+// repetitions and, with any_machine, without those that follow from the machine.
 struct CaseKey {
   FactorTexts factors;
-  std::size_t earlier = 0;  // cases of the same factors before it in the file (other seeds)
+  std::size_t earlier =
+      0;  // number of earlier cases in the file with the same factors (other seeds)
 
   [[nodiscard]] bool operator==(const CaseKey&) const = default;
 };
@@ -31,7 +32,7 @@ struct FileCase {
   Row summary;   // its row
   std::string status;
   std::string reason;
-  // Of the headline phase: the maximum over ranks of each repetition. Empty where nothing was
+  // Of the headline phase: the maximum over ranks of each repetition. Empty if nothing was
   // measured.
   std::vector<double> seconds;
 
@@ -41,16 +42,15 @@ struct FileCase {
 struct ComparedFile {
   std::filesystem::path path;
   std::string experiment;
-  std::vector<std::string> devices;  // of every rank, sorted
+  std::vector<std::string> devices;  // one per rank, sorted
   std::vector<std::string> cpus;
   std::vector<FileCase> cases;  // in the order of the summary
 
-  // Null where there is none.
+  // Null if there is none.
   [[nodiscard]] const FileCase* find(const CaseKey& key) const;
 };
 
-// Throws UsageError for a file that cannot be read and for one whose summary is not that of its
-// samples.
+// Throws UsageError for a file that cannot be read or whose summary contradicts its samples.
 [[nodiscard]] ComparedFile read_compared_file(const std::filesystem::path& path, bool any_machine);
 
 }  // namespace paceline

@@ -61,7 +61,7 @@ std::string table_of(const std::vector<ComparedCase>& cases) {
   return table.str();
 }
 
-// What the table's figures are, and what would decide where they do not.
+// What the table's columns mean, and what would decide an undecided case.
 std::string notes_on(const std::vector<ComparedCase>& cases) {
   const auto any = [&](auto is) { return std::any_of(cases.begin(), cases.end(), is); };
   const auto no_interval = [](const ComparedCase& c) {

@@ -1,5 +1,5 @@
 #pragma once
-// What `paceline compare` prints.
+// The output of `paceline compare`.
 
 #include <string>
 
@@ -8,12 +8,12 @@
 namespace paceline {
 
 // A table with a line per case: verdict, both times, their ratio with its interval, pairs and
-// repetitions; then cases that cannot be compared and how often each verdict fell.
+// repetitions; then cases that cannot be compared, and the count of each verdict.
 [[nodiscard]] std::string comparison_table(const Comparison& comparison);
 
 // One line of JSON per case: its factors, verdict, {a,b}_{status,reason,median_s,repetitions},
-// ratio, ratio_low, ratio_high, pairs. What cannot be compared has its factors and the verdict
-// "only in A", "only in B" or "in no pair"; a reference has its factors, column, reference,
+// ratio, ratio_low, ratio_high, pairs. A case that cannot be compared has its factors and the
+// verdict "only in A", "only in B" or "in no pair". A reference has its factors, column, reference,
 // tolerance_percent, better, measured and verdict. NaN is null.
 [[nodiscard]] std::string comparison_json(const Comparison& comparison);
 

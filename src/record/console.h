@@ -1,5 +1,5 @@
 #pragma once
-// What a run prints when it ends, and per case with --json.
+// The output at the end of a run, and per case with --json.
 
 #include <string>
 #include <vector>
@@ -10,20 +10,20 @@
 
 namespace paceline {
 
-// Those of status ok.
+// The rows with status ok.
 [[nodiscard]] std::vector<Row> ok_rows(const std::vector<Row>& rows);
 
-// A table of summary rows: factors that differ between rows in columns (those that do not, in one
-// line above), then table_groups(), each column in a unit that suits it; a row that is not ok says
-// why. As CSV: all factors, status, reason, and the same columns by their names in the summary, in
-// the summary's units and all digits; what a row lacks is empty.
+// A table of summary rows: factors that differ between rows as columns (the others in one line
+// above), then table_groups(), each column in a unit that suits it; a row that is not ok has its
+// reason instead. As CSV: all factors, status, reason, and the same columns by their names in the
+// summary, in the summary's units and with all digits; missing values are empty.
 [[nodiscard]] std::string console_table(const std::vector<Row>& rows,
                                         const std::vector<std::string>& factor_names,
                                         const std::vector<ShownColumn>& shown,
                                         const TableOptions& options = {});
 
-// A table of the whole sweep, its columns up to the first of measured numbers as factors; a column
-// "case" becomes the factors of the summary's row of that name. Text or Markdown.
+// A table of the whole sweep. Columns before the first measured number are shown as factors; a
+// column "case" becomes the factors of the summary row with that id. Text or Markdown.
 [[nodiscard]] std::string closing_table(const Table& table, const std::vector<Row>& rows,
                                         const std::vector<std::string>& factor_names,
                                         TableFormat format);
@@ -31,10 +31,10 @@ namespace paceline {
 // The factors of a row, as text.
 [[nodiscard]] FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names);
 
-// "oom: about 140 MB are needed": the status and its reason up to the details, which the file has.
+// "oom: about 140 MB are needed": the status and its reason, without the details that the file has.
 [[nodiscard]] std::string short_reason(const std::string& status, const std::string& reason);
 
-// One line of JSON with the summary's names; NaN is null.
+// One line of JSON, keyed by the summary's column names; NaN is null.
 [[nodiscard]] std::string json_line(const Row& row);
 
 }  // namespace paceline

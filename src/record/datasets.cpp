@@ -15,7 +15,7 @@ using hdf5::Group;
 
 namespace {
 
-// `group`: as the descriptions name it.
+// `group`: its name in the descriptions.
 void describe_dataset(const hdf5::Dataset& dataset, std::string_view group,
                       const std::string& name) {
   const Description* description = find_description(group, name);
@@ -24,7 +24,7 @@ void describe_dataset(const hdf5::Dataset& dataset, std::string_view group,
   dataset.set_attribute("description", text_of(*description, name));
 }
 
-// A unit as Column has it.
+// A unit in the form that Column has: "1" and "text" become empty.
 std::string in_memory(const std::string& unit) { return unit == "1" || unit == "text" ? "" : unit; }
 
 // 0, 1, ... as the scale of a dimension.

@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-// What '*' stands for in `pattern` when it matches; nothing where it does not.
+// The text that '*' matches in `pattern`; nullopt if the pattern does not match.
 std::optional<std::string_view> matched(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   const std::string_view head = pattern.substr(0, star);

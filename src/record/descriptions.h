@@ -1,6 +1,6 @@
 #pragma once
-// What each dataset of a result file means: the one place that states units and descriptions, which
-// files carry as attributes and docs/file-format.md lists. A factor's come from its declaration
+// The unit and description of each dataset of a result file. Files have them as attributes, and
+// docs/file-format.md is made from them. Those of factors come from their declarations
 // (measure/factors.h).
 
 #include <span>
@@ -17,23 +17,23 @@ struct Description {
   std::string_view group;  // "summary", "memory/blocks": of a case or of the whole file
   std::string_view name;   // of the dataset; '*' stands for any text; empty: the group itself
   std::string_view unit;   // "s", "bytes", ...; "1": a number without one; "text"
-  std::string_view text;   // a '*' in it is replaced by what it stands for in the name
+  std::string_view text;   // a '*' is replaced by the text that '*' matches in the name
 };
 
-// All of them: groups in the file's order, each first, its datasets after it.
+// All descriptions, in the file's order: each group, followed by its datasets.
 [[nodiscard]] std::span<const Description> descriptions();
 
-// Of a dataset, or of the group where `name` is empty; names without '*' before others. Null where
-// there is none, which the tests do not let pass.
+// The description of a dataset, or of the group if `name` is empty; exact names are preferred to
+// names with '*'. Null if there is none, which fails the tests.
 [[nodiscard]] const Description* find_description(std::string_view group, std::string_view name);
 
-// Its text, for a dataset of this name.
+// The description's text for a dataset of this name.
 [[nodiscard]] std::string text_of(const Description& description, std::string_view name);
 
-// As Column and Cell have it: empty for "1", for "text" and for what has no description.
+// The unit in the form that Column and Cell have: empty for "1", "text" and without a description.
 [[nodiscard]] std::string unit_of(std::string_view group, std::string_view name);
 
-// Gives columns of this group what they lack of unit and description.
+// Sets the units and descriptions that columns of this group lack.
 void describe(std::string_view group, const std::vector<FactorNote>& factors,
               std::vector<Column>& columns);
 

@@ -19,7 +19,7 @@
 #include "record/descriptions.h"
 #include "version.h"
 
-// OpenBLAS's own; another BLAS does not have it.
+// Only OpenBLAS has this function.
 extern "C" __attribute__((weak)) char* openblas_get_config();
 
 namespace paceline {
@@ -48,7 +48,7 @@ std::string cpu_model() {
   return std::string(system.machine) + " processor";
 }
 
-// Of the main thread.
+// The affinity of the main thread.
 std::string cores_allowed() { return value_in("/proc/self/status", "Cpus_allowed_list", ':'); }
 
 std::string kernel() {
@@ -70,7 +70,7 @@ std::string blas_version() {
 }
 
 bool may_be_kept(std::string_view variable) {
-  // How mpirun's daemons find each other: nothing that a user set.
+  // Set by mpirun so that its daemons find each other, never by users.
   constexpr std::array<std::string_view, 3> internal = {"OMPI_MCA_orte_", "OMPI_MCA_ess",
                                                         "OMPI_MCA_initial_wdir"};
   const auto begins_with = [&](std::string_view prefix) { return variable.starts_with(prefix); };
@@ -101,7 +101,7 @@ std::string utc_now_ms() {
                      (now - second).count());
 }
 
-// A rank's description as lines of text: what gather() carries.
+// A rank's description as lines of text, for gather().
 std::string encoded(const RankInfo& rank) {
   const DeviceInfo& d = rank.device;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", rank.rank, rank.local_rank,
@@ -114,7 +114,7 @@ RankInfo decoded(const std::string& text) {
   RankInfo rank;
   DeviceInfo& d = rank.device;
   lines >> rank.rank >> rank.local_rank >> d.memory_bytes >> d.threads;
-  lines.ignore();  // the end of the last number's line
+  lines.ignore();  // the newline after the last number
   std::string kind;
   for (std::string* field :
        {&rank.host, &rank.cpu, &rank.cores, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {

@@ -1,5 +1,5 @@
 #pragma once
-// What is recorded about the run itself: versions, devices, an allow-list of variables, ranks.
+// The description of a run: versions, devices, an allow-list of environment variables, ranks.
 
 #include <string>
 #include <utility>
@@ -13,9 +13,9 @@ namespace paceline {
 struct RankInfo {
   int rank = 0;
   std::string host;
-  std::string cpu;  // the model, as the kernel names it
+  std::string cpu;  // model name from /proc/cpuinfo
   int local_rank = 0;
-  std::string cores;  // that it may run on, as the kernel lists them: "0-3,8"
+  std::string cores;  // CPU affinity in the kernel's list format: "0-3,8"
   DeviceInfo device;
 };
 
@@ -36,12 +36,12 @@ struct RunInfo {
 // ISO 8601, UTC: "2026-11-21T02:05:31Z".
 [[nodiscard]] std::string utc_now();
 
-// The Slurm job that a case is measured in: slurm_job_id (an array's own), array_task (where there
-// is an array) and restart (how often the job was requeued), by name; nothing elsewhere.
+// The current Slurm job, by name: slurm_job_id (for an array, that of the array), array_task (only
+// in an array) and restart (how often the job was requeued). Empty outside of Slurm.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_job();
 
-// Collective: what to record of this run; `ranks` is filled on rank 0 only. Of the process's
-// variables only those that description_table.cpp lists are kept. device: of this rank.
+// Collective: describes this run; `ranks` is filled on rank 0 only. Only environment variables
+// listed in description_table.cpp are recorded. device: that of this rank.
 [[nodiscard]] RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                                    std::string experiment);
 

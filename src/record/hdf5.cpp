@@ -12,7 +12,7 @@ namespace paceline::hdf5 {
 
 namespace {
 
-// HDF5 prints its error stack unless told not to.
+// Keeps HDF5 from printing its error stack.
 void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 Handle string_type() {
@@ -22,7 +22,7 @@ Handle string_type() {
   return type;
 }
 
-// The enumeration that h5py reads and writes as bool.
+// The enumeration type that h5py uses for bool.
 Handle bool_type() {
   Handle type(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose, "H5Tenum_create");
   std::int8_t value = 0;
@@ -32,7 +32,7 @@ Handle bool_type() {
   return type;
 }
 
-// A list of creation properties whose groups remember the order of their members.
+// Creation properties with which groups keep the order of their members.
 Handle ordered(hid_t property_class) {
   Handle list(H5Pcreate(property_class), H5Pclose, "H5Pcreate");
   check(H5Pset_link_creation_order(list.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
@@ -40,9 +40,9 @@ Handle ordered(hid_t property_class) {
   return list;
 }
 
-// HDF5 takes, and clears, a conversion buffer of 1 MiB for every transfer of strings, however few.
+// By default HDF5 allocates and clears a conversion buffer of 1 MiB for every transfer of strings.
 Handle transfer_of(std::size_t elements) {
-  constexpr std::size_t element = 32;  // bytes, of a string's reference in the file and in memory
+  constexpr std::size_t element = 32;  // bytes of a string's reference in the file and in memory
   constexpr std::size_t least = 4096;
   constexpr std::size_t most = 1 << 20;
   Handle list(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "H5Pcreate");
@@ -61,7 +61,7 @@ std::size_t product(const Dims& dims) {
   return count;
 }
 
-// The parts of "a/b/c": "a", "a/b", "a/b/c".
+// The prefixes of "a/b/c": "a", "a/b", "a/b/c".
 std::vector<std::string> prefixes(const std::string& path) {
   std::vector<std::string> out;
   for (std::size_t at = 0; at != std::string::npos;) {
@@ -71,7 +71,7 @@ std::vector<std::string> prefixes(const std::string& path) {
   return out;
 }
 
-// Takes over a C string that HDF5 allocated.
+// Takes ownership of a C string that HDF5 allocated.
 std::string adopt(char* text) {
   std::string out = text == nullptr ? "" : text;
   H5free_memory(text);
@@ -89,13 +89,13 @@ void write_attribute(hid_t object, const std::string& name, hid_t type, const vo
   check(H5Awrite(attribute.id(), type, value), "H5Awrite");
 }
 
-// For HDF5's walks over attributes and links.
+// Callback for iteration over attributes and links.
 constexpr auto add_name = [](hid_t, const char* name, const auto* /*info*/, void* names) -> herr_t {
   static_cast<std::vector<std::string>*>(names)->emplace_back(name);
   return 0;
 };
 
-// What an HDF5 call is about, by its name: H5Aopen opens an attribute.
+// The kind of object that an HDF5 call works on, from its name: H5Aopen opens an attribute.
 std::string_view object_of(std::string_view call) {
   if (call.starts_with("H5A")) return "an attribute";
   if (call.starts_with("H5D")) return "a dataset";
@@ -208,7 +208,7 @@ void Dataset::attach_scale(unsigned dimension, const std::string& name,
   check(H5DSset_label(id(), dimension, name.c_str()), "H5DSset_label");
 }
 
-// As the dimension scale specification names them; of a dataset, and of a scale.
+// Removes the attributes that HDF5's dimension scale specification defines for datasets and scales.
 void Dataset::remove_scales() const {
   for (const char* name : {"DIMENSION_LIST", "REFERENCE_LIST"}) remove_attribute(name);
 }
@@ -263,7 +263,7 @@ Group Group::make_group(const std::string& path) const {
 }
 
 std::vector<std::string> Group::names() const {
-  // The root group's properties can be asked for only through a group handle of its own.
+  // H5Gget_create_plist() takes a group handle, not the file's.
   const Handle self(H5Gopen2(id(), ".", H5P_DEFAULT), H5Gclose, "H5Gopen2");
   const Handle properties(H5Gget_create_plist(self.id()), H5Pclose, "H5Gget_create_plist");
   unsigned order = 0;
@@ -281,7 +281,7 @@ Dataset Group::dataset(const std::string& path) const {
 
 namespace {
 
-// Long columns, such as a timeline's, are compressed where HDF5 was built with zlib.
+// Long columns, such as a timeline's, are compressed if HDF5 was built with zlib.
 Handle layout_of(const Dims& dims) {
   Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
   constexpr hsize_t long_column = 4096;
@@ -364,7 +364,7 @@ File File::in_memory() {
 std::string_view File::image() const {
   check(H5Fflush(id(), H5F_SCOPE_GLOBAL), "H5Fflush");
   const ssize_t size = check(H5Fget_file_image(id(), nullptr, 0), "H5Fget_file_image");
-  void* handle = nullptr;  // the core driver's: where its pointer to the bytes is
+  void* handle = nullptr;  // from the core driver: the address of its pointer to the bytes
   check(H5Fget_vfd_handle(id(), H5P_DEFAULT, &handle), "H5Fget_vfd_handle");
   return {*static_cast<const char**>(handle), static_cast<std::size_t>(size)};
 }

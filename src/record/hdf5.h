@@ -1,8 +1,8 @@
 #pragma once
 // A thin RAII layer over HDF5's C API: handles that close themselves, and calls that throw
-// Hdf5Error, which says in plain words what is missing or damaged. Files are made with the default
-// library bounds, so that every HDF5 from 1.10 on reads them; groups remember the order in which
-// their members were made.
+// Hdf5Error with a message about what is missing or damaged. Files are created with the default
+// library bounds, so that HDF5 1.10 and later can read them; groups keep the order in which their
+// members were created.
 
 #include <hdf5.h>
 
@@ -32,7 +32,7 @@ using Attribute = std::variant<std::int64_t, double, bool, std::string>;
 
 [[noreturn]] void throw_error(std::string_view call);
 
-// The result of an HDF5 call, all of which answer with a negative number when they fail.
+// The result of an HDF5 call; throws if it is negative, HDF5's sign of an error.
 template <class T>
 T check(T result, std::string_view call) {
   if (result < 0) throw_error(call);
@@ -64,12 +64,12 @@ class Handle : NonCopyable {
   Close close_ = nullptr;
 };
 
-// The type in memory of a number.
+// The HDF5 type of a C++ number in memory.
 [[nodiscard]] inline hid_t type_of(double /*value*/) { return H5T_NATIVE_DOUBLE; }
 [[nodiscard]] inline hid_t type_of(float /*value*/) { return H5T_NATIVE_FLOAT; }
 [[nodiscard]] inline hid_t type_of(std::int64_t /*value*/) { return H5T_NATIVE_INT64; }
 
-// What can carry attributes: a group or a dataset.
+// A group or a dataset, both of which can have attributes.
 class Object {
  public:
   explicit Object(Handle handle) : handle_(std::move(handle)) {}
@@ -79,10 +79,10 @@ class Object {
   void set_attribute(const std::string& name, const Attribute& value) const;
   [[nodiscard]] bool has_attribute(const std::string& name) const;
   [[nodiscard]] Attribute attribute(const std::string& name) const;
-  // "" when there is none of this name, or none that is text.
+  // "" if there is no attribute of this name or it is not text.
   [[nodiscard]] std::string text_attribute(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> attribute_names() const;  // sorted
-  void remove_attribute(const std::string& name) const;            // where there is one
+  void remove_attribute(const std::string& name) const;            // if there is one
 
  protected:
   Handle handle_;
@@ -97,17 +97,17 @@ class Dataset : public Object {
   [[nodiscard]] H5T_class_t type_class() const;  // H5T_INTEGER, H5T_FLOAT, H5T_STRING, ...
   [[nodiscard]] H5D_layout_t layout() const;
   [[nodiscard]] std::size_t element_size() const;  // bytes in the file
-  // Whether its elements lie in other files than this one.
+  // Whether its elements are stored in other files.
   [[nodiscard]] bool is_in_other_files() const;
 
-  // Names the dimension and attaches `scale` to it: a dataset of the same file, as long as it, that
-  // says what its places are. H5Ocopy copies neither, so that a copy's are to be attached anew:
-  // what it has of an earlier one is to be removed by remove_scales().
+  // Names the dimension and attaches `scale` to it: a dataset of the same file and of the
+  // dimension's length, with the coordinate of each index. H5Ocopy copies neither: in a copy, call
+  // remove_scales(), then attach the scales again.
   void attach_scale(unsigned dimension, const std::string& name, const Dataset& scale) const;
   void remove_scales() const;
 
-  // All elements, numbers converted to T by HDF5; rows follow each other. T may be std::string, of
-  // strings of variable length only.
+  // All elements, row-major; HDF5 converts numbers to T. std::string reads strings of variable
+  // length only.
   template <class T>
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(size());
@@ -125,18 +125,18 @@ class Group : public Object {
  public:
   using Object::Object;
 
-  // Whether every part of the path "a/b" is there.
+  // Whether every component of the path "a/b" exists.
   [[nodiscard]] bool has(const std::string& path) const;
   [[nodiscard]] Group group(const std::string& path) const;
-  // Makes every part of the path that is missing.
+  // Creates every missing component of the path.
   [[nodiscard]] Group make_group(const std::string& path) const;
   [[nodiscard]] bool is_group(const std::string& name) const;
   [[nodiscard]] bool is_external_link(const std::string& name) const;  // to another file
-  // In the order in which they were made, or sorted where a foreign writer kept no order.
+  // In order of creation, or sorted if the file's writer recorded no order.
   [[nodiscard]] std::vector<std::string> names() const;
 
   [[nodiscard]] Dataset dataset(const std::string& path) const;
-  // Writes a dataset of this shape; `values` holds as many elements, row after row.
+  // Writes a dataset of this shape; `values` are its elements, row-major.
   template <class T>
   Dataset write(const std::string& name, std::span<const T> values, const Dims& dims) const {
     return write_from(name, type_of(T{}), values.data(), values.size(), dims);
@@ -147,9 +147,9 @@ class Group : public Object {
   }
   Dataset write(const std::string& name, const std::vector<std::string>& values) const;
 
-  // A deep copy of `from`/`name` under the same name here; the files may differ.
+  // A deep copy of `from`/`name` under the same name here; `from` may be in another file.
   void copy_from(const Group& from, const std::string& name) const;
-  // What lies at `path` gets the name `name` here, too.
+  // A hard link: the object at `path` is also `name` here.
   void link(const std::string& path, const std::string& name) const;
 
  private:
@@ -160,16 +160,16 @@ class Group : public Object {
 // A file, seen as its root group.
 class File : public Group {
  public:
-  [[nodiscard]] static File create(const std::filesystem::path& path);   // replaces what is there
-  [[nodiscard]] static File open(const std::filesystem::path& path);     // to read
+  [[nodiscard]] static File create(const std::filesystem::path& path);  // replaces an existing file
+  [[nodiscard]] static File open(const std::filesystem::path& path);    // read-only
   [[nodiscard]] static bool is_hdf5(const std::filesystem::path& path);  // by its signature
-  // A new file that is in memory only.
+  // A new file, in memory only.
   [[nodiscard]] static File in_memory();
 
-  // The bytes of a file in memory: those of the same file on a disk. They stay until it changes.
+  // The bytes of a file in memory, as they would be on disk. Valid until the file changes.
   [[nodiscard]] std::string_view image() const;
 
-  // Throws when what is left cannot be written; the destructor says nothing.
+  // Throws if buffered data cannot be written; the destructor ignores that error.
   void close();
 
  private:

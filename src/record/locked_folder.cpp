@@ -45,7 +45,7 @@ std::vector<fs::path> missing_parents(const fs::path& folder) {
   return missing;
 }
 
-// What a folder holds of these names, sorted; nothing when there is no such folder.
+// The entries of a folder for which wanted() is true, sorted; empty if there is no such folder.
 template <class Wanted>
 std::vector<fs::path> entries(const fs::path& folder, const Wanted& wanted) {
   std::vector<fs::path> found;
@@ -83,7 +83,7 @@ LockedFolder::LockedFolder(fs::path folder, double patience)
     remove_what_is_empty();
     throw;
   }
-  // What a killed run was writing.
+  // Partial files of a killed run.
   remove_each(entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
 }
 
@@ -98,8 +98,8 @@ void LockedFolder::remove() {
   unlock_and_remove();
 }
 
-// The lock's name goes last, when the folder is empty but for it: a run that waits may put its own
-// there from then on, and the folder stays then.
+// The lock file is unlinked last, when nothing else is in the folder. From then on a waiting run
+// may create its own lock file; the folder is kept in that case.
 void LockedFolder::unlock_and_remove() {
   std::error_code ignored;
   fs::remove(folder_ / lock_name, ignored);
@@ -120,7 +120,7 @@ void LockedFolder::lock(double patience) {
   }
 }
 
-// False: somebody else has it, or had it when we came.
+// False: another run has the lock, or had it and has removed its file since.
 bool LockedFolder::try_lock() {
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -146,7 +146,7 @@ bool LockedFolder::try_lock() {
 
 void LockedFolder::remove_what_is_empty() const {
   std::error_code ignored;
-  fs::remove(folder_, ignored);  // fails while something is in it
+  fs::remove(folder_, ignored);  // fails unless it is empty
   remove_each(made_parents_);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The folder of a running sweep's case files, and the lock that one run at a time holds on it:
-// flock on its file .lock, which the kernel lets go when the process ends, however it ends.
+// The folder of a running sweep's case files, and the lock that lets one run at a time use it:
+// flock on its file .lock, which the kernel releases however the process ends.
 
 #include <filesystem>
 #include <vector>
@@ -11,17 +11,17 @@ namespace paceline {
 
 class LockedFolder : NonCopyable {
  public:
-  // How long a run waits for another that holds the lock: one that is being killed needs some.
+  // How long to wait for the lock: a run that is being killed takes a while to end.
   static constexpr double default_patience = 10;  // seconds
 
-  // Makes the folder and its parents where they are missing, and waits for another run to let go of
-  // it. Throws UsageError when the folder cannot be made or the lock is not to be had.
+  // Creates the folder and missing parents, and waits for the lock. Throws UsageError if the folder
+  // cannot be created or another run keeps the lock.
   explicit LockedFolder(std::filesystem::path folder, double patience = default_patience);
-  // Removes what was made when the folder holds nothing else.
+  // Removes the folder and the parents that it created, if they are empty.
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
-  // Removes the folder with all that is in it.
+  // Removes the folder with its contents.
   void remove();
 
  private:
@@ -35,11 +35,11 @@ class LockedFolder : NonCopyable {
   int lock_ = -1;
 };
 
-// Whether the open file is still what the name stands for. A run that held a lock before may have
-// removed or replaced the folder, and a lock on a file without a name keeps nobody out.
+// Whether the name still refers to the open file. A run that held the lock before may have removed
+// or replaced the folder, and a lock on an unlinked file excludes no other run.
 [[nodiscard]] bool still_named(int descriptor, const std::filesystem::path& name);
 
-// The case files (*.h5) in a folder, sorted by name; none when there is no such folder.
+// The case files (*.h5) in a folder, sorted by name; empty if there is no such folder.
 [[nodiscard]] std::vector<std::filesystem::path> case_files(const std::filesystem::path& folder);
 
 }  // namespace paceline

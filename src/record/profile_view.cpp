@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t all_rows = std::numeric_limits<std::size_t>::max();
 
-// A row of cells by other names; nothing where the summary's row lacks one of them.
+// Cells of the row, renamed; nullopt if the row lacks one of them.
 std::optional<Row> chosen(const Row& row,
                           const std::vector<std::pair<std::string, std::string>>& names) {
   Row cells;
@@ -35,7 +35,7 @@ double ratio(const Row& row, std::string_view over, std::string_view under) {
   return value_in<double>(row, over) / value_in<double>(row, under);
 }
 
-// Which rows of a table are shown, all of rank 0: the first `most` of those that `is_shown`.
+// The rows of a table to show: the first `most` rows of rank 0 for which is_shown() is true.
 std::vector<std::size_t> shown_rows(const Table& table, std::size_t most,
                                     const std::function<bool(const Row&)>& is_shown) {
   std::vector<std::size_t> places;
@@ -46,13 +46,13 @@ std::vector<std::size_t> shown_rows(const Table& table, std::size_t most,
   return places;
 }
 
-// Of the table these rows, and the columns of these names by others.
+// These rows of the table, with the columns of these names, renamed.
 Table part(const Table& table, const std::vector<std::size_t>& places,
            const std::vector<std::pair<std::string_view, std::string_view>>& names) {
   Table shown{table.path, {}};
   for (const auto& [name, as] : names) {
     const Column* column = find_column(table.columns, name);
-    if (column == nullptr) continue;  // of ceilings, where none was measured
+    if (column == nullptr) continue;  // a share of a ceiling that was not measured
     Column kept = *column;
     kept.name = as;
     kept.unit = unit_of(table.path, name);
@@ -82,7 +82,7 @@ Table largest_kernels(const Table& table) {
                {"kernel", "kernel"}});
 }
 
-// As a tree: every scope is indented below the one around it.
+// A tree: every scope is indented below its parent.
 Table largest_scopes(const Table& table) {
   const auto is_large = [](const Row& row) {
     constexpr double least_share = 0.01;

@@ -10,20 +10,19 @@
 
 namespace paceline {
 
-// From the summary's rows of profiled cases: forward by three clocks, the costliest kernels, the
-// share of matrix products, softmax beside the products around it.
+// From the summary rows of profiled cases: forward by three clocks, the costliest kernels, the
+// share of matrix products, and softmax beside the products around it.
 [[nodiscard]] std::vector<Table> profile_answers(const std::vector<Row>& rows);
 
-// What of a case's profile is read back to be shown again.
+// The tables of a case's profile that are read back, to be shown again by --resume.
 inline constexpr std::array<std::string_view, 4> shown_tables = {"kernels", "kernels/scopes",
                                                                  "kernels/phases", "trace/ranks"};
 
-// Of a case's tables: rank 0's costliest kernels, and its regions of 1% of the kernels' time at
-// least. Empty without a profile.
+// From a case's tables: rank 0's costliest kernels, and its scopes with at least 1% of the kernels'
+// time. Empty without a profile.
 [[nodiscard]] std::vector<Table> largest_parts(const std::vector<Table>& tables);
 
-// Which ranks' profiles are by events, and why; how many records are lost. Empty where nothing is
-// to be said.
+// Which ranks' profiles come from events, and why; how many records were lost. Empty if none.
 [[nodiscard]] std::string profile_remark(const std::vector<Table>& tables);
 
 }  // namespace paceline

@@ -99,7 +99,7 @@ bool has_factors(const FileCase& one, const Case& wanted) {
   });
 }
 
-// Null where the file has none.
+// Null if the file has none.
 const FileCase* case_of(const ComparedFile& file, const Case& wanted) {
   const FileCase* found = nullptr;
   for (const FileCase& one : file.cases) {
@@ -113,7 +113,7 @@ const FileCase* case_of(const ComparedFile& file, const Case& wanted) {
   return found;
 }
 
-// NaN of a case that failed.
+// NaN for a case that failed.
 double value_of(const ComparedFile& file, const FileCase& one, const std::string& column) {
   if (!one.ok()) return nan;
   const Cell* cell = find_column(one.summary, column);
@@ -130,7 +130,7 @@ ReferenceResult::Verdict verdict_on(double measured, const ReferenceValue& refer
   const double gain =
       reference.better == Better::higher ? measured - reference.value : reference.value - measured;
   if (gain > margin) return Verdict::better;
-  return gain >= -margin ? Verdict::within : Verdict::regression;  // NaN is a regression
+  return gain >= -margin ? Verdict::within : Verdict::regression;  // NaN: regression
 }
 
 }  // namespace

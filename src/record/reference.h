@@ -1,5 +1,5 @@
 #pragma once
-// Values that results are held to: `paceline compare A.h5 B.h5 --reference F.toml`. The file is a
+// Values that results must reach: `paceline compare A.h5 B.h5 --reference F.toml`. The file is a
 // list of
 //
 //   [[value]]
@@ -31,21 +31,21 @@ struct ReferenceValue {
 
 struct ReferenceResult {
   ReferenceValue reference;
-  // Worse by more than the tolerance, or not to be had of a case that failed; within the tolerance;
-  // better by more than it; or no case has the factors.
+  // regression: worse by more than the tolerance, or the case failed; better: by more than the
+  // tolerance; missing: no case has the factors.
   enum class Verdict : std::uint8_t { regression, within, better, missing };
   Verdict verdict = Verdict::missing;
-  double measured = 0;  // the median over files; NaN where there is none
+  double measured = 0;  // the median over files; NaN if there is none
 };
 constexpr auto names_of(ReferenceResult::Verdict) {
   return names("regression", "within", "better", "missing");
 }
 
-// Throws UsageError, which names the place, for what is not as above.
+// Throws UsageError, with the position in the file, for any other contents.
 [[nodiscard]] std::vector<ReferenceValue> read_reference(const std::string& path);
 
-// What the runs reach. Throws UsageError where several cases of a file have the factors, or the
-// column holds no numbers.
+// Compares the runs with a reference value. Throws UsageError if several cases of a file have the
+// factors, or the column has no numbers.
 [[nodiscard]] ReferenceResult held_to(const ReferenceValue& reference,
                                       const std::vector<ComparedFile>& runs);
 

@@ -24,7 +24,7 @@ fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
   throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), error.message(), then));
 }
 
-// The cases of an F.h5 as case files. Those that are there already are newer, and stay.
+// Splits F.h5 into case files. Case files that already exist are newer and are kept.
 void split(const fs::path& path, const fs::path& folder) {
   refuse_older_schema(path);
   const hdf5::File file = open_result_file(path);
@@ -46,7 +46,7 @@ void split(const fs::path& path, const fs::path& folder) {
   }
 }
 
-// The files in the order of `ids`, then the others by name.
+// The files in the order of `ids`, followed by the others, by name.
 std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std::string>& ids) {
   const auto place = [&](const fs::path& file) {
     return std::find(ids.begin(), ids.end(), file.stem().string()) - ids.begin();
@@ -65,12 +65,12 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
       throw_unwritable(path, error,
                        "make room there: finished cases are kept, and --resume goes on from them");
     }
-    flush_folder(path.parent_path());  // before the cases go
+    flush_folder(path.parent_path());  // before the case files are removed
   }
   folder.remove();
 }
 
-// Why a case file cannot be read; empty: it can. Throws UsageError for one of an older schema.
+// Why a case file cannot be read; empty if it can. Throws UsageError for a file of an older schema.
 std::string damage_of(const fs::path& file) {
   try {
     require_sound_file(file);
@@ -86,7 +86,7 @@ std::string damage_of(const fs::path& file) {
   return "";
 }
 
-// Case files that cannot be read, out of the way of the others. A line for each.
+// Renames case files that cannot be read. Returns a line for each.
 std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path& folder) {
   std::vector<std::string> lines;
   for (const fs::path& file : case_files(folder)) {
@@ -99,8 +99,8 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
   return lines;
 }
 
-// Whole case files are all that the folder then holds: of what an F.h5 has, too. A line for each
-// that was set aside.
+// Leaves only readable case files in the folder, including those from splitting an existing F.h5.
+// Returns a line for each file that was set aside.
 std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder) {
   std::vector<std::string> damaged = set_aside_damaged(path, folder);
   if (!fs::exists(path)) return damaged;
@@ -127,8 +127,8 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-// The path, or what it is a symbolic link to, if a result file can have it: checked before the
-// folder is made and locked.
+// The path with symbolic links resolved; throws if it cannot be a result file. Called before the
+// folder is created and locked.
 fs::path checked(const fs::path& path, ResultFile::Existing existing) {
   if (path.extension() != ".h5") {
     throw UsageError(fmt::format("--output {}: the name must end in .h5", path.string()));
@@ -149,7 +149,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing)
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
-      refuse_existing(path_);  // the run that we waited for may have made it
+      refuse_existing(path_);  // the run that held the lock may have written it
       if (!cases.empty()) {
         throw UsageError(fmt::format(
             "--output {}: {} holds finished cases of a run that did not end: give --resume to "
@@ -182,7 +182,7 @@ bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) cons
   } catch (const Hdf5Error&) {
     return false;
   } catch (const UsageError&) {
-    return false;  // not readable: it is measured anew
+    return false;  // not readable: the case is measured again
   }
 }
 
@@ -231,7 +231,7 @@ std::string experiment_of(const fs::path& path) {
 }
 
 std::vector<std::string> merge_after_crash(const fs::path& path) {
-  // Whether it is there or not.
+  // F.h5 need not exist.
   const fs::path file = checked(path, ResultFile::Existing::resume);
   if (case_files(folder_of(file)).empty()) {
     throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",

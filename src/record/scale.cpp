@@ -33,7 +33,7 @@ double middle_of(std::vector<double> values) {
   return *middle;
 }
 
-// The largest prefix that leaves 1 or more, or the smallest.
+// The largest prefix with which the value is 1 or more, else the smallest prefix.
 const Prefix& fitting(std::span<const Prefix> largest_first, double value) {
   for (const Prefix& prefix : largest_first) {
     if (value >= prefix.divisor) return prefix;

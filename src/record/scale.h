@@ -1,5 +1,5 @@
 #pragma once
-// Units that suit the numbers of a column.
+// Display units of table columns.
 
 #include <string>
 #include <string_view>
@@ -7,21 +7,21 @@
 
 namespace paceline {
 
-// What a column's numbers are divided by, and the unit that they have then.
+// The divisor of a column's numbers, and their unit after the division.
 struct Scale {
   double divisor = 1;
   std::string unit;
 
   // Four significant digits; "-" for NaN.
   [[nodiscard]] std::string text(double value) const;
-  // "8.119 .. 8.127"; "-" where there is no interval.
+  // "8.119 .. 8.127"; "-" if there is no interval.
   [[nodiscard]] std::string interval_text(double low, double high) const;
 };
 
-// A scale that suits the middle one of the values. Unit "s" becomes s, ms, us or ns; "bytes" B, KB,
-// ...; "bytes/s" likewise; another keeps its name, from a million on with a prefix.
+// A scale that suits the median of the values. "s" becomes s, ms, us or ns; "bytes" becomes B, KB,
+// ...; "bytes/s" becomes B/s, KB/s, ...; other units are kept, with a prefix from a million on.
 [[nodiscard]] Scale scale_for(std::vector<double> values, std::string_view unit);
-// "peak_bytes", with its unit scaled -> "peak [MB]".
+// A column head: "peak_bytes" in MB -> "peak [MB]".
 [[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,
                                    const Scale& scale);
 

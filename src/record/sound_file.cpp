@@ -32,19 +32,20 @@ enum Verdict : int {
   damaged = 13
 };
 
-// Numbers that lie in one piece cannot harm: they are copied, and weights have gigabytes of them.
+// Contiguous numbers are harmless, since HDF5 only copies them, and weights have gigabytes of them.
 bool needs_reading(const hdf5::Dataset& dataset) {
   return dataset.type_class() == H5T_STRING || dataset.layout() != H5D_CONTIGUOUS;
 }
 
-// No filter of HDF5's packs better than deflate.
+// No HDF5 filter compresses better than deflate.
 void require_fitting(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
   constexpr std::uintmax_t best_ratio = 1032;
   if (dataset.size() > best_ratio * file_size / std::max<std::size_t>(1, dataset.element_size()))
     throw too_large;
 }
 
-// What work() returns, or the verdict where HDF5 fails: it leaves memory as it should not be.
+// Returns work(). Where listing members fails, the verdict is damaged: HDF5 leaves its memory in a
+// bad state.
 template <class F>
 auto listed(const F& work) {
   try {
@@ -58,7 +59,7 @@ void read_attributes(const hdf5::Object& object) {
   for (const std::string& name : listed([&] { return object.attribute_names(); })) {
     try {
       (void)object.attribute(name);
-    } catch (const Hdf5Error&) {  // an error harms nobody
+    } catch (const Hdf5Error&) {  // harmless: the later reader gets the error
     }
   }
 }
@@ -72,12 +73,12 @@ void read_dataset(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
     case H5T_STRING: (void)dataset.read<std::string>(); break;
     case H5T_INTEGER:
     case H5T_FLOAT: (void)dataset.read<double>(); break;
-    default: break;  // nobody reads it
+    default: break;  // a type that paceline never reads
   }
 }
 
 void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
-  constexpr int deepest = 16;  // hard links may make circles
+  constexpr int deepest = 16;  // hard links may form cycles
   if (depth > deepest) throw nests_too_deep;
   read_attributes(group);
   for (const std::string& name : listed([&] { return group.names(); })) {
@@ -85,7 +86,7 @@ void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
       if (group.is_external_link(name)) throw links_to_other_files;
       group.is_group(name) ? read_group(group.group(name), file_size, depth + 1)
                            : read_dataset(group.dataset(name), file_size);
-    } catch (const Hdf5Error&) {  // likewise
+    } catch (const Hdf5Error&) {  // harmless, as above
     }
   }
 }
@@ -95,7 +96,7 @@ void limit(int resource, rlim_t most) {
   setrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
 }
 
-// Of a process that ended without a verdict.
+// The verdict on a file whose reader ended without one.
 std::string end_of(int status) {
   if (!WIFSIGNALED(status)) return "cannot be examined";
   switch (WTERMSIG(status)) {
@@ -119,9 +120,9 @@ int wait_for(pid_t child) {
   return status;
 }
 
-constexpr std::string_view read_option = "--read-everything";  // and the path: nothing else
+constexpr std::string_view read_option = "--read-everything";  // followed by the path only
 
-bool has_reader = false;  // this program is one that read_as_asked() was called in
+bool has_reader = false;  // whether read_as_asked() was called
 
 int read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
@@ -131,8 +132,8 @@ int read_everything(const char* path) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, seconds);
   limit(RLIMIT_AS, bytes);
-  // HDF5 uses what it has not set when a group is damaged. What then happens depends on what memory
-  // held before.
+  // With a damaged group HDF5 uses uninitialized memory, so the outcome depends on the memory's
+  // previous contents: the file is read with each of these.
   constexpr std::array fills = {0, 0xa5, 0x01};
   try {
     for (const int fill : fills) {
@@ -163,7 +164,7 @@ std::optional<int> read_as_asked(int argc, char** argv) {
 void require_sound_file(const std::filesystem::path& path) {
   std::error_code failed;
   const bool is_there = std::filesystem::exists(path, failed);
-  if (!is_there || std::filesystem::is_directory(path)) return;  // whoever opens it tells
+  if (!is_there || std::filesystem::is_directory(path)) return;  // reported when it is opened
   if (!std::filesystem::is_regular_file(path)) {
     throw UsageError(fmt::format("{} is not a file", path.string()));
   }

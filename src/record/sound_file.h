@@ -1,21 +1,21 @@
 #pragma once
-// HDF5 trusts what it reads: a damaged or hostile file can crash it, or take all memory. Files that
-// come from elsewhere are therefore read once by a process of its own before they are used.
+// HDF5 trusts its input: a damaged or hostile file can crash it or exhaust the memory. Files that
+// the user names are therefore read once, by a child process, before they are used.
 
 #include <filesystem>
 #include <optional>
 
 namespace paceline {
 
-// Throws UsageError for what is no file, and for an HDF5 file that crashes its reader or keeps it
-// busy (10 s of the processor, and another for each 10 MB), needs more than 8 GB of memory, claims
-// more data than its bytes can stand for, or has data in other files. What can be read with an
-// error passes: whoever needs it tells. A file that is not HDF5 passes, too.
+// Throws UsageError if `path` is not a file, or is an HDF5 file that crashes its reader, takes more
+// than 10 s of CPU time plus 1 s per 10 MB, needs more than 8 GB of memory, claims more data than
+// its size can encode, or has data in other files. A file whose reading returns an error passes;
+// its later reader reports that. A file that is not HDF5 passes.
 void require_sound_file(const std::filesystem::path& path);
 
-// For main(): what the process does that reads a file in place of another, if the command line says
-// that this is one; its exit code. In a program that has never asked, such as a test, there is no
-// such process, and every file passes.
+// Called by main(): if the command line makes this process such a reader, reads the file and
+// returns the exit code. In a program that never calls this, such as a test, there is no reader and
+// every file passes.
 [[nodiscard]] std::optional<int> read_as_asked(int argc, char** argv);
 
 }  // namespace paceline

@@ -32,8 +32,8 @@ bool has_text(const std::vector<Row>& rows, std::string_view name) {
   });
 }
 
-// The phases, the headline last: those of the row that has the most (a step without backward has
-// some of them).
+// The phases, the headline last, of the row that has the most: a step without backward has only
+// some.
 std::vector<std::string> phases_of(const std::vector<Row>& rows) {
   constexpr std::string_view ending = "_median_s";
   std::vector<std::string> most;
@@ -76,7 +76,8 @@ class PhaseColumns {
     return group;
   }
 
-  // What stands beside them: all phases' maxima over several ranks, else phases that are no parts.
+  // Further columns: with several ranks the maximum over ranks of every phase, else the phases that
+  // are not parts.
   [[nodiscard]] TableGroup others() const {
     TableGroup group;
     if (!has_parts()) return group;

@@ -1,5 +1,5 @@
 #pragma once
-// Which columns of the summary a table shows.
+// The choice of summary columns that a table shows.
 
 #include <cstdint>
 #include <string>
@@ -19,39 +19,39 @@ constexpr auto names_of(Statistic) { return names("median", "mean"); }
 struct TableOptions {
   TableFormat format = TableFormat::text;
   Statistic statistic = Statistic::median;
-  std::vector<std::string> columns = {};  // names in the summary; none: what suits the experiment
+  std::vector<std::string> columns = {};  // names in the summary; empty: those of the experiment
 };
 
-// A column of the summary, and the short head that it gets in the console table.
+// A column of the summary, and its short head in the console table.
 struct ShownColumn {
   std::string name;
   std::string head;
-  std::string format = {};  // of its numbers, as fmt has it; empty: in a unit that suits them
+  std::string format = {};  // fmt format of its numbers; empty: in a unit that suits them
 };
 
 struct TableColumn {
   std::string head;                // without its unit
   std::vector<std::string> names;  // in the summary: one, or the bounds of an interval
-  std::string scale_of = {};       // the column whose unit it shares; empty: it has its own
-  std::string format = {};         // as ShownColumn has it
+  std::string scale_of = {};       // the column whose unit it shares; empty: its own
+  std::string format = {};         // that of ShownColumn
 };
-using TableGroup = std::vector<TableColumn>;  // columns that belong together
+using TableGroup = std::vector<TableColumn>;  // columns that are kept together
 
-// Of `rows`, which are ok: the parts of the headline, where it has parts, else its phases, and the
-// headline; then other phases and, with several ranks, every phase's maximum over ranks; then those
-// of `shown` that hold a number or a text. With `options.columns` these alone.
+// For `rows` with status ok: the parts of the headline, or else the phases, and the headline; then
+// the other phases and, with several ranks, every phase's maximum over ranks; then the columns of
+// `shown` that have a number or a text. With `options.columns` only those.
 [[nodiscard]] std::vector<TableGroup> table_groups(const std::vector<Row>& rows,
                                                    const std::vector<ShownColumn>& shown,
                                                    const TableOptions& options);
 
-// What the times in these groups of `rows`, which are ok, are: sentences that stand below the
-// table; nothing where there are no times.
+// Text below the table that says what its times are, for `rows` with status ok; empty without
+// times.
 [[nodiscard]] std::string times_note(const std::vector<Row>& rows, const TableOptions& options);
 
-// The numbers in a column; NaN where a row lacks it, and for text.
+// The numbers in a column; NaN for text and where a row lacks the column.
 [[nodiscard]] std::vector<double> numbers_in(const std::vector<Row>& rows, std::string_view name);
 
-// Why `names` cannot all be shown, with those that there are; empty where they can.
+// Which of `names` do not exist, with those that do; empty if all exist.
 [[nodiscard]] std::string unknown_columns(const std::vector<Row>& rows,
                                           const std::vector<std::string>& names);
 

@@ -22,8 +22,8 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-// "communication_exposed [ms]" -> "communication", "exposed", "[ms]": as many words in a line as
-// the longest word and the column's cells leave room for.
+// "communication_exposed [ms]" -> "communication", "exposed", "[ms]": lines as wide as the longest
+// word or the column's cells, whichever is wider.
 Lines broken_head(const std::string& head, std::size_t cells) {
   std::vector<std::size_t> ends;  // of words
   for (std::size_t i = 0; i < head.size(); ++i) {
@@ -71,7 +71,7 @@ class Layout {
     return out;
   }
 
-  // Of the columns [begin, end), with the gaps behind them but for the last.
+  // Width of the columns [begin, end) and the gaps between them.
   [[nodiscard]] std::size_t width(std::size_t begin, std::size_t end) const {
     std::size_t sum = 0;
     for (std::size_t i = begin; i < end; ++i) sum += width(i) + gap;
@@ -166,7 +166,7 @@ class Layout {
     return ended(has_tail ? out + tail(row, out.size()) : out);
   }
 
-  // In lines that all begin in this column.
+  // The row's tail, every line indented to this column.
   [[nodiscard]] static std::string tail(const TextRow& row, std::size_t indent) {
     constexpr std::size_t least = 20;
     const std::size_t room = std::max(least, line_width - std::min(indent, line_width));
@@ -185,8 +185,8 @@ class Layout {
   std::vector<TextColumn> columns_;
   std::vector<TextRow> rows_;
   std::size_t keys_;
-  std::vector<Lines> heads_;        // of each column
-  std::vector<std::size_t> cells_;  // the widest of each column
+  std::vector<Lines> heads_;        // by column
+  std::vector<std::size_t> cells_;  // width of the widest cell, by column
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// How a table is laid out in lines of at most 100 columns.
+// The layout of a table in lines of at most 100 columns.
 
 #include <cstddef>
 #include <string>
@@ -17,18 +17,16 @@ struct TextColumn {
 
 struct TextRow {
   std::vector<std::string> cells;
-  std::string tail;  // stands in place of the cells that are missing
+  std::string tail;  // printed in place of missing cells
 };
 
-// Rows under the heads of their columns, two spaces apart; an empty cell is a dash. A table that is
-// wider than a line gets heads of several lines, and then breaks into blocks, where it can between
-// groups. Each block begins with the first `keys` columns, or with the row's number where those
-// take most of a line.
+// Columns are two spaces apart; an empty cell is a dash. A table wider than a line first gets heads
+// of several lines, then is broken into blocks, between groups if possible. Each block begins with
+// the first `keys` columns, or with the row number if those take most of a line.
 [[nodiscard]] std::string laid_out(std::vector<TextColumn> columns, std::vector<TextRow> rows,
                                    std::size_t keys);
 
-// The same words, each line of the text broken into lines of at most `width` columns, without a
-// line break at the end.
+// The text with every line wrapped at `width` columns, without a newline at the end.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width = 100);
 
 }  // namespace paceline

@@ -10,14 +10,14 @@ namespace paceline {
 
 namespace {
 
-// The text of one factor, "" where the row lacks it.
+// The text of one factor; "" if the row lacks it.
 std::string text_of(const FactorTexts& row, std::string_view name) {
   const auto it =
       std::find_if(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
   return it == row.end() ? "" : it->second;
 }
 
-// The text of all rows that have one; null where they differ.
+// The text that all rows with one have in common; null if they differ.
 const std::string* only_text(const std::vector<std::string>& texts) {
   const std::string* one = &texts.front();
   for (const std::string& text : texts) {
@@ -38,7 +38,7 @@ std::string cell_of(const TextRow& row, std::size_t i) {
   return i == row.cells.size() ? row.tail : "";
 }
 
-// A bar would end the cell.
+// Escapes '|', which would end the cell.
 std::string markdown_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -56,7 +56,7 @@ std::string factors_line(const FactorTexts& factors) {
   for (const auto& [name, text] : factors) {
     const std::string piece = fmt::format("{} {}", name, text);
     const std::size_t line = out.size() - (out.rfind('\n') + 1);
-    const std::size_t room = 2 + piece.size() + 1;  // ", " before it, "," behind it
+    const std::size_t room = 2 + piece.size() + 1;  // ", " before it, "," after it
     if (!out.empty()) out += line + room > columns ? ",\n" : ", ";
     out += piece;
   }
@@ -110,7 +110,7 @@ std::string TextTable::str() const {
 
 std::string TextTable::markdown() const {
   std::vector<TextColumn> columns = columns_;
-  for (const TextRow& row : rows_) {  // a tail needs a column
+  for (const TextRow& row : rows_) {  // a row's tail needs a column
     if (row.tail.empty() || row.cells.size() < columns.size()) continue;
     columns.push_back({.head = "status"});
   }

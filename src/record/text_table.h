@@ -1,5 +1,5 @@
 #pragma once
-// Tables for people: what the console table and the comparison are made of.
+// Text tables, used by the console table and the comparison.
 
 #include <cstddef>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace paceline {
 
-// The factors of a row, as text; "" where one does not apply.
+// The factors of a row, as text; "" for a factor that does not apply.
 using FactorTexts = std::vector<std::pair<std::string, std::string>>;
 // "size small, context 128, ...", in lines of 100 columns.
 [[nodiscard]] std::string factors_line(const FactorTexts& factors);
 
-// The factors that differ between rows that have one: of each row those, with their texts, in the
-// order of the first row, then as they appear. `same`: the others.
+// Factors that differ between the rows that have them, in order of first occurrence, with the texts
+// of each row. `same`: the other factors.
 struct FactorColumns {
   explicit FactorColumns(const std::vector<FactorTexts>& rows);
 
@@ -30,15 +30,16 @@ class TextTable {
  public:
   using Align = TextColumn::Align;
 
-  // A row for each of `factors`: those that are the same wherever they apply stand in a line above
-  // the table, the others in its first columns, numbers to the right and text to the left.
+  // `factors` has an entry for each row. Factors that are the same wherever they apply are printed
+  // in a line above the table, the others in its first columns: numbers right-aligned, text
+  // left-aligned.
   explicit TextTable(const std::vector<FactorTexts>& factors = {});
 
-  // The head's unit stands in brackets behind it: "peak [MB]".
+  // The head ends with the unit in brackets: "peak [MB]".
   void column(std::string head, Align align);
-  // The columns that follow belong together.
+  // The next columns form a group.
   void begin_group() { ++group_; }
-  // The next row: behind its factors `cells` fill columns; `tail` follows them.
+  // The next row: `cells` follow its factors, `tail` follows the cells.
   void row(std::vector<std::string> cells, std::string tail = "");
 
   [[nodiscard]] std::string str() const;  // laid_out()

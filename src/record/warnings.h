@@ -1,6 +1,5 @@
 #pragma once
-// Warnings: what makes a case's times doubtful. They stand in its record and below the console
-// table.
+// Warnings: reasons to doubt a case's times. They are in its record and below the console table.
 
 #include <cstdint>
 #include <string>
@@ -28,7 +27,7 @@ constexpr auto names_of(WarningKind) {
 
 struct Warning {
   WarningKind kind;
-  std::string text;  // of this case, with its figures
+  std::string text;  // for this case, with its figures
 };
 
 // "wide_interval,trend"; empty for none.
@@ -36,8 +35,8 @@ struct Warning {
 // Every warning's text, joined by "; ".
 [[nodiscard]] std::string warnings_text(const std::vector<Warning>& warnings);
 
-// A line for each kind in kinds_text() of the cases: how many cases and which, what the kind means
-// and what helps. cases: {name, kinds_text}.
+// A line for each kind: the number of cases and their names, what the kind means and what helps.
+// cases: {name, kinds_text}.
 [[nodiscard]] std::string warning_lines(
     const std::vector<std::pair<std::string, std::string>>& cases);
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Writes all bytes to a new file and puts them on the disk; errno, or 0.
+// Writes all bytes to a new file and flushes them to disk; returns errno, or 0.
 int write_bytes(const fs::path& path, std::string_view bytes) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) return errno;
@@ -34,7 +34,7 @@ int write_bytes(const fs::path& path, std::string_view bytes) {
 }  // namespace
 
 fs::path target_of(fs::path path) {
-  constexpr int most = 40;  // links may make a circle
+  constexpr int most = 40;  // links may form a cycle
   std::error_code none;
   for (int i = 0; i < most && fs::is_symlink(path, none); ++i) {
     path = path.parent_path() / fs::read_symlink(path, none);

@@ -1,5 +1,5 @@
 #pragma once
-// Files that are whole or not there at all.
+// Atomic writes: a file is complete or does not exist.
 
 #include <filesystem>
 #include <string_view>
@@ -7,22 +7,21 @@
 
 namespace paceline {
 
-// What the path is a symbolic link to, whether that is there or not; otherwise the path itself.
+// The path with symbolic links resolved, whether the target exists or not.
 [[nodiscard]] std::filesystem::path target_of(std::filesystem::path path);
 
-// Writes the bytes under a name of their own first (`temporary`, in the same file system), and
-// gives the file its name only when they are on the disk: whoever finds `path` finds it whole. An
-// error leaves neither.
+// Writes the bytes to `temporary` (in the same file system), flushes them to disk, then renames the
+// file to `path`: `path` never exists incomplete. On an error neither file is left.
 [[nodiscard]] std::error_code write_whole(const std::filesystem::path& path,
                                           const std::filesystem::path& temporary,
                                           std::string_view bytes);
 
-// Puts the names of new files in the folder onto the disk. Not every file system can, and the files
-// are whole without.
+// Flushes the folder's entries to disk. Errors are ignored: not every file system can, and the
+// files are complete without it.
 void flush_folder(const std::filesystem::path& folder);
 
-// For what cannot be written to its own place: the file `name` in a new folder for temporary files,
-// or in memory. Its path; empty if it cannot be written there either.
+// For a file that cannot be written to its folder: writes `name` to a new temporary folder, on disk
+// or in memory. Returns its path; empty if that fails too.
 [[nodiscard]] std::filesystem::path write_elsewhere(const std::filesystem::path& name,
                                                     std::string_view bytes);
 
