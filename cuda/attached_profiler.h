@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-// Where CUPTI cannot be used, most often because another tool has it: operations timed by events,
-// within cudaProfilerStart() and -Stop(), which Nsight's tools take for the range that they
+// For use where CUPTI cannot be used, mostly because another tool is attached: times operations by
+// events, between cudaProfilerStart() and cudaProfilerStop(), the range that Nsight's tools
 // capture.
 [[nodiscard]] std::unique_ptr<Profiler> start_attached_profiler(Device& device,
                                                                 const std::string& reason);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int threads = 256;
 constexpr std::int64_t bytes_of_address = 8;
-constexpr std::int64_t alignment = 256;  // of an operand's array
+constexpr std::int64_t alignment = 256;  // bytes, of each operand's array
 
 struct Operand {
   std::uint64_t address;
@@ -22,7 +22,7 @@ struct Operands {
   Operand of[3];  // c, a, b
 };
 
-// pointers [3, operand_stride]; block y is an operand
+// pointers [3, operand_stride]; blockIdx.y is the operand
 __global__ void __launch_bounds__(threads)
     batch_pointers_kernel(std::uint64_t* pointers, std::int64_t operand_stride, Operands operands,
                           int batch0, int batch1) {

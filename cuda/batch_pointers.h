@@ -1,7 +1,7 @@
 #pragma once
-// Where a batch's matrices lie, as arrays of addresses that kernels read: of two batch dimensions,
-// whose strides no single stride replaces. A kernel writes them, so that a graph replays it with
-// the addresses that it captured, and nothing is copied from the host.
+// Arrays of the addresses of a batch's matrices, for products with two batch dimensions, which no
+// single stride describes. A kernel writes them: a graph replays that kernel with the captured
+// addresses, and nothing is copied from the host.
 
 #include <cuda_runtime.h>
 
@@ -12,14 +12,15 @@
 namespace paceline {
 
 struct BatchPointers {
-  void* c = nullptr;  // device memory: [batch0, batch1] addresses, the second index the inner one
+  void* c = nullptr;  // device memory: addresses [batch0, batch1], row-major
   const void* a = nullptr;
   const void* b = nullptr;
 };
 
-// Bytes that the addresses of three operands take.
+// Bytes for the addresses of three operands.
 [[nodiscard]] std::int64_t batch_pointer_bytes(const Matrix& c);
-// Writes them to `memory`, in the stream's order. The three have the same batch.
+// Enqueues a kernel that writes them to `memory`. The three operands have the same batch
+// dimensions.
 BatchPointers write_batch_pointers(void* memory, const Matrix& c, const Matrix& a, const Matrix& b,
                                    cudaStream_t stream);
 

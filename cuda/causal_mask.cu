@@ -1,4 +1,4 @@
-// scores[..., i, j] = -infinity where j > i; nothing else is touched.
+// scores[..., i, j] = -infinity for j > i; other elements are not written.
 
 #include <algorithm>
 
@@ -12,8 +12,9 @@ namespace {
 
 constexpr int warps = 8;
 
-// scores [N, T, T]; a matrix has `groups` blocks. A warp takes a row and starts at the sector of
-// its first masked element, which it writes whole: a part of a sector would have to be read first.
+// scores [N, T, T]; `groups` blocks per matrix. A warp handles a row and starts at the sector of
+// its first masked element. It writes the whole sector, since a partial write would have to read it
+// first.
 template <class T, int N>
 __global__ void __launch_bounds__(32 * warps)
     causal_mask_kernel(T* scores, int context, unsigned groups) {

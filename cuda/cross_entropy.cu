@@ -17,13 +17,13 @@ constexpr int kept = 4;
 constexpr int forward_threads = 512;
 constexpr int backward_threads = 256;
 
-// Into how few slices of at most `most` threads a row's packs can be cut, each thread keeping
-// `kept` of them.
+// The least number of slices of a row, with at most `most` threads per slice and `kept` packs per
+// thread.
 std::int64_t slices_of(std::int64_t packs, int most) {
   return (packs + kept * most - 1) / (kept * most);
 }
 
-// A block per row.
+// One block per row.
 template <class T, int N>
 __global__ void __launch_bounds__(forward_threads)
     cross_entropy_kernel(float* row_losses, float* logsumexp, const T* logits,
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(forward_threads)
   }
 }
 
-// The mean of row_losses over the rows that have a target, in one block.
+// The mean of row_losses over the rows with a target. One block.
 __global__ void __launch_bounds__(1024)
     mean_of_targets_kernel(float* loss, const float* row_losses, const std::int32_t* targets,
                            std::int64_t rows) {
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0) *loss = sum * (1.0F / count);
 }
 
-// Block b takes the packs of slice b % slices of row b / slices. dlogits may be logits: a thread
-// reads what it writes, and nothing else.
+// Block b handles slice b % slices of row b / slices. dlogits may be logits: a thread reads only
+// the elements that it writes.
 template <class T, class D, int N>
 __global__ void __launch_bounds__(backward_threads)
     cross_entropy_backward_kernel(D* dlogits, const T* logits, const float* logsumexp,
@@ -94,7 +94,7 @@ void CudaEagerOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, co
   float* row_losses = scratch(rows);
   dispatch_cuda(logits.dtype, [&]<class T>() {
     dispatch_width<T, T>(cols, {logits.data}, [&]<int N>() {
-      // As few turns of the loop as full blocks would take, all of them full.
+      // As few iterations of the loop as full blocks would take, with all threads busy in each.
       const std::int64_t turns = slices_of(cols / N, forward_threads);
       const int threads = block_for((cols / N + turns - 1) / turns, kept, forward_threads);
       launch({static_cast<unsigned>(rows), threads, stream()}, cross_entropy_kernel<T, N>,

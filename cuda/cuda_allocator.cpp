@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t alignment = 512;  // of every block; cudaMalloc's own is at least as large
+constexpr std::size_t alignment = 512;  // bytes, of every block; cudaMalloc aligns at least as much
 constexpr std::size_t small_limit = std::size_t{1} << 20U;
 constexpr std::size_t small_segment = std::size_t{2} << 20U;
 constexpr std::size_t large_segment = std::size_t{20} << 20U;
@@ -41,7 +41,7 @@ std::shared_ptr<void> CudaAllocator::allocate(Allocation asked, MemoryLedger& le
           }};
 }
 
-// The smallest free block that is large enough, of a new segment if need be.
+// The smallest free block that is large enough; from a new segment if there is none.
 CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool small,
                                                     const std::string& scope,
                                                     const MemoryLedger& ledger) {
@@ -60,7 +60,7 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
   if (reserved_ + segment > limit_) throw OutOfMemory(bytes, ledger, limit_, scope);
   void* address = nullptr;
   if (cudaMalloc(&address, segment) != cudaSuccess) {
-    cudaGetLastError();  // the driver says no: not an error of ours
+    cudaGetLastError();  // out of memory is handled: clear the error
     give_back_unused();
     if (cudaMalloc(&address, segment) != cudaSuccess) {
       cudaGetLastError();
@@ -74,7 +74,7 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
   return *free_blocks(small).insert(blocks.begin()).first;
 }
 
-// Leaves `bytes` in the block; what is beyond becomes a free block after it.
+// Shortens the block to `bytes`; the rest becomes a free block after it.
 void CudaAllocator::split(Blocks::iterator block, std::size_t bytes) {
   if (block->bytes == bytes) return;
   Blocks& blocks = segment_of(*block);
@@ -84,7 +84,8 @@ void CudaAllocator::split(Blocks::iterator block, std::size_t bytes) {
   free_blocks(block->small).insert(rest);
 }
 
-// Work on the compute stream that still uses the block comes before whatever gets it next.
+// The block can be reused at once: work that still uses it is ahead of its next user in the compute
+// stream.
 void CudaAllocator::release(Blocks::iterator block) {
   Blocks& blocks = segment_of(*block);
   FreeBlocks& free = free_blocks(block->small);

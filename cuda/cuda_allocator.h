@@ -1,5 +1,6 @@
 #pragma once
-// Segments of cudaMalloc, cut into blocks that are reused in the compute stream's order.
+// A caching allocator: segments from cudaMalloc, split into blocks that are reused in the order of
+// the compute stream.
 
 #include <cstddef>
 #include <list>
@@ -19,16 +20,16 @@ class CudaAllocator : NonCopyable {
   explicit CudaAllocator(std::size_t limit) : limit_(limit) {}
   ~CudaAllocator();
 
-  // Best fit among free blocks of the same class, small (below 1 MiB, from segments of 2 MiB) or
-  // large (segments of 20 MiB, or of the request where that is larger). Throws OutOfMemory, or
-  // InternalError when frozen and no free block is large enough.
+  // Best fit among free blocks of the same class: small (below 1 MiB, in segments of 2 MiB) or
+  // large (in segments of 20 MiB or, if that is larger, of the size requested). Throws OutOfMemory,
+  // or InternalError if the allocator is frozen and no free block is large enough.
   [[nodiscard]] std::shared_ptr<void> allocate(Allocation asked, MemoryLedger& ledger);
   void freeze() { frozen_ = true; }
-  // Unfreezes and gives segments without a block in use back to the driver.
+  // Unfreezes, and returns segments without a block in use to the driver.
   void trim();
   [[nodiscard]] std::size_t reserved_bytes() const { return reserved_; }
-  // Whether segments neither came nor went since the last call: then, with the same blocks in use,
-  // the same requests are cut from the same places.
+  // Whether no segment was added or removed since the last call. If so, and with the same blocks in
+  // use, the same requests get the same addresses.
   [[nodiscard]] bool reserved_unchanged() { return std::exchange(reserved_unchanged_, true); }
   [[nodiscard]] std::size_t limit() const { return limit_; }
 

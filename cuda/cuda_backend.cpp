@@ -9,11 +9,11 @@ namespace paceline {
 
 namespace {
 
-// -1 where there is none.
+// -1 if there is no GPU.
 int ordinal_of(int local_rank) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-    cudaGetLastError();  // no driver or no GPU: not an error of ours
+    cudaGetLastError();  // no driver or no GPU is handled: clear the error
     return -1;
   }
   return count == 1 ? 0 : local_rank % count;

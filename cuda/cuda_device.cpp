@@ -24,8 +24,8 @@ namespace paceline {
 
 namespace {
 
-// Every scope is an NVTX range too, which profilers show, of a registered string, which they filter
-// by.
+// Every scope is also an NVTX range, which profilers show. Its name is a registered string, by
+// which profilers can filter.
 class NvtxScopes final : public ScopeStack {
  private:
   void show(ScopeId scope) override {
@@ -58,7 +58,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-// "13.0" of 13000.
+// 13000 -> "13.0".
 std::string version_text(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
 
 std::vector<std::pair<std::string, std::string>> versions() {
@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> versions() {
           {"driver", driver.empty() ? "unknown" : driver}};
 }
 
-// work / the seconds of each run on the stream, after some to warm up.
+// `work` over the seconds of each run on the stream, after warm-up runs.
 template <class F>
 std::vector<double> rates_of(double work, CudaStream& stream, F&& run) {
   constexpr int warm_up = 3;
@@ -90,7 +90,7 @@ std::vector<double> rates_of(double work, CudaStream& stream, F&& run) {
   return rates;
 }
 
-// Normal numbers: a GEMM of zeros runs faster than one of data.
+// Normally distributed numbers: a GEMM of zeros runs faster than one of data.
 Array random_matrix(CudaDevice& device, Ops& ops, std::int64_t n, Dtype dtype) {
   constexpr std::int64_t drawn = std::int64_t{1} << 20U;  // repeated; n * n is a multiple
   Array floats = device.allocate({n, n}, Dtype::f32, MemoryKind::workspace);
@@ -216,7 +216,7 @@ void CudaDevice::check_attention(const OpsConfig& config, const AttentionShape& 
 
 std::vector<double> CudaDevice::gemm_rates(const Precision& precision) {
   constexpr std::int64_t n = 8192;
-  // A device of its own: the measurement is not this one's memory, and works when frozen.
+  // A separate device, so that its memory is not counted and its allocator is not frozen.
   CudaDevice device(ordinal_, std::numeric_limits<std::size_t>::max(), threads_);
   const std::unique_ptr<Ops> ops = device.make_ops({.precision = precision});
   const Array a = random_matrix(device, *ops, n, precision.compute);
@@ -253,10 +253,10 @@ std::vector<double> CudaDevice::nvlinks() const {
 
 std::optional<double> CudaDevice::datasheet_peak(const Precision& precision) const {
   struct Datasheet {
-    std::string_view name;    // the beginning of the vendor's name of the board
+    std::string_view name;    // prefix of the device name
     double half, tf32, fp32;  // dense TFLOP/s
   };
-  // NVIDIA's datasheets of the SXM parts.
+  // NVIDIA's datasheets for the SXM modules.
   constexpr std::array<Datasheet, 4> sheets = {{{"NVIDIA H200", 989.4, 494.7, 66.9},
                                                 {"NVIDIA H100 80GB HBM3", 989.4, 494.7, 66.9},
                                                 {"NVIDIA A100-SXM4", 312, 156, 19.5},

@@ -1,6 +1,6 @@
 #pragma once
-// CudaDevice: one GPU, with a compute and a communication stream and our own segments of memory.
-// One thread calls it; it outlives its arrays, ops, events and graphs.
+// CudaDevice: one GPU, with a compute stream, a communication stream and a caching allocator.
+// Called by one thread; must outlive its arrays, ops, events and graphs.
 
 #include <cuda_runtime.h>
 
@@ -19,8 +19,8 @@ namespace paceline {
 
 class CudaDevice final : public GpuDevice {
  public:
-  // ordinal: of cudaSetDevice; memory_limit: bytes that allocate() may reserve in all; threads: of
-  // the host's side, for the record
+  // ordinal: for cudaSetDevice; memory_limit: bytes that allocate() may reserve in total; threads:
+  // CPU threads of the rank, for the record
   CudaDevice(int ordinal, std::size_t memory_limit, int threads);
 
   [[nodiscard]] DeviceInfo info() const override;
@@ -58,7 +58,7 @@ class CudaDevice final : public GpuDevice {
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& precision) override;
   [[nodiscard]] std::vector<double> copy_rates() override;
   [[nodiscard]] std::unique_ptr<Sensors> sensors() const override;
-  // With CUPTI, cuda/cupti/; without it, cuda/stub/no_cupti.cpp.
+  // Defined in cuda/cupti/, or without CUPTI in cuda/stub/no_cupti.cpp.
   [[nodiscard]] std::unique_ptr<Profiler> start_profiler() override;
   [[nodiscard]] std::vector<double> nvlinks() const override;
   [[nodiscard]] std::optional<double> datasheet_peak(const Precision& precision) const override;
@@ -70,7 +70,7 @@ class CudaDevice final : public GpuDevice {
   int ordinal_;
   int threads_;
   cudaDeviceProp properties_{};
-  std::unique_ptr<ScopeStack> scopes_;  // NVTX ranges
+  std::unique_ptr<ScopeStack> scopes_;  // scopes are NVTX ranges, too
   CudaAllocator allocator_;
   std::size_t adopted_bytes_ = 0;
   CudaStream compute_;

@@ -11,16 +11,17 @@ namespace paceline {
 namespace {
 
 Array cublas_workspace(Device& device) {
-  constexpr std::int64_t bytes = std::int64_t{32} << 20U;  // what NVIDIA advises for Hopper
+  constexpr std::int64_t bytes = std::int64_t{32} << 20U;  // NVIDIA's recommendation for Hopper
   const Scope scope(device.scopes(), "cublas workspace");
   return device.allocate({bytes / 4}, Dtype::f32, MemoryKind::workspace);
 }
 
-// What collectives are taken to occupy: parallel/NOTES.md has the steps with other numbers.
+// Multiprocessors assumed to be occupied by collectives; parallel/NOTES.md has step times for other
+// numbers.
 constexpr int multiprocessors_of_collectives = 24;
 
-// Products on tensor cores have about as many blocks as there are multiprocessors: with some taken,
-// the last blocks wait for the first ones. True float32's have many small ones.
+// Products on tensor cores have about one block per multiprocessor: if collectives occupy some, the
+// last blocks wait for the first to end. True float32 products have many small blocks.
 bool heeds_collectives(const Precision& precision) {
   switch (precision.compute) {
     case Dtype::bf16:

@@ -1,6 +1,6 @@
 #pragma once
 // CudaEagerOps: one kernel per primitive, as eager PyTorch does, on the device's compute stream.
-// float32, bfloat16 and float16; arithmetic and reductions in float32. Nothing here waits for the
+// float32, bfloat16 and float16; arithmetic and reductions in float32. No operation waits for the
 // GPU or allocates outside of the device's allocator, so that a step can be captured into a graph.
 
 #include <memory>
@@ -74,7 +74,7 @@ class CudaEagerOps : public Ops {
   void end_optimizer_step(const StepState& state) override;
 
  protected:
-  // rms_norm_backward(), and dx once more, in dy's dtype, unless `rounded` is empty.
+  // rms_norm_backward() that also writes dx in dy's dtype to `rounded`, unless that is empty.
   void rms_norm_backward(const Tensor& dx, const Tensor& rounded, const Tensor& dx_in,
                          const Tensor& dw, const Tensor& dy, const Tensor& x, const Tensor& w,
                          const Tensor& rstd, bool accumulate_dw);
@@ -82,7 +82,7 @@ class CudaEagerOps : public Ops {
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] float* scratch(std::int64_t floats) { return scratch_.floats(floats); }
   [[nodiscard]] const Tensor& matmul_workspace() const { return matmul_workspace_.tensor(); }
-  // How many multiprocessors a product can count on now; 0: all.
+  // Multiprocessors that collectives leave to products at present; 0: all.
   [[nodiscard]] int multiprocessors_of_products() const;
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                 double beta) override;

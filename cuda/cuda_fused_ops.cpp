@@ -40,7 +40,7 @@ Array CudaFusedOps::as_dtype(Array x, Dtype dtype) {
   return is_rounded ? std::exchange(rounded_, {}).copy : Ops::as_dtype(std::move(x), dtype);
 }
 
-// By value for those that reuse the memory.  NOLINTNEXTLINE(performance-unnecessary-value-param)
+// By value, as other overrides reuse it.  NOLINTNEXTLINE(performance-unnecessary-value-param)
 Array CudaFusedOps::add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
                                           const Parameter& weight) {
   rounded_ = {};
@@ -60,7 +60,7 @@ Array CudaFusedOps::add_rms_norm_backward(Saved& saved, Array d_residual, Array 
   return dx;
 }
 
-// The last reader of the residual stream's gradient, in the stream's dtype.
+// The last use of the residual stream's gradient, in the stream's dtype: the copy is not needed.
 void CudaFusedOps::embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) {
   rounded_ = {};
   Ops::embed_backward(dy, tokens, table);

@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-// The graph that is being captured from the stream, or null.
+// The graph being captured from the stream, or null.
 cudaGraph_t graph_under_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status{};
   cudaGraph_t graph = nullptr;
@@ -77,7 +77,7 @@ void CudaStream::follow(Stream& other) {
   CUDA_CHECK(cudaEventCreateWithFlags(&now, cudaEventDisableTiming));
   cudaError_t result = cudaEventRecord(now, dynamic_cast<CudaStream&>(other).stream_);
   if (result == cudaSuccess) result = cudaStreamWaitEvent(stream_, now);
-  cudaEventDestroy(now);  // what waits for it goes on waiting
+  cudaEventDestroy(now);  // waits that are already enqueued remain valid
   CUDA_CHECK(result);
 }
 
@@ -107,7 +107,7 @@ void CudaStream::enqueue(std::function<void()> host_function) {
       cudaLaunchHostFunc(stream_, graph == nullptr ? Call::run_once : Call::run, call.get()));
   void* owned = call.release();
   if (graph == nullptr) return;
-  // The graph owns it, and what is instantiated from the graph.
+  // Owned by the graph and by executable graphs instantiated from it.
   cudaUserObject_t object = nullptr;
   CUDA_CHECK(
       cudaUserObjectCreate(&object, owned, Call::destroy, 1, cudaUserObjectNoDestructorSync));
@@ -121,7 +121,7 @@ void CudaStream::synchronize() {
 }
 
 CudaGraph::CudaGraph(cudaStream_t stream, const std::function<void()>& work) : stream_(stream) {
-  // Other threads (a watchdog) may go on calling CUDA meanwhile.
+  // Thread-local: other threads, such as the watchdog, may call CUDA during the capture.
   CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   try {
     work();
@@ -141,7 +141,7 @@ CudaGraph::~CudaGraph() {
 
 void CudaGraph::upload() {
   if (executable_ != nullptr) return;
-  // Kernels keep the priority of the stream that they were captured from.
+  // Kernels keep the priority of the stream from which they were captured.
   CUDA_CHECK(cudaGraphInstantiate(&executable_, graph_, cudaGraphInstantiateFlagUseNodePriority));
   CUDA_CHECK(cudaGraphUpload(executable_, stream_));
 }

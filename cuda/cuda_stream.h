@@ -11,12 +11,13 @@ namespace paceline {
 
 class CudaEvent final : public Event {
  public:
-  // After all work so far of the stream. Recorded in a capture, other work of that capture may wait
-  // for it, and each launch of the graph writes its time: the host waits for the graph's end then.
+  // Marks the end of all work enqueued on the stream so far. If it is recorded during a capture,
+  // other work of that capture may wait for it, each launch of the graph writes its time, and the
+  // host has to wait for the end of the graph instead.
   CudaEvent(cudaStream_t stream, TimeSlots& times);
   ~CudaEvent() override;
 
-  // Later work of the stream starts after it.
+  // Later work of the stream waits for this event.
   void hold(cudaStream_t stream) const;
 
   void synchronize() override;
@@ -24,12 +25,12 @@ class CudaEvent final : public Event {
 
  private:
   cudaEvent_t event_ = nullptr;
-  TimeSlot time_;  // of an event of a graph
+  TimeSlot time_;  // of an event in a graph
 };
 
 class CudaStream final : public Stream {
  public:
-  // Of two streams' kernels that could start, those of the urgent one do.
+  // Kernels of an urgent stream start before ready kernels of other streams.
   explicit CudaStream(bool urgent = true);
   ~CudaStream() override;
 
@@ -42,7 +43,7 @@ class CudaStream final : public Stream {
   [[nodiscard]] cudaStream_t get() const { return stream_; }
 
  private:
-  struct HostErrors;  // what host functions threw, until synchronize()
+  struct HostErrors;  // exceptions from host functions, rethrown by synchronize()
 
   cudaStream_t stream_ = nullptr;
   TimeSlots times_;
@@ -57,14 +58,14 @@ class CudaGraph final : public Graph {
 
   void upload() override;
   void launch() override;
-  // Without those that only write the time.
+  // Without nodes that only write the time.
   [[nodiscard]] GraphNodes nodes() const override;
 
  private:
   cudaStream_t stream_;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;
-  int memsets_ = 0;  // of its nodes, as kernels
+  int memsets_ = 0;  // memset nodes that were replaced by kernels
 };
 
 }  // namespace paceline

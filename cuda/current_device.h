@@ -1,6 +1,6 @@
 #pragma once
-// What kernels and their launches depend on of the current device, which stays the same in a
-// process.
+// Properties of the current device that kernels and launches depend on. A process uses one device
+// only.
 
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@ inline int multiprocessors() {
   return count;
 }
 
-// 90 for 9.0.
+// 9.0 -> 90.
 inline int compute_capability() {
   static const int both = 10 * device_attribute(cudaDevAttrComputeCapabilityMajor) +
                           device_attribute(cudaDevAttrComputeCapabilityMinor);

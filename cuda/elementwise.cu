@@ -1,4 +1,4 @@
-// Operations on elements: cast, fill, add, scale, SGD.
+// Elementwise operations: cast, fill, add, scale, SGD.
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/launch.cuh"

@@ -1,7 +1,7 @@
 // y[r] = table[tokens[r]]; backward dtable[v] (+)= sum over r with tokens[r] = v of dy[r].
 //
-// Tokens cannot be refused here without waiting for the GPU. One outside of the vocabulary gives a
-// row of NaN, which no loss hides, and no gradient.
+// Tokens cannot be checked here without waiting for the GPU. A token outside of the vocabulary
+// gives a row of NaN, so that the loss is NaN, and no gradient.
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/launch.cuh"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kept = 4;
 
-// y [R, D], tokens [R], table [V, D]; packs = D / N. A team copies a row.
+// y [R, D], tokens [R], table [V, D]; packs = D / N. Each team copies a row.
 template <class Y, class W, int N>
 __global__ void __launch_bounds__(512)
     embedding_kernel(Y* y, const std::int32_t* tokens, const W* table, std::int64_t rows,
@@ -36,20 +36,21 @@ __global__ void __launch_bounds__(512)
 
 constexpr int threads = 128;
 constexpr int backward_kept = 5;
-constexpr int tokens_each = 32;  // that a thread looks at together
+constexpr int tokens_each = 32;  // tokens that a thread compares at a time
 constexpr int chunk = threads * tokens_each;
 
-// The t-th of this thread's tokens in a chunk: fours of neighbours, the threads' fours side by
-// side.
+// The index in a chunk of this thread's t-th token. A thread has groups of four neighbouring
+// tokens; neighbouring threads have neighbouring groups.
 __device__ int token_of(int t) {
   return (t / 4 * threads + static_cast<int>(threadIdx.x)) * 4 + t % 4;
 }
 
-// Bit t of the result: the t-th of this thread's tokens in the chunk of `count` is `wanted`.
+// Bit t of the result is set if this thread's t-th token in the chunk of `count` tokens is
+// `wanted`.
 __device__ unsigned matches(const std::int32_t* tokens, std::int64_t count, bool aligned,
                             int wanted) {
   unsigned bits = 0;
-  if (aligned && (count >= chunk || count % 4 == 0)) {  // fours are in the chunk as a whole
+  if (aligned && (count >= chunk || count % 4 == 0)) {  // no group of four crosses the chunk's end
 #pragma unroll
     for (int t = 0; t < tokens_each; t += 4) {
       int4 four{-1, -1, -1, -1};
@@ -67,17 +68,17 @@ __device__ unsigned matches(const std::int32_t* tokens, std::int64_t count, bool
   return bits;
 }
 
-// dtable [V, D], dy [R, D]; packs = D / N. A block sums for one row of dtable over its token's
-// positions, always in the same order, and writes it once: the result is the same in every run, and
-// without accumulate there is no pass of zeros before it, so that atomic adds would be slower. Its
-// price is that every block looks through the tokens (V R comparisons, of ids in the L1 cache).
+// dtable [V, D], dy [R, D]; packs = D / N. Each block computes one row of dtable: the sum over the
+// positions of its token, in a fixed order, written once. The result is deterministic, and without
+// `accumulate` dtable need not be zeroed first, which makes it faster than atomic adds. The price:
+// every block searches all tokens (V R comparisons, of ids in the L1 cache).
 template <class G, int N>
 __global__ void __launch_bounds__(threads)
     embedding_backward_kernel(float* dtable, const G* dy, const std::int32_t* tokens,
                               std::int64_t positions, bool aligned, int packs, bool accumulate) {
   wait_for_stream();
   __shared__ int count;
-  __shared__ int list[chunk];  // the token's places in the chunk
+  __shared__ int list[chunk];  // positions of the token in the chunk
   const std::int64_t width = static_cast<std::int64_t>(packs) * N;
   ColumnSums<N, backward_kept> sums(dtable + blockIdx.x * width, packs, accumulate);
   for (std::int64_t first = 0; first < positions; first += chunk) {

@@ -1,6 +1,6 @@
 #pragma once
-// Exponentials in one or two instructions: the library's take six, and one per element leaves less
-// time than that. A reciprocal and a logarithm likewise.
+// Exponentials in one or two instructions, and likewise a reciprocal and a logarithm. The library's
+// exponentials take six, more than kernels with one exponential per element have time for.
 
 namespace paceline {
 
@@ -17,14 +17,14 @@ __device__ inline float fast_exp2(float x) {
 // exp(x); the relative error grows by |x| 2^-24.
 __device__ inline float fast_exp(float x) { return fast_exp2(x * log2e); }
 
-// The logarithm to base 2 of 1 to 4, within 2^-21.
+// log2(x) for x from 1 to 4; the error is below 2^-21.
 __device__ inline float fast_log2(float x) {
   float logarithm;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(logarithm) : "f"(x));
   return logarithm;
 }
 
-// 1 / x within a relative error of 2^-23; of less than 2^-126 it is infinite.
+// 1 / x within a relative error of 2^-23; infinite for x below 2^-126.
 __device__ inline float fast_reciprocal(float x) {
   float reciprocal;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(x));

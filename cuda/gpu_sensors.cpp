@@ -7,10 +7,10 @@ namespace paceline {
 
 namespace {
 
-// Of NVML's reasons those that stand for a limit, not for a setting or an idle GPU.
+// The reasons that are limits, not settings or an idle GPU.
 ClockLimit limits_of(std::uint64_t reasons) {
   constexpr std::uint64_t power_cap = 0x4;          // nvmlClocksEventReasonSwPowerCap
-  constexpr std::uint64_t hardware_slowdown = 0x8;  // ...HwSlowdown: of one of the next two kinds
+  constexpr std::uint64_t hardware_slowdown = 0x8;  // ...HwSlowdown: thermal or power brake
   constexpr std::uint64_t software_thermal = 0x20;  // ...SwThermalSlowdown
   constexpr std::uint64_t hardware_thermal = 0x40;  // ...HwThermalSlowdown
   constexpr std::uint64_t power_brake = 0x80;       // ...HwPowerBrakeSlowdown

@@ -1,5 +1,5 @@
 #pragma once
-// A GPU's sensors, through NVML: clocks, power, temperature and what limits the clocks.
+// A GPU's sensors, through NVML: clocks, power, temperature and reasons for limited clocks.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@ namespace paceline {
 
 class GpuSensors final : public Sensors {
  public:
-  // Reads NaN where NVML is missing.
+  // Without NVML all readings are NaN.
   explicit GpuSensors(const std::string& pci_bus_id);
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }

@@ -71,7 +71,7 @@ cudaGraphNode_t add_memset_kernel(cudaGraph_t graph, const cudaMemsetParams& mem
   return node;
 }
 
-// `node` runs after and before what `replaced` does.
+// Gives `node` the predecessors and successors of `replaced`.
 void take_place(cudaGraph_t graph, cudaGraphNode_t replaced, cudaGraphNode_t node) {
   std::size_t count = 0;
   CUDA_CHECK(cudaGraphNodeGetDependencies(replaced, nullptr, nullptr, &count));
@@ -89,19 +89,19 @@ void take_place(cudaGraph_t graph, cudaGraphNode_t replaced, cudaGraphNode_t nod
   CUDA_CHECK(cudaGraphDestroyNode(replaced));
 }
 
-// While it lives, this thread may allocate and free memory, which a capture under way forbids
-// though nothing is enqueued.
+// During its lifetime this thread may allocate and free memory while a capture is under way, which
+// CUDA otherwise forbids although nothing is enqueued.
 class RelaxedCapture : NonCopyable {
  public:
   RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
   ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the one before
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // after the exchange: the old mode
 };
 
 void free_block(std::uint64_t* block) {
-  const RelaxedCapture relaxed;  // a capture ends the events of the one before
+  const RelaxedCapture relaxed;  // events of the previous capture may be freed during this one
   cudaFreeHost(block);
 }
 
@@ -127,7 +127,7 @@ void write_time(const TimeSlot& to, cudaStream_t stream) {
 bool writes_time(cudaGraphNode_t kernel) {
   cudaKernelNodeParams params{};
   if (cudaGraphKernelNodeGetParams(kernel, &params) != cudaSuccess) {
-    cudaGetLastError();  // the driver's own kernels, those of libraries, have no such parameters
+    cudaGetLastError();  // kernels of libraries, from the driver API, have no such parameters
     return false;
   }
   return params.func == reinterpret_cast<void*>(time_kernel);

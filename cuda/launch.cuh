@@ -1,7 +1,7 @@
 #pragma once
-// How every kernel here is started: in the order of its stream, but with its launch prepared while
-// the work before it still runs (programmatic dependent launch, which Hopper brought). That hides
-// the 1.5 us which otherwise pass between two kernels of a stream.
+// Every kernel is launched with programmatic dependent launch (Hopper and later): its blocks are
+// scheduled while the previous kernel of the stream still runs, which hides the 1.5 us between two
+// kernels. wait_for_stream() keeps the stream's order.
 
 #include <cuda_runtime.h>
 
@@ -15,7 +15,8 @@
 
 namespace paceline {
 
-// The first statement of every kernel: what was enqueued before it is finished and visible.
+// The first statement of every kernel: waits until all earlier work of the stream has ended and its
+// writes are visible.
 __device__ inline void wait_for_stream() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -24,13 +25,13 @@ __device__ inline void wait_for_stream() {
 
 struct Grid {
   dim3 blocks;
-  dim3 threads;  // of a block
+  dim3 threads;  // per block
   cudaStream_t stream = nullptr;
-  std::size_t shared_bytes = 0;  // of a block, dynamic
-  unsigned cluster = 1;          // blocks of a cluster, at most 8
+  std::size_t shared_bytes = 0;  // dynamic shared memory per block
+  unsigned cluster = 1;          // blocks per cluster, at most 8
 };
 
-// A kernel's launch as the runtime takes it.
+// The launch configuration of a kernel.
 class Launch : NonCopyable {
  public:
   template <class... Parameters>
@@ -49,7 +50,7 @@ class Launch : NonCopyable {
     config_.dynamicSmemBytes = grid.shared_bytes;
     config_.stream = grid.stream;
     config_.attrs = attributes_.data();
-    // Older GPUs refuse them.
+    // GPUs before Hopper reject the attributes.
     config_.numAttrs = compute_capability() < 90 ? 0 : grid.cluster == 1 ? 1 : 2;
   }
 
@@ -66,7 +67,7 @@ void launch(const Grid& grid, void (*kernel)(Parameters...), Arguments&&... argu
   CUDA_CHECK(cudaLaunchKernelEx(launch.config(), kernel, std::forward<Arguments>(arguments)...));
 }
 
-// Clusters of such a grid that run at the same time.
+// The number of clusters of this grid that can run at the same time.
 template <class... Parameters>
 int resident_clusters(const Grid& grid, void (*kernel)(Parameters...)) {
   const Launch launch(grid, kernel);

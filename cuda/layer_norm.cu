@@ -13,7 +13,7 @@ namespace {
 
 constexpr int forward_kept = 4;
 constexpr int forward_threads = 1024;
-constexpr int blocks_each = 2;  // of the backward pass, on a multiprocessor
+constexpr int blocks_each = 2;  // blocks of the backward pass per multiprocessor
 
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(forward_threads)
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(forward_threads)
   }
 }
 
-// Block b takes rows b, b + gridDim.x, ..., so that its sums for dw and db stay in registers.
+// Block b handles rows b, b + gridDim.x, ..., so that its sums for dw and db stay in registers.
 template <class X, class G, int N>
 __global__ void __launch_bounds__(column_threads, blocks_each)
     layer_norm_backward_kernel(X* dx, float* partial, const G* dy, const X* x, const float* w,

@@ -1,5 +1,5 @@
-// What comes before and after AdamW in a step: the search for gradients that are not finite, the
-// scalars of the step, the loss scale.
+// The operations before and after AdamW in a step: the search for gradients that are not finite,
+// the scalars of the step, and the loss scale.
 
 #include <algorithm>
 
@@ -13,10 +13,11 @@ namespace paceline {
 namespace {
 
 constexpr int threads = 256;
-constexpr int packs = 4;  // of a thread, requested together
+constexpr int packs = 4;  // per thread, loaded together
 constexpr int block_bytes = packs * threads * 16;
 
-// found_inf = 1 if x [n] has an element that is not finite: such a one times 0 is NaN, which stays.
+// found_inf = 1 if x [n] has an element that is not finite: 0 times it is NaN, and so is any sum
+// with it.
 template <class T>
 __global__ void __launch_bounds__(threads)
     check_finite_kernel(double* scalars, const T* x, std::int64_t n, bool aligned) {
@@ -53,7 +54,7 @@ __device__ void correct_bias(double* scalars, double beta1, double beta2) {
   at(scalars, StepScalar::bias_correction2) = 1 - pow(beta2, step);
 }
 
-// One thread: the arithmetic of CpuOps::begin_optimizer_step.
+// One thread, with the arithmetic of CpuOps::begin_optimizer_step().
 __global__ void begin_step_kernel(double* scalars, double beta1, double beta2, bool loss_scaling) {
   wait_for_stream();
   constexpr double growth_interval = 2000;  // torch.amp.GradScaler's, as are the factors 2 and 1/2

@@ -20,8 +20,8 @@ __device__ inline Pack<Y, N> map_pack(F f, const Pack<X, N>&... x) {
   return y;
 }
 
-// A block takes two packs per thread, all read before the first is written: y may be one of x.
-// What is misaligned, and the last block, go element by element.
+// A thread handles two packs and reads all inputs before it writes, so y may alias an x. Misaligned
+// tensors and the last block go element by element.
 template <int N, class F, class Y, class... X>
 __global__ void __launch_bounds__(map_threads)
     map_kernel(std::int64_t n, bool aligned, F f, Y* y, const X*... x) {

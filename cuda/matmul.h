@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products through cuBLASLt. Descriptors, layouts and the algorithm are made once per shape,
-// dtype and transposition and kept.
+// Matrix products through cuBLASLt. Descriptors, layouts and algorithm are cached by shape, dtype
+// and transposition.
 
 #include <map>
 #include <memory>
@@ -14,18 +14,19 @@ namespace paceline {
 
 class CudaMatmul : NonCopyable {
  public:
-  // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
+  // math: for float32 inputs; workspace: device memory for cuBLASLt, which must outlive this
+  // object.
   CudaMatmul(cudaStream_t stream, GemmMath math, Tensor workspace)
       : library_(stream, math, workspace) {}
 
-  // Ops::matmul, by the algorithm that cuBLASLt estimates to be the fastest on `multiprocessors`
-  // multiprocessors (0: all). A second batch dimension costs one call per index of it.
+  // Ops::matmul, with the algorithm that cuBLASLt estimates to be the fastest on `multiprocessors`
+  // multiprocessors (0: all). With a second batch dimension, one call per index of it.
   void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
            int multiprocessors);
 
  private:
-  // What distinguishes one plan from another: the operands' shapes, strides, dtypes, whether c is
-  // read, and the number of multiprocessors.
+  // The key of a plan: the operands' shapes, strides and dtypes, whether c is read, and the number
+  // of multiprocessors.
   using Operand = std::tuple<Dtype, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
   using Key = std::tuple<Operand, Operand, Operand, std::int64_t, bool, int>;
   struct Planned {

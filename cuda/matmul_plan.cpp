@@ -46,8 +46,8 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   CUDA_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-// Row-major matrices are column-major ones transposed: c^T = b^T a^T, so the operands swap places
-// and every matrix is described by its own rows and row stride.
+// cuBLASLt is column-major: a row-major matrix is the transpose of a column-major one. c^T = b^T
+// a^T, so the operands are swapped, and every layout has the matrix's own rows and row stride.
 cublasLtMatrixLayout_t layout(const Matrix& m, int inner, Batching batching) {
   cublasLtMatrixLayout_t l = nullptr;
   CUDA_CHECK(cublasLtMatrixLayoutCreate(&l, cuda_type(m.tensor.dtype),
@@ -86,7 +86,7 @@ CublasLt::CublasLt(cudaStream_t on_stream, GemmMath float_math, Tensor workspace
 CublasLt::~CublasLt() { cublasLtDestroy(handle); }
 
 AlgorithmConfig config_of(const cublasLtMatmulAlgo_t& algorithm) {
-  constexpr std::size_t words = 7;  // the attributes of 32 bits; those that follow have 16
+  constexpr std::size_t words = 7;  // attributes of 32 bits; the others have 16
   AlgorithmConfig config{};
   for (std::size_t i = 0; i < config.size(); ++i) {
     const auto attribute = static_cast<cublasLtMatmulAlgoConfigAttributes_t>(i);
@@ -94,7 +94,7 @@ AlgorithmConfig config_of(const cublasLtMatmulAlgo_t& algorithm) {
     std::size_t written = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &config.at(i), bytes, &written);
-    if (status != CUBLAS_STATUS_SUCCESS) config.at(i) = 0;  // not every algorithm has them all
+    if (status != CUBLAS_STATUS_SUCCESS) config.at(i) = 0;  // the algorithm lacks this attribute
   }
   return config;
 }
@@ -111,7 +111,7 @@ std::string text_of(const AlgorithmConfig& config) {
 
 MatmulPlan::MatmulPlan(const CublasLt& library, const Matrix& c, const Matrix& a, const Matrix& b,
                        int multiprocessors, Batching batching)
-    // Where k is split, the parts meet in float, whatever c is.
+    // Split-K reduces in float, whatever the dtype of c.
     : reductions_(c.tensor.dtype == Dtype::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK
                                                : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE),
       alignments_{alignment_of(c), alignment_of(a), alignment_of(b)} {

@@ -98,7 +98,7 @@ double Nvml::memory_clock(Gpu gpu) const {
   return clock(gpu, memory);
 }
 
-// nvmlDeviceGetPowerUsage is a mean over a second on GPUs since Ampere.
+// Since Ampere nvmlDeviceGetPowerUsage reports the mean of the last second.
 double Nvml::power(Gpu gpu) const {
   constexpr double milli = 1e-3;
   constexpr unsigned instant = 186;  // NVML_FI_DEV_POWER_INSTANT, mW

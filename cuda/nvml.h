@@ -1,6 +1,6 @@
 #pragma once
-// NVIDIA's management library (NVML), opened at run time: machines without a GPU have none, and not
-// every machine with one has nvml.h. The declarations below follow NVML's API reference.
+// NVIDIA's management library (NVML), loaded at run time: machines without a GPU lack it, and not
+// every machine with a GPU has nvml.h. The declarations follow NVML's API reference.
 
 #include <cstdint>
 #include <memory>
@@ -15,20 +15,20 @@ class Nvml : NonCopyable {
  public:
   using Gpu = struct nvmlDevice_st*;
 
-  // Null where the library, or a function of it that we call, is missing.
+  // Null if the library or one of the functions used here is missing.
   [[nodiscard]] static std::shared_ptr<const Nvml> open();
   ~Nvml();
 
-  // Null where there is no such GPU. bus: "0000:1b:00.0".
+  // Null if there is no such GPU. pci_bus_id: "0000:1b:00.0".
   [[nodiscard]] Gpu gpu(const std::string& pci_bus_id) const;
-  // NaN for what this GPU does not tell.
+  // NaN if this GPU does not report the value.
   [[nodiscard]] double sm_clock(Gpu gpu) const;      // Hz
   [[nodiscard]] double memory_clock(Gpu gpu) const;  // Hz
-  [[nodiscard]] double power(Gpu gpu) const;         // W, at this instant where the GPU tells that
+  [[nodiscard]] double power(Gpu gpu) const;         // W, instantaneous if the GPU reports that
   [[nodiscard]] double temperature(Gpu gpu) const;   // degrees Celsius
-  // nvmlClocksEventReasons: a set of bits; 0 for what this GPU does not tell.
+  // nvmlClocksEventReasons, a bit mask; 0 if this GPU does not report it.
   [[nodiscard]] std::uint64_t clock_limits(Gpu gpu) const;
-  // Of each NVLink that is up: bytes/s in one direction.
+  // The bandwidth of each active NVLink in one direction, bytes/s.
   [[nodiscard]] std::vector<double> nvlinks(Gpu gpu) const;
 
  private:
@@ -37,7 +37,7 @@ class Nvml : NonCopyable {
   Nvml(void* library, std::unique_ptr<Functions> functions);
 
   [[nodiscard]] double clock(Gpu gpu, int type) const;
-  // nvmlDeviceGetFieldValues, of an unsigned int; NaN where this GPU does not tell it.
+  // nvmlDeviceGetFieldValues for a field of type unsigned int; NaN if this GPU does not report it.
   [[nodiscard]] double field(Gpu gpu, unsigned id, unsigned scope) const;
 
   void* library_;

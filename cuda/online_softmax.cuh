@@ -10,11 +10,12 @@ namespace paceline {
 
 struct MaxAndSum {
   float highest = -INFINITY;  // factor times the maximum, rounded
-  float sum = 0;              // of 2^(factor x - highest)
+  float sum = 0;              // sum of 2^(factor x - highest)
 };
 
-// Of row [packs N], times factor / log2e, after edit(pack, i) of each; the same on every thread of
-// the block. Where all of them is -infinity the sum is NaN, as its softmax is.
+// For the row [packs N] times factor / log2e, after edit(pack, i) of each pack; the result is the
+// same on every thread of the block. If the whole row is -infinity the sum is NaN, as is its
+// softmax.
 template <class T, int N, class Edit>
 __device__ inline MaxAndSum max_and_sum(const T* row, int packs, float factor, Edit edit) {
   constexpr int batch = N == 8 ? 2 : 4;  // packs in flight; the sum is rescaled once per batch
@@ -35,7 +36,7 @@ __device__ inline MaxAndSum max_and_sum(const T* row, int packs, float factor, E
       }
     }
     top = fmaxf(mine.highest, top * factor);
-    // While all is -infinity: 2^(-infinity - 0) = 0, where -infinity - -infinity would be NaN.
+    // While all elements are -infinity, shift by 0: -infinity - -infinity would be NaN.
     const float shift = top == -INFINITY ? 0 : top;
     mine.sum *= fast_exp2(mine.highest - shift);
     mine.highest = top;
@@ -56,8 +57,8 @@ __device__ inline MaxAndSum max_and_sum(const T* row, int packs) {
   return max_and_sum<T, N>(row, packs, log2e, [](Pack<T, N>&, int) {});
 }
 
-// log(sum of exp(x)), rounded: not contracted with what it is subtracted from, which would make its
-// value depend on the kernel.
+// log(sum of exp(x)), rounded. No FMA contraction with the caller's subtraction, so that the value
+// does not depend on the kernel.
 __device__ inline float logsumexp_of(const MaxAndSum& m) {
   return __fmul_rn(ln2, m.highest + log2f(m.sum));
 }

@@ -18,13 +18,13 @@ namespace paceline {
 namespace {
 
 constexpr int threads = 128;
-constexpr int width = 4;  // elements of a thread
+constexpr int width = 4;  // elements per thread
 
 struct AdamWStep {
   float gradient_scale, decay, step_size, root, eps, beta1, beta2, rest1, rest2;
 
-  // Every rounding is spelled out: left to the compiler, fusing could differ between the places
-  // where this is inlined, and an element's result would depend on where its shard begins.
+  // Every rounding is explicit. Left to the compiler, FMA contraction could differ between the
+  // places where this is inlined, and an element's result would depend on the begin of its shard.
   __device__ void update(float& p, float gradient, float& m, float& v) const {
     const float g = __fmul_rn(gradient, gradient_scale);
     m = __fmaf_rn(beta1, m, __fmul_rn(rest1, g));
@@ -47,8 +47,8 @@ __device__ AdamWStep step_of(double* scalars, const AdamWConfig& c) {
           static_cast<float>(1 - c.beta2)};
 }
 
-// Up to four elements that no later kernel finds in a cache, and that need not push out what it
-// does. `whole`: all four, at an address that allows one access.
+// Up to four elements with streaming cache hints: no later kernel can find them in a cache, and
+// they should not evict other data. `whole`: all four, at an address aligned for one access.
 template <class T>
 struct Streamed {
   using Bits = std::conditional_t<sizeof(T) == 4, uint4, uint2>;
@@ -82,9 +82,9 @@ struct AdamWArrays {
   Copy* copy;  // or null
 };
 
-// Small blocks in a grid that covers all elements: seven streams of memory reach the rate of a
-// copy only when new loads start as others end, not in the waves of a grid-stride loop. A block's
-// one thread works out the step's scalars while the loads are under way.
+// Small blocks in a grid that covers all elements: seven memory streams reach the rate of a copy
+// only if new loads start as others end, not in the waves of a grid-stride loop. One thread of each
+// block computes the step's scalars while the loads are in flight.
 template <class T, class G, class Copy>
 __global__ void __launch_bounds__(threads)
     adamw_kernel(AdamWArrays<T, G, Copy> a, std::int64_t n, bool aligned, double* scalars,

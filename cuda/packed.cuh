@@ -1,5 +1,6 @@
 #pragma once
-// Two numbers of 16 bits in a register, as tensor cores take them, the first in the lower half.
+// Two 16-bit numbers in a 32-bit register, the format of tensor-core operands; the first is in the
+// lower half.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -20,14 +21,14 @@ __device__ inline std::uint32_t packed(float first, float second) {
   }
 }
 
-// Two floats as high + low, each two bfloat16.
+// Two floats split as high + low; high and low are two bfloat16 each.
 struct SplitPair {
   std::uint32_t high;
   std::uint32_t low;
 };
 __device__ inline SplitPair split(float first, float second) {
   const std::uint32_t high = packed<__nv_bfloat16>(first, second);
-  // A bfloat16 is the upper half of a float.
+  // A bfloat16 is the upper 16 bits of a float.
   const float high_first = __uint_as_float(high << 16U);
   const float high_second = __uint_as_float(high & 0xffff0000U);
   return {high, packed<__nv_bfloat16>(first - high_first, second - high_second)};

@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-// A block sums 32 columns: warp y adds the groups y, y + 32, ..., then the sums of column y.
+// A block sums 32 columns: warp y adds the groups y, y + 32, ..., then reduces column y.
 template <class T>
 __global__ void __launch_bounds__(1024)
     sum_partials_kernel(T* out, bool accumulate, const float* partial, int groups,

@@ -1,6 +1,6 @@
 #pragma once
-// The second stage of deterministic sums: what blocks left in scratch memory, added in a fixed
-// order.
+// The second stage of deterministic sums: adds the blocks' partial sums in scratch memory, in a
+// fixed order.
 
 #include <cuda_runtime.h>
 
@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-// out[j] (+)= sum over g of partial[g stride + j].  out [cols], any floating dtype; partial holds
-// `groups` rows that start `stride` floats apart
+// out[j] (+)= sum over g of partial[g stride + j].  out [cols], any floating dtype; partial has
+// `groups` rows, `stride` floats apart
 void sum_partials(const Tensor& out, bool accumulate, const float* partial, int groups,
                   std::int64_t stride, cudaStream_t stream);
 

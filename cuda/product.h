@@ -1,6 +1,6 @@
 #pragma once
-// What a matrix product is to a library that computes it: everything of its operands but where they
-// lie and what they hold.
+// The description of a matrix product that a library's choice of algorithm depends on: everything
+// about its operands but their addresses and values.
 
 #include <array>
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// The alignment in bytes, at most 256, that the operand's rows have in every batch.
+// The alignment of the operand's rows in every batch, in bytes, at most 256.
 [[nodiscard]] std::uint32_t alignment_of(const Matrix& m);
 
 struct Product {
@@ -20,7 +20,7 @@ struct Product {
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t row_stride = 0;
-    std::array<std::int64_t, 2> batch_stride{};  // 0 where there is nothing to stride over
+    std::array<std::int64_t, 2> batch_stride{};  // 0 if the dimension is 1
     std::uint32_t alignment = 0;
     bool transposed = false;
 
@@ -30,7 +30,7 @@ struct Product {
   Operand c, a, b;
   std::array<std::int64_t, 2> batch{1, 1};
   bool adds = false;        // c is read
-  int multiprocessors = 0;  // that it may count on; 0: all
+  int multiprocessors = 0;  // that it may occupy; 0: all
 
   Product() = default;
   Product(const Matrix& c_matrix, const Matrix& a_matrix, const Matrix& b_matrix, bool reads_c,
@@ -38,7 +38,7 @@ struct Product {
 
   auto operator<=>(const Product&) const = default;
 
-  // One line without tabs, a different one for every product.
+  // A line without tabs, unique for every product.
   [[nodiscard]] std::string text() const;
 };
 

@@ -32,7 +32,7 @@ std::uint64_t sum_of(std::string_view text) {
   return sum.sum();
 }
 
-// The first line: format and version, what the choices hold for, and the sum of the lines below.
+// The first line: format and version, identity, and a checksum of the lines below.
 std::string head(const std::string& identity, std::string_view lines) {
   return fmt::format("paceline-products 2\t{}\t{:016x}\n", identity, sum_of(lines));
 }
@@ -54,7 +54,7 @@ std::vector<std::string_view> split(std::string_view line) {
   return parts;
 }
 
-// Whether all of `text` is a number.
+// False unless the whole of `text` is a number.
 template <class T, class... Base>
 bool parse(std::string_view text, T& value, Base... base) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
@@ -86,7 +86,7 @@ std::optional<std::pair<std::string, ProductChoice>> choice_of(std::string_view 
   return std::pair{std::string(parts[0]), choice};
 }
 
-// "products-NVIDIA-H200-..." of an identity "NVIDIA H200 ...".
+// Identity "NVIDIA H200 ..." -> "products-NVIDIA-H200-...".
 std::string file_name(const std::string& identity) {
   std::string name = "products-" + identity + ".txt";
   for (char& c : name) {
@@ -101,7 +101,7 @@ const char* set_variable(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-// Nothing where the file cannot be read.
+// nullopt if the file cannot be read.
 std::optional<std::string> contents(const fs::path& path) {
   const std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
@@ -162,8 +162,7 @@ ProductChoices ProductCache::read() const {
   return choices_of(*text, identity_).value_or(ProductChoices{});
 }
 
-// Into a file of another name, which then takes the place of the old one: a reader sees the one or
-// the other.
+// Writes a temporary file and renames it, so that a reader sees either the old or the new file.
 void ProductCache::add(const ProductChoices& choices) const {
   if (path_.empty()) return;
   ProductChoices all = read();
@@ -173,7 +172,7 @@ void ProductCache::add(const ProductChoices& choices) const {
   std::string temporary = path_.string() + ".XXXXXX";
   const int descriptor = mkstemp(temporary.data());
   if (descriptor < 0) return;
-  (void)fchmod(descriptor, 0644);  // mkstemp() lets its owner alone read it
+  (void)fchmod(descriptor, 0644);  // mkstemp() creates files that only the owner can read
   const bool written = write_all(descriptor, text_of(all, identity_));
   const bool closed = close(descriptor) == 0;
   std::error_code failed;

@@ -1,5 +1,5 @@
 #pragma once
-// Which algorithm computes a product, remembered as text and in a file. Nothing here calls CUDA.
+// Choices of algorithms for products, as text and in a file. Makes no CUDA calls.
 
 #include <array>
 #include <cstdint>
@@ -12,46 +12,46 @@
 
 namespace paceline {
 
-// How two batch dimensions are computed: one call per index of the shorter one, or one call with
-// arrays of addresses. Other products are strided.
+// How a product with two batch dimensions is computed: with one call per index of the shorter one,
+// or with one call and arrays of addresses. Other products are strided.
 enum class Batching : std::uint8_t { strided, pointers };
 constexpr auto names_of(Batching) { return names("strided", "pointers"); }
 
 struct ProductChoice {
   std::array<std::uint64_t, 8> algorithm{};  // cublasLtMatmulAlgo_t
   Batching batching = Batching::strided;
-  int candidates = 0;        // that were timed; 0: none
-  double first_seconds = 0;  // the first proposal took
-  double seconds = 0;        // this one took
+  int candidates = 0;        // algorithms that were timed; 0: none
+  double first_seconds = 0;  // time of cuBLASLt's first proposal
+  double seconds = 0;        // time of this algorithm
 
   [[nodiscard]] bool same_algorithm(const ProductChoice& other) const {
     return algorithm == other.algorithm && batching == other.batching;
   }
 };
 
-// By what the product is, one line without tabs.
+// Keyed by the product's text(), a line without tabs.
 using ProductChoices = std::map<std::string, ProductChoice>;
 
-// identity: one line that names the GPU and the versions for which the choices hold.
+// identity: a line with the GPU and the versions for which the choices hold.
 [[nodiscard]] std::string text_of(const ProductChoices& choices, const std::string& identity);
-// Nothing where the text is damaged or of another identity.
+// nullopt if the text is damaged or of another identity.
 [[nodiscard]] std::optional<ProductChoices> choices_of(const std::string& text,
                                                        const std::string& identity);
 
-// $PACELINE_CACHE, $XDG_CACHE_HOME/paceline or ~/.cache/paceline; empty where none of these
-// variables is set.
+// $PACELINE_CACHE, $XDG_CACHE_HOME/paceline or ~/.cache/paceline; empty if none of these variables
+// is set.
 [[nodiscard]] std::filesystem::path cache_folder();
 
-// A file of choices. Processes that write it at once do not damage it, but may undo what another
-// has just added.
+// A file of choices. Processes that write it at the same time do not damage it, but one may undo
+// the addition of another.
 class ProductCache {
  public:
-  // folder: made when something is written; empty: nothing is remembered.
+  // folder: created by the first add(); empty: nothing is stored.
   ProductCache(const std::filesystem::path& folder, std::string identity);
 
-  // What the file holds; nothing where it is not there, damaged or of another identity.
+  // The choices in the file; empty if it is missing, damaged or of another identity.
   [[nodiscard]] ProductChoices read() const;
-  // Adds the choices to what the file holds. Does nothing where it cannot be written.
+  // Adds the choices to those in the file. Does nothing if it cannot be written.
   void add(const ProductChoices& choices) const;
 
   [[nodiscard]] const std::string& identity() const { return identity_; }

@@ -1,4 +1,4 @@
-// x[i] = the distribution's value of element first + i of a random stream, as on the host.
+// x[i] = the value of element first + i of a random stream, the same as on the host.
 
 #include "core/random.h"
 #include "cuda/cuda_eager_ops.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// A thread draws four elements of the stream: what Philox gives at once.
+// A thread draws four elements of the stream: one call of Philox.
 template <class T>
 __global__ void __launch_bounds__(threads)
     fill_normal_kernel(T* x, std::int64_t n, Random random, TruncatedNormal normal,

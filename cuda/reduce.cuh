@@ -1,5 +1,5 @@
 #pragma once
-// Sums and maxima over a warp and over a block, the same on every thread of it; prefix sums.
+// Sums and maxima over a warp or a block, with the result on every thread; prefix sums.
 
 namespace paceline {
 
@@ -21,14 +21,14 @@ __device__ inline float warp_reduce(float x, Op op) {
   return x;
 }
 
-// Over four neighbouring lanes, which share a row of a tensor core's result.
+// Over four neighbouring lanes, which share the rows of a tensor-core accumulator.
 template <class Op>
 __device__ inline float quad_reduce(float x, Op op) {
   x = op(x, __shfl_xor_sync(0xffffffffU, x, 1));
   return op(x, __shfl_xor_sync(0xffffffffU, x, 2));
 }
 
-// For blocks of a multiple of 32 threads, up to 1024; every thread calls it.
+// For blocks of a multiple of 32 threads, at most 1024. Every thread must call it.
 template <class Op>
 __device__ inline float block_reduce(float x, Op op) {
   __shared__ float warps[32];
@@ -42,7 +42,8 @@ __device__ inline float block_reduce(float x, Op op) {
   return warp_reduce(lane < count ? warps[lane] : Op::identity, op);
 }
 
-// The sum of x over the threads before this one, for blocks of `Threads`; every thread calls it.
+// The exclusive prefix sum of x over the threads of a block of `Threads`. Every thread must call
+// it.
 template <int Threads>
 __device__ inline int block_sum_before(int x) {
   __shared__ int warps[Threads / 32];

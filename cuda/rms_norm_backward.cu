@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-// All that a multiprocessor's registers suffice for: 8 teams at 768 columns, 3 at 1600, 2 at 2560.
+// As many as the registers of a multiprocessor allow: 8 teams at 768 columns, 3 at 1600, 2 at 2560.
 constexpr int block_threads = 768;
 
 template <class X, class G, int N>
@@ -22,9 +22,9 @@ struct Row {
   float rstd;
 };
 
-// The sum over each team of a block, for teams of whole warps. `turn` alternates between 0 and 1
-// from call to call: one call's barrier then separates the last call's reads from the next's
-// writes.
+// The sum over each team of a block, for teams of whole warps. `turn` alternates between 0 and 1:
+// with two buffers the barrier of one call separates the reads of the previous call from the writes
+// of the next.
 __device__ float sum_of_team(float x, int turn) {
   __shared__ float warps[2][block_threads / 32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -37,9 +37,9 @@ __device__ float sum_of_team(float x, int turn) {
 }
 
 // dx, rounded, dx_in, dy, x [rows, cols]; partial [blocks, cols]; w [cols]; rstd [rows]. rounded
-// and dx_in may be null, dx may be dx_in. Block b has the rows b, b + gridDim.x, ..., which its
-// teams take in turns, so that sums for dw stay in registers. A team requests its next row before
-// it reduces the present one: dx is written only to the present one.
+// and dx_in may be null; dx may be dx_in. Block b has rows b, b + gridDim.x, ..., dealt to its
+// teams in turn, so that sums for dw stay in registers. A team loads its next row before it reduces
+// the current one; it writes only to the current row of dx.
 template <class X, class G, int N>
 __global__ void __launch_bounds__(block_threads)
     rms_norm_backward_kernel(X* dx, G* rounded, const X* dx_in, float* partial, const G* dy,
@@ -109,11 +109,11 @@ __global__ void __launch_bounds__(block_threads)
 
 struct Blocks {
   int count;
-  dim3 threads;  // of a team, teams
+  dim3 threads;  // threads per team, teams
 };
 
-// One block of many teams per multiprocessor, because every block adds a row of partial sums to
-// what is moved. A team that cannot keep its packs has a block of its own: its sums stay in memory.
+// One block of many teams per multiprocessor, because every block writes a row of partial sums. A
+// team that cannot keep its packs in registers has a block of its own: its sums stay in memory.
 template <int N>
 Blocks blocks_for(std::int64_t rows, std::int64_t packs, int multiprocessors) {
   const int threads = block_for(packs, column_kept<N>, column_threads);

@@ -1,5 +1,5 @@
-// Rotary positions (Su et al., arXiv:2104.09864, eq. 34): (x0, x1) = (c x0 - s x1, s x0 + c x1)
-// for neighbouring pairs, in place; the inverse turns by -s.
+// Rotary position embedding (Su et al., arXiv:2104.09864, eq. 34): (x0, x1) = (c x0 - s x1, s x0 +
+// c x1) for neighbouring pairs, in place; the inverse rotates with -s.
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/launch.cuh"
@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// N neighbouring elements in accesses of A: views that are not aligned take a pair as two.
+// N neighbouring elements in accesses of A elements; unaligned views have A = 1.
 template <class T, int N, int A>
 __device__ void load(float (&x)[N], const T* from) {
 #pragma unroll
@@ -37,8 +37,8 @@ __device__ void rotate_and_store(T* to, const float (&x)[N], const float (&angle
   }
 }
 
-// qkv [B, T, 3, H, d], table [T, d/2, 2]; packs = H d / N. blockIdx.x is the position in [B, T]; a
-// thread turns the same N elements of q and of k, whose angles are the same.
+// qkv [B, T, 3, H, d], table [T, d/2, 2]; packs = H d / N. blockIdx.x is the position in [B, T]. A
+// thread rotates the same N elements of q and of k, which have the same angles.
 template <class T, int N, int A>
 __global__ void __launch_bounds__(256)
     rope_kernel(T* qkv, const float* table, int context, int packs, int head_dim, float direction) {

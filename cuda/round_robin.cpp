@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-// Empty where there is no memory for it.
+// Empty if there is no memory for it.
 Array as_large_as_the_cache(CudaDevice& device) {
   const auto bytes = static_cast<std::int64_t>(device.properties().l2CacheSize);
   if (bytes == 0) return {};
@@ -33,12 +33,13 @@ class RoundRobin {
   RoundRobin(CudaDevice& device, const std::vector<Alternative>& runs, const Tensor& warm)
       : device_(device), runs_(runs), warm_(warm), other_data_(as_large_as_the_cache(device)) {}
 
-  // Leaves out from now on what cannot be run. Kernels are loaded here, while the host waits.
+  // Runs every alternative once and drops those that cannot be run. This also loads the kernels,
+  // while the host waits.
   void try_each() {
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i]()) usable_.push_back(i);
     }
-    device_.synchronize();  // all streams: nothing else is to run beside what is timed
+    device_.synchronize();  // all streams: nothing may run beside the timed kernels
   }
 
   [[nodiscard]] bool empty() const { return usable_.empty(); }
@@ -52,7 +53,7 @@ class RoundRobin {
     return end->seconds_since(*begin);
   }
 
-  // Of `rounds`, after one that the clock settles in.
+  // Medians over `rounds` rounds, after one in which the clock settles.
   [[nodiscard]] std::vector<double> medians(int rounds) {
     enqueue_round();
     std::vector<std::vector<Interval>> intervals;

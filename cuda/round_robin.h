@@ -1,5 +1,5 @@
 #pragma once
-// Alternatives timed in turns.
+// Timing of alternatives in round-robin order.
 
 #include <functional>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace paceline {
 
-// Enqueues one alternative on the compute stream. False: it cannot be run.
+// Enqueues one alternative on the compute stream. Returns false if it cannot be run.
 using Alternative = std::function<bool()>;
 
-// The median seconds of each alternative, infinite where it cannot be run. A GPU's clock follows
-// the power that it draws, so that of two bursts the later one is slower: here every alternative
-// runs once per round, in rounds that follow each other without a pause. Before each run the L2
-// cache is filled with other data, where there is memory for that, and then `warm` is copied: the
-// kernel before has just written it. Waits for the stream.
+// The median seconds of each alternative; infinite if it cannot be run. A GPU lowers its clock as
+// it draws power, so of two bursts the second would be slower. Therefore every alternative runs
+// once per round, in rounds without a pause. Before each run the L2 cache is filled with other
+// data, if there is memory for that, and then `warm` is copied, since in a step the previous kernel
+// has just written it. Waits for the stream.
 [[nodiscard]] std::vector<double> round_robin_medians(CudaDevice& device,
                                                       const std::vector<Alternative>& runs,
                                                       const Tensor& warm);

@@ -1,5 +1,5 @@
-// Sums and norms whose every operation is rounded to a dtype (core/summation.h,
-// core/rounded_norm.h). They are about rounding, not speed: one thread adds up a sum or a row.
+// Sums and norms with every operation rounded to a dtype (core/summation.h, core/rounded_norm.h).
+// Their purpose is the rounding, not speed: one thread computes a whole sum or row.
 
 #include "cuda/cuda_toy_ops.h"
 #include "cuda/launch.cuh"

@@ -1,5 +1,5 @@
 #pragma once
-// A grid with one thread for every pack of every row: blockIdx.x is the row, a row's packs are
+// A grid with one thread for every pack of every row: blockIdx.x is the row; the packs of a row are
 // spread evenly over blockIdx.y.
 
 #include <algorithm>
@@ -13,14 +13,14 @@ struct RowGrid {
 };
 
 inline RowGrid row_grid(std::int64_t rows, std::int64_t packs) {
-  constexpr std::int64_t most = 256;  // threads of a block: 8 blocks fill a multiprocessor
+  constexpr std::int64_t most = 256;  // threads per block: 8 blocks fill a multiprocessor
   const std::int64_t pieces = (packs + most - 1) / most;
   const std::int64_t threads = (packs + pieces - 1) / pieces;
   return {dim3(static_cast<unsigned>(rows), static_cast<unsigned>(pieces)),
           static_cast<unsigned>((threads + 31) / 32 * 32)};
 }
 
-// This thread's pack of its row; may be past the last.
+// The index of this thread's pack in its row; may be past the last pack.
 __device__ inline int pack_of_row() {
   return static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What kernels over the rows of a matrix share. A row belongs to a team: the threads of a block
-// with one threadIdx.y. Its k-th pack of thread t is the row's pack t + k blockDim.x; the first
-// Kept of them stay in registers, those of longer rows are read again where they are needed.
+// Common code of kernels over the rows of a matrix. A team, the threads of a block with the same
+// threadIdx.y, handles a row. The k-th pack of thread t is the row's pack t + k blockDim.x. The
+// first Kept packs stay in registers; further packs of longer rows are read again when needed.
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-// Calls f.template operator()<A, B>() with the device's types of two floating dtypes. The two half
-// types do not mix: no precision does that.
+// Calls f.template operator()<A, B>() with the device types of two floating dtypes. bfloat16 and
+// float16 are never combined, since no precision does that.
 template <class F>
 void dispatch_cuda_pair(Dtype a, Dtype b, F&& f) {
   dispatch_cuda(a, [&]<class A>() {
@@ -29,8 +29,8 @@ void dispatch_cuda_pair(Dtype a, Dtype b, F&& f) {
   });
 }
 
-// Calls f.template operator()<N>() with pack_size<A, B> elements per access where rows of `cols`
-// elements and all pointers allow, else with 1.
+// Calls f.template operator()<N>() with N = pack_size<A, B> elements per access if rows of `cols`
+// elements and the alignment of all pointers allow that, else with N = 1.
 template <class A, class B, class F>
 void dispatch_width(std::int64_t cols, std::initializer_list<const void*> pointers, F&& f) {
   constexpr int n = pack_size<A, B>;
@@ -45,17 +45,17 @@ void dispatch_width(std::int64_t cols, std::initializer_list<const void*> pointe
 
 struct Teams {
   unsigned grid;  // blocks
-  dim3 block;     // threads of a team, teams of a block
+  dim3 block;     // threads per team, teams per block
 };
 
-// Threads of a block that keeps a row of `packs` in registers, if `most` threads can.
+// Threads of a block that keeps a row of `packs` packs in registers, if `most` threads can.
 inline int block_for(std::int64_t packs, int kept, int most) {
   const std::int64_t wanted = (packs + kept - 1) / kept;
   return static_cast<int>(std::min<std::int64_t>((wanted + 31) / 32 * 32, most));
 }
 
-// A team of such a size that it keeps a row of `packs` in registers, if `most` threads can. Short
-// rows get a part of a warp each, so that no lane idles.
+// Teams that keep a row of `packs` packs in registers, if `most` threads can. Short rows get a part
+// of a warp each, so that no lane is idle.
 inline Teams teams_for(std::int64_t rows, std::int64_t packs, int kept, int most) {
   const auto wanted = static_cast<std::uint64_t>((packs + kept - 1) / kept);
   if (wanted > 32) {
@@ -66,13 +66,13 @@ inline Teams teams_for(std::int64_t rows, std::int64_t packs, int kept, int most
   return {static_cast<unsigned>((rows + teams - 1) / teams), dim3(lanes, teams)};
 }
 
-// This team's row, which may be one past the last: then it has no packs, but takes part in
-// reductions, which are the whole warp's.
+// This team's row. It may be past the last row: such a team has no packs, but must take part in
+// reductions, which are over whole warps.
 __device__ inline std::int64_t team_row() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
 }
 
-// The same on every thread of the team; every thread of the block calls it.
+// The result is the same on every thread of the team. Every thread of the block must call it.
 template <class Op>
 __device__ inline float team_reduce(float x, Op op) {
   if (blockDim.x > 32) return block_reduce(x, op);
@@ -82,8 +82,8 @@ __device__ inline float team_reduce(float x, Op op) {
   return x;
 }
 
-// Calls f(k, i) for those of this thread's packs that are kept: the row's i-th as its k-th. k is a
-// constant after inlining, so that what it indexes stays in registers.
+// Calls f(k, i) for this thread's packs that are kept in registers: pack i of the row, pack k of
+// the thread. k is a constant after inlining, so that arrays indexed by it stay in registers.
 template <int Kept, class F>
 __device__ inline void for_each_kept(int packs, F f) {
 #pragma unroll
@@ -93,7 +93,7 @@ __device__ inline void for_each_kept(int packs, F f) {
   }
 }
 
-// The same for all of this thread's packs; those that are not kept have k = Kept.
+// The same for all packs of this thread; packs that are not kept have k = Kept.
 template <int Kept, class F>
 __device__ inline void for_each_pack(int packs, F f) {
   for_each_kept<Kept>(packs, f);
@@ -101,21 +101,21 @@ __device__ inline void for_each_pack(int packs, F f) {
   for (int i = static_cast<int>(threadIdx.x) + Kept * team; i < packs; i += team) f(Kept, i);
 }
 
-// The thread's packs of a row, all requested at once.
+// The thread's packs of a row; all loads are issued at once.
 template <class T, int N, int Kept>
 class RowPacks {
  public:
   __device__ RowPacks(const T* row, int packs) : row_(row) {
     for_each_kept<Kept>(packs, [&](int k, int i) { kept_[k] = Pack<T, N>::load(row + i * N); });
   }
-  // k and i of for_each_pack.
+  // k and i: as for_each_pack() passes them.
   __device__ Pack<T, N> get(int k, int i) const { return get(k, i, row_); }
-  // With the row's address computed anew, which takes fewer registers than to keep it.
+  // Takes the row's address again: recomputing it takes fewer registers than keeping it.
   __device__ Pack<T, N> get(int k, int i, const T* row) const {
     return k < Kept ? kept_[k] : Pack<T, N>::load(row + i * N);
   }
-  // Between two passes over half types: keeps the compiler from holding all elements widened from
-  // one pass to the other, in twice the registers.
+  // Called between two passes over half types: keeps the compiler from holding the elements as
+  // floats across the passes, in twice as many registers.
   __device__ void stay_narrow() {
     if constexpr (sizeof(Pack<T, N>) == 16) {
 #pragma unroll
@@ -131,8 +131,8 @@ class RowPacks {
   Pack<T, N> kept_[Kept];
 };
 
-// Calls f(row, packs) for rows blockIdx.x, blockIdx.x + gridDim.x, ... of x; the next row is
-// requested before the present one is handed over, and may not be written before it is.
+// Calls f(row, packs) for rows blockIdx.x, blockIdx.x + gridDim.x, ... of x. The next row is loaded
+// before f is called for the current one, so f must not write to later rows.
 template <int N, int Kept, class X, class F>
 __device__ inline void for_each_row_ahead(const X* x, std::int64_t rows, int cols, F f) {
   const auto request = [&](std::int64_t row) {
@@ -146,18 +146,19 @@ __device__ inline void for_each_row_ahead(const X* x, std::int64_t rows, int col
   }
 }
 
-// Of kernels that sum columns: a thread keeps up to 8 columns; 320 threads hold rows of 2560.
+// For kernels that sum columns: a thread keeps up to 8 columns, so 320 threads hold rows of 2560.
 template <int N>
 inline constexpr int column_kept = N == 8 ? 1 : 2;
 inline constexpr int column_threads = 320;
 
-// Blocks that share the rows of a column sum, `most` at most.
+// The number of blocks that share the rows of a column sum, at most `most`.
 inline int column_blocks(std::int64_t rows, int most) {
   return static_cast<int>(std::min<std::int64_t>(rows, most));
 }
 
-// Sums over the rows that a team sees of what its threads add at their packs of columns; written to
-// sums [cols], or with accumulate added to it. The packs that are not kept live there all along.
+// Column sums over the rows of a team: each thread adds values at its packs of columns. The result
+// is written to sums [cols], or added to it. Packs that are not kept in registers are accumulated
+// in sums.
 template <int N, int Kept>
 class ColumnSums {
  public:
@@ -182,8 +183,8 @@ class ColumnSums {
   __device__ void finish() const {
     for_each_kept<Kept>(packs_, [&](int k, int i) { kept_[k].store(sums_ + i * N); });
   }
-  // Of a block's teams that keep all their packs, added up in the teams' order.
-  // shared [teams, packs]
+  // For teams that keep all their packs: adds the sums of the block's teams, in the order of the
+  // teams. shared [teams, packs]
   __device__ void finish_teams(Pack<float, N>* shared) const {
     for_each_kept<Kept>(packs_, [&](int k, int i) {
       shared[static_cast<int>(threadIdx.y) * packs_ + i] = kept_[k];

@@ -1,5 +1,5 @@
 #pragma once
-// Scratch: memory that a kernel writes and the next one reads.
+// Scratch: device memory that one kernel writes and the next one reads.
 
 #include <cstdint>
 
@@ -11,8 +11,7 @@ class Scratch {
  public:
   explicit Scratch(Device& device) : device_(device) {}
 
-  // Memory for this many floats, valid until the next call. It grows during the rehearsal, then
-  // stays.
+  // Memory for `count` floats, valid until the next call. It grows only during the rehearsal.
   [[nodiscard]] float* floats(std::int64_t count);
 
  private:

@@ -12,10 +12,10 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;  // so that registers hold what is kept
+constexpr int most_threads = 512;  // with more, the kept packs would not fit into registers
 constexpr int long_threads = 1024;
 
-// Rows that a team keeps in registers: read once, one exp() per element.
+// For rows that a team keeps in registers: they are read once, with one exp() per element.
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(most_threads)
     softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols) {
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(most_threads)
   });
 }
 
-// Longer rows: a block each, read twice.
+// For longer rows: one block per row, which is read twice.
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const X* x, int cols) {
   wait_for_stream();

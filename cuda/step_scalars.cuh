@@ -1,5 +1,5 @@
 #pragma once
-// How kernels and their launchers reach the scalars of a step.
+// Access of kernels and launchers to the scalars of a step.
 
 #include "core/step_state.h"
 

@@ -10,8 +10,8 @@ namespace paceline {
 
 namespace {
 
-// The fast division is within 2 units in the last place; a correctly rounded one would take as
-// many instructions as the memory leaves time for. It is 0 where exp overflows.
+// The fast division is accurate to 2 ulp; a correctly rounded one would take all instructions that
+// a memory-bound kernel has time for. The result is 0 if exp overflows.
 __device__ float sigmoid(float a) { return __fdividef(1.0F, 1.0F + expf(-a)); }
 
 // z [R, F], gate_up [R, 2 F] = a | b; packs = F / N
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(256) swiglu_kernel(Z* z, const G* gate_up, int
   out.store(z + blockIdx.x * width + pack * N);
 }
 
-// A thread reads the elements that it writes, and nothing else, so that d_gate_up may be gate_up.
+// A thread reads only the elements that it writes, so that d_gate_up may be gate_up.
 template <class D, class G, int N>
 __global__ void __launch_bounds__(256)
     swiglu_backward_kernel(G* d_gate_up, const D* dz, const G* gate_up, int packs) {

@@ -1,4 +1,4 @@
-// Operations on elements of the course's toy models: ReLU, bias, the gradient of the squared error.
+// Elementwise operations of the course's toy models: ReLU, bias, the gradient of the squared error.
 
 #include "cuda/cuda_toy_ops.h"
 #include "cuda/launch.cuh"
@@ -23,8 +23,8 @@ struct ScaledDifference {
   __device__ float operator()(float a, float b) const { return (a - b) * factor; }
 };
 
-// blockIdx.x takes packs of columns, whose bias stays in registers; blockIdx.y every gridDim.y-th
-// row.
+// blockIdx.x selects packs of columns, whose bias stays in registers; blockIdx.y handles every
+// gridDim.y-th row.
 template <class Y, class B, int N>
 __global__ void add_bias_kernel(Y* y, const B* bias, std::int64_t rows, std::int64_t cols) {
   wait_for_stream();

@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-constexpr int blocks_each = 3;  // of column sums, on a multiprocessor
+constexpr int blocks_each = 3;  // blocks of column sums per multiprocessor
 constexpr int flat_threads = 256;
 
 // partial[b] = sum over the rows of block b of dy

@@ -20,7 +20,7 @@ namespace paceline {
 
 namespace {
 
-// What a choice holds for.
+// The GPU and versions for which a choice holds.
 std::string identity(const CudaDevice& device) {
   const DeviceInfo info = device.info();
   std::string driver = "unknown";
@@ -30,7 +30,7 @@ std::string identity(const CudaDevice& device) {
   return fmt::format("{} driver {} cublasLt {}", info.name, driver, cublasLtGetVersion());
 }
 
-// Elements from the first to the last that a matrix has.
+// Elements from the first to the last of a matrix, gaps included.
 std::int64_t extent(const Matrix& m) {
   std::int64_t last = (m.rows - 1) * m.row_stride + m.cols;
   for (std::size_t i = 0; i < m.batch.size(); ++i) {
@@ -39,7 +39,7 @@ std::int64_t extent(const Matrix& m) {
   return last;
 }
 
-// Memory that a product may be added to in place of c; empty where there is none.
+// Memory that timed products can accumulate into instead of c; empty if there is none.
 Array in_place_of(CudaDevice& device, const Matrix& c) {
   try {
     Array memory = device.allocate({extent(c)}, c.tensor.dtype, MemoryKind::workspace);
@@ -57,8 +57,8 @@ void refuse_capture(cudaStream_t stream, const std::string& product) {
   throw InternalError("the rehearsal did not compute the product " + product);
 }
 
-// Every node of a call after its first, such as a memset before the kernel, costs a captured step
-// about 1.7 us (H200) that two events around the call on a stream do not show.
+// Every graph node of a call beyond the first, such as a memset before the kernel, costs a captured
+// step about 1.7 us (H200), which events around the call on a stream do not show.
 double seconds_in_a_step(cudaStream_t stream, const Alternative& run, double seconds) {
   constexpr double seconds_per_node = 1.7e-6;
   if (!std::isfinite(seconds)) return seconds;
@@ -107,7 +107,7 @@ CudaTunedMatmul::Planned CudaTunedMatmul::make_plan(const Product& product,
   p.strided = plan(Batching::strided);
   if (std::min(c.batch[0], c.batch[1]) > 1) {
     p.pointers = plan(Batching::pointers);
-    // Also where the choice is strided: another rank's may not be.
+    // Allocated even if the choice is strided: that of another rank may not be.
     p.addresses = device_.allocate({batch_pointer_bytes(c) / 4}, Dtype::f32, MemoryKind::workspace);
   }
   const auto known = choices_.find(p.text);
@@ -135,7 +135,7 @@ bool CudaTunedMatmul::adopt(Planned& planned, const ProductChoice& choice, Sourc
   return true;
 }
 
-// cuBLASLt proposes about eight, other ones within other limits. Its favourite comes first.
+// cuBLASLt proposes about eight algorithms for each set of limits. Its first proposal comes first.
 std::vector<CudaTunedMatmul::Candidate> CudaTunedMatmul::candidates(const Planned& planned) const {
   constexpr int most = 64;
   const std::size_t workspace = library_.workspace.bytes();
@@ -158,7 +158,7 @@ std::vector<CudaTunedMatmul::Candidate> CudaTunedMatmul::candidates(const Planne
   return all;
 }
 
-// With beta = 0 the timed products may write c: the one that was asked for writes it again.
+// With beta = 0 the timed products may write c: the requested product overwrites it.
 ProductChoice CudaTunedMatmul::timed(const Planned& planned, const Operands& operands) const {
   const Scope scope(device_.scopes(), "tuning");
   const std::vector<Candidate> all = candidates(planned);
@@ -186,7 +186,7 @@ ProductChoice CudaTunedMatmul::timed(const Planned& planned, const Operands& ope
       return enqueue(planned, candidate, measured) == CUBLAS_STATUS_SUCCESS;
     });
   }
-  // Of the operands, a is the activation or gradient that the kernel before has just written.
+  // a is the activation or gradient that the previous kernel of the step has just written.
   const Matrix& a = operands.a;
   const std::vector<double> medians =
       round_robin_medians(device_, runs, {a.tensor.data, {extent(a)}, a.tensor.dtype});
@@ -225,7 +225,7 @@ std::string CudaTunedMatmul::choices() const { return text_of(choices_, cache_.i
 
 bool CudaTunedMatmul::take(const std::string& choices) {
   ProductChoices taken = choices_of(choices, cache_.identity()).value_or(ProductChoices{});
-  taken.merge(choices_);  // what is not among them
+  taken.merge(choices_);  // only products that are not in `taken`
   choices_ = std::move(taken);
   bool changed = false;
   for (auto& entry : plans_) {

@@ -1,7 +1,7 @@
 #pragma once
-// Matrix products through cuBLASLt by the algorithm that was the fastest when timed, with what its
-// nodes cost in a captured step. A product is timed when it is seen for the first time, unless a
-// file holds the choice of an earlier run.
+// Matrix products through cuBLASLt, with the algorithm that was the fastest when timed; the cost of
+// its graph nodes in a captured step is added. A product is timed at its first use, unless a file
+// has the choice of an earlier run.
 
 #include <map>
 #include <memory>
@@ -20,12 +20,13 @@ namespace paceline {
 
 class CudaTunedMatmul final : public ProductTuning {
  public:
-  // math: of float32 inputs; workspace: device memory that cuBLASLt may use; must outlive this.
+  // math: for float32 inputs; workspace: device memory for cuBLASLt, which must outlive this
+  // object.
   CudaTunedMatmul(CudaDevice& device, GemmMath math, Tensor workspace);
 
-  // Ops::matmul on at most `multiprocessors` multiprocessors (0: all). The first call of a product
-  // may time it: that allocates and waits for the device, so it is refused with InternalError while
-  // the stream is captured.
+  // Ops::matmul on at most `multiprocessors` multiprocessors (0: all). The first call for a product
+  // may time it. That allocates and waits for the device, so during a capture it throws
+  // InternalError.
   void run(const Matrix& c, const Matrix& a, const Matrix& b, double alpha, double beta,
            int multiprocessors);
 
@@ -40,7 +41,7 @@ class CudaTunedMatmul final : public ProductTuning {
     std::string text;  // of the product
     std::unique_ptr<MatmulPlan> strided;
     std::unique_ptr<MatmulPlan> pointers;  // of products with two batch dimensions
-    Array addresses;                       // theirs: memory that stays, since graphs refer to it
+    Array addresses;                       // for `pointers`; kept, since graphs refer to it
     ProductChoice choice;
     cublasLtMatmulAlgo_t algorithm{};
     Source source = Source::timed;
@@ -59,7 +60,7 @@ class CudaTunedMatmul final : public ProductTuning {
 
   [[nodiscard]] const Planned& planned(const Product& product, const Operands& operands);
   [[nodiscard]] Planned make_plan(const Product& product, const Operands& operands);
-  // False where cuBLASLt does not accept it.
+  // False if cuBLASLt does not accept the choice.
   [[nodiscard]] bool adopt(Planned& planned, const ProductChoice& choice, Source source) const;
   [[nodiscard]] std::vector<Candidate> candidates(const Planned& planned) const;
   [[nodiscard]] ProductChoice timed(const Planned& planned, const Operands& operands) const;

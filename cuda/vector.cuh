@@ -1,5 +1,5 @@
 #pragma once
-// 128-bit accesses: what every memory-bound kernel here moves its data with.
+// 128-bit memory accesses, used by all memory-bound kernels.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// Calls f.template operator()<T>() with the device's type of a floating dtype.
+// Calls f.template operator()<T>() with the device type of a floating dtype.
 template <class F>
 decltype(auto) dispatch_cuda(Dtype d, F&& f) {
   switch (d) {
@@ -45,8 +45,8 @@ __device__ inline __half from_float<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// N neighbouring elements, moved in accesses of at most 16 bytes. The address must be a multiple
-// of the smaller of 16 bytes and N elements.
+// N neighbouring elements, loaded and stored in accesses of at most 16 bytes. The address must be
+// aligned to 16 bytes, or to N elements if these are smaller.
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T element[N];
@@ -87,7 +87,7 @@ __device__ inline float highest_of(const Pack<T, N>& x) {
   }
 }
 
-// Elements per thread such that the wider of two types moves 16 bytes at a time.
+// Elements per access such that the wider of two types moves 16 bytes.
 template <class A, class B = A>
 inline constexpr int pack_size =
     16 / static_cast<int>(sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B));

@@ -12,14 +12,15 @@ namespace {
 
 constexpr int kept = 2;
 constexpr int row_threads = 1024;
-constexpr int blocks_each = 3;  // of column sums, on a multiprocessor
+constexpr int blocks_each = 3;  // blocks of column sums per multiprocessor
 
-// A short vector of a dtype known at run time: too few bytes to be worth a kernel per dtype.
+// A short vector whose dtype is known only at run time: it has too few bytes to be worth a kernel
+// per dtype.
 struct AnyVector {
   void* data;
   Dtype dtype;
 
-  // Throws InternalError for a dtype that the device has no type of.
+  // Throws InternalError for a dtype without a device type.
   explicit AnyVector(const Tensor& t) : data(t.data), dtype(t.dtype) {
     dispatch_cuda(dtype, [&]<class T>() {});
   }
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(row_threads)
   if (threadIdx.x == 0 && packs > 0) y.set(row, sum);
 }
 
-// dx, which may be x, and partial[b] = sum over the rows of block b of dy[r] x[r].
+// Writes dx, which may be x, and partial[b] = sum over the rows of block b of dy[r] x[r].
 template <class X, class W, int N>
 __global__ void __launch_bounds__(column_threads, blocks_each)
     weighted_sum_backward_kernel(X* dx, float* partial, AnyVector dy, const X* x, const W* w,

@@ -25,9 +25,9 @@ constexpr std::array kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                               CUPTI_ACTIVITY_KIND_RUNTIME,
                               CUPTI_ACTIVITY_KIND_DRIVER,
                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
-// Of the driver's calls those by which libraries launch: the others are left out. CUPTI has to
-// record all of them: asked by cuptiActivityEnableDriverApi() for these alone, CUPTI of CUDA 13.0
-// records none of cuBLAS's launches.
+// The driver calls by which libraries launch; other driver calls are dropped. CUPTI has to record
+// all of them: if cuptiActivityEnableDriverApi() enables only these, CUPTI of CUDA 13.0 records
+// none of cuBLAS's launches.
 constexpr std::array launching_calls = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
@@ -36,7 +36,7 @@ constexpr std::array watched_nodes = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
                                       CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING};
 constexpr auto correlated = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-// CUPTI's buffer callbacks carry no pointer of ours.
+// CUPTI's buffer callbacks have no user pointer.
 std::atomic<CuptiProfiler*> active = nullptr;
 
 void cupti_check(CUptiResult result, const char* call) {
@@ -47,7 +47,7 @@ void cupti_check(CUptiResult result, const char* call) {
 }
 #define CUPTI_CHECK(call) cupti_check(call, #call)
 
-// host_seconds() in nanoseconds, which CUPTI then gives all its times in.
+// host_seconds() in nanoseconds: the clock set for all of CUPTI's times.
 std::uint64_t host_nanoseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -204,7 +204,8 @@ std::uint64_t id_of(CUgraphNode node) {
 
 }  // namespace
 
-// The clones of an instantiation are told of as created too, before or after they are as cloned.
+// CUPTI reports the clones of an instantiation as created too, before or after it reports them as
+// cloned.
 void CuptiProfiler::node_created(CUgraphNode node) {
   last_created_ = id_of(node);
   span_of_node_.emplace(last_created_, recorder_.current());
@@ -218,8 +219,8 @@ void CuptiProfiler::node_cloned(CUgraphNode node, CUgraphNode original) {
   span_of_node_[id_of(node)] = span;
 }
 
-// A node that is put in another's place (replace_memsets()) was created just before that one goes,
-// when no scope was open.
+// A node that replaces another (replace_memsets()) was created just before the other is destroyed,
+// with no scope open.
 void CuptiProfiler::node_goes(CUgraphNode node) {
   const auto going = span_of_node_.find(id_of(node));
   if (going == span_of_node_.end()) return;
@@ -248,14 +249,14 @@ int CuptiProfiler::name_of_call(CUpti_CallbackDomain domain, CUpti_CallbackId id
   return known->second;
 }
 
-// A launch during a capture makes a node of a graph and runs nothing.
+// A launch during a capture creates a graph node and runs nothing.
 bool CuptiProfiler::is_captured(const Activity& call) const {
   const auto created = std::lower_bound(creations_.begin(), creations_.end(), call.begin);
   return created != creations_.end() && *created <= call.end;
 }
 
-// Calls that launch one kernel and have none on record; of a graph's launches, what each has fewer
-// than the one with the most.
+// The number of kernel launches without a kernel record, plus the kernels that launches of a graph
+// have fewer than its launch with the most.
 std::int64_t CuptiProfiler::missing_kernels() const {
   std::map<std::uint32_t, std::map<std::int64_t, std::int64_t>> of_graphs;
   std::set<std::int64_t> started;

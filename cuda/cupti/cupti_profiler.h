@@ -1,7 +1,6 @@
 #pragma once
-// CuptiProfiler: kernels, copies, memsets and the host's calls as CUPTI's activity records have
-// them, each attributed to the scope that was open at its launch; in a graph, to that of its node's
-// capture.
+// CuptiProfiler: kernels, copies, memsets and API calls from CUPTI's activity records. Each is
+// attributed to the scope that was open at its launch, or in a graph at the capture of its node.
 
 #include <cupti.h>
 
@@ -19,7 +18,7 @@ namespace paceline {
 
 class CuptiProfiler final : public Profiler {
  public:
-  // Throws EnvironmentError where CUPTI cannot be used: another profiler has it, or the driver
+  // Throws EnvironmentError if CUPTI cannot be used: another profiler is attached, or the driver
   // forbids it.
   explicit CuptiProfiler(Device& device);
   ~CuptiProfiler() override;
@@ -28,7 +27,7 @@ class CuptiProfiler final : public Profiler {
   [[nodiscard]] Trace finish() override;
 
  private:
-  // Spans whose number CUPTI attaches to every call within them.
+  // Spans of the host, whose id CUPTI attaches to every call within them.
   class Recorder final : public SpanRecorder {
    public:
     using SpanRecorder::SpanRecorder;
@@ -37,7 +36,7 @@ class CuptiProfiler final : public Profiler {
     void left() override;
   };
 
-  struct Launched {  // by the device, from its records
+  struct Launched {  // executed by the device, from its records
     Activity activity;
     std::uint64_t graph_node = 0;
     std::uint32_t graph = 0;
@@ -67,8 +66,8 @@ class CuptiProfiler final : public Profiler {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::unordered_map<std::uint64_t, int> span_of_node_;
   std::uint64_t last_created_ = 0;  // node
-  std::vector<double> creations_;   // of nodes, when: host_seconds()
-  std::mutex mutex_;                // of what follows: CUPTI hands records over on its own thread
+  std::vector<double> creations_;   // of nodes: host_seconds()
+  std::mutex mutex_;  // guards the members below: CUPTI delivers records on its own thread
   std::vector<Launched> launched_;
   std::vector<Activity> calls_;
   std::unordered_map<std::uint32_t, int> span_of_call_;  // by correlation

@@ -1,6 +1,6 @@
 // A residual connection and the RMSNorm of its sum in one pass (Zhang and Sennrich,
-// arXiv:1910.07467, eq. 4): residual = x + branch, rstd = 1 / sqrt(mean(residual^2) + eps),
-// normed = residual rstd w. Of rows of up to 8192 the same bits as add() and then rms_norm().
+// arXiv:1910.07467, eq. 4): residual = x + branch, rstd = 1 / sqrt(mean(residual^2) + eps), normed
+// = residual rstd w. For rows of up to 8192 bitwise equal to add() followed by rms_norm().
 
 #include <utility>
 

@@ -1,7 +1,7 @@
-// Cross-entropy and its gradient: logsumexp[r] = max + log(sum of exp(logits[r] - max)),
-// loss = mean over r of logsumexp[r] - logits[r, targets[r]], and in the logits' place
-// (exp(logits - logsumexp) - onehot(targets)) loss_scale / (R ranks). Rows whose target is
-// no_target count in neither. The same bits as cross_entropy() and then cross_entropy_backward().
+// Cross-entropy and its gradient: logsumexp[r] = max + log(sum of exp(logits[r] - max)), loss =
+// mean over r of logsumexp[r] - logits[r, targets[r]]; logits are overwritten with (exp(logits -
+// logsumexp) - onehot(targets)) loss_scale / (R ranks). Rows whose target is no_target count in
+// neither. Bitwise equal to cross_entropy() followed by cross_entropy_backward().
 
 #include "cuda/cuda_fused_ops.h"
 #include "cuda/exponential.cuh"
@@ -18,7 +18,8 @@ namespace {
 constexpr int most_threads = 512;
 constexpr int kept = 4;
 
-// A block per row of logits [rows, cols]. The row is read twice, the second time from the L1 cache.
+// One block per row of logits [rows, cols]. The row is read twice, the second time from the L1
+// cache.
 template <class T, int N>
 __global__ void __launch_bounds__(most_threads, 2)
     cross_entropy_in_place_kernel(float* row_losses, T* logits, const std::int32_t* targets,
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(most_threads, 2)
   });
 }
 
-// As cross_entropy() chooses them, so that sums are taken in the same order.
+// The number that cross_entropy() chooses, so that sums have the same order.
 int threads_for(std::int64_t packs) {
   constexpr int at_once = kept * most_threads;
   const std::int64_t turns = (packs + at_once - 1) / at_once;

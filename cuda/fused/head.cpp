@@ -1,4 +1,4 @@
-// The last norm, the logits and the loss, whose logits become their own gradient where they lie.
+// The last norm, the logits and the loss; the gradient of the logits overwrites the logits.
 
 #include <algorithm>
 #include <utility>
@@ -17,13 +17,14 @@ Tensor rows_of(const Tensor& x, std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-// How many rows of logits are in memory at any time: all, or whole tiles of a product that fit.
+// The number of rows of logits in memory at a time: all, or as many whole tiles of a product as
+// fit.
 std::int64_t CudaFusedOps::logit_rows(const Head& head) const {
   constexpr std::int64_t tile = 128;
   const std::int64_t rows = head.state.targets.tensor().numel();
   const std::int64_t row_bytes = head.linear.compute.rows() * size_of(precision().logits);
   const std::int64_t fitting = std::max(most_logit_bytes_ / row_bytes / tile * tile, tile);
-  // A gradient that is kept in a half type would be rounded at every part.
+  // A weight gradient in a half type would be rounded after every part.
   return precision().communication == Dtype::f32 ? std::min(rows, fitting) : rows;
 }
 
@@ -55,7 +56,7 @@ void CudaFusedOps::for_each_logit_gradient(const Tensor& normed, const Head& hea
 void CudaFusedOps::head(Saved& saved, Array x, Array branch, const Head& head) {
   Saved norm_saved(saved.keeps());
   const Array normed = add_rms_norm(norm_saved, std::move(x), std::move(branch), head.norm).normed;
-  Array whole;  // the logits' gradient, where all of it fits
+  Array whole;  // the gradient of all logits, if it fits
   for_each_logit_gradient(normed, head, [&](std::int64_t /*first*/, const Array& gradient) {
     if (gradient.tensor().rows() == normed.tensor().rows()) whole = gradient;
   });

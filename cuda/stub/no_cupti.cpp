@@ -1,4 +1,4 @@
-// In place of cuda/cupti/ where the toolkit has no CUPTI.
+// Replaces cuda/cupti/ if the toolkit has no CUPTI.
 
 #include "cuda/attached_profiler.h"
 #include "cuda/cuda_device.h"
