@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jobs/all.sh [sbatch options]: submits every sweep of one node, and what needs their files behind
-# them. The check of the machine comes first; tables, verdict and archive last, whether the others
-# succeed or fail. jobs/submit.sh scaling_nodes is left to you: it needs several nodes.
+# jobs/all.sh [sbatch options]: submits every sweep of one node, and the jobs that need their files as
+# dependents. The check of the machine runs first; tables, verdict and archive run last, whether the
+# other jobs succeed or fail. Not included: jobs/submit.sh scaling_nodes, which needs several nodes.
 set -euo pipefail
 jobs=$(cd "$(dirname "$0")" && pwd)
 PACELINE_RESULTS=${PACELINE_RESULTS:-results/all-$(date -u +%Y%m%dT%H%M%SZ)}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/finish.sh FOLDER: of the result files in a folder, tables and figures, the verdict on their
-# rates and an archive of all of it, FOLDER.tar.gz. Ends with the verdict's code.
+# jobs/finish.sh FOLDER: makes tables and figures of the result files in a folder, the verdict on their
+# rates, and an archive of everything, FOLDER.tar.gz. Exits with the verdict's code.
 set -euo pipefail
 jobs=$(cd "$(dirname "$0")" && pwd)
 folder=$(realpath "${1:?the folder of the result files}")
@@ -15,7 +15,7 @@ code=0
 "$jobs/status.sh" "$folder" >"$folder/status.txt" || true
 env | grep -E '^(SLURM_JOB|SLURM_CLUSTER|SBATCH_|CUDA_|NCCL_|OMPI_|PACELINE)' | sort \
   >"$folder/environment.txt" || true
-# 1: a file changed, of a job that still writes there
+# 1: a file changed while it was read; a job may still write there
 tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")" || [ $? = 1 ]
 echo "$folder.tar.gz"
 exit "$code"

@@ -1,5 +1,5 @@
-# What the job files share. A job file sources this and calls measure() once for each result file,
-# under sbatch or under workstation.sh. Variables: docs/slurm.md.
+# Functions for job files. A job file sources this and calls measure() once for each result file, under
+# sbatch or workstation.sh. Variables: docs/slurm.md.
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -9,7 +9,7 @@ job=${PACELINE_JOB:-${SLURM_JOB_NAME:?neither under sbatch nor under workstation
 tasks=${PACELINE_TASKS:-${SLURM_NTASKS:-1}} # ranks that the job has
 nodes=${SLURM_NNODES:-1}
 most_restarts=${PACELINE_RESTARTS:-5}
-row='' # of an array: what this task measures
+row='' # in an array: the argument of this task
 
 . "$jobs/common.sh"
 
@@ -25,8 +25,7 @@ if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-# What the site wants done before a program runs: modules, variables. Such scripts often read
-# variables that are not set.
+# The site's set-up before a program runs: modules, variables. Such scripts often read unset variables.
 site_setup() { :; }
 set +eu
 # shellcheck source=/dev/null
@@ -34,7 +33,7 @@ set +eu
 site_setup
 set -eu
 
-# The program: the site's, the build folder's, or an installation's.
+# The program: that of the site, of the build folder or of an installation.
 find_program() {
   local candidate
   for candidate in "$jobs/../build/paceline" "$jobs/../../../bin/paceline"; do
@@ -44,15 +43,15 @@ find_program() {
 }
 program=${PACELINE:-$(find_program)}
 
-# Either signal ends the case on every rank and saves what is finished: launchers hand USR1 on. USR1
-# is Slurm's warning that time is nearly up.
-child=''  # the launcher that runs now
-warned='' # by USR1
+# Each of these signals ends the running case on every rank and keeps finished cases: launchers forward
+# USR1. Slurm sends USR1 as a warning before the time limit.
+child=''  # the running launcher
+warned='' # whether USR1 has arrived
 end_case() { [ -z "$child" ] || kill -USR1 "$child" 2>/dev/null || true; }
 trap 'warned=yes; end_case' USR1
 trap end_case TERM INT
 
-# select_row VALUE...: the one whose place is this array task's number becomes $row.
+# select_row VALUE...: sets $row to the value whose index is this array task's number.
 select_row() {
   local task=${SLURM_ARRAY_TASK_ID:-}
   [ -n "$task" ] || fail "is an array: submit it with --array=0-$(($# - 1))"
@@ -61,14 +60,14 @@ select_row() {
   row=$1
 }
 
-# What status.sh reads: NAME.state, one line for each thing that happened.
+# Appends an event to NAME.state, which status.sh reads.
 note_state() { # NAME WHAT
   local id=${SLURM_ARRAY_JOB_ID:-${SLURM_JOB_ID:-none}}
   printf '%s %s job=%s task=%s restart=%s\n' "$(date -u +%FT%TZ)" "$2" "$id" \
     "${SLURM_ARRAY_TASK_ID:-none}" "${SLURM_RESTART_COUNT:-0}" >>"$results/$1.state"
 }
 
-launcher() { # NODES RANKS -> the words before the program
+launcher() { # NODES RANKS -> the launcher's command line
   if [ -n "${SLURM_JOB_ID:-}" ]; then
     echo "srun --mpi=pmix --nodes=$1 --ntasks=$2 ${PACELINE_SRUN_OPTIONS:-}"
   elif [ "$2" -gt 1 ]; then
@@ -76,7 +75,7 @@ launcher() { # NODES RANKS -> the words before the program
   fi
 }
 
-# EXPERIMENT [options] -> the same a word a line, each case small enough to take a second anywhere.
+# EXPERIMENT [options] -> the same, one word per line, with cases so small that each takes a second.
 made_tiny() {
   local -A tiny=([--warmup]=1 [--steps]=2 [--until-ci]=0)
   case $1 in
@@ -97,15 +96,15 @@ made_tiny() {
   for option in "${!tiny[@]}"; do printf '%s\n' "$option" "${tiny[$option]}"; done
 }
 
-# What became of a sweep. Out of time, Slurm starts the job again, a bounded number of times; --resume
-# then goes on where it stopped. Any other exit code is the job's.
+# Handles the end of a sweep. If it ran out of time, the job is requeued, at most $most_restarts times,
+# and --resume continues it. Any other exit code becomes the job's.
 settle() { # NAME CODE
   local name=$1 code=$2
   if [ "$code" = 0 ]; then
     note_state "$name" finished
     return
   fi
-  # 128 and more: the warning came before the program was ready for it.
+  # 128 and more: the warning arrived before the program had a handler for it.
   if [ -n "$warned" ] && [ -n "${SLURM_JOB_ID:-}" ] && { [ "$code" = 6 ] || [ "$code" -ge 128 ]; }; then
     if [ "${SLURM_RESTART_COUNT:-0}" -lt "$most_restarts" ]; then
       note_state "$name" requeued
@@ -122,8 +121,8 @@ settle() { # NAME CODE
   return "$code"
 }
 
-# measure_on NODES RANKS NAME EXPERIMENT [options]: one sweep into $results/NAME.h5, its output into
-# NAME.log. Finished cases of an earlier start are kept.
+# measure_on NODES RANKS NAME EXPERIMENT [options]: runs one sweep into $results/NAME.h5, with its output
+# in NAME.log. Finished cases of an earlier start are kept.
 measure_on() {
   local name=$3 launch command options code
   read -ra launch <<<"$(launcher "$1" "$2")"
@@ -134,7 +133,7 @@ measure_on() {
   [ -z "$warned" ] || settle "$name" 6
   mkdir -p "$results"
   note_state "$name" started
-  set -m # a process group of its own: a terminal's Ctrl-C comes to this script alone
+  set -m # a separate process group: Ctrl-C in a terminal reaches this script only
   "${launch[@]}" "$program" "${command[@]}" "${options[@]}" --output "$results/$name.h5" --resume \
     >>"$results/$name.log" 2>&1 &
   child=$!
@@ -145,5 +144,5 @@ measure_on() {
   settle "$name" "$code"
 }
 
-# measure EXPERIMENT [options]: on all that the job has.
+# measure EXPERIMENT [options]: on all nodes and tasks of the job.
 measure() { measure_on "$nodes" "$tasks" "$job${row:+-$row}" "$@"; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Nsight Compute around a run: every kernel of the steps that --profile asks for and one before them,
-# which are many. Give one step, a small size, or a filter:
+# Runs paceline under Nsight Compute: every kernel of the profiled steps and of the one before them. To
+# keep their number small, use one step, a small size, or a filter:
 #   PACELINE_NCU='--kernel-name regex:softmax' jobs/ncu.sh build/paceline model --profile 1
-# It runs kernels several times over; a collective would wait for the other ranks each time, so there
-# is one rank.
+# Nsight Compute replays kernels; a replayed collective would wait for the other ranks each time, so there
+# is one rank only.
 # Report: ${PACELINE_REPORTS:-.}/rank0.ncu-rep. PACELINE_NCU: further options of ncu.
 . "$(dirname "$0")/tool.sh"
 if [ "$ranks" != 1 ]; then

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Nsight Systems around a run, between the launcher and paceline: a report per rank, of the steps
-# that --profile asks for and one before them.
+# Runs paceline under Nsight Systems, between launcher and program: a report per rank, of the profiled
+# steps and the one before them.
 #   srun jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
 #   mpirun -np 2 jobs/nsys.sh build/paceline ddp --sync naive,overlap --profile 3
-# Reports: ${PACELINE_REPORTS:-.}/rank<rank>.nsys-rep, of several cases with a number more.
+# Reports: ${PACELINE_REPORTS:-.}/rank<rank>.nsys-rep; with several cases, numbered.
 # PACELINE_NSYS: further options of nsys, such as --gpu-metrics-devices=all.
 . "$(dirname "$0")/tool.sh"
 check_tool nsys "$@"

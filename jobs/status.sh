@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# jobs/status.sh [FOLDER]: of every sweep whose results land in the folder ($PACELINE_RESULTS, or
-# results), whether it waits, runs, finished, stopped, failed or was lost (killed, its node gone), and
-# how many of its cases are done. Ends with 1 where one stopped, failed or was lost.
+# jobs/status.sh [FOLDER]: the state of every sweep with results in the folder ($PACELINE_RESULTS, or
+# results): pending, running, finished, stopped, failed or lost (killed, or its node failed), and how
+# many of its cases are done. Exits with 1 if one stopped, failed or was lost.
 set -euo pipefail
 folder=${1:-${PACELINE_RESULTS:-results}}
 [ -d "$folder" ] || { echo "status.sh: there is no folder $folder" >&2 && exit 2; }
@@ -9,7 +9,7 @@ shopt -s nullglob
 
 slurm=yes
 queue=$(squeue --noheader --array --me --format='%F %K %T' 2>/dev/null) || slurm=''
-# JOB TASK -> PENDING, RUNNING, ...; nothing where Slurm has no such job
+# JOB TASK -> PENDING, RUNNING, ...; empty if Slurm has no such job
 in_queue() {
   awk -v job="$1" -v task="$2" '$1 == job && ($2 == task || task == "none") { print $3; exit }' \
     <<<"$queue"

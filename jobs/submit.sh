@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/submit.sh JOB [sbatch options]: submits jobs/JOB.sbatch as this site wants it (site.env) and
-# prints the job's number. Results and logs land in $PACELINE_RESULTS (results).
+# jobs/submit.sh JOB [sbatch options]: submits jobs/JOB.sbatch with this site's settings (site.env) and
+# prints the job's number. Results and logs are written to $PACELINE_RESULTS (results).
 set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
 export PACELINE_JOBS PACELINE_RESULTS=${PACELINE_RESULTS:-results}
@@ -12,7 +12,7 @@ file=$PACELINE_JOBS/${1:?which job? one of the .sbatch files of this folder}.sba
 # shellcheck source=/dev/null
 [ ! -f "$PACELINE_JOBS/site.env" ] || . "$PACELINE_JOBS/site.env"
 
-# What stands in the file, up to what a node of this site has.
+# The number of GPUs in the file, limited to that of this site's nodes.
 options=()
 gpus=$(header "$file" gpus-per-node)
 if [ -n "$gpus" ]; then

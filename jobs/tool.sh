@@ -1,4 +1,4 @@
-# For nsys.sh and ncu.sh: this rank, and whether the tool can do its work. Meant to be sourced.
+# Sourced by nsys.sh and ncu.sh: this process's rank, and a check that the tool can be used.
 # shellcheck shell=bash
 set -euo pipefail
 # shellcheck disable=SC2034  # for those who source it

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares the rates in a folder of results with reference.toml: verdict.py FOLDER [REFERENCE]
 
-A [[rate]] of the reference names a file, a column of its summary, the factors of one case, a device
-and the rate that this device reaches. 95% of it passes. Ends with 1 when one falls short, with 2
-for wrong use, and with 0 when all pass. A case that failed falls short. What was not measured, or
-on another device, is skipped.
+A [[rate]] of the reference has a file, a column of its summary, the factors of one case, a device and
+the rate that this device reaches. At least 95% of it passes. A case that failed does not pass. Rates
+that were not measured, or on another device, are skipped. Exits with 0 if all pass, with 1 if one does
+not, and with 2 for wrong use.
 """
 
 import argparse
@@ -24,8 +24,8 @@ SHARE = 0.95
 
 
 def rate_in(path: Path, wanted: dict) -> float | None:
-    """The column's value in the case of these factors on that device, not a number where the case
-    failed; None: the file has no such case.
+    """The column's value in the case with these factors on that device; NaN if the case failed, None
+    if the file has no such case.
     """
     with h5py.File(path) as file:
         devices = {text.decode() for text in file["ranks/device"][:]}
@@ -69,7 +69,7 @@ def main() -> int:
             continue
         judged += 1
         share = got / wanted["rate"]
-        passed = share >= SHARE  # not a number does not
+        passed = share >= SHARE  # False for NaN
         short += not passed
         print(f"{'passed ' if passed else 'SHORT  '}  {name}: {got:.4g}, {share:.1%}")
     print(f"{judged} rates judged, {short} short of {SHARE:.0%}")

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# jobs/workstation.sh [--tiny] [--cpu] [JOB...]: the sweeps of all.sh (or these) one after the other
-# with mpirun on this machine, into $PACELINE_RESULTS (results/workstation). Sweeps that need more than
-# the machine has are skipped with a message. Called again, it goes on where it stopped.
-#   --cpu    ranks on CPU cores where there is no GPU
-#   --tiny   each case takes a second, into results/tiny (and --cpu)
+# jobs/workstation.sh [--tiny] [--cpu] [JOB...]: runs the sweeps of all.sh (or these) one after the other
+# with mpirun on this machine, into $PACELINE_RESULTS (results/workstation). Sweeps that need more GPUs
+# than the machine has are skipped with a message. Called again, it continues where it stopped.
+#   --cpu    ranks on CPU cores if there is no GPU
+#   --tiny   each case takes a second, into results/tiny (implies --cpu)
 set -euo pipefail
 PACELINE_JOBS=$(cd "$(dirname "$0")" && pwd)
 export PACELINE_JOBS
 . "$PACELINE_JOBS/common.sh"
-unset SLURM_JOB_ID # mpirun, within an allocation too
+unset SLURM_JOB_ID # use mpirun, even within an allocation
 
 gpus=0
 if command -v nvidia-smi >/dev/null; then gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ' || true); fi
@@ -30,7 +30,7 @@ export PACELINE_RESULTS=${PACELINE_RESULTS:-$folder}
 
 failed=0
 mkdir -p "$PACELINE_RESULTS"
-# The sweep at hand saves what is finished, and then this ends, too.
+# The running sweep keeps its finished cases; then this script ends, too.
 child=''
 trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null' INT TERM
 run_job() { # TASK -> the job's code

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Reads what the assembler says of kernels (nvcc -Xptxas -v): a line for each with its registers,
-# static shared memory, stack frame and spills. Exits 1 where a kernel keeps anything in local
-# memory, where its warpgroups' products are serialised, or where setmaxnreg is ignored.
+# Reads the assembler's output (nvcc -Xptxas -v) and prints for each kernel its registers, static shared
+# memory, stack frame and spills. Exits with 1 if a kernel uses local memory, if wgmma instructions are
+# serialised, or if setmaxnreg is ignored.
 #   check_kernels.sh LOG...
 set -euo pipefail
 
@@ -11,7 +11,7 @@ cat "$@" | c++filt | awk '
   function number_before(what,   part) {
     return match($0, "[0-9]+ " what) ? substr($0, RSTART, RLENGTH) + 0 : 0
   }
-  # C7508: setmaxnreg ignored; C7510 to C7517: products serialised.
+  # C7508: setmaxnreg ignored; C7510 to C7517: wgmma serialised.
   /\(C75(08|1[0-7])\)/ { print; bad++ }
   /Compiling entry function/ {
     split($0, part, "\047")

@@ -1,4 +1,4 @@
-"""Holds the tables of analysis/published against the texts that they were taken from.
+"""Compares the tables of analysis/published with the texts that they were taken from.
 
 python3 tools/check_published.py FOLDER
 
@@ -24,7 +24,7 @@ NAMES = {
     "2.7B": "2.7b", "med": "medium", "xlarge": "xl", "XL": "xl", "bfloat16": "bf16",
     "float32": "fp32", "False": "fp32", "True": "mixed", "Triton FA": "triton",
 }  # fmt: skip
-# Labels that a text may write as 1000.000000; figures keep their digits.
+# Labels that a text may write as 1000.000000; other figures must have the same digits.
 NUMERIC_LABELS = {"ranks", "message_mb"}
 POWER = re.compile(r"(?<=\d)\s*(?:\\cdot|\\times|\*)\s*10\^\{?(-?\d+)\}?")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -63,7 +63,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def split_cells(line: str) -> list[str]:
-    """The cells of a line of a table, which is divided by three or more bars or by tabs."""
+    """The cells of a table line, separated by three or more bars or by tabs."""
     line = line.strip()
     if line.count("|") >= 3:
         cells = line.removeprefix("|").removesuffix("|").split("|")
@@ -73,7 +73,7 @@ def split_cells(line: str) -> list[str]:
 
 
 def text_tables(lines: Sequence[str]) -> list[list[tuple[int, list[str]]]]:
-    """Each table's lines below its header, with their numbers."""
+    """The lines of each table below its header, with line numbers."""
     tables, before = [], False
     for number, line in enumerate(lines, 1):
         cells = split_cells(line)
@@ -88,14 +88,14 @@ def text_tables(lines: Sequence[str]) -> list[list[tuple[int, list[str]]]]:
 
 
 def name_of(written: str) -> str:
-    """What a table has for what a text has: units in capitals stay so."""
+    """The spelling in a table for one in a text; units in capitals are kept."""
     if written in EMPTY:
         return ""
     return NAMES.get(written) or (written if written.isupper() else written.lower())
 
 
 def read_cells(template: str, cells: Sequence[str]) -> tuple[dict[str, str], set[int]] | None:
-    """What a template such as `{size} | {forward} ± {std} |` reads, and in which cells, or None."""
+    """The values that a template such as `{size} | {forward} ± {std} |` reads, with their cells, or None."""
     parts = template.split("|")
     if len(parts) != len(cells):
         return None
@@ -121,7 +121,7 @@ def read_cells(template: str, cells: Sequence[str]) -> tuple[dict[str, str], set
 def check_table(
     source: str, table: list[tuple[int, list[str]]], kinds: Sequence[Rows], rows: Sequence[Row]
 ) -> Iterator[str]:
-    """Finds a row for each line of a table and each kind of rows whose template fits the line."""
+    """Finds a row for each line of a table and each kind of rows whose template matches the line."""
     free = [[row for row in rows if row.file == kind.file] for kind in kinds]
     for number, cells in table:
         left = {index for index, cell in enumerate(cells) if any(map(str.isdigit, cell))}
@@ -149,7 +149,7 @@ def tokens_of(line: str) -> list[str]:
 
 
 def figures_of(row: Row, fixed: dict[str, str]) -> list[str]:
-    """Numbers and types of a row that the text has to have."""
+    """The numbers and precisions of a row that must be in the text."""
     names = set(row.cells) - {"source", "note", *fixed}
     cells = {name: row.cells[name] for name in names}
     return [cell for name, cell in cells.items() if name == "dtype" or NUMBER.fullmatch(cell)]
@@ -158,7 +158,7 @@ def figures_of(row: Row, fixed: dict[str, str]) -> list[str]:
 def check_prose(
     source: str, lines: Sequence[str], prose: Prose, rows: Sequence[Row]
 ) -> Iterator[str]:
-    """Finds rows behind the anchors, in order, the figures of each in one line."""
+    """Finds rows after the anchors, in order, with the figures of each row in one line."""
     start = 0
     for anchor in prose.anchors:
         start = next((i for i in range(start, len(lines)) if anchor in lines[i]), len(lines))
@@ -183,7 +183,7 @@ def check_prose(
 
 
 def stands(figures: Sequence[str], stream: Sequence[tuple[int, str]], place: int) -> bool:
-    """Whether one of the figures is at that place and all others are behind it in its line."""
+    """Whether one of the figures is at that position and all others follow it in the same line."""
     number, first = stream[place]
     line = [token for i, token in stream[place:] if i == number]
     return first in figures and not Counter(figures) - Counter(line)
@@ -195,7 +195,7 @@ def check(
     tables: dict[str, Sequence[Sequence[Rows]]],
     prose: dict[str, Sequence[Prose]],
 ) -> list[str]:
-    """Everything in which the rows and the texts differ."""
+    """All differences between the rows and the texts."""
     found = []
     for source, text in texts.items():
         lines = text.splitlines()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, and nothing else: on Debian 12 and Ubuntu 24.04 with apt, Python
-# packages into .venv. Elsewhere it says what is needed. Quick and silent when nothing is missing.
+# Installs only what is missing: on Debian 12 and Ubuntu 24.04 with apt, Python packages into .venv.
+# On other systems it prints what is needed. Quick and silent if nothing is missing.
 #   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
-#   deps.sh tests                     Slurm's daemons, ncdump and Chromium, without which tests are skipped
+#   deps.sh tests                     Slurm's daemons, ncdump and Chromium; tests that need them are skipped otherwise
 #   deps.sh fuzz                      clang++ with libFuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,7 +40,7 @@ END
   exit 1
 }
 
-# missing PACKAGE...: those of them that dpkg does not have.
+# missing PACKAGE...: prints the packages that are not installed.
 missing() {
   local installed package
   installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
@@ -57,7 +57,7 @@ as_root() {
   fi
 }
 
-# quietly COMMAND...: its output is shown only if it fails.
+# quietly COMMAND...: shows the command's output only if it fails.
 quietly() {
   local log
   log=$(mktemp)
@@ -86,7 +86,7 @@ packages() {
     --no-install-recommends -o DPkg::Lock::Timeout=300 "${wanted[@]}"
 }
 
-# The first Python that can make a virtual environment: the system's, if it can.
+# The first Python that can create a virtual environment, preferably the system's.
 python_with_venv() {
   local candidate
   for candidate in /usr/bin/python3 python3; do
@@ -112,13 +112,13 @@ python_packages() {
   fi
   say "pip install -r $requirements (into .venv)"
   quietly .venv/bin/python3 -m pip install -q --disable-pip-version-check -r "$requirements"
-  # Reads traces in the tests; of what it requires, JupyterLab is for its notebooks alone.
+  # Used by tests to read traces. Its dependency JupyterLab is left out: only its notebooks need it.
   quietly .venv/bin/python3 -m pip install -q --disable-pip-version-check --no-deps \
     "HolisticTraceAnalysis>=0.5,<0.6"
   cp "$requirements" "$stamp"
 }
 
-# Other systems may have it all from modules: the probe knows.
+# Other systems may provide everything by modules: the probe decides.
 build_packages() {
   if command -v dpkg-query >/dev/null; then
     packages "${build[@]}"
@@ -140,7 +140,7 @@ lint_packages() {
 case "${1:-all}" in
   all)
     if command -v dpkg-query >/dev/null; then
-      packages "${build[@]}" "${lint[@]}"  # in one go
+      packages "${build[@]}" "${lint[@]}"  # with one call of apt
     else
       build_packages
       lint_packages

@@ -1,4 +1,4 @@
-"""docs/file-format.md: what stands in a result file, from what `paceline columns` says.
+"""docs/file-format.md: the contents of a result file, from the output of `paceline columns`.
 
 python3 tools/file_format.py > docs/file-format.md
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 PROGRAM = Path(__file__).parents[1] / "build/paceline"
 FACTORS = "factors of "
 ATTRIBUTES = " attributes"
-# Groups that stand at the root; all others are of a case.
+# Groups at the root; all others are in the group of a case.
 OF_FILE = (
     "/", "runs/<run>", "environment", "ranks", "summary", "fit", "fit_residuals", "speed_up",
     "predict", "recompute", "warmup", "dtypes", "norm_breaks", "profile/forward",
@@ -90,7 +90,7 @@ def readme_lines() -> str:
 
 
 def place(group: str) -> str:
-    """Where a group of descriptions stands in a file."""
+    """The path in a file of a group of descriptions."""
     path, is_attributes = group.removesuffix(ATTRIBUTES), group.endswith(ATTRIBUTES)
     if path.startswith("/"):
         return "`/`, attributes"
@@ -116,7 +116,7 @@ def tables(described: list[Line]) -> list[str]:
 
 
 def factors(described: list[Line]) -> list[str]:
-    """Those that several experiments have alike, once."""
+    """A table of factors; factors that several experiments share are listed once."""
     by_meaning: dict[tuple[str, str, str], list[str]] = {}
     for line in described:
         experiment = line.group.removeprefix(FACTORS)

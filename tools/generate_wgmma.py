@@ -1,4 +1,4 @@
-"""Writes the wgmma instructions that cuda/hopper/wgmma.cuh is built on, one struct per type and N:
+"""Writes the wgmma instructions for cuda/hopper/wgmma.cuh, one struct per type and N:
 their accumulators are operands by number, which no C++ template can spell.
 
     python3 tools/generate_wgmma.py > build/generated/wgmma_instructions.cuh

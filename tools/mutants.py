@@ -1,19 +1,19 @@
-"""Puts each fault of tools/mutants.list into a copy of the tree: does the test named there see it?
+"""Mutation tests: puts each fault of tools/mutants.list into a copy of the tree and runs its test.
 
     python3 tools/mutants.py [SUBSTRING] [--gpu] [--all] [--jobs N]
 
 A line of the list, fields separated by " :: ":
     path :: old text :: new text :: test :: what it is
-The old text stands exactly once in the file. The test is one of
+The old text occurs exactly once in the file. The test is one of
     unit FILTER             build/unit_tests --gtest_filter=FILTER
     ranks PROGRAM N FILTER  mpirun -np N build/PROGRAM mpi --gtest_filter=FILTER
     pytest NODE             with build/paceline
     gpu FILTER              as unit; run with --gpu alone, on a machine that has one
     nccl PROGRAM N FILTER   as ranks, over NCCL on N GPUs; likewise
-and ends with " or hang" where a test that does not end is a sign of the fault.
+and ends with " or hang" if a test that does not end also reveals the fault.
 
-Exits with 1 when a fault survives its test, with 2 when the list is wrong: an old text that is not
-there once, a fault that does not compile, a test that fails without a fault or selects nothing.
+Exits with 1 if a fault survives its test, with 2 if the list is wrong: an old text that does not occur
+exactly once, a fault that does not compile, a test that fails without a fault or selects nothing.
 """
 
 import argparse
@@ -30,15 +30,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutants.list"
-PATIENCE = 60.0  # seconds that any test may take, or ten times what it takes without a fault
+PATIENCE = 60.0  # seconds for any test; or ten times its time without a fault, if that is longer
 KINDS = ("unit", "ranks", "pytest", "gpu", "nccl")
-LONG = 7200.0  # seconds that a build or the whole suite may take
+LONG = 7200.0  # seconds for a build or the whole suite
 HANG = " or hang"
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class ListError(Exception):
-    """What is wrong with the list, as one line."""
+    """An error in the list, as one line."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def run(folder: Path, command: list[str], limit: float) -> Outcome:
 
 
 def passed_in(output: str) -> int:
-    """How many tests passed, by GoogleTest's or pytest's output."""
+    """The number of tests that passed, from the output of GoogleTest or pytest."""
     counts = re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE)
     counts += re.findall(r"^(\d+) passed", output, re.MULTILINE)
     return max(map(int, counts), default=0)
 
 
 def failed_in(output: str) -> list[str]:
-    """The tests that failed, and GoogleTests that began and did not end."""
+    """The tests that failed, and GoogleTests that started and did not end."""
     names = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.MULTILINE)
     names += re.findall(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", output, re.MULTILINE)
     ended = re.findall(r"^\[       OK \] (\S+)", output, re.MULTILINE)
@@ -117,7 +117,7 @@ class Tree:
 
     def __init__(self, folder: Path, jobs: int) -> None:
         self.folder = folder
-        # A version that stays: the commit's would change with every fault.
+        # A fixed version: that of the commit would change with every fault.
         self.make = ["make", f"-j{jobs}", "VERSION=mutant"]
         self.limits: dict[str, float] = {}  # seconds, by test
         subprocess.run(["cp", "-a", f"{ROOT}/.", str(folder)], check=True)
@@ -134,7 +134,7 @@ class Tree:
             targets = [f"build/{words[0]}"]
             backend = "mpi" if kind == "ranks" else kind
             command = ["mpirun", "--oversubscribe", "-np", words[1], *targets, backend]
-            # mpirun gives its ranks a terminal.
+            # mpirun connects its ranks to a terminal.
             command += [f"--gtest_filter={words[2]}", "--gtest_color=no"]
         else:
             targets = [] if path.endswith(".py") else self.programs
@@ -161,7 +161,7 @@ class Tree:
         return [name for outcome in outcomes for name in outcome.failed]
 
     def verdict(self, mutant: Mutant, with_suite: bool) -> tuple[str, str]:
-        """ "caught", "survived" or "error"; by which tests, or why."""
+        """ "caught", "survived" or "error", with the tests that caught it or the reason."""
         file = self.folder / mutant.path
         original = file.read_text("utf-8")
         file.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
@@ -172,7 +172,7 @@ class Tree:
             if outcome.code != 0:
                 failed = outcome.failed
                 if mutant.test.startswith(("ranks", "nccl")) and outcome.passed and not failed:
-                    failed = [f"{mutant.test} (not on rank 0)"]  # where rank 0 names no test
+                    failed = [f"{mutant.test} (not on rank 0)"]  # rank 0 reports no failed test
                 more = f" and {len(failed) - 1} more" if failed[1:] else ""
                 return "caught" if failed else "error", "".join(failed[:1]) + more
             return "survived", f"seen by {self.suite()}" if with_suite else ""

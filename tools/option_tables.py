@@ -1,4 +1,4 @@
-"""The options of every experiment as Markdown tables, from what the program's --help says.
+"""The options of every experiment as Markdown tables, from the program's --help.
 
 python3 tools/option_tables.py > docs/options.md
 """
@@ -38,7 +38,7 @@ def help_of(*command: str) -> str:
 
 
 def experiments() -> list[tuple[str, str]]:
-    """Name and summary of each, as the overview lists them."""
+    """Name and summary of each experiment, in the order of the overview."""
     return re.findall(r"^  (\w+) +(.+)$", help_of(), re.MULTILINE)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Prints config.mk: what this machine has, as make variables, and one line a finding on stderr.
-# Exits 1, naming every missing piece, when something that the build needs is not there; with --all
-# also when something is missing that the build can do without.
+# Prints config.mk, the libraries of this machine as make variables, and a line for each finding on stderr.
+# Exits with 1 and a list if something that the build needs is missing; with --all also if something
+# optional is missing.
 set -u
 
 missing=()
 say() { printf '  %-10s %s\n' "$1" "$2" >&2; }
 emit() { printf '%s := %s\n' "$1" "$2"; }
 
-# pkg NAME VAR LABEL: the first of pkg-config's modules in NAME ("a b") that exists.
+# pkg NAME VAR LABEL: the first pkg-config module in NAME ("a b") that exists.
 pkg() {
   local module
   for module in $1; do
@@ -50,7 +50,7 @@ pkg "nlohmann_json" JSON nlohmann-json
 pkg "gtest_main gtest" GTEST GoogleTest
 pkg "benchmark" BENCHMARK "Google Benchmark"
 
-# Of 3.0 or newer: earlier ones do not have toml::key.
+# 3.0 or newer: earlier versions lack toml::key.
 toml=$(pkg-config --cflags-only-I tomlplusplus 2>/dev/null | sed 's/-I/-isystem /g')
 # shellcheck disable=SC2086
 if printf '#define TOML_HEADER_ONLY 1\n#include <toml++/toml.h>\ntoml::key key;\n' |
@@ -71,7 +71,7 @@ esac
 NVCC=${NVCC:-$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)}
 cuda=$(dirname "$(dirname "${NVCC:-/}")")
 if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
-  # The architectures of the GPUs that are there, or those of Ampere and Hopper.
+  # The architectures of the machine's GPUs; without GPUs, those of Ampere and Hopper.
   arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u |
     sed 's/\.//; s/^90$/90a/' | tr '\n' ' ')
   emit NVCC "$NVCC"
@@ -80,12 +80,12 @@ if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
   emit CUDA_ARCH_FOUND "${arch:-80 90a}"
   say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*'), for ${arch:-80 90a (no GPU here)}"
 
-  # The system's NCCL, that of NCCL_HOME, or one beside CUDA.
+  # NCCL of the system, of NCCL_HOME, or beside CUDA.
   nccl_found=
   for place in "" "${NCCL_HOME:-}" "$cuda"; do
     flags=${place:+-isystem $place/include -L$place/lib -Wl,-rpath,$place/lib}
     # shellcheck disable=SC2086
-    # Of 2.27 or newer: it has windows.
+    # 2.27 or newer: earlier versions lack windows.
     if printf '#include <nccl.h>\nint main() { return ncclCommWindowDeregister(0, 0); }\n' |
       "${CXX:-g++}" -x c++ -isystem "$cuda/include" - $flags -lnccl -o /dev/null 2>/dev/null; then
       emit NCCL_CFLAGS "${place:+-isystem $place/include}"

@@ -1,9 +1,9 @@
-"""Where the figures of analysis/published stand in their texts, for tools/check_published.py."""
+"""The places of the figures of analysis/published in their texts, for tools/check_published.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Numbers that the names of the texts begin with.
+# The numbers with which the names of the texts begin.
 NUMBERS = {
     "write-up 0": 0, "write-up 1": 1, "write-up 2": 2, "assignment": 3, "write-up 4": 4,
 }  # fmt: skip
@@ -11,11 +11,11 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file that a table of a text has, by a template of the table's lines.
+    """Rows of a file that come from a table of a text, with a template for the table's lines.
 
-    A template has a column's name in braces where its cell stands, and all else as written. An
-    empty cell and a line that does not fit are left to other templates. `fixed` are cells that the
-    lines do not have.
+    A template has the names of columns in braces in place of their cells, and all other text
+    literally. Lines with an empty cell and lines that do not match are left to other templates.
+    `fixed` are cells that the lines do not have.
     """
 
     file: str
@@ -25,10 +25,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Prose:
-    """Rows whose figures stand in prose: in so many lines, from the last of the anchors on.
+    """Rows whose figures are in prose, within `lines` lines from the last of the anchors.
 
-    `cells` are the rows' labels: one for all of them, or one for each. All other figures of the
-    rows are looked for.
+    `cells` are the rows' labels: one for all rows, or one for each. All other figures of the rows
+    must be in the text.
     """
 
     file: str

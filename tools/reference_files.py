@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The list of the published files: results/README.md is what this prints.
+"""Prints the list of the published files, results/README.md.
 
 .venv/bin/python3 tools/reference_files.py > results/README.md
 """
@@ -39,7 +39,7 @@ def hardware(file: h5py.File) -> str:
 
 
 def launched(command: str, ranks: int) -> str:
-    """The program's own command line does not say what started its ranks."""
+    """Adds mpirun: the program's own command line does not have its launcher."""
     alone = ranks == 1 or command.startswith("mpirun")
     return command if alone else f"mpirun -np {ranks} {command}"
 

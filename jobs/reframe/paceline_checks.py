@@ -103,7 +103,7 @@ class AllReduce(Experiment):
 
 @rfm.simple_test
 class DataParallel(Experiment):
-    """Data-parallel steps of `xl`, bf16, context 512, 4 rows a rank, on two ranks."""
+    """Data-parallel steps of `xl`, bf16, context 512, 4 sequences per rank, on two ranks."""
 
     num_tasks = 2
     num_tasks_per_node = 2
