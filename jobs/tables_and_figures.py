@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tables and figures of every sweep in a folder of results: tables_and_figures.py FOLDER
 
-The files of an array's tasks (sizes-small.h5, sizes-xl.h5) are one sweep. Exits with the code of the
-last failure, or with 0.
+The files of an array's tasks (sizes-small.h5, sizes-xl.h5) are one sweep. Exits with the code of
+the last failure, or with 0.
 """
 
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares the rates in a folder of results with reference.toml: verdict.py FOLDER [REFERENCE]
 
-A [[rate]] of the reference has a file, a column of its summary, the factors of one case, a device and
-the rate that this device reaches. At least 95% of it passes. A case that failed does not pass. Rates
-that were not measured, or on another device, are skipped. Exits with 0 if all pass, with 1 if one does
-not, and with 2 for wrong use.
+A [[rate]] of the reference has a file, a column of its summary, the factors of one case, a device
+and the rate that this device reaches. At least 95% of it passes. A case that failed does not pass.
+Rates that were not measured, or on another device, are skipped. Exits with 0 if all pass, with 1 if
+one does not, and with 2 for wrong use.
 """
 
 import argparse
@@ -24,8 +24,8 @@ SHARE = 0.95
 
 
 def rate_in(path: Path, wanted: dict) -> float | None:
-    """The column's value in the case with these factors on that device; NaN if the case failed, None
-    if the file has no such case.
+    """The column's value in the case with these factors on that device; NaN if the case failed,
+    None if the file has no such case.
     """
     with h5py.File(path) as file:
         devices = {text.decode() for text in file["ranks/device"][:]}

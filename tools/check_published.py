@@ -95,7 +95,7 @@ def name_of(written: str) -> str:
 
 
 def read_cells(template: str, cells: Sequence[str]) -> tuple[dict[str, str], set[int]] | None:
-    """The values that a template such as `{size} | {forward} ± {std} |` reads, with their cells, or None."""
+    """The values that a template such as `{size} | {forward} ± {std} |` reads, and their cells."""
     parts = template.split("|")
     if len(parts) != len(cells):
         return None
@@ -121,7 +121,7 @@ def read_cells(template: str, cells: Sequence[str]) -> tuple[dict[str, str], set
 def check_table(
     source: str, table: list[tuple[int, list[str]]], kinds: Sequence[Rows], rows: Sequence[Row]
 ) -> Iterator[str]:
-    """Finds a row for each line of a table and each kind of rows whose template matches the line."""
+    """Finds a row for each line of a table and each kind of rows whose template matches it."""
     free = [[row for row in rows if row.file == kind.file] for kind in kinds]
     for number, cells in table:
         left = {index for index, cell in enumerate(cells) if any(map(str.isdigit, cell))}

@@ -12,8 +12,9 @@ The old text occurs exactly once in the file. The test is one of
     nccl PROGRAM N FILTER   as ranks, over NCCL on N GPUs; likewise
 and ends with " or hang" if a test that does not end also reveals the fault.
 
-Exits with 1 if a fault survives its test, with 2 if the list is wrong: an old text that does not occur
-exactly once, a fault that does not compile, a test that fails without a fault or selects nothing.
+Exits with 1 if a fault survives its test, with 2 if the list is wrong: an old text that does not
+occur exactly once, a fault that does not compile, a test that fails without a fault or selects
+nothing.
 """
 
 import argparse
