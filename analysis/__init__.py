@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "samples"]
 
-# Where a package is missing, the command line says so: it is imported only when it is needed.
+# Imported only when needed, so that the command line can report missing packages.
 
 
 def load(path: str | PathLike[str]) -> pd.DataFrame:
-    """/summary: a row per case. Text is str, empty where a case has none; a number that a case
-    lacks is NaN. attrs["units"] and attrs["descriptions"] say what each column is; a unit is "1"
-    for a number without one, "text" for text, "" where an older file does not say.
+    """/summary: a row per case. Text is str, empty if a case has none; missing numbers are NaN.
+    attrs["units"] and attrs["descriptions"] have each column's unit and description; the unit is
+    "1" for a dimensionless number, "text" for text, "" if an older file has none.
 
-    Raises ResultError, which is a ValueError, for what is no result file.
+    Raises ResultError, a ValueError, if the path is not a result file.
     """
     from .frames import load
 
@@ -32,9 +32,9 @@ def load(path: str | PathLike[str]) -> pd.DataFrame:
 
 def samples(path: str | PathLike[str], case: str) -> pd.DataFrame:
     """Every repetition of a case, one of load()'s `case`: phase, rank, repetition (from 0), seconds
-    and warmup (whether it is a warm-up repetition, which are counted on their own).
+    and warmup (whether it is a warm-up repetition; these are numbered separately).
 
-    Raises ResultError, which is a ValueError, where there is no such file or case.
+    Raises ResultError, a ValueError, if there is no such file or case.
     """
     from .frames import samples
 

@@ -1,4 +1,4 @@
-"""What ran on a GPU's streams, and for which of the host's regions."""
+"""The work on a GPU's streams, and the regions of the host that launched it."""
 
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ def device_events(rank: RankTimeline, place: Place) -> list[Event]:
         events.append(one.event(place.device, row.track, place.origin))
     launching = dict(zip(rank.launches["correlation"], rank.launches["span"], strict=True))
     for row in rows.itertuples():
-        # A captured graph's launch is in a scope of the step, its kernels' scopes are not.
+        # The launch of a captured graph is in a scope of the step; its kernels' scopes are not.
         external = launching.get(row.correlation, row.span) + 1
         arguments = {"External id": external} | arguments_of(row, rank, place.ranks)
         one = Slice(row.begin, row.end, kineto_name(row), CATEGORIES[row.kind], arguments)
@@ -63,8 +63,8 @@ def arguments_of(row: NamedTuple, rank: RankTimeline, ranks: int) -> dict[str, A
 
 
 def tracks_of(rows: pd.DataFrame) -> list[int]:
-    """A tid for each of the rows, which are in order: the stream, or where kernels of one stream
-    run at a time, such as parallel branches of a graph, a further one."""
+    """A tid for each of the rows, which are in order: the stream, or a further one if kernels of
+    one stream overlap, as those of parallel branches of a graph do."""
     free = int(rows["stream"].max()) + 1 if len(rows) else 0
     ends: dict[int, dict[int, int]] = {}  # by stream and track
     tracks = []
@@ -80,17 +80,17 @@ def tracks_of(rows: pd.DataFrame) -> list[int]:
 
 def annotations(rank: RankTimeline, rows: pd.DataFrame) -> pd.DataFrame:
     """The extents of regions on each track. Branches of a graph may interleave the work of two
-    regions: of such two the one that begins first is kept."""
+    regions: the one that begins first is kept."""
     found = extents(rank, rows, "step", "track")
     found = found[found["operation"] == 0]
-    # Of equal extents the outer one is first: it was entered first.
+    # Of equal extents the outer one comes first, since it was entered first.
     order = {"track": True, "begin": True, "end": False, "span": True}
     found = found.sort_values(list(order), ascending=list(order.values()))
     return found[nests(found)]
 
 
 def nests(rows: pd.DataFrame) -> np.ndarray:
-    """Whether each row lies within those that are open when it begins."""
+    """Whether each row is nested in the rows that are open when it begins."""
     kept, around = [], []  # around: (track, end)
     for track, begin, end in zip(rows["track"], rows["begin"], rows["end"], strict=True):
         while around and (around[-1][0] != track or around[-1][1] <= begin):

@@ -1,4 +1,4 @@
-"""What a sweep varies: the order in which factors name a case, and which of them are news."""
+"""The factors that a sweep varies: their order in names of cases, and which of them to show."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ NOT_FACTORS = {
     "status", "reason", "warmup_reason", "stop_reason", "warnings", "created", "run",
     "slurm_job_id", "array_task", "restart",
 }  # fmt: skip
-# The order in which people name a case; what is not listed follows by name.
+# The order of factors in the name of a case; others follow by name.
 FACTOR_ORDER = (
     "study", "software", "variant", "backend", "op", "size", "d_model", "d_ff", "layers", "heads",
     "vocab", "causal", "head_dim", "context", "batch_size", "global_batch", "precision",
@@ -19,33 +19,33 @@ FACTOR_ORDER = (
     "sync", "shard", "bucket_mb", "comm_dtype", "registration", "timing", "device", "ranks",
     "threads", "warmup", "steps", "bytes",
 )  # fmt: skip
-# Factors that another one implies: no news beside it.
+# Factors that are implied by another one.
 IMPLIED_BY = {
     "d_model": "size", "d_ff": "size", "layers": "size", "heads": "size", "parameters": "size",
     "global_batch": "batch_size", "software": "variant",
 }  # fmt: skip
-# Does not apply: bucket_mb where nothing is sent, say.
+# Values of a factor that does not apply, such as bucket_mb if nothing is sent.
 NOTHING = ("", "none")
-# The subject of a sweep: named even where its options would tell cases apart.
+# The subject of a sweep: always shown, even if its options would distinguish the cases.
 ALWAYS_NAMED = ("sync", "shard")
 
 
 def in_order(factors: set[str]) -> list[str]:
-    """Known ones first; `file`, which runs are compared by, last."""
+    """Known factors first; `file`, by which runs are compared, last."""
     listed = [name for name in FACTOR_ORDER if name in factors]
     last = factors & {"file"}
     return [*listed, *sorted(factors - set(listed) - last), *last]
 
 
 def varying(frame: pd.DataFrame, factors: Sequence[str]) -> list[str]:
-    """Factors that tell cases apart, less those that others imply."""
+    """Factors that differ between cases, without those that other factors imply."""
     values = frame[list(factors)].map(text)
     differ = [name for name in factors if values[name].nunique() > 1]
     differ = [name for name in differ if not implied(frame, name, differ)]
     for name in reversed([name for name in differ if name not in ALWAYS_NAMED]):
         others = [other for other in differ if other != name]
         applies = values.loc[~values[name].isin(NOTHING), name]
-        # One value where the factor applies, which the other factors tell.
+        # One value wherever the factor applies: implied by the other factors.
         if (
             others
             and applies.nunique() == 1

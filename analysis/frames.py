@@ -1,4 +1,4 @@
-"""Result files of any experiment as data frames: what the package offers to other programs."""
+"""Result files of any experiment as data frames: the package's interface for other programs."""
 
 from os import PathLike
 from pathlib import Path

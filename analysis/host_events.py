@@ -1,4 +1,4 @@
-"""What a rank's host did: its steps and scopes, and the calls in them."""
+"""The host side of a rank: its steps and scopes, and the calls in them."""
 
 import re
 
@@ -16,7 +16,7 @@ from .trace_events import (
     thread,
 )
 
-THREAD = 1  # the one that enters the scopes and makes the calls
+THREAD = 1  # the thread that enters scopes and makes calls
 
 
 def host_events(rank: RankTimeline, place: Place) -> list[Event]:
@@ -35,7 +35,7 @@ def is_call(one: Slice) -> bool:
 
 
 def steps(rank: RankTimeline) -> list[Slice]:
-    """Named as torch.profiler names them."""
+    """Steps, with the names that torch.profiler uses."""
     return [
         Slice(row.begin, row.end, f"ProfilerStep#{row.step}", "user_annotation", {})
         for row in in_nanoseconds(rank.steps).itertuples()
@@ -43,7 +43,7 @@ def steps(rank: RankTimeline) -> list[Slice]:
 
 
 def scopes(rank: RankTimeline, ranks: int) -> list[Slice]:
-    """Those of the profiled steps. Scopes of a captured graph were entered before them."""
+    """Scopes of the profiled steps. Those of a captured graph were entered before."""
     rows = in_nanoseconds(rank.spans[rank.spans["step"] >= 0])
     return [
         Slice(
@@ -59,7 +59,7 @@ def scopes(rank: RankTimeline, ranks: int) -> list[Slice]:
 
 
 def calls(rank: RankTimeline) -> list[Slice]:
-    """Each within its scope: CUPTI's clock and the host's differ a little."""
+    """Calls, each clipped to its scope: CUPTI's clock and the host's differ slightly."""
     rows = in_nanoseconds(rank.calls)
     spans = in_nanoseconds(rank.spans).reindex(rows["span"]).set_axis(rows.index)
     for name in ("begin", "end"):
@@ -79,8 +79,8 @@ def calls(rank: RankTimeline) -> list[Slice]:
 
 
 def nested(slices: list[Slice]) -> list[Slice]:
-    """In the order in which they begin, the outer first. A call is made to end before the next
-    slice begins, and every slice with the one around it."""
+    """Slices in order of their begin, outer ones first. A call is clipped to the begin of the next
+    slice, and every slice to the end of the one around it."""
     ordered = sorted(slices, key=lambda one: (one.begin, is_call(one), -one.end))
     around: list[Slice] = []
     for one in ordered:
@@ -94,8 +94,8 @@ def nested(slices: list[Slice]) -> list[Slice]:
 
 
 def streams(rank: RankTimeline, place: Place) -> list[Event]:
-    """What ran on the streams of a device that events timed. On a CPU stream 0 is the caller's
-    thread, whose work is among the scopes."""
+    """The work on the streams of a device timed by events. On a CPU stream 0 is the caller's
+    thread, whose work is shown by the scopes."""
     rows = in_nanoseconds(rank.on_device)
     if rank.device_kind == "cpu":
         rows = rows[rows["stream"] != 0]

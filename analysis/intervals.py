@@ -4,7 +4,7 @@ import numpy as np
 
 
 def union(intervals: np.ndarray) -> np.ndarray:
-    """The same points of time as disjoint intervals, in order."""
+    """The union as disjoint intervals, in order."""
     if len(intervals) == 0:
         return np.empty((0, 2))
     begin, end = intervals[np.argsort(intervals[:, 0], kind="stable")].T
@@ -20,7 +20,7 @@ def length(intervals: np.ndarray) -> float:
 
 
 def covered(intervals: np.ndarray, by: np.ndarray) -> float:
-    """How much of the length of `intervals` lies within any of `by`."""
+    """The length of `intervals` that is covered by `by`."""
     by = union(by)
     if len(by) == 0:
         return 0.0

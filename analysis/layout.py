@@ -1,4 +1,4 @@
-"""What figures share: cases in panels, and a sheet with its heading and caption."""
+"""Common parts of figures: cases in panels, and a sheet with heading and caption."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from .factors import IMPLIED_BY
 from .results import Results
 from .words import case_label, label, text
 
-# Factors worth a place in the heading when every case has them alike.
+# Factors shown in the heading if all cases have the same value.
 HEADLINE = (
     "op", "size", "causal", "head_dim", "context", "batch_size", "heads", "precision", "attention",
     "exec", "mode", "launch", "dtype", "cadence", "device", "ranks",
 )  # fmt: skip
 LEGEND_LINE = 0.22  # inches
-# Cases stand in panels when there are more, or when their times differ more, than this.
+# Cases are in panels if there are more, or their times differ more, than this.
 MANY_ROWS, LARGEST_RATIO = 16, 20.0
 # A factor that splits a sweep into panels, the first of these that does.
 PANEL_FACTORS = ("size", "precision", "head_dim", "op", "ranks", "context")
@@ -25,11 +25,11 @@ PANEL_FACTORS = ("size", "precision", "head_dim", "op", "ranks", "context")
 
 @dataclass(frozen=True)
 class Panel:
-    """Cases that stand together: those of one size, or of one context, or all."""
+    """Cases in one panel: those of one size, of one context, or all."""
 
     title: str
     note: str
-    names: list[str]  # of the factors that tell its rows apart
+    names: list[str]  # of the factors that differ between its rows
     rows: list[int]  # of Results.frame
     labels: list[list[str]]  # [row][name]
 
@@ -55,13 +55,14 @@ def panels_of(results: Results) -> list[Panel]:
 
 
 def needs_panels(results: Results) -> bool:
-    """Whether one scale would leave bars too short to see, or there are many of them."""
+    """Whether the cases need panels: on one scale some bars would be too short, or there are
+    many."""
     medians = results.medians
     return len(medians) > MANY_ROWS or medians.max() > LARGEST_RATIO * medians.min()
 
 
 def panel_factor(names: Sequence[str], values: pd.DataFrame) -> str | None:
-    """A factor by which at least two panels have several rows each, or nothing."""
+    """A factor with which at least two panels have several rows each, or None."""
     for name in PANEL_FACTORS:
         if name in names and values[name].nunique() > 1 and values[name].value_counts().min() > 1:
             return name
@@ -69,12 +70,12 @@ def panel_factor(names: Sequence[str], values: pd.DataFrame) -> str | None:
 
 
 def time_unit(seconds: pd.Series) -> tuple[str, float]:
-    """Milliseconds, unless every case takes seconds; and how many of it a second has."""
+    """The unit of time, milliseconds unless every case takes seconds, and its number per second."""
     return ("s", 1.0) if seconds.min() >= 1 and seconds.max() >= 10 else ("ms", 1e3)
 
 
 def time_axis(axes: Axes, length: float, rows: float, label: str = "") -> None:
-    """Rows from the top over a span of time; without a label there are no figures either."""
+    """Rows from the top over a span of time; without a label the axis has no figures."""
     axes.set_xlim(0, length)
     axes.set_ylim(rows, 0)
     axes.set_yticks([])
@@ -96,7 +97,7 @@ class Sheet:
         body: tuple[float, float],
         legend: Sequence[tuple[str, ...]] = (),
     ) -> None:
-        """`legend`: words, their colour and, where points show it, their marker."""
+        """`legend`: text, colour and, for points, marker."""
         width, height = body
         wide = width - 2 * style.MARGIN
         constants = [
@@ -151,7 +152,7 @@ class Sheet:
 
 
 def legend_lines(legend: Sequence[tuple[str, ...]], width: float) -> list[list[tuple[str, ...]]]:
-    """The entries by line, each at most `width` inches long where it has several."""
+    """The entries by line; a line with several entries is at most `width` inches long."""
     lines: list[list[tuple[str, ...]]] = []
     used = width
     for entry in legend:
@@ -169,7 +170,7 @@ def entry_width(word: str) -> float:
 
 
 def sources(results: Results) -> list[str]:
-    """One line a file: how its numbers were made."""
+    """One line per file: how its numbers were measured."""
     return [
         ": ".join(part for part in (run.origin or run.path.name, run.command) if part)
         + ("" if run.complete else " (not completed)")

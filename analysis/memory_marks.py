@@ -12,7 +12,7 @@ KINDS = (
 
 
 def of_row(results: Results, row: int) -> pd.DataFrame | None:
-    """By mark of the first step, in bytes: active, peak and each kind; nothing where they were not
+    """By mark of the first step, in bytes: active, peak and each kind; None if they were not
     recorded."""
     table = results.case_tables[row].get("memory")
     if table is None:

@@ -1,4 +1,4 @@
-"""Speed-ups: cases that differ in one factor alone, beside its baseline."""
+"""Speed-ups: cases that differ from a baseline only in one factor."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from .results import Results
 from .words import case_label, text
 
-# Of each factor that a speed-up is told of, the value that is the baseline.
+# Factors for which speed-ups are shown, with the value that is the baseline.
 BASELINES = {"precision": "fp32", "exec": "eager", "attention": "naive"}
 # Options of one value of such a factor.
 OPTIONS = {"attention": ("fp32_attention", "flash_kernels")}
@@ -29,7 +29,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The baseline's time over the other's: above 1 the other is faster."""
+    """The baseline's time over the other's: above 1 the other case is faster."""
 
     value: float
     low: float
@@ -64,8 +64,8 @@ def of_factor(results: Results, factor: str) -> list[Pair]:
 
 
 def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
-    """Of medians; its interval is of the ends of the two intervals, and so at least as wide as one
-    of 90%."""
+    """The ratio of medians. Its interval is made of the ends of the two intervals, and so is at
+    least a 90% interval."""
     rows = [pair.baseline, pair.other]
     median, low, high = (
         results.statistic(phase, name).to_numpy()[rows] for name in ("median", "ci_low", "ci_high")
@@ -75,7 +75,7 @@ def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
 
 
 def mean_ratio(results: Results, pair: Pair, phase: str) -> tuple[float, float]:
-    """Of means, and its standard deviation to first order, the two taken as independent."""
+    """The ratio of means, with its standard deviation to first order for independent times."""
     rows = [pair.baseline, pair.other]
     mean, deviation = (results.statistic(phase, name).to_numpy()[rows] for name in ("mean", "std"))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -14,7 +14,7 @@ from .words import case_label, figure, text
 
 LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
-LOST_STEP = 0.07  # of the axes' height, between the marks of series without memory at one point
+LOST_STEP = 0.07  # of the axes' height, between the crosses of several series at one point
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Grid:
 
     @property
     def body(self) -> tuple[float, float]:
-        """Inches, margins included."""
+        """The size in inches, margins included."""
         across = self.columns * (self.width + self.gap) - self.gap
         return 2 * style.MARGIN + LEFT + across, self.rows * (HEADING + self.height + BELOW)
 
@@ -40,7 +40,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Series:
-    """Cases that differ in what the horizontal axis shows alone."""
+    """Cases that differ only in the quantity of the horizontal axis."""
 
     label: str
     rows: list[int]  # of Results.frame, by what the axis shows
@@ -49,7 +49,7 @@ class Series:
 
 
 def series_of(frame: pd.DataFrame, names: Sequence[str], along: str) -> list[Series]:
-    """Cases that agree in the factors `names`, which are what each is called by."""
+    """Series of cases that agree in the factors `names`, by which they are named."""
     ordered = frame.sort_values(along, kind="stable")
     values = ordered[list(names)].map(text)
     keys = pd.Series(list(map(tuple, values.to_numpy().tolist())), index=ordered.index)
@@ -86,14 +86,15 @@ def draw_points(
 
 
 def draw_lost(axes: Axes, series: Series, x: np.ndarray, level: int) -> None:
-    """A cross at the top for each case that ran out of memory; `level`: below other series'."""
+    """A cross for each case that ran out of memory; `level`: the series' row of crosses from the
+    top."""
     top = np.full(len(x), 0.96 - LOST_STEP * level)
     transform = axes.get_xaxis_transform()
     axes.plot(x, top, "x", color=series.color, ms=5, mew=1.6, transform=transform, clip_on=False)
 
 
 def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
-    """Both logarithmic: `x` are the ticks, and all of `y` is within the axis."""
+    """Makes both axes logarithmic, with ticks at `x` and a range that includes all of `y`."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     ticks = sorted(set(x))
@@ -113,5 +114,5 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
 
 
 def plain(value: float, _: int = 0) -> str:
-    """A tick's figure, without exponent."""
+    """A tick label without exponent."""
     return f"{value:,.10g}" if value >= 1e-4 else figure(value, 1)

@@ -8,16 +8,16 @@ import numpy as np
 from .result_file import Samples
 from .results import Results
 
-# In the order in which a stack shows them.
+# In the order of the stack.
 PARTS = ("forward", "backward", "communication_exposed", "optimizer")
 REST = "rest"
-# Exposed communication of these lies within forward and backward.
+# For these, exposed communication is within forward and backward.
 SHARDED = ("zero1", "zero2", "fsdp")
 PARTS_SHARDED = ("forward", "backward", "optimizer")
 
 
 def of_row(results: Results, row: int) -> dict[str, float]:
-    """Seconds of each part of the case's step, and of the rest; empty where there are none."""
+    """Seconds of each part of the case's step, and of the rest; empty if there are none."""
     values = results.frame.iloc[row]
     names = (*PARTS, REST)
     recorded = {name: values.get(f"{name}_median_part_s", np.nan) for name in names}
@@ -27,8 +27,9 @@ def of_row(results: Results, row: int) -> dict[str, float]:
 
 
 def of_samples(samples: Samples, names: Sequence[str]) -> dict[str, float]:
-    """As paceline computes them since schema version 2 (src/measure/headline_parts.h): of the
-    repetition with the median step (the two middle ones), on its slowest rank."""
+    """The parts as paceline computes them since schema version 2 (src/measure/headline_parts.h):
+    those of the repetition with the median step (mean of the two middle ones), on its slowest
+    rank."""
     steps = samples.measured.get("step")
     phases = {name: samples.measured[name] for name in names if name in samples.measured}
     if steps is None or not steps.size or not phases:

@@ -8,19 +8,19 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-# What both sides have in common; each has options of its own beside.
+# Factors common to both sides; each side has further options.
 FACTORS = (
     "software", "variant", "op", "size", "causal", "head_dim", "heads", "context", "batch_size",
     "precision", "mode", "ranks", "bytes",
 )  # fmt: skip
-# What a sweep is of, by a column that only its rows have.
+# The experiment of a sweep, by a column that only its rows have.
 EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": "model-peers"}
 
 VERSION = re.compile(r" \d")  # where it begins in "PyTorch 2.11.0+cu130"
 
 
 def read(path: Path) -> tuple[str, pd.DataFrame]:
-    """The experiment, and the rows."""
+    """Returns the experiment and the rows."""
     lines = path.read_text(encoding="utf-8").splitlines()
     frame = pd.DataFrame([json.loads(line) for line in lines])
     frame["software"] = frame["software"].fillna("paceline")
@@ -36,12 +36,12 @@ def read(path: Path) -> tuple[str, pd.DataFrame]:
 
 
 def factors(frame: pd.DataFrame) -> set[str]:
-    """Those that every row has."""
+    """The factors that every row has."""
     return {name for name in FACTORS if name in frame and frame[name].notna().all()}
 
 
 def variants(frame: pd.DataFrame) -> list[str]:
-    """With the software's name before its own way."""
+    """The variants, prefixed with the name of the software."""
     return [
         variant
         if variant.startswith("paceline")

@@ -51,7 +51,7 @@ def document(paths: Sequence[Path]) -> str:
 
 
 def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Rows of /summary, and the file's attributes."""
+    """Returns the rows of /summary and the file's attributes."""
     with opened(path) as file:
         attributes = {name: text(value) for name, value in file.attrs.items()}
         if attributes.get("experiment") != EXPERIMENT:
@@ -98,7 +98,7 @@ def caption(
 
 
 def fastest(rows: pd.DataFrame) -> Measured:
-    """Of these variants; a variant's time is its slowest run's."""
+    """The fastest of these variants; the time of a variant is that of its slowest run."""
     measured = rows[rows["status"] == "ok"]
     if measured.empty:
         return math.nan, "" if rows.empty else rows["status"].iloc[0]

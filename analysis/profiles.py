@@ -1,4 +1,4 @@
-"""Profiled cases for figures: what they are called, and what ran in one step of one rank."""
+"""Profiled cases for figures: their names, and the work in one step of one rank."""
 
 import re
 from dataclasses import dataclass, replace
@@ -24,18 +24,18 @@ class Step:
     scopes: pd.DataFrame  # extents of what computes
 
     def within(self, root: str) -> "Step":
-        """What a scope and those in it launched to compute."""
+        """The kernels launched by a scope and the scopes within it."""
         computing = self.activities[~self.activities["communication"]]
         return Step(*(rows[is_within(rows["path"], root)] for rows in (computing, self.scopes)))
 
     @property
     def kernels(self) -> tuple:
-        """Names and grids: two cases that have them alike need one figure."""
+        """Names and grids of kernels: two cases with the same kernels need only one figure."""
         return tuple(zip(self.activities["name"], self.activities["blocks"], strict=True))
 
 
 def of(results: Results) -> Profiles | None:
-    """The profiled cases, if there are any. Throws ResultError."""
+    """The profiled cases, if there are any. Raises ResultError."""
     if not any("trace/ranks" in tables for tables in results.case_tables):
         return None
     paths = [run.path for run in results.runs]
@@ -64,7 +64,7 @@ def last_step(case: Timeline) -> Step:
 
 
 def middle_block(step: Step) -> str:
-    """The path of the middle block's forward pass; empty where there is no block."""
+    """The path of the middle block's forward pass; empty if there is no block."""
     blocks = [path for path in step.scopes["path"] if re.fullmatch(r"forward/block \d+", path)]
     blocks = sorted(set(blocks), key=lambda path: int(path.rpartition(" ")[2]))
     return blocks[len(blocks) // 2] if blocks else ""

@@ -18,7 +18,7 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 class ResultError(ValueError):
-    """What is wrong with a file or an argument, as one line for its user."""
+    """An error in a file or an argument, as one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Samples:
 
 @contextmanager
 def opened(path: Path) -> Iterator[h5py.File]:
-    """A result file of any experiment. Throws ResultError for what is none or cannot be read."""
+    """Opens a result file of any experiment. Raises ResultError if it is not one or cannot be
+    read."""
     try:
         path.open("rb").close()
         if h5py.is_hdf5(path) and (fault := fault_of(path)):
@@ -65,7 +66,7 @@ def check_schema(path: Path, file: h5py.File) -> None:
 
 
 def hardware(file: h5py.File) -> str:
-    """The devices of all ranks, "2 × NVIDIA H200"; ranks that share a host's CPU count once."""
+    """The devices of all ranks, "2 × NVIDIA H200"; a CPU shared by ranks counts once."""
     if any(f"ranks/{name}" not in file for name in ("device", "host")):
         return ""
     device, host = (file[f"ranks/{name}"].asstr()[:] for name in ("device", "host"))

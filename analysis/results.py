@@ -1,8 +1,9 @@
 """The cases of an experiment, from result files of every experiment and the rows of bench/peers/,
 one JSON object a line.
 
-Statistics are computed once, by paceline: this module reads /summary, /cases for what /summary has
-no room for (every sample of every rank, memory over time), and the file's other tables (/fit, ...).
+Statistics are computed once, by paceline: this module reads /summary, the data of /cases that is
+not in /summary (every sample of every rank, memory over time), and the file's other tables (/fit,
+...).
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ PHASES = (
     "forward", "backward", "communication_exposed", "optimizer", "communication_total",
     "optimizer_total", "step", "both", "host", "time",
 )  # fmt: skip
-# The phase that stands for a case: the first of these that was measured.
+# The phase that represents a case: the first of these that was measured.
 HEADLINES = ("step", "both", "time")
 # Tables of a case, by their group in it.
 CASE_TABLES = (
@@ -47,13 +48,13 @@ FILE_TABLES = (
     "profile/costliest", "profile/products", "profile/softmax", "dtypes", "norm_breaks",
 )  # fmt: skip
 
-# What cases are called by where no factor tells them apart.
+# The factors in names of cases that no factor distinguishes.
 FALLBACK = ("size", "context", "batch_size")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One file: where its numbers come from."""
+    """One file: the source of its numbers."""
 
     path: Path
     experiment: str
@@ -100,27 +101,27 @@ class Results:
 
     @property
     def names(self) -> list[str]:
-        """The factors that cases are called by."""
+        """The factors in the names of cases."""
         return self.varying or [name for name in FALLBACK if name in self.factors]
 
     @cached_property
     def labels(self) -> list[str]:
-        """What each case is called."""
+        """The name of each case."""
         rows = self.frame[self.names].map(text).to_numpy().tolist()
         return [case_label(self.names, row) for row in rows]
 
     @cached_property
     def headline(self) -> str:
-        """The phase that stands for a case."""
+        """The phase that represents a case."""
         return next((phase for phase in HEADLINES if phase in self.phases), HEADLINES[0])
 
     @property
     def medians(self) -> pd.Series:
-        """Of the headline, in seconds; NaN where nothing was measured."""
+        """Medians of the headline, in seconds; NaN if nothing was measured."""
         return self.frame[f"{self.headline}_median_s"]
 
     def only(self, rows: Sequence[int]) -> "Results":
-        """The same of these rows of `frame` alone."""
+        """The same results, only these rows of `frame`."""
         return replace(
             self,
             frame=self.frame.iloc[list(rows)].reset_index(drop=True),
@@ -130,7 +131,7 @@ class Results:
 
     @cached_property
     def constant(self) -> dict[str, str]:
-        """Factors that are the same in every case, as text; those left empty are not named."""
+        """Factors that are the same in every case, as text; empty ones are left out."""
         values = {name: self.frame[name].map(text) for name in self.factors}
         return {
             name: column.iloc[0]
@@ -140,7 +141,7 @@ class Results:
 
     @cached_property
     def implied(self) -> dict[str, str]:
-        """By size: the dimensions it stands for, where sizes differ."""
+        """The dimensions of each size, if sizes differ."""
         if "size" not in self.varying:
             return {}
         names = [n for n in self.factors if IMPLIED_BY.get(n) == "size" and n not in self.varying]
@@ -153,7 +154,7 @@ class Results:
 
     @cached_property
     def phases(self) -> list[str]:
-        """Those that were measured in any case."""
+        """The phases that were measured in at least one case."""
         measured = [
             name.removesuffix("_median_s")
             for name in self.frame
@@ -164,7 +165,7 @@ class Results:
 
     @property
     def lacks_intervals(self) -> bool:
-        """Whether any phase was measured too few times for an interval (below 6)."""
+        """Whether any phase has too few repetitions for an interval (below 6)."""
         return any(
             (self.frame[f"{phase}_median_s"].notna() & self.statistic(phase, "ci_low").isna()).any()
             for phase in self.phases
@@ -172,11 +173,11 @@ class Results:
 
     @property
     def headline_is_expected(self) -> bool:
-        """Whether cases of the experiment have times; those of `precision` have not."""
+        """Whether cases of the experiment have times; those of `precision` have none."""
         return "study" not in self.frame
 
     def count(self, of_what: str) -> str:
-        """How many were measured: "n = 10 steps", or "n = 8 to 12 steps" where cases differ."""
+        """The number of repetitions: "n = 10 steps", or "n = 8 to 12 steps" if cases differ."""
         tables = [values for case in self.samples for values in case.measured.values()]
         counts = sorted({values.shape[1] for values in tables if values.size})
         if not counts:
@@ -185,7 +186,7 @@ class Results:
         return f"n = {low} {of_what}" if low == high else f"n = {low} to {high} {of_what}"
 
     def statistic(self, phase: str, name: str) -> pd.Series:
-        """Seconds; NaN where the file does not have it."""
+        """Seconds; NaN if the file lacks the statistic."""
         column = f"{phase}_{name}_s"
         if column in self.frame:
             return self.frame[column]
@@ -193,8 +194,8 @@ class Results:
 
 
 def load(paths: Sequence[Path]) -> list[Results]:
-    """The cases of each experiment, in the order in which the files have them. Throws ResultError
-    naming the file."""
+    """The cases of each experiment, in the order of the files. Raises ResultError with the file's
+    name."""
     by_experiment: dict[str, list[Results]] = {}
     for path in paths:
         part = read_file(path)
@@ -233,13 +234,13 @@ def joined(parts: Sequence[Results]) -> Results:
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
-    """What the files are called in tables and figures."""
+    """The names of the files in tables and figures."""
     stems = [path.stem for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
 def side_by_side(frame: pd.DataFrame, factors: Sequence[str]) -> list[int]:
-    """Rows in their order, but the same case of several files together."""
+    """Rows in order, with the same case of several files grouped."""
     names = [name for name in factors if name != "file"]
     keys = [tuple(map(text, row)) for row in frame[names].itertuples(index=False)]
     first = {key: row for row, key in reversed(list(enumerate(keys)))}
@@ -257,7 +258,7 @@ def read_file(path: Path) -> Results:
 
 @contextmanager
 def as_written(paths: Sequence[Path]) -> Iterator[None]:
-    """Throws ResultError where what a file holds is not as paceline writes it."""
+    """Raises ResultError if the contents of a file are not as paceline writes them."""
     try:
         yield
     except ResultError:
@@ -318,8 +319,8 @@ def from_rows(path: Path) -> Results:
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """With the columns that every file is expected to have. What schema version 1 writes where
-    there is no bucket and nothing is sent becomes nothing, as in version 2."""
+    """Adds the columns that every file is expected to have. Values that schema version 1 writes
+    where there is no bucket and nothing is sent become missing, as in version 2."""
     for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
         if name not in frame:  # no case was measured
             frame[name] = np.nan

@@ -1,11 +1,11 @@
-"""Weak scaling: cases that differ in the number of ranks alone, the work of each the same."""
+"""Weak scaling: cases that differ only in the number of ranks, with the same work per rank."""
 
 from dataclasses import dataclass
 
 from .results import Results
 from .words import case_label, text
 
-# What the number of ranks changes in a launch, beside itself.
+# Factors that change with the number of ranks.
 WITH_RANKS = ("ranks", "file", "threads", "global_batch")
 
 
@@ -16,7 +16,7 @@ class Scaling:
 
 
 def of(results: Results) -> list[Scaling]:
-    """Nothing of an experiment without steps, or where each case has one number of ranks."""
+    """None for an experiment without steps, or if each case has only one number of ranks."""
     frame = results.frame
     if "ranks" not in frame or "batch_size" not in frame or results.headline != "step":
         return []

@@ -21,7 +21,7 @@ from .words import text
 
 PROTOCOL = 2
 DEVICE = STREAM = 0
-LARGE = 2**20  # bytes of the smallest segment that the viewer's colours call large
+LARGE = 2**20  # bytes; the viewer colours segments from this size on as large
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Block:
 
 
 def write(paths: Sequence[Path], output: Path) -> list[Path]:
-    """Writes `output`.<case>.pickle for every case that was measured. Throws ResultError."""
+    """Writes `output`.<case>.pickle for every measured case. Raises ResultError."""
     snapshots: dict[str, dict[str, Any]] = {}
     for path in paths:
         for name, found in read(path):
@@ -63,7 +63,7 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
 
 
 def read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The snapshot of every measured case. Throws ResultError where one has no timeline."""
+    """The snapshot of every measured case. Raises ResultError if one has no timeline."""
     with opened(path) as file:
         measured = {
             n: c for n, c in file.get("cases", {}).items() if text(c.attrs["status"]) == "ok"
@@ -92,7 +92,7 @@ def read_events(case: h5py.Group) -> list[Event]:
 
 
 def read_ranges(case: h5py.Group) -> dict[tuple[str, str], list[tuple[int, str]]]:
-    """By kind and array: where each parameter begins in it, in bytes, and the parameter's name."""
+    """By kind and array: the offset of each parameter in bytes, and its name."""
     ranges: dict[tuple[str, str], list[tuple[int, str]]] = {}
     if "memory/parameters" not in case:
         return ranges
@@ -105,7 +105,7 @@ def read_ranges(case: h5py.Group) -> dict[tuple[str, str], list[tuple[int, str]]
 def snapshot(
     events: Sequence[Event], ranges: dict[tuple[str, str], list[tuple[int, str]]]
 ) -> dict[str, Any]:
-    """What torch.cuda.memory._snapshot() returns, of these events."""
+    """These events in the form that torch.cuda.memory._snapshot() returns."""
     live: dict[int, Block] = {}
     touched: list[Block] = []
     released = {event.address for event in events if event.bytes < 0}
@@ -150,12 +150,12 @@ def entry(action: str, event: Event, block: Block) -> dict[str, Any]:
 
 @cache
 def frames(path: str, kind: str) -> list[dict[str, Any]]:
-    """One list for all alike, which pickle then writes once."""
+    """The same list object for equal frames, so that pickle writes it once."""
     return [{"filename": kind, "line": 0, "name": scope} for scope in reversed(path.split("/"))]
 
 
 def segments(touched: Sequence[Block], live: dict[int, Block]) -> list[dict[str, Any]]:
-    """Memory that blocks have touched, as far as it is connected, and what is in it at the end."""
+    """Contiguous ranges of memory used by blocks, and their contents at the end."""
     spans: list[list[int]] = []
     for block in sorted(touched, key=lambda block: block.address):
         if spans and block.address <= spans[-1][1]:
@@ -192,7 +192,7 @@ def segment(begin: int, end: int, live: Sequence[Block]) -> dict[str, Any]:
 
 
 def piece(address: int, size: int, block: Block | None) -> dict[str, Any]:
-    """A part of a segment: a block in use, or what is free."""
+    """A part of a segment: a block in use, or free memory."""
     return {
         "address": address,
         "size": size,

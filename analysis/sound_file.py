@@ -14,11 +14,11 @@ import h5py
 
 MOST_MEMORY = 8 << 30  # bytes
 SECONDS = 10  # of the processor, and another for each 10 MB
-DEEPEST = 16  # groups in groups: hard links may make circles
-BEST_RATIO = 1032  # of deflate, which no filter of HDF5's surpasses
+DEEPEST = 16  # nested groups: hard links may form cycles
+BEST_RATIO = 1032  # of deflate; no HDF5 filter compresses better
 
 LINKS, TOO_LARGE, TOO_DEEP = 10, 11, 12
-ERRORS = (OSError, RuntimeError, LookupError, TypeError, ValueError)  # what h5py answers with
+ERRORS = (OSError, RuntimeError, LookupError, TypeError, ValueError)  # raised by h5py
 FAULTS = {
     LINKS: "has links to other files: copy them into it",
     TOO_LARGE: "claims to hold more than it can: it is damaged",
@@ -33,7 +33,7 @@ class Unsound(Exception):
 
 
 def fault_of(path: Path) -> str:
-    """What is wrong with an HDF5 file; empty: it can be read. A file is read again only after it
+    """Why an HDF5 file is refused; empty if it can be read. A file is read again only after it
     changed."""
     status = path.stat()
     return fault_at(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -45,7 +45,7 @@ def fault_at(path: Path, *_state: int) -> str:
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        gc.disable()  # a collection would copy every page that the parent's objects are in
+        gc.disable()  # a collection would copy every page with objects of the parent
         os._exit(read_everything(path))
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
@@ -56,7 +56,7 @@ def fault_at(path: Path, *_state: int) -> str:
 
 
 def read_everything(path: Path) -> int:
-    """The exit code of the process that does it."""
+    """Runs in the child process: reads everything within limits; returns the exit code."""
     try:
         size = path.stat().st_size
         seconds = SECONDS + size // 10_000_000
@@ -69,7 +69,7 @@ def read_everything(path: Path) -> int:
         return fault.code
     except MemoryError:
         return TOO_LARGE
-    except BaseException:  # an error harms nobody: whoever needs what it is about tells
+    except BaseException:  # harmless: the later reader reports it
         return 0
     return 0
 

@@ -1,4 +1,4 @@
-"""How figures look: colours that colour-blind readers tell apart, sizes in inches, spare axes."""
+"""The style of figures: colours for colour-blind readers, sizes in inches, plain axes."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ COLLECTIVES = {
 }  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-NO_PHASES = OTHER = "#8A94A0"  # a step whose phases were not measured; what has no colour
-CROWD = "#A9B2BC"  # ranks too many for colours
+NO_PHASES = OTHER = "#8A94A0"  # a step whose phases were not measured; anything without a colour
+CROWD = "#A9B2BC"  # ranks, if there are too many for colours
 ALARM, ALARM_PALE = "#B5400B", "#FBEBE2"
 INK, FAINT, GRID, SHADE = "#1B1F24", "#5A6470", "#DFE3E8", "#F1F3F5"
 
 STATUS_WORDS = {"oom": "out of memory"}
 
-CLEAR = {"fc": "white", "ec": "none", "pad": 0.8}  # behind words that a grid line would strike
+CLEAR = {"fc": "white", "ec": "none", "pad": 0.8}  # behind text that a grid line would cross
 
 TITLE, HEAD, TEXT, SMALL, TINY = 13.0, 10.5, 9.0, 8.0, 7.5  # points
 MARGIN = 0.30  # inches
@@ -66,7 +66,7 @@ SETTINGS = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "hatch.linewidth": 0.6,
-    # Text stays text: it can be searched, and the same input gives the same file.
+    # Text is kept as text: it can be searched, and the same input gives the same file.
     "svg.fonttype": "none",
     "svg.hashsalt": "paceline",
 }
@@ -74,7 +74,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Page:
-    """A figure that is laid out in inches from its top left corner."""
+    """A figure laid out in inches from its top left corner."""
 
     figure: Figure
     width: float
@@ -111,7 +111,7 @@ class Page:
 
 
 def colors_for(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each, while there are any; the rest share one."""
+    """A colour for each; when colours run out, the rest share one."""
     return dict(zip(names, SERIES, strict=False)) | dict.fromkeys(names[len(SERIES) :], OTHER)
 
 
@@ -121,7 +121,7 @@ def legend(colors: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def on(color: str) -> str:
-    """The colour of words that are read well on `color`."""
+    """A text colour that is readable on `color`."""
     red, green, blue = matplotlib.colors.to_rgb(color)
     return INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
 
@@ -132,7 +132,7 @@ def page(width: float, height: float) -> Page:
 
 @cache
 def text_width(words: str, size: float = TEXT, weight: str = "normal") -> float:
-    """Inches that `words` take in a line, and a little more: renderers round letters up."""
+    """The width of `words` in inches, with a small margin: renderers round glyph widths up."""
     if not words.strip():
         return 0.0
     properties = matplotlib.font_manager.FontProperties(size=size, weight=weight)
@@ -145,7 +145,7 @@ def widest(words: Sequence[str], size: float = TEXT) -> float:
 
 
 def wrap(words: str, width: float, size: float = SMALL) -> list[str]:
-    """Lines of `words` that fit in `width` inches; a word that is wider has a line of its own."""
+    """Lines of `words` that fit into `width` inches; a wider word has a line of its own."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -160,7 +160,7 @@ def shorten(words: str, width: float, size: float = SMALL) -> str:
     """`words`, cut to `width` inches with an ellipsis."""
     if text_width(words, size) <= width:
         return words
-    # Measuring takes about a millisecond, and a reason may have hundreds of letters.
+    # Measuring takes about a millisecond, and a reason may have hundreds of characters.
     lengths = range(len(words))
     fits = bisect_right(lengths, width, lo=1, key=lambda n: text_width(words[:n] + "…", size)) - 1
     return words[:fits].rstrip(" .,;:/") + "…"

@@ -1,4 +1,4 @@
-"""Timelines of profiled cases: what ran on each rank's streams, and the host's scopes around it."""
+"""Timelines of profiled cases: the work on each rank's streams, and the host's scopes around it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from .result_file import opened, read_table
 from .words import text
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
-EVENTS = "events"  # the source without launches: the CPU, and a GPU without CUPTI
+EVENTS = "events"  # the source of profiles without launches: the CPU, and GPUs without CUPTI
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class RankTimeline:
     """One rank's part, in seconds on rank 0's clock since the first profiled step began.
 
     `activities` has a row per kernel, copy, memset, launch and other call of the host: step, kind,
-    stream, name, short_name (as tables show it), span, begin, end, correlation, bytes, blocks; of
-    the span that launched it, path, elements and dtype; and whether it is a kernel that
-    communicates. `spans` has a row per scope, in the order in which they were entered: step, path,
-    operation, begin, end, flops, bytes, elements, dtype.
+    stream, name, short_name (as in tables), span, begin, end, correlation, bytes, blocks; path,
+    elements and dtype of the span that launched it; and whether it is a communication kernel.
+    `spans` has a row per scope, in the order in which they were entered: step, path, operation,
+    begin, end, flops, bytes, elements, dtype.
     """
 
     rank: int
@@ -50,7 +50,7 @@ class RankTimeline:
 
     @property
     def calls(self) -> pd.DataFrame:
-        """The host's: launches, and others."""
+        """API calls of the host: launches and others."""
         return self.activities[self.activities["kind"].isin(["launch", "call"])]
 
     @property
@@ -82,7 +82,7 @@ class Timeline:
 
 
 def read(path: Path) -> list[Timeline]:
-    """Every profiled case of a file; none where nothing was profiled. Throws ResultError."""
+    """Every profiled case of a file; empty if nothing was profiled. Raises ResultError."""
     with opened(path) as file:
         return [
             read_case(path, file, name)
@@ -142,7 +142,7 @@ def rows_of(table: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 
 def with_spans(activities: pd.DataFrame, spans: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Each activity with its span's path and collective."""
+    """Activities, each with the path and collective of its span."""
     found = spans[["path", "elements", "dtype"]].reindex(activities["span"])
     found = found.fillna({"path": "", "elements": 0, "dtype": ""}).set_axis(activities.index)
     is_collective = found["elements"] > 0
@@ -157,8 +157,8 @@ def times(rows: pd.DataFrame) -> np.ndarray:
 
 
 def extents(rank: RankTimeline, rows: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """From the first to the last of the activities `rows` that each scope launched, apart for each
-    value of the columns `by`: these, span, begin, end, path, operation."""
+    """For each scope, and each value of the columns `by`: from the first to the last of the
+    activities `rows` that it launched. Columns: `by`, span, begin, end, path, operation."""
     keys = [*by, "span"]
     level = rows[[*keys, "begin", "end"]]
     levels = []
@@ -172,7 +172,7 @@ def extents(rank: RankTimeline, rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 def overlap_fraction(timeline: Timeline) -> float:
     """The share of the time of all ranks' communication kernels during which a compute kernel runs
-    on another stream of the same rank. NaN where nothing is communicated."""
+    on another stream of the same rank. NaN without communication."""
     total = hidden = 0.0
     for rank in timeline.ranks:
         kernels = rank.activities[rank.activities["kind"] == "kernel"]

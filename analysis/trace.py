@@ -1,5 +1,5 @@
-"""Traces as PyTorch's profiler (Kineto) writes them, of profiled cases: for Perfetto,
-chrome://tracing and HolisticTraceAnalysis. One per rank and, of several ranks, one of all."""
+"""Traces of profiled cases in the format of PyTorch's profiler (Kineto): for Perfetto,
+chrome://tracing and HolisticTraceAnalysis. One per rank and, with several ranks, one of all."""
 
 import json
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ HOST_PID = 1_000_000  # of rank 0; devices have their indices or ranks
 
 
 def write(paths: Sequence[Path], output: Path) -> list[Path]:
-    """Writes `output`.<case>.rank<r>.json for every rank of every profiled case and, of several
-    ranks, `output`.<case>.json. Throws ResultError."""
+    """Writes `output`.<case>.rank<r>.json for every rank of every profiled case and, with several
+    ranks, `output`.<case>.json. Raises ResultError."""
     cases: dict[str, Timeline] = {}
     for path in paths:
         found = timeline.read(path)
@@ -71,7 +71,7 @@ def trace(case: Timeline, ranks: Sequence[RankTimeline], name: str) -> dict[str,
         "distributedInfo": info | {"rank": ranks[0].rank} if single else info,
         "clocks": [clock(rank) for rank in ranks],
         "displayTimeUnit": "ms",
-        # The file tells when the case was measured, to the second.
+        # The file has the time of measurement, to the second.
         "baseTimeNanoseconds": created * 10**9 + origin,
         "traceName": name,
         "traceEvents": events,
@@ -89,7 +89,7 @@ def clock(rank: RankTimeline) -> dict[str, Any]:
 
 
 def origin_of(case: Timeline) -> int:
-    """When the first event of any rank begins, in ns: a trace has no negative times."""
+    """The begin of the first event of any rank, in ns, so that a trace has no negative times."""
     begins = [
         in_nanoseconds(rows)["begin"].min()
         for rank in case.ranks

@@ -8,7 +8,7 @@ import pandas as pd
 
 Event = dict[str, Any]
 
-# What PyTorch calls paceline's collectives (ProcessGroupNCCL) and dtypes (c10::ScalarType).
+# PyTorch's names for paceline's collectives (ProcessGroupNCCL) and dtypes (c10::ScalarType).
 COLLECTIVES = {
     "all_reduce": "allreduce",
     "reduce_scatter": "_reduce_scatter_base",
@@ -19,14 +19,14 @@ DTYPES = {
     "int32": "Int",
 }  # fmt: skip
 
-# HTA writes the number of an event over the correlation of another: in pandas 3 that fails where
-# all correlations fit in 16 bits and not all numbers do.
+# HTA overwrites correlations with indices of events: in pandas 3 that fails if all correlations fit
+# into 16 bits and not all indices do.
 LEAST_CORRELATION = 2**16
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank's events are shown, and on what clock."""
+    """The process ids and the clock of a rank's events."""
 
     host: int  # pids
     device: int
@@ -93,12 +93,12 @@ def metadata(what: str, pid: int, tid: int, **arguments: object) -> Event:
 
 
 def link(correlation: int) -> dict[str, int]:
-    """The argument that a launch shares with what it launched."""
+    """The argument that a launch has in common with the kernel it launched."""
     return {"correlation": LEAST_CORRELATION + correlation} if correlation else {}
 
 
 def flow(end: Event, rank: int, phase: str) -> Event:
-    """One end of the arrow from a launch (phase "s") to what it launched (phase "f")."""
+    """One end of the arrow from a launch (phase "s") to its kernel (phase "f")."""
     event = {
         "ph": phase,
         "id": (rank << 32) + end["args"]["correlation"],
@@ -112,8 +112,8 @@ def flow(end: Event, rank: int, phase: str) -> Event:
 
 
 def collective(path: str, elements: float, dtype: str, rank: int, ranks: int) -> dict[str, Any]:
-    """The arguments of a collective. elements: what each rank sends; 0: not a collective, which
-    has none."""
+    """The arguments of a collective; empty for other kernels. elements: sent by each rank; 0 for
+    other kernels."""
     if elements == 0:
         return {}
     name, sent = name_of(path), int(elements)

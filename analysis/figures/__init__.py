@@ -1,6 +1,6 @@
-"""Figures of result files: which there are, and where they go.
+"""Figures of result files: their list, and the files to write.
 
-A figure is a module whose draw(results) returns it, or nothing where the results lack its data.
+A figure is a module whose draw(results) returns it, or None if the results lack its data.
 """
 
 from collections.abc import Collection, Sequence
@@ -61,13 +61,13 @@ NAMES = frozenset({*OF_RESULTS, *OF_PROFILES})
 
 @dataclass(frozen=True)
 class Targets:
-    """A file for the first figure, beside which the others are; or a folder for all."""
+    """A file for the first figure, with the others beside it; or a folder for all."""
 
     path: Path
     is_folder: bool
 
     def of(self, name: str, is_first: bool) -> list[Path]:
-        """The files to write of a figure."""
+        """The files to write for a figure."""
         if self.is_folder:
             return [self.path / f"{name}{extension}" for extension in FOLDER_EXTENSIONS]
         if is_first:
@@ -76,7 +76,7 @@ class Targets:
 
 
 def targets_for(path: Path) -> Targets:
-    """Throws ResultError for an extension of no format."""
+    """Raises ResultError for an unknown extension."""
     if path.suffix.lower() in EXTENSIONS and not path.is_dir():
         return Targets(path, is_folder=False)
     if path.suffix and not path.is_dir():
@@ -88,7 +88,7 @@ def targets_for(path: Path) -> Targets:
 
 
 def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figure]]:
-    """Every figure among `names` that these results have the data for, by name. Throws
+    """Every figure among `names` for which these results have the data, by name. Raises
     ResultError."""
     with matplotlib.rc_context(style.SETTINGS):
         drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items() if name in names]
@@ -100,7 +100,7 @@ def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figu
 
 
 def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
-    """The paths written. Throws ResultError."""
+    """Returns the paths written. Raises ResultError."""
     found = load(paths)
     with as_written(paths):
         drawn = [
@@ -119,7 +119,7 @@ def write(paths: Sequence[Path], targets: Targets) -> list[Path]:
 
 
 def save(figure: Figure, paths: Sequence[Path]) -> list[Path]:
-    # A date would make equal input give unequal files.
+    # Without a date, equal input gives equal files.
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,11 +11,11 @@ from ..words import figure
 
 WIDTH, ROW, BESIDE = 6.0, 0.26, 1.6  # inches
 AXIS = 0.55  # inches
-LEAST = 1e-9  # a smaller error stands here
+LEAST = 1e-9  # smaller errors are drawn here
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing without precision --study accumulation."""
+    """None without precision --study accumulation."""
     frame = results.frame
     if "sum_error" not in frame:
         return None

@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 2.55, 1.75  # inches
 ROOF = {"color": style.INK, "lw": 0.9, "ls": (0, (1, 1.5)), "zorder": 1}
 MIB = 2**20
 
-# Low, middle and high of what a row of panels shows, by case.
+# Low, middle and high of the quantity in a row of panels, by case.
 Values = tuple[pd.Series, pd.Series, pd.Series]
 
 
@@ -97,7 +97,7 @@ def draw_speedup(results: Results) -> Figure | None:
 
 
 def ratios(results: Results, found: Sequence[Pair], phase: str) -> Values:
-    """By the row of the case that is not the baseline."""
+    """Ratios, keyed by the row of the case that is not the baseline."""
     values = {pair.other: pairs.ratio(results, pair, phase) for pair in found}
     index = results.frame.index
     return tuple(
@@ -117,7 +117,7 @@ def throughput(results: Results, phase: str) -> Values:
 
 
 def roofline(results: Results, phase: str) -> pd.Series | None:
-    """TFLOP/s that a case cannot exceed."""
+    """The bound on a case's TFLOP/s."""
     frame = results.frame
     floor = frame.get(f"{phase}_bandwidth_floor_s")
     if floor is None:
@@ -128,13 +128,13 @@ def roofline(results: Results, phase: str) -> pd.Series | None:
 
 
 def datasheet_of(results: Results) -> dict[str, float]:
-    """By precision; empty where the device is not known, or there are several."""
+    """Dense rates by precision; empty if the device is unknown or there are several."""
     devices = {run.hardware for run in results.runs}
     return DATASHEET.get(devices.pop(), {}) if len(devices) == 1 else {}
 
 
 def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]) -> Figure | None:
-    """A row of panels for each of `rows`, a column for each head dimension, on one scale a row."""
+    """A row of panels for each of `rows`, a column for each head dimension; one scale per row."""
     frame = results.frame
     if not rows or ALONG not in frame or COLUMNS not in frame:
         return None
@@ -183,7 +183,7 @@ def draw_series(
 
 
 def draw_roof(axes: Axes, frame: pd.DataFrame, roof: pd.Series) -> None:
-    """One for each precision."""
+    """One roofline for each precision."""
     for _, cases in frame.groupby("precision"):
         points = roof[cases.index].groupby(cases[ALONG]).max().dropna()
         axes.plot(points.index, points, **ROOF)

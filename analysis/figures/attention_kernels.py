@@ -1,4 +1,4 @@
-"""The figure of the kernels that compute one block's attention, cases one below the other."""
+"""The figure of the kernels of one block's attention, one case below the other."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Panel:
 
 
 def draw(profiles: Profiles) -> Figure | None:
-    """Nothing where no case has a block with attention."""
+    """None if no case has a block with attention."""
     found: dict[tuple, Panel] = {}
     for title, case in zip(profiles.results.labels, profiles.timelines, strict=True):
         step = last_step(case)
@@ -81,7 +81,7 @@ def draw(profiles: Profiles) -> Figure | None:
 
 
 def kernels_of(step: Step, root: str) -> pd.DataFrame:
-    """Named by the innermost scope of each, and by the one of attention's parts that it is in."""
+    """Kernels, each with its innermost scope and the part of attention that it belongs to."""
     below = step.activities["path"].str.slice(len(root) + 1).str.split("/")
     begin = step.activities["begin"].min()
     return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""The figure of one block's forward pass: its scopes, with the kernels that they launched below."""
+"""The figure of one block's forward pass: its scopes, and below them the kernels they launched."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Panel:
 
 
 def draw(profiles: Profiles) -> Figure | None:
-    """Nothing where no case has a block."""
+    """None if no case has a block."""
     found: dict[tuple, Panel] = {}
     for title, case in zip(profiles.results.labels, profiles.timelines, strict=True):
         step = last_step(case)
@@ -84,7 +84,7 @@ def draw(profiles: Profiles) -> Figure | None:
 
 
 def boxes_of(step: Step, root: str) -> list[Box]:
-    """The scopes by how deep they are, and below them the kernels."""
+    """The scopes by depth, and below them the kernels."""
     begin = step.scopes["begin"].min()
 
     def box(row: NamedTuple, level: float, words: str, operation: str) -> Box:
@@ -103,7 +103,7 @@ def boxes_of(step: Step, root: str) -> list[Box]:
 
 
 def operations(panels: Iterable[Panel]) -> list[str]:
-    """Those that take the longest first."""
+    """Operations, in descending order of time."""
     boxes = [box for panel in panels for box in panel.boxes if box.operation]
     lengths = pd.Series([box.end - box.begin for box in boxes], dtype=float)
     totals = lengths.groupby([box.operation for box in boxes]).sum()

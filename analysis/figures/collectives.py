@@ -71,7 +71,8 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def bus_bytes(frame: pd.DataFrame) -> pd.Series:
-    """Bytes that bus bandwidth counts, by case: of all_reduce 2 (n - 1) / n times the message."""
+    """The bytes counted by bus bandwidth, by case: for all_reduce 2 (n - 1) / n times the
+    message."""
     if "busbw_bytes_per_s" not in frame:
         return pd.Series(np.nan, index=frame.index)
     return frame["busbw_bytes_per_s"] * frame["time_median_s"]
@@ -108,7 +109,7 @@ def draw_fit(
 
 
 def size(value: float) -> str:
-    """Bytes for people: 100 MB, 4 KiB."""
+    """A size as text: 100 MB, 4 KiB."""
     for unit, name in BINARY:
         if value >= unit and value % unit == 0:
             return f"{plain(value / unit)} {name}"

@@ -19,7 +19,7 @@ BAR = 0.7  # of a row
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where memory was not recorded."""
+    """None if memory was not recorded."""
     cases = {row: memory_marks.of_row(results, row) for row in range(len(results.frame))}
     cases = {row: marks for row, marks in cases.items() if marks is not None}
     if not cases:
@@ -68,13 +68,13 @@ def has(marks: pd.DataFrame, kind: str) -> bool:
 
 
 def words_of(marks: pd.DataFrame) -> list[str]:
-    """Beside each bar."""
+    """The text beside each bar."""
     return [f"{figure(active / GIB, 3)}, peak {figure(peak / GIB, 3)}"
             for active, peak in zip(marks["active"], marks["peak"], strict=True)]  # fmt: skip
 
 
 def draw_marks(axes: Axes, marks: pd.DataFrame, inch: float) -> None:
-    """`inch`: GiB that an inch of the axis shows."""
+    """`inch`: GiB per inch of the axis."""
     words = words_of(marks)
     axes.set_xlim(0, WIDTH * inch)
     axes.set_ylim(len(marks), 0)

@@ -22,7 +22,7 @@ LINE = 0.15  # inches: a line of them
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing without --memory-timeline."""
+    """None without --memory-timeline."""
     rows = [row for row, tables in enumerate(results.case_tables)
             if len(tables.get("memory/timeline", ()))]  # fmt: skip
     if not rows:
@@ -107,7 +107,7 @@ def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float) -> None:
 
 
 def largest_blocks(results: Results, row: int) -> list[str]:
-    """In words: MiB, kind, shape (where the file has it) and scope of each; those alike once."""
+    """MiB, kind, shape (if the file has it) and scope of each as text; equal blocks once."""
     table = results.case_tables[row].get("memory/blocks")
     if table is None or table.empty:
         return []

@@ -1,4 +1,4 @@
-"""The figure of what low precision costs a norm, over the scale and mean of its input."""
+"""The figure of a norm's error in low precision, over the scale and mean of its input."""
 
 import math
 from itertools import cycle
@@ -19,7 +19,10 @@ ERRORS = {
     "rounded_statistics_error": ("every operation rounded", style.SERIES[1]),
 }
 BREAKS = 0.1  # relative error from which paceline calls a norm broken
-LOWEST, HIGHEST = 1e-5, 10.0  # of the vertical axis; what is not finite stands at its top
+LOWEST, HIGHEST = (
+    1e-5,
+    10.0,
+)  # of the vertical axis; values that are not finite are drawn at its top
 LINES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dash-dotted"}  # by mean
 COLUMNS = 2
 WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.6, 2.1, 0.62, 0.30, 0.52, 0.25  # inches
@@ -35,7 +38,7 @@ def norms_of(results: Results) -> Results | None:
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where no norm was measured."""
+    """None if no norm was measured."""
     found = norms_of(results)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The figure of bucket sizes: exposed communication measured, beside what the fit predicts."""
+"""The figure of bucket sizes: exposed communication, measured and predicted from the fit."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ PREDICTED = Series("predicted: n latency + bucket / bandwidth", [], style.SERIES
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing without ddp --predict."""
+    """None without ddp --predict."""
     table = results.file_tables.get("predict")
     if table is None:
         return None

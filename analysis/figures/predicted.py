@@ -1,4 +1,4 @@
-"""The figure of memory predicted by the closed form, against what was measured."""
+"""The figure of predicted memory (closed form) against measured memory."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,13 +10,13 @@ from ..panels import OWN_SCALE, Grid, plain
 from ..results import Results
 
 GIB = 2**30
-# What is predicted, with its words.
+# The predicted quantities, with their labels.
 QUANTITIES = {"peak_bytes": "peak", "saved_bytes": "kept for backward"}
 WIDTH, HEIGHT = 4.4, 3.2  # inches
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where nothing was predicted."""
+    """None if nothing was predicted."""
     frame = results.frame
     found = {name: frame[[f"predicted_{name}", name]].dropna() / GIB
              for name in QUANTITIES

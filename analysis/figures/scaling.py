@@ -16,7 +16,7 @@ SPREAD = 0.012  # of the axis, between the marks of series at one number of rank
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where no case was measured with several numbers of ranks."""
+    """None if no case was measured with several numbers of ranks."""
     found = scaling_cases.of(results)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The figure of speed-ups: each pair of cases on one axis of time, and their ratio beside."""
+"""The figure of speed-ups: each pair of cases on one time axis, with their ratio beside it."""
 
 from itertools import groupby
 from math import isnan
@@ -19,7 +19,7 @@ BESIDE = 0.15  # inches from the axes to the words on their right
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where no factor with a baseline varies; attention has curves for it."""
+    """None if no factor with a baseline varies; `attention` has curves instead."""
     if "head_dim" in results.frame:
         return None
     measured = [
@@ -64,7 +64,7 @@ def draw(results: Results) -> Figure | None:
 
 
 def colors_of(measured: list[Pair]) -> dict[str, str]:
-    """Baselines are grey: the other ways have the colours."""
+    """Baselines are grey; the other values have colours."""
     others = list(dict.fromkeys(pair.labels[1] for pair in measured))
     baselines = dict.fromkeys((pair.labels[0] for pair in measured), style.OTHER)
     return baselines | style.colors_for(others)

@@ -23,7 +23,7 @@ COLORS = style.PHASES | {parts.REST: style.OTHER}
 
 @dataclass(frozen=True)
 class Bar:
-    """One case, in the figure's unit of time; NaN where nothing was measured."""
+    """One case, in the figure's unit of time; NaN if nothing was measured."""
 
     phases: list[tuple[str, float]]
     median: float
@@ -34,8 +34,8 @@ class Bar:
     reason: str
 
     def label(self, unit: str) -> str:
-        """What stands beside the bar: the step's median, what of it is exposed communication, and
-        a status that is not ok."""
+        """The text beside the bar: the step's median, its exposed communication, and a status that
+        is not ok."""
         time = f"{figure(self.median, 3)} {unit}"
         if not isnan(self.exposed):
             time += f", {figure(self.exposed, 2)} exposed"
@@ -48,11 +48,11 @@ class Bar:
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing of an experiment whose cases are no steps."""
+    """None for experiments whose cases are not steps."""
     if OTHER_CASES & set(results.frame):
         return None
     panels = panels_of(results)
-    # Then panels stand in two columns, and segments carry no figures of their own.
+    # Then panels are in two columns, and segments have no figures.
     many = len(results.frame) > MANY_ROWS
     columns = in_columns(panels) if many else [panels]
     labels_width = max(sum(label_widths(panel)) for panel in panels)
@@ -124,11 +124,11 @@ def bar_of(results: Results, row: int, scale: float) -> Bar:
     )
 
 
-# ---- where things stand, in inches --------------------------------------------------------------
+# ---- positions, in inches ---------------------------------------------------------------------
 
 
 def in_columns(panels: list[Panel]) -> list[list[Panel]]:
-    """Two columns of about equal height, in reading order, the left one the taller."""
+    """Two columns of about equal height, in reading order; the left one is the taller."""
     heights = [panel_height(panel) for panel in panels]
     cut = len(panels)
     while sum(heights[: cut - 1]) >= sum(heights[cut - 1 :]):
@@ -137,7 +137,7 @@ def in_columns(panels: list[Panel]) -> list[list[Panel]]:
 
 
 def label_widths(panel: Panel) -> list[float]:
-    """Of each column of row labels, the gap to its right included."""
+    """The widths of the columns of row labels, each with the gap to its right."""
     columns = zip(*panel.labels, strict=True)
     return [
         max(style.widest(cells), style.text_width(label(name), style.SMALL)) + 0.2
@@ -146,7 +146,8 @@ def label_widths(panel: Panel) -> list[float]:
 
 
 def positions(panel: Panel) -> list[float]:
-    """Where each bar stands, in rows from the top; groups of the first label stand apart."""
+    """The positions of the bars, in rows from the top; there are gaps between groups of the first
+    label."""
     places, place = [], 0.5
     grouped = len({labels[0] for labels in panel.labels}) < len(panel.labels)
     for index, labels in enumerate(panel.labels):
@@ -182,7 +183,7 @@ def draw_heading(sheet: Sheet, panel: Panel, left: float, top: float) -> None:
 
 
 def draw_labels(sheet: Sheet, panel: Panel, left: float, top: float) -> None:
-    """Each row's factors in columns; a value that the row above has too is not repeated."""
+    """Each row's factors in columns; values equal to those of the row above are not repeated."""
     above: list[str] = []
     for place, labels in zip(positions(panel), panel.labels, strict=True):
         at = left
@@ -203,7 +204,7 @@ def draw_labels(sheet: Sheet, panel: Panel, left: float, top: float) -> None:
 def draw_bars(axes: Axes, panel: Panel, bars: list[Bar], unit: str, with_figures: bool) -> None:
     axes.set_ylim(rows_height(panel) / ROW, 0)
     words = [bar.label(unit) for bar in bars]
-    room = style.widest(words) + 0.25  # inches to the right of the longest bar
+    room = style.widest(words) + 0.25  # inches, to the right of the longest bar
     end = max(bar.end for bar in bars) or 1.0
     axes.set_xlim(0, end * BARS_WIDTH / (BARS_WIDTH - room))
     inch = axes.get_xlim()[1] / BARS_WIDTH
@@ -220,7 +221,7 @@ def draw_bars(axes: Axes, panel: Panel, bars: list[Bar], unit: str, with_figures
 
 
 def draw_segments(axes: Axes, place: float, bar: Bar, inch: float | None) -> None:
-    """Phases end to end; their figures where there is room (`inch`: its length in time)."""
+    """Phases end to end, with their times where there is room (`inch`: time per inch)."""
     if not bar.phases:
         axes.barh(place, bar.median, BAR, color=style.NO_PHASES)
     left = 0.0
@@ -259,7 +260,7 @@ def draw_step(axes: Axes, place: float, bar: Bar, inch: float) -> None:
 
 
 def draw_status(axes: Axes, place: float, bar: Bar, inch: float) -> None:
-    """A case without a measured step says why in its bar's place."""
+    """Writes why a case has no measured step, in place of its bar."""
     end = axes.get_xlim()[1]
     axes.barh(place, end, BAR, color=style.ALARM_PALE, lw=0)
     status = style.STATUS_WORDS.get(bar.status, bar.status)

@@ -1,4 +1,4 @@
-"""The figure of a step on its streams: cases one below the other, on one axis of time."""
+"""The figure of a step on its streams: one case below the other, on one time axis."""
 
 from dataclasses import dataclass
 
@@ -19,14 +19,14 @@ LABELS, WIDTH = 1.75, 8.2  # inches: of the streams' names; of the axis
 HEADING, ROW, GAP = 0.28, 0.26, 0.16  # inches
 AXIS = 0.5  # inches below the last case
 BAR = 0.72  # of a row
-# Gaps narrower than this part of the axis cannot be seen: what they part is drawn as one.
+# Gaps narrower than this fraction of the axis are invisible: intervals around them are merged.
 FINEST = 1 / 2000
 COLORS = style.PHASES | style.COLLECTIVES | {"other": style.OTHER}
 
 
 @dataclass(frozen=True)
 class Row:
-    """A stream: what it ran, by phase or collective, in ms [n, 2] since the step's first kernel."""
+    """A stream: its work by phase or collective, in ms [n, 2] since the step's first kernel."""
 
     label: str
     bars: dict[str, np.ndarray]
@@ -98,13 +98,13 @@ def panel_of(title: str, step: Step, hidden: float) -> Panel:
 
 
 def word_of(path: str, communication: bool) -> str:
-    """A collective's name, or the phase of anything else."""
+    """The name of a collective; the phase of any other kernel."""
     word = name_of(path) if communication else path.partition("/")[0]
     return word if word in COLORS else "other"
 
 
 def role(of_stream: pd.DataFrame) -> str:
-    """What most of a stream's time goes to."""
+    """The kind of work that takes most of a stream's time."""
     seconds = (of_stream["end"] - of_stream["begin"]).groupby(of_stream["communication"]).sum()
     return "communication" if seconds.idxmax() else "compute"
 

@@ -1,4 +1,4 @@
-"""The figure of every step from cold: what warming up changes, and for how long."""
+"""The figure of every step from cold: the effect of warm-up, and how long it lasts."""
 
 import math
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from ..words import case_label, figure, text
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
 MOST_WITH_OWN_AXIS = 8
-# Above this many ranks colours would not tell them apart.
+# Above this many ranks colours could not be told apart.
 MOST_COLORED_RANKS = len(style.RANKS)
-# A first step this many times the median needs a logarithmic axis to leave the rest readable.
+# If the first step is this many times the median, a logarithmic axis keeps the rest readable.
 LOGARITHMIC_FROM = 4.0
 # Inches around a cell's axes: its title; its figures and unit below; its scale; its median.
 TITLE, BELOW_AXES, SCALE, BESIDE = 0.30, 0.42, 0.55, 0.62
@@ -30,7 +30,7 @@ HEADROOM = 1.35  # above and below the steps on a logarithmic axis, as a factor
 
 @dataclass(frozen=True)
 class Axis:
-    """The vertical axis, alike in all cells."""
+    """The vertical axis, the same in all cells."""
 
     relative: bool
     logarithmic: bool
@@ -47,7 +47,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of one size, in inches."""
+    """Cells of equal size, in inches."""
 
     columns: int
     width: float  # of a cell's axes
@@ -56,7 +56,7 @@ class Grid:
 
     @property
     def pitch(self) -> tuple[float, float]:
-        """From one cell to the next, across and down."""
+        """The distance from one cell to the next, across and down."""
         across = self.width + BESIDE + (SCALE if self.own_scales else 0.1)
         return across, self.height + TITLE + BELOW_AXES
 
@@ -88,8 +88,8 @@ def all_steps(samples: Samples) -> np.ndarray:
 
 
 def longest_of_each_run(results: Results) -> Results:
-    """Cases that differ in warm-up alone are parts of one series of steps: the one that warms up
-    longest stands for all."""
+    """Cases that differ only in warm-up are parts of one series of steps: the one with the longest
+    warm-up represents all."""
     if "warmup" not in results.varying:
         return results
     others = [name for name in results.factors if name != "warmup"]
@@ -99,7 +99,7 @@ def longest_of_each_run(results: Results) -> Results:
 
 
 def draw(results: Results) -> Figure | None:
-    """Nothing where no warm-up was recorded."""
+    """None if no warm-up was recorded."""
     if not any(map(has_warmup, results.samples)):
         return None
     results = longest_of_each_run(results)
@@ -132,7 +132,8 @@ def grid_for(panels: list[Panel], own_scales: bool) -> Grid:
 
 
 def even_columns(cells: int, most: int) -> int:
-    """At most `most` columns, so that lines of cells are about equally long."""
+    """The number of columns, at most `most`, for which the lines of cells are about equally
+    long."""
     return math.ceil(cells / math.ceil(cells / most))
 
 
@@ -223,7 +224,7 @@ def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
     numbers = np.arange(steps.shape[1])
     dots = {"marker": "o", "ms": 2.6} if len(numbers) <= 40 else {}
     if len(steps) <= MOST_COLORED_RANKS:
-        # Ranks mostly coincide: thin lines over thick ones, so that each is seen.
+        # Ranks mostly coincide: thin lines over thick ones keep each visible.
         for index, rank in enumerate(steps):
             width = 1.1 + 1.2 * (len(steps) - 1 - index)
             axes.plot(numbers, rank, color=style.RANKS[index], lw=width, **dots)
@@ -234,7 +235,7 @@ def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
 
 
 def label_ends(axes: Axes, steps: np.ndarray, median: float, factor: float, axis: Axis) -> None:
-    """The first step's time beside it, and the median beside its line."""
+    """Writes the first step's time beside it, and the median beside its line."""
     first = steps[:, 0].max() / factor
     words = f"{figure(first * axis.scale, 3)} {axis.unit}, {figure(first / median, 2)}×"
     near = {"textcoords": "offset points", "va": "center", "fontsize": style.TINY}

@@ -45,7 +45,7 @@ class Report:
 
     @property
     def origin(self) -> str:
-        """The files and their machines in a line."""
+        """The files and their machines, in one line."""
         named = (name for run in self.runs for name in run.hardware.split(", "))
         devices = ", ".join(dict.fromkeys(name.split(" × ")[-1] for name in named if name))
         count = f"{len(self.runs)} file{'s' * (len(self.runs) > 1)}"
@@ -53,14 +53,15 @@ class Report:
 
 
 def of(paths: Sequence[Path]) -> Report:
-    """Throws ResultError."""
+    """Raises ResultError."""
     found: list[Results] = [results for path in paths for results in load([path])]
     with as_written(paths):
         return Report([build(found) for build in SECTIONS], [run for r in found for run in r.runs])
 
 
 def write(paths: Sequence[Path], target: Path) -> list[Path]:
-    """The paths written: the HTML file, or the Markdown file and its images. Throws ResultError."""
+    """Returns the paths written: the HTML file, or the Markdown file and its images. Raises
+    ResultError."""
     writer = WRITERS.get(target.suffix.lower())
     if writer is None:
         raise ResultError(f"{target}: no report is made with the extension '{target.suffix}': "

@@ -1,4 +1,4 @@
-"""End-to-end timings, and what warm-up changes (benchmarking_script)."""
+"""End-to-end timings, and the effect of warm-up (benchmarking_script)."""
 
 from math import isnan
 
@@ -14,7 +14,7 @@ from .section import Section, drawings, grid
 from .selection import cases_tables, is_cold, is_timing
 from .sentences import milliseconds, percent, spanned
 
-FIRST = 3  # steps from cold that are told one by one
+FIRST = 3  # steps from cold that are listed one by one
 
 
 def timings(found: list[Results]) -> Section:
@@ -39,7 +39,7 @@ def timings(found: list[Results]) -> Section:
 
 
 def cost(case: Case) -> float:
-    """A model's size first, then its context; NaN where nothing was measured."""
+    """A sort key: the model's size, then its context; NaN if nothing was measured."""
     parameters = case.number("layers") * case.number("d_model") ** 2
     return parameters * 1e6 + case.number("context") + 0 * case.seconds("step")
 
@@ -76,7 +76,7 @@ def variability(own: list[Case]) -> list[str]:
 
 
 def where_a_step_goes(case: Case | None) -> str:
-    """The parts of the case's step in falling order."""
+    """The parts of the case's step in descending order."""
     if case is None:
         return ""
     found = parts.of_row(case.results, case.row)
@@ -118,7 +118,7 @@ def warmup(found: list[Results]) -> Section:
 
 
 def steps_from_cold(case: Case) -> list[float] | None:
-    """Seconds of the first steps, then the median of those measured."""
+    """Seconds of the first steps, then the median of the measured ones."""
     steps = case.results.samples[case.row].warmup["step"].max(axis=0)
     median = case.seconds("step")
     if len(steps) == 0 or isnan(median):

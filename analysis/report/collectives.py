@@ -52,7 +52,7 @@ def size_of(case: Case) -> str:
 
 
 def by_backend(own: list[Case]) -> list[str]:
-    """The largest and the smallest size that both backends have on as many ranks."""
+    """The largest and the smallest size that both backends have with the same number of ranks."""
     shared = [
         (mpi, nccl)
         for mpi in matching(own, backend="mpi")

@@ -1,4 +1,4 @@
-"""Which of our cases stands beside a row of published/: models, memory, profiles."""
+"""The choice of our case for each row of published/: models, memory, profiles."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from .published import Comparison, Ours
 
 UNITS = {"ms": 1e-3, "s": 1.0}
 SIZES = {"GB": 1e9, "GiB": 2**30, "MB": 1e6, "MiB": 2**20}
-STEPS = 10  # that the write-ups measure
+STEPS = 10  # measured by the write-ups
 PHASES_DIFFER = (
     "Both are means with standard deviations; ours keeps one T × T matrix of attention, eager "
     "PyTorch two."
@@ -19,7 +19,7 @@ COURSE = {
     "batch_size": 4, "vocab": 10000, "attention": "naive", "exec": "eager", "recompute": "none",
     "ranks": 1,
 }  # fmt: skip
-# Nothing beside the step is recorded while it is timed.
+# Nothing else is recorded while the step is timed.
 TIMED = COURSE | {"memory_timeline": False, "profile": 0}
 
 
@@ -33,7 +33,7 @@ def timed(cases: list[Case], **factors: object) -> Case | None:
 
 
 def means(case: Case | None, row: pd.Series, names: dict[str, str]) -> Ours | None:
-    """Of the phases, by published column; nothing where none was measured."""
+    """Means of the phases, by published column; None if none was measured."""
     scale = UNITS.get(row["unit"])
     if case is None or scale is None:
         return None
@@ -79,7 +79,7 @@ def warmup(cases: list[Case]) -> Comparison:
 
 def is_cold(case: Case) -> bool:
     """Whether the warm-up begins with the first step of a process: the only case of its run, or the
-    first of a size in one that measures from cold."""
+    first case of a size in a run that measures from cold."""
     return case.get("cold_start") == "true" or case.results.varying == ["size"]
 
 
@@ -213,7 +213,7 @@ def kernels(cases: list[Case]) -> Comparison:
 
 
 def profiled(cases: list[Case], row: pd.Series, group: str) -> tuple[Case | None, pd.Series | None]:
-    """The case of the course's setting and its row in a table of its file."""
+    """The case with the course's setting, and its row in a table of its file."""
     own = [case for case in cases if group in case.results.file_tables]
     case = model(own, size=row["size"], context=row["context"])
     if case is None:

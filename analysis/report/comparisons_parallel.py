@@ -1,4 +1,4 @@
-"""Which of our cases stands beside a row of published/: attention, collectives, several ranks."""
+"""The choice of our case for each row of published/: attention, collectives, several ranks."""
 
 from math import isnan
 
@@ -32,7 +32,7 @@ def with_memory(ours: Ours | None, case: Case | None, row: pd.Series) -> Ours | 
 
 
 def one_head(cases: list[Case], row: pd.Series, kind: str, **factors: object) -> Case | None:
-    """A case of one attention without heads."""
+    """A case of attention with a single head."""
     where = {"head_dim": row["head_dim"], "context": row["context"], "heads": 1}
     return first(of_experiment(cases, "attention"), attention=kind, **where, **factors)
 

@@ -19,7 +19,7 @@ def chosen_of(found: list[Results]) -> list[Results]:
 
 
 def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
-    """The cases with one of these exchanges, of files that have the last of them."""
+    """The cases with one of these exchanges, from files that have the last of these exchanges."""
     parts = []
     for results in chosen_of(found):
         values = list(results.frame.get("sync", ()))
@@ -30,7 +30,7 @@ def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
 
 
 def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
-    """The case that differs from `case` in its exchange alone, the fastest bucket size of it."""
+    """The case that differs from `case` only in its exchange, with its fastest bucket size."""
     names = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
     alike = list(matching(own, sync=sync, **{name: case.get(name) for name in names}))
     return fastest([one for one in alike if one.results is case.results], "step")
@@ -47,7 +47,7 @@ def exposed(case: Case) -> list[str]:
 
 
 def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]:
-    """Sentences on every case of an exchange beside the others of the same file."""
+    """Sentences that compare every case of an exchange with the others of the same file."""
     lines = []
     own = cases(chosen_of(found))
     seen = set()
@@ -145,8 +145,8 @@ def bucketed(found: list[Results]) -> Section:
 
 
 def verdict(own: Sequence[Case]) -> str:
-    """Whether the best bucket size beats one message for each parameter in the first file that has
-    both."""
+    """Whether the best bucket size is faster than one message per parameter, in the first file that
+    has both."""
     for case in matching(own, sync="bucketed"):
         best, single = (same_setting(own, case, sync) for sync in ("bucketed", "overlap"))
         if best is None or single is None:
@@ -194,5 +194,5 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
 
 
 def weak_scaling(chosen: list[Results]) -> list[Results]:
-    """Files that differ in the number of ranks, side by side."""
+    """Files that differ in the number of ranks, in one table."""
     return [joined(chosen)] if len(chosen) > 1 else []

@@ -1,4 +1,4 @@
-"""Where the figures come from: files, machines, versions and commands."""
+"""The sources of the figures: files, machines, versions and commands."""
 
 from collections.abc import Sequence
 

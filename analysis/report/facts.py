@@ -1,4 +1,4 @@
-"""The loaded files as one set of cases that sections look rows up in."""
+"""The loaded files as one set of cases, from which sections select rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Case:
     values: dict[str, object]  # of the row
 
     def get(self, name: str) -> str:
-        """A factor, or any other text of /summary; nothing where the file lacks it."""
+        """A factor, or any other text of /summary; None if the file lacks it."""
         return text(self.values.get(name))
 
     def number(self, name: str) -> float:
-        """NaN where the file lacks it."""
+        """NaN if the file lacks it."""
         value = self.values.get(name)
         return float(value) if isinstance(value, int | float) else float("nan")
 
@@ -52,13 +52,13 @@ def cases(found: Sequence[Results]) -> list[Case]:
 
 
 def file_tables(found: Sequence[Results], group: str) -> Iterator[pd.DataFrame]:
-    """The table of each file that has it."""
+    """The table of this name from each file that has it."""
     yield from (results.file_tables[group] for results in found if group in results.file_tables)
 
 
 def matching(found: Sequence[Case], **factors: object) -> Iterator[Case]:
-    """Cases with these factors. One that a file does not have at all, of an experiment or a program
-    that knows no such choice, excludes nothing."""
+    """Cases with these factors. A factor that a file lacks, because its experiment or program
+    version has no such choice, excludes nothing."""
     wanted = {name: text(value) for name, value in factors.items()}
     for case in found:
         if all(case.get(name) == value for name, value in wanted.items() if name in case.values):
@@ -66,7 +66,7 @@ def matching(found: Sequence[Case], **factors: object) -> Iterator[Case]:
 
 
 def first(found: Sequence[Case], **factors: object) -> Case | None:
-    """The first such case that was measured, or else the first."""
+    """The first such case that was measured, else the first."""
     fits = list(matching(found, **factors))
     return next((case for case in fits if case.is_measured), fits[0] if fits else None)
 

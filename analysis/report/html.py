@@ -1,4 +1,4 @@
-"""The report as one HTML file: images are in it, nothing is loaded, no script runs."""
+"""The report as one HTML file with embedded images, without external resources or scripts."""
 
 import base64
 import io
@@ -81,7 +81,7 @@ def of_section(number: int, section: Section) -> str:
 
 
 def image(drawing: Drawing) -> str:
-    """As an image of its own, so that no two figures' identifiers meet."""
+    """A separate image, so that identifiers of different figures cannot collide."""
     buffer = io.BytesIO()
     with matplotlib.rc_context(style.SETTINGS):
         drawing.figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -94,7 +94,7 @@ def image(drawing: Drawing) -> str:
 
 
 def of_table(section: str, table: Table) -> str:
-    """Open, or folded where it has many rows."""
+    """The table, folded if it has many rows."""
     is_long = len(table.rows) > LONGEST_OPEN
     title = escape(table.title)
     opening = f"<h3>{title}</h3>"

@@ -38,7 +38,7 @@ def section(found: list[Results]) -> Section:
 
 
 def longest_in_fp32(results: Results) -> Results:
-    """The largest model at its longest context, in fp32 where it was measured so: its modes."""
+    """The modes of the largest model at its longest context, in fp32 if that was measured."""
     own = cases([results])
     case = largest(own, cost)
     if case is None:
@@ -77,12 +77,12 @@ def peak_table(with_peak: list[Case]) -> Table:
 
 
 def order(case: Case) -> tuple[float, float]:
-    """The largest models first."""
+    """A sort key: the largest models first."""
     return -case.number("layers") * case.number("d_model") ** 2, case.number("context")
 
 
 def headlines(with_peak: list[Case]) -> list[str]:
-    """The largest model at its longest context, in every setting that was measured."""
+    """Sentences on the largest model at its longest context, in every measured setting."""
     trained = [case for case in with_peak if case.get("mode") in ("", "train-step")]
     case = largest(trained, cost)
     if case is None:
@@ -101,7 +101,7 @@ def headlines(with_peak: list[Case]) -> list[str]:
 
 
 def by_mode(own: list[Case]) -> list[str]:
-    """Training against forward at the longest context in fp32, and bf16 against fp32."""
+    """Compares training with forward at the longest context in fp32, and bf16 with fp32."""
     longest = largest([case for case in own if not isnan(case.number("peak_bytes"))], cost)
     if longest is None:
         return []

@@ -1,4 +1,4 @@
-"""What low precision does to sums, dtypes and times (mixed_precision_accumulation,
+"""The effect of low precision on sums, dtypes and times (mixed_precision_accumulation,
 benchmarking_mixed_precision)."""
 
 from collections.abc import Sequence
@@ -101,7 +101,8 @@ def mixed(found: list[Results]) -> Section:
 
 
 def speed_ups(results: Results, factor: str) -> list[str]:
-    """For each other value of the factor: the span of its speed-ups, with how many are certain."""
+    """For each other value of the factor: the range of its speed-ups, and how many are
+    significant."""
     phase = results.headline
     by_value: dict[str, list[pairs.Ratio]] = {}
     for pair in pairs.of_factor(results, factor):

@@ -44,7 +44,7 @@ def section(found: list[Results]) -> Section:
 
 
 def rows(case: Case, group: str) -> Iterator[pd.Series]:
-    """Of the case in a table of its file."""
+    """The rows of the case in a table of its file."""
     table = case.results.file_tables.get(group)
     if table is not None:
         yield from (row for _, row in table[table["case"] == case.get("case")].iterrows())

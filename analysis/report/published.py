@@ -1,4 +1,4 @@
-"""The write-ups' tables with our figures beside: a table for each of their tables."""
+"""Our figures beside those of the write-ups: a table for each of their tables."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from ..words import ABSENT, figure, label
 from .section import grid
 
 FOLDER = Path(__file__).parents[1] / "published"
-# What says how a figure was taken; everything else of a row is a factor or a figure.
+# Columns on how a figure was measured; all other columns are factors or figures.
 DESCRIBING = {"source", "hardware", "unit", "memory_unit", "note"}
 
 
@@ -32,11 +32,11 @@ class Comparison:
 
     name: str  # of the file
     title: str
-    factors: Sequence[str]  # the columns that say what was measured
+    factors: Sequence[str]  # the columns that identify the measurement
     figures: Sequence[str]  # the columns that both have
     differs: str  # in method
     find: Callable[[pd.Series], Ours | None]
-    needs: Sequence[str] = ()  # columns without which a row does not say what was measured
+    needs: Sequence[str] = ()  # columns without which a row does not identify a measurement
 
 
 @cache
@@ -45,7 +45,7 @@ def read(name: str) -> pd.DataFrame:
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """One for each source."""
+    """One table for each source."""
     rows = read(comparison.name)
     return [
         table(comparison, source, rows[rows["source"] == source])
@@ -121,7 +121,7 @@ def ratio_cell(row: pd.Series, ours: Ours | None, name: str) -> str:
 
 
 def is_same_hardware(published: str, ours: str) -> bool:
-    """Whether our devices are what the text names: H100 may be NVIDIA H100 80GB HBM3."""
+    """Whether our devices are those named in the text: H100 may be NVIDIA H100 80GB HBM3."""
     if published in ("", "none", "unnamed"):
         return False
     words = set(re.findall(r"\w+", ours))

@@ -1,4 +1,4 @@
-"""What a report is made of, before any format's own marks."""
+"""The parts of a report, independent of the output format."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from .. import figures
 from ..results import Results
 from ..tables.table import Column, Table
 
-# Rows up to which a table stands open; longer ones unfold.
+# Tables with more rows are folded.
 LONGEST_OPEN = 24
 
 
@@ -26,9 +26,9 @@ class Section:
 
     name: str  # its anchor
     title: str
-    problem: str  # as the course names it
+    problem: str  # the course's name for it
     question: str
-    command: str  # what measures it
+    command: str  # the command that measures it
     sentences: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Section:
 
 
 def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> list[Drawing]:
-    """Those of `names` that each of the results has the data for."""
+    """The figures of `names` for which each of the results has the data."""
     return [
         Drawing(
             f"{section}-{results.runs[0].path.stem}-{name}",
@@ -54,7 +54,7 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
 
 
 def narrowed(table: Table, dropped: Iterable[str]) -> Table:
-    """Without the columns whose header begins with one of `dropped`."""
+    """The table without columns whose header begins with one of `dropped`."""
     prefixes = tuple(dropped)
     kept = [column for column in table.columns if not column.header.startswith(prefixes)]
     return replace(table, columns=kept or table.columns)
@@ -63,7 +63,7 @@ def narrowed(table: Table, dropped: Iterable[str]) -> Table:
 def grid(
     name: str, title: str, caption: list[str], header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Table:
-    """A table of texts; columns that hold figures are aligned to the right."""
+    """A table of texts; columns of figures are right-aligned."""
     columns = [
         Column(head, cells, numeric=all(cell[:1].isdigit() or cell == "–" for cell in cells))
         for head, cells in zip(header, map(list, zip(*rows, strict=True)), strict=True)

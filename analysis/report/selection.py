@@ -1,4 +1,4 @@
-"""Which file answers which question: by what it varies and holds, not by its name."""
+"""The choice of files for each question, by the factors they vary and the data they have."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from ..results import Results
 from ..tables.table import Table
 from .section import narrowed
 
-# Columns that are told elsewhere, or too wide for a page.
+# Columns that are shown elsewhere, or too wide for a page.
 ASIDE = ("MFU, datasheet", "algorithm bandwidth", "sent", "optimizer state", "predicted peak",
          "warnings", "host", "overlapped", "tokens/s", "collectives")  # fmt: skip
 
@@ -58,7 +58,7 @@ def methods(results: Results, factor: str) -> set[str]:
 
 
 def named(found: list[Results], *names: str) -> list[Table]:
-    """Tables of these results by their names, each called after its file."""
+    """Tables of these results with these names, each titled with its file."""
     return [
         replace(
             table,

@@ -1,11 +1,11 @@
-"""Sentences made from figures by rule: none claims what the figures do not support."""
+"""Sentences generated from figures; none claims more than the figures support."""
 
 from math import isnan
 
 from ..words import figure
 from .facts import Case
 
-# What a phase is called in a sentence.
+# The names of phases in sentences.
 PHASES = {"both": "forward and backward", "time": "time"}
 FEW = "undecided, for one of them has too few repetitions (below 6) for an interval"
 NO_DIFFERENCE = "no difference beyond the intervals"
@@ -20,15 +20,15 @@ def percent(share: float) -> str:
 
 
 def gib(size: float) -> str:
-    """Below 1 GiB in MiB and MB."""
+    """A size as text; below 1 GiB in MiB and MB."""
     if size < 2**30:
         return f"{size / 2**20:.1f} MiB ({size / 1e6:.1f} MB)"
     return f"{size / 2**30:.1f} GiB ({size / 1e9:.1f} GB)"
 
 
 def differ(a: Case, b: Case, phase: str) -> int | None:
-    """-1 where `a` is faster, 1 where it is slower, 0 where the 95% intervals overlap; nothing
-    where there is no interval."""
+    """-1 if `a` is faster, 1 if it is slower, 0 if the 95% intervals overlap; None without an
+    interval."""
     a_low, a_high, b_low, b_high = (
         case.seconds(phase, end) for case in (a, b) for end in ("ci_low", "ci_high")
     )
@@ -38,7 +38,7 @@ def differ(a: Case, b: Case, phase: str) -> int | None:
 
 
 def compared(a: Case, b: Case, phase: str, a_name: str, b_name: str) -> str:
-    """One sentence on whether `a` is faster; nothing where one was not measured."""
+    """One sentence on whether `a` is faster; None if one was not measured."""
     a_time, b_time = a.seconds(phase), b.seconds(phase)
     if isnan(a_time) or isnan(b_time):
         return ""
@@ -55,11 +55,11 @@ def compared(a: Case, b: Case, phase: str, a_name: str, b_name: str) -> str:
 
 
 def speed_up(a: Case, b: Case, phase: str) -> float:
-    """Of `a` over `b`: above 1 it is faster."""
+    """The speed-up of `a` over `b`: above 1 `a` is faster."""
     return b.seconds(phase) / a.seconds(phase)
 
 
 def spanned(values: list[float], unit: str, digits: int = 3) -> str:
-    """The least and the greatest, "1.52 to 6.27×"; one figure where they are the same."""
+    """The range, "1.52 to 6.27×"; one figure if both ends are the same."""
     low, high = (figure(value, digits) for value in (min(values), max(values)))
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"

@@ -1,8 +1,8 @@
-"""Tables of result files: which there are, and where they go.
+"""Tables of result files: their list, and the files to write.
 
-A table is a module whose build(results, spread) returns those that the results have the data for.
-Markdown and LaTeX are for people: constant factors stand once in the caption, a spread beside its
-middle. CSV is for programs: columns have the file's own names and units.
+A table is a module whose build(results, spread) returns the tables for which the results have the
+data. Markdown and LaTeX are for people: constant factors are in the caption, and a spread is beside
+its middle value. CSV is for programs: columns have the names and units of the file.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ BUILDERS = (cases.build, speedups.build, scaling.build, marks.build, recorded.bu
 
 
 def format_for(path: Path, asked: str | None) -> str:
-    """`asked`, or what the path's extension says. Throws ResultError where it says nothing."""
+    """`asked`, or the format of the path's extension. Raises ResultError if it has none."""
     found = asked or FORMATS.get(path.suffix.lower())
     if found is None:
         raise ResultError(
@@ -33,12 +33,13 @@ def format_for(path: Path, asked: str | None) -> str:
 
 
 def of(results: Results, spread: Spread = Spread.INTERVAL) -> list[Table]:
-    """Every table that these results have the data for, that of the cases first."""
+    """Every table for which these results have the data; that of the cases comes first."""
     return [table for build in BUILDERS for table in build(results, spread)]
 
 
 def write(paths: Sequence[Path], target: Path, form: str, spread: Spread) -> list[Path]:
-    """All tables in one file; as CSV each in its own, the first at `target`. Throws ResultError."""
+    """Writes all tables to one file; as CSV each to its own, the first to `target`. Raises
+    ResultError."""
     found = load(paths)
     with as_written(paths):
         tables = [

@@ -13,7 +13,7 @@ from .table import GIB, Column, Table, figures, texts
 PERCENT, GB, MB, MIB = 100.0, 1e-9, 1e-6, 1 / 2**20
 STATISTICS = re.compile(r".*_(median|ci_low|ci_high|mean|std|min|max|p95)_s")
 COUNTS = {"communication_calls"}  # whole numbers
-# What people read of /summary beside the phases: the name of each, and its unit's factor.
+# Columns of /summary shown beside the phases: header, and factor of its unit.
 RATES = {
     "tokens_per_s": ("tokens/s", 1.0),
     "mfu_measured": ("MFU, measured (%)", PERCENT),
@@ -34,7 +34,7 @@ RATES = {
     "peak_bytes": ("peak memory (GiB)", 1 / GIB),
     "predicted_peak_bytes": ("predicted peak (GiB)", 1 / GIB),
 }
-# Of the experiments without phases: all that they measured, but these.
+# Experiments without phases show all their columns but these.
 NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task", "restart"}
 
 
@@ -71,7 +71,7 @@ def measured(results: Results) -> list[Column]:
 
 
 def scale_of(results: Results, name: str, scale: float) -> float:
-    """Shares are percentages already where the file says so."""
+    """The factor of a share: 1 if the file has it in percent."""
     return 1.0 if scale == PERCENT and results.units.get(name) == "%" else scale
 
 
@@ -87,7 +87,7 @@ def others(results: Results) -> list[Column]:
     return columns
 
 
-# The columns that every frame has, whether they were measured or not.
+# Columns that every frame has, measured or not.
 EXPECTED = {"step_median_s", "step_ci_low_s", "step_ci_high_s", "warnings"}
 
 
@@ -97,7 +97,7 @@ def header(results: Results, name: str) -> str:
 
 
 def figure_of(value: float) -> str:
-    """Six digits: an error of 2e-5 and a sum of 10.0002 are both news."""
+    """Six digits, enough for an error of 2e-5 and for a sum of 10.0002."""
     return "" if pd.isna(value) else f"{value:.6g}"
 
 
@@ -111,7 +111,7 @@ def status_text(row: pd.Series) -> str:
 
 
 def data(results: Results, spread: Spread) -> pd.DataFrame:
-    """Every factor, then what /summary has, the phases' statistics as `spread` has them."""
+    """Every factor, then the columns of /summary, with the phases' statistics of `spread`."""
     frame = results.frame
     factors = {name: frame[name].map(text) for name in results.factors}
     statistics = [f"{phase}_{name}_s" for phase in results.phases for name in spread.statistics]

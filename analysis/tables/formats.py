@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .table import Table
 
-# What LaTeX reads as a command, and how to say it.
+# Characters with a meaning in LaTeX, and their escapes.
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
     "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

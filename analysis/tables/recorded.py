@@ -8,7 +8,7 @@ from ..words import figure, label, text
 from .spread import Spread
 from .table import Column, Table, texts
 
-# By group: the title, and what the columns hold.
+# By group: the title, and the contents of the columns.
 TITLES = {
     "fit": ("Fit", "time = latency + bytes / bandwidth, fitted over the sizes of the sweep."),
     "fit_residuals": ("Sizes beside the fit", "relative error: fitted over measured, less 1."),
@@ -25,14 +25,14 @@ TITLES = {
     "dtypes": ("Dtypes of each component", "Under every precision, beside PyTorch's autocast."),
     "norm_breaks": ("Where norms break", "Scales of the input with a relative error up to 0.1."),
 }
-# Endings that tell a column's unit: what people read, and its factor.
+# Suffixes of column names that state the unit: displayed unit, and its factor.
 UNITS = {
     "_bytes_per_s": ("GB/s", 1e-9),
     "_bytes": ("MB", 1e-6),
     "_mb": ("MB", 1.0),
     "_s": ("ms", 1e3),
 }
-# Of /profile, whose columns have no ending: in seconds.
+# Columns of /profile without suffix: in seconds.
 SECONDS = {"host", "events", "busy", "softmax", "products"}
 SHARES = {"profile/products": {"forward", "step"}, "profile/costliest": {"share"}}
 
@@ -55,7 +55,7 @@ def build(results: Results, _: Spread) -> list[Table]:
 
 
 def with_labels(results: Results, table: pd.DataFrame) -> pd.DataFrame:
-    """Cases by what they are called; columns that are the same in every row are left out."""
+    """The table with the names of cases, without columns that are the same in every row."""
     table = table.copy()
     if "case" in table:
         keys = [name for name in ("file", "case") if name in table]

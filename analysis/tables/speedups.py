@@ -1,4 +1,4 @@
-"""The table of speed-ups: pairs of cases that differ in one factor alone, phase by phase."""
+"""The table of speed-ups: pairs of cases that differ only in one factor, phase by phase."""
 
 import pandas as pd
 

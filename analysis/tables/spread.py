@@ -1,4 +1,4 @@
-"""What tables show of a distribution: its median and 95% interval, or mean and deviation."""
+"""The statistics shown for a distribution: median and 95% interval, or mean and deviation."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""A table before any format's own marks."""
+"""A table, independent of the output format."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    name: str  # in the names of files
+    name: str  # used in file names
     title: str
     caption: list[str]  # sentences
     columns: list[Column]
-    data: pd.DataFrame  # for programs: in the file's own names and units
+    data: pd.DataFrame  # for programs: with the file's names and units
     commands: list[str] = field(default_factory=list)  # set in a fixed-width face
 
     @property
