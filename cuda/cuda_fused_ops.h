@@ -29,7 +29,7 @@ class CudaFusedOps final : public CudaEagerOps {
   // time: in forward for the loss, and again in backward.
   void head(Saved& saved, Array x, Array branch, const Head& head) override;
   Array head_backward(Saved& saved, const Head& head) override;
-  void limit_logits(std::int64_t bytes) { most_logit_bytes_ = bytes; }
+  void limit_logits(std::int64_t bytes) { max_logit_bytes_ = bytes; }
 
   // cross_entropy() and cross_entropy_backward() in one pass, for some of the step's `rows_of_step`
   // rows: `loss` is their contribution to the mean, and `logits` are overwritten with their
@@ -56,8 +56,8 @@ class CudaFusedOps final : public CudaEagerOps {
   template <class F>
   void for_each_logit_gradient(const Tensor& normed, const Head& head, F f);
   [[nodiscard]] std::int64_t logit_rows(const Head& head) const;
-  std::int64_t most_logit_bytes_ = std::int64_t{512} << 20U;
-  // Null for OpsConfig::deterministic: the fastest algorithm may differ from run to run.
+  std::int64_t max_logit_bytes_ = std::int64_t{512} << 20U;
+  // Null for OpsConfig::deterministic: what is the fastest is not the same from run to run.
   std::unique_ptr<CudaTunedMatmul> tuned_matmul_;
 };
 

@@ -105,16 +105,16 @@ class RoundRobin {
 std::vector<double> round_robin_medians(CudaDevice& device, const std::vector<Alternative>& runs,
                                         const Tensor& warm) {
   constexpr double seconds_of_work = 0.02;
-  constexpr double fewest_rounds = 3;
-  constexpr double most_rounds = 15;
-  RoundRobin turns(device, runs, warm);
-  turns.try_each();
-  if (turns.empty()) {
+  constexpr double min_rounds = 3;
+  constexpr double max_rounds = 15;
+  RoundRobin round_robin(device, runs, warm);
+  round_robin.try_each();
+  if (round_robin.empty()) {
     return std::vector<double>(runs.size(), std::numeric_limits<double>::infinity());
   }
   const double rounds =
-      std::clamp(std::round(seconds_of_work / turns.time_round()), fewest_rounds, most_rounds);
-  return turns.medians(static_cast<int>(rounds));
+      std::clamp(std::round(seconds_of_work / round_robin.time_round()), min_rounds, max_rounds);
+  return round_robin.medians(static_cast<int>(rounds));
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 #pragma once
-// Timing of alternatives in round-robin order.
+// Round-robin timing of alternatives.
 
 #include <functional>
 #include <vector>

@@ -12,12 +12,12 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;  // with more, the kept packs would not fit into registers
+constexpr int max_threads = 512;  // so that registers hold what is kept
 constexpr int long_threads = 1024;
 
 // For rows that a team keeps in registers: they are read once, with one exp() per element.
 template <class X, class Y, int N>
-__global__ void __launch_bounds__(most_threads)
+__global__ void __launch_bounds__(max_threads)
     softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols) {
   wait_for_stream();
   const std::int64_t row = team_row();
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_kernel(Y* y, const 
 }
 
 template <class G, class Y, int N>
-__global__ void __launch_bounds__(most_threads, 2)
+__global__ void __launch_bounds__(max_threads, 2)
     softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols) {
   wait_for_stream();
   const std::int64_t row = team_row();
@@ -107,8 +107,8 @@ void CudaEagerOps::softmax(const Tensor& y, const Tensor& x) {
     dispatch_width<X, Y>(cols, {y.data, x.data}, [&]<int N>() {
       auto* const to = static_cast<Y*>(y.data);
       const auto* const from = static_cast<const X*>(x.data);
-      if (cols / N <= kept * most_threads) {
-        const Teams teams = teams_for(rows, cols / N, kept, most_threads);
+      if (cols / N <= kept * max_threads) {
+        const Teams teams = teams_for(rows, cols / N, kept, max_threads);
         launch({teams.grid, teams.block, stream()}, softmax_kernel<X, Y, N>, to, from, rows,
                static_cast<int>(cols));
       } else {
@@ -126,7 +126,7 @@ void CudaEagerOps::softmax_backward(const Tensor& dx, const Tensor& dy, const Te
   const std::int64_t cols = y.cols();
   dispatch_cuda_pair(dy.dtype, y.dtype, [&]<class G, class Y>() {
     dispatch_width<G, Y>(cols, {dx.data, dy.data, y.data}, [&]<int N>() {
-      const Teams teams = teams_for(y.rows(), cols / N, kept, most_threads);
+      const Teams teams = teams_for(y.rows(), cols / N, kept, max_threads);
       launch({teams.grid, teams.block, stream()}, softmax_backward_kernel<G, Y, N>,
              static_cast<G*>(dx.data), static_cast<const G*>(dy.data),
              static_cast<const Y*>(y.data), y.rows(), static_cast<int>(cols));

@@ -54,18 +54,18 @@ __device__ int first_row(const WorkItem& tile) {
 
 __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
-  const int half = cluster_rank() * rows_of_b;
-  RingPlace<stages> place;
+  const int half = rank() * rows_of_b;
+  PipelineState<stages> state;
   for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
     for (int k = 0; k < p.steps; ++k) {
-      Barrier& full = shared.full[place.stage];
-      shared.empty[place.stage].wait(place.parity ^ 1);
+      Barrier& full = shared.full[state.stage];
+      shared.empty[state.stage].wait(state.phase ^ 1);
       full.arrive_and_expect(bytes);
-      load(shared.a[place.stage], p.a, full, first_row(tile), k, 0);
-      load_in_cluster(shared.b[place.stage], half, blocks_of_cluster, p.b, full,
-                      tile.index_in_head * tile_cols + half, k, 0);
-      place.advance();
+      load(shared.a[state.stage], p.a, full, first_row(tile), k, 0);
+      load_in_cluster(shared.b[state.stage], half, blocks_of_cluster, p.b, full,
+                      tile.rank * tile_cols + half, k, 0);
+      state.advance();
     }
   }
 }
@@ -76,21 +76,21 @@ __device__ void release(Barrier& empty) {
 }
 
 __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
-  RingPlace<stages> place;
+  PipelineState<stages> state;
   for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
     Accumulator<tile_cols> sums;
     int before = 0;  // stage of the product before
     for (int k = 0; k < p.steps; ++k) {
-      shared.full[place.stage].wait(place.parity);
+      shared.full[state.stage].wait(state.phase);
       begin(sums);
-      mma_abt(sums, shared.a[place.stage], 64 * warpgroup, shared.b[place.stage], k > 0);
+      mma_abt(sums, shared.a[state.stage], 64 * warpgroup, shared.b[state.stage], k > 0);
       commit();
       // One product is always under way: the last one's end is waited for.
       wait<1>(sums);
       if (k > 0) release(shared.empty[before]);
-      before = place.stage;
-      place.advance();
+      before = state.stage;
+      state.advance();
     }
     wait<0>(sums);
     release(shared.empty[before]);
@@ -116,10 +116,10 @@ __global__ void __launch_bounds__(threads, 1)
   cluster_wait();
   wait_for_stream();
   if (warpgroup == 0) {
-    give_up_registers<24>();
+    deallocate_registers<24>();
     if (threadIdx.x == 0) produce(p, shared);
   } else {
-    take_registers<240>();
+    allocate_registers<240>();
     consume(p, shared, warpgroup - 1);
   }
   // A block whose barriers and tiles another still reaches does not end.

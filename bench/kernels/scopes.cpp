@@ -24,9 +24,9 @@ void time_scopes(benchmark::State& state, Device& device, bool listened) {
   for (int i = 0; i < blocks; ++i) names.push_back("block " + std::to_string(i));
   ScopeStack& scopes = device.scopes();
   std::unique_ptr<SpanRecorder> recorder;
-  constexpr std::size_t most_spans = 1'000'000;
+  constexpr std::size_t max_spans = 1'000'000;
   for (auto _ : state) {
-    if (listened && (!recorder || recorder->spans().size() > most_spans)) {
+    if (listened && (!recorder || recorder->spans().size() > max_spans)) {
       state.PauseTiming();
       recorder.reset();
       recorder = std::make_unique<SpanRecorder>(scopes);

@@ -78,13 +78,13 @@ void Suite::forget_inputs() {
 // As many as the rotation wants, while they fit into a bound, leave half of the memory to the
 // operation's workspace, and are made in reasonable time.
 std::int64_t Suite::sets_of(const Operation& operation) const {
-  constexpr double most_sets = 1024;
-  constexpr double most_bytes = std::size_t{1} << 30;
+  constexpr double max_sets = 1024;
+  constexpr double max_bytes = std::size_t{1} << 30;
   const double wanted =
       std::ceil(static_cast<double>(rotation_bytes_) / touched_bytes(operation.operands));
-  const double bytes = std::min(most_bytes, static_cast<double>(device_.info().memory_bytes) / 2);
+  const double bytes = std::min(max_bytes, static_cast<double>(device_.info().memory_bytes) / 2);
   const double fitting = std::floor(bytes / bytes_of(operation.operands));
-  return static_cast<std::int64_t>(std::max(1.0, std::min({wanted, fitting, most_sets})));
+  return static_cast<std::int64_t>(std::max(1.0, std::min({wanted, fitting, max_sets})));
 }
 
 // copy_share reaches 1.5 where a processor reads each line before it writes it: a copy then moves

@@ -16,10 +16,10 @@ template <int columns>
 using ExactTile = SharedTile<Unrounded, exact_rows, columns>;
 
 // [64, columns]
-template <int columns, int most_width = 4>
+template <int columns, int max_width = 4>
 struct ThreadSums {
   static constexpr int N = columns / 16;
-  static constexpr int width = std::gcd(N, most_width);
+  static constexpr int width = std::gcd(N, max_width);
   float x[4][N];
 
   __device__ void clear() {

@@ -1,7 +1,7 @@
 #pragma once
 // Matrices spread over a warp's registers, as mma.sync wants them, for three ways to multiply:
 //   Half<T>  bfloat16 or float16
-//   Split    float32 as high + low, both bfloat16: high high + high low + low high
+//   Bf16x3   float32 as high + low, both bfloat16: high high + high low + low high
 //   Tf32     float32 rounded to tf32
 // Lane i has group g = i / 4 and place t = i % 4. Of C [16, 8] it holds
 //   (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
@@ -103,7 +103,7 @@ struct Unrounded {
   static __device__ void pack(float a, float b, Pair (&plane)[1]) { plane[0] = {a, b}; }
 };
 
-struct Split {
+struct Bf16x3 {
   using Element = __nv_bfloat16;
   using Pair = std::uint32_t;
   using Stored = Unrounded;

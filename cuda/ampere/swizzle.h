@@ -17,16 +17,16 @@ struct Swizzle {
   static constexpr unsigned period = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
 
   static constexpr unsigned permutation(unsigned row) {
-    const unsigned turn = row / (8 / period) % period;
-    if (element_bytes < 4) return turn;
+    const unsigned group = row / (8 / period) % period;
+    if (element_bytes < 4) return group;
     // Columns read two neighbouring chunks at once: neighbouring rows must differ above bit 0.
     constexpr unsigned half = period / 2;
-    return 2 * ((turn % half) ^ (turn / half)) + turn / half;
+    return 2 * ((group % half) ^ (group / half)) + group / half;
   }
   // Bytes from the tile's start.
   static constexpr unsigned chunk_offset(unsigned row, unsigned chunk) {
-    const unsigned place = (chunk % period) ^ permutation(row);
-    return row * row_bytes + (chunk / period * period + place) * 16;
+    const unsigned permuted = (chunk % period) ^ permutation(row);
+    return row * row_bytes + (chunk / period * period + permuted) * 16;
   }
   static constexpr unsigned offset(unsigned row, unsigned column) {
     constexpr unsigned per_chunk = 16 / element_bytes;
@@ -38,11 +38,11 @@ struct Swizzle {
   // left takes one register for every chunk of a period.
   struct Start {
     unsigned row;    // bytes to the row
-    unsigned place;  // and from there to the chunk
+    unsigned chunk;  // and from there to the chunk
 
     [[nodiscard]] constexpr unsigned further(unsigned rows, unsigned chunks_further) const {
       return row + rows * row_bytes + chunks_further / period * period * 16 +
-             (place ^ (chunks_further % period * 16));
+             (chunk ^ (chunks_further % period * 16));
     }
   };
   // The bits of `chunk` and of every later chunks_further, within a period, must not overlap.

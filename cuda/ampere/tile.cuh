@@ -75,18 +75,18 @@ class SharedTile {
   template <int threads>
   __device__ void start_copy(const HeadRows<const Element>& from, int first) const {
     for_each_chunk<threads>(from, first,
-                            [](SharedAddress here, const Element* there, bool present) {
-                              copy_async(here, there, present);
+                            [](SharedAddress shared, const Element* global, bool present) {
+                              copy_async(shared, global, present);
                             });
   }
 
   // Writes the rows that the head has.
   template <int threads>
   __device__ void store(const HeadRows<Element>& to, int first) const {
-    for_each_chunk<threads>(to, first, [](SharedAddress here, Element* there, bool present) {
+    for_each_chunk<threads>(to, first, [](SharedAddress shared, Element* global, bool present) {
       float4 x;
-      load_shared(x, here);
-      if (present) *reinterpret_cast<float4*>(there) = x;
+      load_shared(x, shared);
+      if (present) *reinterpret_cast<float4*>(global) = x;
     });
   }
 
@@ -130,18 +130,18 @@ class SharedTile {
     if (threads % of_row != 0 && row == rows_at_once) return;
 #pragma unroll
     for (int part = 0; part < Arithmetic::parts; ++part) {
-      E* const plane_there = head.data + part * head.part_stride;
-      int there =
+      E* const global = head.data + part * head.part_stride;
+      int offset =
           (first + static_cast<int>(row)) * head.row_stride + static_cast<int>(chunk) * per_chunk;
       int rows_left = head.rows - first - static_cast<int>(row);
 #pragma unroll 2
       for (int i = 0; i < rows; i += rows_at_once) {
         if (rows % rows_at_once == 0 || i + row < rows) {
-          const unsigned here = rows_at_once % 8 == 0 ? Layout::start(row, chunk).further(i, 0)
-                                                      : Layout::chunk_offset(i + row, chunk);
-          f(plane(part) + here, plane_there + there, rows_left > 0);
+          const unsigned shared = rows_at_once % 8 == 0 ? Layout::start(row, chunk).further(i, 0)
+                                                        : Layout::chunk_offset(i + row, chunk);
+          f(plane(part) + shared, global + offset, rows_left > 0);
         }
-        there += rows_at_once * head.row_stride;
+        offset += rows_at_once * head.row_stride;
         rows_left -= rows_at_once;
       }
     }
@@ -152,12 +152,12 @@ class SharedTile {
 
 // Where this lane's matrix starts among the four of ldmatrix: two below one another, then two to
 // the right, or two side by side, then two below.
-struct MatrixPlace {
+struct MatrixOffset {
   unsigned row;
   unsigned chunk;
 };
-__device__ inline MatrixPlace downwards(unsigned lane) { return {lane % 16, lane / 16}; }
-__device__ inline MatrixPlace sideways(unsigned lane) {
+__device__ inline MatrixOffset downwards(unsigned lane) { return {lane % 16, lane / 16}; }
+__device__ inline MatrixOffset sideways(unsigned lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};
 }
 
@@ -192,7 +192,7 @@ struct RowsOf {
 
  private:
   // A piece is a part of its own, or the next 8 columns.
-  [[nodiscard]] __device__ SharedAddress address(MatrixPlace mine, int piece, int rows,
+  [[nodiscard]] __device__ SharedAddress address(MatrixOffset mine, int piece, int rows,
                                                  int columns) const {
     constexpr bool is_part = Arithmetic::parts == Arithmetic::pieces;
     const auto start = Layout::start(static_cast<unsigned>(first) + mine.row, mine.chunk);
@@ -251,7 +251,7 @@ struct ColumnsOf {
   }
 
  private:
-  [[nodiscard]] __device__ SharedAddress address(MatrixPlace mine, int piece, int rows,
+  [[nodiscard]] __device__ SharedAddress address(MatrixOffset mine, int piece, int rows,
                                                  int columns) const {
     const auto start =
         Layout::start(mine.row, static_cast<unsigned>(first) / Tile::per_chunk + mine.chunk);

@@ -34,7 +34,7 @@ __device__ inline void online_softmax(ScoreSums& s, ThreadSums<d>& o, OnlineRow 
 #pragma unroll
     for (int j = 0; j < ScoreSums::N; ++j) highest = fmaxf(highest, s.x[i][j]);
     highest = row_reduce(highest, [](float a, float b) { return fmaxf(a, b); });
-    const float correction = rows[i].rise(highest, factor);
+    const float correction = rows[i].update_max(highest, factor);
 #pragma unroll
     for (int j = 0; j < ThreadSums<d>::N; ++j) o.x[i][j] *= correction;
 #pragma unroll

@@ -19,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t most_heads = 65535;  // of a grid's second and third dimension
+constexpr std::int64_t max_heads = 65535;  // of a grid's second and third dimension
 
 bool is_exact(const FlashShape& s) {
   return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
@@ -27,8 +27,8 @@ bool is_exact(const FlashShape& s) {
 
 bool uses_sm90(const FlashShape& s, FlashPass pass) {
   if (s.kernels != FlashKernels::newest || compute_capability() != 90) return false;
-  const bool near = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::bf16x3;
-  return s.dtype != Dtype::f32 || (near && pass == FlashPass::forward);
+  const bool bf16x3 = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::bf16x3;
+  return s.dtype != Dtype::f32 || (bf16x3 && pass == FlashPass::forward);
 }
 
 // Ampere's instructions and shared memory, which data-centre GPUs have had since.
@@ -53,10 +53,10 @@ void check_shape(const FlashShape& s) {
     throw EnvironmentError(
         "--attention flash on a GPU serves float32, bfloat16 and float16 inputs");
   }
-  if (s.batch > most_heads || s.batch * s.heads > most_heads) {
+  if (s.batch > max_heads || s.batch * s.heads > max_heads) {
     throw EnvironmentError(
         fmt::format("--attention flash on a GPU serves up to {} heads in a batch, not {} x {}",
-                    most_heads, s.batch, s.heads));
+                    max_heads, s.batch, s.heads));
   }
 }
 
@@ -88,7 +88,7 @@ void throw_no_flash(Dtype dtype) {
 
 std::size_t flash_workspace_bytes(const FlashShape& s, FlashPass pass) {
   check_shape(s);
-  if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {  // near is split as for Ampere's kernels
+  if (s.dtype != Dtype::f32 && uses_sm90(s, pass)) {  // bf16x3 needs the split operands of sm80
     return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
   }
   return static_cast<std::size_t>(sm80_workspace(s, pass).end);
@@ -113,7 +113,7 @@ namespace {
 
 void sm80_backward_of_fp32(const FlashBackward& call) {
   switch (call.shape.fp32) {
-    case Fp32Attention::bf16x3: return sm80_backward_near(call);
+    case Fp32Attention::bf16x3: return sm80_backward_bf16x3(call);
     case Fp32Attention::tf32: return sm80_backward_tf32(call);
     case Fp32Attention::exact: break;
   }

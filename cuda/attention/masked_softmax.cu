@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;  // so that registers hold what is kept
+constexpr int max_threads = 512;  // so that registers hold what is kept
 constexpr int long_threads = 1024;
 
 // Columns that a row of [..., T, T] sees; none past the last row.
@@ -40,7 +40,7 @@ __device__ inline void mask(Pack<T, N>& pack, int i, int visible, float masked) 
 
 // Rows that a team keeps in registers: read once, one exponential per element. factor: scale log2e.
 template <class X, class Y, int N>
-__global__ void __launch_bounds__(most_threads)
+__global__ void __launch_bounds__(max_threads)
     masked_softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols, float factor,
                           bool causal) {
   wait_for_stream();
@@ -105,7 +105,7 @@ struct Visible {
 };
 
 template <class G, class Y, int N>
-__global__ void __launch_bounds__(most_threads, 2)
+__global__ void __launch_bounds__(max_threads, 2)
     masked_softmax_backward_kernel(G* dx, const G* dy, const Y* y, std::int64_t rows, int cols,
                                    float scale, bool causal) {
   wait_for_stream();
@@ -150,8 +150,8 @@ void CudaEagerOps::masked_softmax(const Tensor& y, const Tensor& x, const ScoreO
     dispatch_width<X, Y>(cols, {y.data, x.data}, [&]<int N>() {
       auto* const to = static_cast<Y*>(y.data);
       const auto* const from = static_cast<const X*>(x.data);
-      if (cols / N <= kept * most_threads) {
-        const Teams teams = teams_for(rows, cols / N, kept, most_threads);
+      if (cols / N <= kept * max_threads) {
+        const Teams teams = teams_for(rows, cols / N, kept, max_threads);
         launch({teams.grid, teams.block, stream()}, masked_softmax_kernel<X, Y, N>, to, from, rows,
                static_cast<int>(cols), factor, scores.causal);
       } else {
@@ -171,7 +171,7 @@ void CudaEagerOps::masked_softmax_backward(const Tensor& dx, const Tensor& dy, c
   const std::int64_t cols = y.cols();
   dispatch_cuda_pair(dy.dtype, y.dtype, [&]<class G, class Y>() {
     dispatch_width<G, Y>(cols, {dx.data, dy.data, y.data}, [&]<int N>() {
-      const Teams teams = teams_for(y.rows(), cols / N, kept, most_threads);
+      const Teams teams = teams_for(y.rows(), cols / N, kept, max_threads);
       launch({teams.grid, teams.block, stream()}, masked_softmax_backward_kernel<G, Y, N>,
              static_cast<G*>(dx.data), static_cast<const G*>(dy.data),
              static_cast<const Y*>(y.data), y.rows(), static_cast<int>(cols),

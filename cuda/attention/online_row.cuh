@@ -17,7 +17,7 @@ struct OnlineRow {
 
   // Takes in the highest score of a tile. Returns what results so far are to be multiplied with, as
   // the sum has been.
-  __device__ float rise(float highest, float factor) {
+  __device__ float update_max(float highest, float factor) {
     const float before = shift;
     shift = fmaxf(shift, highest * factor);
     const float correction = fast_exp2(before - base());

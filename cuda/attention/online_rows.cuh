@@ -19,7 +19,7 @@ class OnlineRows {
   // Takes in scores s, which become their exponentials. factor: scale log2(e), above 0. Returns
   // what results so far are to be multiplied with.
   template <int N>
-  __device__ RowPair<float> take(hopper::Accumulator<N>& s, float factor) {
+  __device__ RowPair<float> update(hopper::Accumulator<N>& s, float factor) {
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) {
@@ -30,7 +30,7 @@ class OnlineRows {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const float of_row = quad_reduce(fmaxf(highest[h][0], highest[h][1]), Max{});
-      correction.of[h] = rows_[h].rise(of_row, factor);
+      correction.of[h] = rows_[h].update_max(of_row, factor);
     }
     add(exponentials(s, factor));
     return correction;
@@ -42,7 +42,8 @@ class OnlineRows {
   // the limit or a row has seen nothing yet: then s is used up, and nothing has been taken in.
   // barrier: a named one of the warpgroup's own.
   template <int N>
-  __device__ bool try_to_take(hopper::Accumulator<N>& s, float factor, float limit, int barrier) {
+  __device__ bool update_without_max(hopper::Accumulator<N>& s, float factor, float limit,
+                                     int barrier) {
     const RowPair<float> sums = exponentials(s, factor);
     const bool fits =
         fmaxf(sums.of[0], sums.of[1]) < limit && fminf(rows_[0].shift, rows_[1].shift) > -INFINITY;
@@ -53,7 +54,7 @@ class OnlineRows {
 
   // After the last scores: what the results are to be multiplied with, and the logsumexp. A row
   // that has seen none has results 0 and a logsumexp of -infinity.
-  __device__ RowPair<float> finish(RowPair<float>& logsumexp) const {
+  __device__ RowPair<float> finalize(RowPair<float>& logsumexp) const {
     RowPair<float> inverse;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

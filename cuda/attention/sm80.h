@@ -108,10 +108,10 @@ FlashForward with_split_operands(const FlashForward& call);
 
 // The calls of flash.h, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);  // bfloat16 and float16
-void sm80_forward_fp32(const FlashForward& call);  // near and tf32
+void sm80_forward_fp32(const FlashForward& call);  // bf16x3 and tf32
 void sm80_backward_bf16(const FlashBackward& call);
 void sm80_backward_fp16(const FlashBackward& call);
-void sm80_backward_near(const FlashBackward& call);
+void sm80_backward_bf16x3(const FlashBackward& call);
 void sm80_backward_tf32(const FlashBackward& call);
 void exact_forward(const FlashForward& call);
 void exact_backward(const FlashBackward& call);

@@ -56,7 +56,7 @@ void sm80_backward_half(const FlashBackward& call) {
                          strided<const T>(call.v), strided<const T>(call.d_o));
 }
 
-// Of float32, whose operands it converts first. Arithmetic: Split (near) or Tf32.
+// Of float32, whose operands it converts first. Arithmetic: Bf16x3 or Tf32.
 template <class Arithmetic>
 void sm80_backward_fp32(const FlashBackward& call) {
   const auto [q, k, v, d_o] =

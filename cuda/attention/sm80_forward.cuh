@@ -47,7 +47,7 @@ struct OnlineSoftmax {
         for (int n = 0; n < N; ++n) {
           highest = fmaxf(highest, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
         }
-        const float correction = row.rise(quad_reduce(highest, Max{}), factor);
+        const float correction = row.update_max(quad_reduce(highest, Max{}), factor);
 #pragma unroll
         for (int n = 0; n < D; ++n) {
           o.x[m][n][2 * half] *= correction;

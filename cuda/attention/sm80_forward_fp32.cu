@@ -28,14 +28,14 @@ void forward(const FlashForward& call) {
 }  // namespace
 
 FlashForward with_split_operands(const FlashForward& call) {
-  const auto operands = convert_operands<Split, 3>(
+  const auto operands = convert_operands<Bf16x3, 3>(
       {call.q, call.k, call.v}, static_cast<char*>(call.workspace), call.shape, call.stream);
   const auto heads = [](const StridedHeads<const __nv_bfloat16>& x) -> FlashHeads {
     return {const_cast<__nv_bfloat16*>(x.data), x.batch_stride, x.row_stride, x.head_stride};
   };
   FlashForward parts = call;
   parts.shape.dtype = Dtype::bf16;
-  parts.shape.head_dim *= Split::parts;
+  parts.shape.head_dim *= Bf16x3::parts;
   parts.q = heads(operands[0]);
   parts.k = heads(operands[1]);
   parts.v = heads(operands[2]);
@@ -44,7 +44,7 @@ FlashForward with_split_operands(const FlashForward& call) {
 
 void sm80_forward_fp32(const FlashForward& call) {
   switch (call.shape.fp32) {
-    case Fp32Attention::bf16x3: return forward<Split>(call);
+    case Fp32Attention::bf16x3: return forward<Bf16x3>(call);
     case Fp32Attention::tf32: return forward<Tf32>(call);
     case Fp32Attention::exact: break;
   }

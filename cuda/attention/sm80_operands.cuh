@@ -24,12 +24,12 @@ inline dim3 tile_grid(const FlashShape& s, int rows) {
           static_cast<unsigned>(s.batch)};
 }
 
-inline constexpr int most_operands = 4;
+inline constexpr int max_operands = 4;
 
 template <class Arithmetic>
 struct OperandConversion {
-  std::array<StridedHeads<const float>, most_operands> from;
-  std::array<StridedHeads<typename Arithmetic::Element>, most_operands> to;
+  std::array<StridedHeads<const float>, max_operands> from;
+  std::array<StridedHeads<typename Arithmetic::Element>, max_operands> to;
 };
 
 inline constexpr int convert_threads = 256;
@@ -73,7 +73,7 @@ inline std::int64_t elements_of(const FlashShape& s) {
 template <class Arithmetic, std::size_t n>
 std::array<StridedHeads<const typename Arithmetic::Element>, n> convert_operands(
     const std::array<FlashHeads, n>& from, char* memory, const FlashShape& s, cudaStream_t stream) {
-  static_assert(n <= most_operands);
+  static_assert(n <= max_operands);
   using Element = typename Arithmetic::Element;
   OperandConversion<Arithmetic> operands{};
   std::array<StridedHeads<const Element>, n> converted;

@@ -11,7 +11,7 @@ void sm90_forward(const FlashForward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm90_forward_bf16(call);
     case Dtype::f16: return sm90_forward_fp16(call);
-    case Dtype::f32: return sm90_forward_near(call);
+    case Dtype::f32: return sm90_forward_bf16x3(call);
     case Dtype::f64:
     case Dtype::i32: break;
   }

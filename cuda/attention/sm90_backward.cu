@@ -43,16 +43,16 @@ static_assert(registers_suffice(warpgroups, producer_registers, consumer_registe
 
 // Named barriers.
 constexpr int scores_written = 1;  // both warpgroups' dS
-constexpr int dq_turn = 2;         // and the next: a warpgroup's turn to add to dQ
+constexpr int dq_barrier = 2;      // and the next: a warpgroup's turn to add to dQ
 
 struct Parameters {
   CUtensorMap q, k, v, d_o;
   FlashHeads dk, dv;
-  BackwardSpace space;
+  BackwardWorkspace workspace;
   int context;
   float scale;
   bool deterministic;
-  WorkUnits units;
+  StreamKScheduler scheduler;
 };
 
 // A tile of keys and tiles of queries that see it, those before masked_end not all of it.
@@ -68,8 +68,8 @@ struct Item {
 
   Item() = default;
   __device__ Item(const Parameters& p, const WorkItem& work) {
-    const TileOrder& order = p.units.order();
-    sums = work.whole ? -1 : work.tile - p.units.whole();
+    const TileOrder& order = p.scheduler.order();
+    sums = work.whole ? -1 : work.tile - p.scheduler.data_parallel_tiles();
     head = work.head;
     batch = work.batch;
     first_key = work.index_in_head * Tile::keys;
@@ -115,51 +115,52 @@ struct Shared {
 template <class T, class Tile>
 __device__ void produce(const Parameters& p, Shared<T, Tile>& shared) {
   using Block = Shared<T, Tile>;
-  RingPlace<q_stages> q;
-  RingPlace<do_stages> d_o;
-  int parity = 0;
+  PipelineState<q_stages> q;
+  PipelineState<do_stages> d_o;
+  int phase = 0;
   // To the consumers. Where it then lies: there are few registers.
-  const auto give = [&](const Item<Tile>& item) -> const Item<Tile>& {
-    Item<Tile>& place = shared.items[parity];
-    place = item;
+  const auto publish = [&](const Item<Tile>& item) -> const Item<Tile>& {
+    Item<Tile>& slot = shared.items[phase];
+    slot = item;
     shared.item_full.arrive();
-    parity ^= 1;
-    return place;
+    phase ^= 1;
+    return slot;
   };
   const auto produce_part = [&](const WorkItem& part) {
     const Item<Tile> next(p, part);
-    shared.kv_empty.wait(parity ^ 1);
+    shared.kv_empty.wait(phase ^ 1);
     shared.kv_full.arrive_and_expect(2 * Block::Keys::bytes);
     load(shared.k, p.k, shared.kv_full, next.first_key, next.head, next.batch);
     load(shared.v, p.v, shared.kv_full, next.first_key, next.head, next.batch);
-    const Item<Tile>& item = give(next);
-    const int rows = (item.batch * p.units.order().heads() + item.head) * p.space.rows;
+    const Item<Tile>& item = publish(next);
+    const int rows = (item.batch * p.scheduler.order().heads() + item.head) * p.workspace.rows;
     constexpr int bytes = Block::Queries::bytes + Tile::queries * 4;
 #pragma unroll 1  // short code, as in sm90_forward_kernel.cuh
     for (int m = item.first; m < item.end; ++m, q.advance(), d_o.advance()) {
       const int row = m * Tile::queries;
-      const auto load_rows = [&](auto place, typename Block::Queries* to, const CUtensorMap& map,
+      const auto load_rows = [&](auto state, typename Block::Queries* to, const CUtensorMap& map,
                                  auto* numbers, const float* from, Barrier* full, Barrier* empty) {
-        const int s = place.stage;
-        empty[s].wait(place.parity ^ 1);
+        const int s = state.stage;
+        empty[s].wait(state.phase ^ 1);
         full[s].arrive_and_expect(bytes);
         load(to[s], map, full[s], row, item.head, item.batch);
         load(numbers[s], from + rows + row, full[s], Tile::queries);
       };
-      load_rows(q, shared.q, p.q, shared.logsumexp, p.space.logsumexp, shared.q_full,
+      load_rows(q, shared.q, p.q, shared.logsumexp, p.workspace.logsumexp, shared.q_full,
                 shared.q_empty);
-      load_rows(d_o, shared.d_o, p.d_o, shared.delta, p.space.delta, shared.do_full,
+      load_rows(d_o, shared.d_o, p.d_o, shared.delta, p.workspace.delta, shared.do_full,
                 shared.do_empty);
     }
   };
   // A block's first unit is that of its number, the others are for who comes first. Where blocks
   // wait for each other all are: nobody says that blocks with low numbers start first.
-  const int by_number = p.deterministic ? 0 : static_cast<int>(gridDim.x);
-  const auto take = [&] { return by_number + atomicAdd(p.space.taken, 1); };
-  int unit = by_number > 0 ? static_cast<int>(blockIdx.x) : take();
-  for (; unit < p.units.count(); unit = take()) p.units.for_each_part(unit, produce_part);
-  shared.kv_empty.wait(parity ^ 1);
-  give({});  // none: the end
+  const int static_units = p.deterministic ? 0 : static_cast<int>(gridDim.x);
+  const auto next_unit = [&] { return static_units + atomicAdd(p.workspace.unit_counter, 1); };
+  int unit = static_units > 0 ? static_cast<int>(blockIdx.x) : next_unit();
+  for (; unit < p.scheduler.units(); unit = next_unit())
+    p.scheduler.for_each_part(unit, produce_part);
+  shared.kv_empty.wait(phase ^ 1);
+  publish({});  // none: the end
 }
 
 // Scores, keys as rows, become probabilities; logsumexp of the queries in shared memory.
@@ -192,14 +193,14 @@ __device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Quer
 // Sums are the same from run to run when those of a tile are added in the order of the keys' tiles.
 // Nobody waits for a tile that no block has, nor for one that its own block has yet to begin: in
 // that order blocks take and compute them.
-__device__ void await_turn(const int* turn, int mine) {
+__device__ void semaphore_wait(const int* semaphore, int value) {
   int now = 0;
   do {
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
-  } while (now != mine);
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(semaphore) : "memory");
+  } while (now != value);
 }
-__device__ void end_turn(int* turn, int mine) {
-  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(turn), "r"(mine + 1) : "memory");
+__device__ void semaphore_release(int* semaphore, int value) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(semaphore), "r"(value + 1) : "memory");
 }
 
 // A warpgroup's sums are added to global memory: its elements below so many of each thread, thread
@@ -225,23 +226,23 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
   const std::int64_t part = tile * 2 + warpgroup;
   const bool leader = threadIdx.x % warpgroup_threads == 0;
   if (p.deterministic) {
-    if (leader) await_turn(p.space.turns + part, key_tile);
-    named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
+    if (leader) semaphore_wait(p.workspace.dq_semaphores + part, key_tile);
+    named_barrier_sync(dq_barrier + warpgroup, warpgroup_threads);
   }
-  add_sums(p.space.dq + part * Tile::dq_floats, dq,
+  add_sums(p.workspace.dq + part * Tile::dq_floats, dq,
            (warpgroup == 0 ? Tile::dq_cols : Tile::last_cols) / 2);
   if (p.deterministic) {
     __threadfence();
-    named_barrier_sync(dq_turn + warpgroup, warpgroup_threads);
-    if (leader) end_turn(p.space.turns + part, key_tile);
+    named_barrier_sync(dq_barrier + warpgroup, warpgroup_threads);
+    if (leader) semaphore_release(p.workspace.dq_semaphores + part, key_tile);
   }
 }
 
 // A warpgroup's part of an item.
 template <class T, class Tile>
 __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
-                        int parity, int warpgroup, RingPlace<q_stages>& q,
-                        RingPlace<do_stages>& d_o) {
+                        int phase, int warpgroup, PipelineState<q_stages>& q,
+                        PipelineState<do_stages>& d_o) {
   Accumulator<Tile::head_dim> dk;
   Accumulator<Tile::head_dim> dv;
   Accumulator<Tile::queries> s;
@@ -250,8 +251,8 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
   Operand<Tile::queries> probabilities;
   Operand<Tile::queries> ds;
   const std::int64_t bh =
-      static_cast<std::int64_t>(item.batch) * p.units.order().heads() + item.head;
-  const std::int64_t dq_tiles = bh * (p.space.rows / Tile::queries);
+      static_cast<std::int64_t>(item.batch) * p.scheduler.order().heads() + item.head;
+  const std::int64_t dq_tiles = bh * (p.workspace.rows / Tile::queries);
   // Not by a first product that begins at 0: what the item before has left would count as written
   // by something else than products, and then the assembler lets no products overlap.
   clear(dk);
@@ -265,7 +266,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     return rows;
   };
   const auto start_scores = [&] {
-    shared.q_full[q.stage].wait(q.parity);
+    shared.q_full[q.stage].wait(q.phase);
     begin(s);
     mma_abt(s, shared.k, own_rows(), shared.q[q.stage]);
     commit();
@@ -274,7 +275,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     if (tile_of_queries < item.masked_end) {
       const auto first_query = [&](int key) {
         if (key >= p.context) return Tile::queries;  // no query of this tile sees it
-        return p.units.order().causal() ? key - tile_of_queries * Tile::queries : 0;
+        return p.scheduler.order().causal() ? key - tile_of_queries * Tile::queries : 0;
       };
       const int key = item.first_key + 64 * warpgroup + s.row();
       mask(s, {first_query(key), first_query(key + 8)});
@@ -282,7 +283,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
   };
   const auto start_gradients = [&] {  // of P
-    shared.do_full[d_o.stage].wait(d_o.parity);
+    shared.do_full[d_o.stage].wait(d_o.phase);
     begin(dp);
     mma_abt(dp, shared.v, own_rows(), shared.d_o[d_o.stage]);
     commit();
@@ -290,7 +291,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
 
   int q_stage = q.stage;   // of this tile
   int q_before = q_stage;  // of the tile before
-  shared.kv_full.wait(parity);
+  shared.kv_full.wait(phase);
   start_scores();
   q.advance();
   wait<0>(s);
@@ -325,7 +326,7 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
       take_exponentials(q.stage, m + 1);
       // Here, because the assembler moves no exponentials past a branch: else it takes them after
       // the products that they are to hide behind.
-      shared.do_full[d_o.stage].wait(d_o.parity);
+      shared.do_full[d_o.stage].wait(d_o.phase);
     }
     wait<1>(dq);
     // The next item's dS may be written from here on, too.
@@ -354,8 +355,8 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
 
   if (item.sums >= 0) {
     const std::int64_t sums = (item.sums * 2 + warpgroup) * std::int64_t{64 * Tile::head_dim};
-    add_sums(p.space.dv + sums, dv);
-    add_sums(p.space.dk + sums, dk);
+    add_sums(p.workspace.dv + sums, dv);
+    add_sums(p.workspace.dk + sums, dk);
     return;
   }
   scale_rows(dk, {{p.scale, p.scale}});
@@ -369,15 +370,15 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
 
 template <class T, class Tile>
 __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int warpgroup) {
-  RingPlace<q_stages> q;
-  RingPlace<do_stages> d_o;
-  for (int parity = 0;; parity ^= 1) {
-    shared.item_full.wait(parity);
-    const Item<Tile> item = shared.items[parity];
+  PipelineState<q_stages> q;
+  PipelineState<do_stages> d_o;
+  for (int phase = 0;; phase ^= 1) {
+    shared.item_full.wait(phase);
+    const Item<Tile> item = shared.items[phase];
     // By a vote: else the compiler takes what follows for divergent, and the rings' places leave
     // the uniform registers.
     if (!__any_sync(~0U, item.first < item.end)) return;
-    compute(p, shared, item, parity, warpgroup, q, d_o);
+    compute(p, shared, item, phase, warpgroup, q, d_o);
   }
 }
 
@@ -394,10 +395,10 @@ __global__ void __launch_bounds__(threads, 1)
   }
   __syncthreads();
   if (warpgroup == 0) {
-    give_up_registers<producer_registers>();
+    deallocate_registers<producer_registers>();
     if (threadIdx.x == 0) produce<T, Tile>(p, shared);
   } else {
-    take_registers<consumer_registers>();
+    allocate_registers<consumer_registers>();
     consume<T, Tile>(p, shared, warpgroup - 1);
   }
 }
@@ -407,25 +408,25 @@ void start(const FlashBackward& call) {
   using Tile = BackwardTile<HeadDim>;
   const FlashShape& shape = call.shape;
   const BackwardPlan<Tile> plan(shape);
-  const BackwardSpace space = plan.at(call.workspace);
-  sm90_backward_prepare(call, space, plan.zeroed_bytes());
-  const int blocks = std::min(plan.units.count(), multiprocessors());
+  const BackwardWorkspace workspace = plan.at(call.workspace);
+  sm90_backward_prepare(call, workspace, plan.zeroed_bytes());
+  const int blocks = std::min(plan.scheduler.units(), multiprocessors());
   const Parameters parameters{.q = tensor_map(call.q, shape, Tile::queries, HeadDim),
                               .k = tensor_map(call.k, shape, Tile::keys, HeadDim),
                               .v = tensor_map(call.v, shape, Tile::keys, HeadDim),
                               .d_o = tensor_map(call.d_o, shape, Tile::queries, HeadDim),
                               .dk = call.dk,
                               .dv = call.dv,
-                              .space = space,
+                              .workspace = workspace,
                               .context = static_cast<int>(shape.context),
                               .scale = call.scale,
                               .deterministic = shape.deterministic,
-                              .units = plan.units};
+                              .scheduler = plan.scheduler};
   constexpr std::size_t bytes = sizeof(Shared<T, Tile>);
   static_assert(bytes <= 227 * 1024);
   auto* const kernel = sm90_backward_kernel<T, Tile>;
   launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, kernel, parameters);
-  sm90_backward_finish(call, space, plan.units);
+  sm90_backward_finish(call, workspace, plan.scheduler);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include "cuda/attention/division.h"
 #include "cuda/attention/flash.h"
 #include "cuda/attention/sm90.h"
+#include "cuda/attention/stream_k_plan.h"
 #include "cuda/current_device.h"
 
 namespace paceline {
@@ -28,14 +28,14 @@ struct BackwardTile {
 // Sums lie in the order of accumulators' elements: [tiles, 2, so many of a warpgroup's part], dQ's
 // of all tiles of queries, by heads, dK's and dV's of the tiles of keys that blocks share, in their
 // order. Rows of queries are padded to whole tiles.
-struct BackwardSpace {
-  float* dq;         // dq_floats of a warpgroup
-  float* dk;         // 64 head_dim of a warpgroup
-  float* dv;         // as dk
-  int* turns;        // [B H, tiles, 2]: the tile of keys that is to add to dq next
-  int* taken;        // units of work so far, beside those that blocks take by their number
-  float* logsumexp;  // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
-  float* delta;      // [B H, rows]: rowsum(dO * O)
+struct BackwardWorkspace {
+  float* dq;           // dq_floats of a warpgroup
+  float* dk;           // 64 head_dim of a warpgroup
+  float* dv;           // as dk
+  int* dq_semaphores;  // [B H, tiles, 2]: the tile of keys that is to add to dq next
+  int* unit_counter;   // units of work so far, beside those that blocks take by their number
+  float* logsumexp;    // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
+  float* delta;        // [B H, rows]: rowsum(dO * O)
   int rows;
 };
 
@@ -54,39 +54,39 @@ struct BackwardPlan {
                                  .reach = static_cast<int>(shape.context),
                                  .section = heads_per_section(shape, bytes_of_query)};
     // Measured (NOTES.md).
-    constexpr DivisionCosts costs{.merge = 0.3, .merge_of_part = 0.015};
+    constexpr StreamKCosts costs{.fixup = 0.3, .fixup_per_part = 0.015};
     const TileOrder order(tiles);
-    units = shape.deterministic ? WorkUnits(order)
-                                : divided(order, costs, multiprocessors(),
-                                          share_of_l2 / (bytes_of_query * Tile::queries));
+    scheduler = shape.deterministic ? StreamKScheduler(order)
+                                    : plan_stream_k(order, costs, multiprocessors(),
+                                                    share_of_l2 / (bytes_of_query * Tile::queries));
   }
 
   [[nodiscard]] std::size_t rows() const { return query_tiles * Tile::queries; }
   [[nodiscard]] std::size_t dq_floats() const { return heads * query_tiles * 2 * Tile::dq_floats; }
   [[nodiscard]] std::size_t dk_floats() const {
-    return static_cast<std::size_t>(units.shared()) * Tile::keys * Tile::head_dim;
+    return static_cast<std::size_t>(scheduler.stream_k_tiles()) * Tile::keys * Tile::head_dim;
   }
-  [[nodiscard]] std::size_t turns() const { return heads * query_tiles * 2; }
+  [[nodiscard]] std::size_t semaphores() const { return heads * query_tiles * 2; }
   // What must be 0 at first, which begins the workspace: sums, turns and how many units have
   // been taken. Padded, so that what follows stays aligned.
   [[nodiscard]] std::size_t zeroed_bytes() const {
-    const std::size_t numbers = dq_floats() + 2 * dk_floats() + turns() + 1;
+    const std::size_t numbers = dq_floats() + 2 * dk_floats() + semaphores() + 1;
     return (numbers + 63) / 64 * 64 * sizeof(float);
   }
   [[nodiscard]] std::size_t bytes() const {
     return zeroed_bytes() + 2 * heads * rows() * sizeof(float);
   }
-  [[nodiscard]] BackwardSpace at(void* workspace) const {
+  [[nodiscard]] BackwardWorkspace at(void* workspace) const {
     auto* const dq = static_cast<float*>(workspace);
     float* const dk = dq + dq_floats();
     float* const dv = dk + dk_floats();
-    auto* const turn = reinterpret_cast<int*>(dv + dk_floats());
+    auto* const dq_semaphores = reinterpret_cast<int*>(dv + dk_floats());
     float* const logsumexp = dq + zeroed_bytes() / sizeof(float);
     return {.dq = dq,
             .dk = dk,
             .dv = dv,
-            .turns = turn,
-            .taken = turn + turns(),
+            .dq_semaphores = dq_semaphores,
+            .unit_counter = dq_semaphores + semaphores(),
             .logsumexp = logsumexp,
             .delta = logsumexp + heads * rows(),
             .rows = static_cast<int>(rows())};
@@ -94,14 +94,14 @@ struct BackwardPlan {
 
   std::size_t heads;
   std::size_t query_tiles;
-  WorkUnits units;  // tiles of keys, over tiles of queries
+  StreamKScheduler scheduler;  // tiles of keys, over tiles of queries
 };
 
 // delta, logsumexp, and zeros in the first so many bytes of the workspace.
-void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space,
+void sm90_backward_prepare(const FlashBackward& call, const BackwardWorkspace& workspace,
                            std::size_t zeroed_bytes);
 // The gradients that are sums, in the inputs' dtype.
-void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
-                          const WorkUnits& units);
+void sm90_backward_finish(const FlashBackward& call, const BackwardWorkspace& workspace,
+                          const StreamKScheduler& scheduler);
 
 }  // namespace paceline

@@ -21,9 +21,9 @@ struct Gradient {
 struct Parameters {
   Gradient gradients[3];  // dQ, dK and dV
   int context;
-  Divisor groups_per_head;  // of queries
-  Divisor heads;
-  WorkUnits units;
+  FastDivmod groups_per_head;  // of queries
+  FastDivmod heads;
+  StreamKScheduler scheduler;
 };
 
 template <class T, int Cols>
@@ -64,8 +64,9 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
     first = group % p.groups_per_head * 64;
   } else {
     constexpr int groups = Tile::keys / 64;
-    if (!p.units.divides(group / groups)) return;  // it has been stored as it was computed
-    const WorkItem tile = p.units.order().tile(p.units.whole() + group / groups);
+    if (!p.scheduler.has_parts(group / groups)) return;  // it has been stored as it was computed
+    const WorkItem tile =
+        p.scheduler.order().tile(p.scheduler.data_parallel_tiles() + group / groups);
     batch = tile.batch;
     head = tile.head;
     first = (tile.index_in_head * groups + group % groups) * 64;
@@ -80,21 +81,21 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
 
 }  // namespace
 
-void sm90_backward_finish(const FlashBackward& call, const BackwardSpace& space,
-                          const WorkUnits& units) {
+void sm90_backward_finish(const FlashBackward& call, const BackwardWorkspace& workspace,
+                          const StreamKScheduler& scheduler) {
   dispatch_half(call.shape.dtype, [&]<class T>() {
     dispatch_head_dim(call.shape.head_dim, [&]<int HeadDim>() {
       using Tile = BackwardTile<HeadDim>;
-      const int groups_per_head = space.rows / 64;
-      const int dq_groups = units.order().all_heads() * groups_per_head;
-      const int dk_groups = units.shared() * (Tile::keys / 64);
-      const Parameters parameters{.gradients = {{space.dq, call.dq, dq_groups, call.scale},
-                                                {space.dk, call.dk, dk_groups, call.scale},
-                                                {space.dv, call.dv, dk_groups, 1}},
+      const int groups_per_head = workspace.rows / 64;
+      const int dq_groups = scheduler.order().all_heads() * groups_per_head;
+      const int dk_groups = scheduler.stream_k_tiles() * (Tile::keys / 64);
+      const Parameters parameters{.gradients = {{workspace.dq, call.dq, dq_groups, call.scale},
+                                                {workspace.dk, call.dk, dk_groups, call.scale},
+                                                {workspace.dv, call.dv, dk_groups, 1}},
                                   .context = static_cast<int>(call.shape.context),
-                                  .groups_per_head = Divisor(groups_per_head),
-                                  .heads = Divisor(units.order().heads()),
-                                  .units = units};
+                                  .groups_per_head = FastDivmod(groups_per_head),
+                                  .heads = FastDivmod(scheduler.order().heads()),
+                                  .scheduler = scheduler};
       const auto blocks = static_cast<unsigned>((dq_groups + 2 * dk_groups) * Tile::panels);
       launch({blocks, hopper::warpgroup_threads, call.stream}, finish_kernel<T, Tile>, parameters);
     });

@@ -13,7 +13,7 @@ std::size_t sm90_backward_workspace_bytes(const FlashShape& shape) {
 FlashTiles sm90_backward_tiles(const FlashShape& shape) {
   return dispatch_head_dim(shape.head_dim, [&]<int HeadDim>() -> FlashTiles {
     using Tile = BackwardTile<HeadDim>;
-    return {"sm90", Tile::queries, Tile::keys, BackwardPlan<Tile>(shape).units.parts()};
+    return {"sm90", Tile::queries, Tile::keys, BackwardPlan<Tile>(shape).scheduler.parts()};
   });
 }
 

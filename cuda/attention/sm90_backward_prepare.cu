@@ -18,7 +18,7 @@ constexpr int pack = 8;  // elements of 16 bytes
 struct Parameters {
   FlashHeads o, d_o;
   const float* logsumexp;  // [B, H, T]
-  BackwardSpace space;
+  BackwardWorkspace workspace;
   int context;
   int heads;
   int rows;  // of all heads, padded
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
   constexpr int lanes = lanes_for(packs);
   const int row = static_cast<int>((blockIdx.x * threads + threadIdx.x) / lanes);
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int bh = row / p.space.rows;
-  const int t = row % p.space.rows;
+  const int bh = row / p.workspace.rows;
+  const int t = row % p.workspace.rows;
   const bool exists = row < p.rows && t < p.context;
   float delta = 0;
   if (exists && lane < packs) {
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
     delta += __shfl_xor_sync(0xffffffffU, delta, distance);
   }
   if (lane != 0 || row >= p.rows) return;
-  p.space.delta[row] = delta;
-  p.space.logsumexp[row] =
+  p.workspace.delta[row] = delta;
+  p.workspace.logsumexp[row] =
       exists ? p.logsumexp[static_cast<std::int64_t>(bh) * p.context + t] * log2e : INFINITY;
 }
 
@@ -77,17 +77,17 @@ void start(const Parameters& parameters, cudaStream_t stream) {
 
 }  // namespace
 
-void sm90_backward_prepare(const FlashBackward& call, const BackwardSpace& space,
+void sm90_backward_prepare(const FlashBackward& call, const BackwardWorkspace& workspace,
                            std::size_t zeroed_bytes) {
   const FlashShape& shape = call.shape;
   const auto heads = static_cast<int>(shape.heads);
   const Parameters parameters{.o = call.o,
                               .d_o = call.d_o,
                               .logsumexp = call.logsumexp,
-                              .space = space,
+                              .workspace = workspace,
                               .context = static_cast<int>(shape.context),
                               .heads = heads,
-                              .rows = static_cast<int>(shape.batch) * heads * space.rows,
+                              .rows = static_cast<int>(shape.batch) * heads * workspace.rows,
                               .zeroed = static_cast<uint4*>(call.workspace),
                               .zeroed_packs = zeroed_bytes / sizeof(uint4)};
   dispatch_half(shape.dtype, [&]<class T>() {

@@ -18,25 +18,25 @@ namespace paceline {
 template <class T, int HeadDim, int Warpgroups>
 struct ForwardTile {
   using Element = T;
-  static constexpr bool splits = std::is_same_v<T, float>;
+  static constexpr bool is_bf16x3 = std::is_same_v<T, float>;
   static constexpr int head_dim = HeadDim;
   static constexpr int warpgroups = Warpgroups;  // consumers
   static constexpr int queries = 64 * Warpgroups;
-  static constexpr int keys = forward_keys(HeadDim, Warpgroups, splits);
-  static constexpr int stages = forward_stages(HeadDim, splits);
+  static constexpr int keys = forward_keys(HeadDim, Warpgroups, is_bf16x3);
+  static constexpr int stages = forward_stages(HeadDim, is_bf16x3);
   template <int Rows>
-  using Shared = std::conditional_t<splits, hopper::SplitTile<Rows, HeadDim>,
+  using Shared = std::conditional_t<is_bf16x3, hopper::SplitTile<Rows, HeadDim>,
                                     hopper::SharedTile<T, Rows, HeadDim>>;
   using Probabilities =
-      std::conditional_t<splits, hopper::SplitOperand<keys>, hopper::Operand<keys>>;
+      std::conditional_t<is_bf16x3, hopper::SplitOperand<keys>, hopper::Operand<keys>>;
   // What a thread's exponentials of a tile must add up to less than where they are taken without
   // their maximum: operands and O have to hold them.
   static constexpr float limit = std::is_same_v<T, __half> ? 0x1p14F : 0x1p24F;
-  static constexpr bool divides = !splits;  // has room for parts' results
-  static constexpr int most_parts = 1 << most_log2_parts;
+  static constexpr bool supports_parts = !is_bf16x3;  // has room for parts' results
+  static constexpr int max_parts = 1 << max_log2_parts;
   static constexpr int groups = HeadDim / 8;
   // At most: of each of `parts` blocks, every parts-th group.
-  static constexpr int groups_received = (groups + most_parts - 1) / most_parts * most_parts;
+  static constexpr int groups_received = (groups + max_parts - 1) / max_parts * max_parts;
   static constexpr int consumer_threads = hopper::warpgroup_threads * Warpgroups;
   static constexpr int threads = hopper::warpgroup_threads + consumer_threads;
   // Of 64 Ki registers, what the producer gives up.
@@ -57,8 +57,8 @@ struct ForwardShared {
   hopper::Barrier v_full[Tile::stages], v_empty[Tile::stages];
   // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
   // have them, and the logsumexp.
-  float4 o[Tile::divides ? Tile::groups_received : 1][Tile::consumer_threads];
-  float logsumexp[Tile::divides ? Tile::most_parts : 1][Tile::queries];
+  float4 o[Tile::supports_parts ? Tile::groups_received : 1][Tile::consumer_threads];
+  float logsumexp[Tile::supports_parts ? Tile::max_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
 
   __device__ void init_barriers(int cluster) {
@@ -84,7 +84,7 @@ struct ForwardParameters {
   int context;
   float factor;  // scale log2(e)
   TileOrder order;
-  Turns turns;
+  SnakeScheduler scheduler;
 };
 
 // A tile of queries and the tiles of keys that it sees, or this block's part of them, from the last
@@ -98,17 +98,17 @@ struct ForwardItem {
   int log2_parts;
   int first;
   int end;
-  int whole;
+  int first_masked;
 
-  __device__ ForwardItem(const ForwardParameters& p, const TileShare& share)
-      : part(share.part), log2_parts(share.log2_parts) {
-    const WorkItem work = p.order.tile(share.tile);
+  __device__ ForwardItem(const ForwardParameters& p, const ScheduledTile& scheduled)
+      : part(scheduled.part), log2_parts(scheduled.log2_parts) {
+    const WorkItem work = p.order.tile(scheduled.tile);
     head = work.head;
     batch = work.batch;
-    first_query = (p.order.tiles_per_head() - 1 - work.index_in_head) * Tile::queries;
+    first_query = (p.order.tiles_per_head() - 1 - work.rank) * Tile::queries;
     first = work.end * part >> log2_parts;
     end = work.end * (part + 1) >> log2_parts;
-    whole = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
+    first_masked = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;
   }
 };
 

@@ -12,7 +12,7 @@ void sm90_forward_bf16(const FlashForward& call) { start_forward_half<__nv_bfloa
 int sm90_forward_clusters(int log2_parts) {
   using Largest = ForwardTile<__nv_bfloat16, 128, 2>;
   static const auto most = [] {
-    std::array<int, most_log2_parts + 1> clusters{};
+    std::array<int, max_log2_parts + 1> clusters{};
     for (std::size_t i = 1; i < clusters.size(); ++i) {
       const unsigned blocks = 1U << i;
       clusters.at(i) = resident_clusters({.blocks = blocks,

@@ -15,10 +15,10 @@ void start_forward_half(const FlashForward& call) {
     const auto start = [&]<int Warpgroups>() {
       start_forward<ForwardTile<T, d, Warpgroups>>(call, plan);
     };
-    if constexpr (most_warpgroups(d) >= 4) {
+    if constexpr (max_warpgroups(d) >= 4) {
       if (plan.warpgroups == 4) return start.template operator()<4>();
     }
-    if constexpr (most_warpgroups(d) >= 3) {
+    if constexpr (max_warpgroups(d) >= 3) {
       if (plan.warpgroups == 3) return start.template operator()<3>();
     }
     plan.warpgroups == 1 ? start.template operator()<1>() : start.template operator()<2>();

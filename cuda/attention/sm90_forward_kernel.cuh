@@ -30,9 +30,9 @@ namespace paceline {
 
 template <class Tile, class F>
 __device__ void for_each_item(const ForwardParameters& p, F&& f) {
-  for (int round = 0; round < p.turns.rounds(); ++round) {
-    const TileShare share = p.turns.share(round, static_cast<int>(blockIdx.x));
-    if (share.tile >= 0) f(ForwardItem<Tile>(p, share), round);
+  for (int wave = 0; wave < p.scheduler.waves(); ++wave) {
+    const ScheduledTile scheduled = p.scheduler.tile(wave, static_cast<int>(blockIdx.x));
+    if (scheduled.tile >= 0) f(ForwardItem<Tile>(p, scheduled), wave);
   }
 }
 
@@ -51,14 +51,14 @@ __device__ void load_keys(typename ForwardShared<Tile>::Keys& to, const CUtensor
   load(to, map, full, n * Tile::keys, item.head, item.batch);
 }
 
-// Asks for the queries and last keys of a block's item of round 0, before anything else and by one
+// Asks for the queries and last keys of a block's item of wave 0, before anything else and by one
 // thread: what a short call takes is mostly waiting for memory that is not cached, for instructions
 // too. So the code of this is short and where the kernel begins.
 template <class Tile>
 __device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shared) {
-  const TileShare share = p.turns.share(0, static_cast<int>(blockIdx.x));
-  if (share.tile < 0) return;
-  const ForwardItem<Tile> item(p, share);
+  const ScheduledTile scheduled = p.scheduler.tile(0, static_cast<int>(blockIdx.x));
+  if (scheduled.tile < 0) return;
+  const ForwardItem<Tile> item(p, scheduled);
   if (item.first == item.end) return;
   load_queries(p, shared, item);
   load_keys<Tile>(shared.k[0], p.k, shared.k_full[0], item.end - 1, item);
@@ -67,30 +67,29 @@ __device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shar
 template <class Tile>
 __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   using namespace hopper;
-  using Place = RingPlace<Tile::stages>;
-  Place k;
-  Place v;
-  int parity = 0;
-  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int round) {
+  PipelineState<Tile::stages> k;
+  PipelineState<Tile::stages> v;
+  int phase = 0;
+  for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int wave) {
     if (item.first == item.end) return;
     const auto load_k = [&](int n) {
-      shared.k_empty[k.stage].wait(k.parity ^ 1);
+      shared.k_empty[k.stage].wait(k.phase ^ 1);
       load_keys<Tile>(shared.k[k.stage], p.k, shared.k_full[k.stage], n, item);
       k.advance();
     };
     const auto load_v = [&](int n) {
-      shared.v_empty[v.stage].wait(v.parity ^ 1);
+      shared.v_empty[v.stage].wait(v.phase ^ 1);
       load_keys<Tile>(shared.v[v.stage], p.v, shared.v_full[v.stage], n, item);
       v.advance();
     };
-    if (round == 0) {
+    if (wave == 0) {
       k.advance();  // load_ahead() has asked for them
     } else {
-      shared.q_empty.wait(parity ^ 1);
+      shared.q_empty.wait(phase ^ 1);
       load_queries(p, shared, item);
       load_k(item.end - 1);
     }
-    parity ^= 1;
+    phase ^= 1;
 #pragma unroll 1  // short code: each kilobyte that is not cached yet takes a microsecond
     for (int n = item.end - 1; n >= item.first; --n) {
       if (n > item.first) load_k(n - 1);  // needed before V of this tile
@@ -114,26 +113,26 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
   using namespace hopper;
   using T = typename Tile::Element;
   // Warpgroups take turns in giving the tensor cores work.
-  const auto await_turn = [&] {
+  const auto pingpong_wait = [&] {
     if constexpr (Tile::warpgroups > 1) named_barrier_sync(1 + warpgroup, 2 * warpgroup_threads);
   };
-  const auto end_turn = [&] {
+  const auto pingpong_arrive = [&] {
     if constexpr (Tile::warpgroups > 1) {
       named_barrier_arrive(1 + (warpgroup + 1) % Tile::warpgroups, 2 * warpgroup_threads);
     }
   };
   const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // the turns' come before
-  if (warpgroup == Tile::warpgroups - 1) end_turn();
+  if (warpgroup == Tile::warpgroups - 1) pingpong_arrive();
 
-  RingPlace<Tile::stages> k;
-  RingPlace<Tile::stages> v;
-  int parity = 0;
+  PipelineState<Tile::stages> k;
+  PipelineState<Tile::stages> v;
+  int phase = 0;
   int merges = 0;
   for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int) {
     const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
     Accumulator<Tile::head_dim> of_tile;
-    auto& product = Tile::splits ? of_tile : o;
+    auto& product = Tile::is_bf16x3 ? of_tile : o;
     Accumulator<Tile::keys> s;
     typename Tile::Probabilities probabilities;
     OnlineRows rows;
@@ -144,11 +143,11 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       const int row = p.order.causal() ? first_query + s.row() : p.context;
       mask(s, {min(row, p.context - 1) - first_key, min(row + 8, p.context - 1) - first_key});
     };
-    const auto await_keys = [&] { shared.k_full[k.stage].wait(k.parity); };
+    const auto await_keys = [&] { shared.k_full[k.stage].wait(k.phase); };
     const auto start_scores = [&] {
       int row = 64 * warpgroup;
       // Else its addresses stay in 16 registers, for which there is no room.
-      if constexpr (Tile::splits && Tile::head_dim == 128) pin(row);
+      if constexpr (Tile::is_bf16x3 && Tile::head_dim == 128) pin(row);
       begin(s);
       mma_abt(s, shared.q, row, shared.k[k.stage]);
       commit();
@@ -158,43 +157,43 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       k.advance();
     };
     const auto start_outputs = [&](bool add) {
-      shared.v_full[v.stage].wait(v.parity);
+      shared.v_full[v.stage].wait(v.phase);
       begin(product, probabilities);
-      mma_ab(product, probabilities, shared.v[v.stage], add && !Tile::splits);
+      mma_ab(product, probabilities, shared.v[v.stage], add && !Tile::is_bf16x3);
       commit();
     };
     const auto await_outputs = [&] {
       wait<0>(product, probabilities);
       shared.v_empty[v.stage].arrive();
       v.advance();
-      if constexpr (Tile::splits) add(o, of_tile);
+      if constexpr (Tile::is_bf16x3) add(o, of_tile);
     };
 
     const auto attend = [&] {
-      if constexpr (Tile::splits) clear(o);
-      shared.q_full.wait(parity);
-      parity ^= 1;
+      if constexpr (Tile::is_bf16x3) clear(o);
+      shared.q_full.wait(phase);
+      phase ^= 1;
       await_keys();
       int n = item.end - 1;
-      await_turn();
+      pingpong_wait();
       start_scores();
-      end_turn();
+      pingpong_arrive();
       wait<0>(s);
       release_keys();
-      if (n >= item.whole) mask_tile(n);
-      rows.take(s, p.factor);
+      if (n >= item.first_masked) mask_tile(n);
+      rows.update(s, p.factor);
       round_to_operand<T>(probabilities, s);
 
       while (n > item.first) {
         await_keys();
-        await_turn();
+        pingpong_wait();
         start_scores();
         start_outputs(n < item.end - 1);
-        end_turn();
+        pingpong_arrive();
         --n;
         wait<1>(s);
-        const bool masked = n >= item.whole;
-        if (!masked && rows.try_to_take(s, p.factor, Tile::limit, own_barrier)) {
+        const bool masked = n >= item.first_masked;
+        if (!masked && rows.update_without_max(s, p.factor, Tile::limit, own_barrier)) {
           release_keys();
           await_outputs();
         } else {
@@ -206,14 +205,14 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
             wait<0>(s);
           }
           release_keys();
-          scale_rows(o, rows.take(s, p.factor));
+          scale_rows(o, rows.update(s, p.factor));
         }
         round_to_operand<T>(probabilities, s);
       }
 
       shared.q_empty.arrive();
       start_outputs(item.end - item.first > 1);
-      const RowPair<float> factor = rows.finish(logsumexp);
+      const RowPair<float> factor = rows.finalize(logsumexp);
       await_outputs();
       scale_rows(o, factor);
     };
@@ -227,7 +226,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     if (item.log2_parts == 0) {
       T* const to = p.o.head<T>(item.batch, item.head);
       store_rows(to, p.o.row_stride, o, first_query, p.context);
-    } else if constexpr (Tile::divides) {
+    } else if constexpr (Tile::supports_parts) {
       merge(p, shared, item, o, logsumexp, warpgroup, merges++);
     }
     if (item.part > 0) return;
@@ -251,16 +250,16 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const int warpgroup = warpgroup_index();
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&p.q, &p.k, &p.v}) prefetch(*map);
-    shared.init_barriers(p.turns.cluster());
+    shared.init_barriers(p.scheduler.cluster_size());
     load_ahead(p, shared);
   }
   __syncthreads();
-  if (p.turns.cluster() > 1) cluster_arrive();  // merge() waits
+  if (p.scheduler.cluster_size() > 1) cluster_arrive();  // merge() waits
   if (warpgroup == 0) {
-    give_up_registers<Tile::producer_registers>();
+    deallocate_registers<Tile::producer_registers>();
     if (threadIdx.x == 0) produce(p, shared);
   } else {
-    take_registers<Tile::consumer_registers>();
+    allocate_registers<Tile::consumer_registers>();
     consume(p, shared, warpgroup - 1);
   }
 }
@@ -277,11 +276,11 @@ void start_forward(const FlashForward& call, const ForwardPlan& plan) {
                                      .context = static_cast<int>(shape.context),
                                      .factor = call.scale * log2e,
                                      .order = plan.order,
-                                     .turns = plan.turns};
+                                     .scheduler = plan.scheduler};
   constexpr std::size_t bytes = sizeof(ForwardShared<Tile>);
   static_assert(bytes <= 227 * 1024);
-  launch({static_cast<unsigned>(plan.turns.blocks()), Tile::threads, call.stream, bytes,
-          static_cast<unsigned>(plan.turns.cluster())},
+  launch({static_cast<unsigned>(plan.scheduler.blocks()), Tile::threads, call.stream, bytes,
+          static_cast<unsigned>(plan.scheduler.cluster_size())},
          sm90_forward_kernel<Tile>, parameters);
 }
 

@@ -24,7 +24,7 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   const int consumer = warpgroup * warpgroup_threads + thread;
   const int row = 64 * warpgroup + o.row();
   if (before == 0) {
-    cluster_wait();  // the others' barriers are there
+    cluster_wait();  // the others' barriers are remote
   } else {           // what was sent then has been read
     __syncwarp();
     if (lane() < parts) shared.parts_empty.arrive_at(lane());
@@ -36,33 +36,33 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
         static_cast<int>(parts * (own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0]))));
   }
   // In its owner's memory group g of this part lies beside the others': at o[g - owner + part].
-  constexpr int slots = Tile::most_parts;
-  ClusterPlace slot[slots];  // of groups g, g + slots, ...
+  constexpr int slots = Tile::max_parts;
+  RemoteAddress slot[slots];  // of groups g, g + slots, ...
 #pragma unroll
   for (int i = 0; i < slots; ++i) {
     const int owner = i & parts - 1;
-    slot[i] = ClusterPlace(&shared.o[i - owner + item.part][consumer], shared.parts_full, owner);
+    slot[i] = RemoteAddress(&shared.o[i - owner + item.part][consumer], shared.parts_full, owner);
   }
 #pragma unroll
   for (int g = 0; g < Tile::groups; ++g) {
     send(slot[g % slots], g / slots * slots * static_cast<int>(sizeof(shared.o[0])),
          make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
   }
-  static_assert(Tile::most_parts <= 4);  // a row's four lanes have a block each to send it to
+  static_assert(Tile::max_parts <= 4);  // a row's four lanes have a block each to send it to
   if (const int to = thread % 4; to < parts) {
-    const ClusterPlace there(&shared.logsumexp[item.part][row], shared.parts_full, to);
-    send(there, 0, logsumexp.of[0]);
-    send(there, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
+    const RemoteAddress remote(&shared.logsumexp[item.part][row], shared.parts_full, to);
+    send(remote, 0, logsumexp.of[0]);
+    send(remote, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
   }
   shared.parts_full.wait_for_cluster(before & 1);
 
-  RowPair<float> l[Tile::most_parts];
+  RowPair<float> l[Tile::max_parts];
 #pragma unroll
-  for (int part = 0; part < Tile::most_parts; ++part) {
+  for (int part = 0; part < Tile::max_parts; ++part) {
     l[part] = {-INFINITY, -INFINITY};
     if (part < parts) l[part] = {shared.logsumexp[part][row], shared.logsumexp[part][row + 8]};
   }
-  RowPair<float> weight[Tile::most_parts];
+  RowPair<float> weight[Tile::max_parts];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     float highest = -INFINITY;
@@ -70,7 +70,7 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
     for (const RowPair<float>& x : l) highest = fmaxf(highest, x.of[h]);
     float sum = 0;
 #pragma unroll
-    for (int part = 0; part < Tile::most_parts; ++part) {
+    for (int part = 0; part < Tile::max_parts; ++part) {
       weight[part].of[h] = fast_exp(l[part].of[h] - highest);
       sum += weight[part].of[h];
     }
@@ -85,7 +85,7 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   for (int first = 0; first + item.part < Tile::groups; first += parts) {
     float4 sum = {0, 0, 0, 0};
 #pragma unroll
-    for (int part = 0; part < Tile::most_parts; ++part) {
+    for (int part = 0; part < Tile::max_parts; ++part) {
       if (part >= parts) break;
       const float4 x = shared.o[first + part][consumer];
       sum.x += weight[part].of[0] * x.x;
@@ -95,8 +95,8 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
     }
     const auto store = [&](int h, float x, float y) {
       if (item.first_query + row + 8 * h >= p.context) return;
-      T* const place = to + 8 * h * p.o.row_stride + 8 * (first + item.part);
-      *reinterpret_cast<std::uint32_t*>(place) = packed<T>(x, y);
+      T* const out = to + 8 * h * p.o.row_stride + 8 * (first + item.part);
+      *reinterpret_cast<std::uint32_t*>(out) = packed<T>(x, y);
     };
     store(0, sum.x, sum.y);
     store(1, sum.z, sum.w);

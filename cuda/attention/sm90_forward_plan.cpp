@@ -56,82 +56,85 @@ Costs costs_of(const Candidate& c, std::int64_t head_dim) {
           .merge = 0.75 + 0.25 * c.warpgroups * static_cast<double>(head_dim) / 64};
 }
 
-double estimated(const Candidate& c, const Costs& costs, const Turns& turns) {
-  const int parts = turns.cluster();
+double estimated(const Candidate& c, const Costs& costs, const SnakeScheduler& scheduler) {
+  const int parts = scheduler.cluster_size();
   const int longest = c.order.longest();
-  const double mean = (longest + c.order.seen(c.order.tiles_per_head() - 1)) / 2.0;
+  const double mean = (longest + c.order.inner_tiles(c.order.tiles_per_head() - 1)) / 2.0;
   const double whole = longest * costs.step + costs.start_up;
   const double beside_steps = costs.start_up + (parts > 1 ? costs.merge : 0);
   const int longest_part = (longest + parts - 1) / parts;
   const double part = longest_part * costs.step + beside_steps;
-  if (turns.blocks() > multiprocessors()) {  // a block starts where another ends
+  if (scheduler.blocks() > multiprocessors()) {  // a block starts where another ends
     constexpr double block = 1;
-    const double share = static_cast<double>(turns.tiles()) / multiprocessors();
+    const double share = static_cast<double>(scheduler.tiles()) / multiprocessors();
     return std::max(whole + block, share * (mean * costs.step + costs.start_up + block));
   }
-  if (c.order.causal() && turns.rounds() > 1) {
-    const double share = static_cast<double>(turns.tiles()) / turns.clusters();
+  if (c.order.causal() && scheduler.waves() > 1) {
+    const double share = static_cast<double>(scheduler.tiles()) / scheduler.clusters();
     // The last round of an odd number has nobody to make up for it.
-    const double odd = turns.rounds() % 2 == 1 ? longest / share / 2 : 0;
+    const double odd = scheduler.waves() % 2 == 1 ? longest / share / 2 : 0;
     return std::max(part,
-                    (share * mean + odd) / parts * costs.step + turns.rounds() * beside_steps);
+                    (share * mean + odd) / parts * costs.step + scheduler.waves() * beside_steps);
   }
-  const int rounds_of_parts = turns.rounds() - turns.rounds_of_whole();
-  return turns.rounds_of_whole() * whole + rounds_of_parts * part;
+  const int split_waves = scheduler.waves() - scheduler.data_parallel_waves();
+  return scheduler.data_parallel_waves() * whole + split_waves * part;
 }
 
 // A block for each: with a causal mask the tiles of each section are sorted by length, and turns
 // that go over several sections do not even that out, but leave some blocks with 30% more than
 // others.
-Turns as_they_come(int tiles) {
-  return Turns({.tiles = tiles, .whole = tiles, .log2_parts = 0, .blocks = tiles});
+SnakeScheduler block_per_tile(int tiles) {
+  return SnakeScheduler(
+      {.tiles = tiles, .data_parallel_tiles = tiles, .log2_parts = 0, .blocks = tiles});
 }
-Turns undivided(int tiles) {
-  return Turns({.tiles = tiles,
-                .whole = tiles,
-                .log2_parts = 0,
-                .blocks = std::min(tiles, multiprocessors())});
+SnakeScheduler persistent(int tiles) {
+  return SnakeScheduler({.tiles = tiles,
+                         .data_parallel_tiles = tiles,
+                         .log2_parts = 0,
+                         .blocks = std::min(tiles, multiprocessors())});
 }
-Turns whole(const TileOrder& order) {
-  return order.causal() && order.has_sections() ? as_they_come(order.tiles())
-                                                : undivided(order.tiles());
+SnakeScheduler data_parallel(const TileOrder& order) {
+  return order.causal() && order.has_sections() ? block_per_tile(order.tiles())
+                                                : persistent(order.tiles());
 }
-Turns divided(int tiles, int log2_parts) {
+SnakeScheduler split_kv(int tiles, int log2_parts) {
   const int clusters = std::min(tiles, sm90_forward_clusters(log2_parts));
   const int blocks = clusters << log2_parts;
-  return Turns({.tiles = tiles, .whole = 0, .log2_parts = log2_parts, .blocks = blocks});
+  return SnakeScheduler(
+      {.tiles = tiles, .data_parallel_tiles = 0, .log2_parts = log2_parts, .blocks = blocks});
 }
 // Only what is left when the others fill whole rounds.
-Turns rest_divided(int tiles, int log2_parts) {
+SnakeScheduler split_kv_last_wave(int tiles, int log2_parts) {
   const int blocks = sm90_forward_clusters(log2_parts) << log2_parts;
   const int whole = tiles / blocks * blocks;
-  return Turns({.tiles = tiles, .whole = whole, .log2_parts = log2_parts, .blocks = blocks});
+  return SnakeScheduler(
+      {.tiles = tiles, .data_parallel_tiles = whole, .log2_parts = log2_parts, .blocks = blocks});
 }
 
 }  // namespace
 
 ForwardPlan::ForwardPlan(const FlashShape& shape) {
   double least = std::numeric_limits<double>::infinity();
-  const auto consider = [&](const Candidate& c, const Turns& way) {
-    const double time = estimated(c, costs_of(c, shape.head_dim), way);
+  const auto consider = [&](const Candidate& c, const SnakeScheduler& candidate_scheduler) {
+    const double time = estimated(c, costs_of(c, shape.head_dim), candidate_scheduler);
     if (time >= least) return;
     least = time;
     warpgroups = c.warpgroups;
     order = c.order;
-    turns = way;
+    scheduler = candidate_scheduler;
   };
-  const bool splits = shape.dtype == Dtype::f32;
-  for (int w = splits ? most_near_warpgroups : most_warpgroups(shape.head_dim); w >= 1; --w) {
+  const bool is_bf16x3 = shape.dtype == Dtype::f32;
+  for (int w = is_bf16x3 ? max_bf16x3_warpgroups : max_warpgroups(shape.head_dim); w >= 1; --w) {
     const Candidate c = candidate(shape, w);
     const int tiles = c.order.tiles();
-    consider(c, whole(c.order));
-    if (splits) continue;
-    for (int log2_parts = 1; log2_parts <= most_log2_parts; ++log2_parts) {
+    consider(c, data_parallel(c.order));
+    if (is_bf16x3) continue;
+    for (int log2_parts = 1; log2_parts <= max_log2_parts; ++log2_parts) {
       // A process may have a few multiprocessors only.
       if (sm90_forward_clusters(log2_parts) == 0) continue;
-      consider(c, divided(tiles, log2_parts));
+      consider(c, split_kv(tiles, log2_parts));
       // With a causal mask the first tiles are the longest: it is those that want dividing.
-      if (!shape.causal) consider(c, rest_divided(tiles, log2_parts));
+      if (!shape.causal) consider(c, split_kv_last_wave(tiles, log2_parts));
     }
   }
 }

@@ -100,10 +100,10 @@ void CuptiProfiler::detach() noexcept {
 }
 
 void CuptiProfiler::give_buffer(std::uint8_t** buffer, std::size_t* size,
-                                std::size_t* most_records) {
+                                std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, buffer_bytes));
   *size = buffer_bytes;
-  *most_records = 0;  // as many as fit
+  *max_records = 0;  // as many as fit
 }
 
 void CuptiProfiler::take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,

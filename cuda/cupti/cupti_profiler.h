@@ -42,7 +42,7 @@ class CuptiProfiler final : public Profiler {
     std::uint32_t graph = 0;
   };
 
-  static void give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records);
+  static void give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records);
   static void take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                           std::size_t size, std::size_t valid);
   static void on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,

@@ -13,11 +13,11 @@ namespace paceline {
 namespace {
 
 constexpr int kept = 4;
-constexpr int most_threads = 512;
+constexpr int max_threads = 512;
 
 // residual, x [rows, cols] float32; normed, branch [rows, cols]; rstd [rows]; w [cols]
 template <class T, int N>
-__global__ void __launch_bounds__(most_threads)
+__global__ void __launch_bounds__(max_threads)
     add_rms_norm_kernel(float* residual, T* normed, float* rstd, const float* x, const T* branch,
                         const float* w, std::int64_t rows, int cols, float eps) {
   wait_for_stream();
@@ -75,7 +75,7 @@ Ops::Normed CudaFusedOps::add_rms_norm(Saved& saved, Array x, Array branch,
   dispatch_cuda(out.dtype, [&]<class T>() {
     dispatch_width<float, T>(
         cols, {sum.data, out.data, in.data, added.data, weight.value.data}, [&]<int N>() {
-          const Teams teams = teams_for(rows, cols / N, kept, most_threads);
+          const Teams teams = teams_for(rows, cols / N, kept, max_threads);
           launch({teams.grid, teams.block, stream()}, add_rms_norm_kernel<T, N>, sum.as<float>(),
                  static_cast<T*>(out.data), rstd.tensor().as<float>(), in.as<float>(),
                  static_cast<const T*>(added.data), weight.value.as<float>(), rows,

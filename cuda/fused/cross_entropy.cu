@@ -15,13 +15,13 @@ namespace paceline {
 
 namespace {
 
-constexpr int most_threads = 512;
+constexpr int max_threads = 512;
 constexpr int kept = 4;
 
 // One block per row of logits [rows, cols]. The row is read twice, the second time from the L1
 // cache.
 template <class T, int N>
-__global__ void __launch_bounds__(most_threads, 2)
+__global__ void __launch_bounds__(max_threads, 2)
     cross_entropy_in_place_kernel(float* row_losses, T* logits, const std::int32_t* targets,
                                   const double* loss_scale, float count, int cols) {
   wait_for_stream();
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(most_threads, 2)
 
 // The number that cross_entropy() chooses, so that sums have the same order.
 int threads_for(std::int64_t packs) {
-  constexpr int at_once = kept * most_threads;
-  const std::int64_t turns = (packs + at_once - 1) / at_once;
-  return block_for((packs + turns - 1) / turns, kept, most_threads);
+  constexpr int at_once = kept * max_threads;
+  const std::int64_t iterations = (packs + at_once - 1) / at_once;
+  return block_for((packs + iterations - 1) / iterations, kept, max_threads);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ std::int64_t CudaFusedOps::logit_rows(const Head& head) const {
   constexpr std::int64_t tile = 128;
   const std::int64_t rows = head.state.targets.tensor().numel();
   const std::int64_t row_bytes = head.linear.compute.rows() * size_of(precision().logits);
-  const std::int64_t fitting = std::max(most_logit_bytes_ / row_bytes / tile * tile, tile);
-  // A weight gradient in a half type would be rounded after every part.
+  const std::int64_t fitting = std::max(max_logit_bytes_ / row_bytes / tile * tile, tile);
+  // A gradient that is kept in a half type would be rounded at every part.
   return precision().communication == Dtype::f32 ? std::min(rows, fitting) : rows;
 }
 

@@ -12,7 +12,7 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 }
 
 // Counts arrivals, and bytes that copies are to bring; when all are there, a phase ends and the
-// next begins. Phases alternate in parity, 0 first.
+// next begins. Phases alternate in phase, 0 first.
 class Barrier {
  public:
   // By one thread. It may use the barrier after barriers_are_ready(), others after a
@@ -36,15 +36,15 @@ class Barrier {
   __device__ void arrive_at(int cluster_rank) {
     asm volatile(
         "{\n"
-        ".reg .b32 there;\n"
-        "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        ".reg .b32 remote;\n"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
         "}\n" ::"r"(shared_address(this)),
         "r"(cluster_rank)
         : "memory");
   }
-  // Until the phase of this parity has ended. The phase before the first counts as ended.
-  __device__ void wait(int parity) {
+  // Until the phase of this phase has ended. The phase before the first counts as ended.
+  __device__ void wait(int phase) {
     asm volatile(
         "{\n"
         ".reg .pred ended;\n"
@@ -52,11 +52,11 @@ class Barrier {
         "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
         "@!ended bra again;\n"
         "}\n" ::"r"(shared_address(this)),
-        "r"(parity)
+        "r"(phase)
         : "memory");
   }
   // Also for what other blocks of the cluster have sent.
-  __device__ void wait_for_cluster(int parity) {
+  __device__ void wait_for_cluster(int phase) {
     asm volatile(
         "{\n"
         ".reg .pred ended;\n"
@@ -64,7 +64,7 @@ class Barrier {
         "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
         "@!ended bra again;\n"
         "}\n" ::"r"(shared_address(this)),
-        "r"(parity)
+        "r"(phase)
         : "memory");
   }
 
@@ -109,17 +109,17 @@ __device__ inline bool named_barrier_all(int name, int threads, bool x) {
 }
 
 // A place in a ring of buffers, each with a full and an empty Barrier. Who fills waits for
-// empty[stage] with parity ^ 1, so that the first round does not wait; who reads, for full[stage]
-// with parity.
+// empty[stage] with phase ^ 1, so that the first round does not wait; who reads, for full[stage]
+// with phase.
 template <int Stages>
-struct RingPlace {
+struct PipelineState {
   int stage = 0;
-  int parity = 0;
+  int phase = 0;
 
   __device__ void advance() {
     if (++stage == Stages) {
       stage = 0;
-      parity ^= 1;
+      phase ^= 1;
     }
   }
 };

@@ -26,11 +26,11 @@ constexpr bool registers_suffice(int consumers, int of_producer, int of_consumer
 
 // By all of a warpgroup: each of its threads has so many registers from here on (a multiple of 8).
 template <int Registers>
-__device__ inline void give_up_registers() {
+__device__ inline void deallocate_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers>
-__device__ inline void take_registers() {
+__device__ inline void allocate_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 

@@ -34,8 +34,8 @@ inline constexpr std::array<Arithmetic, 8> arithmetics = {
      {"bf16_sm80", "bf16", Fp32Attention::bf16x3, 5e-3, 1e-5, FlashKernels::sm80},
      {"fp16_sm80", "fp16", Fp32Attention::bf16x3, 1e-3, 1e-5, FlashKernels::sm80},
      {"tf32", "fp32", Fp32Attention::tf32, 1e-3, 2e-3},
-     {"near", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5},
-     {"near_sm80", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5, FlashKernels::sm80},
+     {"bf16x3", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5},
+     {"bf16x3_sm80", "fp32", Fp32Attention::bf16x3, 2e-5, 5e-5, FlashKernels::sm80},
      {"exact", "fp32", Fp32Attention::exact, 2e-6, 1e-5}}};
 
 using Values = std::vector<double>;
@@ -255,8 +255,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   static bool uses_hopper(FlashPass pass) {
     const Arithmetic& a = GetParam();
     const bool half = precision_named(a.precision).compute != Dtype::f32;
-    const bool near = a.fp32 == Fp32Attention::bf16x3 && pass == FlashPass::forward;
-    return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || near);
+    const bool bf16x3 = a.fp32 == Fp32Attention::bf16x3 && pass == FlashPass::forward;
+    return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || bf16x3);
   }
   // Where tiles are few, both passes.
   static bool divides() { return uses_hopper(FlashPass::backward); }
@@ -294,12 +294,12 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   }
   // For each size of a tile, by its warpgroups, a call that has a block go over more tiles of keys
   // than its rings hold.
-  [[nodiscard]] std::map<int, FlashShape> turning_rings(std::int64_t head_dim) const {
+  [[nodiscard]] std::map<int, FlashShape> refilling_rings(std::int64_t head_dim) const {
     if (!uses_hopper(FlashPass::forward)) return {{1, shape(1, 300, 2, head_dim, true)}};
     auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
       const int stages = forward_stages(s.head_dim, s.dtype == Dtype::f32);
-      const bool turns = plan.order.longest() / plan.parts() >= stages + 2;
-      return turns ? std::optional(plan.warpgroups) : std::nullopt;
+      const bool refills = plan.order.longest() / plan.parts() >= stages + 2;
+      return refills ? std::optional(plan.warpgroups) : std::nullopt;
     });
     expect_every_size(head_dim, calls);
     return calls;
@@ -307,7 +307,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   void expect_every_size(std::int64_t head_dim,
                          const std::map<int, FlashShape>& by_warpgroups) const {
     if (multiprocessors() != 132) return;
-    EXPECT_EQ(by_warpgroups.size(), divides() ? most_warpgroups(head_dim) : most_near_warpgroups)
+    EXPECT_EQ(by_warpgroups.size(), divides() ? max_warpgroups(head_dim) : max_bf16x3_warpgroups)
         << head_dim;
   }
 

@@ -19,7 +19,7 @@ TEST_P(FlashOnGpu, every_way_over_the_tiles) {
   for (const std::int64_t head_dim : head_dims) {
     using Way = std::tuple<int, bool, bool, bool>;
     const auto ways = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
-      const bool whole = plan.turns.rounds_of_whole() > 0;
+      const bool whole = plan.scheduler.data_parallel_waves() > 0;
       return std::optional(Way{plan.warpgroups, whole, plan.parts() > 1, s.causal});
     });
     std::map<int, FlashShape> sizes;
@@ -54,26 +54,28 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
 
 // Backward, blocks that go on from tile to tile: without a mask after tiles that stay whole, with
 // one over three tiles and more.
-TEST_P(FlashOnGpu, shares_of_tiles) {
+TEST_P(FlashOnGpu, tiles_split_by_stream_k) {
   if (!uses_hopper(FlashPass::backward)) GTEST_SKIP() << "these kernels do not share tiles";
-  const auto most_parts = [](const WorkUnits& units) {
+  const auto max_parts = [](const StreamKScheduler& scheduler) {
     int most = 0;
-    for (int unit = 0; unit < units.count(); ++unit) {
+    for (int unit = 0; unit < scheduler.units(); ++unit) {
       int parts = 0;
-      units.for_each_part(unit, [&](const WorkItem&) { ++parts; });
+      scheduler.for_each_part(unit, [&](const WorkItem&) { ++parts; });
       most = std::max(most, parts);
     }
     return most;
   };
   for (const std::int64_t head_dim : head_dims) {
     for (const bool causal : {false, true}) {
-      const auto units = [&](const FlashShape& s) {
-        return dispatch_head_dim(
-            head_dim, [&]<int HeadDim>() { return BackwardPlan<BackwardTile<HeadDim>>(s).units; });
+      const auto scheduler = [&](const FlashShape& s) {
+        return dispatch_head_dim(head_dim, [&]<int HeadDim>() {
+          return BackwardPlan<BackwardTile<HeadDim>>(s).scheduler;
+        });
       };
       const auto wanted = [&](const FlashShape& s) {
-        const WorkUnits found = units(s);
-        return causal ? most_parts(found) >= 3 : found.whole() > 0 && most_parts(found) == 2;
+        const StreamKScheduler found = scheduler(s);
+        return causal ? max_parts(found) >= 3
+                      : found.data_parallel_tiles() > 0 && max_parts(found) == 2;
       };
       FlashShape s = shape(1, 1040, 1, head_dim, causal);
       while (s.heads < 100 && !wanted(s)) ++s.heads;
@@ -81,8 +83,8 @@ TEST_P(FlashOnGpu, shares_of_tiles) {
       check(s);
       if (causal) continue;
       s.heads = 34;  // in sections
-      EXPECT_TRUE(units(s).order().has_sections() || head_dim < 128);
-      EXPECT_GT(units(s).shared(), 0);
+      EXPECT_TRUE(scheduler(s).order().has_sections() || head_dim < 128);
+      EXPECT_GT(scheduler(s).stream_k_tiles(), 0);
       check(s);
     }
   }
@@ -125,7 +127,7 @@ TEST_P(FlashOnGpu, heads_in_sections) {
   };
   expect_short_last_section(ForwardPlan(s).order);
   if (uses_hopper(FlashPass::backward)) {
-    expect_short_last_section(BackwardPlan<BackwardTile<128>>(s).units.order());
+    expect_short_last_section(BackwardPlan<BackwardTile<128>>(s).scheduler.order());
   }
   check(s);
 }
@@ -135,7 +137,7 @@ TEST_P(FlashOnGpu, several_tiles_in_parts) {
   if (!divides()) GTEST_SKIP() << "these kernels do not divide tiles";
   for (const std::int64_t head_dim : head_dims) {
     const auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape&) {
-      const bool again = plan.turns.rounds() - plan.turns.rounds_of_whole() > 1;
+      const bool again = plan.scheduler.waves() - plan.scheduler.data_parallel_waves() > 1;
       return plan.parts() > 1 && again ? std::optional(plan.warpgroups) : std::nullopt;
     });
     expect_every_size(head_dim, calls);

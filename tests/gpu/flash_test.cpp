@@ -34,7 +34,7 @@ TEST_P(FlashOnGpu, a_long_sequence) {
 TEST_P(FlashOnGpu, scores_that_rise_late) {
   constexpr std::array<double, 4> higher = {0, 3, 16, 26};
   for (const std::int64_t head_dim : head_dims) {
-    for (const auto& [warpgroups, s] : turning_rings(head_dim)) {
+    for (const auto& [warpgroups, s] : refilling_rings(head_dim)) {
       const Inputs in = rising(
           s, [&](std::size_t block) { return higher.at(std::min(block, higher.size() - 1)); });
       SCOPED_TRACE(describe(s));
@@ -48,7 +48,7 @@ TEST_P(FlashOnGpu, scores_that_rise_late) {
 TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
   if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels always look for the maximum";
   for (const std::int64_t head_dim : head_dims) {
-    for (const auto& [warpgroups, s] : turning_rings(head_dim)) {
+    for (const auto& [warpgroups, s] : refilling_rings(head_dim)) {
       const Inputs in = rising(s, [](std::size_t block) { return 18 * block; });
       const Values want = expected(s, in, FlashPass::forward).o;
       const Values got = run_forward(s, in).o;
@@ -79,7 +79,7 @@ TEST_P(FlashOnGpu, refuses_what_it_does_not_serve) {
 
 TEST_P(FlashOnGpu, the_workspace_is_linear_in_the_length) {
   constexpr std::size_t head_dim = 64;
-  constexpr std::size_t operands = 4 * head_dim * sizeof(float);  // of near
+  constexpr std::size_t operands = 4 * head_dim * sizeof(float);  // of bf16x3
   constexpr std::size_t gradients = 3 * head_dim * sizeof(float);
   for (std::int64_t context = 128; context <= 65536; context *= 2) {
     const FlashShape s = shape(1, context, 1, head_dim, true);

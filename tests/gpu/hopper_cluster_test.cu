@@ -11,7 +11,7 @@ using namespace hopper;
 
 constexpr int threads = 64;
 constexpr int rounds = 50;
-constexpr int most_blocks = 8;
+constexpr int max_blocks = 8;
 
 // A number for each place, exact in float.
 __host__ __device__ float sent(int round, int from, int to, int thread, int i) {
@@ -19,8 +19,8 @@ __host__ __device__ float sent(int round, int from, int to, int thread, int i) {
 }
 
 struct Received {
-  float4 four[most_blocks][threads];
-  float one[most_blocks][threads];
+  float4 four[max_blocks][threads];
+  float one[max_blocks][threads];
   Barrier full, empty;
 };
 
@@ -51,14 +51,14 @@ __global__ void exchange(float* out, int blocks) {
     for (int to = 0; to < blocks; ++to) {
       const auto x = [&](int i) { return sent(round, block, to, thread, i); };
       const int float4s = thread * static_cast<int>(sizeof(float4));
-      send(ClusterPlace(shared.four[cluster_rank], shared.full, to), float4s,
+      send(RemoteAddress(shared.four[rank], shared.full, to), float4s,
            make_float4(x(0), x(1), x(2), x(3)));
-      send(ClusterPlace(&shared.one[cluster_rank][thread], shared.full, to), 0, x(4));
+      send(RemoteAddress(&shared.one[rank][thread], shared.full, to), 0, x(4));
     }
     shared.full.wait_for_cluster(round & 1);
     for (int from = 0; from < blocks; ++from) {
-      const int place = (round * static_cast<int>(gridDim.x) + block) * blocks + from;
-      float* const to = out + (place * threads + thread) * 5;
+      const int slot = (round * static_cast<int>(gridDim.x) + block) * blocks + from;
+      float* const to = out + (slot * threads + thread) * 5;
       const float4 four = shared.four[from][thread];
       to[0] = four.x;
       to[1] = four.y;

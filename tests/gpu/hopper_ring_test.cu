@@ -23,33 +23,33 @@ struct Ring {
 };
 
 // So long that who is ahead and who behind changes from tile to tile.
-__device__ void dawdle(int n, int who) { __nanosleep((n * 37 + who * 101) % 13 * 200); }
+__device__ void dawdle(int n, int warp) { __nanosleep((n * 37 + warp * 101) % 13 * 200); }
 
 template <class Ring>
 __device__ void produce(const CUtensorMap& map, Ring& ring) {
-  RingPlace<Ring::stages> place;
+  PipelineState<Ring::stages> state;
   for (int n = 0; n < tiles; ++n) {
     dawdle(n, 7);
-    ring.empty[place.stage].wait(place.parity ^ 1);
-    ring.full[place.stage].arrive_and_expect(RingTile::bytes);
-    load(ring.tile[place.stage], map, ring.full[place.stage], n * RingTile::rows, 0, 0);
-    place.advance();
+    ring.empty[state.stage].wait(state.phase ^ 1);
+    ring.full[state.stage].arrive_and_expect(RingTile::bytes);
+    load(ring.tile[state.stage], map, ring.full[state.stage], n * RingTile::rows, 0, 0);
+    state.advance();
   }
 }
 
 template <class Ring>
 __device__ void consume(Ring& ring, int warpgroup, std::uint16_t* out) {
-  RingPlace<Ring::stages> place;
+  PipelineState<Ring::stages> state;
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
   for (int n = 0; n < tiles; ++n) {
-    ring.full[place.stage].wait(place.parity);
+    ring.full[state.stage].wait(state.phase);
     dawdle(n, warpgroup * 4 + warp_in_warpgroup());
-    const auto* const raw = reinterpret_cast<const std::uint16_t*>(ring.tile[place.stage].data);
+    const auto* const raw = reinterpret_cast<const std::uint16_t*>(ring.tile[state.stage].data);
     std::uint16_t* const to = out + (warpgroup * tiles + n) * tile_elements;
     for (int i = thread; i < tile_elements; i += warpgroup_threads) to[i] = raw[i];
     __syncwarp();
-    if (lane() == 0) ring.empty[place.stage].arrive();
-    place.advance();
+    if (lane() == 0) ring.empty[state.stage].arrive();
+    state.advance();
   }
 }
 
@@ -67,10 +67,10 @@ __global__ void __launch_bounds__(warpgroup_threads*(consumers + 1), 1)
   }
   __syncthreads();
   if (warpgroup == 0) {
-    give_up_registers<24>();
+    deallocate_registers<24>();
     if (threadIdx.x == 0) produce(map, ring);
   } else {
-    take_registers<240>();
+    allocate_registers<240>();
     consume(ring, warpgroup - 1, out);
   }
 }
@@ -137,16 +137,16 @@ TEST_F(HopperRing, AWarpgroupPassesWhatNoneOfItsThreadsIsAgainst) {
 
 // ---- plain rows --------------------------------------------------------------------------------
 
-constexpr int most_floats = 256;
+constexpr int max_floats = 256;
 
 struct Row {
-  alignas(128) float at[most_floats];
+  alignas(128) float at[max_floats];
   Barrier full;
 };
 
 __global__ void load_row(const float* from, float* to, int floats) {
   auto& shared = shared_as<Row>();
-  for (int i = threadIdx.x; i < most_floats; i += blockDim.x) shared.at[i] = -1;
+  for (int i = threadIdx.x; i < max_floats; i += blockDim.x) shared.at[i] = -1;
   publish_to_async_proxy();
   if (threadIdx.x == 0) {
     shared.full.init(1);
@@ -158,19 +158,19 @@ __global__ void load_row(const float* from, float* to, int floats) {
     load(shared.at, from, shared.full, floats);
   }
   shared.full.wait(0);
-  for (int i = threadIdx.x; i < most_floats; i += blockDim.x) to[i] = shared.at[i];
+  for (int i = threadIdx.x; i < max_floats; i += blockDim.x) to[i] = shared.at[i];
 }
 
 TEST_F(HopperRing, LoadsNeighbouringFloatsAndNoMore) {
-  std::vector<float> x(2 * most_floats);
+  std::vector<float> x(2 * max_floats);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   const DeviceArray<float> in(x);
   for (const int floats : {4, 64, 80, 128, 256}) {
-    const DeviceArray<float> out(std::vector<float>(most_floats, 0));
+    const DeviceArray<float> out(std::vector<float>(max_floats, 0));
     run(load_row, 1, 128, sizeof(Row), in.get() + 12, out.get(), floats);
-    std::vector<float> want(most_floats, -1);
+    std::vector<float> want(max_floats, -1);
     for (int i = 0; i < floats; ++i) want[static_cast<std::size_t>(i)] = static_cast<float>(12 + i);
-    expect_same(out.read(), want, most_floats, std::to_string(floats) + " floats");
+    expect_same(out.read(), want, max_floats, std::to_string(floats) + " floats");
   }
 }
 

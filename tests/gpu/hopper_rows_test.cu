@@ -57,7 +57,7 @@ HostMatrix<T> distinct(int rows, int cols) {
 template <class T, int N>
 void expect_stored() {
   constexpr int margin = 8;
-  constexpr int most_rows = 130;
+  constexpr int max_rows = 130;
   const HostMatrix<T> x = distinct<T>(64, N);
   const DeviceArray<float> from(
       filled<float>(64, N, [&](int r, int c) { return static_cast<float>(x(r, c)); }).at);
@@ -65,7 +65,7 @@ void expect_stored() {
        {std::pair{0, 1}, {0, 37}, {0, 64}, {0, 130}, {64, 64}, {64, 77}, {64, 127}, {64, 128}}) {
     for (const int stride : {N, N + 8, 3 * N + 16}) {
       HostMatrix<T> want =
-          filled<T>(most_rows, stride, [](int, int) { return static_cast<T>(NAN); });
+          filled<T>(max_rows, stride, [](int, int) { return static_cast<T>(NAN); });
       const DeviceArray<T> to(want.at);
       const int offset = stride == N ? 0 : margin;  // of the first column
       for (int r = first; r < std::min(first + 64, rows); ++r) {
@@ -112,15 +112,15 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float limi
     Accumulator<N> s;
     RowPair<float> correction = {{tried, tried}};
     read(s, scores + t * 64 * N);
-    if (t == 0 || limit == 0 || !rows.try_to_take(s, scale, limit, 1)) {
+    if (t == 0 || limit == 0 || !rows.update_without_max(s, scale, limit, 1)) {
       read(s, scores + t * 64 * N);
-      correction = rows.take(s, scale);
+      correction = rows.update(s, scale);
     }
     put(corrections + t * 64, correction);
     write(scores + t * 64 * N, s);
   }
   RowPair<float> logsumexp;
-  put(ends, rows.finish(logsumexp));
+  put(ends, rows.finalize(logsumexp));
   put(ends + 64, logsumexp);
 }
 

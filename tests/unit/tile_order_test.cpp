@@ -14,8 +14,8 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda/attention/divisor.h"
-#include "cuda/attention/turns.h"
+#include "cuda/attention/fast_divmod.h"
+#include "cuda/attention/snake_scheduler.h"
 
 namespace paceline {
 namespace {
@@ -56,9 +56,9 @@ TEST(TileOrder, HasEachTileOnce) {
       const WorkItem item = order.tile(tile);
       EXPECT_EQ(item.tile, tile);
       EXPECT_EQ(item.first, 0);
-      EXPECT_EQ(item.end, order.seen(item.index_in_head));
-      ASSERT_LT(item.index_in_head, order.tiles_per_head());
-      tiles.emplace(item.index_in_head, item.head, item.batch);
+      EXPECT_EQ(item.end, order.inner_tiles(item.rank));
+      ASSERT_LT(item.rank, order.tiles_per_head());
+      tiles.emplace(item.rank, item.head, item.batch);
     }
     EXPECT_EQ(tiles.size(), static_cast<std::size_t>(order.tiles_per_head() * order.all_heads()));
   }
@@ -68,15 +68,14 @@ TEST(TileOrder, SeesWhatTheMaskLeaves) {
   const TileOrder keys_of_queries(forward(1000, 1, 1, true));
   // Queries 960 to 999, 768 to 959, ... 0 to 191.
   const std::vector<int> keys = {8, 8, 6, 5, 3, 2};
-  for (int index_in_head = 0; index_in_head < keys_of_queries.tiles_per_head(); ++index_in_head) {
-    EXPECT_EQ(keys_of_queries.seen(index_in_head),
-              keys.at(static_cast<std::size_t>(index_in_head)));
+  for (int rank = 0; rank < keys_of_queries.tiles_per_head(); ++rank) {
+    EXPECT_EQ(keys_of_queries.inner_tiles(rank), keys.at(static_cast<std::size_t>(rank)));
   }
   const TileOrder queries_of_keys(backward(300, 1, 1, true));
   // Queries 0 to 299 of keys 0 to 127, then from 128 and from 256 on.
-  EXPECT_EQ(queries_of_keys.seen(0), 5);
-  EXPECT_EQ(queries_of_keys.seen(1), 3);
-  EXPECT_EQ(queries_of_keys.seen(2), 1);
+  EXPECT_EQ(queries_of_keys.inner_tiles(0), 5);
+  EXPECT_EQ(queries_of_keys.inner_tiles(1), 3);
+  EXPECT_EQ(queries_of_keys.inner_tiles(2), 1);
 }
 
 TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
@@ -96,11 +95,11 @@ TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
 
 // ---- division -----------------------------------------------------------------------------------
 
-TEST(Divisor, DividesWhatAnIntHolds) {
+TEST(FastDivmod, DividesWhatAnIntHolds) {
   std::mt19937 random(5);
   const int largest = std::numeric_limits<int>::max();
   const auto check = [](int x, int n) {
-    const Divisor d(n);
+    const FastDivmod d(n);
     EXPECT_EQ(x / d, x / n) << x << " / " << n;
     EXPECT_EQ(x % d, x % n) << x << " % " << n;
   };
@@ -124,7 +123,7 @@ TEST(Divisor, DividesWhatAnIntHolds) {
 
 // ---- which blocks take them --------------------------------------------------------------------
 
-TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
+TEST(SnakeScheduler, EveryTileIsComputedOnceWholeOrInAllItsParts) {
   std::mt19937 random(4);
   const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
   for (int i = 0; i < 200; ++i) {
@@ -133,20 +132,22 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
     const int clusters = draw(20);
     const int tiles = draw(300);
     const int whole = parts == 1 ? tiles : static_cast<int>(random() % tiles);
-    const Turns turns(
-        {.tiles = tiles, .whole = whole, .log2_parts = log2_parts, .blocks = clusters * parts});
+    const SnakeScheduler scheduler({.tiles = tiles,
+                                    .data_parallel_tiles = whole,
+                                    .log2_parts = log2_parts,
+                                    .blocks = clusters * parts});
     SCOPED_TRACE(testing::Message() << tiles << " tiles, " << whole << " whole, " << parts
-                                    << " parts, " << turns.blocks() << " blocks");
+                                    << " parts, " << scheduler.blocks() << " blocks");
     std::map<std::pair<int, int>, int> taken;
-    for (int round = 0; round < turns.rounds(); ++round) {
-      for (int block = 0; block < turns.blocks(); ++block) {
-        const TileShare share = turns.share(round, block);
-        if (share.tile < 0) continue;
-        EXPECT_EQ(share.log2_parts, share.tile < whole ? 0 : log2_parts);
-        if (share.log2_parts > 0) {
-          EXPECT_EQ(share.part, block % parts);
+    for (int wave = 0; wave < scheduler.waves(); ++wave) {
+      for (int block = 0; block < scheduler.blocks(); ++block) {
+        const ScheduledTile scheduled = scheduler.tile(wave, block);
+        if (scheduled.tile < 0) continue;
+        EXPECT_EQ(scheduled.log2_parts, scheduled.tile < whole ? 0 : log2_parts);
+        if (scheduled.log2_parts > 0) {
+          EXPECT_EQ(scheduled.part, block % parts);
         }
-        ++taken[{share.tile, share.part}];
+        ++taken[{scheduled.tile, scheduled.part}];
       }
     }
     const auto shares = whole + (tiles - whole) * parts;
@@ -157,16 +158,19 @@ TEST(Turns, EveryTileIsTakenOnceWholeOrInAllItsParts) {
 
 // 8192 queries behind a causal mask: no block has 4% more than the mean, where 18% was the price of
 // giving the longest tile of every round to the first block.
-TEST(Turns, BlocksThatComeAndGoHaveEquallyMuch) {
+TEST(SnakeScheduler, BlocksHaveEqualWork) {
   const TileOrder order(forward(8192, 16, 1, true));
   constexpr int blocks = 132;
-  const Turns turns(
-      {.tiles = order.tiles(), .whole = order.tiles(), .log2_parts = 0, .blocks = blocks});
+  const SnakeScheduler scheduler({.tiles = order.tiles(),
+                                  .data_parallel_tiles = order.tiles(),
+                                  .log2_parts = 0,
+                                  .blocks = blocks});
   std::vector<int> steps(blocks, 0);
-  for (int round = 0; round < turns.rounds(); ++round) {
+  for (int wave = 0; wave < scheduler.waves(); ++wave) {
     for (int block = 0; block < blocks; ++block) {
-      const TileShare share = turns.share(round, block);
-      if (share.tile >= 0) steps.at(static_cast<std::size_t>(block)) += order.tile(share.tile).end;
+      const ScheduledTile scheduled = scheduler.tile(wave, block);
+      if (scheduled.tile >= 0)
+        steps.at(static_cast<std::size_t>(block)) += order.tile(scheduled.tile).end;
     }
   }
   const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / blocks;

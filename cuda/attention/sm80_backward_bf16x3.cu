@@ -4,6 +4,6 @@
 
 namespace paceline {
 
-void sm80_backward_near(const FlashBackward& call) { sm80_backward_fp32<Split>(call); }
+void sm80_backward_bf16x3(const FlashBackward& call) { sm80_backward_fp32<Bf16x3>(call); }
 
 }  // namespace paceline

@@ -6,12 +6,12 @@
 
 namespace paceline {
 
-void sm90_forward_near(const FlashForward& call) {
+void sm90_forward_bf16x3(const FlashForward& call) {
   const ForwardPlan plan(call.shape);
   const FlashForward split = with_split_operands(call);
   dispatch_head_dim(call.shape.head_dim, [&]<int d>() {
     plan.warpgroups == 1 ? start_forward<ForwardTile<float, d, 1>>(split, plan)
-                         : start_forward<ForwardTile<float, d, most_near_warpgroups>>(split, plan);
+                         : start_forward<ForwardTile<float, d, max_bf16x3_warpgroups>>(split, plan);
   });
 }
 
