@@ -1,8 +1,8 @@
-// C = A B^T on Hopper: a producer warp has the copy engine bring 64 columns of A and B at a time
-// into a ring in shared memory; consumer warpgroups have 64 rows of C each, all 256 columns of the
-// tile. Blocks stay for many tiles: while one is written, the next one's operands come. The two
-// blocks of a cluster take neighbouring tiles of the same columns: each reads half of B's rows, for
-// both, so that a third less is read from the L2 cache.
+// C = A B^T on Hopper. A producer thread has TMA load 64 columns of A and B at a time into a ring
+// in shared memory; each consumer warpgroup has 64 rows of C and all 256 columns of the tile.
+// Blocks are persistent: the operands of the next tile are loaded while a tile is stored. The two
+// blocks of a cluster have neighbouring tiles of the same columns. Each loads half of B's rows for
+// both (multicast), which reads a third less from the L2 cache.
 
 #include "bench/kernels/hopper_gemm.h"
 #include "cuda/attention/store_rows.cuh"
@@ -25,7 +25,7 @@ constexpr int tile_rows = 64 * warpgroups;
 constexpr int tile_cols = 256;
 constexpr int blocks_of_cluster = 2;
 constexpr int cluster_rows = blocks_of_cluster * tile_rows;
-constexpr int rows_of_b = tile_cols / blocks_of_cluster;  // that a block reads
+constexpr int rows_of_b = tile_cols / blocks_of_cluster;  // loaded by one block
 constexpr int depth = 64;
 constexpr int stages = 4;
 constexpr int threads = warpgroup_threads * (warpgroups + 1);
@@ -37,14 +37,14 @@ struct Shared {
 };
 
 struct Parameters {
-  CUtensorMap a, b;  // columns in groups of `depth`, as heads
+  CUtensorMap a, b;  // groups of `depth` columns take the place of heads
   T* c;
   int M, N, steps;
-  TileOrder order;  // of clusters' tiles: rows are its head, columns its tiles in order
+  TileOrder order;  // of the tiles of clusters: head is the row of tiles, rank the column
   int tiles;
 };
 
-// The first tile of this block's cluster, and how many tiles further its next one is.
+// Cluster c computes tiles c, c + clusters, ...
 __device__ int first_tile() { return blockIdx.x / blocks_of_cluster; }
 __device__ int clusters() { return gridDim.x / blocks_of_cluster; }
 __device__ int cluster_rank() { return blockIdx.x % blocks_of_cluster; }
@@ -70,7 +70,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
   }
 }
 
-// To the producers of both blocks, which write into this block's ring.
+// Tells the producers of both blocks, because both write to this block's ring.
 __device__ void release(Barrier& empty) {
   if (lane() < blocks_of_cluster) empty.arrive_at(lane());
 }
@@ -80,22 +80,21 @@ __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
   for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
     Accumulator<tile_cols> sums;
-    int before = 0;  // stage of the product before
+    int previous = 0;  // stage of the previous product
     for (int k = 0; k < p.steps; ++k) {
       shared.full[state.stage].wait(state.phase);
       begin(sums);
       mma_abt(sums, shared.a[state.stage], 64 * warpgroup, shared.b[state.stage], k > 0);
       commit();
-      // One product is always under way: the last one's end is waited for.
+      // Waits for the previous product, so that one is always in flight.
       wait<1>(sums);
-      if (k > 0) release(shared.empty[before]);
-      before = state.stage;
+      if (k > 0) release(shared.empty[previous]);
+      previous = state.stage;
       state.advance();
     }
     wait<0>(sums);
-    release(shared.empty[before]);
-    store_rows(p.c + tile.index_in_head * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup,
-               p.M);
+    release(shared.empty[previous]);
+    store_rows(p.c + tile.rank * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup, p.M);
   }
 }
 
@@ -122,7 +121,7 @@ __global__ void __launch_bounds__(threads, 1)
     allocate_registers<240>();
     consume(p, shared, warpgroup - 1);
   }
-  // A block whose barriers and tiles another still reaches does not end.
+  // A block must not exit while another one still accesses its barriers and tiles.
   __syncwarp();
   cluster_arrive();
   cluster_wait();
@@ -137,7 +136,7 @@ void hopper_gemm(const HopperGemm& call) {
         {.data = x, .sizes = {depth, rows, call.K / depth, 1}, .strides = {call.K, depth, all}},
         box_rows, depth);
   };
-  // Blocks that run together share rows of A and of B in the L2 cache: a square of them.
+  // Blocks that run at the same time cover a square of C, to share rows of A and B in the L2 cache.
   constexpr int section = 8;
   const TileOrder order({.context = call.N,
                          .heads = (call.M + cluster_rows - 1) / cluster_rows,

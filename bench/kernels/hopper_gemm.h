@@ -1,5 +1,5 @@
 #pragma once
-// A matrix product in the vocabulary of cuda/hopper: what its pieces reach together.
+// A matrix product that benchmarks the tile vocabulary of cuda/hopper.
 
 #include <cuda_runtime.h>
 
@@ -15,7 +15,7 @@ struct HopperGemm {
   cudaStream_t stream = nullptr;
 };
 
-// Enqueues on the stream. Needs a GPU that runs code for sm_90a.
+// Enqueues on the stream. Needs a Hopper GPU (sm_90a).
 void hopper_gemm(const HopperGemm& call);
 
 }  // namespace paceline

@@ -1,7 +1,7 @@
 #pragma once
-// Products of float32 tiles in shared memory, exactly in float32: FMAs, no tensor cores. A block of
-// 256 threads is 16 x 16; thread (y, x) computes 4 x N sums of a product [64, 16 N], of rows y + 16
-// i and of columns that lie `width` by `width`, so that it loads that many at once.
+// Products of float32 tiles in shared memory in float32 arithmetic: FMAs, no tensor cores. A block
+// has 16 x 16 threads. Thread (y, x) computes 4 x N sums of a product [64, 16 N]: rows y + 16 i,
+// and columns in groups of `width`, which it loads at once.
 
 #include <numeric>
 
@@ -10,7 +10,7 @@
 namespace paceline {
 
 inline constexpr int exact_threads = 256;
-inline constexpr int exact_rows = 64;  // of every tile
+inline constexpr int exact_rows = 64;  // of each tile
 
 template <int columns>
 using ExactTile = SharedTile<Unrounded, exact_rows, columns>;
@@ -34,7 +34,7 @@ struct ThreadSums {
     return (static_cast<int>(threadIdx.x % 16) + j / width * 16) * width + j % width;
   }
 
-  // f(x, row, column) of every sum.
+  // Calls f(x, row, column) for every sum.
   template <class F>
   __device__ void for_each(F f) {
 #pragma unroll
@@ -44,7 +44,7 @@ struct ThreadSums {
     }
   }
 
-  // Elements of a tile of as many rows and columns.
+  // Writes the sums to a tile of the same size.
   __device__ void put(const SharedTile<Unrounded, exact_rows, columns>& tile) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -52,7 +52,7 @@ struct ThreadSums {
       for (int j = 0; j < N; ++j) store_shared(tile.element(row(i), column(j)), x[i][j]);
     }
   }
-  // Rows `first` ... of a head, as many as it has, times the factor of each.
+  // Stores row i times factor[i] to the head's rows from `first` on, as far as it has them.
   __device__ void store(const HeadRows<float>& to, int first, const float (&factor)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -63,10 +63,10 @@ struct ThreadSums {
   }
 };
 
-// What a pass over keys or queries computes with: columns one by one.
+// S or dP: [64, 64], with columns in groups of 1.
 using ScoreSums = ThreadSums<exact_rows, 1>;
 
-// sums += A B^T over all columns of both.  [64, 64], [64, d], [64, d]
+// sums += A B^T.  [64, 64], [64, d], [64, d]
 template <int d>
 __device__ inline void add_row_products(ScoreSums& sums, const ExactTile<d>& a,
                                         const ExactTile<d>& b) {
@@ -123,7 +123,7 @@ __device__ inline void add_products(ThreadSums<d>& sums, const ExactTile<exact_r
   }
 }
 
-// Over the 16 threads that share rows.
+// Reduces over the 16 threads that share rows.
 template <class Op>
 __device__ inline float row_reduce(float x, Op op) {
 #pragma unroll

@@ -1,17 +1,17 @@
 #pragma once
-// Matrices spread over a warp's registers, as mma.sync wants them, for three ways to multiply:
+// Fragments of matrices in the registers of a warp, in the layouts of mma.sync, for three
+// arithmetics:
 //   Half<T>  bfloat16 or float16
 //   Bf16x3   float32 as high + low, both bfloat16: high high + high low + low high
 //   Tf32     float32 rounded to tf32
-// Lane i has group g = i / 4 and place t = i % 4. Of C [16, 8] it holds
-//   (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
-// of A [16, 16] of 16-bit elements the pairs that begin with
-//   (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
-// of B [16, 8] those that begin with (2t, g) and (2t + 8, g), down the column. tf32 takes
-//   A [16, 8] as (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)   and   B [8, 8] as (t, g), (t + 4,
-//   g);
-// as a product does not depend on the order of its terms, t and t + 4 may stand for 2t and 2t + 1
-// in both, which is what makes C an A without any exchange.
+// Lane i has group g = i / 4 and t = i % 4. It holds
+//   of C [16, 8]: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
+//   of A [16, 16], 16-bit: the pairs that begin at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t +
+//   8); of B [16, 8], 16-bit: the pairs down the column that begin at (2t, g) and (2t + 8, g); of A
+//   [16, 8], tf32: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4); of B [8, 8], tf32: (t, g), (t +
+//   4, g).
+// A product does not depend on the order of k. So t and t + 4 may stand for 2t and 2t + 1 in both
+// tf32 operands, and then C is an A without exchange between lanes.
 
 #include "cuda/ampere/ptx.cuh"
 #include "cuda/packed.cuh"
@@ -21,7 +21,7 @@ namespace paceline {
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x % 32); }
 __device__ inline int warp_id() { return static_cast<int>(threadIdx.x / 32); }
 
-// [16, 16]. `pieces`: high and low, or two of 8 columns.
+// [16, 16]. pieces: high and low, or two halves of 8 columns.
 template <int pieces>
 struct FragmentA {
   std::uint32_t x[pieces][4];
@@ -33,7 +33,7 @@ struct FragmentB {
   std::uint32_t x[pieces][2 * N8];
 };
 
-// [16 M, 8 N] of sums in float32.
+// Sums [16 M, 8 N] in float32.
 template <int M, int N>
 struct Accumulator {
   float x[M][N][4];
@@ -52,7 +52,7 @@ struct Accumulator {
   static __device__ int row(int m, int i) { return 16 * m + lane_id() / 4 + i / 2 * 8; }
   static __device__ int column(int n, int i) { return 8 * n + lane_id() % 4 * 2 + i % 2; }
 
-  // f(x, row, column) of every element.
+  // Calls f(x, row, column) for every element of this lane.
   template <class F>
   __device__ void for_each(F f) {
 #pragma unroll
@@ -66,35 +66,35 @@ struct Accumulator {
   }
 };
 
-// How k = 0 ... 7 of a tf32 product stand for the lanes' t and t + 4.
+// The order of k in a tf32 product: natural is (t, t + 4), paired is (2t, 2t + 1).
 enum class Order : std::uint8_t { natural, paired };
 
 template <class T>
 struct Half {
   using Element = T;
-  using Pair = std::uint32_t;       // two neighbours of a row
-  using Stored = Half<T>;           // of results
+  using Pair = std::uint32_t;       // two neighbouring elements of a row
+  using Stored = Half<T>;           // the arithmetic of stored results
   static constexpr int parts = 1;   // planes of a tile
   static constexpr int pieces = 1;  // of a fragment
   static constexpr bool sums_by_tile = false;
   static constexpr Order from_sums = Order::natural;
 
-  // c += a b, with 8 of b's columns.
+  // c += a b, with columns 8 n ... 8 n + 7 of b.
   template <int N8>
   static __device__ void multiply(float (&c)[4], const FragmentA<1>& a, const FragmentB<1, N8>& b,
                                   int n) {
     mma_m16n8k16<T>(c, a.x[0], b.x[0] + 2 * n);
   }
-  // C of columns 0-7 and of columns 8-15 as A.
+  // A from the C of columns 0-7 and the C of columns 8-15.
   static __device__ FragmentA<1> operand(const float (&left)[4], const float (&right)[4]) {
     return {{{packed<T>(left[0], left[1]), packed<T>(left[2], left[3]),
               packed<T>(right[0], right[1]), packed<T>(right[2], right[3])}}};
   }
-  // What a tile's planes hold of two neighbours.
+  // Converts two neighbouring elements to what the planes of a tile hold.
   static __device__ void pack(float a, float b, Pair (&plane)[1]) { plane[0] = packed<T>(a, b); }
 };
 
-// Results in float32: a tile that is never multiplied.
+// Results in float32, which no tensor core multiplies.
 struct Unrounded {
   using Element = float;
   using Pair = float2;
@@ -109,9 +109,9 @@ struct Bf16x3 {
   using Stored = Unrounded;
   static constexpr int parts = 2;
   static constexpr int pieces = 2;
-  // Tensor cores cut a sum off where an addition rounds it to nearest: over thousands of keys that
-  // would cost more, always towards zero, than what is lost of the operands. So each tile's product
-  // has sums of its own, which start at 0 and are then added.
+  // Tensor cores round sums towards zero, ordinary additions to nearest. Over thousands of keys the
+  // error towards zero would exceed that of the operands. So the product of each tile starts at 0
+  // and is added to the sums in float32.
   static constexpr bool sums_by_tile = true;
   static constexpr Order from_sums = Order::natural;
 

@@ -1,6 +1,6 @@
 #pragma once
-// The instructions of sm_80 that tiles are copied and multiplied with, a function each; what a lane
-// holds of a matrix is said in fragment.cuh.
+// Wrappers of the sm_80 instructions that copy and multiply tiles. fragment.cuh gives the layouts
+// of matrices in registers.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-// The lane, read anew: what is computed from it is not kept from one round of a loop to the next.
+// The lane, read from its register each time. The compiler then keeps nothing computed from it
+// across loop iterations, which saves registers.
 __device__ inline unsigned read_lane_id() {
   unsigned lane;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -20,7 +21,7 @@ __device__ inline unsigned read_lane_id() {
 // An address in shared memory: half as many registers as a pointer.
 using SharedAddress = std::uint32_t;
 
-// What a block has of Grid::shared_bytes.
+// The block's dynamic shared memory (Grid::shared_bytes).
 __device__ inline SharedAddress shared_memory() {
   extern __shared__ __align__(128) char memory[];
   return static_cast<SharedAddress>(__cvta_generic_to_shared(memory));
@@ -51,7 +52,7 @@ __device__ inline void load_shared(float4& x, SharedAddress from) {
                : "memory");
 }
 
-// One, two or four neighbours.
+// One, two or four contiguous floats.
 template <int n>
 __device__ inline void load_shared(float (&x)[n], SharedAddress from) {
   static_assert(n == 1 || n == 2 || n == 4);
@@ -70,25 +71,25 @@ __device__ inline void load_shared(float (&x)[n], SharedAddress from) {
   }
 }
 
-// 16 bytes from global to shared memory, without waiting; zeros where nothing is present, and then
-// `from` is not read.
+// Starts to copy 16 bytes from global to shared memory. If they are not present, writes zeros and
+// does not read `from`.
 __device__ inline void copy_async(SharedAddress to, const void* from, bool present = true) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(present ? 16 : 0)
                : "memory");
 }
 
-// What this thread has started to copy since the last call becomes a group.
+// Closes a group of the copies that this thread has started since the last call.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until all but the last `Pending` groups of this thread are there.
+// Waits until all groups of this thread but the last `Pending` have arrived.
 template <int Pending>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// Two or four matrices of 8 rows of 16 bytes: lane i names row i % 8 of matrix i / 8 and receives
-// the lane's i-th 32 bits, row by row, of each.
+// ldmatrix: loads two or four matrices of 8 rows of 16 bytes. Lane i passes the address of row i %
+// 8 of matrix i / 8, and receives the i-th 32-bit word of each matrix, counted row by row.
 __device__ inline void load_matrices(std::uint32_t (&x)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -102,7 +103,7 @@ __device__ inline void load_matrices(std::uint32_t (&x)[2], SharedAddress row) {
                : "memory");
 }
 
-// The same of 16-bit elements, each matrix transposed.
+// The same for 16-bit elements, with each matrix transposed.
 __device__ inline void load_matrices_transposed(std::uint32_t (&x)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -135,7 +136,7 @@ __device__ inline void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4],
   }
 }
 
-// The same of tf32.  [16, 8], [16, 8], [8, 8]
+// The same for tf32.  [16, 8], [16, 8], [8, 8]
 __device__ inline void mma_m16n8k8_tf32(float (&c)[4], const std::uint32_t (&a)[4],
                                         const std::uint32_t* b) {
   asm volatile(
@@ -145,14 +146,14 @@ __device__ inline void mma_m16n8k8_tf32(float (&c)[4], const std::uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// To the nearest of 10 bits after the point, ties away from zero.
+// Rounds to 10 mantissa bits, to nearest, ties away from zero.
 __device__ inline std::uint32_t rounded_to_tf32(float x) {
   std::uint32_t bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
   return bits;
 }
 
-// sum += x, in any order with others' additions; nothing is read back. `sum` is 16-byte aligned.
+// sum += x, atomically for each element. `sum` is 16-byte aligned.
 __device__ inline void add_atomically(float* sum, const float (&x)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(sum)),

@@ -1,15 +1,15 @@
 #pragma once
-// Where a tile's elements lie in shared memory: row by row, the 16-byte chunks of a row permuted by
-// XOR, so that no access below meets a bank twice (a bank is 4 bytes of 128):
+// The layout of a tile in shared memory: row-major, with the 16-byte chunks of each row permuted by
+// XOR, so that these accesses have no bank conflicts (32 banks of 4 bytes):
 //   ldmatrix reads one chunk of 8 neighbouring rows;
-//   tiles of float are also read down their columns, 8 neighbouring elements of rows 0-3 or 4-7, or
-//   of the even or of the odd ones of 8 rows.
+//   tiles of float are also read down their columns: 8 neighbouring elements of rows 0-3 or 4-7, or
+//   of the even or the odd rows of 8.
 
 namespace paceline {
 
-// A tile of `row_bytes` a row, a multiple of 32. When its rows start in `8 / period` places of the
-// 8 chunks that span the banks, as many neighbours share a permutation, which stays within `period`
-// chunks.
+// row_bytes: of a row of the tile, a multiple of 32. Eight chunks span the banks. If a row has
+// fewer, 8 / period neighbouring rows start in different banks and share a permutation, which stays
+// within `period` chunks.
 template <unsigned row_bytes, unsigned element_bytes>
 struct Swizzle {
   static_assert(row_bytes % 32 == 0);
@@ -23,7 +23,7 @@ struct Swizzle {
     constexpr unsigned half = period / 2;
     return 2 * ((group % half) ^ (group / half)) + group / half;
   }
-  // Bytes from the tile's start.
+  // Offsets in bytes from the start of the tile.
   static constexpr unsigned chunk_offset(unsigned row, unsigned chunk) {
     const unsigned permuted = (chunk % period) ^ permutation(row);
     return row * row_bytes + (chunk / period * period + permuted) * 16;
@@ -33,19 +33,19 @@ struct Swizzle {
     return chunk_offset(row, column / per_chunk) + column % per_chunk * element_bytes;
   }
 
-  // Where a lane starts to read, and where it reads `rows` further, a multiple of 8, and `chunks`
-  // further. Almost all of that is known to the compiler, which would not see it by itself: what is
-  // left takes one register for every chunk of a period.
+  // The chunk at which a lane starts to read. further() gives the offset of the chunk `rows` (a
+  // multiple of 8) and `chunks_further` further. Written this way, almost all of it is constant for
+  // the compiler; the rest takes one register for each chunk of a period.
   struct Start {
-    unsigned row;    // bytes to the row
-    unsigned chunk;  // and from there to the chunk
+    unsigned row;    // byte offset of the row
+    unsigned chunk;  // byte offset of the chunk in it
 
     [[nodiscard]] constexpr unsigned further(unsigned rows, unsigned chunks_further) const {
       return row + rows * row_bytes + chunks_further / period * period * 16 +
              (chunk ^ (chunks_further % period * 16));
     }
   };
-  // The bits of `chunk` and of every later chunks_further, within a period, must not overlap.
+  // Within a period, the bits of `chunk` and of each later chunks_further must not overlap.
   static constexpr Start start(unsigned row, unsigned chunk) {
     return {row * row_bytes + chunk / period * period * 16,
             ((chunk % period) ^ permutation(row)) * 16};

@@ -1,15 +1,15 @@
 #pragma once
-// Tiles in shared memory: [rows, columns] of an Arithmetic's elements, in as many planes as it has
-// parts, swizzled. They are copied from heads in global memory, taken apart as operands of a
-// product, by rows or by columns, and filled with sums.
+// Tiles in shared memory: [rows, columns] elements of an Arithmetic, swizzled, with one plane for
+// each of its parts. A tile is copied from a head in global memory or filled with sums, and read as
+// an operand of a product, by rows or by columns.
 
 #include "cuda/ampere/fragment.cuh"
 #include "cuda/ampere/swizzle.h"
 
 namespace paceline {
 
-// One head's rows [rows, d] in global memory; the d elements of a row are neighbours and start at
-// multiples of 16 bytes.
+// One head [rows, d] in global memory. The d elements of a row are contiguous and start at a
+// multiple of 16 bytes.
 template <class E>
 struct HeadRows {
   E* data;
@@ -22,7 +22,7 @@ struct HeadRows {
   }
 };
 
-// [B, T, H, d], as kernels are given them.
+// Heads [B, T, H, d], as kernel arguments.
 template <class E>
 struct StridedHeads {
   E* data;
@@ -63,7 +63,7 @@ class SharedTile {
     return memory_ + Layout::offset(static_cast<unsigned>(row), static_cast<unsigned>(column));
   }
 
-  // As operands from this row or column on.
+  // The tile as an operand, from this row or column on.
   [[nodiscard]] __device__ RowsOf<SharedTile> from_row(int first) const {
     return {*this, first, read_lane_id()};
   }
@@ -71,7 +71,7 @@ class SharedTile {
     return {*this, first, read_lane_id()};
   }
 
-  // Starts to copy rows first ... first + rows - 1; those past the head's end become 0.
+  // Starts to copy the head's rows first ... first + rows - 1. Rows past its end become 0.
   template <int threads>
   __device__ void start_copy(const HeadRows<const Element>& from, int first) const {
     for_each_chunk<threads>(from, first,
@@ -80,7 +80,7 @@ class SharedTile {
                             });
   }
 
-  // Writes the rows that the head has.
+  // Stores the tile to the head's rows from `first` on, as far as it has them.
   template <int threads>
   __device__ void store(const HeadRows<Element>& to, int first) const {
     for_each_chunk<threads>(to, first, [](SharedAddress shared, Element* global, bool present) {
@@ -90,7 +90,7 @@ class SharedTile {
     });
   }
 
-  // A warp's sums become elements from (row, column) on.
+  // Writes a warp's sums to the tile from (row, column) on.
   template <int M, int N>
   __device__ void put(const Accumulator<M, N>& sums, int row, int column) const {
     using Pair = typename Arithmetic::Pair;
@@ -118,8 +118,8 @@ class SharedTile {
   }
 
  private:
-  // f(address, the head's chunk, whether it has it). Neighbouring threads have neighbouring chunks;
-  // all of a row's are taken together, and the threads that are left over rest.
+  // Calls f(address of the chunk in the tile, in the head, whether the head has the row).
+  // Neighbouring threads take neighbouring chunks of whole rows; threads left over are idle.
   template <int threads, class E, class F>
   __device__ void for_each_chunk(const HeadRows<E>& head, int first, F f) const {
     constexpr int of_row = columns / per_chunk;
@@ -150,8 +150,8 @@ class SharedTile {
   SharedAddress memory_;
 };
 
-// Where this lane's matrix starts among the four of ldmatrix: two below one another, then two to
-// the right, or two side by side, then two below.
+// The row that this lane addresses for the four matrices of ldmatrix. downwards: matrices 0 and 1
+// are below one another, 2 and 3 to their right. sideways: 0 and 1 are side by side, 2 and 3 below.
 struct MatrixOffset {
   unsigned row;
   unsigned chunk;
@@ -161,16 +161,15 @@ __device__ inline MatrixOffset sideways(unsigned lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};
 }
 
-// A tile's rows as A [m, k] = tile[first + m, k], or as B [k, n] = tile[first + n, k].
+// Rows of a tile as A [m, k] = tile[first + m, k] or B [k, n] = tile[first + n, k].
 template <class Tile>
 struct RowsOf {
   using Arithmetic = typename Tile::Arithmetic;
   using Layout = typename Tile::Layout;
   static constexpr Order order = Order::natural;
   Tile tile;
-  int first;  // a multiple of 8
-  unsigned
-      lane;  // addresses are computed for each product: kept, they would take too many registers
+  int first;      // a multiple of 8
+  unsigned lane;  // addresses are recomputed for each product, to save registers
 
   [[nodiscard]] __device__ FragmentA<Arithmetic::pieces> a(int m, int k) const {
     FragmentA<Arithmetic::pieces> x;
@@ -191,7 +190,7 @@ struct RowsOf {
   }
 
  private:
-  // A piece is a part of its own, or the next 8 columns.
+  // A piece is a part (a plane of its own), or the next 8 columns.
   [[nodiscard]] __device__ SharedAddress address(MatrixOffset mine, int piece, int rows,
                                                  int columns) const {
     constexpr bool is_part = Arithmetic::parts == Arithmetic::pieces;
@@ -201,7 +200,7 @@ struct RowsOf {
   }
 };
 
-// A tile's columns as A [m, k] = tile[k, first + m], or as B [k, n] = tile[k, first + n].
+// Columns of a tile as A [m, k] = tile[k, first + m] or B [k, n] = tile[k, first + n].
 template <class Tile>
 struct ColumnsOf {
   using Arithmetic = typename Tile::Arithmetic;
@@ -209,9 +208,8 @@ struct ColumnsOf {
   static constexpr Order order = Order::natural;
   static constexpr bool by_matrices = sizeof(typename Tile::Element) == 2;
   Tile tile;
-  int first;  // a multiple of 8
-  unsigned
-      lane;  // addresses are computed for each product: kept, they would take too many registers
+  int first;      // a multiple of 8
+  unsigned lane;  // addresses are recomputed for each product, to save registers
 
   [[nodiscard]] __device__ FragmentA<Arithmetic::pieces> a(int m, int k) const {
     FragmentA<Arithmetic::pieces> x;
@@ -257,7 +255,7 @@ struct ColumnsOf {
         Layout::start(mine.row, static_cast<unsigned>(first) / Tile::per_chunk + mine.chunk);
     return tile.plane(piece) + start.further(rows, columns / Tile::per_chunk);
   }
-  // Of one element, in the lane's group's column.
+  // The address of one element, in the column of the lane's group.
   [[nodiscard]] __device__ SharedAddress word(unsigned lane_row, int rows, int columns) const {
     const auto column = static_cast<unsigned>(first) + lane / 4;
     const auto start = Layout::start(lane_row, column / Tile::per_chunk);
@@ -266,7 +264,7 @@ struct ColumnsOf {
   }
 };
 
-// Sums as an operand A [m, k], without leaving their registers.
+// Sums as an operand A [m, k] in the same registers.
 template <class Arithmetic_, int M, int N>
 struct SumsAsOperand {
   using Arithmetic = Arithmetic_;
@@ -311,7 +309,8 @@ __device__ inline void add_product(Accumulator<M, N>& sums, const A& a, const B&
   }
 }
 
-// The same where sums go on from tile to tile.
+// The same for sums that accumulate over tiles. With sums_by_tile the product of each tile starts
+// at 0 and is added to the sums.
 template <int depth, int M, int N, class A, class B>
 __device__ inline void add_tile_product(Accumulator<M, N>& sums, const A& a, const B& b) {
   using Arithmetic = typename A::Arithmetic;
@@ -325,7 +324,7 @@ __device__ inline void add_tile_product(Accumulator<M, N>& sums, const A& a, con
 #pragma unroll
       for (int m = 0; m < M; ++m) rows[k][m] = a.a(m, k);
     }
-    // Pairs do not wait for one another: the assembler has several under way.
+    // Pairs are independent, so that several are in flight.
 #pragma unroll
     for (int n = 0; n < N; n += 2) {
       Accumulator<M, 2> tile;

@@ -1,4 +1,4 @@
-// From Ops' views of heads to the flash kernels' arguments.
+// Converts the arguments of Ops to those of the flash kernels.
 
 #include "cuda/attention/flash.h"
 #include "cuda/cuda_eager_ops.h"
@@ -27,8 +27,8 @@ FlashShape shape_of(const Heads& q, bool causal, const OpsConfig& config) {
   return shape_of({q.batch, q.context, q.heads, q.head_dim, causal}, q.dtype(), config);
 }
 
-// Empty where the pass needs none. Work enqueued later may have the memory once this is gone: it
-// runs later, too.
+// Empty if the pass needs none. After the array is gone, only work enqueued later can get its
+// memory, and that work runs later.
 Array workspace(Device& device, const FlashShape& shape, FlashPass pass) {
   const auto bytes = static_cast<std::int64_t>(flash_workspace_bytes(shape, pass));
   if (bytes == 0) return {};

@@ -1,5 +1,6 @@
-// The backward pass in exact float32, without atomics: one kernel goes over queries for dK and dV
-// as sm80_backward.cuh does, one over keys for dQ as sm80_query_gradient.cuh. Seven products.
+// The backward pass in exact float32, without atomics, in two kernels. One loops over queries for
+// dK and dV, as sm80_backward.cuh does; the other loops over keys for dQ, as
+// sm80_query_gradient.cuh does. Together they compute seven products.
 
 #include "cuda/ampere/exact.cuh"
 #include "cuda/attention/head_dim.h"
@@ -27,7 +28,7 @@ template <int d>
 constexpr unsigned backward_shared_bytes =
     4 * ExactTile<d>::bytes + 2 * ExactTile<exact_rows>::bytes;
 
-// The tiles of a block: what it owns, what it goes over, P and dS.
+// The tiles of a block in shared memory.
 template <int d>
 struct Tiles {
   ExactTile<d> q, d_o, k, v;
@@ -44,7 +45,7 @@ struct Tiles {
 
 struct Head {
   int batch, head;
-  std::int64_t first_row;  // in the padded rows
+  std::int64_t first_row;  // of the padded rows
 
   __device__ explicit Head(const QueryRows& rows)
       : batch(static_cast<int>(blockIdx.z)),
@@ -61,7 +62,8 @@ __device__ inline void start_copies(const ExactTile<d>& a, const ExactTile<d>& b
   commit_copies();
 }
 
-// S becomes P and dP becomes dS, where query(i, j) is that of sums' element.
+// P in place of S and dS in place of dP. query(i, j): the padded row of the query of element (i,
+// j).
 template <class Query>
 __device__ inline void score_gradient(ScoreSums& s, ScoreSums& dp, const QueryRows& rows,
                                       float factor, Query query) {
@@ -93,7 +95,7 @@ __global__ void __launch_bounds__(exact_threads, 1)
        first_query += exact_rows) {
     start_copies(tile.q, tile.d_o, args.q, args.d_o, at, first_query, context);
     wait_for_copies<0>();
-    __syncthreads();  // all four are here
+    __syncthreads();  // all four tiles have arrived
     ScoreSums s;      // S^T
     ScoreSums dp;
     s.clear();
@@ -107,7 +109,7 @@ __global__ void __launch_bounds__(exact_threads, 1)
                    [&](int, int j) { return at.first_row + first_query + ScoreSums::column(j); });
     s.put(tile.p);
     dp.put(tile.ds);
-    __syncthreads();  // P and dS are here
+    __syncthreads();  // P and dS have been written
     add_products(dv, tile.p, tile.d_o);
     add_products(dk, tile.ds, tile.q);
     __syncthreads();  // Q, dO, P and dS have been read
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(exact_threads, 1)
   for (int first_key = 0; first_key < seen; first_key += exact_rows) {
     start_copies(tile.k, tile.v, args.k, args.v, at, first_key, context);
     wait_for_copies<0>();
-    __syncthreads();  // all four are here
+    __syncthreads();  // all four tiles have arrived
     ScoreSums s;
     ScoreSums dp;
     s.clear();
@@ -145,7 +147,7 @@ __global__ void __launch_bounds__(exact_threads, 1)
     score_gradient(s, dp, args.rows, args.scale * log2e,
                    [&](int i, int) { return at.first_row + first_query + ScoreSums::row(i); });
     dp.put(tile.ds);
-    __syncthreads();  // dS is here
+    __syncthreads();  // dS has been written
     add_products(dq, tile.ds, tile.k);
     __syncthreads();  // K, V and dS have been read
   }

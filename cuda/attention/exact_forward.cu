@@ -24,17 +24,17 @@ struct ExactForward {
 template <int d>
 constexpr unsigned forward_shared_bytes = 3 * ExactTile<d>::bytes + ExactTile<exact_rows>::bytes;
 
-// S becomes P; O and the sums follow the maxima.
+// P in place of S; O and the row sums are rescaled to the new maxima.
 template <int d>
 __device__ inline void online_softmax(ScoreSums& s, ThreadSums<d>& o, OnlineRow (&rows)[4],
                                       float factor) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    float highest = -INFINITY;
+    float tile_max = -INFINITY;
 #pragma unroll
-    for (int j = 0; j < ScoreSums::N; ++j) highest = fmaxf(highest, s.x[i][j]);
-    highest = row_reduce(highest, [](float a, float b) { return fmaxf(a, b); });
-    const float correction = rows[i].update_max(highest, factor);
+    for (int j = 0; j < ScoreSums::N; ++j) tile_max = fmaxf(tile_max, s.x[i][j]);
+    tile_max = row_reduce(tile_max, [](float a, float b) { return fmaxf(a, b); });
+    const float correction = rows[i].update_max(tile_max, factor);
 #pragma unroll
     for (int j = 0; j < ThreadSums<d>::N; ++j) o.x[i][j] *= correction;
 #pragma unroll
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(exact_threads, 1) exact_forward_kernel(const E
   OnlineRow rows[4];
   for (int first_key = 0; first_key < seen; first_key += exact_rows) {
     wait_for_copies<0>();
-    __syncthreads();  // K is here, the last V and P have been read
+    __syncthreads();  // K has arrived; the last V and P have been read
     v.template start_copy<exact_threads>(values, first_key);
     commit_copies();
     ScoreSums s;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(exact_threads, 1) exact_forward_kernel(const E
     online_softmax(s, o, rows, args.factor);
     s.put(p);
     wait_for_copies<0>();
-    __syncthreads();  // V and P are here, K has been read
+    __syncthreads();  // V has arrived, P has been written, K has been read
     if (first_key + exact_rows < seen) {
       k.template start_copy<exact_threads>(keys, first_key + exact_rows);
     }

@@ -1,4 +1,4 @@
-// Which kernels serve a call, by the GPU and the shape.
+// Chooses the kernels of a call by GPU and shape.
 
 #include "cuda/attention/flash.h"
 
@@ -31,7 +31,7 @@ bool uses_sm90(const FlashShape& s, FlashPass pass) {
   return s.dtype != Dtype::f32 || (bf16x3 && pass == FlashPass::forward);
 }
 
-// Ampere's instructions and shared memory, which data-centre GPUs have had since.
+// The kernels need Ampere's instructions and the shared memory of a data-centre GPU.
 void check_gpu() {
   constexpr int shared_bytes_needed = 163 * 1024;
   static const int shared_bytes = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
@@ -60,7 +60,7 @@ void check_shape(const FlashShape& s) {
   }
 }
 
-// Kernels move 16 bytes at a time; Ampere's count a head's elements in 32 bits.
+// Kernels move 16 bytes at a time, and Ampere's kernels index the elements of a head in 32 bits.
 void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<FlashHeads> all) {
   const std::int64_t pack = 16 / static_cast<std::int64_t>(size_of(s.dtype));
   for (const FlashHeads& x : all) {
@@ -68,8 +68,8 @@ void check_heads(const FlashShape& s, FlashPass pass, std::initializer_list<Flas
                          x.batch_stride % pack == 0 && x.row_stride % pack == 0 &&
                          x.head_stride % pack == 0;
     if (!aligned) throw InternalError("flash attention: rows must start at multiples of 16 bytes");
-    // Addresses are computed, not used, for up to a tile's rows past the last. float32 may be
-    // split.
+    // Kernels compute, but do not use, addresses of up to a tile of rows past the last. The rows of
+    // bf16x3 have twice the elements.
     const std::int64_t row =
         s.dtype == Dtype::f32 ? std::max(x.row_stride, 2 * s.head_dim) : x.row_stride;
     if (!uses_sm90(s, pass) && (s.context + 128) * row > std::numeric_limits<std::int32_t>::max()) {

@@ -1,6 +1,6 @@
 #pragma once
-// Flash attention on the GPU: what CudaEagerOps asks of the kernels. The mathematics is that of
-// Ops::flash_attention() and its backward.
+// Flash attention on the GPU: the kernels' interface to CudaEagerOps. Ops::flash_attention() and
+// its backward define the mathematics.
 
 #include <cuda_runtime.h>
 
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// What kernel, tiles and workspace depend on.
+// What the choice of kernel, the tiles and the workspace depend on.
 struct FlashShape {
   std::int64_t batch = 0;
   std::int64_t context = 0;
@@ -20,11 +20,11 @@ struct FlashShape {
   Dtype dtype = Dtype::bf16;                  // of q, k, v, o and their gradients
   Fp32Attention fp32 = Fp32Attention::exact;  // where the dtype is float32
   bool causal = true;
-  bool deterministic = false;  // backward: the same bits from run to run
+  bool deterministic = false;  // backward: gradients are identical bit by bit from run to run
   FlashKernels kernels = FlashKernels::newest;
 };
 
-// [B, T, H, d], strides in elements; the d elements of a row are neighbours.
+// [B, T, H, d], strides in elements; the d elements of a row are contiguous.
 struct FlashHeads {
   void* data = nullptr;
   std::int64_t batch_stride = 0;
@@ -59,18 +59,19 @@ struct FlashBackward {
 
 enum class FlashPass : std::uint8_t { forward, backward };
 
-// Memory that a call needs beside its operands: linear in T. 256-byte aligned, 0 where none.
+// Bytes that a call needs beside its operands, linear in T; 0 if none. The workspace must be
+// 256-byte aligned.
 [[nodiscard]] std::size_t flash_workspace_bytes(const FlashShape& shape, FlashPass pass);
 [[nodiscard]] FlashPlan flash_plan(const FlashShape& shape);
-// Throws EnvironmentError if this GPU has no kernel for the shape. Does nothing for naive and fused
-// attention.
+// Throws EnvironmentError if this GPU has no flash kernel for the shape. Does nothing for naive and
+// fused attention.
 void check_flash(const OpsConfig& config, const AttentionShape& shape);
 
-// Enqueue on the stream, without waiting for the GPU or allocating, so that a graph can capture
-// them. Throw EnvironmentError where no kernel serves the shape on this GPU.
+// Both enqueue on the stream without synchronising or allocating, so that a graph can capture them.
+// They throw EnvironmentError if no kernel serves the shape on this GPU.
 void flash_forward(const FlashForward& call);
 void flash_backward(const FlashBackward& call);
-// Throws InternalError: a call has come to kernels that do not serve the dtype.
+// Throws InternalError: the kernels that were called do not serve the dtype.
 [[noreturn]] void throw_no_flash(Dtype dtype);
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
-// Scale, causal mask and softmax in one: y = softmax(scale x) of every row over the columns that it
-// sees, 0 at the others. Backward: dx = scale y (dy - sum(dy y)). Masked columns are written only.
-// y may be x and dx may be dy: a thread writes only what no other thread reads.
+// Scale, causal mask and softmax in one kernel: y = softmax(scale x) of every row over the columns
+// that it sees, 0 elsewhere. Backward: dx = scale y (dy - sum(dy y)). Masked columns are written,
+// not read. y may alias x and dx may alias dy: no thread writes what another thread reads.
 
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/exponential.cuh"
@@ -12,11 +12,11 @@ namespace paceline {
 
 namespace {
 
-constexpr int kept = 4;
-constexpr int max_threads = 512;  // so that registers hold what is kept
+constexpr int kept = 4;           // packs of a row in a thread's registers
+constexpr int max_threads = 512;  // so that the kept packs fit into registers
 constexpr int long_threads = 1024;
 
-// Columns that a row of [..., T, T] sees; none past the last row.
+// The number of columns that a row of [..., T, T] sees; 0 past the last row.
 __device__ inline int visible_columns(std::int64_t row, std::int64_t rows, int cols, bool causal) {
   if (row >= rows) return 0;
   return causal ? static_cast<int>(row % cols) + 1 : cols;
@@ -27,8 +27,8 @@ __device__ inline int packs_over(int columns) {
   return (columns + N - 1) / N;
 }
 
-// The row's i-th pack gets `masked` where the row does not see it: behind its last column. Loads
-// come first, all of them, and masks after: a mask waits for its load.
+// Sets the elements of a row's i-th pack that are past its last visible column to `masked`. Called
+// after all loads have been issued, because it waits for the load of its pack.
 template <class T, int N>
 __device__ inline void mask(Pack<T, N>& pack, int i, int visible, float masked) {
   if ((i + 1) * N <= visible) return;
@@ -38,7 +38,8 @@ __device__ inline void mask(Pack<T, N>& pack, int i, int visible, float masked) 
   }
 }
 
-// Rows that a team keeps in registers: read once, one exponential per element. factor: scale log2e.
+// For rows that fit into a team's registers: one read and one exponential per element. factor:
+// scale log2(e).
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(max_threads)
     masked_softmax_kernel(Y* y, const X* x, std::int64_t rows, int cols, float factor,
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(max_threads)
   });
 }
 
-// Longer rows: a block each, read twice.
+// For longer rows: one block per row, which reads it twice.
 template <class X, class Y, int N>
 __global__ void __launch_bounds__(long_threads)
     masked_softmax_long_kernel(Y* y, const X* x, int cols, float factor, bool causal) {

@@ -1,5 +1,5 @@
 #pragma once
-// OnlineRow for the rows of a warpgroup's accumulator.
+// Online softmax of the rows of a warpgroup's accumulator.
 
 #include "cuda/attention/online_row.cuh"
 #include "cuda/hopper/barrier.cuh"
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Of rows r and r + 8 of a warpgroup's accumulator; four neighbouring lanes share them.
+// A value for rows r and r + 8 of a warpgroup's accumulator, which four neighbouring lanes share.
 template <class T>
 struct RowPair {
   T of[2];
@@ -16,8 +16,8 @@ struct RowPair {
 
 class OnlineRows {
  public:
-  // Takes in scores s, which become their exponentials. factor: scale log2(e), above 0. Returns
-  // what results so far are to be multiplied with.
+  // Adds a tile: raises the maximum and replaces the scores s by their exponentials. factor: scale
+  // log2(e), above 0. Returns the factor by which to rescale O.
   template <int N>
   __device__ RowPair<float> update(hopper::Accumulator<N>& s, float factor) {
     float highest[2][2] = {{-INFINITY, -INFINITY}, {-INFINITY, -INFINITY}};
@@ -36,11 +36,11 @@ class OnlineRows {
     return correction;
   }
 
-  // The same without their maximum, if that goes well. What is subtracted from scores need not be
-  // the maximum, only so close to it that nothing overflows (FlashAttention-4), which that of the
-  // tiles before mostly is. False, in all of the warpgroup, where a thread's exponentials add up to
-  // the limit or a row has seen nothing yet: then s is used up, and nothing has been taken in.
-  // barrier: a named one of the warpgroup's own.
+  // The same without raising the maximum, if possible. The subtracted value need not be the
+  // maximum, only close enough to it that nothing overflows (FlashAttention-4); the maximum of the
+  // earlier tiles mostly is. Returns false, to the whole warpgroup, if the exponentials of a thread
+  // sum to `limit` or more, or if a row has not seen a score yet. Then the tile has not been added
+  // and s is lost. barrier: a named barrier of this warpgroup alone.
   template <int N>
   __device__ bool update_without_max(hopper::Accumulator<N>& s, float factor, float limit,
                                      int barrier) {
@@ -52,8 +52,8 @@ class OnlineRows {
     return true;
   }
 
-  // After the last scores: what the results are to be multiplied with, and the logsumexp. A row
-  // that has seen none has results 0 and a logsumexp of -infinity.
+  // After the last tile: returns 1 / l and sets the logsumexp. A row that has seen no score gets 0
+  // and -infinity.
   __device__ RowPair<float> finalize(RowPair<float>& logsumexp) const {
     RowPair<float> inverse;
 #pragma unroll

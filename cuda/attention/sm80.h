@@ -1,6 +1,6 @@
 #pragma once
-// Flash attention with the instructions of sm_80 (mma.sync, ldmatrix, cp.async), which every GPU
-// since has.
+// Flash attention with the instructions of sm_80 (mma.sync, ldmatrix, cp.async), which later GPUs
+// have as well.
 
 #include <cstdint>
 
@@ -9,8 +9,7 @@
 
 namespace paceline {
 
-// How many rows a block works on at once, by how its operands are held: 2 bytes an element
-// (bfloat16 and float16), or 4 (float32 as tf32, or split into two bfloat16).
+// Tile sizes. element_bytes is 2 (bfloat16 and float16) or 4 (float32 as tf32 or as two bfloat16).
 struct Sm80ForwardTiles {
   int warps;
   int warp_queries;
@@ -19,8 +18,8 @@ struct Sm80ForwardTiles {
   [[nodiscard]] constexpr int queries() const { return warps * warp_queries; }
 };
 
-// Two blocks fit a multiprocessor's registers: the sums of S and O take 176 of a thread's 255, or
-// 192.
+// Two blocks fit into the registers of a multiprocessor: S and O take 176 or 192 of the 255
+// registers of a thread.
 constexpr Sm80ForwardTiles sm80_forward_tiles(int head_dim, int element_bytes) {
   if (element_bytes == 4) return {4, 16, 64};
   if (head_dim == 128) return {4, 32, 48};
@@ -28,7 +27,7 @@ constexpr Sm80ForwardTiles sm80_forward_tiles(int head_dim, int element_bytes) {
   return {4, 32, 128};
 }
 
-// The products' rows and columns are spread over a grid of warps.
+// The warps that share a product, by rows and columns of the result.
 struct WarpGrid {
   int rows;
   int columns;
@@ -56,19 +55,19 @@ constexpr Sm80BackwardTiles sm80_backward_tiles(int head_dim, int element_bytes)
   return {64, 128, {4, 2}, {4, 2}, {2, 4}};
 }
 
-// Exact float32 multiplies tiles of 64 rows.
+// Exact float32 has tiles of 64 rows.
 inline constexpr FlashTiles exact_tiles{"exact", 64, 64};
 
-// Where the parts of a workspace start, in bytes; `end` is its size. All of it is linear in T.
+// Byte offsets of the parts of a workspace; `end` is its size, which is linear in T.
 struct Sm80Workspace {
-  std::int64_t operands = 0;  // float32 as the products take it: 4 bytes an element of Q, K, V (dO)
+  std::int64_t operands = 0;   // converted float32: 4 bytes per element of Q, K, V (and dO)
   std::int64_t logsumexp = 0;  // backward: L log2(e) [B, H, padded]
   std::int64_t delta = 0;      // D [B, H, padded]
-  std::int64_t dq_sums = 0;    // [B, H, padded, d]; not when deterministic or exact
+  std::int64_t dq_sums = 0;    // [B, H, padded, d]; absent when deterministic or exact
   std::int64_t end = 0;
 };
 
-// T in whole tiles of queries, of which 128 is the largest.
+// T rounded up to whole tiles of queries, the largest of which has 128.
 constexpr std::int64_t sm80_padded(std::int64_t context) { return (context + 127) / 128 * 128; }
 
 inline Sm80Workspace sm80_workspace(const FlashShape& s, FlashPass pass) {
@@ -85,15 +84,14 @@ inline Sm80Workspace sm80_workspace(const FlashShape& s, FlashPass pass) {
   return w;
 }
 
-// What a query's row needs, for every head and row [B, H, padded]; rows past T are such that P and
-// dS come out as 0.
+// What the backward pass needs of each query [B, H, padded]. The values past T make P and dS zero.
 struct QueryRows {
   float* logsumexp;  // L log2(e); infinity past T
   float* delta;      // D; 0 past T
-  int padded;        // a multiple of every tile of queries
+  int padded;        // rows per head, a multiple of every tile size
 };
 
-// In the call's workspace.
+// The rows in the call's workspace.
 inline QueryRows query_rows(const FlashBackward& call) {
   const Sm80Workspace at = sm80_workspace(call.shape, FlashPass::backward);
   auto* const memory = static_cast<char*>(call.workspace);
@@ -102,11 +100,12 @@ inline QueryRows query_rows(const FlashBackward& call) {
           static_cast<int>(sm80_padded(call.shape.context))};
 }
 
-// The call with q, k and v split into high and low parts, in its workspace: [B, H, T, part, d], of
-// which its shape is, bfloat16 with 2 d columns; o stays float32 with d. Enqueues the conversion.
+// Enqueues the conversion of q, k and v to high and low parts in the call's workspace [B, H, T,
+// part, d]. Returns the call on them: its shape is that of bfloat16 with 2 d columns; o stays
+// float32 with d columns.
 FlashForward with_split_operands(const FlashForward& call);
 
-// The calls of flash.h, for shapes that flash.cpp has checked.
+// The implementations of flash.h's calls, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);  // bfloat16 and float16
 void sm80_forward_fp32(const FlashForward& call);  // bf16x3 and tf32
 void sm80_backward_bf16(const FlashBackward& call);

@@ -1,16 +1,16 @@
 #pragma once
-// FlashAttention-2's backward pass (Dao, arXiv:2307.08691, algorithm 2), from what
-// sm80_prepare_rows.cuh prepares: L and D = rowsum(dO O). A block owns a tile of keys and goes
-// over the tiles of queries that see them:
+// FlashAttention-2's backward pass (Dao, arXiv:2307.08691, algorithm 2). sm80_prepare_rows.cuh
+// provides L and D = rowsum(dO O). A block owns a tile of keys and loops over the tiles of queries
+// that see them:
 //   S^T = K Q^T                      P^T = exp(scale S^T - L)           (lines 10, 11)
 //   dP^T = V dO^T                    dS^T = P^T (dP^T - D)              (lines 13, 14)
 //   dV += P^T dO                     dK += scale dS^T Q                 (lines 12, 16)
 //   dQ += scale dS K                                                    (line 15)
-// dK and dV stay in registers; dQ is added to float32 sums in global memory, whose order is that of
-// the registers: element i of lane l of a warp's fragment f lies at ((warp fragments + f) 32 + l) 4
-// + i of the tile's sums, so that a warp adds 512 neighbouring bytes at a time. Scale is applied at
-// the end. P^T and dS^T go through shared memory, because each product has its own share for a
-// warp.
+// dK and dV stay in registers. dQ is added to float32 sums in global memory, in the order of the
+// registers: element i of lane l of a warp's fragment f is at ((warp fragments + f) 32 + l) 4 + i
+// of the tile's sums, so that a warp adds 512 contiguous bytes at a time. Scale is applied at the
+// end. P^T and dS^T go through shared memory, because the products are divided among the warps
+// differently.
 
 #include "cuda/ampere/tile.cuh"
 #include "cuda/attention/sm80.h"
@@ -26,7 +26,7 @@ struct BackwardArguments {
   StridedHeads<const typename Arithmetic::Element> q, k, v, d_o;
   StridedHeads<typename Arithmetic::Stored::Element> dk, dv;
   QueryRows rows;
-  float* dq_sums;  // [B, H, padded, d]; none: dQ is not wanted
+  float* dq_sums;  // [B, H, padded, d]; null: dQ is not computed here
   int context;
   float scale;
   bool causal;
@@ -64,7 +64,7 @@ struct BackwardShape {
       Share<tiles.queries, head_dim, tiles.query_gradient.rows, tiles.query_gradient.columns>;
 };
 
-// A tile of queries in shared memory.
+// A tile of queries, with its L and D, in shared memory.
 template <class Shape>
 struct QueryStage {
   typename Shape::QueryTile q, d_o;
@@ -77,7 +77,7 @@ struct QueryStage {
         logsumexp(memory + 2 * Shape::QueryTile::bytes),
         delta(logsumexp + Shape::row_bytes) {}
 
-  // rows: of this head.
+  // rows: L and D of this head.
   template <class E>
   __device__ void start_copy(const HeadRows<const E>& from_q, const HeadRows<const E>& from_d_o,
                              const QueryRows& rows, int first) const {
@@ -92,7 +92,8 @@ struct QueryStage {
   }
 };
 
-// S^T becomes P^T and dP^T becomes dS^T; the rows' L and D start at the warp's first query.
+// P^T in place of S^T and dS^T in place of dP^T. logsumexp and delta: from the warp's first query
+// on.
 template <int M, int N>
 __device__ inline void score_gradient(Accumulator<M, N>& s, Accumulator<M, N>& dp,
                                       SharedAddress logsumexp, SharedAddress delta, float factor) {
@@ -114,8 +115,8 @@ __device__ inline void score_gradient(Accumulator<M, N>& s, Accumulator<M, N>& d
   }
 }
 
-// f(sums, fragment) of a warp's four sums at a time, with their place in a tile's sums in
-// registers' order.
+// Calls f(x, offset) for four elements of this lane at a time; offset: in a tile's sums in register
+// order.
 template <int M, int N, class F>
 __device__ inline void for_each_fragment(Accumulator<M, N>& x, F f) {
 #pragma unroll
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(BackwardShape<Arithmetic, head_dim>::threads)
   v.template start_copy<threads>(args.v.head(batch, head, context), first_key);
   start_queries(0, first_query);
 
-  // Where a warp's share of each product starts.
+  // Row and column at which the warp's part of each product starts.
   const auto share_of = [](WarpGrid warps, int all_rows, int all_columns) {
     const int row = warp_id() / warps.columns;
     const int column = warp_id() % warps.columns;
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(BackwardShape<Arithmetic, head_dim>::threads)
   dv.clear();
   for (int stage = 0; first_query < context; first_query += tiles.queries, stage ^= 1) {
     wait_for_copies<0>();
-    __syncthreads();  // this tile of queries is here; the last one, P and dS have been read
+    __syncthreads();  // this tile of queries has arrived; the last one, P and dS have been read
     const QueryStage<Shape> now(stages + stage * Shape::stage_bytes);
     if (first_query + tiles.queries < context) {
       start_queries(stage ^ 1, first_query + tiles.queries);
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(BackwardShape<Arithmetic, head_dim>::threads)
                    now.delta + score.y * sizeof(float), args.scale * log2e);
     p.put(s, score.x, score.y);
     ds.put(dp, score.x, score.y);
-    __syncthreads();  // P and dS are there
+    __syncthreads();  // P and dS have been written
     add_tile_product<tiles.queries>(dv, p.from_row(key_share.x), now.d_o.from_column(key_share.y));
     add_tile_product<tiles.queries>(dk, ds.from_row(key_share.x), now.q.from_column(key_share.y));
     if (args.dq_sums != nullptr) {

@@ -1,4 +1,4 @@
-// The backward pass of bfloat16.
+// The backward pass for bfloat16.
 
 #include "cuda/attention/sm80_backward_call.cuh"
 

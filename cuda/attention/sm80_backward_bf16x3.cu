@@ -1,4 +1,4 @@
-// The backward pass of float32 as two bfloat16.
+// The backward pass for float32 as two bfloat16 (bf16x3).
 
 #include "cuda/attention/sm80_backward_call.cuh"
 

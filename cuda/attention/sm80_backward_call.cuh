@@ -1,5 +1,5 @@
 #pragma once
-// The backward pass, kernel by kernel: rows of L and D, dK and dV (and the sums of dQ), dQ.
+// The three kernels of the backward pass: L and D; dK, dV and the sums of dQ; dQ.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80_backward.cuh"
@@ -49,14 +49,14 @@ void sm80_backward(const FlashBackward& call, const Operand<Arithmetic>& q,
   });
 }
 
-// Of T: bfloat16 or float16.
+// T: bfloat16 or float16.
 template <class T>
 void sm80_backward_half(const FlashBackward& call) {
   sm80_backward<Half<T>>(call, strided<const T>(call.q), strided<const T>(call.k),
                          strided<const T>(call.v), strided<const T>(call.d_o));
 }
 
-// Of float32, whose operands it converts first. Arithmetic: Bf16x3 or Tf32.
+// For float32; converts the operands first. Arithmetic: Bf16x3 or Tf32.
 template <class Arithmetic>
 void sm80_backward_fp32(const FlashBackward& call) {
   const auto [q, k, v, d_o] =

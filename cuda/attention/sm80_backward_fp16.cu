@@ -1,4 +1,4 @@
-// The backward pass of float16.
+// The backward pass for float16.
 
 #include "cuda/attention/sm80_backward_call.cuh"
 

@@ -1,4 +1,4 @@
-// The backward pass of float32 rounded to tf32.
+// The backward pass for float32 rounded to tf32.
 
 #include "cuda/attention/sm80_backward_call.cuh"
 

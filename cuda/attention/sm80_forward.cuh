@@ -1,13 +1,13 @@
 #pragma once
 // FlashAttention-2's forward pass (Dao, arXiv:2307.08691, algorithm 1). A block owns a tile of
-// queries and goes over the tiles of keys that they see, the last one first:
+// queries and loops over the tiles of keys that they see, the last one first:
 //   S = Q K^T                          m' = max(m, rowmax(S))
 //   P = exp(scale (S - m'))            l = exp(scale (m - m')) l + rowsum(P)
 //   O = exp(scale (m - m')) O + P V    (lines 8-10)
 // and at the end O / l and L = scale m + log(l) (lines 12, 13).
 //
-// K and V have one buffer each: while S is multiplied V is on its way, while O is the next K. A
-// warp owns whole rows, so P never leaves its registers.
+// K and V have one buffer each: V is loaded during S = Q K^T, the next K during O += P V. A warp
+// owns whole rows, so P never leaves its registers.
 
 #include "cuda/ampere/tile.cuh"
 #include "cuda/attention/online_row.cuh"
@@ -29,12 +29,12 @@ struct ForwardArguments {
   bool causal;
 };
 
-// What a warp's rows know of the scores; a lane adds up its own columns until the end.
+// Online softmax of a warp's rows. Until the end a lane sums only its own columns.
 template <int M>
 struct OnlineSoftmax {
   OnlineRow rows[M][2];
 
-  // S becomes P; the sums and O follow the maxima. A row of masked scores is all -infinity.
+  // P in place of S; the sums and O are rescaled to the new maxima. Masked scores are -infinity.
   template <int N, int D>
   __device__ void next_tile(Accumulator<M, N>& s, Accumulator<M, D>& o, float factor) {
 #pragma unroll
@@ -42,12 +42,12 @@ struct OnlineSoftmax {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         OnlineRow& row = rows[m][half];
-        float highest = -INFINITY;
+        float tile_max = -INFINITY;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-          highest = fmaxf(highest, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
+          tile_max = fmaxf(tile_max, fmaxf(s.x[m][n][2 * half], s.x[m][n][2 * half + 1]));
         }
-        const float correction = row.update_max(quad_reduce(highest, Max{}), factor);
+        const float correction = row.update_max(quad_reduce(tile_max, Max{}), factor);
 #pragma unroll
         for (int n = 0; n < D; ++n) {
           o.x[m][n][2 * half] *= correction;
@@ -65,7 +65,7 @@ struct OnlineSoftmax {
     }
   }
 
-  // O / l; the logsumexp of the warp's rows, which start at `first`.
+  // O / l, and the logsumexp of the warp's rows from `first` on.
   template <int D>
   __device__ void finish(Accumulator<M, D>& o, float* logsumexp, int first, int count) {
 #pragma unroll
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(ForwardShape<Arithmetic, head_dim>::threads, 2
   const int head = static_cast<int>(blockIdx.y);
   const int batch = static_cast<int>(blockIdx.z);
   const int context = args.context;
-  // When causal, the last tiles see the most keys: they start first.
+  // LPT order: when causal, the last tiles see the most keys and start first.
   const int first_query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * tiles.queries();
   const int warp_row = warp_id() * tiles.warp_queries;
   const auto keys = args.k.head(batch, head, context);
@@ -129,14 +129,14 @@ __global__ void __launch_bounds__(ForwardShape<Arithmetic, head_dim>::threads, 2
   o.clear();
   for (; first_key >= 0; first_key -= tiles.keys) {
     wait_for_copies<0>();
-    __syncthreads();  // K is here, the last V has been read
+    __syncthreads();  // K has arrived; the last V has been read
     v.template start_copy<Shape::threads>(values, first_key);
     commit_copies();
     Accumulator<M, tiles.keys / 8> s;
     s.clear();
     add_product<head_dim>(s, q.from_row(warp_row), k.from_row(0));
     wait_for_copies<0>();
-    __syncthreads();  // V is here, K has been read
+    __syncthreads();  // V has arrived; K has been read
     if (first_key > 0) k.template start_copy<Shape::threads>(keys, first_key - tiles.keys);
     commit_copies();
     if (any_masked(first_query, first_key + tiles.keys, context, args.causal)) {
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(ForwardShape<Arithmetic, head_dim>::threads, 2
 
   const std::int64_t row = (static_cast<std::int64_t>(batch) * gridDim.y + head) * context;
   softmax.finish(o, args.logsumexp + row, first_query + warp_row, context);
-  const typename Shape::OutputTile out(memory);  // the last S has been multiplied: Q is free
+  const typename Shape::OutputTile out(memory);  // Q is free after the last S
   out.put(o, warp_row, 0);
   __syncthreads();
   out.template store<Shape::threads>(args.o.head(batch, head, context), first_query);

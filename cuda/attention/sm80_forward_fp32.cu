@@ -1,4 +1,4 @@
-// The forward pass of float32 on tensor cores.
+// The forward pass for float32 on tensor cores.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80_forward.cuh"

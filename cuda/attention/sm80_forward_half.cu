@@ -1,4 +1,4 @@
-// The forward pass of bfloat16 and float16.
+// The forward pass for bfloat16 and float16.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80_forward.cuh"

@@ -1,16 +1,16 @@
 #pragma once
-// Scores that do not count become -infinity: those of keys past the end and, when causal, of keys
-// after their query. Sums are an Accumulator or ThreadSums. Queries past the end see some key: no
+// Sets masked scores to -infinity: those of keys past the end and, when causal, of keys after their
+// query. Sums is Accumulator or ThreadSums. Queries past the end see at least one key, so that no
 // row is without one.
 
 namespace paceline {
 
-// Keys that a query sees: 0 ... seen - 1.
+// The number of keys that a query sees, from key 0 on.
 __device__ inline int keys_seen(int query, int context, bool causal) {
   return causal ? min(query + 1, context) : context;
 }
 
-// Whether any of the keys before `end` is one that a query from `first_query` on does not see.
+// Whether a query from `first_query` on does not see one of the keys before `end`.
 __device__ inline bool any_masked(int first_query, int end, int context, bool causal) {
   return end > keys_seen(first_query, context, causal);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// From a call's heads to the kernels' operands. float32 is rounded to tf32, or split into two
-// bfloat16, once and ahead of the products, by a pass over memory: x [B, T, H, d] -> [B, H, T,
-// part, d] in the workspace, 4 bytes an element either way.
+// Converts a call's heads to the operands of the kernels. float32 is rounded to tf32, or split into
+// two bfloat16, once before the products, by a pass over memory: x [B, T, H, d] -> [B, H, T, part,
+// d] in the workspace, 4 bytes per element either way.
 
 #include <array>
 
@@ -18,7 +18,7 @@ StridedHeads<E> strided(const FlashHeads& x) {
           static_cast<int>(x.row_stride)};
 }
 
-// A block for every tile of `rows` rows of every head.
+// One block for each tile of `rows` rows of each head.
 inline dim3 tile_grid(const FlashShape& s, int rows) {
   return {static_cast<unsigned>((s.context + rows - 1) / rows), static_cast<unsigned>(s.heads),
           static_cast<unsigned>(s.batch)};
@@ -34,7 +34,7 @@ struct OperandConversion {
 
 inline constexpr int convert_threads = 256;
 
-// Four neighbours a thread.
+// A thread converts four neighbouring elements.
 template <class Arithmetic>
 __global__ void __launch_bounds__(convert_threads)
     sm80_convert_kernel(const OperandConversion<Arithmetic> operands, int heads, int context,
@@ -64,12 +64,12 @@ __global__ void __launch_bounds__(convert_threads)
   }
 }
 
-// Elements of [B, H, T, d].
+// The number of elements of [B, H, T, d].
 inline std::int64_t elements_of(const FlashShape& s) {
   return s.batch * s.heads * s.context * s.head_dim;
 }
 
-// Converts up to four operands into `memory`, 4 bytes for each of their elements in all.
+// Converts up to four operands into `memory`, which takes 4 bytes per element.
 template <class Arithmetic, std::size_t n>
 std::array<StridedHeads<const typename Arithmetic::Element>, n> convert_operands(
     const std::array<FlashHeads, n>& from, char* memory, const FlashShape& s, cudaStream_t stream) {

@@ -1,7 +1,7 @@
 #pragma once
-// What a query's row needs in the backward pass, before it: L log2(e) and D = rowsum(dO O)
-// (FlashAttention-2, algorithm 2, line 4), padded to whole tiles; sums of dQ start at 0. Eight
-// lanes a row.
+// The first kernel of the backward pass: L log2(e) and D = rowsum(dO O) of every query
+// (FlashAttention-2, algorithm 2, line 4), padded to whole tiles. It also zeros the sums of dQ.
+// Eight lanes share a row.
 
 #include "cuda/ampere/tile.cuh"
 #include "cuda/attention/sm80.h"
@@ -13,7 +13,7 @@ namespace paceline {
 
 inline constexpr int prepare_rows_threads = 256;
 
-// logsumexp [B, H, T]; dq_sums [B, H, padded, d] or none
+// logsumexp [B, H, T]; dq_sums [B, H, padded, d] or null
 template <class T>
 __global__ void __launch_bounds__(prepare_rows_threads)
     sm80_prepare_rows_kernel(QueryRows rows, float* dq_sums, StridedHeads<const T> o,

@@ -1,9 +1,9 @@
 #pragma once
-// dQ without atomics, the same bits from run to run: a block owns a tile of queries and goes over
-// the keys that they see (the loops of algorithm 2 of FlashAttention-2 exchanged),
+// Deterministic dQ, without atomics: a block owns a tile of queries and loops over the keys that
+// they see (FlashAttention-2, algorithm 2, with the loops exchanged),
 //   P = exp(scale Q K^T - L), dS = P (dO V^T - D), dQ += scale dS K.
-// S and dP are multiplied here and in sm80_backward_kernel: seven products where there were five. A
-// warp owns whole rows, so dS never leaves its registers.
+// S and dP are computed both here and in sm80_backward_kernel, so the pass has seven products
+// instead of five. A warp owns whole rows, so dS never leaves its registers.
 
 #include "cuda/attention/sm80_backward.cuh"
 
@@ -25,7 +25,7 @@ struct QueryGradientShape {
   static constexpr int shared_bytes = 2 * QueryTile::bytes + 2 * stage_bytes;
 };
 
-// dS of a warp's rows: element i of a lane belongs to its row i / 2.
+// dS, in place of dP, of a warp's rows. Element i of a lane is of its row i / 2.
 template <int N>
 __device__ inline void score_gradient_by_rows(const Accumulator<1, N>& s, Accumulator<1, N>& dp,
                                               const float (&logsumexp)[2], const float (&delta)[2],
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(QueryGradientShape<Arithmetic, head_dim>::thre
   const float factor = args.scale * log2e;
   for (int first_key = 0, stage = 0; first_key < seen; first_key += Shape::keys, stage ^= 1) {
     wait_for_copies<0>();
-    __syncthreads();  // these keys are here, the last ones have been read
+    __syncthreads();  // these keys have arrived; the last ones have been read
     if (first_key + Shape::keys < seen) start_keys(stage ^ 1, first_key + Shape::keys);
     const KeyTile k(stage_at(stage));
     const KeyTile v(stage_at(stage) + KeyTile::bytes);

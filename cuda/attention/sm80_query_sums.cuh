@@ -1,6 +1,6 @@
 #pragma once
-// dQ = scale times its sums, which sm80_backward_kernel leaves in the order of its registers, in
-// the inputs' dtype.
+// dQ = scale times its sums, rounded to the inputs' dtype. sm80_backward_kernel leaves the sums in
+// the order of its registers.
 
 #include "cuda/attention/sm80_backward.cuh"
 

@@ -27,7 +27,7 @@ CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, i
 
 int heads_per_section(const FlashShape& shape, int bytes_per_position) {
   return static_cast<int>(std::clamp<std::int64_t>(
-      share_of_l2 / (shape.context * bytes_per_position), 1, shape.batch * shape.heads));
+      l2_section_bytes / (shape.context * bytes_per_position), 1, shape.batch * shape.heads));
 }
 
 }  // namespace paceline

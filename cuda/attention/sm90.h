@@ -1,6 +1,6 @@
 #pragma once
-// Flash attention's kernels for Hopper (compiled for sm_90a alone): bfloat16 and float16, head
-// dimensions 16, 32, 64, 80 and 128; float32 as two bfloat16, forward.
+// Flash attention for Hopper (compiled for sm_90a only): bfloat16 and float16, head dimensions 16,
+// 32, 64, 80 and 128; forward also float32 as two bfloat16 (bf16x3).
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -17,16 +17,16 @@ void sm90_backward(const FlashBackward& call);
 [[nodiscard]] FlashTiles sm90_forward_tiles(const FlashShape& shape);
 [[nodiscard]] FlashTiles sm90_backward_tiles(const FlashShape& shape);
 
-// Of heads whose elements have 16 bits, for tiles of [rows, cols] (hopper/tensor_map.h).
+// The tensor map of heads of 16-bit elements, for tiles of [rows, cols] (hopper/tensor_map.h).
 [[nodiscard]] CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows,
                                      int cols);
 
-constexpr std::int64_t share_of_l2 = 32 << 20;  // bytes that stay there
-// Heads, of all sequences, that stay in the L2 cache together: 1 or more.
+constexpr std::int64_t l2_section_bytes = 32 << 20;  // what stays in the L2 cache
+// The number of heads, of all sequences, that fit into the L2 cache together: 1 or more.
 [[nodiscard]] int heads_per_section(const FlashShape& shape, int bytes_per_position);
 
-// Calls f.template operator()<T>() with the element type. Throws InternalError for one of other
-// than 16 bits.
+// Calls f.template operator()<T>() with the element type. Throws InternalError if it is not a
+// 16-bit type.
 template <class F>
 void dispatch_half(Dtype dtype, F&& f) {
   switch (dtype) {

@@ -1,19 +1,18 @@
-// FlashAttention-2's backward pass (Dao, arXiv:2307.08691, algorithm 2) on Hopper: for a tile of
-// keys K and values V, over tiles of queries Q,
+// FlashAttention-2's backward pass (Dao, arXiv:2307.08691, algorithm 2) on Hopper. For a tile of
+// keys K and values V, over tiles of queries Q:
 //
 //   P = exp(scale Q K^T - L),  dV += P^T dO,  dP = dO V^T,  dS = P (dP - D),
 //   dK += scale dS^T Q,  dQ += scale dS K.
 //
-// Everything is computed transposed, keys as rows: then P^T, in the registers that it was computed
-// in, is an operand of dV, and only dS passes through shared memory, where both warpgroups' keys
-// come together for dQ. dQ, which the blocks of all keys add to, is summed in float in global
-// memory. So are dK and dV where blocks share a tile of keys (work_units.h): a block goes on from
-// its part of one to its part of the next.
+// Scores are computed transposed, with keys as rows. P^T is then an operand of dV in the registers
+// that it was computed in. Only dS passes through shared memory, where the keys of both warpgroups
+// come together for dQ. dQ is summed over the blocks of all keys, in float in global memory. So are
+// dK and dV of a tile of keys that several blocks compute (stream_k_scheduler.h).
 //
-// In which order, for tiles m of queries; each warpgroup computes beneath products in flight:
+// The order of work, for tiles m of queries. Each warpgroup computes while products are in flight:
 //
-//   tensor cores | dP(m)   dK(m-1) | S(m+1)      | dQ(m)   dV(m)             | dP(m+1)   dK(m)
-//   a warpgroup  |         dS(m)   | shares dS   | P(m+1)  adds dQ(m) to all |           dS(m+1)
+//   tensor cores | dP(m)   dK(m-1) | S(m+1)       | dQ(m)   dV(m)      | dP(m+1)   dK(m)
+//   warpgroup    |         dS(m)   | writes dS(m) | P(m+1)  adds dQ(m) |           dS(m+1)
 
 #include <algorithm>
 
@@ -35,15 +34,15 @@ using namespace hopper;
 
 constexpr int warpgroups = 2;  // consumers
 constexpr int threads = warpgroup_threads * (warpgroups + 1);
-constexpr int q_stages = 3;  // S of the next tile, dK of this one, and the next on its way
+constexpr int q_stages = 3;  // for S of the next tile, dK of this one, and the load in flight
 constexpr int do_stages = 2;
 constexpr int producer_registers = 24;
 constexpr int consumer_registers = 240;
 static_assert(registers_suffice(warpgroups, producer_registers, consumer_registers));
 
 // Named barriers.
-constexpr int scores_written = 1;  // both warpgroups' dS
-constexpr int dq_barrier = 2;      // and the next: a warpgroup's turn to add to dQ
+constexpr int ds_written = 1;  // by both warpgroups
+constexpr int dq_barrier = 2;  // and 3: one for each warpgroup, around its addition to dQ
 
 struct Parameters {
   CUtensorMap q, k, v, d_o;
@@ -55,7 +54,7 @@ struct Parameters {
   StreamKScheduler scheduler;
 };
 
-// A tile of keys and tiles of queries that see it, those before masked_end not all of it.
+// A tile of keys and the tiles of queries that see it. The mask cuts those before masked_end.
 template <class Tile>
 struct Item {
   int head;
@@ -64,7 +63,8 @@ struct Item {
   int first;
   int end;
   int masked_end;
-  int sums;  // which sums of dK and dV this block adds to; negative: it has all of the tile
+  int sums;  // index of the stream-K tile whose sums of dK and dV the block adds to; negative: the
+             // block computes the whole tile
 
   Item() = default;
   __device__ Item(const Parameters& p, const WorkItem& work) {
@@ -77,7 +77,7 @@ struct Item {
     first = diagonal + work.first;
     end = diagonal + work.end;
     masked_end = order.causal() ? diagonal + Tile::keys / Tile::queries : 0;
-    if (first_key + Tile::keys > p.context) masked_end = end;  // keys that do not exist
+    if (first_key + Tile::keys > p.context) masked_end = end;  // some keys are past the end
   }
 };
 
@@ -90,8 +90,8 @@ struct Shared {
   SharedTile<T, Tile::queries, Tile::keys> ds[2];
   alignas(16) float logsumexp[q_stages][Tile::queries];
   alignas(16) float delta[do_stages][Tile::queries];
-  Item<Tile> items[2];  // in turns; with one, head dimension 128 spills registers
-  Barrier item_full;    // consumers prepare for it while its keys and values are on their way
+  Item<Tile> items[2];  // double-buffered; with one, head dimension 128 spills registers
+  Barrier item_full;    // separate from kv_full: consumers prepare while K and V are in flight
   Barrier kv_full, kv_empty;
   Barrier q_full[q_stages], q_empty[q_stages];
   Barrier do_full[do_stages], do_empty[do_stages];
@@ -118,7 +118,7 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared) {
   PipelineState<q_stages> q;
   PipelineState<do_stages> d_o;
   int phase = 0;
-  // To the consumers. Where it then lies: there are few registers.
+  // Hands an item to the consumers. Returns the copy in shared memory, because registers are few.
   const auto publish = [&](const Item<Tile>& item) -> const Item<Tile>& {
     Item<Tile>& slot = shared.items[phase];
     slot = item;
@@ -152,18 +152,19 @@ __device__ void produce(const Parameters& p, Shared<T, Tile>& shared) {
                 shared.do_empty);
     }
   };
-  // A block's first unit is that of its number, the others are for who comes first. Where blocks
-  // wait for each other all are: nobody says that blocks with low numbers start first.
+  // The first unit of a block is its index; later units come from an atomic counter. Deterministic
+  // blocks wait for each other, so all of their units come from the counter: blocks need not start
+  // in the order of their indices.
   const int static_units = p.deterministic ? 0 : static_cast<int>(gridDim.x);
   const auto next_unit = [&] { return static_units + atomicAdd(p.workspace.unit_counter, 1); };
   int unit = static_units > 0 ? static_cast<int>(blockIdx.x) : next_unit();
   for (; unit < p.scheduler.units(); unit = next_unit())
     p.scheduler.for_each_part(unit, produce_part);
   shared.kv_empty.wait(phase ^ 1);
-  publish({});  // none: the end
+  publish({});  // an empty item ends the consumers
 }
 
-// Scores, keys as rows, become probabilities; logsumexp of the queries in shared memory.
+// P^T = exp(scale S^T - L), in place. logsumexp: of the queries, to base 2, in shared memory.
 template <int Queries>
 __device__ void exponentials(Accumulator<Queries>& s, const float* logsumexp, float scale) {
 #pragma unroll
@@ -172,7 +173,7 @@ __device__ void exponentials(Accumulator<Queries>& s, const float* logsumexp, fl
   }
 }
 
-// Scores of queries before the first that sees a row of keys become -infinity.
+// Sets the scores of queries before the first one that sees a row of keys to -infinity.
 template <int Queries>
 __device__ void mask(Accumulator<Queries>& s, RowPair<int> first) {
   using Scores = Accumulator<Queries>;
@@ -182,7 +183,7 @@ __device__ void mask(Accumulator<Queries>& s, RowPair<int> first) {
   }
 }
 
-// dP^T becomes dS^T = P^T (dP^T - D), with P^T in s.
+// dS^T = P^T (dP^T - D), in place of dP^T. s: P^T.
 template <int Queries>
 __device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Queries>& s,
                                 const float* delta) {
@@ -190,9 +191,9 @@ __device__ void score_gradients(Accumulator<Queries>& dp, const Accumulator<Quer
   for (int i = 0; i < Queries / 2; ++i) dp.at[i] = s.at[i] * (dp.at[i] - delta[s.col(i)]);
 }
 
-// Sums are the same from run to run when those of a tile are added in the order of the keys' tiles.
-// Nobody waits for a tile that no block has, nor for one that its own block has yet to begin: in
-// that order blocks take and compute them.
+// The sums of dQ are deterministic when the tiles of keys are added in order. Blocks take and
+// compute them in that order, so a block never waits for a tile that no block has taken yet, nor
+// for one that it will compute itself.
 __device__ void semaphore_wait(const int* semaphore, int value) {
   int now = 0;
   do {
@@ -203,8 +204,8 @@ __device__ void semaphore_release(int* semaphore, int value) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(semaphore), "r"(value + 1) : "memory");
 }
 
-// A warpgroup's sums are added to global memory: its elements below so many of each thread, thread
-// after thread four at a time.
+// Adds the first `elements` of each thread's sums to global memory, in which four elements of
+// thread 0 come first, then four of thread 1, and so on.
 template <int N>
 __device__ void add_sums(float* sums, const Accumulator<N>& x, int elements = N / 2) {
   const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
@@ -219,7 +220,7 @@ __device__ void add_sums(float* sums, const Accumulator<N>& x, int elements = N 
   }
 }
 
-// dQ of a tile of queries, a warpgroup's part.
+// Adds a warpgroup's part of dQ of a tile of queries.
 template <class Tile>
 __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p, std::int64_t tile,
                        int key_tile, int warpgroup) {
@@ -238,7 +239,7 @@ __device__ void add_dq(const Accumulator<Tile::dq_cols>& dq, const Parameters& p
   }
 }
 
-// A warpgroup's part of an item.
+// A warpgroup's 64 rows of an item's keys.
 template <class T, class Tile>
 __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item<Tile>& item,
                         int phase, int warpgroup, PipelineState<q_stages>& q,
@@ -253,28 +254,28 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
   const std::int64_t bh =
       static_cast<std::int64_t>(item.batch) * p.scheduler.order().heads() + item.head;
   const std::int64_t dq_tiles = bh * (p.workspace.rows / Tile::queries);
-  // Not by a first product that begins at 0: what the item before has left would count as written
-  // by something else than products, and then the assembler lets no products overlap.
+  // Cleared explicitly. A first product that ignores the old sums would leave the previous item's
+  // values live, as written by something other than wgmma, and ptxas would then serialise all
+  // wgmma.
   clear(dk);
   clear(dv);
   int m = item.first;
-  // Recomputed where they are used: the operands' addresses would take more registers than there
-  // are.
+  // Recomputed where it is used: kept, the operands' addresses would take too many registers.
   const auto own_rows = [&] {
     int rows = 64 * warpgroup;
     pin(rows);
     return rows;
   };
-  const auto start_scores = [&] {
+  const auto issue_scores = [&] {  // S^T = K Q^T
     shared.q_full[q.stage].wait(q.phase);
     begin(s);
     mma_abt(s, shared.k, own_rows(), shared.q[q.stage]);
     commit();
   };
-  const auto take_exponentials = [&](int stage, int tile_of_queries) {
+  const auto compute_probabilities = [&](int stage, int tile_of_queries) {  // P^T
     if (tile_of_queries < item.masked_end) {
       const auto first_query = [&](int key) {
-        if (key >= p.context) return Tile::queries;  // no query of this tile sees it
+        if (key >= p.context) return Tile::queries;  // none
         return p.scheduler.order().causal() ? key - tile_of_queries * Tile::queries : 0;
       };
       const int key = item.first_key + 64 * warpgroup + s.row();
@@ -282,24 +283,24 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     }
     exponentials(s, shared.logsumexp[stage], p.scale * log2e);
   };
-  const auto start_gradients = [&] {  // of P
+  const auto issue_dp = [&] {  // dP^T = V dO^T
     shared.do_full[d_o.stage].wait(d_o.phase);
     begin(dp);
     mma_abt(dp, shared.v, own_rows(), shared.d_o[d_o.stage]);
     commit();
   };
 
-  int q_stage = q.stage;   // of this tile
-  int q_before = q_stage;  // of the tile before
+  int q_stage = q.stage;   // of tile m
+  int q_before = q_stage;  // of tile m - 1
   shared.kv_full.wait(phase);
-  start_scores();
+  issue_scores();
   q.advance();
   wait<0>(s);
-  take_exponentials(q_stage, m);
-  start_gradients();
+  compute_probabilities(q_stage, m);
+  issue_dp();
   wait<0>(dp);
-  // Begins with this tile's P, in s, and dP, and with dK of the tile before in flight; ends with
-  // those of the next.
+  // Begins with P^T(m) in s, dP^T(m) in dp and dK(m - 1) in flight. Ends with the same of the next
+  // tile.
   const auto step = [&](auto last) {
     const int do_stage = d_o.stage;
     d_o.advance();
@@ -309,34 +310,34 @@ __device__ void compute(const Parameters& p, Shared<T, Tile>& shared, const Item
     auto& ds_tile = shared.ds[m % 2];
     store_transposed(ds_tile, own_rows(), ds);
     publish_to_async_proxy();
-    if constexpr (!last) start_scores();
-    named_barrier_sync(scores_written, warpgroups * warpgroup_threads);
+    if constexpr (!last) issue_scores();
+    named_barrier_sync(ds_written, warpgroups * warpgroup_threads);
     wait<last ? 0 : 1>(dk);
     if (m > item.first) shared.q_empty[q_before].arrive();
 
-    begin(dq);
+    begin(dq);  // dQ(m) = dS K
     mma_ab(dq, ds_tile, Tile::splits_columns ? 0 : own_rows(), shared.k,
            Tile::splits_columns ? warpgroup : 0);
     commit();
-    begin(dv, probabilities);
+    begin(dv, probabilities);  // dV += P^T dO
     mma_ab(dv, probabilities, shared.d_o[do_stage], true);
     commit();
     if constexpr (!last) {
       wait<2>(s);
-      take_exponentials(q.stage, m + 1);
-      // Here, because the assembler moves no exponentials past a branch: else it takes them after
-      // the products that they are to hide behind.
+      compute_probabilities(q.stage, m + 1);
+      // The wait is here because ptxas moves no exponentials past a branch. Otherwise it would move
+      // them behind the products that are to hide them.
       shared.do_full[d_o.stage].wait(d_o.phase);
     }
     wait<1>(dq);
-    // The next item's dS may be written from here on, too.
+    // After both warpgroups have arrived, the next item may overwrite K, V and dS.
     if constexpr (last) shared.kv_empty.arrive();
     add_dq<Tile>(dq, p, dq_tiles + m, item.first_key / Tile::keys, warpgroup);
     wait<0>(dv, probabilities);
     shared.do_empty[do_stage].arrive();
 
-    if constexpr (!last) start_gradients();
-    begin(dk);
+    if constexpr (!last) issue_dp();
+    begin(dk);  // dK += dS^T Q
     mma_atb(dk, ds_tile, warpgroup, shared.q[q_stage], true);
     commit();
     if constexpr (last) {
@@ -375,7 +376,7 @@ __device__ void consume(const Parameters& p, Shared<T, Tile>& shared, int warpgr
   for (int phase = 0;; phase ^= 1) {
     shared.item_full.wait(phase);
     const Item<Tile> item = shared.items[phase];
-    // By a vote: else the compiler takes what follows for divergent, and the rings' places leave
+    // The vote tells the compiler that the branch is uniform. Otherwise the pipeline states leave
     // the uniform registers.
     if (!__any_sync(~0U, item.first < item.end)) return;
     compute(p, shared, item, phase, warpgroup, q, d_o);

@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels of Hopper's backward pass share: their tiles and their workspace.
+// Tiles and workspace of the kernels of Hopper's backward pass.
 
 #include <cstddef>
 
@@ -10,32 +10,32 @@
 
 namespace paceline {
 
-// A block has so many keys, 64 for each of two warpgroups, and goes over tiles of queries. dQ of a
-// tile of 128 queries is split between the warpgroups by rows, that of 64 by columns.
+// A block has a tile of keys, 64 for each of two warpgroups, and loops over tiles of queries. dQ of
+// a tile of 128 queries is divided between the warpgroups by rows, dQ of 64 queries by columns.
 template <int HeadDim>
 struct BackwardTile {
   static constexpr int head_dim = HeadDim;
   static constexpr int keys = 128;
   static constexpr int queries = HeadDim > 64 ? 64 : 128;
   static constexpr bool splits_columns = queries == 64;
-  static constexpr int dq_cols = splits_columns ? 64 : HeadDim;  // of a warpgroup
+  static constexpr int dq_cols = splits_columns ? 64 : HeadDim;  // per warpgroup
   static constexpr int dq_floats = 64 * dq_cols;
   static constexpr int panels =
       splits_columns ? 2 : 1;  // of dq_cols columns, the last of last_cols
   static constexpr int last_cols = HeadDim - (panels - 1) * dq_cols;
 };
 
-// Sums lie in the order of accumulators' elements: [tiles, 2, so many of a warpgroup's part], dQ's
-// of all tiles of queries, by heads, dK's and dV's of the tiles of keys that blocks share, in their
-// order. Rows of queries are padded to whole tiles.
+// Sums are stored in the order of the accumulators' elements: [tiles, 2 warpgroups, floats of a
+// warpgroup's part]. dQ has all tiles of queries, by heads; dK and dV have the stream-K tiles of
+// keys in their order. Rows of queries are padded to whole tiles.
 struct BackwardWorkspace {
-  float* dq;           // dq_floats of a warpgroup
-  float* dk;           // 64 head_dim of a warpgroup
+  float* dq;           // dq_floats for each warpgroup
+  float* dk;           // 64 head_dim for each warpgroup
   float* dv;           // as dk
-  int* dq_semaphores;  // [B H, tiles, 2]: the tile of keys that is to add to dq next
-  int* unit_counter;   // units of work so far, beside those that blocks take by their number
-  float* logsumexp;    // [B H, rows]: times log2(e); infinite beyond T, so that no key has a share
-  float* delta;        // [B H, rows]: rowsum(dO * O)
+  int* dq_semaphores;  // [B H, tiles, 2]: the tile of keys that is to be added to dq next
+  int* unit_counter;   // units of work taken so far, except the first unit of each block
+  float* logsumexp;    // [B H, rows]: times log2(e); infinite beyond T, which makes P zero there
+  float* delta;        // [B H, rows]: D = rowsum(dO * O)
   int rows;
 };
 
@@ -53,12 +53,13 @@ struct BackwardPlan {
                                  .causal = shape.causal,
                                  .reach = static_cast<int>(shape.context),
                                  .section = heads_per_section(shape, bytes_of_query)};
-    // Measured (NOTES.md).
+    // Measured: see NOTES.md.
     constexpr StreamKCosts costs{.fixup = 0.3, .fixup_per_part = 0.015};
     const TileOrder order(tiles);
-    scheduler = shape.deterministic ? StreamKScheduler(order)
-                                    : plan_stream_k(order, costs, multiprocessors(),
-                                                    share_of_l2 / (bytes_of_query * Tile::queries));
+    scheduler = shape.deterministic
+                    ? StreamKScheduler(order)
+                    : plan_stream_k(order, costs, multiprocessors(),
+                                    l2_section_bytes / (bytes_of_query * Tile::queries));
   }
 
   [[nodiscard]] std::size_t rows() const { return query_tiles * Tile::queries; }
@@ -67,8 +68,8 @@ struct BackwardPlan {
     return static_cast<std::size_t>(scheduler.stream_k_tiles()) * Tile::keys * Tile::head_dim;
   }
   [[nodiscard]] std::size_t semaphores() const { return heads * query_tiles * 2; }
-  // What must be 0 at first, which begins the workspace: sums, turns and how many units have
-  // been taken. Padded, so that what follows stays aligned.
+  // The part of the workspace that must start at 0, which comes first: sums, semaphores and the
+  // unit counter. Padded, to keep the rest aligned.
   [[nodiscard]] std::size_t zeroed_bytes() const {
     const std::size_t numbers = dq_floats() + 2 * dk_floats() + semaphores() + 1;
     return (numbers + 63) / 64 * 64 * sizeof(float);
@@ -94,13 +95,13 @@ struct BackwardPlan {
 
   std::size_t heads;
   std::size_t query_tiles;
-  StreamKScheduler scheduler;  // tiles of keys, over tiles of queries
+  StreamKScheduler scheduler;  // outer tiles: keys; inner tiles: queries
 };
 
-// delta, logsumexp, and zeros in the first so many bytes of the workspace.
+// Writes delta and logsumexp, and zeros the first `zeroed_bytes` of the workspace.
 void sm90_backward_prepare(const FlashBackward& call, const BackwardWorkspace& workspace,
                            std::size_t zeroed_bytes);
-// The gradients that are sums, in the inputs' dtype.
+// Rounds the gradients that are summed in the workspace to the inputs' dtype.
 void sm90_backward_finish(const FlashBackward& call, const BackwardWorkspace& workspace,
                           const StreamKScheduler& scheduler);
 

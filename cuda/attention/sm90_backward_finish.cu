@@ -1,5 +1,5 @@
-// After the backward pass: gradients in the inputs' dtype from their sums, which lie in the order
-// in which a warpgroup's threads hold an accumulator's elements.
+// The last kernel of the backward pass: scales the sums of dQ, dK and dV and rounds them to the
+// inputs' dtype. The sums are in the order of the elements of a warpgroup's accumulator.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm90.h"
@@ -14,7 +14,7 @@ namespace {
 struct Gradient {
   const float* sums;
   FlashHeads to;
-  int groups;  // of 64 rows, of all heads
+  int groups;  // of 64 rows, over all heads
   float scale;
 };
 
@@ -41,7 +41,7 @@ __device__ void finish(T* to, const Gradient& gradient, const float* sums, int f
   store_rows(to, gradient.to.row_stride, x, first, rows);
 }
 
-// A block for a panel of columns of 64 rows.
+// One block for each panel of columns of 64 rows.
 template <class T, class Tile>
 __global__ void __launch_bounds__(hopper::warpgroup_threads)
     finish_kernel(const __grid_constant__ Parameters p) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(hopper::warpgroup_threads)
     first = group % p.groups_per_head * 64;
   } else {
     constexpr int groups = Tile::keys / 64;
-    if (!p.scheduler.has_parts(group / groups)) return;  // it has been stored as it was computed
+    if (!p.scheduler.has_parts(group / groups)) return;  // already stored by its one block
     const WorkItem tile =
         p.scheduler.order().tile(p.scheduler.data_parallel_tiles() + group / groups);
     batch = tile.batch;

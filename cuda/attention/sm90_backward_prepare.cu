@@ -1,5 +1,5 @@
-// Before the backward pass: D = rowsum(dO * O) (FlashAttention-2, algorithm 2, line 4), and the
-// logsumexp to base 2, for rows padded to whole tiles; and zeros for what is summed.
+// The first kernel of the backward pass: D = rowsum(dO * O) (FlashAttention-2, algorithm 2, line 4)
+// and the logsumexp to base 2, for rows padded to whole tiles. It also zeros the sums.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm90.h"
@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr int threads = 256;
-constexpr int pack = 8;  // elements of 16 bytes
+constexpr int pack = 8;  // elements in 16 bytes
 
 struct Parameters {
   FlashHeads o, d_o;
@@ -21,7 +21,7 @@ struct Parameters {
   BackwardWorkspace workspace;
   int context;
   int heads;
-  int rows;  // of all heads, padded
+  int rows;  // over all heads, padded
   uint4* zeroed;
   std::size_t zeroed_packs;
 };
@@ -32,7 +32,7 @@ constexpr int lanes_for(int packs) {
   return lanes;
 }
 
-// A row for so many neighbouring lanes.
+// `lanes` neighbouring lanes share a row.
 template <class T, int HeadDim>
 __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant__ Parameters p) {
   wait_for_stream();

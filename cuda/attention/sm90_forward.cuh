@@ -1,5 +1,5 @@
 #pragma once
-// What the roles of Hopper's forward pass share: tiles, shared memory and the work of a block.
+// Tiles, shared memory and work items of Hopper's forward pass.
 
 #include <cuda.h>
 
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// T: bfloat16, float16, or float as two bfloat16.
+// T: bfloat16, float16, or float (as two bfloat16).
 template <class T, int HeadDim, int Warpgroups>
 struct ForwardTile {
   using Element = T;
@@ -29,17 +29,17 @@ struct ForwardTile {
                                     hopper::SharedTile<T, Rows, HeadDim>>;
   using Probabilities =
       std::conditional_t<is_bf16x3, hopper::SplitOperand<keys>, hopper::Operand<keys>>;
-  // What a thread's exponentials of a tile must add up to less than where they are taken without
-  // their maximum: operands and O have to hold them.
+  // Without a new maximum, a thread's exponentials of a tile must sum to less than this, so that P
+  // and O can hold them.
   static constexpr float limit = std::is_same_v<T, __half> ? 0x1p14F : 0x1p24F;
-  static constexpr bool supports_parts = !is_bf16x3;  // has room for parts' results
+  static constexpr bool supports_parts = !is_bf16x3;  // shared memory for split-KV results
   static constexpr int max_parts = 1 << max_log2_parts;
-  static constexpr int groups = HeadDim / 8;
-  // At most: of each of `parts` blocks, every parts-th group.
+  static constexpr int groups = HeadDim / 8;  // of eight columns of O
+  // The most that a block receives: every parts-th group from each of `parts` blocks.
   static constexpr int groups_received = (groups + max_parts - 1) / max_parts * max_parts;
   static constexpr int consumer_threads = hopper::warpgroup_threads * Warpgroups;
   static constexpr int threads = hopper::warpgroup_threads + consumer_threads;
-  // Of 64 Ki registers, what the producer gives up.
+  // setmaxnreg: the producer hands registers to the consumers.
   static constexpr int producer_registers = Warpgroups >= 3 ? 32 : 24;
   static constexpr int consumer_registers = std::array<int, 5>{0, 248, 240, 160, 112}[Warpgroups];
   static_assert(hopper::registers_suffice(Warpgroups, producer_registers, consumer_registers));
@@ -55,8 +55,8 @@ struct ForwardShared {
   hopper::Barrier q_full, q_empty;
   hopper::Barrier k_full[Tile::stages], k_empty[Tile::stages];
   hopper::Barrier v_full[Tile::stages], v_empty[Tile::stages];
-  // What the cluster's blocks send of their parts: of O groups of eight columns, as accumulators
-  // have them, and the logsumexp.
+  // Split-KV results that the blocks of the cluster send: groups of eight columns of O, in the
+  // order of the accumulators, and the logsumexp.
   float4 o[Tile::supports_parts ? Tile::groups_received : 1][Tile::consumer_threads];
   float logsumexp[Tile::supports_parts ? Tile::max_parts : 1][Tile::queries];
   hopper::Barrier parts_full, parts_empty;
@@ -87,8 +87,8 @@ struct ForwardParameters {
   SnakeScheduler scheduler;
 };
 
-// A tile of queries and the tiles of keys that it sees, or this block's part of them, from the last
-// to the first; those from `whole` on have keys that not every query sees.
+// A tile of queries and tiles of keys `first` to `end`: all that the tile sees, or the block's
+// split-KV part of them. Tiles from first_masked on have keys that not every query sees.
 template <class Tile>
 struct ForwardItem {
   int head;

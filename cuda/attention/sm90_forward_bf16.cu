@@ -8,10 +8,10 @@ namespace paceline {
 
 void sm90_forward_bf16(const FlashForward& call) { start_forward_half<__nv_bfloat16>(call); }
 
-// Every kernel's blocks take a multiprocessor each: this one's stand for all.
+// Every kernel has one block per multiprocessor, so the largest one answers for all.
 int sm90_forward_clusters(int log2_parts) {
   using Largest = ForwardTile<__nv_bfloat16, 128, 2>;
-  static const auto most = [] {
+  static const auto resident = [] {
     std::array<int, max_log2_parts + 1> clusters{};
     for (std::size_t i = 1; i < clusters.size(); ++i) {
       const unsigned blocks = 1U << i;
@@ -23,7 +23,7 @@ int sm90_forward_clusters(int log2_parts) {
     }
     return clusters;
   }();
-  return most.at(static_cast<std::size_t>(log2_parts));
+  return resident.at(static_cast<std::size_t>(log2_parts));
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Hopper's forward pass for float32 as two bfloat16.
+// Hopper's forward pass for float32 as two bfloat16 (bf16x3).
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm80.h"

@@ -1,6 +1,6 @@
 #pragma once
-// Hopper's forward pass for 16-bit inputs, each of the two in a file of its own: that halves the
-// time to compile one.
+// Hopper's forward pass for 16-bit inputs. bfloat16 and float16 are instantiated in separate files,
+// which halves the time to compile one.
 
 #include "cuda/attention/head_dim.h"
 #include "cuda/attention/sm90_forward_kernel.cuh"

@@ -1,22 +1,24 @@
 #pragma once
-// FlashAttention-2's forward pass (Dao, arXiv:2307.08691, algorithm 1) on Hopper: for a tile of
-// queries Q, over tiles of keys K and values V,
+// FlashAttention-2's forward pass (Dao, arXiv:2307.08691, algorithm 1) on Hopper. For a tile of
+// queries Q, over tiles of keys K and values V:
 //
 //   S = Q K^T,  m' = max(m, rowmax(S)),  P = exp(scale (S - m')),
 //   l = exp(scale (m - m')) l + rowsum(P),  O = exp(scale (m - m')) O + P V;
-//   at the end O / l and L = scale m + log(l),
+//   at the end O / l and L = scale m + log(l).
 //
-// where, after the first tile, m stays what it is as long as no exponential gets too large: it is
-// the sums that tell, and only then is the product taken again, with the maximum (online_rows.cuh).
+// The maximum is lazy: after the first tile m stays as it is unless an exponential gets too large.
+// The row sums, which are computed anyway, show that; only then is S computed again and m raised
+// (online_rows.cuh).
 //
-// As FlashAttention-3 (Shah et al., arXiv:2407.08608) arranges it: a producer warp has the copy
-// engine bring tiles into rings in shared memory; consumer warpgroups have 64 rows of queries each.
-// The product P V of a tile runs while the exponentials of the next are taken, and while one
-// warpgroup takes exponentials, another has the tensor cores.
-// Where tiles are few, the blocks of a cluster see a part of the keys each (turns.h) and put the
-// parts together (sm90_forward_merge.cuh). float32 is two bfloat16 (hopper/split.cuh); then a
-// tile's P V begins at 0 and is added to O in float32, because tensor cores cut sums off (NOTES.md,
-// "fp32, near").
+// The arrangement is FlashAttention-3's (Shah et al., arXiv:2407.08608). A producer thread has TMA
+// load tiles into rings in shared memory; each consumer warpgroup has 64 rows of queries. P V of a
+// tile overlaps the exponentials of the next tile. Warpgroups run in ping-pong: while one computes
+// exponentials, another has the tensor cores.
+//
+// Where tiles are few, each block of a cluster computes a part of the keys (split-KV,
+// snake_scheduler.h) and the cluster combines the parts (sm90_forward_merge.cuh). float32 is held
+// as two bfloat16 (hopper/split.cuh); then P V of each tile starts at 0 and is added to O in
+// float32, because tensor cores round sums towards zero (NOTES.md, "fp32 as bf16x3").
 
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
@@ -43,7 +45,7 @@ __device__ void load_queries(const ForwardParameters& p, ForwardShared<Tile>& sh
   load(shared.q, p.q, shared.q_full, item.first_query, item.head, item.batch);
 }
 
-// Tile n of keys or values.
+// Loads tile n of the keys or of the values.
 template <class Tile>
 __device__ void load_keys(typename ForwardShared<Tile>::Keys& to, const CUtensorMap& map,
                           hopper::Barrier& full, int n, const ForwardItem<Tile>& item) {
@@ -51,9 +53,9 @@ __device__ void load_keys(typename ForwardShared<Tile>::Keys& to, const CUtensor
   load(to, map, full, n * Tile::keys, item.head, item.batch);
 }
 
-// Asks for the queries and last keys of a block's item of wave 0, before anything else and by one
-// thread: what a short call takes is mostly waiting for memory that is not cached, for instructions
-// too. So the code of this is short and where the kernel begins.
+// Loads the queries and the last keys of the block's first item before anything else, by one
+// thread. A short call mostly waits for memory that is not cached, its instructions included: hence
+// this code is short and stands where the kernel begins.
 template <class Tile>
 __device__ void load_ahead(const ForwardParameters& p, ForwardShared<Tile>& shared) {
   const ScheduledTile scheduled = p.scheduler.tile(0, static_cast<int>(blockIdx.x));
@@ -83,22 +85,22 @@ __device__ void produce(const ForwardParameters& p, ForwardShared<Tile>& shared)
       v.advance();
     };
     if (wave == 0) {
-      k.advance();  // load_ahead() has asked for them
+      k.advance();  // by load_ahead()
     } else {
       shared.q_empty.wait(phase ^ 1);
       load_queries(p, shared, item);
       load_k(item.end - 1);
     }
     phase ^= 1;
-#pragma unroll 1  // short code: each kilobyte that is not cached yet takes a microsecond
+#pragma unroll 1  // short code: each kilobyte outside the instruction cache costs a microsecond
     for (int n = item.end - 1; n >= item.first; --n) {
-      if (n > item.first) load_k(n - 1);  // needed before V of this tile
+      if (n > item.first) load_k(n - 1);  // the consumers need it before V of this tile
       load_v(n);
     }
   });
 }
 
-// Scores of keys behind the last that a row of queries sees become -infinity.
+// Sets the scores of keys after the last one that a row of queries sees to -infinity.
 template <int Keys>
 __device__ void mask(hopper::Accumulator<Keys>& s, RowPair<int> last) {
   using Scores = hopper::Accumulator<Keys>;
@@ -108,11 +110,12 @@ __device__ void mask(hopper::Accumulator<Keys>& s, RowPair<int> last) {
   }
 }
 
+// O and L of one warpgroup's 64 rows of queries, for every item of the block.
 template <class Tile>
 __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared, int warpgroup) {
   using namespace hopper;
   using T = typename Tile::Element;
-  // Warpgroups take turns in giving the tensor cores work.
+  // Ping-pong: one warpgroup at a time issues products.
   const auto pingpong_wait = [&] {
     if constexpr (Tile::warpgroups > 1) named_barrier_sync(1 + warpgroup, 2 * warpgroup_threads);
   };
@@ -121,7 +124,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       named_barrier_arrive(1 + (warpgroup + 1) % Tile::warpgroups, 2 * warpgroup_threads);
     }
   };
-  const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // the turns' come before
+  const int own_barrier = 1 + Tile::warpgroups + warpgroup;  // after those of the ping-pong
   if (warpgroup == Tile::warpgroups - 1) pingpong_arrive();
 
   PipelineState<Tile::stages> k;
@@ -138,15 +141,15 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
     OnlineRows rows;
     RowPair<float> logsumexp{{-INFINITY, -INFINITY}};
 
-    const auto mask_tile = [&](int n) {
+    const auto mask_scores = [&](int n) {
       const int first_key = n * Tile::keys;
       const int row = p.order.causal() ? first_query + s.row() : p.context;
       mask(s, {min(row, p.context - 1) - first_key, min(row + 8, p.context - 1) - first_key});
     };
-    const auto await_keys = [&] { shared.k_full[k.stage].wait(k.phase); };
-    const auto start_scores = [&] {
+    const auto wait_for_keys = [&] { shared.k_full[k.stage].wait(k.phase); };
+    const auto issue_scores = [&] {  // S = Q K^T
       int row = 64 * warpgroup;
-      // Else its addresses stay in 16 registers, for which there is no room.
+      // Otherwise the compiler keeps Q's addresses in 16 registers, and others spill.
       if constexpr (Tile::is_bf16x3 && Tile::head_dim == 128) pin(row);
       begin(s);
       mma_abt(s, shared.q, row, shared.k[k.stage]);
@@ -156,64 +159,64 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       shared.k_empty[k.stage].arrive();
       k.advance();
     };
-    const auto start_outputs = [&](bool add) {
+    const auto issue_output = [&](bool add) {  // O (+)= P V
       shared.v_full[v.stage].wait(v.phase);
       begin(product, probabilities);
       mma_ab(product, probabilities, shared.v[v.stage], add && !Tile::is_bf16x3);
       commit();
     };
-    const auto await_outputs = [&] {
+    const auto finish_output = [&] {
       wait<0>(product, probabilities);
       shared.v_empty[v.stage].arrive();
       v.advance();
       if constexpr (Tile::is_bf16x3) add(o, of_tile);
     };
 
-    const auto attend = [&] {
+    const auto attend = [&] {  // all tiles of keys, the last first
       if constexpr (Tile::is_bf16x3) clear(o);
       shared.q_full.wait(phase);
       phase ^= 1;
-      await_keys();
+      wait_for_keys();
       int n = item.end - 1;
       pingpong_wait();
-      start_scores();
+      issue_scores();
       pingpong_arrive();
       wait<0>(s);
       release_keys();
-      if (n >= item.first_masked) mask_tile(n);
+      if (n >= item.first_masked) mask_scores(n);
       rows.update(s, p.factor);
-      round_to_operand<T>(probabilities, s);
+      round_to_operand<T>(probabilities, s);  // P
 
       while (n > item.first) {
-        await_keys();
+        wait_for_keys();
         pingpong_wait();
-        start_scores();
-        start_outputs(n < item.end - 1);
+        issue_scores();
+        issue_output(n < item.end - 1);
         pingpong_arrive();
         --n;
         wait<1>(s);
         const bool masked = n >= item.first_masked;
         if (!masked && rows.update_without_max(s, p.factor, Tile::limit, own_barrier)) {
           release_keys();
-          await_outputs();
+          finish_output();
         } else {
-          await_outputs();
+          finish_output();
           if (masked) {
-            mask_tile(n);
-          } else {  // the scores again
-            start_scores();
+            mask_scores(n);
+          } else {  // an exponential was too large
+            issue_scores();
             wait<0>(s);
           }
           release_keys();
           scale_rows(o, rows.update(s, p.factor));
         }
-        round_to_operand<T>(probabilities, s);
+        round_to_operand<T>(probabilities, s);  // P
       }
 
       shared.q_empty.arrive();
-      start_outputs(item.end - item.first > 1);
+      issue_output(item.end - item.first > 1);
       const RowPair<float> factor = rows.finalize(logsumexp);
-      await_outputs();
+      finish_output();
       scale_rows(o, factor);
     };
     if (item.first < item.end) {

@@ -1,5 +1,5 @@
 #pragma once
-// How the blocks of a cluster put a tile together, of whose keys each has seen a part.
+// Combines the split-KV parts of a tile within a cluster, through distributed shared memory.
 
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90_forward.cuh"
@@ -9,10 +9,11 @@
 
 namespace paceline {
 
-// O and the logsumexp from those of the parts:
+// From O_p and L_p of the parts p:
 //   L = log(sum_p exp(L_p)),  O = sum_p exp(L_p - L) O_p.
-// Each block puts together every so many groups of eight columns, which all send it, itself too:
-// that takes no branch. By all consumers of the cluster; `before`: so many times.
+// Of the groups of eight columns, each block combines every parts-th. All blocks send it theirs,
+// and it sends to itself as well, which saves a branch. Called by all consumers of the cluster.
+// `before`: the number of earlier calls.
 template <class Tile>
 __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
                       const ForwardItem<Tile>& item, const hopper::Accumulator<Tile::head_dim>& o,
@@ -24,8 +25,8 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   const int consumer = warpgroup * warpgroup_threads + thread;
   const int row = 64 * warpgroup + o.row();
   if (before == 0) {
-    cluster_wait();  // the others' barriers are remote
-  } else {           // what was sent then has been read
+    cluster_wait();  // the barriers of all blocks are initialised
+  } else {           // the results of the call before have been read
     __syncwarp();
     if (lane() < parts) shared.parts_empty.arrive_at(lane());
     shared.parts_empty.wait_for_cluster(before - 1 & 1);
@@ -35,7 +36,7 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
     shared.parts_full.arrive_and_expect(
         static_cast<int>(parts * (own_groups * sizeof(shared.o[0]) + sizeof(shared.logsumexp[0]))));
   }
-  // In its owner's memory group g of this part lies beside the others': at o[g - owner + part].
+  // Group g of this part goes to o[g - owner + part] of its owner, next to the other parts.
   constexpr int slots = Tile::max_parts;
   RemoteAddress slot[slots];  // of groups g, g + slots, ...
 #pragma unroll
@@ -48,11 +49,11 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
     send(slot[g % slots], g / slots * slots * static_cast<int>(sizeof(shared.o[0])),
          make_float4(o.at[4 * g], o.at[4 * g + 1], o.at[4 * g + 2], o.at[4 * g + 3]));
   }
-  static_assert(Tile::max_parts <= 4);  // a row's four lanes have a block each to send it to
+  static_assert(Tile::max_parts <= 4);  // each of a row's four lanes sends to one block
   if (const int to = thread % 4; to < parts) {
-    const RemoteAddress remote(&shared.logsumexp[item.part][row], shared.parts_full, to);
-    send(remote, 0, logsumexp.of[0]);
-    send(remote, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
+    const RemoteAddress to_row(&shared.logsumexp[item.part][row], shared.parts_full, to);
+    send(to_row, 0, logsumexp.of[0]);
+    send(to_row, 8 * static_cast<int>(sizeof(float)), logsumexp.of[1]);
   }
   shared.parts_full.wait_for_cluster(before & 1);
 
@@ -65,23 +66,23 @@ __device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
   RowPair<float> weight[Tile::max_parts];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float highest = -INFINITY;
+    float max = -INFINITY;
 #pragma unroll
-    for (const RowPair<float>& x : l) highest = fmaxf(highest, x.of[h]);
+    for (const RowPair<float>& x : l) max = fmaxf(max, x.of[h]);
     float sum = 0;
 #pragma unroll
     for (int part = 0; part < Tile::max_parts; ++part) {
-      weight[part].of[h] = fast_exp(l[part].of[h] - highest);
+      weight[part].of[h] = fast_exp(l[part].of[h] - max);
       sum += weight[part].of[h];
     }
     const float inverse = fast_reciprocal(sum);
 #pragma unroll
     for (RowPair<float>& w : weight) w.of[h] *= inverse;
-    logsumexp.of[h] = highest + fast_log2(sum) * ln2;
+    logsumexp.of[h] = max + fast_log2(sum) * ln2;
   }
   T* const to = p.o.head<T>(item.batch, item.head) + (item.first_query + row) * p.o.row_stride +
                 2 * (thread % 4);
-#pragma unroll 1  // short code: see produce()
+#pragma unroll 1  // short code, as in produce()
   for (int first = 0; first + item.part < Tile::groups; first += parts) {
     float4 sum = {0, 0, 0, 0};
 #pragma unroll

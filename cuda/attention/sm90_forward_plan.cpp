@@ -33,12 +33,12 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
                                  .section = heads_per_section(shape, bytes_of_key)})};
 }
 
-// In steps of two warpgroups over 128 keys, each over forward_keys(). Measured (NOTES.md), those of
-// near taken to be in proportion.
+// In units of the step of two warpgroups over 128 keys. Measured (NOTES.md); bf16x3 is assumed to
+// be in proportion.
 struct Costs {
-  double step;      // over a tile of keys
+  double step;      // one tile of keys, of forward_keys()
   double start_up;  // of a tile, or a part of it
-  double merge;     // of a tile's parts
+  double merge;     // of a tile's split-KV parts
 };
 
 double cost_of_step(std::int64_t head_dim, int warpgroups) {
@@ -64,14 +64,14 @@ double estimated(const Candidate& c, const Costs& costs, const SnakeScheduler& s
   const double beside_steps = costs.start_up + (parts > 1 ? costs.merge : 0);
   const int longest_part = (longest + parts - 1) / parts;
   const double part = longest_part * costs.step + beside_steps;
-  if (scheduler.blocks() > multiprocessors()) {  // a block starts where another ends
+  if (scheduler.blocks() > multiprocessors()) {  // a block starts when another one ends
     constexpr double block = 1;
     const double share = static_cast<double>(scheduler.tiles()) / multiprocessors();
     return std::max(whole + block, share * (mean * costs.step + costs.start_up + block));
   }
   if (c.order.causal() && scheduler.waves() > 1) {
     const double share = static_cast<double>(scheduler.tiles()) / scheduler.clusters();
-    // The last round of an odd number has nobody to make up for it.
+    // Snake order does not balance the last wave of an odd number.
     const double odd = scheduler.waves() % 2 == 1 ? longest / share / 2 : 0;
     return std::max(part,
                     (share * mean + odd) / parts * costs.step + scheduler.waves() * beside_steps);
@@ -80,9 +80,8 @@ double estimated(const Candidate& c, const Costs& costs, const SnakeScheduler& s
   return scheduler.data_parallel_waves() * whole + split_waves * part;
 }
 
-// A block for each: with a causal mask the tiles of each section are sorted by length, and turns
-// that go over several sections do not even that out, but leave some blocks with 30% more than
-// others.
+// One block for each tile. With a causal mask tiles are in LPT order within each section only.
+// Snake order over several sections leaves some blocks with 30% more work than others.
 SnakeScheduler block_per_tile(int tiles) {
   return SnakeScheduler(
       {.tiles = tiles, .data_parallel_tiles = tiles, .log2_parts = 0, .blocks = tiles});
@@ -103,7 +102,7 @@ SnakeScheduler split_kv(int tiles, int log2_parts) {
   return SnakeScheduler(
       {.tiles = tiles, .data_parallel_tiles = 0, .log2_parts = log2_parts, .blocks = blocks});
 }
-// Only what is left when the others fill whole rounds.
+// Splits only the tiles that do not fill a wave.
 SnakeScheduler split_kv_last_wave(int tiles, int log2_parts) {
   const int blocks = sm90_forward_clusters(log2_parts) << log2_parts;
   const int whole = tiles / blocks * blocks;
@@ -130,10 +129,10 @@ ForwardPlan::ForwardPlan(const FlashShape& shape) {
     consider(c, data_parallel(c.order));
     if (is_bf16x3) continue;
     for (int log2_parts = 1; log2_parts <= max_log2_parts; ++log2_parts) {
-      // A process may have a few multiprocessors only.
+      // The process may be limited to a few multiprocessors.
       if (sm90_forward_clusters(log2_parts) == 0) continue;
       consider(c, split_kv(tiles, log2_parts));
-      // With a causal mask the first tiles are the longest: it is those that want dividing.
+      // With a causal mask the first tiles are the longest, and those are the ones to split.
       if (!shape.causal) consider(c, split_kv_last_wave(tiles, log2_parts));
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// An accumulator's rows to global memory.
+// Stores the rows of an accumulator to global memory.
 
 #include <cstdint>
 
@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-// Lane c of four neighbours has words[i], the c-th word of chunk i, and gets chunk c's words.
+// Transposes 4 x 4 words over four neighbouring lanes: before, words[i] of lane c is word c of
+// chunk i; afterwards lane c has the words of chunk c.
 __device__ inline void transpose_in_quad(std::uint32_t (&words)[4]) {
 #pragma unroll
   for (int distance = 1; distance <= 2; distance *= 2) {
@@ -23,7 +24,8 @@ __device__ inline void transpose_in_quad(std::uint32_t (&words)[4]) {
   }
 }
 
-// Rows first ... first + 63 of x to to[row * stride], those below `rows`. By all of a warpgroup.
+// Stores x as rows first ... first + 63 at to[row * stride], as far as they are below `rows`.
+// Called by the whole warpgroup.
 template <int N>
 __device__ void store_rows(float* to, std::int64_t stride, const hopper::Accumulator<N>& x,
                            int first, int rows) {
@@ -40,7 +42,7 @@ __device__ void store_rows(float* to, std::int64_t stride, const hopper::Accumul
   }
 }
 
-// Rounded to 16 bits, 16 bytes per lane.
+// The same rounded to 16 bits, with stores of 16 bytes per lane.
 template <class T, int N>
 __device__ void store_rows(T* to, std::int64_t stride, const hopper::Accumulator<N>& x, int first,
                            int rows) {

@@ -1,13 +1,13 @@
 #pragma once
-// The blocks of a cluster run at the same time, close to each other, and write into each other's
-// shared memory.
+// Distributed shared memory: the blocks of a cluster run at the same time and can write to the
+// shared memory of one another.
 
 #include "cuda/hopper/barrier.cuh"
 
 namespace paceline::hopper {
 
-// By every thread of the cluster, once, when barriers_are_ready(): another block's barriers may be
-// used after the wait.
+// Called once by every thread of the cluster, after barriers_are_ready(). After the wait the
+// barriers of other blocks may be used.
 __device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -15,8 +15,8 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Where a block of the cluster, by its rank, has what this block has at `here`, and the barrier of
-// that block that counts what is sent there.
+// The address that corresponds to `local` in another block of the cluster, and the barrier of that
+// block which counts the bytes sent to it. rank: of that block in the cluster.
 struct RemoteAddress {
   std::uint32_t data;
   std::uint32_t full;
@@ -35,8 +35,9 @@ struct RemoteAddress {
   }
 };
 
-// So many bytes behind the place; the bytes count as those of copies do, and are seen after its
-// barrier's wait_for_cluster(). No fence is needed, which would take longer than the rest.
+// Writes x `offset` bytes after the address (st.async). The remote barrier counts the bytes as it
+// does those of copies; they are visible after its wait_for_cluster(). No fence is needed, which
+// would take longer than everything else.
 __device__ inline void send(const RemoteAddress& to, int offset, float x) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
                    to.data + offset),

@@ -1,6 +1,6 @@
 #pragma once
-// float32 as high + low, both bfloat16: tiles in shared memory, operands in registers, and products
-// high high + high low + low high, whose error is about 2^-16 of an operand.
+// bf16x3: float32 split as high + low, both bfloat16. Tiles in shared memory, operands in
+// registers, and products high high + high low + low high, with a relative error of about 2^-16.
 
 #include "cuda/hopper/tma.cuh"
 #include "cuda/hopper/wgmma.cuh"
@@ -20,8 +20,8 @@ struct SplitOperand {
   Operand<K> high, low;
 };
 
-// As of a SharedTile; in memory the low parts of a row are behind the high ones. Where a panel of
-// the high parts has columns to spare, there are low ones.
+// Loads both parts as those of a SharedTile. In global memory the low parts of a row follow its
+// high parts, so the spare columns of a partial high panel receive low parts.
 template <int Rows, int Cols>
 __device__ void load(SplitTile<Rows, Cols>& tile, const CUtensorMap& map, Barrier& full, int row,
                      int head, int batch) {
@@ -48,7 +48,7 @@ __device__ void pin(SplitOperand<K>& x) {
   pin(x.low);
 }
 
-// The smallest terms first. d = a b^T, a [64, K] from a_row on, b [N, K].
+// d = a b^T, the smallest terms first. a [64, K] from row a_row on, b [N, K].
 template <int N, int ARows, int K>
 __device__ void mma_abt(Accumulator<N>& d, const SplitTile<ARows, K>& a, int a_row,
                         const SplitTile<N, K>& b) {

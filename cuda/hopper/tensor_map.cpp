@@ -12,7 +12,7 @@ namespace {
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
-// The driver's library is not linked: without a GPU there is none.
+// The driver's library is not linked, because machines without a GPU do not have it.
 Encode encode() {
   static const auto function = [] {
     void* found = nullptr;

@@ -1,5 +1,5 @@
 #pragma once
-// What the copy engine must know of a tensor, encoded by the driver on the host.
+// TMA's descriptor of a tensor, which the driver encodes on the host.
 
 #include <cuda.h>
 
@@ -8,16 +8,16 @@
 
 namespace paceline::hopper {
 
-// Of 16-bit elements, in four dimensions, the innermost first, whose elements are neighbours.
+// A tensor of 16-bit elements with four dimensions, the innermost first, which is contiguous.
 struct TensorInMemory {
   void* data = nullptr;
   std::array<std::int64_t, 4> sizes{};
-  std::array<std::int64_t, 3> strides{};  // of the others, in elements
+  std::array<std::int64_t, 3> strides{};  // of the outer three dimensions, in elements
 };
 
-// In boxes of [rows, cols of a SharedTile's panel] of the first two dimensions, with its swizzle;
-// `cols` is the whole tile's. The address and the strides must be multiples of 16 bytes: throws
-// EnvironmentError where they are not.
+// The map of x for loads of SharedTile [rows, cols]: a box has the rows and one panel of the
+// columns in the two innermost dimensions, with the tile's swizzle. Throws EnvironmentError unless
+// the address and the strides are multiples of 16 bytes.
 [[nodiscard]] CUtensorMap tensor_map(const TensorInMemory& x, int rows, int cols);
 
 }  // namespace paceline::hopper

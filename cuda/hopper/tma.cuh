@@ -1,5 +1,5 @@
 #pragma once
-// The copy engine (TMA) from a kernel's side: one thread starts the copy of a whole tile.
+// TMA in kernels: one thread starts the copy of a whole tile.
 
 #include <cuda.h>
 
@@ -8,8 +8,8 @@
 
 namespace paceline::hopper {
 
-// Rows row ... of a tensor [cols, rows, heads, batches] (tensor_map.h), columns from `col` on, into
-// the tile; columns and rows beyond the tensor are zeros. `full` gets SharedTile::bytes.
+// Loads a tile from a tensor [cols, rows, heads, batches] (tensor_map.h), from `row` and `col` on.
+// Rows and columns outside the tensor become zeros. `full` counts SharedTile::bytes.
 template <class T, int Rows, int Cols>
 __device__ void load(SharedTile<T, Rows, Cols>& tile, const CUtensorMap& map, Barrier& full,
                      int row, int head, int batch, int col = 0) {
@@ -46,7 +46,7 @@ __device__ void load_in_cluster(SharedTile<T, Rows, Cols>& tile, int to_row, int
   }
 }
 
-// So many neighbouring floats, whose addresses and number are multiples of 16 bytes.
+// Loads contiguous floats. Both addresses and the size must be multiples of 16 bytes.
 __device__ inline void load(float* to, const float* from, Barrier& full, int floats) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -55,27 +55,27 @@ __device__ inline void load(float* to, const float* from, Barrier& full, int flo
       : "memory");
 }
 
-// A map is read from constant memory: the first use of it need not wait.
+// Prefetches a map from constant memory, so that its first use does not wait.
 __device__ inline void prefetch(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Neighbouring floats of shared memory are added to global memory, whose address and their number
-// are multiples of 16 bytes.
+// Adds contiguous floats of shared memory to global memory. The address and the size must be
+// multiples of 16 bytes.
 __device__ inline void add_to_global(float* to, const void* from, int bytes) {
   asm volatile(
       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
       "r"(shared_address(from)), "r"(bytes)
       : "memory");
 }
-// This thread's copies out of shared memory so far are a group.
+// Closes a group of this thread's copies out of shared memory.
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until all but the latest so many groups have read their shared memory.
+// Waits until all groups but the last `Pending` have read shared memory.
 template <int Pending = 0>
 __device__ void wait_for_stores_to_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
-// Until all have written global memory.
+// Waits until all groups have written global memory.
 __device__ inline void wait_for_stores() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }

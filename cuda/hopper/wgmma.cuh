@@ -1,8 +1,8 @@
 #pragma once
-// Matrix products of a warpgroup (wgmma): operands in shared memory or registers, sums in
-// registers, asynchronous. A product is enqueued by mma_*(); commit() closes a group; wait() makes
-// its results usable. In between nothing may touch the accumulators, nor the registers that are
-// operands: begin() and wait() take them, so that the compiler moves nothing across.
+// Asynchronous matrix products of a warpgroup (wgmma), with operands in shared memory or registers
+// and sums in registers. mma_*() issues a product, commit() closes a group of products, wait()
+// waits for groups. In between nothing may access the accumulators or the operands in registers.
+// begin() and wait() take them as arguments, so that the compiler moves no access across.
 
 #include <cstdint>
 
@@ -13,8 +13,8 @@
 
 namespace paceline::hopper {
 
-// This thread's part of a [64, N] result of a warpgroup: of rows row() and row() + 8, every
-// neighbouring pair of columns that four lanes share.
+// This thread's part of a warpgroup's [64, N] result: in rows row() and row() + 8, one pair of
+// columns of every eight. Four lanes share a row.
 template <int N>
 struct Accumulator {
   static constexpr int cols = N;
@@ -22,7 +22,7 @@ struct Accumulator {
 
   float at[elements];
 
-  // Of element i: 0 for row(), 1 for row() + 8.
+  // The row of element i: 0 for row(), 1 for row() + 8.
   static constexpr __host__ __device__ int half(int i) { return i / 2 % 2; }
   static constexpr __host__ __device__ int row_of_thread(int thread) {
     return thread / 32 * 16 + thread % 32 / 4;
@@ -34,13 +34,13 @@ struct Accumulator {
   static __device__ int col(int i) { return col_of_thread(threadIdx.x % 32, i); }
 };
 
-// This thread's part of a [64, K] operand in registers, two elements in each.
+// This thread's part of a [64, K] operand in registers, two elements per register.
 template <int K>
 struct Operand {
   std::uint32_t at[K / 16][4];
 };
 
-// A result as the next product's operand: the layouts agree, thread by thread.
+// Rounds a result to an operand of the next product. Each thread already holds its elements.
 template <class T, int N>
 __device__ void round_to_operand(Operand<N>& to, const Accumulator<N>& from) {
 #pragma unroll
@@ -63,7 +63,7 @@ __device__ void add(Accumulator<N>& to, const Accumulator<N>& x) {
   for (int i = 0; i < N / 2; ++i) to.at[i] += x.at[i];
 }
 
-// What the compiler knows of these registers ends here.
+// A barrier for the compiler: it may assume nothing about these registers afterwards.
 __device__ inline void pin(int& x) { asm volatile("" : "+r"(x)); }
 template <int N>
 __device__ void pin(Accumulator<N>& x) {
@@ -76,21 +76,22 @@ __device__ void pin(Operand<K>& x) {
   for (int i = 0; i < K / 4; ++i) asm volatile("" : "+r"(x.at[i / 4][i % 4])::"memory");
 }
 
-// Before products that read or write these registers.
+// Precedes products that read or write these registers (wgmma.fence).
 template <class... Registers>
 __device__ void begin(Registers&... registers) {
   (pin(registers), ...);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until all but the latest so many groups are done, and with them these registers.
+// Waits until all groups but the last `Pending` are done. `registers`: what those groups read or
+// write.
 template <int Pending, class... Registers>
 __device__ void wait(Registers&... registers) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
   (pin(registers), ...);
 }
 
-// d (+)= a b^T, a [64, K] from a_row on, b [N, K].
+// d (+)= a b^T, a [64, K] from row a_row on, b [N, K].
 template <class T, int N, int ARows, int K>
 __device__ void mma_abt(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int a_row,
                         const SharedTile<T, N, K>& b, bool add = false) {
@@ -112,7 +113,7 @@ __device__ void mma_ab(Accumulator<N>& d, const Operand<K>& a, const SharedTile<
   }
 }
 
-// d = a b, a [64, K] from a_row on, b [K, N] from this panel's first column on.
+// d = a b, a [64, K] from row a_row on, b [K, N] from the panel's first column on.
 template <class T, int N, int ARows, int K, int BCols>
 __device__ void mma_ab(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int a_row,
                        const SharedTile<T, K, BCols>& b, int b_panel) {
@@ -123,7 +124,7 @@ __device__ void mma_ab(Accumulator<N>& d, const SharedTile<T, ARows, K>& a, int 
   }
 }
 
-// d (+)= a^T b, a [K, 64] from this panel's first column on, b [K, N].
+// d (+)= a^T b, a [K, 64] from the panel's first column on, b [K, N].
 template <class T, int N, int K, int ACols>
 __device__ void mma_atb(Accumulator<N>& d, const SharedTile<T, K, ACols>& a, int a_panel,
                         const SharedTile<T, K, N>& b, bool add) {
@@ -134,8 +135,8 @@ __device__ void mma_atb(Accumulator<N>& d, const SharedTile<T, K, ACols>& a, int
   }
 }
 
-// The operand transposed, in 16 bits, as rows of the tile: element (i, j) of a warpgroup's [64, K]
-// becomes tile(j, first_col + i). PTX's stmatrix, four 8 x 8 matrices at a time.
+// Stores an operand transposed: element (i, j) of a warpgroup's [64, K] becomes tile(j, first_col +
+// i). stmatrix, four 8 x 8 matrices at a time.
 template <class T, int K, int Cols>
 __device__ void store_transposed(SharedTile<T, K, Cols>& tile, int first_col, const Operand<K>& x) {
   const int matrix = lane() / 8;

@@ -1,4 +1,4 @@
-// Blocks of a cluster that send each other numbers, round after round.
+// The blocks of a cluster exchange numbers through distributed shared memory.
 
 #include "cuda/hopper/cluster.cuh"
 #include "cuda/launch.cuh"
@@ -13,7 +13,7 @@ constexpr int threads = 64;
 constexpr int rounds = 50;
 constexpr int max_blocks = 8;
 
-// A number for each place, exact in float.
+// A different number for each element, exact in float.
 __host__ __device__ float sent(int round, int from, int to, int thread, int i) {
   return static_cast<float>((((round * 16 + from) * 8 + to) * threads + thread) * 5 + i);
 }
@@ -24,7 +24,7 @@ struct Received {
   Barrier full, empty;
 };
 
-// out[round][block][from][thread][5]: what a block has received.
+// out[round][block][from][thread][5]: what each block has received.
 __global__ void exchange(float* out, int blocks) {
   __shared__ Received shared;
   const int thread = static_cast<int>(threadIdx.x);

@@ -1,4 +1,4 @@
-// wgmma in every form that the kernels use, element by element.
+// Every form of wgmma that the kernels use, element by element.
 
 #include "tests/gpu/hopper_mma_test.cuh"
 
@@ -18,7 +18,7 @@ class HopperMma : public Hopper {};
 using Types = ::testing::Types<__nv_bfloat16, __half>;
 TYPED_TEST_SUITE(HopperMma, Types);
 
-// Rows a_row ... a_row + 63 are a, the others NaN.
+// a in rows a_row ... a_row + 63, NaN elsewhere.
 constexpr int a_rows = 128;
 template <class T>
 HostMatrix<T> among_nan(const HostMatrix<T>& a, int a_row) {
@@ -27,7 +27,7 @@ HostMatrix<T> among_nan(const HostMatrix<T>& a, int a_row) {
   });
 }
 
-// What the kernel makes of d, from operands as it wants them.
+// Runs the kernel on copies of d, a and b and returns d.
 template <class T, class Kernel, class... Rest>
 HostMatrix<float> multiplied(Kernel kernel, std::size_t shared_bytes, HostMatrix<float> d,
                              const HostMatrix<T>& a, const HostMatrix<T>& b, Rest... rest) {
@@ -88,7 +88,7 @@ TYPED_TEST(HopperMma, RowsTimesRowsInSharedMemory) {
   expect_abt_of<TypeParam, 128>(N{});
 }
 
-// As a product of matrices does it.
+// The widest instruction, as hopper_gemm uses it.
 TYPED_TEST(HopperMma, RowsTimesTheWidestRows) { expect_abt<TypeParam, 256, 64>(); }
 
 // ---- a b, a in registers -----------------------------------------------------------------------
@@ -137,7 +137,7 @@ TYPED_TEST(HopperMma, RegistersTimesColumns) {
 
 // ---- a b, both in shared memory ----------------------------------------------------------------
 
-// Columns of all panels of a tile with `Cols`.
+// Columns of all panels of a tile of `Cols` columns.
 template <int Cols>
 constexpr int panels_width = Cols < 64 ? Cols : (Cols + 63) / 64 * 64;
 
@@ -157,7 +157,8 @@ __global__ void ab_shared(float* d, const T* a, const T* b, int a_row, int b_pan
   write(d, sums);
 }
 
-// b is columns 64 Panel ... of a tile with BCols, beyond them too; the others are NaN.
+// b is at column 64 Panel of a tile of BCols columns and may extend into the spare columns of the
+// last panel. Other columns are NaN.
 template <class T, int N, int K, int BCols = N, int Panel = 0>
 void expect_ab_shared() {
   using Shared = Operands<SharedTile<T, a_rows, K>, SharedTile<T, K, BCols>>;
@@ -215,7 +216,7 @@ __global__ void atb(float* d, const T* a, const T* b, int a_panel, bool add) {
   write(d, sums);
 }
 
-// a^T is 64 columns of a tile with two panels; the others are NaN.
+// a^T is one panel of a tile with two; the other panel is NaN.
 template <class T, int N, int K>
 void expect_atb() {
   using Shared = Operands<SharedTile<T, K, 2 * 64>, SharedTile<T, K, N>>;
@@ -252,8 +253,8 @@ TYPED_TEST(HopperMma, ColumnsTimesColumns) {
 
 // ---- from a result to an operand ---------------------------------------------------------------
 
-// Words of the operand that `rounded`, [64, K] of floats, becomes, and of the one that `operand`
-// is: [K / 4, threads] each.
+// became: words [K / 4, threads] of the operand made by rounding `rounded` [64, K]; is: those of
+// `operand` as read.
 template <class T, int K>
 __global__ void to_operands(const float* rounded, const T* operand, std::uint32_t* became,
                             std::uint32_t* is) {
@@ -270,7 +271,7 @@ __global__ void to_operands(const float* rounded, const T* operand, std::uint32_
   }
 }
 
-// Numbers between those of 16 bits too.
+// The values are not representable in 16 bits.
 template <class T, int K>
 void expect_operand() {
   const HostMatrix<float> x = filled<float>(64, K, [](int r, int c) {
@@ -296,7 +297,7 @@ TYPED_TEST(HopperMma, AResultBecomesTheOperandThatItsRoundedNumbersAre) {
   expect_operand<TypeParam, 96>();
 }
 
-// Columns first_col ... of a [K, Cols] tile of other numbers.
+// Overwrites columns first_col ... first_col + 63 of a [K, Cols] tile.
 template <class T, int K, int Cols>
 __global__ void stores_transposed(const T* x, int first_col, T* tile) {
   auto& shared = shared_as<SharedTile<T, K, Cols>>();

@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of wgmma share: operands on the host, their product, and products on the GPU of
-// operands that show any element in the wrong place.
+// Shared by the tests of wgmma: operands and products on the host, and checks with operands that
+// reveal a misplaced element.
 
 #include <cmath>
 #include <random>
@@ -30,7 +30,7 @@ HostMatrix<T> filled(int rows, int cols, Value value) {
   return x;
 }
 
-// Integers from -8 to 8 that no row or column repeats: their sums are exact in any order.
+// Random integers from -8 to 8: their sums are exact in any order.
 template <class T>
 HostMatrix<T> small_integers(int rows, int cols, unsigned seed) {
   std::mt19937 random(seed);
@@ -39,13 +39,13 @@ HostMatrix<T> small_integers(int rows, int cols, unsigned seed) {
   });
 }
 
-// Every element another number; one that is multiplied with 1 comes out as it is.
+// Distinct elements, which a product with 1 returns unchanged.
 template <class T>
 HostMatrix<T> all_different(int rows, int cols) {
   return filled<T>(rows, cols, [&](int r, int c) { return coded<T>(r * cols + c); });
 }
 
-// Row r has a 1 at (r + shift) % cols and zeros.
+// Row r is 1 at column (r + shift) % cols and 0 elsewhere.
 template <class T>
 HostMatrix<T> selecting(int rows, int cols, int shift) {
   return filled<T>(rows, cols, [&](int r, int c) {
@@ -58,7 +58,7 @@ HostMatrix<T> transposed(const HostMatrix<T>& x) {
   return filled<T>(x.cols, x.rows, [&](int r, int c) { return x(c, r); });
 }
 
-// d + a b^T, a [M, K], b [N, K], of sums that are exact.
+// d + a b^T, a [M, K], b [N, K], with exact sums.
 template <class T>
 HostMatrix<float> product(const HostMatrix<float>& d, const HostMatrix<T>& a,
                           const HostMatrix<T>& b) {
@@ -73,8 +73,8 @@ HostMatrix<float> product(const HostMatrix<float>& d, const HostMatrix<T>& a,
 
 // ---- on the GPU --------------------------------------------------------------------------------
 
-// A row-major [Rows, Width] into a tile, by all threads of the block; where Width is more than
-// Cols, into the empty part of the last panel too.
+// Fills a tile from a row-major [Rows, Width], with all threads of the block. If Width exceeds
+// Cols, it also fills the spare columns of the last panel.
 template <int Width, class T, int Rows, int Cols>
 __device__ void fill(hopper::SharedTile<T, Rows, Cols>& tile, const T* from) {
   for (int i = threadIdx.x; i < Rows * Width; i += blockDim.x) {
@@ -82,7 +82,7 @@ __device__ void fill(hopper::SharedTile<T, Rows, Cols>& tile, const T* from) {
   }
 }
 
-// A warpgroup's part of a row-major [64, N].
+// Reads or writes a row-major [64, N] as a warpgroup's accumulator.
 template <int N>
 __device__ void read(hopper::Accumulator<N>& x, const float* from) {
 #pragma unroll
@@ -94,8 +94,9 @@ __device__ void write(float* to, const hopper::Accumulator<N>& x) {
   for (int i = 0; i < N / 2; ++i) to[(x.row() + 8 * x.half(i)) * N + x.col(i)] = x.at[i];
 }
 
-// A row-major [64, K] as PTX lays out an operand (m64nNk16, "Register Fragments", matrix A): of
-// each 16 columns, rows g and g + 8, columns 2 t, 2 t + 1 and 8 more; g = lane / 4, t = lane % 4.
+// Reads a row-major [64, K] in PTX's layout of matrix A (m64nNk16, "Register Fragments"): of each
+// 16 columns, rows g and g + 8 and columns 2 t, 2 t + 1, 2 t + 8, 2 t + 9; g = lane / 4, t = lane
+// % 4.
 template <class T, int K>
 __device__ void read(hopper::Operand<K>& x, const T* from) {
   const int lane = hopper::lane();
@@ -113,10 +114,10 @@ __device__ void read(hopper::Operand<K>& x, const T* from) {
 
 // ---- checks ------------------------------------------------------------------------------------
 
-// What a product can do with what its result holds before: leave it out, or add to it.
+// Whether a product ignores the previous contents of its result or adds to them.
 enum class Before : std::uint8_t { ignored, added };
 
-// multiply(d, a, b) -> d for a [64, K], b [N, K]; with every kind of operand.
+// Checks multiply(d, a, b) -> d, a [64, K], b [N, K], with each kind of operands.
 template <class T, class Multiply>
 void expect_products(const std::string& what, int n, int k, Before before, Multiply multiply) {
   const bool added = before == Before::added;
@@ -126,7 +127,7 @@ void expect_products(const std::string& what, int n, int k, Before before, Multi
                          const HostMatrix<T>& b) {
     const HostMatrix<float> want = product(added ? held : HostMatrix<float>{64, n}, a, b);
     HostMatrix<float> got = multiply(held, a, b);
-    for (float& x : got.at) x += 0.0F;  // a sum that is -0 is 0
+    for (float& x : got.at) x += 0.0F;  // turns -0 into 0
     expect_same(got.at, want.at, n, what + ", " + operands);
   };
   check("small integers", small_integers<T>(64, k, 1), small_integers<T>(n, k, 2));

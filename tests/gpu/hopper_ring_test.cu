@@ -1,5 +1,5 @@
-// Barriers at work: a ring of tiles between a producer and its consumers, votes of warpgroups,
-// copies of plain rows, and additions to global memory.
+// Barriers: a ring of tiles between a producer and consumers, votes of a warpgroup, loads of plain
+// rows, and additions to global memory.
 
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
@@ -22,7 +22,7 @@ struct Ring {
   Barrier full[stages], empty[stages];
 };
 
-// So long that who is ahead and who behind changes from tile to tile.
+// Sleeps for a varying time, so that the leading warp changes from tile to tile.
 __device__ void dawdle(int n, int warp) { __nanosleep((n * 37 + warp * 101) % 13 * 200); }
 
 template <class Ring>
@@ -108,7 +108,7 @@ TEST_F(HopperRing, PassesEveryTileToBothConsumersInOrder) {
 
 // ---- votes -------------------------------------------------------------------------------------
 
-// Of each ballot, by which thread is against it.
+// against: the thread that votes against each ballot, or -1.
 __global__ void vote(const int* against, int ballots, std::uint16_t* passed) {
   const int thread = static_cast<int>(threadIdx.x);
   for (int n = 0; n < ballots; ++n) {
@@ -174,8 +174,8 @@ TEST_F(HopperRing, LoadsNeighbouringFloatsAndNoMore) {
   }
 }
 
-// Each block adds (block + 1) (i + 1) to element i, twice, the second time from memory that it has
-// written anew.
+// Each block adds (block + 1) (i + 1) to element i twice, and rewrites the shared memory in
+// between.
 __global__ void add_rows(float* to, int floats) {
   auto& shared = shared_as<Row>();
   for (int round = 0; round < 2; ++round) {

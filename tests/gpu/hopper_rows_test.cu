@@ -1,4 +1,4 @@
-// What attention's tiles do with their rows: softmax as the scores come, rows to global memory.
+// The row operations of attention: storing rows to global memory, and online softmax.
 
 #include <array>
 #include <cmath>
@@ -94,11 +94,11 @@ TEST_F(HopperRows, AreStoredWhereTheyBelongAndNowhereElse) {
 
 // ---- softmax -----------------------------------------------------------------------------------
 
-constexpr float tried = -1;
+constexpr float not_rescaled = -1;
 
-// Scores [tiles, 64, N] become what OnlineRows makes of them, from the second tile on without their
-// maximum where a limit is given and that goes well; corrections [tiles, 64], or `tried`; at the
-// end factor and logsumexp [2, 64].
+// Applies OnlineRows to scores [tiles, 64, N], in place. With a limit above 0, tiles after the
+// first try update_without_max(). corrections [tiles, 64], or `not_rescaled`; ends [2, 64]: 1 / l
+// and the logsumexp.
 template <int N>
 __global__ void online_softmax(float* scores, int tiles, float scale, float limit,
                                float* corrections, float* ends) {
@@ -110,7 +110,7 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float limi
   };
   for (int t = 0; t < tiles; ++t) {
     Accumulator<N> s;
-    RowPair<float> correction = {{tried, tried}};
+    RowPair<float> correction = {{not_rescaled, not_rescaled}};
     read(s, scores + t * 64 * N);
     if (t == 0 || limit == 0 || !rows.update_without_max(s, scale, limit, 1)) {
       read(s, scores + t * 64 * N);
@@ -124,8 +124,8 @@ __global__ void online_softmax(float* scores, int tiles, float scale, float limi
   put(ends + 64, logsumexp);
 }
 
-// Rows 1 and 9 and so on see no key at all; others none in their first or last tile, one key, or
-// every third not. A warp's rows see none in two tiles.
+// Rows 1, 9, ... see no key. Other rows see none in their first or last tile, see a single key, or
+// miss every third key. The rows of one warp see no key in two tiles.
 bool sees(int row, int col, int n, int tiles) {
   if (row >= 48 && col < 2 * n) return false;
   switch (row % 8) {
@@ -160,7 +160,7 @@ OnlineResult run_online(const HostMatrix<float>& scores, int tiles, float scale,
   return {s.read(), corrections.read(), ends.read()};
 }
 
-// What a row's scores of a tile come to, as powers of two: the highest, and the sum.
+// The maximum of a row's scores in a tile, times the factor, and the sum of 2^(score - reference).
 template <int N>
 std::pair<double, double> top_and_sum(const HostMatrix<float>& scores, int row, int tile,
                                       float factor, double reference) {
@@ -174,8 +174,8 @@ std::pair<double, double> top_and_sum(const HostMatrix<float>& scores, int row, 
   return {top, sum};
 }
 
-// A tile is taken with the maximum, and all its rows corrected, if exponentials would reach the
-// limit without, or a row has seen nothing before. How many were, and how many not, after the
+// A tile raises the maximum and rescales all of its rows if its exponentials would otherwise reach
+// the limit, or if a row has not seen a score before. Counts such tiles and the others, after the
 // first.
 struct Taken {
   int with_maximum = 0;
@@ -188,7 +188,7 @@ void expect_corrections(const OnlineResult& got, const HostMatrix<float>& scores
   reference.fill(-INFINITY);
   for (int t = 0; t < tiles; ++t) {
     const float* const corrections = got.corrections.data() + t * 64;
-    const bool without = corrections[0] == tried;
+    const bool without = corrections[0] == not_rescaled;
     double largest = 0;  // of the rows' sums: more than a thread's, which has a quarter
     bool unseen = false;
     for (int r = 0; r < 64; ++r) {
@@ -197,7 +197,7 @@ void expect_corrections(const OnlineResult& got, const HostMatrix<float>& scores
       unseen = unseen || before == -INFINITY;
       largest = std::fmax(largest, sum);
       if (without) {
-        EXPECT_EQ(corrections[r], tried) << "row " << r << ", tile " << t;
+        EXPECT_EQ(corrections[r], not_rescaled) << "row " << r << ", tile " << t;
         EXPECT_LT(top, before + std::log2(limit) + 1e-5) << "row " << r << ", tile " << t;
       } else {
         const double after = std::fmax(before, top);
@@ -245,9 +245,9 @@ void expect_row(const OnlineResult& got, const HostMatrix<float>& scores, int ro
           << "row " << row << ", key " << t * N + c;
     }
     const double correction = at(got.corrections, t * 64 + row);
-    if (correction != tried) later *= correction;
+    if (correction != not_rescaled) later *= correction;
   }
-  // Before the first tile with a key there was nothing to keep.
+  // The correction of the first tile with a key clears what was before.
   EXPECT_EQ(later, 0) << "row " << row;
 }
 

@@ -1,4 +1,4 @@
-// float32 as two bfloat16: tiles as the copy engine brings them, and products.
+// bf16x3: loads of split tiles by TMA, and products.
 
 #include <random>
 
@@ -19,7 +19,7 @@ HostMatrix<float> normal(int rows, int cols, unsigned seed) {
   return filled<float>(rows, cols, [&](int, int) { return draw(random); });
 }
 
-// A row's high parts, then its low ones.
+// Rows of high parts followed by low parts.
 HostMatrix<__nv_bfloat16> parts(const HostMatrix<float>& x) {
   return filled<__nv_bfloat16>(x.rows, 2 * x.cols, [&](int r, int c) {
     const float value = x(r, c % x.cols);
@@ -42,9 +42,9 @@ struct Operands {
   Barrier full;
 };
 
-// By one thread; all see the tiles afterwards.
+// One thread loads; all threads see the tiles afterwards.
 template <class Shared, class... Load>
-__device__ void await_loads(Shared& shared, int bytes, Load&&... load) {
+__device__ void wait_for_loads(Shared& shared, int bytes, Load&&... load) {
   if (threadIdx.x == 0) {
     shared.full.init(1);
     barriers_are_ready();
@@ -63,7 +63,7 @@ __global__ void abt(float* d, const __grid_constant__ CUtensorMap a,
   using A = SplitTile<a_rows, K>;
   using B = SplitTile<N, K>;
   auto& shared = shared_as<Operands<A, B>>();
-  await_loads(
+  wait_for_loads(
       shared, A::bytes + B::bytes, [&] { load(shared.a, a, shared.full, 0, 0, 0); },
       [&] { load(shared.b, b, shared.full, 0, 0, 0); });
   Accumulator<N> sums;
@@ -74,12 +74,12 @@ __global__ void abt(float* d, const __grid_constant__ CUtensorMap a,
   write(d, sums);
 }
 
-// Twice a b.
+// 2 a b.
 template <int N, int K>
 __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap b) {
   using B = SplitTile<K, N>;
   auto& shared = shared_as<Operands<int, B>>();
-  await_loads(shared, B::bytes, [&] { load(shared.b, b, shared.full, 0, 0, 0); });
+  wait_for_loads(shared, B::bytes, [&] { load(shared.b, b, shared.full, 0, 0, 0); });
   Accumulator<K> left;
   read(left, a);
   SplitOperand<K> operand;
@@ -93,8 +93,8 @@ __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap
   write(d, sums);
 }
 
-// Of a product that leaves out low low. Without any other of the parts it would be above 1e-3.
-void expect_near(const HostMatrix<float>& got, const HostMatrix<float>& want) {
+// The bar for a product without low low. Without any other term the error would be above 1e-3.
+void expect_close(const HostMatrix<float>& got, const HostMatrix<float>& want) {
   EXPECT_LT(distance({got.at.begin(), got.at.end()}, {want.at.begin(), want.at.end()}, 0), 1e-5);
 }
 
@@ -114,13 +114,13 @@ void expect_products() {
     run(abt<N, K>, 1, warpgroup_threads, sizeof(Operands<SplitTile<a_rows, K>, SplitTile<N, K>>),
         sums.get(), map_of(a_parts, a_rows, K), map_of(b_parts, N, K), a_row);
     got.at = sums.read();
-    expect_near(got, want);
+    expect_close(got, want);
     const DeviceArray<float> left(rows.at);
     run(ab<N, K>, 1, warpgroup_threads, sizeof(Operands<int, SplitTile<K, N>>), sums.get(),
         left.get(), map_of(columns, K, N));
     got.at = sums.read();
     for (float& x : want.at) x *= 2;
-    expect_near(got, want);
+    expect_close(got, want);
   }
 }
 

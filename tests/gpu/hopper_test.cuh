@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of cuda/hopper share: operands that tell their places apart, memory on the GPU and
-// a launch that waits.
+// Shared by the tests of cuda/hopper: operands with distinct elements, memory on the GPU, and a
+// launch that synchronises.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class DeviceArray : NonCopyable {
   T* data_ = nullptr;
 };
 
-// Starts the kernel with so much dynamic shared memory and waits for it.
+// Launches the kernel with `shared_bytes` of dynamic shared memory and waits for it.
 template <class... Parameters, class... Arguments>
 void run(void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
          const Arguments&... arguments) {
@@ -68,14 +68,14 @@ __device__ Shared& shared_as() {
   return *reinterpret_cast<Shared*>(memory);
 }
 
-// A positive, normal number of 16 bits, another one for each index below 30000.
+// A positive, normal 16-bit number that is different for each index below 30000.
 template <class T>
 T coded(int index) {
   constexpr int least = std::is_same_v<T, __nv_bfloat16> ? 0x0080 : 0x0400;
   return std::bit_cast<T>(static_cast<std::uint16_t>(least + index));
 }
 
-// The bits of each, so that they compare as they are, NaN and the sign of zero too.
+// The bits of each value, so that NaN and the sign of zero compare as well.
 template <class T>
 std::vector<std::uint32_t> bits_of(const std::vector<T>& values) {
   std::vector<std::uint32_t> bits(values.size());
@@ -83,7 +83,8 @@ std::vector<std::uint32_t> bits_of(const std::vector<T>& values) {
   return bits;
 }
 
-// Every element the same, bit for bit; says of the first that is not where in rows of `cols` it is.
+// Expects equal elements, bit for bit. The message has the index of the first difference in rows of
+// `cols`.
 template <class T>
 void expect_same(const std::vector<T>& got, const std::vector<T>& want, int cols,
                  const std::string& what) {

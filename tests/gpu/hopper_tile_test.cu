@@ -1,4 +1,4 @@
-// Where the elements of a tile lie, and that the copy engine puts them there.
+// The layout of a tile in shared memory, and loads by TMA into it.
 
 #include <array>
 
@@ -12,8 +12,8 @@ namespace {
 
 using namespace hopper;
 
-// PTX ISA, "Swizzling modes": of an address, bits 4 up are xor-ed with bits 7 up, as many as the
-// span has chunks of 16 bytes.
+// PTX ISA, "Swizzling modes": the bits of an address from bit 4 up are XORed with those from bit 7
+// up, as many bits as number the 16-byte chunks of the span.
 template <int Rows, int Cols>
 int swizzled(int row, int col) {
   using Tile = SharedTile<__half, Rows, Cols>;
@@ -27,17 +27,17 @@ int swizzled(int row, int col) {
 template <int Rows, int Cols>
 void expect_bijection() {
   using Tile = SharedTile<__half, Rows, Cols>;
-  std::vector<int> places;
+  std::vector<int> offsets;
   for (int row = 0; row < Rows; ++row) {
     for (int col = 0; col < Tile::panels * Tile::panel_cols; ++col) {
       const int at = Tile::offset(row, col);
       ASSERT_EQ(at, (swizzled<Rows, Cols>(row, col))) << Cols << ": " << row << ", " << col;
-      places.push_back(at);
+      offsets.push_back(at);
     }
   }
-  std::sort(places.begin(), places.end());
-  ASSERT_EQ(places.size(), static_cast<std::size_t>(Tile::bytes / 2));
-  for (std::size_t i = 0; i < places.size(); ++i) ASSERT_EQ(places[i], static_cast<int>(2 * i));
+  std::sort(offsets.begin(), offsets.end());
+  ASSERT_EQ(offsets.size(), static_cast<std::size_t>(Tile::bytes / 2));
+  for (std::size_t i = 0; i < offsets.size(); ++i) ASSERT_EQ(offsets[i], static_cast<int>(2 * i));
 }
 
 template <int... Cols>
@@ -51,7 +51,7 @@ TEST(HopperTile, OffsetsAreTheSwizzlesAndEachIsUsedOnce) {
   expect_bijections(std::integer_sequence<int, 16, 32, 64, 80, 128>{});
 }
 
-// ---- the copy engine ---------------------------------------------------------------------------
+// ---- TMA ---------------------------------------------------------------------------------------
 
 template <class Tile>
 struct Loaded {
@@ -59,7 +59,7 @@ struct Loaded {
   Barrier full;
 };
 
-// All bytes of every tile of a tensor, in the order in which they lie: [B, H, blocks, bytes / 2].
+// All bytes of every tile of a tensor, in their order in shared memory: [B, H, blocks, bytes / 2].
 template <class Tile>
 __global__ void load_tiles(const __grid_constant__ CUtensorMap map, std::uint16_t* out) {
   auto& shared = shared_as<Loaded<Tile>>();
@@ -89,15 +89,15 @@ struct Shape {
   std::int64_t batch, context, heads, head_dim;
 };
 
-// A tensor of heads among others, as q, k and v are in the result of one product.
+// The layout of heads within a larger tensor, such as q, k and v in a packed projection.
 struct Layout {
   std::string name;
   std::int64_t batch_stride, row_stride, head_stride;
-  std::int64_t first;  // element
+  std::int64_t first;  // the first element
   std::int64_t elements;
 };
 
-// Different at every row and column of a head; the same place of other heads differs too.
+// A code for each row and column of a head, which also differs between heads.
 std::uint16_t code(std::int64_t batch, std::int64_t row, std::int64_t head, std::int64_t col) {
   return static_cast<std::uint16_t>(5 * (row * 128 + col) + 7919 * (batch * 16 + head) + 1);
 }
@@ -139,7 +139,7 @@ std::vector<std::uint16_t> expected_tiles(const Shape& s, int blocks) {
 template <class T, int Rows, int Cols>
 void expect_loads(const Layout& l, const Shape& shape) {
   using Tile = SharedTile<T, Rows, Cols>;
-  // One block more than the tensor has: nothing but zeros.
+  // One block more than the tensor has, which is all zeros.
   const auto blocks = static_cast<int>(shape.context / Rows + 2);
   const DeviceArray<std::uint16_t> x(coded_heads(shape, l));
   const TensorInMemory heads{.data = x.get() + l.first,
