@@ -1,5 +1,5 @@
-// What naive and fused attention are made of: rotary positions, matrix products per head, scale,
-// mask, softmax, and these three in one.
+// The operations of naive and fused attention: rotary positions, matrix products per head, scale,
+// mask, softmax, and scale + mask + softmax fused.
 
 #include <cmath>
 
@@ -14,7 +14,7 @@ Matrix merged(const Tensor& y, const Dimensions& m) {
   return Matrix(Heads(y.reshape({m.B, m.T, m.H, m.d})));
 }
 
-// [T, T] of every (B, H) in scores [B, H, T, T].
+// The [T, T] matrices of scores [B, H, T, T].
 Matrix square(const Tensor& scores, const Dimensions& m) {
   Matrix a;
   a.tensor = scores;
@@ -96,7 +96,7 @@ void add_attention(Suite& suite, const Dimensions& m) {
 
   add_products(suite, m);
 
-  // By -1: numbers that shrank at every run would end as subnormal ones, which are slow.
+  // Scales by -1: numbers that shrink in every run would become subnormal, which is slow.
   suite.add(m.size, {.name = "scale",
                      .operands = {{in_out, c, scores}},
                      .flops = elements,
@@ -114,7 +114,7 @@ void add_attention(Suite& suite, const Dimensions& m) {
                      .flops = 4 * elements,
                      .run = [](Ops& ops, Tensors t) { ops.softmax_backward(t[0], t[1], t[2]); }});
 
-  // The masked half is written only.
+  // The masked half is written but not read.
   const double seen = 1 - above_diagonal;
   const ScoreOptions causal{.scale = 1 / std::sqrt(static_cast<double>(m.d)), .causal = true};
   suite.add(m.size, {.name = "masked_softmax",

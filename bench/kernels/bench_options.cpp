@@ -22,7 +22,7 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
     const std::string_view argument = argv[i];
     (argument.starts_with("--benchmark_") ? o.google_benchmark : ours).emplace_back(argument);
   }
-  std::reverse(ours.begin(), ours.end());  // as CLI11 wants them
+  std::reverse(ours.begin(), ours.end());  // the order that CLI11 expects
 
   CLI::App app("Every operation of a device at the models' shapes, beside what the device can do.",
                "bench_kernels");

@@ -1,4 +1,4 @@
-// The matrix products of the linear layers: forward, the input's gradient (dx), the weight's (dw).
+// The matrix products of the linear layers: forward, input gradient (dx), weight gradient (dw).
 
 #include <array>
 #include <string>

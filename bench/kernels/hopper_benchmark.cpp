@@ -1,5 +1,5 @@
-// The product that cuda/hopper's vocabulary is tried on, beside cuBLASLt's of the same operands.
-// They run where there is a Hopper GPU, whatever --device says.
+// A product written in cuda/hopper's tile vocabulary, compared with cuBLASLt on the same operands.
+// Both need a Hopper GPU and run whatever --device is.
 
 #include <benchmark/benchmark.h>
 
@@ -21,7 +21,7 @@ namespace paceline {
 
 namespace {
 
-constexpr int size = 8192;  // of every dimension
+constexpr int size = 8192;  // M = N = K
 
 class Product {
  public:
@@ -45,7 +45,7 @@ class Product {
   }
   void theirs() { ops_->matmul(Matrix(c()), Matrix(a()), Matrix(b()).transpose()); }
 
-  // Both sum in float32 and round once; their orders differ.
+  // Both sum in float32, in different orders, and round once.
   [[nodiscard]] bool agree() {
     theirs();
     const std::vector<bf16> want = result();
@@ -54,11 +54,11 @@ class Product {
     const std::vector<bf16> got = result();
     return std::equal(got.begin(), got.end(), want.begin(), [](bf16 x, bf16 y) {
       const auto [is, should] = std::pair{static_cast<float>(x), static_cast<float>(y)};
-      return std::abs(is - should) <= std::abs(should) / 64 + 0.05F;  // not where one is NaN
+      return std::abs(is - should) <= std::abs(should) / 64 + 0.05F;  // false for NaN
     });
   }
 
-  // Seconds that so many calls take.
+  // The seconds of `calls` calls together.
   template <class Call>
   double time(int calls, Call call) {
     const EventPtr begin = device_->compute_stream().record();
@@ -107,10 +107,11 @@ void run(benchmark::State& state, void (Product::*call)()) {
   state.counters["flop_per_second"] = 2.0 * size * size * size * runs_per_second;
 }
 
-// Before main(), as BENCHMARK() does it: without CUDA this file is not compiled, and nothing else
-// needs to know of it.
+// Registers before main(), as BENCHMARK() does. Without CUDA this file is not compiled, so nothing
+// else may refer to it.
 benchmark::internal::Benchmark* add(const char* name, void (Product::*call)()) {
-  constexpr int iterations = 300;  // in one run: the operands take longer to draw than to multiply
+  constexpr int iterations =
+      300;  // in one run, because drawing the operands takes longer than multiplying them
   return benchmark::RegisterBenchmark(name, [call](benchmark::State& state) { run(state, call); })
       ->UseManualTime()
       ->Iterations(iterations);

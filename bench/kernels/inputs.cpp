@@ -8,7 +8,7 @@ namespace paceline {
 
 namespace {
 
-// Draws, converts and copies a piece at a time, so that the host holds little beside the device.
+// Draws, converts and copies in pieces, so that the host needs little memory.
 template <class T, class Draw>
 void draw(Device& device, const Tensor& x, Draw draw_piece) {
   constexpr std::int64_t piece = 1 << 20;

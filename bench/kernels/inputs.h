@@ -1,5 +1,5 @@
 #pragma once
-// What an operation takes, and fresh random copies of it.
+// The operands of an operation, and sets of random copies of them.
 
 #include <cstdint>
 #include <span>
@@ -15,20 +15,20 @@ struct Operand {
   Use use = Use::in;
   Dtype dtype = Dtype::f32;
   Shape shape;
-  double touched = 1;      // the share of it that the operation reads or writes
-  double std = 1;          // of the normal numbers that it starts with; 0: zeros
+  double touched = 1;      // the fraction that the operation reads or writes
+  double std = 1;          // of its normal random values; 0: zeros
   std::int32_t below = 0;  // int32: drawn from [0, below)
 };
 
 [[nodiscard]] double bytes_of(const std::vector<Operand>& operands);
-// Of these, what the operation reads or writes: what a cache would have to hold.
+// The bytes that the operation reads or writes, which a cache would have to hold.
 [[nodiscard]] double touched_bytes(const std::vector<Operand>& operands);
 
-// Each input is read once and each output written once: what any implementation must move.
+// The bytes that any implementation must move: each input read once, each output written once.
 [[nodiscard]] double least_traffic(const std::vector<Operand>& operands);
 
-// Several sets of the same operands, all different. Outputs start as zeros, so that no page is
-// touched for the first time while a clock runs.
+// Several sets of the same operands with different values. Outputs are zeroed, so that no page is
+// touched for the first time while timing.
 class InputSets {
  public:
   // Throws OutOfMemory.

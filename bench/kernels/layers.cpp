@@ -1,4 +1,4 @@
-// The rest of a model's step: embedding, norm, SwiGLU, residual additions, casts, the loss.
+// The other operations of a step: embedding, norm, SwiGLU, residual additions, casts, loss.
 
 #include "bench/kernels/suite.h"
 
@@ -16,7 +16,7 @@ Operand token_ids(const Dimensions& m) {
 void add_embedding(Suite& suite, const Dimensions& m) {
   using enum Use;
   const Precision& p = suite.precision();
-  // A row that is asked for twice is read twice: no cache holds the table.
+  // A row that occurs twice is read twice, because no cache holds the table.
   const double asked = static_cast<double>(m.R) / static_cast<double>(m.V);
   suite.add(m.size, {.name = "embedding",
                      .operands = {{out, p.residual, {m.R, m.D}},

@@ -1,5 +1,5 @@
-// Google Benchmark over every operation of a device: bench_kernels --size=small,xl
-// --benchmark_filter='rms_norm|softmax'. The names are operation/size/precision.
+// Google Benchmark of every operation of a device: bench_kernels --size=small,xl
+// --benchmark_filter='rms_norm|softmax'. Benchmarks are named operation/size/precision.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ using namespace paceline;
 
 namespace {
 
-// The one place that names a device; options.device has been checked.
+// The only place that names a device. options.device has been checked.
 std::unique_ptr<Device> make_device(const BenchOptions& options) {
   const int threads = options.threads > 0 ? options.threads : omp_get_num_procs();
   if (options.device == "cuda") return make_cuda_device(0, std::nullopt, threads);
@@ -36,7 +36,7 @@ std::unique_ptr<Device> make_device(const BenchOptions& options) {
   return std::make_unique<CpuDevice>(memory, threads);
 }
 
-// Four times what the last-level caches hold, at least 128 MiB, at most 1 GiB.
+// Four times the size of the last-level caches, at least 128 MiB and at most 1 GiB.
 std::size_t beyond_caches(const Device& device) {
   constexpr std::size_t least = std::size_t{128} << 20;
   constexpr std::size_t most = std::size_t{1} << 30;
@@ -63,7 +63,8 @@ void start_google_benchmark(std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   int argc = static_cast<int>(argv.size());
-  // It calls this before it exits with 0 for a value that it does not take; --help is ours.
+  // Initialize() calls this for a bad value, before it would exit with 0. --help is handled
+  // earlier.
   const auto bad_value = [] {
     throw UsageError("a --benchmark_... option has a bad value; see --help");
   };

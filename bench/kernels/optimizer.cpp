@@ -1,4 +1,4 @@
-// The optimizer, over the largest entry of the parameter store (w1 | w3).
+// The optimizer on the largest entry of the parameter store (w1 | w3).
 
 #include "bench/kernels/suite.h"
 
@@ -10,7 +10,7 @@ void add_optimizer(Suite& suite, const Dimensions& m) {
   const Shape n{2 * m.F * m.D};
   const auto elements = static_cast<double>(n.numel());
 
-  // m and v start at 0, as they do in training: a square's mean is never negative.
+  // m and v start at 0, as in training; v must not be negative.
   const Operand moment{.use = in_out, .dtype = p.parameters, .shape = n, .std = 0};
   std::vector<Operand> operands = {{in_out, p.parameters, n}, {in, p.gradients, n}, moment, moment};
   if (p.mixed()) operands.push_back({out, p.compute, n});

@@ -1,5 +1,5 @@
-// What a scope costs the host: a region and an operation in it, entered as a step enters them, with
-// nobody listening and while a profiler does.
+// The host time of scopes: a region and an operation in it, entered as in a step, without and with
+// a profiler.
 
 #include "bench/kernels/suite.h"
 #include "core/profiler.h"

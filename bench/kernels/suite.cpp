@@ -31,8 +31,8 @@ void Suite::add(std::string_view size, Operation operation) {
   })->UseManualTime();
 }
 
-// The clock runs for a pass over all sets: events cost little beside it, and a device that is fed
-// through a queue does not fall idle between two operations.
+// Times a pass over all sets at once: the cost of the events is small in comparison, and the
+// device's queue does not run empty between operations.
 void Suite::run(benchmark::State& state, const Operation& operation) {
   try {
     prepare(operation);
@@ -64,7 +64,7 @@ void Suite::prepare(const Operation& operation) {
     throw OutOfMemory(static_cast<std::size_t>(needed), device_.ledger(), most, operation.name);
   }
   inputs_.emplace(device_, operation.operands, sets_of(operation));
-  operation.run(*ops_, (*inputs_)[0]);  // wakes threads and reserves the workspace
+  operation.run(*ops_, (*inputs_)[0]);  // warm-up: starts threads and reserves the workspace
   device_.synchronize();
   prepared_ = &operation;
 }
@@ -75,8 +75,8 @@ void Suite::forget_inputs() {
   device_.trim();
 }
 
-// As many as the rotation wants, while they fit into a bound, leave half of the memory to the
-// operation's workspace, and are made in reasonable time.
+// As many sets as the rotation needs, limited by max_bytes, by half of the device's memory (the
+// rest is for the operation's workspace) and by max_sets, for a reasonable set-up time.
 std::int64_t Suite::sets_of(const Operation& operation) const {
   constexpr double max_sets = 1024;
   constexpr double max_bytes = std::size_t{1} << 30;
@@ -87,8 +87,8 @@ std::int64_t Suite::sets_of(const Operation& operation) const {
   return static_cast<std::int64_t>(std::max(1.0, std::min({wanted, fitting, max_sets})));
 }
 
-// copy_share reaches 1.5 where a processor reads each line before it writes it: a copy then moves
-// three bytes for two that are counted, an operation in place two.
+// copy_share can reach 1.5 on processors that read each cache line before writing it: there a copy
+// moves three bytes for two that are counted, but an in-place operation moves two.
 void Suite::count(benchmark::State& state, const Operation& operation, double seconds) const {
   const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
   const double bytes = least_traffic(operation.operands) * runs_per_second;

@@ -1,7 +1,7 @@
 #pragma once
-// The benchmarks of a device's operations. An Operation says what it takes, what it computes and
-// how it is called; the Suite makes its inputs, times it and compares it with what the device can
-// do at all. Written against Device and Ops alone, so it serves every device.
+// The benchmarks of a device's operations. An Operation has operands, a FLOP count and a call; the
+// Suite creates its inputs, times it and compares it with the device's copy and GEMM rates. It uses
+// Device and Ops only, so it works for every device.
 
 #include <benchmark/benchmark.h>
 
@@ -28,13 +28,13 @@ using Tensors = std::span<const Tensor>;
 
 struct Operation {
   std::string name;
-  std::vector<Operand> operands;  // in the order in which `run` finds them
-  // Additions, multiplications, divisions, roots and exponentials, one each.
+  std::vector<Operand> operands;  // in the order of run()'s tensors
+  // Additions, multiplications, divisions, roots and exponentials count as one each.
   double flops = 0;
   std::function<void(Ops&, Tensors)> run;
 };
 
-// Measured once, on this machine as it is now.
+// Measured once at the start.
 struct Ceilings {
   double copy = 0;  // bytes read and written per second
   double gemm = 0;  // FLOP/s with inputs of the precision's compute dtype
@@ -48,17 +48,17 @@ struct Dimensions {
 
 class Suite : NonCopyable {
  public:
-  // rotation_bytes: what an operation touches in all its input sets together, so that it finds
-  // none of them in a cache.
+  // rotation_bytes: what an operation touches in all of its input sets together, large enough that
+  // no set is still in a cache.
   Suite(Device& device, const Precision& precision, std::size_t rotation_bytes);
 
   [[nodiscard]] const Precision& precision() const { return precision_; }
   [[nodiscard]] ToyOps& toys() { return *toys_; }
-  // Of an optimizer that has taken one step.
+  // The state after one optimizer step.
   [[nodiscard]] const StepState& state() const { return state_; }
   [[nodiscard]] const Ceilings& ceilings() const { return ceilings_; }
 
-  // Registers "name/size/precision". The suite must outlive the benchmarks' run.
+  // Registers "name/size/precision". The suite must outlive the run of the benchmarks.
   void add(std::string_view size, Operation operation);
 
  private:
@@ -75,7 +75,7 @@ class Suite : NonCopyable {
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<ToyOps> toys_;
   StepState state_;
-  // Google Benchmark calls one benchmark several times in a row, with ever more iterations.
+  // Google Benchmark calls a benchmark several times in a row, with increasing iterations.
   const Operation* prepared_ = nullptr;
   std::optional<InputSets> inputs_;
 };
@@ -85,6 +85,6 @@ void add_attention(Suite& suite, const Dimensions& m);
 void add_layers(Suite& suite, const Dimensions& m);
 void add_optimizer(Suite& suite, const Dimensions& m);
 void add_toys(Suite& suite);      // at one shape
-void add_scopes(Device& device);  // 65 of them: the time is that of all
+void add_scopes(Device& device);  // the time is that of 65 scopes
 
 }  // namespace paceline

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view columns = "{:<{}} {:>10} {:>12} {:>10} {:>14} {:>10} {:>10}\n";
 
-// The names are registered without the suffix that Google Benchmark adds to all of them.
+// The length of a registered name: Google Benchmark adds a suffix to every name.
 std::size_t width_of_names(std::size_t with_suffix) {
   return with_suffix - std::string_view("/manual_time").size();
 }
 
-// Version 1.8 has skip_message in the place of 1.7's error_message.
+// Version 1.8 replaces error_message of 1.7 by skip_message.
 template <class Run>
 std::string reason_to_skip(const Run& run) {
   if constexpr (requires { run.error_message; }) {
@@ -55,7 +55,7 @@ void Table::PrintRunData(const Run& run) {
     GetOutputStream() << fmt::format("{:<{}} skipped: {}\n", name, width, reason);
     return;
   }
-  // The coefficient of variation over repetitions is the one figure that is a part of another.
+  // The coefficient of variation over repetitions is the only relative figure.
   const bool relative = run.aggregate_unit == benchmark::kPercentage;
   const auto counter = [&](const char* key, std::string (*absolute)(double)) -> std::string {
     const auto it = run.counters.find(key);

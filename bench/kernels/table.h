@@ -3,8 +3,8 @@
 
 namespace paceline {
 
-// Google Benchmark's console report with units and shares as people write them: it shows the share
-// 0.93 as "930m" and hides rates among the counters.
+// A console report with units and shares in the usual notation. Google Benchmark's own shows a
+// share of 0.93 as "930m" and hides rates among the counters.
 class Table final : public benchmark::ConsoleReporter {
  public:
   Table() : ConsoleReporter(OO_None) {}

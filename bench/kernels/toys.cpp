@@ -1,4 +1,4 @@
-// What only the course's toy models use, at one shape, in the parameters' dtype.
+// Operations that only the course's toy models use, at one shape, in the parameters' dtype.
 
 #include "bench/kernels/suite.h"
 

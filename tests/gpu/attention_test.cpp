@@ -1,4 +1,4 @@
-// What attention is made of on the GPU, against the CPU oracle.
+// The operations of naive and fused attention on the GPU, against the CPU oracle.
 
 #include "tests/gpu/gpu_oracle.h"
 #include "tests/oracle/attention_cases.h"
@@ -17,7 +17,8 @@ TEST_P(AttentionOracle, RopeMaskAndSoftmax) {
   for (const std::int64_t n : {8191, 20001, 70000}) check_softmax(*oracle, 3, n);
 }
 
-// Rows of a warp's part, of a warp, of a block, and longer ones; packs that the diagonal cuts.
+// Rows for part of a warp, for a warp, for a block, and longer ones; packs that the diagonal
+// crosses.
 TEST_P(AttentionOracle, ScaleMaskAndSoftmaxInOne) {
   for (const bool causal : {false, true}) {
     for (const std::int64_t t : {1, 3, 17, 64, 127, 128, 129, 512, 1000}) {
@@ -26,7 +27,7 @@ TEST_P(AttentionOracle, ScaleMaskAndSoftmaxInOne) {
   }
 }
 
-// A matrix's first rows are enough where a block reads each twice.
+// The first rows of a matrix suffice where a block reads each row twice.
 TEST_P(AttentionOracle, LongRowsOfScaleMaskAndSoftmax) {
   for (const bool causal : {false, true}) {
     for (const std::int64_t t : {8193, 16385, 20000}) {

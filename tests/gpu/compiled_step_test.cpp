@@ -1,5 +1,5 @@
-// Compiled execution on the GPU: replayed it is the step that was launched, and it trains as eager
-// execution does.
+// Compiled execution on the GPU: a replayed graph equals the launched step, and training matches
+// eager execution.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ class CompiledStepTest : public ::testing::TestWithParam<const char*> {
     device = make_cuda_device(0, std::nullopt, 1);
   }
 
-  // A rehearsed step with weights as drawn.
+  // A rehearsed step with its initial weights.
   struct Trained {
     Trained(Device& device, const TrainingCase& c)
         : step(device, c, 1, {},
@@ -74,8 +74,7 @@ class CompiledStepTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Device> device;
 };
 
-// With products as they come, and with the fastest algorithms, whose bits are the same within a
-// run.
+// With default products, and with tuned products, whose bits are the same within a run.
 TEST_P(CompiledStepTest, ReplaysAreBitwiseTheLaunchedStep) {
   for (const Timing timing : {Timing::phases, Timing::step}) {
     for (const bool deterministic : {true, false}) {
@@ -114,8 +113,8 @@ TEST_P(CompiledStepTest, ReplayedPhasesAreTimed) {
   }
 }
 
-// Gradients that share memory are overwritten while updates run: in a graph too only behind the one
-// that reads them.
+// With recycled memory, gradients are overwritten while updates run. In a graph as well, this must
+// happen only after the update that reads them.
 TEST_P(CompiledStepTest, TrainsTheSameWhereUpdatesInBackwardRecycleGradients) {
   if (precision_named(GetParam()).loss_scaling) return;
   const auto trained = [&](OptimizerOrder order, bool replays) {
@@ -135,7 +134,7 @@ TEST_P(CompiledStepTest, TrainsTheSameWhereUpdatesInBackwardRecycleGradients) {
   EXPECT_EQ(trained(OptimizerOrder::in_backward, true), want);
 }
 
-// Both executions say how many kernels a step has, and eager execution takes no harm from it.
+// Counting the kernels of a step works for both executions and leaves eager execution unchanged.
 TEST_P(CompiledStepTest, HasFewerKernelsThanEagerExecution) {
   const auto kernels = [&](Execution execution) {
     const TrainingCase c = small_case(GetParam(), execution);
@@ -154,7 +153,7 @@ TEST_P(CompiledStepTest, HasFewerKernelsThanEagerExecution) {
   EXPECT_LT(kernels(Execution::compiled), kernels(Execution::eager));
 }
 
-// New tokens reach the graph: it reads them where load() leaves them.
+// A graph sees new tokens, because it reads the buffer that load() writes.
 TEST_P(CompiledStepTest, TokensChangeBetweenReplays) {
   const TrainingCase c = small_case(GetParam(), Execution::compiled);
   Trained t(*device, c);
@@ -170,7 +169,7 @@ TEST_P(CompiledStepTest, TokensChangeBetweenReplays) {
   EXPECT_EQ(losses[2], losses[0]);
 }
 
-// Over twenty steps: losses step by step, and the first and last step's gradients.
+// Over twenty steps: the loss of every step, and the gradients of the first and the last step.
 TEST_P(CompiledStepTest, TrainsAsEagerExecutionDoes) {
   const bool half = precision_named(GetParam()).compute != Dtype::f32;
   const double close = half                                                  ? 0.02

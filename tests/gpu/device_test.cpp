@@ -116,7 +116,7 @@ TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
   EXPECT_EQ(first(x), 36);
 }
 
-// A memset node costs each launch 2 us: whole words are cleared by a kernel of ours.
+// A memset node costs 2 us per launch, so a kernel of ours clears whole words.
 TEST_F(CudaDeviceTest, AGraphClearsMemoryByKernels) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
   for (const std::int64_t n : {1, 3, 1024, 4096 * 4 + 7, 100'003}) {
@@ -137,7 +137,8 @@ TEST_F(CudaDeviceTest, AGraphClearsMemoryByKernels) {
   }
 }
 
-// As a step does that is captured anew: the events' times lie in memory that goes with them.
+// As when a step is captured again. The times of events are in memory that is freed with the
+// events.
 TEST_F(CudaDeviceTest, ACaptureMayEndTheEventsOfTheOneBefore) {
   std::vector<EventPtr> events;
   for (int capture = 0; capture < 3; ++capture) {

@@ -1,7 +1,7 @@
 #pragma once
-// What the tests of flash attention on the GPU share: its result beside that of the CPU oracle in
-// float64 on the same rounded inputs, in every arithmetic, as a whole and element by element; views
-// of packed qkv, outputs and workspace poisoned.
+// Shared by the tests of flash attention on the GPU. Results in every arithmetic are compared with
+// the CPU oracle in float64 on the same rounded inputs, as a whole and element by element. Inputs
+// are views of packed qkv; outputs and workspace are poisoned.
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct Arithmetic {
   const char* name;
   const char* precision;
   Fp32Attention fp32;
-  double bar;  // of relative L2 distance
+  double bar;  // for the relative L2 distance
   double bar_logsumexp;
   FlashKernels kernels = FlashKernels::newest;
 };
@@ -71,7 +71,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     Array qkv = normal(packed(s));
     return {qkv, normal(plain(s))};
   }
-  // What an upload used before may still be read on the device's stream.
+  // Synchronises first: the device's stream may still read memory that an upload used before.
   Array poisoned(const Shape& shape, Dtype dtype) {
     gpu->synchronize();
     Array x = gpu->allocate(shape, dtype, MemoryKind::workspace);
@@ -89,7 +89,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return {x.tensor.data, x.batch_stride, x.row_stride, x.head_stride};
   }
 
-  // What a call writes, poisoned.
+  // Poisoned memory for everything that a call writes.
   struct Outputs {
     Array dqkv, o, logsumexp, forward_space, backward_space;
   };
@@ -155,9 +155,9 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return result(out);
   }
 
-  // Of every third row the scores of the n-th 64 keys, from the last to the first, are higher by
-  // higher(n) than without. By the last dimension, so that the others' products are not added to a
-  // large sum.
+  // Inputs for which the scores of every third row with the n-th 64 keys, counted from the last,
+  // are raised by higher(n). The raise is in the last dimension, so that the products of the other
+  // dimensions are not added to a large sum.
   template <class Higher>
   Inputs rising(const FlashShape& s, Higher&& higher) {
     Inputs in = inputs(s);
@@ -178,7 +178,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return in;
   }
 
-  // Up to and with that pass.
+  // The oracle's result; without gradients if the last pass is the forward pass.
   Result expected(const FlashShape& s, const Inputs& in, FlashPass last = FlashPass::backward) {
     const auto wide = [&](const Array& x, const Shape& shape) {
       return write(cpu, *cpu_ops, shape, Dtype::f64, read(*gpu, *gpu_ops, x));
@@ -202,7 +202,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   static float scale_of(const FlashShape& s) {
     return 1 / std::sqrt(static_cast<float>(s.head_dim));
   }
-  // q's, k's or v's part of packed gradients.
+  // The gradient of q, k or v from packed gradients.
   static Values part(const FlashShape& s, const Values& dqkv, std::size_t which) {
     const auto width = static_cast<std::size_t>(s.heads * s.head_dim);
     Values out;
@@ -212,8 +212,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     }
     return out;
   }
-  // ||got - want|| / max(||want||, what as many random terms of weight 1 / T come to): dQ and dK
-  // vanish at length 1.
+  // ||got - want|| / max(||want||, the norm of as many random terms of weight 1 / T). The second
+  // term matters at length 1, where dQ and dK vanish.
   static double error(const FlashShape& s, const Values& got, const Values& want) {
     return distance(got, want, 1 / std::sqrt(static_cast<double>(s.context)));
   }
@@ -258,8 +258,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     const bool bf16x3 = a.fp32 == Fp32Attention::bf16x3 && pass == FlashPass::forward;
     return compute_capability() == 90 && a.kernels == FlashKernels::newest && (half || bf16x3);
   }
-  // Where tiles are few, both passes.
-  static bool divides() { return uses_hopper(FlashPass::backward); }
+  // Whether both passes split tiles where there are few.
+  static bool splits_tiles() { return uses_hopper(FlashPass::backward); }
 
   [[nodiscard]] FlashShape shape(std::int64_t batch, std::int64_t context, std::int64_t heads,
                                  std::int64_t head_dim, bool causal) const {
@@ -273,7 +273,7 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
             .kernels = GetParam().kernels};
   }
 
-  // The smallest call of each kind of forward pass: kind(plan, shape), an optional.
+  // The smallest call of each kind of forward plan. kind(plan, shape) returns an optional kind.
   template <class Kind>
   [[nodiscard]] auto smallest_of_each(std::int64_t head_dim, Kind&& kind) const {
     std::map<std::decay_t<decltype(*kind(std::declval<ForwardPlan>(), FlashShape{}))>, FlashShape>
@@ -292,8 +292,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     }
     return smallest;
   }
-  // For each size of a tile, by its warpgroups, a call that has a block go over more tiles of keys
-  // than its rings hold.
+  // For each tile size, by warpgroups, a call in which a block loops over more tiles of keys than
+  // its rings have stages.
   [[nodiscard]] std::map<int, FlashShape> refilling_rings(std::int64_t head_dim) const {
     if (!uses_hopper(FlashPass::forward)) return {{1, shape(1, 300, 2, head_dim, true)}};
     auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
@@ -307,7 +307,8 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
   void expect_every_size(std::int64_t head_dim,
                          const std::map<int, FlashShape>& by_warpgroups) const {
     if (multiprocessors() != 132) return;
-    EXPECT_EQ(by_warpgroups.size(), divides() ? max_warpgroups(head_dim) : max_bf16x3_warpgroups)
+    EXPECT_EQ(by_warpgroups.size(),
+              splits_tiles() ? max_warpgroups(head_dim) : max_bf16x3_warpgroups)
         << head_dim;
   }
 

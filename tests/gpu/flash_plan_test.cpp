@@ -1,5 +1,5 @@
-// Flash attention on the GPU in every way over its tiles: by their sizes, whole, in parts, in
-// turns.
+// Flash attention on the GPU with every schedule: each tile size, data-parallel tiles, split tiles
+// and several waves.
 
 #include <algorithm>
 #include <set>
@@ -12,34 +12,34 @@
 namespace paceline {
 namespace {
 
-// By the size of tiles, whole, in parts or first the one and then the other, with and without a
-// mask.
-TEST_P(FlashOnGpu, every_way_over_the_tiles) {
-  if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels have one way";
+// Every tile size with data-parallel tiles, split-KV tiles or both, with and without a mask.
+TEST_P(FlashOnGpu, every_schedule) {
+  if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels have one schedule";
   for (const std::int64_t head_dim : head_dims) {
-    using Way = std::tuple<int, bool, bool, bool>;
-    const auto ways = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape& s) {
-      const bool whole = plan.scheduler.data_parallel_waves() > 0;
-      return std::optional(Way{plan.warpgroups, whole, plan.parts() > 1, s.causal});
+    using Schedule = std::tuple<int, bool, bool, bool>;
+    const auto schedules = smallest_of_each(head_dim, [](const ForwardPlan& plan,
+                                                         const FlashShape& s) {
+      const bool data_parallel = plan.scheduler.data_parallel_waves() > 0;
+      return std::optional(Schedule{plan.warpgroups, data_parallel, plan.parts() > 1, s.causal});
     });
     std::map<int, FlashShape> sizes;
-    std::set<std::pair<bool, bool>> shares;
-    for (const auto& [way, s] : ways) {
-      sizes.emplace(std::get<0>(way), s);
-      shares.emplace(std::get<1>(way), std::get<2>(way));
+    std::set<std::pair<bool, bool>> kinds;
+    for (const auto& [schedule, s] : schedules) {
+      sizes.emplace(std::get<0>(schedule), s);
+      kinds.emplace(std::get<1>(schedule), std::get<2>(schedule));
       check(s);
     }
     expect_every_size(head_dim, sizes);
-    EXPECT_EQ(shares.size(), divides() ? 3 : 1) << head_dim;
+    EXPECT_EQ(kinds.size(), splits_tiles() ? 3 : 1) << head_dim;
   }
 }
 
-// Blocks that compute several tiles, and more blocks than run at once.
+// Blocks that compute several tiles, and more blocks than are resident at once.
 TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
   for (const std::int64_t head_dim : {16, 64, 80, 128}) {
     for (const bool causal : {false, true}) {
       FlashShape s = shape(1, 264, 132, head_dim, causal);
-      if (divides()) {
+      if (splits_tiles()) {
         EXPECT_GT(ForwardPlan(s).order.tiles(), multiprocessors());
       }
       check(s);
@@ -52,10 +52,10 @@ TEST_P(FlashOnGpu, more_tiles_than_multiprocessors) {
   }
 }
 
-// Backward, blocks that go on from tile to tile: without a mask after tiles that stay whole, with
-// one over three tiles and more.
+// Backward with stream-K units that continue from tile to tile: without a mask after data-parallel
+// tiles, with a mask over three tiles or more.
 TEST_P(FlashOnGpu, tiles_split_by_stream_k) {
-  if (!uses_hopper(FlashPass::backward)) GTEST_SKIP() << "these kernels do not share tiles";
+  if (!uses_hopper(FlashPass::backward)) GTEST_SKIP() << "these kernels do not split tiles";
   const auto max_parts = [](const StreamKScheduler& scheduler) {
     int most = 0;
     for (int unit = 0; unit < scheduler.units(); ++unit) {
@@ -90,14 +90,14 @@ TEST_P(FlashOnGpu, tiles_split_by_stream_k) {
   }
 }
 
-// One sequence's tiles are divided over the multiprocessors.
+// The tiles of one sequence are split over the multiprocessors.
 TEST_P(FlashOnGpu, one_head) {
   for (const std::int64_t head_dim : head_dims) {
     for (const std::int64_t context : {100, 500, 2000, 3000}) {
       for (const bool causal : {false, true}) {
         const FlashShape s = shape(1, context, 1, head_dim, causal);
         const FlashPlan plan = flash_plan(s);
-        if (divides() && context >= 2000) {
+        if (splits_tiles() && context >= 2000) {
           EXPECT_GT(plan.forward.parts, 1);
           EXPECT_GT(plan.backward.parts, 1);
         }
@@ -107,15 +107,15 @@ TEST_P(FlashOnGpu, one_head) {
   }
 }
 
-// More heads than stay in the L2 cache together, in both passes: two sections, of which the last is
-// short. Each head of the result is compared, so that heads which are left out or taken twice show.
+// More heads than fit into the L2 cache together, in both passes: two sections, the last one short.
+// Every head of the result is compared, which reveals heads that are computed twice or not at all.
 TEST_P(FlashOnGpu, heads_in_sections) {
-  if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels take heads as they come";
+  if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels have no sections";
   const FlashShape s = shape(1, 264, 250, 128, true);
   const auto expect_short_last_section = [&](const TileOrder& order) {
     EXPECT_TRUE(order.has_sections());
-    // A section's tiles come by length, its heads side by side: the second section begins with the
-    // longest tile again, of the first head that the first has left.
+    // Within a section tiles are in LPT order. The second section starts again with a longest tile,
+    // of the first head after the first section.
     int first = 1;
     while (first < order.tiles() &&
            order.tile(first).index_in_head >= order.tile(first - 1).index_in_head)
@@ -132,9 +132,9 @@ TEST_P(FlashOnGpu, heads_in_sections) {
   check(s);
 }
 
-// Clusters that put together one tile after another.
+// Clusters that combine the parts of several tiles, one after another.
 TEST_P(FlashOnGpu, several_tiles_in_parts) {
-  if (!divides()) GTEST_SKIP() << "these kernels do not divide tiles";
+  if (!splits_tiles()) GTEST_SKIP() << "these kernels do not split tiles";
   for (const std::int64_t head_dim : head_dims) {
     const auto calls = smallest_of_each(head_dim, [](const ForwardPlan& plan, const FlashShape&) {
       const bool again = plan.scheduler.waves() - plan.scheduler.data_parallel_waves() > 1;
@@ -157,7 +157,7 @@ TEST_P(FlashOnGpu, the_plan_names_every_tile) {
        {plan.forward.queries, plan.forward.keys, plan.backward.queries, plan.backward.keys}) {
     EXPECT_GE(rows, 32);
   }
-  if (!divides()) {
+  if (!splits_tiles()) {
     EXPECT_EQ(plan.forward.parts, 1);
     EXPECT_EQ(plan.backward.parts, 1);
   }

@@ -1,5 +1,5 @@
-// Flash attention on the GPU: every head dimension, mask, length and arithmetic, and what a call
-// may count on: repeated bits, graphs, refusals, a workspace linear in the length.
+// Flash attention on the GPU: every head dimension, mask, length and arithmetic; deterministic
+// bits, graphs, refusals, and a workspace that is linear in the length.
 
 #include "core/error.h"
 #include "cuda/attention/head_dim.h"
@@ -27,10 +27,10 @@ TEST_P(FlashOnGpu, a_long_sequence) {
   }
 }
 
-// Keys come from the last to the first, and of every third row the scores of 64 keys are 3, 16 and
-// 26 higher than those of the last 64: by less than what float16 takes without a new maximum, by
-// more, by more than bfloat16 takes. Of the forward pass alone: in dQ what raises the keys cancels,
-// and the operands' rounding does not.
+// The kernel loops over keys from the last to the first. In every third row the scores of 64 keys
+// are 3, 16 and 26 higher than those of the last 64: less than float16 takes without a new maximum,
+// more than that, and more than bfloat16 takes. Forward only: in dQ the raise of the keys cancels,
+// but the rounding of the operands does not.
 TEST_P(FlashOnGpu, scores_that_rise_late) {
   constexpr std::array<double, 4> higher = {0, 3, 16, 26};
   for (const std::int64_t head_dim : head_dims) {
@@ -43,8 +43,8 @@ TEST_P(FlashOnGpu, scores_that_rise_late) {
   }
 }
 
-// So much that every tile's scores are taken again: none may have been written over before. Of O
-// alone, as so large a logsumexp is not within its bar.
+// Scores that rise so much that every tile's are computed again: its keys must still be in shared
+// memory. Checks O only, because so large a logsumexp exceeds its bar.
 TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
   if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels always look for the maximum";
   for (const std::int64_t head_dim : head_dims) {
@@ -90,7 +90,7 @@ TEST_P(FlashOnGpu, the_workspace_is_linear_in_the_length) {
   }
 }
 
-// One causal head, whose tiles are all divided, and tiles of which most stay whole.
+// One causal head, all of whose tiles are split, and a call with mostly data-parallel tiles.
 TEST_P(FlashOnGpu, a_graph_replays_it) {
   for (const FlashShape& s : {shape(1, 2000, 1, 64, true), shape(1, 1040, 18, 64, false)}) {
     SCOPED_TRACE(describe(s));
@@ -117,7 +117,7 @@ TEST_P(FlashOnGpu, a_graph_replays_it) {
   }
 }
 
-// For flash_plan_test.cpp, too.
+// Also instantiates the tests of flash_plan_test.cpp.
 INSTANTIATE_TEST_SUITE_P(Arithmetics, FlashOnGpu, ::testing::ValuesIn(arithmetics),
                          [](const auto& tested) { return std::string(tested.param.name); });
 

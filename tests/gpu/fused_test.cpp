@@ -1,5 +1,5 @@
-// Composites of compiled execution against the CPU oracle, and against eager execution's operations
-// on the same GPU.
+// The composites of compiled execution, against the CPU oracle and against eager execution on the
+// same GPU.
 
 #include <algorithm>
 #include <array>
@@ -18,17 +18,17 @@
 namespace paceline {
 namespace {
 
-// Widths of models, odd ones, and one that no team of threads keeps in registers.
+// Widths of models, odd widths, and one that exceeds the registers of a team.
 constexpr std::array<std::int64_t, 7> widths = {768, 1600, 2560, 4, 36, 7, 9004};
 
-// Of tensors of this width; few where the oracle would take long.
+// Row counts for this width; smaller where the oracle would take long.
 std::array<std::int64_t, 3> rows_of(std::int64_t width) {
   return {1, 5, width > 2560 ? 300 : 2048};
 }
 
 Array view(const Tensor& x) { return {x, nullptr}; }
 
-// Leaves NaN in the memory that the next allocations of this shape get.
+// Leaves NaN in the memory that the next allocations of this shape reuse.
 void poison(Device& device, Ops& ops, const Shape& shape) {
   const Precision& p = ops.precision();
   std::vector<Array> memory;
@@ -80,7 +80,7 @@ void check_add_rms_norm(Oracle& o, std::int64_t r, std::int64_t n) {
 }
 
 void check_add_rms_norm_backward(Oracle& o, std::int64_t r, std::int64_t n) {
-  const Computed gradient = sum_of(1, 16);  // rstd is random here
+  const Computed gradient = sum_of(1, 16);  // because rstd is random
   for (const bool accumulate : {false, true}) {
     for (const bool with_residual : {false, true}) {
       o.check("add_rms_norm_backward",
@@ -110,7 +110,7 @@ TEST_P(Fused, AddRmsNorm) {
 
 TEST_P(Fused, AddRmsNormHasTheBitsOfEager) {
   for (const std::int64_t n : widths) {
-    if (n > 8192) continue;  // longer rows are summed by another number of threads
+    if (n > 8192) continue;  // longer rows are summed with a different number of threads
     for (const std::int64_t r : rows_of(n)) {
       SCOPED_TRACE(testing::Message() << r << " rows of " << n);
       const Array x = normal({r, n}, Dtype::f32);
@@ -127,8 +127,8 @@ TEST_P(Fused, AddRmsNormHasTheBitsOfEager) {
   }
 }
 
-// What a linear layer gets to see of dy: its input's gradient by the identity.
-std::vector<double> as_linear_layers_see(Device& device, Ops& ops, const Array& dy) {
+// dy as a linear layer reads it: its input gradient for identity weights.
+std::vector<double> as_linear_layers_read(Device& device, Ops& ops, const Array& dy) {
   const std::int64_t n = dy.shape()[-1];
   const Dtype compute = ops.precision().compute;
   std::vector<double> ones(static_cast<std::size_t>(n * n), 0);
@@ -143,9 +143,9 @@ std::vector<double> as_linear_layers_see(Device& device, Ops& ops, const Array& 
               ops.linear_backward(saved, dy, {.compute = identity, .gradient = gradient}));
 }
 
-// add_rms_norm_backward() rounds its result for the linear layer that follows; to what is no longer
-// that result, or not yet, the layer's own rounding applies.
-TEST_P(Fused, LinearLayersSeeTheRoundedGradient) {
+// add_rms_norm_backward() also rounds its result for the linear layer that follows. For any other
+// gradient the layer rounds itself.
+TEST_P(Fused, LinearLayersReadTheRoundedGradient) {
   for (const std::int64_t n : {768, 36}) {
     const Shape shape{1, 5, n};
     const Array w = normal({n}, Dtype::f32);
@@ -160,7 +160,7 @@ TEST_P(Fused, LinearLayersSeeTheRoundedGradient) {
     const auto expect_rounded = [&](const Array& dx) {
       const Array rounded = gpu->allocate(shape, compute(), MemoryKind::workspace);
       eager->cast(rounded, dx);
-      EXPECT_EQ(as_linear_layers_see(*gpu, fused(), dx), values(rounded));
+      EXPECT_EQ(as_linear_layers_read(*gpu, fused(), dx), values(rounded));
     };
     expect_rounded(gradient());
     const std::size_t bytes = gpu->ledger().bytes();
@@ -226,7 +226,7 @@ TEST_P(Fused, CrossEntropyInPlaceHasTheBitsOfEager) {
   }
 }
 
-// With room for a third of the logits, and for all of them: the same but for the order of sums.
+// A limit of a third of the logits and no limit give the same result up to the order of sums.
 TEST_P(Fused, HeadInParts) {
   constexpr std::int64_t R = 300;
   constexpr std::int64_t D = 64;
@@ -267,16 +267,16 @@ TEST_P(Fused, HeadInParts) {
     return Outcome{values(state.loss), values(logits), values(d_norm),
                    values(d_linear),   values(dx),     peak};
   };
-  const auto expect_near = [](const std::vector<double>& got, const std::vector<double>& want,
-                              double tolerance, const char* what) {
-    double most = 0;
+  const auto expect_close = [](const std::vector<double>& got, const std::vector<double>& want,
+                               double tolerance, const char* what) {
+    double largest = 0;
     double error = 0;
     for (std::size_t i = 0; i < want.size(); ++i) {
-      most = std::max(most, std::abs(want[i]));
+      largest = std::max(largest, std::abs(want[i]));
       error = std::max(error, std::abs(got[i] - want[i]));
       ASSERT_TRUE(std::isfinite(got[i])) << what;
     }
-    EXPECT_LE(error, tolerance * most) << what;
+    EXPECT_LE(error, tolerance * largest) << what;
   };
   const double ulp = compute() == Dtype::f32    ? 0x1p-20
                      : compute() == Dtype::bf16 ? 0x1p-7
@@ -284,15 +284,15 @@ TEST_P(Fused, HeadInParts) {
   for (const bool accumulate : {false, true}) {
     const std::int64_t some = 128 * V * size_of(compute());
     const std::int64_t all = std::int64_t{1} << 30U;
-    (void)run(all, accumulate);  // products are timed, which takes memory
+    (void)run(all, accumulate);  // tunes the products, which takes memory
     (void)run(some, accumulate);
     const Outcome whole = run(all, accumulate);
     const Outcome parts = run(some, accumulate);
-    expect_near(parts.loss, whole.loss, 0x1p-20, "loss");
-    expect_near(parts.logits, whole.logits, ulp, "logits");
-    expect_near(parts.linear, whole.linear, ulp, "the linear layer's gradient");
-    expect_near(parts.norm, whole.norm, ulp, "the norm's gradient");
-    expect_near(parts.x, whole.x, ulp, "the gradient of the residual stream");
+    expect_close(parts.loss, whole.loss, 0x1p-20, "loss");
+    expect_close(parts.logits, whole.logits, ulp, "logits");
+    expect_close(parts.linear, whole.linear, ulp, "the linear layer's gradient");
+    expect_close(parts.norm, whole.norm, ulp, "the norm's gradient");
+    expect_close(parts.x, whole.x, ulp, "the gradient of the residual stream");
     EXPECT_LT(parts.peak, whole.peak);
   }
 }

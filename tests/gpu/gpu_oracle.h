@@ -1,5 +1,5 @@
 #pragma once
-// The GPU's operations against the CPU oracle, in the precision that a test is instantiated with.
+// The operations of the GPU against the CPU oracle, in the precision of the test's parameter.
 
 #include <array>
 #include <memory>

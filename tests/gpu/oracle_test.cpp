@@ -1,4 +1,5 @@
-// Every primitive of the GPU's Ops and ToyOps but attention's against the CPU oracle, at odd sizes.
+// All primitives of the GPU's Ops and ToyOps except attention, against the CPU oracle, at odd
+// sizes.
 
 #include "core/error.h"
 #include "tests/gpu/gpu_oracle.h"
@@ -41,7 +42,7 @@ TEST_P(OpOracle, EmbeddingAndLoss) {
     for (const std::int64_t d : cols) check_embedding(*oracle, r, d, 50);
     for (const std::int64_t v : {2, 131, 10000, 50257}) check_cross_entropy(*oracle, r, v);
   }
-  // Tokens that are looked at four by four.
+  // The backward pass reads four tokens at a time.
   for (const std::int64_t r : {4, 2048, 4096, 4100, 8196}) check_embedding(*oracle, r, 36, 50);
 }
 
@@ -62,8 +63,8 @@ TEST_P(OpOracle, RefusesAnOperandWithAScale) {
   EXPECT_THROW(ops.matmul(Matrix(x), scaled, Matrix(x)), InternalError);
 }
 
-// A weight's gradient in a half type is the float32 sum, which is exact here, rounded once: also
-// where k is long enough for cuBLASLt to split it.
+// A weight gradient in a half type is the float32 sum, which is exact for these values, rounded
+// once, even if k is long enough for cuBLASLt to use split-K.
 TEST_P(OpOracle, ProductsAreRoundedOnce) {
   const Dtype compute = oracle->precision().compute;
   if (compute == Dtype::f32) GTEST_SKIP() << "nothing is rounded";

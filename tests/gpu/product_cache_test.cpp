@@ -1,4 +1,4 @@
-// The file of product choices; needs no GPU.
+// The file of tuned products. Needs no GPU.
 
 #include "cuda/product_cache.h"
 

@@ -1,4 +1,4 @@
-// What CUPTI tells of kernels, eager and in graphs, by the scopes that launched them.
+// CUPTI attributes kernels to the scopes that launched them, in eager execution and in graphs.
 
 #include "core/profiler.h"
 
@@ -32,7 +32,7 @@ class ProfilerTest : public ::testing::Test {
     a = matrix();
     b = matrix();
     ops->fill(a, 1);
-    multiply();  // the library loads its kernels
+    multiply();  // so that the library loads its kernels
     device->synchronize();
   }
 
@@ -46,7 +46,7 @@ class ProfilerTest : public ::testing::Test {
       multiply();
       {
         const Scope zero(device->scopes(), "zero");
-        device->zero(b);  // a memset, which a kernel replaces
+        device->zero(b);  // a memset, replaced by a kernel
       }
       const Scope scope(device->scopes(), "timing");
       end = device->compute_stream().record();
@@ -54,7 +54,7 @@ class ProfilerTest : public ::testing::Test {
     graph->upload();
     return graph;
   }
-  // How many kernels each scope has.
+  // The number of kernels of each scope.
   [[nodiscard]] std::map<std::string, int> kernels(const Trace& trace) const {
     std::map<std::string, int> counts;
     for (const Activity& activity : trace.activities) {
@@ -73,7 +73,7 @@ class ProfilerTest : public ::testing::Test {
   EventPtr end;
 };
 
-// The library launches some of its kernels through the driver, those of bf16 among them.
+// cuBLASLt launches some kernels through the driver, including those for bf16.
 TEST_F(ProfilerTest, EagerKernelsBelongToTheirScopes) {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     SCOPED_TRACE(name_of(dtype));
@@ -98,8 +98,8 @@ void ProfilerTest::check_eager_kernels() {
   }
 }
 
-// The second session too sees a graph that is captured within it, and so does one after a graph was
-// captured outside of any.
+// Every session sees the graphs captured within it, also after an earlier session and after a graph
+// captured outside of any session.
 TEST_F(ProfilerTest, KernelsOfAGraphBelongToTheScopesOfTheirCapture) {
   for (int session = 0; session < 3; ++session) {
     const std::unique_ptr<Graph> unprofiled = captured();

@@ -1,4 +1,4 @@
-// Sums and norms of which every operation is rounded: the GPU gives the CPU's bits.
+// Sums and norms with every operation rounded: CPU and GPU give the same bits.
 
 #include "tests/gpu/gpu_oracle.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 class RoundedSums : public GpuOracle {
  protected:
-  // What `work` makes of the same numbers on either device.
+  // Runs `work` on the same numbers on both devices.
   using Work = std::function<Array(Device&, Ops&, ToyOps&, const Array& x)>;
   void expect_the_same_bits(const Shape& shape, Dtype dtype, double scale, const Work& work) {
     std::vector<double> numbers = oracle->normal_numbers(static_cast<std::size_t>(shape.numel()));
@@ -49,10 +49,10 @@ TEST_P(RoundedSums, SumsHaveTheCpusBits) {
   }
 }
 
-// float32 is left out: a compiler may fuse a product with the addition that follows.
+// Not float32: there the compiler may fuse a product with the following addition.
 TEST_P(RoundedSums, NormsHaveTheCpusBits) {
   const Dtype low = oracle->precision().compute;
-  if (low == Dtype::f32) GTEST_SKIP() << "of half types alone";
+  if (low == Dtype::f32) GTEST_SKIP() << "for half types only";
   for (const NormKind kind : {NormKind::layer_norm, NormKind::rms_norm}) {
     for (const double scale : {1e-4, 1.0, 1e3}) {
       for (const std::int64_t n : cols) {

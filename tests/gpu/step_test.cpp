@@ -71,8 +71,8 @@ class CudaStepTest : public ::testing::TestWithParam<std::tuple<const char*, Exe
   std::unique_ptr<ParallelStrategy> strategy;
 };
 
-// A capture fails at any synchronisation, copy from pageable memory or allocation from the driver,
-// so that a steady step has none.
+// Capture fails on any synchronisation, copy from pageable memory or driver allocation, so this
+// also shows that a steady-state step has none.
 TEST_P(CudaStepTest, CapturedWholeItEqualsTheEagerStep) {
   for (int i = 0; i < 3; ++i) step();
   const std::vector<float> eager = weights();
@@ -93,7 +93,7 @@ TEST_P(CudaStepTest, TwoRunsAreBitwiseEqual) {
   EXPECT_EQ(weights(), once);
 }
 
-// Within a few roundings, from the same weights; with blocks run again, too.
+// Gradients from the same weights agree within a few roundings, with and without recomputation.
 TEST_P(CudaStepTest, GradientsAreEagers) {
   const Precision precision = ops->precision();
   const bool half = size_of(precision.compute) == 2;

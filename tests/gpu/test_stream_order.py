@@ -1,4 +1,4 @@
-"""launch() starts a kernel before the one ahead of it has ended: see cuda/launch.cuh."""
+"""launch() may start a kernel before the previous one has ended: see cuda/launch.cuh."""
 
 import re
 from pathlib import Path

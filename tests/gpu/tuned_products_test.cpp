@@ -1,4 +1,4 @@
-// Products by the algorithm that was the fastest when timed: they are right, and remembered.
+// Tuned products: the fastest algorithm is timed, correct and remembered.
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ class TunedProducts : public ::testing::TestWithParam<const char*> {
     return y;
   }
   [[nodiscard]] std::vector<double> values(const Tensor& x) { return read(*gpu, *eager, x); }
-  // By eager's operations and by `ops`, into copies of `c`; both are off by rounding.
+  // Expects equal results of eager execution and of `ops`, within the rounding of both.
   void expect_equal(Ops& ops, const Array& c, const Matrix& a, const Matrix& b, double alpha,
                     double beta) {
     const Array want = copy_of(c);
@@ -56,7 +56,7 @@ class TunedProducts : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(
         every_element_is_right(values(got), values(want), [&](std::size_t) { return bar; }));
   }
-  // c [m, n] of fixed numbers.
+  // c [m, n], the product of fixed random numbers.
   [[nodiscard]] std::vector<double> some_product(Ops& ops) {
     constexpr std::int64_t m = 384;
     constexpr std::int64_t n = 640;
@@ -121,8 +121,8 @@ TEST_P(TunedProducts, AreTimedOnceAndThenTakenFromTheFile) {
   const TunedProduct chosen = products(*first).front();
   EXPECT_EQ(chosen.source, "timed");
   EXPECT_GT(chosen.candidates, 0);
-  constexpr double of_more_nodes = 10e-6;  // that the first proposal may have
-  EXPECT_LE(chosen.seconds, chosen.first_seconds + of_more_nodes);
+  constexpr double tolerance = 10e-6;  // for a first proposal that has more graph nodes
+  EXPECT_LE(chosen.seconds, chosen.first_seconds + tolerance);
   EXPECT_EQ(some_product(*first), result);
   EXPECT_EQ(first->product_tuning()->seconds(), seconds);
 
@@ -155,7 +155,7 @@ TEST_P(TunedProducts, AnotherRanksAreTaken) {
   const std::unique_ptr<Ops> rank1 = compiled();
   const Array x = random({128, 128}, precision.compute);
   const Array y = gpu->allocate({128, 128}, precision.compute, MemoryKind::workspace);
-  rank1->matmul(Matrix(y), Matrix(x), Matrix(x));  // which rank 0 does not compute
+  rank1->matmul(Matrix(y), Matrix(x), Matrix(x));  // a product that rank 0 does not have
   const std::vector<double> own = values(y);
   (void)some_product(*rank1);
   (void)rank1->product_tuning()->take(rank0->product_tuning()->choices());

@@ -1,7 +1,7 @@
-// Grids of more blocks than run at once, for every family of kernels: small shapes cannot show an
-// index that is wrong beyond the first wave. A multiprocessor holds 2048 threads in up to 32
-// blocks; an H200 has 132. Kernels with no more blocks than that take several turns of their loops
-// here. Flash attention's are in flash_plan_test.cpp.
+// Grids of more blocks than are resident at once, for every family of kernels: small shapes cannot
+// reveal an index that is wrong after the first wave. A multiprocessor holds 2048 threads in up to
+// 32 blocks; an H200 has 132 of them. Persistent kernels run several iterations of their loops
+// here. flash_plan_test.cpp does the same for flash attention.
 
 #include <limits>
 
@@ -13,20 +13,20 @@ namespace {
 
 class Waves : public GpuOracle {
  protected:
-  static constexpr std::int64_t threads = 132 * 2048;  // of a wave
-  // Two packs of 8 elements a thread, and an odd rest.
+  static constexpr std::int64_t threads = 132 * 2048;  // in a wave
+  // Two packs of 8 elements per thread, and an odd remainder.
   static constexpr std::int64_t elements = threads * 16 + 174'631;
 
   struct Extent {
     std::int64_t rows, cols;
   };
-  // Of these, a block takes 16 rows or has 32 threads; takes one row with 64 threads or more; takes
-  // one with 512 or more, where no access is wider than an element.
+  // A block has 16 rows of the first or 32 threads; one row of the second with 64 threads or more;
+  // one row of the third with 512 threads or more, where accesses are one element wide.
   static constexpr std::array<Extent, 3> matrices = {{{35'001, 40}, {4'301, 1'040}, {601, 3'001}}};
 };
 
 TEST_P(Waves, Elementwise) {
-  check_fill(*oracle, 2 * elements);  // four packs a thread
+  check_fill(*oracle, 2 * elements);  // four packs per thread
   check_elementwise(*oracle, elements);
   check_toy_elementwise(*oracle, elements);
 }
@@ -37,7 +37,7 @@ TEST_P(Waves, Rows) {
     check_bias(*oracle, r, n);
     check_weighted_sum(*oracle, r, n);
   }
-  check_bias(*oracle, 37, 9'001);  // sums of partial sums: 32 columns a block of 1024 threads
+  check_bias(*oracle, 37, 9'001);  // sums of partial sums: a block of 1024 threads for 32 columns
 }
 
 TEST_P(Waves, Norms) {
@@ -50,7 +50,7 @@ TEST_P(Waves, Norms) {
 TEST_P(Waves, EmbeddingAndLoss) {
   check_embedding(*oracle, 35'001, 40, 50);
   check_embedding(*oracle, 4'301, 1'040, 50);
-  check_embedding(*oracle, 5'003, 40, 4'301);  // backward: a block a word
+  check_embedding(*oracle, 5'003, 40, 4'301);  // backward: one block per word
   check_cross_entropy(*oracle, 35'001, 40);
   check_cross_entropy(*oracle, 601, 10'007);
 }
@@ -86,19 +86,19 @@ TEST_P(Waves, CheckFinite) {
     return result;
   };
   EXPECT_EQ(found(), 0);
-  for (const std::int64_t place : {std::int64_t{0}, elements, n - 1}) {
-    const Tensor one = x.tensor().slice(place, {1});
+  for (const std::int64_t index : {std::int64_t{0}, elements, n - 1}) {
+    const Tensor one = x.tensor().slice(index, {1});
     for (const double bad :
          {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
       ops.fill(one, bad);
-      EXPECT_EQ(found(), 1) << place << " " << bad;
+      EXPECT_EQ(found(), 1) << index << " " << bad;
     }
     ops.fill(one, 1);
-    EXPECT_EQ(found(), 0) << place;
+    EXPECT_EQ(found(), 0) << index;
   }
 }
 
-// tf32 is fp32 in all kernels but the products, whose tiles OpOracle checks.
+// Only products differ between tf32 and fp32, and OpOracle checks those.
 INSTANTIATE_TEST_SUITE_P(Precisions, Waves, ::testing::Values("fp32", "bf16", "fp16"));
 
 }  // namespace

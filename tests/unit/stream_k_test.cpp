@@ -1,4 +1,4 @@
-// The units of work of the backward pass. On the host: a GPU is not needed.
+// The stream-K scheduler of the backward pass. On the host: needs no GPU.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TileOrder tiles(int context, int heads, int batch, bool causal, int section = 10
                     .section = section});
 }
 
-// Inner tiles of each unit, and the starts of tiles that it begins.
+// The steps of each unit: its inner tiles, and one for each tile that it begins.
 std::vector<int> steps_of_units(const StreamKScheduler& scheduler) {
   std::vector<int> steps;
   for (int unit = 0; unit < scheduler.units(); ++unit) {
@@ -66,15 +66,15 @@ void expect_each_tile_covered_once(const StreamKScheduler& scheduler) {
       next = end;
     }
     EXPECT_EQ(next, scheduler.order().tile(tile).end);
-    const bool divided = tile >= scheduler.data_parallel_tiles() &&
-                         scheduler.has_parts(tile - scheduler.data_parallel_tiles());
-    EXPECT_EQ(of_tile.size() > 1, divided);
+    const bool is_split = tile >= scheduler.data_parallel_tiles() &&
+                          scheduler.has_parts(tile - scheduler.data_parallel_tiles());
+    EXPECT_EQ(of_tile.size() > 1, is_split);
   }
 }
 
-TEST(StreamKScheduler, CoverEachTileOnce) {
+TEST(StreamKScheduler, CoversEachTileOnce) {
   std::mt19937 random(3);
-  const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
+  const auto draw = [&](unsigned max) { return static_cast<int>(1 + random() % max); };
   for (int i = 0; i < 200; ++i) {
     const bool causal = i % 2 == 0;
     const int context = draw(5000);
@@ -82,67 +82,68 @@ TEST(StreamKScheduler, CoverEachTileOnce) {
     const int section = causal ? 1000 : draw(9);
     const int inner = i % 4 < 2 ? 64 : 128;
     const TileOrder order = tiles(context, heads, draw(4), causal, section, inner);
-    const int whole =
+    const int data_parallel =
         causal ? order.all_heads() * (draw(static_cast<unsigned>(order.tiles_per_head())) - 1)
                : draw(static_cast<unsigned>(order.tiles() + 1)) - 1;
     for (const int max_units : {1, draw(20), draw(300)}) {
       SCOPED_TRACE(testing::Message()
                    << "context " << context << ", " << order.all_heads() << " heads by " << section
-                   << ", causal " << causal << ", inner " << inner << ": " << whole
-                   << " tiles whole, at most " << max_units << " stream-K units");
-      expect_each_tile_covered_once(StreamKScheduler(order, whole, max_units));
+                   << ", causal " << causal << ", inner " << inner << ": " << data_parallel
+                   << " tiles data-parallel, at most " << max_units << " stream-K units");
+      expect_each_tile_covered_once(StreamKScheduler(order, data_parallel, max_units));
     }
   }
 }
 
-TEST(StreamKScheduler, AreEquallyMuch) {
+TEST(StreamKScheduler, UnitsHaveEqualWork) {
   for (const bool causal : {false, true}) {
     const StreamKScheduler scheduler(tiles(8192, 2, 1, causal), causal ? 0 : 20, multiprocessors);
     const std::vector<int> steps = steps_of_units(scheduler);
     const auto longest =
         *std::max_element(steps.begin() + scheduler.data_parallel_tiles(), steps.end());
-    EXPECT_LE(
-        longest,
-        scheduler.steps_per_unit() + 1);  // a share may end with a start, which is another's then
+    EXPECT_LE(longest,
+              scheduler.steps_per_unit() +
+                  1);  // a unit may end with a tile's start, which then counts for the next unit
     int all = 0;
     for (const int of_unit : steps) all += of_unit;
-    const int of_whole = scheduler.data_parallel_tiles() * (scheduler.order().longest() + 1);
-    EXPECT_LE(longest, (all - of_whole) / scheduler.stream_k_units() + 2);
+    const int of_data_parallel =
+        scheduler.data_parallel_tiles() * (scheduler.order().longest() + 1);
+    EXPECT_LE(longest, (all - of_data_parallel) / scheduler.stream_k_units() + 2);
   }
 }
 
-// As many inner tiles as an int does not hold.
-TEST(StreamKScheduler, OfVeryManyTiles) {
+// More inner tiles than an int can count.
+TEST(StreamKScheduler, VeryManyTiles) {
   const TileOrder order = tiles(1 << 20, 32, 1, false);
-  const int whole = order.tiles() - 100;
-  const StreamKScheduler scheduler(order, whole, multiprocessors);
+  const int data_parallel = order.tiles() - 100;
+  const StreamKScheduler scheduler(order, data_parallel, multiprocessors);
   std::vector<int> steps(100, 0);
-  for (int unit = whole; unit < scheduler.units(); ++unit) {
+  for (int unit = data_parallel; unit < scheduler.units(); ++unit) {
     scheduler.for_each_part(unit, [&](const WorkItem& part) {
-      ASSERT_GE(part.tile, whole);
-      steps.at(static_cast<std::size_t>(part.tile - whole)) += part.end - part.first;
+      ASSERT_GE(part.tile, data_parallel);
+      steps.at(static_cast<std::size_t>(part.tile - data_parallel)) += part.end - part.first;
     });
   }
   EXPECT_EQ(steps, std::vector<int>(100, order.longest()));
 }
 
-// ---- which tiles are shared --------------------------------------------------------------------
+// ---- which tiles are split ---------------------------------------------------------------------
 
 StreamKScheduler planned(const TileOrder& order, int cached = 1 << 20) {
   return plan_stream_k(order, costs, multiprocessors, cached);
 }
 
-TEST(StreamKPlan, ManyCausalTilesStayWhole) {
+TEST(StreamKPlan, ManyCausalTilesAreDataParallel) {
   EXPECT_EQ(planned(tiles(16384, 16, 4, true)).stream_k_tiles(), 0);
   EXPECT_EQ(planned(tiles(16384, 16, 4, true)).parts(), 1);
 }
 
-TEST(StreamKPlan, CausalTilesInSectionsStayWhole) {
+TEST(StreamKPlan, CausalTilesInSectionsAreDataParallel) {
   EXPECT_GT(planned(tiles(4096, 2, 1, true, 2)).stream_k_tiles(), 0);
   EXPECT_EQ(planned(tiles(4096, 2, 1, true, 1)).stream_k_tiles(), 0);
 }
 
-// 512 tiles, of which the first two rounds stay whole: then 248 see at most 496 inner tiles.
+// Of 512 tiles the first two waves are data-parallel; the other 248 see at most 496 inner tiles.
 TEST(StreamKPlan, OfOneCausalHeadWhatFitsIntoTheCacheIsSplit) {
   const TileOrder order = tiles(65536, 1, 1, true);
   EXPECT_EQ(planned(order, 1024).data_parallel_tiles(), 0);
@@ -152,24 +153,24 @@ TEST(StreamKPlan, OfOneCausalHeadWhatFitsIntoTheCacheIsSplit) {
     EXPECT_EQ(scheduler.stream_k_units(), multiprocessors);
   }
   EXPECT_EQ(planned(order, 495).stream_k_tiles(), 0);
-  EXPECT_EQ(planned(tiles(33000, 1, 1, true), 512).stream_k_tiles(), 0);  // less than two rounds
-  EXPECT_EQ(planned(tiles(33793, 1, 1, true), 512).stream_k_tiles(), 0);  // and one short tile
+  EXPECT_EQ(planned(tiles(33000, 1, 1, true), 512).stream_k_tiles(), 0);  // less than two waves
+  EXPECT_EQ(planned(tiles(33793, 1, 1, true), 512).stream_k_tiles(),
+            0);  // two waves and one short tile
 }
 
-TEST(StreamKPlan, StepsThatCouldNotBeNumberedStayWhole) {
+TEST(StreamKPlan, TilesOfTooManyStepsAreDataParallel) {
   EXPECT_EQ(planned(tiles(1 << 23, 1, 1, true)).stream_k_tiles(), 0);
 }
 
 TEST(StreamKPlan, WithoutAMaskTilesThatDoNotFillAWaveAreSplit) {
-  const StreamKScheduler scheduler =
-      planned(tiles(16384, 16, 1, false));  // 2048 tiles, 15.5 rounds
+  const StreamKScheduler scheduler = planned(tiles(16384, 16, 1, false));  // 2048 tiles, 15.5 waves
   EXPECT_EQ(scheduler.data_parallel_tiles(), 15 * multiprocessors);
   EXPECT_EQ(scheduler.stream_k_units(), multiprocessors);
   EXPECT_EQ(scheduler.parts(), 2);
-  EXPECT_EQ(planned(tiles(4096, 132, 1, false)).stream_k_tiles(), 0);  // 32 rounds
+  EXPECT_EQ(planned(tiles(4096, 132, 1, false)).stream_k_tiles(), 0);  // 32 waves
 }
 
-TEST(StreamKPlan, OneTileIsSpreadOverTheMultiprocessors) {
+TEST(StreamKPlan, OneTileIsSplitOverTheMultiprocessors) {
   const TileOrder one({.context = 8192,
                        .heads = 1,
                        .batch = 1,
@@ -182,10 +183,10 @@ TEST(StreamKPlan, OneTileIsSpreadOverTheMultiprocessors) {
 }
 
 TEST(StreamKPlan, ShortTilesAreNotWorthTheFixup) {
-  constexpr StreamKCosts dear{.fixup = 3, .fixup_per_part = 0.02};
+  constexpr StreamKCosts expensive{.fixup = 3, .fixup_per_part = 0.02};
   const TileOrder order = tiles(256, 1, 1, true);
   EXPECT_GT(planned(order).stream_k_tiles(), 0);
-  EXPECT_EQ(plan_stream_k(order, dear, multiprocessors, 1 << 20).stream_k_tiles(), 0);
+  EXPECT_EQ(plan_stream_k(order, expensive, multiprocessors, 1 << 20).stream_k_tiles(), 0);
 }
 
 TEST(StreamKPlan, FewCausalTilesAreSplit) {

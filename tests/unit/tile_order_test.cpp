@@ -1,5 +1,5 @@
-// In what order the tiles of attention are computed, and which blocks of the forward pass take
-// them. On the host: a GPU is not needed.
+// The order of attention's tiles, division by FastDivmod, and the scheduler of the forward pass. On
+// the host: needs no GPU.
 
 #include "cuda/attention/tile_order.h"
 
@@ -47,7 +47,7 @@ TileOrder::Shape backward(int context, int heads, int batch, bool causal, int se
 
 TEST(TileOrder, HasEachTileOnce) {
   std::mt19937 random(3);
-  const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
+  const auto draw = [&](unsigned max) { return static_cast<int>(1 + random() % max); };
   for (int i = 0; i < 50; ++i) {
     const bool causal = i % 2 == 0;
     const TileOrder order(forward(draw(5000), draw(5), draw(4), causal, draw(9)));
@@ -108,7 +108,7 @@ TEST(FastDivmod, DividesWhatAnIntHolds) {
     const int n = std::max(1, draw());
     const int x = draw();
     check(x, n);
-    check(x / n * n, n);  // the least with its quotient
+    check(x / n * n, n);  // the smallest dividend with this quotient
     if (x >= n) check(x / n * n - 1, n);
     check(largest, n);
   }
@@ -121,43 +121,43 @@ TEST(FastDivmod, DividesWhatAnIntHolds) {
   check(largest, largest);
 }
 
-// ---- which blocks take them --------------------------------------------------------------------
+// ---- snake order -------------------------------------------------------------------------------
 
 TEST(SnakeScheduler, EveryTileIsComputedOnceWholeOrInAllItsParts) {
   std::mt19937 random(4);
-  const auto draw = [&](unsigned most) { return static_cast<int>(1 + random() % most); };
+  const auto draw = [&](unsigned max) { return static_cast<int>(1 + random() % max); };
   for (int i = 0; i < 200; ++i) {
     const int log2_parts = static_cast<int>(random() % 4);
     const int parts = 1 << log2_parts;
     const int clusters = draw(20);
     const int tiles = draw(300);
-    const int whole = parts == 1 ? tiles : static_cast<int>(random() % tiles);
+    const int data_parallel = parts == 1 ? tiles : static_cast<int>(random() % tiles);
     const SnakeScheduler scheduler({.tiles = tiles,
-                                    .data_parallel_tiles = whole,
+                                    .data_parallel_tiles = data_parallel,
                                     .log2_parts = log2_parts,
                                     .blocks = clusters * parts});
-    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << whole << " whole, " << parts
-                                    << " parts, " << scheduler.blocks() << " blocks");
-    std::map<std::pair<int, int>, int> taken;
+    SCOPED_TRACE(testing::Message() << tiles << " tiles, " << data_parallel << " data-parallel, "
+                                    << parts << " parts, " << scheduler.blocks() << " blocks");
+    std::map<std::pair<int, int>, int> computed;
     for (int wave = 0; wave < scheduler.waves(); ++wave) {
       for (int block = 0; block < scheduler.blocks(); ++block) {
         const ScheduledTile scheduled = scheduler.tile(wave, block);
         if (scheduled.tile < 0) continue;
-        EXPECT_EQ(scheduled.log2_parts, scheduled.tile < whole ? 0 : log2_parts);
+        EXPECT_EQ(scheduled.log2_parts, scheduled.tile < data_parallel ? 0 : log2_parts);
         if (scheduled.log2_parts > 0) {
           EXPECT_EQ(scheduled.part, block % parts);
         }
-        ++taken[{scheduled.tile, scheduled.part}];
+        ++computed[{scheduled.tile, scheduled.part}];
       }
     }
-    const auto shares = whole + (tiles - whole) * parts;
-    EXPECT_EQ(taken.size(), static_cast<std::size_t>(shares));
-    for (const auto& [share, times] : taken) EXPECT_EQ(times, 1) << share.first;
+    const auto pieces = data_parallel + (tiles - data_parallel) * parts;
+    EXPECT_EQ(computed.size(), static_cast<std::size_t>(pieces));
+    for (const auto& [piece, times] : computed) EXPECT_EQ(times, 1) << piece.first;
   }
 }
 
-// 8192 queries behind a causal mask: no block has 4% more than the mean, where 18% was the price of
-// giving the longest tile of every round to the first block.
+// 8192 queries with a causal mask: no block has 4% more work than the mean. With the longest tile
+// of every wave given to the first block it was 18%.
 TEST(SnakeScheduler, BlocksHaveEqualWork) {
   const TileOrder order(forward(8192, 16, 1, true));
   constexpr int blocks = 132;
