@@ -16,13 +16,13 @@
 // exponentials, another has the tensor cores.
 //
 // Where tiles are few, each block of a cluster computes a part of the keys (split-KV,
-// snake_scheduler.h) and the cluster combines the parts (sm90_forward_merge.cuh). float32 is held
+// snake_scheduler.h) and the cluster combines the parts (sm90_forward_combine.cuh). float32 is held
 // as two bfloat16 (hopper/split.cuh); then P V of each tile starts at 0 and is added to O in
 // float32, because tensor cores round sums towards zero (NOTES.md, "fp32 as bf16x3").
 
 #include "cuda/attention/online_rows.cuh"
 #include "cuda/attention/sm90.h"
-#include "cuda/attention/sm90_forward_merge.cuh"
+#include "cuda/attention/sm90_forward_combine.cuh"
 #include "cuda/attention/store_rows.cuh"
 #include "cuda/hopper/cluster.cuh"
 #include "cuda/hopper/tma.cuh"
@@ -130,7 +130,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
   PipelineState<Tile::stages> k;
   PipelineState<Tile::stages> v;
   int phase = 0;
-  int merges = 0;
+  int combined = 0;
   for_each_item<Tile>(p, [&](const ForwardItem<Tile>& item, int) {
     const int first_query = item.first_query + 64 * warpgroup;
     Accumulator<Tile::head_dim> o;
@@ -230,7 +230,7 @@ __device__ void consume(const ForwardParameters& p, ForwardShared<Tile>& shared,
       T* const to = p.o.head<T>(item.batch, item.head);
       store_rows(to, p.o.row_stride, o, first_query, p.context);
     } else if constexpr (Tile::supports_parts) {
-      merge(p, shared, item, o, logsumexp, warpgroup, merges++);
+      combine_parts(p, shared, item, o, logsumexp, warpgroup, combined++);
     }
     if (item.part > 0) return;
 #pragma unroll
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     load_ahead(p, shared);
   }
   __syncthreads();
-  if (p.scheduler.cluster_size() > 1) cluster_arrive();  // merge() waits
+  if (p.scheduler.cluster_size() > 1) cluster_arrive();  // combine_parts() waits
   if (warpgroup == 0) {
     deallocate_registers<Tile::producer_registers>();
     if (threadIdx.x == 0) produce(p, shared);

@@ -38,7 +38,7 @@ Candidate candidate(const FlashShape& shape, int warpgroups) {
 struct Costs {
   double step;      // one tile of keys, of forward_keys()
   double start_up;  // of a tile, or a part of it
-  double merge;     // of a tile's split-KV parts
+  double combine;   // of a tile's split-KV parts
 };
 
 double cost_of_step(std::int64_t head_dim, int warpgroups) {
@@ -53,7 +53,7 @@ double cost_of_step(std::int64_t head_dim, int warpgroups) {
 Costs costs_of(const Candidate& c, std::int64_t head_dim) {
   return {.step = cost_of_step(head_dim, c.warpgroups),
           .start_up = 0.8,
-          .merge = 0.75 + 0.25 * c.warpgroups * static_cast<double>(head_dim) / 64};
+          .combine = 0.75 + 0.25 * c.warpgroups * static_cast<double>(head_dim) / 64};
 }
 
 double estimated(const Candidate& c, const Costs& costs, const SnakeScheduler& scheduler) {
@@ -61,7 +61,7 @@ double estimated(const Candidate& c, const Costs& costs, const SnakeScheduler& s
   const int longest = c.order.longest();
   const double mean = (longest + c.order.inner_tiles(c.order.tiles_per_head() - 1)) / 2.0;
   const double whole = longest * costs.step + costs.start_up;
-  const double beside_steps = costs.start_up + (parts > 1 ? costs.merge : 0);
+  const double beside_steps = costs.start_up + (parts > 1 ? costs.combine : 0);
   const int longest_part = (longest + parts - 1) / parts;
   const double part = longest_part * costs.step + beside_steps;
   if (scheduler.blocks() > multiprocessors()) {  // a block starts when another one ends

@@ -15,9 +15,10 @@ namespace paceline {
 // and it sends to itself as well, which saves a branch. Called by all consumers of the cluster.
 // `before`: the number of earlier calls.
 template <class Tile>
-__device__ void merge(const ForwardParameters& p, ForwardShared<Tile>& shared,
-                      const ForwardItem<Tile>& item, const hopper::Accumulator<Tile::head_dim>& o,
-                      RowPair<float>& logsumexp, int warpgroup, int before) {
+__device__ void combine_parts(const ForwardParameters& p, ForwardShared<Tile>& shared,
+                              const ForwardItem<Tile>& item,
+                              const hopper::Accumulator<Tile::head_dim>& o,
+                              RowPair<float>& logsumexp, int warpgroup, int before) {
   using namespace hopper;
   using T = typename Tile::Element;
   const int parts = 1 << item.log2_parts;
