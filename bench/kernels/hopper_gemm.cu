@@ -40,7 +40,7 @@ struct Parameters {
   CUtensorMap a, b;  // groups of `depth` columns take the place of heads
   T* c;
   int M, N, steps;
-  TileOrder order;  // of the tiles of clusters: head is the row of tiles, rank the column
+  TileOrder order;  // of the tiles of clusters: head is the row of tiles, index_in_head the column
   int tiles;
 };
 
@@ -54,7 +54,7 @@ __device__ int first_row(const WorkItem& tile) {
 
 __device__ void produce(const Parameters& p, Shared& shared) {
   constexpr int bytes = sizeof shared.a[0] + sizeof shared.b[0];
-  const int half = rank() * rows_of_b;
+  const int half = cluster_rank() * rows_of_b;
   PipelineState<stages> state;
   for (int i = first_tile(); i < p.tiles; i += clusters()) {
     const WorkItem tile = p.order.tile(i);
@@ -64,7 +64,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
       full.arrive_and_expect(bytes);
       load(shared.a[state.stage], p.a, full, first_row(tile), k, 0);
       load_in_cluster(shared.b[state.stage], half, blocks_of_cluster, p.b, full,
-                      tile.rank * tile_cols + half, k, 0);
+                      tile.index_in_head * tile_cols + half, k, 0);
       state.advance();
     }
   }
@@ -94,7 +94,8 @@ __device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
     }
     wait<0>(sums);
     release(shared.empty[previous]);
-    store_rows(p.c + tile.rank * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup, p.M);
+    store_rows(p.c + tile.index_in_head * tile_cols, p.N, sums, first_row(tile) + 64 * warpgroup,
+               p.M);
   }
 }
 

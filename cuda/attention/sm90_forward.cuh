@@ -105,7 +105,7 @@ struct ForwardItem {
     const WorkItem work = p.order.tile(scheduled.tile);
     head = work.head;
     batch = work.batch;
-    first_query = (p.order.tiles_per_head() - 1 - work.rank) * Tile::queries;
+    first_query = (p.order.tiles_per_head() - 1 - work.index_in_head) * Tile::queries;
     first = work.end * part >> log2_parts;
     end = work.end * (part + 1) >> log2_parts;
     first_masked = (p.order.causal() ? min(p.context, first_query + 1) : p.context) / Tile::keys;

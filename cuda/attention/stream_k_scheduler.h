@@ -83,13 +83,14 @@ class StreamKScheduler {
   }
 
  private:
-  // Steps of the stream-K tiles before `tile`. With a causal mask the tile of rank r in its head
-  // has r * decrement_ steps fewer than the longest.
+  // Steps of the stream-K tiles before `tile`. With a causal mask the tile of index_in_head r in
+  // its head has r * decrement_ steps fewer than the longest.
   [[nodiscard]] constexpr int steps_before(int tile) const {
-    const int rank = tile / heads_;
-    const int ranks_before =
-        tile * rank - heads_.divisor() * (rank * (rank + 1) / 2);  // sum over the tiles before
-    return tile * longest_ - decrement_ * ranks_before;
+    const int index_in_head = tile / heads_;
+    const int indices_before =
+        tile * index_in_head -
+        heads_.divisor() * (index_in_head * (index_in_head + 1) / 2);  // sum over the tiles before
+    return tile * longest_ - decrement_ * indices_before;
   }
   // The stream-K tile that holds a step.
   [[nodiscard]] constexpr int tile_at(int step) const {
@@ -108,7 +109,7 @@ class StreamKScheduler {
   int stream_k_units_ = 0;
   FastDivmod steps_per_unit_;
   int longest_ = 0;    // steps of the longest stream-K tile
-  int decrement_ = 0;  // steps fewer per rank
+  int decrement_ = 0;  // steps fewer than the tile before it in its head
 };
 
 }  // namespace paceline

@@ -11,8 +11,8 @@
 namespace paceline {
 
 struct WorkItem {
-  int tile;  // its index in the order
-  int rank;  // its index among the tiles of its head, the longest first
+  int tile;           // its index in the order
+  int index_in_head;  // among the tiles of its head, the longest first
   int head;
   int batch;
   int first;  // the range of inner tiles, counted from the first that the tile sees
@@ -28,7 +28,7 @@ class TileOrder {
     int batch;
     int outer;    // rows of an outer tile
     int inner;    // rows of an inner tile
-    bool causal;  // a tile of rank r sees reach - r * outer rows, not all
+    bool causal;  // tile r of a head sees reach - r * outer rows, not all
     int reach;    // the context; in the forward pass rounded up to whole outer tiles
     int section;  // heads, of all sequences, in a section
   };
@@ -49,30 +49,33 @@ class TileOrder {
   [[nodiscard]] constexpr int tiles() const { return tiles_per_head() * all_heads(); }
   [[nodiscard]] constexpr bool has_sections() const { return section_.divisor() < all_heads(); }
   [[nodiscard]] constexpr bool causal() const { return s_.causal; }
-  // Inner tiles that the tile of a rank sees.
-  [[nodiscard]] constexpr int inner_tiles(int rank) const {
-    const int rows = s_.causal ? std::min(s_.context, s_.reach - rank * s_.outer) : s_.context;
+  // Inner tiles that a tile sees.
+  [[nodiscard]] constexpr int inner_tiles(int index_in_head) const {
+    const int rows =
+        s_.causal ? std::min(s_.context, s_.reach - index_in_head * s_.outer) : s_.context;
     return (rows + s_.inner - 1) / inner_;
   }
   [[nodiscard]] constexpr int longest() const { return inner_tiles(0); }
-  // By how many inner tiles each rank is shorter than the one before. For outer rows that are a
-  // multiple of the inner ones.
+  // By how many inner tiles each tile of a head is shorter than the one before. For outer rows that
+  // are a multiple of the inner ones.
   [[nodiscard]] constexpr int decrement() const { return s_.causal ? s_.outer / inner_ : 0; }
   // Inner tiles of all tiles from `first` on, plus one for the start of each tile. For outer rows
   // that are a multiple of the inner ones and, with a mask, as many tiles of every head before
   // `first`.
   [[nodiscard]] constexpr double steps(int first = 0) const {
-    const int rank = first / all_heads();
-    return (tiles() - first) * (longest() + 1 - decrement() * (rank + tiles_per_head() - 1) / 2.0);
+    const int index_in_head = first / all_heads();
+    return (tiles() - first) *
+           (longest() + 1 - decrement() * (index_in_head + tiles_per_head() - 1) / 2.0);
   }
 
   [[nodiscard]] constexpr WorkItem tile(int index) const {
     const int first = index / section_tiles_ * section_.divisor();  // head of the section
     const FastDivmod& size = first + section_.divisor() <= all_heads() ? section_ : last_section_;
     const int within = index - first * tiles_per_head();
-    const int rank = within / size;
+    const int index_in_head = within / size;
     const int head = first + within % size;
-    return {index, rank, head % heads_, head / heads_, 0, inner_tiles(rank), true};
+    return {index, index_in_head, head % heads_, head / heads_, 0, inner_tiles(index_in_head),
+            true};
   }
 
  private:

@@ -33,7 +33,7 @@ class Barrier {
   }
   // Arrives at the same barrier of another block of the cluster, by its rank. It has no release
   // semantics: it says that this thread has finished reading, but publishes no writes.
-  __device__ void arrive_at(int rank) {
+  __device__ void arrive_at(int cluster_rank) {
     asm volatile(
         "{\n"
         ".reg .b32 remote;\n"

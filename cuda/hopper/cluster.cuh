@@ -16,21 +16,21 @@ __device__ inline void cluster_wait() {
 }
 
 // The address that corresponds to `local` in another block of the cluster, and the barrier of that
-// block which counts the bytes sent to it. rank: of that block in the cluster.
+// block which counts the bytes sent to it. cluster_rank: of that block.
 struct RemoteAddress {
   std::uint32_t data;
   std::uint32_t full;
 
   RemoteAddress() = default;
-  __device__ RemoteAddress(const void* local, const Barrier& barrier, int rank)
-      : data(in_block(local, rank)), full(in_block(&barrier, rank)) {}
+  __device__ RemoteAddress(const void* local, const Barrier& barrier, int cluster_rank)
+      : data(in_block(local, cluster_rank)), full(in_block(&barrier, cluster_rank)) {}
 
  private:
-  static __device__ std::uint32_t in_block(const void* local, int rank) {
+  static __device__ std::uint32_t in_block(const void* local, int cluster_rank) {
     std::uint32_t remote = 0;
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
         : "=r"(remote)
-        : "r"(shared_address(local)), "r"(rank));
+        : "r"(shared_address(local)), "r"(cluster_rank));
     return remote;
   }
 };

@@ -51,9 +51,9 @@ __global__ void exchange(float* out, int blocks) {
     for (int to = 0; to < blocks; ++to) {
       const auto x = [&](int i) { return sent(round, block, to, thread, i); };
       const int float4s = thread * static_cast<int>(sizeof(float4));
-      send(RemoteAddress(shared.four[rank], shared.full, to), float4s,
+      send(RemoteAddress(shared.four[cluster_rank], shared.full, to), float4s,
            make_float4(x(0), x(1), x(2), x(3)));
-      send(RemoteAddress(&shared.one[rank][thread], shared.full, to), 0, x(4));
+      send(RemoteAddress(&shared.one[cluster_rank][thread], shared.full, to), 0, x(4));
     }
     shared.full.wait_for_cluster(round & 1);
     for (int from = 0; from < blocks; ++from) {

@@ -47,7 +47,7 @@ void expect_each_tile_covered_once(const StreamKScheduler& scheduler) {
   for (int unit = 0; unit < scheduler.units(); ++unit) {
     scheduler.for_each_part(unit, [&](const WorkItem& part) {
       const WorkItem whole = scheduler.order().tile(part.tile);
-      EXPECT_EQ(part.rank, whole.rank);
+      EXPECT_EQ(part.index_in_head, whole.index_in_head);
       EXPECT_EQ(part.head, whole.head);
       EXPECT_EQ(part.batch, whole.batch);
       EXPECT_LT(part.first, part.end);

@@ -56,9 +56,9 @@ TEST(TileOrder, HasEachTileOnce) {
       const WorkItem item = order.tile(tile);
       EXPECT_EQ(item.tile, tile);
       EXPECT_EQ(item.first, 0);
-      EXPECT_EQ(item.end, order.inner_tiles(item.rank));
-      ASSERT_LT(item.rank, order.tiles_per_head());
-      tiles.emplace(item.rank, item.head, item.batch);
+      EXPECT_EQ(item.end, order.inner_tiles(item.index_in_head));
+      ASSERT_LT(item.index_in_head, order.tiles_per_head());
+      tiles.emplace(item.index_in_head, item.head, item.batch);
     }
     EXPECT_EQ(tiles.size(), static_cast<std::size_t>(order.tiles_per_head() * order.all_heads()));
   }
@@ -68,8 +68,9 @@ TEST(TileOrder, SeesWhatTheMaskLeaves) {
   const TileOrder keys_of_queries(forward(1000, 1, 1, true));
   // Queries 960 to 999, 768 to 959, ... 0 to 191.
   const std::vector<int> keys = {8, 8, 6, 5, 3, 2};
-  for (int rank = 0; rank < keys_of_queries.tiles_per_head(); ++rank) {
-    EXPECT_EQ(keys_of_queries.inner_tiles(rank), keys.at(static_cast<std::size_t>(rank)));
+  for (int index_in_head = 0; index_in_head < keys_of_queries.tiles_per_head(); ++index_in_head) {
+    EXPECT_EQ(keys_of_queries.inner_tiles(index_in_head),
+              keys.at(static_cast<std::size_t>(index_in_head)));
   }
   const TileOrder queries_of_keys(backward(300, 1, 1, true));
   // Queries 0 to 299 of keys 0 to 127, then from 128 and from 256 on.
