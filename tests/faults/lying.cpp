@@ -1,17 +1,17 @@
-// Communicators and attention that lie, for tests that a run with wrong results says so. Linked
-// into build/paceline_lying alone. The linker's --wrap=X sends calls of X to __wrap_X, which
-// reaches X itself as __real_X.
+// Communicators and attention that return wrong results ("lie"), for tests that runs detect them.
+// Linked into build/paceline_lying only. The linker's --wrap=X redirects calls of X to __wrap_X,
+// which calls X itself as __real_X.
 //
 // PACELINE_LIE lists lies, five words each: what, operation, elements, first, last. Of the calls of
 // the operation whose result has that number of elements (0: any number), counted from 1, those
 // from first to last lie:
 //   wrong  adds 1 to the result's first element (attention, attention_backward)
-//   last   adds up the result's last element over ranks once more
+//   last   sums the result's last element over ranks once more
 //   twice  reduces the result once more
 //   root   every rank contributes what rank 0 does
 //   skip   does nothing
 //   flip   flips the lowest bit of the first element on rank 1
-// Lies other than wrong are the collectives'; twice and root are those of all_reduce and
+// `wrong` is for attention, the others are for collectives; twice and root only for all_reduce and
 // reduce_scatter.
 
 #include <array>
@@ -51,7 +51,7 @@ std::vector<Lie> read_lies() {
   return lies;
 }
 
-// What this call is to lie; empty: nothing. Counts the call.
+// The lie of this call; empty: none. Counts the call.
 std::string lie_of(std::string_view operation, const Tensor& result) {
   static std::vector<Lie> lies = read_lies();
   std::string what;
@@ -134,7 +134,7 @@ class LyingCommunicator final : public Communicator {
     if (lie == "flip" && real_->rank() == 1) flip(element(recv, 0));
   }
 
-  // In the stream's order: host memory by the stream's thread, a GPU's when the stream is done.
+  // In stream order: on the stream's thread for host memory, after the stream completes for a GPU.
   void flip(const Tensor& x) {
     if (device_.info().kind == DeviceKind::cpu) {
       stream().enqueue([x] { *static_cast<unsigned char*>(x.data) ^= 1U; });

@@ -42,7 +42,7 @@ def disk(tmp_path):
 
 
 def case_elsewhere(line, folder):
-    """The file that the message names, which is to be moved to the folder of cases."""
+    """The file named in the message, to be moved to the folder of cases."""
     path, to = re.search(r"the case is in (\S+): make room, move it to (\S+)/ and", line).groups()
     assert to == f"{folder}/out.h5.cases"
     return Path(path)
@@ -90,7 +90,7 @@ def test_a_disk_that_is_full_at_the_merge_keeps_the_cases(paceline, tmp_path, di
     folder = disk("size=20m")
     assert paceline(*SWEEP, "--output", "disk/out.h5").code == 0
     (folder / "out.h5").unlink()
-    # Room for the cases, not for the file that is made of them beside them.
+    # Room for the cases, but not for the file into which they are merged.
     disk(f"remount,size={len(CONTEXTS) * (merged // len(CONTEXTS) + 100_000) // 1024}k")
     done = paceline(*SWEEP, "--output", "disk/out.h5")
     assert done.code == 6, done.err

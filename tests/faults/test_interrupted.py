@@ -13,7 +13,7 @@ from result_files import saved, step_times
 CPU = ("--device", "cpu", "--threads", 1)
 SHORT = list(range(8, 18))
 LONG = 512  # this case outlasts a test
-# A small vocabulary: its rows would be most of a step, which a sanitizer makes a hundred times as long.
+# A small vocabulary: otherwise it would dominate a step, which sanitizers make 100 times as long.
 MODEL = ("--size", "tiny", "--vocab", 64)
 ARGS = ("model", *MODEL, *CPU, "--warmup", 1, "--output", "out.h5", "--context")
 STEPS = ("--steps", 100)
@@ -64,7 +64,7 @@ def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
 
 @pytest.mark.parametrize("which", ENDS)
 def test_a_signal_to_mpirun_loses_no_finished_case(paceline, tmp_path, launch, which):
-    """It hands SIGTERM on, waits two seconds, kills what is left, and returns 1."""
+    """mpirun forwards SIGTERM, waits two seconds, kills the remaining processes, returns 1."""
     run = launch(2, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 2)
     run.send_signal(which)
@@ -110,7 +110,9 @@ def test_a_killed_rank_ends_the_launch_at_once(tmp_path, launch):
 
 
 def test_a_second_run_on_the_same_output_is_refused(paceline, tmp_path, launch):
-    launch(0, *ARGS, f"8,{LONG}", "--steps", 1000)  # beyond the ten seconds that the second waits
+    launch(
+        0, *ARGS, f"8,{LONG}", "--steps", 1000
+    )  # longer than the ten seconds that the second waits
     wait_for_cases(tmp_path, 1)
     second = paceline(*SWEEP, "--resume")
     assert second.code == 2

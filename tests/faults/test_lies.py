@@ -11,8 +11,8 @@ from result_files import rows
 
 RANKS = 2
 LYING = PROGRAM.with_name("paceline_lying")
-EVERY = 10**6  # more calls than there are
-# A rank's exit code goes to a file: mpirun would end the others after the first that is not 0.
+EVERY = 10**6  # more than the number of calls
+# Exit codes go to files: mpirun would end the other ranks after the first code other than 0.
 RUN_RANK = """
 test $OMPI_COMM_WORLD_RANK -lt $FIRST_LIAR || export PACELINE_LIE="$LIES"
 "$0" "$@"
@@ -20,22 +20,22 @@ echo $? > code.$OMPI_COMM_WORLD_RANK
 """
 TINY = ("--size", "tiny", "--vocab", 32, "--context", 8, "--batch-size", 1, "--warmup", 0)
 VERIFIED = (*TINY, "--steps", 1, "--verify", 2)
-# Elements of size tiny's parameters at that vocabulary, in the order of the store.
+# Elements of the parameters of size tiny with this vocabulary, in the order of the store.
 EMBEDDING = 32 * 64
 BLOCK = 4 * 64 * 64 + 3 * 64 * 192
 PRODUCTS = EMBEDDING + 2 * BLOCK
 EVERYTHING = PRODUCTS + 5 * 128 + EMBEDDING  # with the norms, aligned
-BOTH_EMBEDDINGS = 2  # lm_head has as many elements: of a step's messages two
+BOTH_EMBEDDINGS = 2  # messages of this size per step: lm_head has as many elements
 
 
 def lie(what, operation, elements=0, first=1, last=EVERY):
-    """Words of PACELINE_LIE."""
+    """One lie, as five words of PACELINE_LIE."""
     return f"{what} {operation} {elements} {first} {last}"
 
 
 @pytest.fixture
 def lying(tmp_path, backend):
-    """lying(lies, *args): the table's rows and what stdout shows, after code 4 on every rank."""
+    """lying(lies, *args): the table's rows and stdout, after code 4 on every rank."""
     needs_gpu_per_rank(backend, RANKS)
     where = ("--device", "cpu", "--threads", 1) if backend == "mpi" else ("--device", "cuda")
 
@@ -62,7 +62,7 @@ with_backends = pytest.mark.parametrize("backend", ["mpi", "nccl"])
 
 @with_backends
 def test_collectives(lying, tmp_path, backend):
-    """Of a case's four calls two are timed. Every case has a size of its own."""
+    """Two of the four calls of a case are timed. Every case has a different size."""
     honest, before, timed, after, beyond, bits = 100, 200, 300, 400, 2**20 + 8, 500
     lies = [
         lie("last", "all_reduce", before, 1, 1),
@@ -102,13 +102,13 @@ def test_collectives(lying, tmp_path, backend):
 
 @with_backends
 def test_verify_of_ddp(lying, backend):
-    """The rows of rank 0 used twice: while SGD trains (naive), while AdamW does (overlap)."""
+    """The rows of rank 0 are used twice: with SGD (naive), with AdamW (overlap)."""
     # The embeddings' calls: 2 steps of SGD, 1 for AdamW's gradients, 2 of AdamW; before SGD and
     # before AdamW, one that connects the ranks.
     connect = BOTH_EMBEDDINGS
     sgd = adamw = 2 * BOTH_EMBEDDINGS
     before_adamw = connect + sgd + connect + BOTH_EMBEDDINGS
-    of_case = before_adamw + adamw  # what --verify refuses is not timed
+    of_case = before_adamw + adamw  # a case that --verify rejects is not timed
     first = of_case + before_adamw + 1
     lies = [
         lie("root", "all_reduce", EMBEDDING, connect + 1, connect + sgd),
@@ -125,7 +125,7 @@ def test_verify_of_ddp(lying, backend):
 
 @with_backends
 def test_verify_of_zero(lying, backend):
-    """An owner that broadcasts too early: the others keep what they had. none does not lie."""
+    """An owner broadcasts too early: the others keep the old values. `none` does not lie."""
     lies = [
         # After SGD's first step; the calls that connect the ranks, and gathering, are honest.
         lie("skip", "broadcast", EMBEDDING, BOTH_EMBEDDINGS + 1, 2 * BOTH_EMBEDDINGS),
@@ -142,7 +142,7 @@ def test_verify_of_zero(lying, backend):
     "told",
     [
         lie("root", "reduce_scatter"),
-        # A block's gather, from its third on: forward, or backward, uses what its slot held before.
+        # A block's gathers, from the third on: forward or backward uses the slot's previous values.
         lie("skip", "all_gather", BLOCK, 3),
     ],
 )
@@ -156,7 +156,7 @@ def test_verify_of_shards_of_gradients_and_parameters(lying, told, backend):
 
 @with_backends
 def test_verify_where_one_bit_of_rank_1_differs(lying, backend):
-    """Rank 0, which compares with a single process, has what is right."""
+    """Rank 0, which compares with a single process, has the correct values."""
     lies = [lie("flip", "broadcast"), lie("flip", "all_gather")]
     table, shown = lying(lies, "zero", *VERIFIED, "--shard", "none,broadcast,zero1,zero2,fsdp")
     assert [row["status"] for row in table] == ["mismatch"] * 5
@@ -165,7 +165,7 @@ def test_verify_where_one_bit_of_rank_1_differs(lying, backend):
 
 @with_backends
 def test_attention(lying, tmp_path, backend):
-    """Of rank 1 alone: forward lies at one length, backward at the other."""
+    """On rank 1 alone: forward lies at one length, backward at the other."""
     width = 16
     off = {8: "o", 9: "dq"}  # by context
     lies = [lie("wrong", "attention", 8 * width), lie("wrong", "attention_backward", 9 * 3 * width)]

@@ -1,5 +1,5 @@
-"""Memory that ends at set-up, in forward, in backward or in the optimizer: a row on all ranks, and
-the next case is as in a process of its own."""
+"""Out of memory at set-up, in forward, in backward or in the optimizer: all ranks record a row, and
+the next case runs as in a new process."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from result_files import summary
 
 OUTPUT = ("--output", "out.h5")
 RUN = ("--device", "cpu", "--threads", 1, "--warmup", 0, "--steps", 2, "--seed", 7, "--quiet")
-STEP = ("--context", 4, "--batch-size", 1, *RUN)  # what parameters need dwarfs what it computes
+STEP = ("--context", 4, "--batch-size", 1, *RUN)  # parameters need far more memory than activations
 TRAININGS = {
     "model": ("model",),
     "ddp": ("ddp", "--sync", "bucketed"),
@@ -31,7 +31,7 @@ def ranks_of(training):
 
 @pytest.fixture
 def next_is_fresh(paceline, tmp_path):
-    """The first case ran out of memory at the place, the second did as it does alone."""
+    """The first case ran out of memory at the place; the second has the same results as alone."""
 
     def check(place, found, *alone, ranks):
         assert paceline(*alone, "--output", "alone.h5", ranks=ranks).code == 0

@@ -1,4 +1,4 @@
-"""Ranks that stand still: the others end the launch, with one line that says who did not arrive."""
+"""Ranks that hang: the others end the launch, with one line that names the missing ranks."""
 
 import contextlib
 import fcntl
@@ -34,7 +34,7 @@ def is_alive(pid):
 
 
 def rank_of(pid):
-    """Nothing for a process that is no rank, or not yet: mpirun has forked, but not started it."""
+    """None for a process that is not a rank, or not yet: forked by mpirun, but not started."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
@@ -46,7 +46,7 @@ def rank_of(pid):
 
 
 def processor_time(pid):
-    """Seconds."""
+    """In seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
@@ -56,7 +56,7 @@ class Launch:
         self.ranks = ranks
         self.run = start(folder, ranks, *arguments)
         self.pids = {}
-        self.since = time.monotonic()  # what is to end it
+        self.since = time.monotonic()  # the time of the last signal
 
     def found_all_ranks(self):
         children = Path(f"/proc/{self.run.pid}/task/{self.run.pid}/children").read_text().split()
@@ -87,7 +87,7 @@ class Launch:
 
 @pytest.fixture
 def launch(tmp_path):
-    """launch(*arguments): a run whose ranks are found. None is left behind, whatever happens."""
+    """launch(*arguments): a run with the pids of its ranks, which are killed after the test."""
     launches = []
 
     def start_one(*arguments, ranks=RANKS):
@@ -101,7 +101,7 @@ def launch(tmp_path):
 
 
 def wait_for_long_case(run, folder):
-    """All cases are finished but the long one, which is under way."""
+    """Waits until all cases but the long one are finished and the long one is running."""
     cases = folder / "out.h5.cases"
     wait_until(lambda: len(list(cases.glob("*.h5"))) == len(FINISHED))
     used = {pid: processor_time(pid) for pid in run.pids.values()}
@@ -118,7 +118,7 @@ def in_long_case(launch, tmp_path):
 
 @pytest.fixture(params=["mpi", "nccl"])
 def in_long_collective(request, launch, tmp_path):
-    """in_long_collective(timeout): the long case is all_reduce after all_reduce of 100 MB."""
+    """in_long_collective(timeout): the long case is a series of all_reduces of 100 MB."""
     ranks = RANKS if request.param == "mpi" else 2
     needs_gpu_per_rank(request.param, ranks)
     sizes = ",".join([*(f"{n}KB" for n in FINISHED), "100MB"])
@@ -194,7 +194,7 @@ def test_two_stopped_ranks_are_both_named(in_long_case):
 
 def test_a_rank_that_comes_late_but_while_it_is_asked_for_ends_nothing(in_long_case):
     in_long_case.signal(1, signal.SIGSTOP)
-    time.sleep(TIMEOUT + ANSWERS_TAKE * 0.25)  # and the others come after a step of 0.3 s
+    time.sleep(TIMEOUT + ANSWERS_TAKE * 0.25)  # the others arrive after a step of 0.3 s
     in_long_case.signal(1, signal.SIGCONT)
     time.sleep(ANSWERS_TAKE * 2)
     assert in_long_case.run.poll() is None
@@ -204,7 +204,7 @@ def test_a_rank_that_comes_late_but_while_it_is_asked_for_ends_nothing(in_long_c
 
 
 def test_a_rank_that_does_something_else_answers_but_did_not_arrive(tmp_path, launch):
-    """Rank 0 waits ten seconds for the output of another run, the other ranks for rank 0."""
+    """Rank 0 waits ten seconds for another run's output, and the other ranks for rank 0."""
     folder = tmp_path / "out.h5.cases"
     folder.mkdir()
     with (folder / ".lock").open("w") as lock:
@@ -221,7 +221,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     assert code == 5
     assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
     at = "paceline: rank 0: bytes 100000000: "
-    # A GPU may finish what the stopped rank had enqueued.
+    # A GPU may still finish the work that the stopped rank had enqueued.
     waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)
     assert "; rank 1 did not arrive and did not answer; " in line
@@ -257,7 +257,7 @@ COMPUTED = "a step did not finish in 1 s; every rank arrived"
     ],
 )
 def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
-    """Between collectives in host memory a step takes as long as it needs.
+    """Between collectives in host memory a step has no time limit.
 
     A monitored communicator, as NCCL's, shows the watchdog no single collective: the step must make
     progress.

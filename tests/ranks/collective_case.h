@@ -1,5 +1,5 @@
 #pragma once
-// Every collective at one size, element type and place, against its formula.
+// Every collective at one size, dtype and placement, against its formula.
 
 #include <bit>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// Until all collectives so far are done; rethrows.
+// Waits for all collectives so far; rethrows.
 inline void wait() { shared.all->stream().synchronize(); }
 
 struct TestedCollective {
@@ -69,7 +69,7 @@ struct TestedCollective {
     const Buffer other(dtype, k);
     const Tensor recv = in_place ? send : other;
     fill(send, mine(op));
-    // In every other element type the ranks without a result pass none.
+    // With every other dtype, the ranks without a result pass an empty tensor.
     const bool none = rank != root && (dtype == Dtype::f32 || dtype == Dtype::i32);
     c.reduce(none ? Tensor{} : recv, send, op, root);
     wait();

@@ -1,5 +1,5 @@
 #pragma once
-// What ranks put into a collective and what must come out of it, in double.
+// Inputs and expected results of collectives, in double.
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,10 @@
 
 namespace paceline {
 
-inline constexpr double largest_input = 5;  // of sums; of means n times that
+inline constexpr double largest_input = 5;  // for sums; n times that for means
 
-// Integers that every type holds exactly, as it does all sums, products and means over 6 ranks.
+// Integers that every dtype represents exactly, together with all sums, products and means over 6
+// ranks.
 inline double input(ReduceOp op, Dtype dtype, int n, int rank, std::int64_t i) {
   const auto small = static_cast<double>((7 * rank + 3 * i) % 11 - 5);
   constexpr std::array<double, 4> factors = {1, 2, -1, -2};
@@ -38,7 +39,8 @@ inline double reduced(ReduceOp op, Dtype dtype, int n, std::int64_t i) {
   return op == ReduceOp::avg ? std::trunc(result / n) : result;
 }
 
-// For collectives that only move: neither ranks nor parts look alike, and every type holds it.
+// For collectives that only move data: values differ between ranks and parts, and are exact in
+// every dtype.
 inline double moved(int rank, std::int64_t i) {
   return static_cast<double>((37 * rank + 11 * i) % 251 - 125);
 }

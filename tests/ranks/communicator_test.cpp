@@ -1,5 +1,5 @@
-// A communicator under mpirun: every collective x element type x reduction x size x in place or not
-// x root, on communicators of the first 1 ... n ranks, against values computed in double.
+// A communicator under mpirun: every collective x dtype x reduction x size x in place or not x
+// root, on communicators of the first 1 to n ranks, against values computed in double.
 //   communicator_test mpi|nccl [GoogleTest's options]
 
 #include "core/communicator.h"
@@ -27,7 +27,7 @@ constexpr std::array all_ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, Re
 constexpr std::array<std::int64_t, 4> sizes = {0, 1, 3, 1025};
 constexpr std::int64_t large = (1 << 20) + 1;
 
-// Whether the event has been reached, without waiting: only then it has a time.
+// Whether the event has been reached, without waiting: an event has a time only then.
 bool reached(const EventPtr& event) {
   try {
     (void)event->seconds_since(*event);
@@ -89,7 +89,7 @@ TEST_F(Collectives, computes_large_collectives_among_all_ranks) {
   }
 }
 
-// One rank's value and another's, with zeros from the rest: a single rounding, whatever the order.
+// The values of two ranks, and zeros from the others: a single rounding in any order.
 TEST_F(Collectives, rounds_half_types_to_nearest_even) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
     SCOPED_TRACE(name_of(dtype));
@@ -140,7 +140,7 @@ TEST_F(Collectives, returns_before_the_others_come) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_TRUE(n == 1 || !reached(done));
   }
-  world.barrier();  // the others join only now
+  world.barrier();  // the other ranks call it only now
   if (rank != 0) {
     all.all_reduce(x, x, ReduceOp::sum);
     done = all.stream().record();
@@ -192,13 +192,13 @@ TEST_F(Collectives, refuses_what_does_not_fit) {
   EXPECT_THROW(all.broadcast(x, -1), InternalError);
   EXPECT_THROW(all.send_recv(wide, 0, x, 0), InternalError);
   EXPECT_THROW(all.send_recv(x, n, x, 0), InternalError);
-  // Overlapping, and not as in place.
+  // Overlapping tensors that are not in place.
   const Tensor inside = wide.slice(1, {4});
   EXPECT_THROW(all.all_reduce(inside, wide.slice(0, {4}), sum), InternalError);
   EXPECT_THROW(all.all_gather(wide.slice(0, {4 * n}), wide.slice(4 * rank + 1, {4})),
                InternalError);
   EXPECT_THROW(all.all_to_all(wide, x), InternalError);
-  // Nothing of that was enqueued: it would fail, or meet the others' next call.
+  // None of these was enqueued: it would fail, or match the other ranks' next call.
   wait();
   TestedCollective{all, Dtype::f32, 3, false}.reductions(sum);
 }
@@ -210,7 +210,7 @@ TEST_F(ThroughMpi, refuses_more_elements_than_an_int_counts) {
   EXPECT_THROW(all.send_recv(huge, 0, huge, 0), UsageError);
 }
 
-// The last rank sends more than rank 0 takes.
+// The last rank sends more than rank 0 receives.
 TEST_F(ThroughMpi, hands_on_what_mpi_reports) {
   const Buffer x(Dtype::f32, 100);
   const Buffer y(Dtype::f32, 100);
@@ -265,7 +265,7 @@ TEST_F(Collectives, of_a_duplicate_run_beside_the_others) {
   expect("all_reduce", x, [&](std::int64_t) { return n; });
 }
 
-// Through MPI nothing is registered, and the memory is the device's.
+// With MPI nothing is registered, and the memory is the device's.
 TEST_F(Collectives, reduces_registered_memory_and_counts_it) {
   constexpr std::int64_t k = 257 * registered_part_bytes / sizeof(float);
   const std::size_t before = shared.device->ledger().bytes();

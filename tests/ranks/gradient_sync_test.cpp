@@ -1,7 +1,7 @@
-// Data parallelism under mpirun, as the course tests it: ranks start from different seeds, take
-// over rank 0's parameters, and train five steps of SGD on their rows of a batch; after each the
-// parameters are those of a single process that trained on all of it. Every strategy, bucket size
-// and toy model.
+// Data parallelism under mpirun, as the course tests it: ranks start from different seeds, receive
+// rank 0's parameters, and train five steps of SGD on their rows of a batch. After each step the
+// parameters equal those of a single process that trained on the whole batch. Every strategy,
+// bucket size and toy model.
 //   gradient_sync_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ std::vector<float> parameters_of(const ParameterStore& store) {
   return floats_of(store.parameters());
 }
 
-// torch.allclose with its defaults on the CPU. A GPU's products of few rows and of many round
-// differently: there a few roundings of weights around 1 may separate two that are close to 0.
+// torch.allclose with its defaults on the CPU. A GPU rounds products of few rows and of many rows
+// differently: weights close to 0 may differ by a few roundings of weights around 1.
 bool close(const std::vector<float>& a, const std::vector<float>& b) {
   const double absolute = shared.all->backend() == BackendKind::mpi ? 1e-8 : 0x1p-22;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [=](double x, double y) {
@@ -53,7 +53,7 @@ struct Rows {
   Array y;  // [R, 5]
 };
 
-// Rows order[first] ... order[first + count - 1] of the batch.
+// Rows order[first] to order[first + count - 1] of the batch.
 Rows rows_of(const std::vector<int>& order, std::int64_t first, std::int64_t count) {
   Device& device = *shared.device;
   const auto gather = [&](std::int64_t width, std::uint64_t stream) {
@@ -78,7 +78,7 @@ class DataParallel : public ::testing::Test {
   const int n = world.size();
   const std::unique_ptr<Ops> ops = make_ops("fp32", Dtype::f32);
 
-  // For a precision whose gradients are exchanged in this dtype.
+  // The dtype in which gradients are exchanged.
   static std::unique_ptr<Ops> make_ops(const char* name, Dtype exchanged) {
     Precision precision = precision_named(name);
     precision.communication = exchanged;
@@ -108,7 +108,7 @@ void DataParallel::train(const ToyDesign& design, const StrategyConfig& config) 
 
   GradientExchange sync(model.trainable(), *ops, *shared.all, config);
   ParallelStrategy alone(single.trainable());
-  const std::int64_t share = 20 / n;  // of the course's 20 rows, so many for each rank
+  const std::int64_t share = 20 / n;  // of the course's 20 rows, per rank
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 shuffler(42);
@@ -144,7 +144,7 @@ TEST_F(DataParallel, equals_a_single_process_on_the_whole_batch) {
   }
 }
 
-// Half the bytes: close to the single process as bfloat16's 8 bits are.
+// Half the bytes: equal to the single process within bfloat16's 8 bits.
 TEST_F(DataParallel, sends_half_types) {
   const ToyDesign design = toy_model();
   const std::unique_ptr<Ops> half_ops = make_ops("fp32", Dtype::bf16);
@@ -176,8 +176,8 @@ TEST_F(DataParallel, sends_half_types) {
             sizeof(float) * static_cast<std::size_t>(half.ranges().front().length));
 }
 
-// As a step writes them: sums of 64 products of small whole numbers, which float32 holds exactly
-// and bfloat16 rounds. A weight of rank 1 is a bias.
+// Gradients as a step writes them: sums of 64 products of small integers, which float32 represents
+// exactly and bfloat16 rounds. A one-dimensional weight is a bias.
 void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
   Device& device = *shared.device;
   std::uint64_t stream = 0;
@@ -211,7 +211,8 @@ void write_gradients(Ops& ops, ParameterStore& store, ParallelStrategy& sync) {
   device.synchronize();
 }
 
-// Products that write bfloat16 give the bits of float32 gradients that are cast and then added up.
+// Products that write bfloat16 give the same bits as float32 gradients that are cast and then
+// summed.
 TEST_F(DataParallel, sends_half_types_that_products_write) {
   for (const bool tied : {false, true}) {
     std::vector<ParameterEntry> entries = {toy_entry("head", {33, 7}),
@@ -265,7 +266,7 @@ TEST_F(DataParallel, sends_what_is_ready_or_all_at_the_end) {
   }
 }
 
-// Of a backward whose ready() came too seldom.
+// Backward does not report every gradient as ready.
 TEST_F(DataParallel, a_gradient_that_never_comes_is_an_error) {
   ToyModel model(device, *ops, toy_model());
   model.trainable().allocate_gradients();

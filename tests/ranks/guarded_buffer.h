@@ -1,5 +1,6 @@
 #pragma once
-// Tensors of tests under mpirun: filled by a formula, held against one, and guarded on both sides.
+// Tensors of tests under mpirun: filled by a formula, compared with one, and with guards on both
+// sides.
 
 #include <gtest/gtest.h>
 
@@ -17,14 +18,14 @@
 
 namespace paceline {
 
-// One wrong place fails thousands of cases.
+// Reports at most 8 failures: one error may fail thousands of cases.
 inline void fail(const std::string& text) {
   if (++shared.failures <= 8) ADD_FAILURE() << text;
 }
 
 using Formula = std::function<double(std::int64_t i)>;
 
-// The tensor's bytes on the host, and that memory as a tensor.
+// The tensor's bytes on the host, and a tensor over them.
 struct HostCopy {
   explicit HostCopy(const Tensor& x)
       : bytes(x.bytes()), tensor{.data = bytes.data(), .shape = x.shape, .dtype = x.dtype} {}
@@ -77,7 +78,7 @@ inline void expect(const std::string& what, const Tensor& x, const Formula& want
   }
 }
 
-// n poisoned elements between two guards that must stay as they are.
+// n poisoned elements between two guards, which must not change.
 class Buffer : NonCopyable {
  public:
   Buffer(Dtype dtype, std::int64_t n)

@@ -1,5 +1,5 @@
-// Sharded optimizers under mpirun: what a rank updates and gets from the others equals, bit for bit
-// where sums are exact, what every rank would have computed alone.
+// Sharded optimizers under mpirun: the parameters that a rank updates and receives equal those that
+// it would have computed alone, bit for bit where sums are exact.
 //   optimizer_sharding_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr AdamWConfig course{.weight_decay = 0.1};
 constexpr std::array sharded_strategies = {Strategy::owner_broadcast, Strategy::zero1,
                                            Strategy::zero2, Strategy::fsdp};
 
-// |a - b| / |b|; 0 where they are equal bit for bit, but for the sign of a 0.
+// |a - b| / |b|; 0 where they are bitwise equal except for the sign of 0.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0;
   double norm = 0;
@@ -78,7 +78,7 @@ class StreamOrder : public Sharding {
  protected:
   const std::unique_ptr<Ops> ops = make_ops("fp32");
 
-  // The streams that can be held back: the CPU's compute stream is the caller itself.
+  // The streams that can be delayed: the CPU's compute stream is the calling thread.
   static std::vector<Stream*> streams() {
     std::vector<Stream*> streams = {&shared.all->stream(), &shared.gathers->stream()};
     if (shared.all->backend() == BackendKind::nccl)
@@ -92,7 +92,7 @@ class StreamOrder : public Sharding {
     shared.device->synchronize();
     return x;
   }
-  // Until its end, or later.
+  // Until the end of the update, or later.
   static void expect_waited_for(const Wait& wait, const Exchange& e) {
     constexpr double resolution = 1e-5;
     EXPECT_GE(wait.until->seconds_since(*wait.from), -resolution);
@@ -121,7 +121,7 @@ TEST_F(Sharding, keeps_groups_of_parameters) {
       .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0, .rate_factor = 0.5};
   const std::vector<ParameterGroup> groups = {{course, {0, 2, 3}}, {other, {1, 4}}};
   expect_unsharded("fp32", groups, exact, 0);
-  // A group is updated as if it were alone.
+  // A group is updated as if it were the only one.
   const auto ops = make_ops("fp32");
   Replica both(*ops, uneven_entries(), groups, Strategy::bucketed, {});
   Replica alone(*ops, uneven_entries(), {{other, {0, 1, 2, 3, 4}}}, Strategy::bucketed, {});
@@ -145,8 +145,8 @@ TEST_F(Sharding, groups_hold_every_parameter_once) {
   EXPECT_THROW(with({{course, {0, 1, 2, 3, 4}}, {course, {4}}}), InternalError);
 }
 
-// In fp32, of the parameters' bytes: 2 (n - 1) / n with zero1, as one all_reduce; half as much
-// again with broadcast. The optimizer's state is divided by n.
+// In fp32, relative to the parameters' bytes: zero1 sends 2 (n - 1) / n, as one all_reduce;
+// broadcast sends 1.5 times that. The optimizer's state is divided by n.
 TEST_F(Sharding, sends_and_keeps_what_the_formulas_say) {
   const auto ops = make_ops("fp32");
   const auto run = [&](Strategy strategy) {
@@ -177,7 +177,7 @@ TEST_F(Sharding, owners_are_chosen_largest_first) {
   EXPECT_EQ(owners_of(uneven_entries(), 3), (std::vector<int>{1, 2, 2, 2, 0}));
 }
 
-// What is not finite on one rank alone makes all of them skip the step.
+// A value that is not finite on one rank makes all ranks skip the step.
 TEST_F(Sharding, skips_a_step_together) {
   const auto ops = make_ops("fp16");
   const Gradients overflow = [](int rank, int, std::int64_t i) {
@@ -193,7 +193,7 @@ TEST_F(Sharding, skips_a_step_together) {
   }
 }
 
-// Wherever it is: in each slice of each range, that is in every rank's first range and in others.
+// In each slice of each range, that is in every rank's first range and in later ones.
 TEST_F(Sharding, skips_a_step_for_what_is_not_finite_in_any_slice) {
   const auto ops = make_ops("fp16");
   for (const auto strategy : {Strategy::zero1, Strategy::zero2, Strategy::fsdp}) {
@@ -228,8 +228,8 @@ TEST_F(Sharding, needs_a_store_laid_out_for_its_ranks) {
   EXPECT_THROW(Zero1(store, *ops, *shared.all, {}), InternalError);
 }
 
-// More buckets than the window has room for, of two lengths, so that what pads one lies where
-// another's gradients were.
+// More buckets than the window has room for, of two lengths, so that one bucket's padding
+// overwrites another's gradients.
 std::vector<ParameterEntry> more_than_a_window() {
   std::vector<ParameterEntry> entries;
   for (int i = 0; i < 6; ++i) {
@@ -256,8 +256,8 @@ TEST_F(Sharding, a_unit_in_use_keeps_its_slot) {
   }
 }
 
-// A phase that is captured by itself must not gather for the next. Backward begins with units that
-// forward has used long ago, as it does with recomputation.
+// A phase that is captured separately must not gather for the next one. Backward begins with units
+// that forward used early, as with recomputation.
 TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
   const auto ops = make_ops("fp32");
   std::vector<ParameterId> all(12);
@@ -278,7 +278,7 @@ TEST_F(Sharding, nothing_is_gathered_for_backward_before_forward_has_ended) {
   }
 }
 
-// ---- orders of streams: one of the two is held back -------------------------------------------
+// ---- order between streams: one of the two is delayed -----------------------------------------
 
 TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
   for (Stream* held : streams()) {
@@ -331,7 +331,7 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
   }
 }
 
-// Of two slots, each of which takes one unit after the other.
+// Two slots, each of which holds one unit after the other.
 TEST_F(StreamOrder, a_unit_is_read_where_and_when_it_was_gathered) {
   for (Stream* held : streams()) {
     Replica r(*ops, uneven_entries(), one_group(), Strategy::fsdp, {.prefetch = 1});
@@ -454,7 +454,7 @@ TEST_F(StreamOrder, a_step_is_skipped_once_all_ranks_have_said) {
   }
 }
 
-// The course's test: ten steps on the same rows everywhere. Against torch's AdamW in float64, fed
+// The course's test: ten steps on the same rows on every rank, against torch's AdamW in float64
 // with the same gradients.
 TEST_F(Sharding, trains_the_courses_toy_models) {
   Device& device = *shared.device;

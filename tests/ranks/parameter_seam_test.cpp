@@ -1,6 +1,6 @@
-// The seam between a model and the strategy that lays out its parameters: a strategy that keeps
-// them elsewhere, brings each into one of two slots when it is acquired, or before, and poisons the
-// slot when it is released. Every rank trains by itself.
+// ParameterAccess between a model and a strategy, tested with a strategy that keeps the parameters
+// elsewhere, copies each into one of two slots at or before its acquire, and poisons the slot at
+// its release. Every rank trains on its own.
 //   parameter_seam_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ using Use = std::pair<ParameterId, Pass>;
 
 class TwoSlots final : public ParallelStrategy {
  public:
-  // copies: of this rank alone, whose all_reduce copies on the communication stream. forgotten: a
-  // use that is not brought in.
+  // copies: a communicator of this rank alone, whose all_reduce copies on the communication stream.
+  // forgotten: a use whose copy is omitted.
   TwoSlots(ParameterStore& store, Ops& ops, Communicator& copies, std::optional<Use> forgotten,
            int& fetched_ahead)
       : ParallelStrategy(store),
@@ -50,7 +50,7 @@ class TwoSlots final : public ParallelStrategy {
     }
   }
 
-  // The parameters move to their home, and leave NaN.
+  // Moves the parameters to their storage and fills the store with NaN.
   void begin_step() override {
     schedule_ = std::exchange(order_, {});
     move(home_.value, store_.parameters());
@@ -85,7 +85,7 @@ class TwoSlots final : public ParallelStrategy {
     ADD_FAILURE() << "released, but not acquired: " << id;
   }
 
-  // The optimizer finds the parameters where it expects them.
+  // Copies the parameters back for the optimizer.
   void finish_backward() override {
     for (const Slot& slot : slots_) EXPECT_FALSE(slot.in_use);
     move(store_.parameters(), home_.value);
@@ -129,7 +129,7 @@ class TwoSlots final : public ParallelStrategy {
     return nullptr;
   }
 
-  // What the last step acquired next, where a slot is free.
+  // Copies what the last step acquired next, if a slot is free.
   void fetch_ahead() {
     if (order_.size() >= schedule_.size()) return;
     EXPECT_EQ(order_.back(), schedule_[order_.size() - 1]);
@@ -158,9 +158,9 @@ class TwoSlots final : public ParallelStrategy {
   std::optional<Use> forgotten_;
   Home home_;
   std::array<Slot, 2> slots_;
-  std::vector<Use> order_;     // of this step's acquires
-  std::vector<Use> schedule_;  // of the last step's
-  int& fetched_ahead_;         // how often a parameter was brought in before it was acquired
+  std::vector<Use> order_;     // acquires of this step
+  std::vector<Use> schedule_;  // acquires of the last step
+  int& fetched_ahead_;         // copies made before the acquire
 };
 
 TrainingCase small(const char* precision, int recompute) {
@@ -205,7 +205,7 @@ TEST_F(ParameterSeam, parameters_that_come_and_go_train_as_resident_ones) {
       EXPECT_TRUE(std::isfinite(resident.front()));
       fetched_ahead = 0;
       EXPECT_EQ(train_in_slots(c), resident);
-      EXPECT_GT(fetched_ahead, 4 * 2 * 3 * 6);  // of four steps, forward and backward of the blocks
+      EXPECT_GT(fetched_ahead, 4 * 2 * 3 * 6);  // four steps, forward and backward of the blocks
     }
   }
 }
@@ -232,7 +232,7 @@ TEST_F(ParameterSeam, the_first_steps_order_is_the_schedule_of_the_next_ones) {
   }
 }
 
-// Of a weight and of a norm, in each pass.
+// For a weight and a norm, in each pass.
 TEST_F(ParameterSeam, a_use_that_is_not_acquired_is_caught) {
   const TrainingCase c = small("fp32", 2);
   for (const Pass pass : {Pass::forward, Pass::recompute, Pass::backward}) {

@@ -1,6 +1,6 @@
-// Process groups under mpirun: Worlds that World::split() makes, and their communicators, for 2 x 2
-// and 2 x 3 ranks. What a rank contributes depends on its rank of the launch, so that no group's
-// result is another's.
+// Process groups under mpirun: Worlds made by World::split(), and their communicators, for 2 x 2
+// and 2 x 3 ranks. A rank's contribution depends on its rank in the launch, so that the results of
+// all groups differ.
 //   process_groups_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct Group {
         members(std::move(ranks)) {}
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
-  // What the members contribute, added up.
+  // The sum of the members' contributions.
   [[nodiscard]] double sum(std::int64_t i) const {
     double total = 0;
     for (const int member : members) total += moved(member, i);
@@ -41,10 +41,10 @@ struct Group {
 
   std::unique_ptr<World> world;
   std::unique_ptr<Communicator> communicator;
-  std::vector<int> members;  // ranks of the launch
+  std::vector<int> members;  // ranks in the launch
 };
 
-// Rank r stands in row r / columns, column r % columns.
+// Rank r is in row r / columns, column r % columns.
 class ProcessGroups : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ class ProcessGroups : public ::testing::Test {
 
 void wait() { shared.device->communication_stream().synchronize(); }
 
-// A collective with its buffers: enqueued by start(), checked once the stream is done.
+// A collective with its buffers: enqueued by start(), checked after the stream has completed.
 struct Call {
   std::string what;
   std::shared_ptr<Buffer> send;
@@ -137,7 +137,7 @@ TEST_F(ProcessGroups, know_their_ranks) {
   }
 }
 
-// All of them are in flight at once.
+// All collectives are in flight at once.
 TEST_F(ProcessGroups, interleave_collectives_of_every_kind_on_both_axes) {
   std::vector<std::pair<Group*, Call>> calls;
   for (const std::int64_t k : {0, 1, 1025, (1 << 18) + 1}) {
@@ -247,7 +247,7 @@ TEST_F(ProcessGroups, outlive_the_world_that_they_were_split_from) {
   expect("all_reduce", x, [&](std::int64_t i) { return row->sum(i); });
 }
 
-// The same memory is registered with both; through MPI nothing is.
+// The same memory is registered with both; MPI registers nothing.
 TEST_F(ProcessGroups, register_memory_each_on_its_own) {
   constexpr std::int64_t k = 256 * registered_part_bytes / sizeof(float);
   const Array x = row->communicator->allocate({k}, Dtype::f32);

@@ -1,6 +1,6 @@
 #pragma once
-// A program of GoogleTests under mpirun: every rank runs the same tests; rank 0 reports all, the
-// others what failed. The first argument is the backend, mpi or nccl.
+// A GoogleTest program under mpirun: every rank runs the same tests. Rank 0 reports all results,
+// the other ranks only failures. The first argument is the backend, mpi or nccl.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ inline std::vector<float> floats_of(const Tensor& x) {
   return values;
 }
 
-// Collective: of the whole store, whichever rank keeps it.
+// Collective: values of the whole store, gathered from the ranks that keep them.
 inline std::vector<float> parameters_of(ParallelStrategy& strategy) {
   std::vector<float> all;
   strategy.visit_parameters([&](const StoreRange&, const Tensor& values) {
@@ -90,7 +90,7 @@ inline int run_with(World& world, BackendKind backend) {
 inline int run_rank_tests(int argc, char** argv) {
   const std::unique_ptr<World> world = make_mpi_world(&argc, &argv);
   ::testing::InitGoogleTest(&argc, argv);
-  // A rank that leaves a test early would keep the others waiting.
+  // A rank that leaves a test early would block the others.
   GTEST_FLAG_SET(catch_exceptions, false);
   try {
     return run_with(*world, argc > 1 ? enum_named<BackendKind>(argv[1]) : BackendKind::mpi);

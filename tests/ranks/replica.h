@@ -1,6 +1,6 @@
 #pragma once
-// Parameters that ranks train with gradients that a test gives, sharded or not; and a stream that
-// is held back, so that what ought to wait for it and does not runs before it.
+// Parameters that ranks train with given gradients, sharded or not; and a delayed stream, which
+// exposes work that should wait for it but does not.
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace paceline {
 
-// What is enqueued on the stream from now on runs after some time only.
+// Delays the work that is enqueued on the stream from now on.
 class HeldBack : NonCopyable {
  public:
   explicit HeldBack(Stream& stream) {
@@ -38,7 +38,7 @@ class HeldBack : NonCopyable {
   std::thread timer_;
 };
 
-// Neither the entries nor their sum are multiples of anything; two are read in full precision.
+// Uneven sizes; two entries are read in full precision.
 inline std::vector<ParameterEntry> uneven_entries() {
   std::vector<ParameterEntry> entries = {toy_entry("head", {7, 33}), toy_entry("w2", {129}),
                                          toy_entry("w1", {1}), toy_entry("norm", {33}),
@@ -47,7 +47,7 @@ inline std::vector<ParameterEntry> uneven_entries() {
   return entries;
 }
 
-// Whether this element of the store is of no parameter.
+// Whether this element of the store is padding.
 inline bool is_padding(const ParameterStore& store, std::int64_t i) {
   const auto& entries = store.entries();
   return std::none_of(entries.begin(), entries.end(), [i](const ParameterEntry& e) {
@@ -55,10 +55,10 @@ inline bool is_padding(const ParameterStore& store, std::int64_t i) {
   });
 }
 
-// By rank, step and element of the store.
+// The gradient, by rank, step and element of the store.
 using Gradients = std::function<float(int, int, std::int64_t)>;
 
-// Up to 4 ranks add these up without rounding, in bfloat16 too.
+// The sums over up to 4 ranks are exact, also in bfloat16.
 inline float exact(int rank, int step, std::int64_t i) {
   return static_cast<float>((i * 37 + step * 101 + rank * 13) % 129 - 64) / 1024;
 }
@@ -70,7 +70,7 @@ inline float normal(int rank, int step, std::int64_t i) {
 // Parameters that are trained with given gradients.
 class Replica {
  public:
-  // padded_for: a strategy as whose store this one is padded.
+  // padded_for: the store is padded as for this strategy.
   Replica(Ops& ops, const std::vector<ParameterEntry>& entries,
           const std::vector<ParameterGroup>& groups, Strategy strategy,
           const StrategyConfig& config, std::optional<Strategy> padded_for = {})
@@ -130,7 +130,7 @@ class Replica {
     device_.synchronize();
   }
 
-  // Up to where forward has read everything: what it has read, entry after entry, from the last.
+  // Runs forward's reads; returns the values read, entry by entry, from the last entry.
   std::vector<float> begin() {
     std::vector<float> values;
     sync_->begin_step();
@@ -145,7 +145,7 @@ class Replica {
   }
 
  private:
-  // Of memory that NCCL registers.
+  // In memory that NCCL registers.
   StoreLayout layout(Strategy strategy, std::vector<ParameterId> group_ends) const {
     StoreLayout layout;
     layout.shards = n_;
@@ -165,7 +165,7 @@ class Replica {
     return make_strategy(config, store_, ops_, shared.all, shared.gathers);
   }
 
-  // By element of the store. Padding stays 0.
+  // By element of the store. Padding is 0.
   void write(std::int64_t offset, const Tensor& to,
              const std::function<float(std::int64_t)>& of_element) {
     std::vector<float> values(static_cast<std::size_t>(to.numel()));

@@ -1,5 +1,5 @@
-// A training step as a list of phases: whatever the strategy, phases can be captured one by one and
-// all together, and no step after the rehearsal allocates anything new.
+// A training step as a list of phases: with every strategy, phases can be captured separately and
+// as a whole, and no step after the rehearsal allocates new memory.
 //   step_phases_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TrainingCase tiny(const char* precision, Strategy strategy) {
   return c;
 }
 
-// A step whose memory is all allocated, over the launch's communicator.
+// A step with all memory allocated, on the launch's communicator.
 struct Trainer {
   explicit Trainer(const TrainingCase& c)
       : step(*shared.device, c, c.exchanges() ? shared.world->size() : 1,
@@ -50,7 +50,7 @@ struct Trainer {
     reset();
     shared.device->freeze();
   }
-  ~Trainer() { shared.device->trim(); }  // it is not frozen any more
+  ~Trainer() { shared.device->trim(); }  // unfreezes
   void reset() {
     step.reset();
     step.strategy().start();
@@ -128,7 +128,7 @@ TEST_F(StepPhases, updates_in_backward_are_bitwise_the_serial_optimizers) {
   }
 }
 
-// With more blocks than their shards have room for: a slow optimizer, and a scatter must wait.
+// More blocks than the memory for shards holds: with a slow optimizer a reduce_scatter must wait.
 TEST_F(StepPhases, a_shard_is_scattered_over_another_once_that_is_updated) {
   for (const Strategy strategy : {Strategy::zero2, Strategy::fsdp}) {
     SCOPED_TRACE(name_of(strategy));
@@ -232,7 +232,7 @@ class RandomCases {
   std::mt19937 engine_;
 };
 
-// The allocator is frozen from the rehearsal on: a step that allocates anything new throws.
+// The allocator is frozen after the rehearsal: a step that allocates new memory throws.
 TEST_F(StepPhases, no_step_allocates_what_the_rehearsal_did_not) {
   RandomCases cases(static_cast<unsigned>(world.size()));
   Progress silent(false, 1, stderr);

@@ -1,4 +1,4 @@
-"""`collectives` under mpirun: every operation checked on every rank, and what its file says."""
+"""`collectives` under mpirun: every operation is checked on every rank; contents of the file."""
 
 import h5py
 import numpy as np
@@ -62,7 +62,7 @@ def test_the_record(paceline, tmp_path):
             case = f["cases"][name]
             n = case.attrs["ranks"]
             seconds = case["samples/time"][:]
-            assert seconds.shape == (n, 7)  # of the ranks that took part
+            assert seconds.shape == (n, 7)  # ranks of the case
             assert case["samples/host"].shape == (n, 7)
             bytes_ = table["message_bytes"][row]
             assert bytes_ == table["bytes"][row] // (4 * n) * 4 * n
@@ -127,7 +127,7 @@ def test_what_is_nccl_s_alone_is_refused(paceline, option):
 
 @pytest.mark.skipif(gpu_count() < 2, reason="fewer than two GPUs here")
 def test_both_backends_in_one_launch(paceline, tmp_path):
-    """Three ranks on two GPUs or more: NCCL has those with a GPU of their own."""
+    """Three ranks on two GPUs or more: NCCL runs on the ranks that have a GPU of their own."""
     ranks = gpu_count() + 1
     done = paceline(
         *("collectives", "--quiet", "--output", "out.h5", "--warmup", 1, "--steps", 2),
@@ -178,7 +178,7 @@ def test_a_preset_s_rank_counts_are_skipped_for_a_backend_asked_for_by_name(pace
 
 
 def test_more_elements_than_mpi_counts_are_refused_on_every_rank(paceline):
-    """Before anything runs: ranks outside the case would wait for those that refuse it."""
+    """Before anything runs: ranks outside the case would wait for those that reject it."""
     done = paceline(
         *(*RUN, "--op", "all_gather", "--bytes", "1KB,10GB", "--dtype", "bfloat16", "--ranks", 2),
         ranks=3,

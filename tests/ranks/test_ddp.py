@@ -1,4 +1,4 @@
-"""`ddp` under mpirun: it trains as one process would, and its file says what was sent and when."""
+"""`ddp` under mpirun: it trains as one process would; the file has all exchanges."""
 
 import h5py
 import numpy as np
@@ -12,7 +12,7 @@ TINY = ("ddp", "--size", "tiny", *CPU)
 
 
 def parameter_names():
-    """In the order in which backward finishes their gradients."""
+    """In the order in which backward completes their gradients."""
     yield from ("lm_head.weight", "ln_final.weight")
     for i in reversed(range(LAYERS)):
         yield from (f"layers.{i}.ffn.w{n}.weight" for n in (2, 1, 3))
@@ -23,10 +23,10 @@ def parameter_names():
 
 
 # The elements that a rank sends in a step of size tiny with 2000 words, all_reduce by all_reduce.
-# These are worked out by hand: the head and the table have 2000 x 64 = 128000 elements; w1, w2 and
+# Computed by hand: the head and the table have 2000 x 64 = 128000 elements; w1, w2 and
 # w3 have 64 x 192 = 12288 each; the four matrices of attention 64 x 64 = 4096; a norm 64. The store
-# has one entry for w1 and w3, and one for q, k and v. The norms and the table lie at its end, where
-# each norm takes up 128 elements.
+# has one entry for w1 and w3, and one for q, k and v. The norms and the table are at its end, where
+# each norm takes 128 elements.
 FEED_FORWARD, ATTENTION = [12288] * 3, [4096] * 4
 BLOCK_AS_READY = [*FEED_FORWARD, 64, *ATTENTION, 64]
 SMALLEST_BUCKETS = [12288, 2 * 12288, 64, 4096, 3 * 4096, 64]
@@ -36,8 +36,8 @@ SENT = {
     "overlap": [128000, 64, *2 * BLOCK_AS_READY, 128000],
     "flat": [128000 + 2 * (36864 + 16384) + 5 * 128 + 128000],
 }
-# By the most elements that a bucket holds: --bucket-mb over 4 or 2 bytes. The table's gradient,
-# which comes last, has a bucket of its own. So have the norms: no bucket mixes them with matrices.
+# Keys: the maximum of a bucket's elements, --bucket-mb over 4 or 2 bytes. The table's gradient is
+# completed last and has its own bucket. So have the norms: no bucket mixes them with matrices.
 SENT_IN_BUCKETS = {
     25: [128000, 64, *2 * SMALLEST_BUCKETS, 128000],
     50: [128000, 64, *2 * SMALLEST_BUCKETS, 128000],
@@ -99,7 +99,7 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
 
 @pytest.mark.parametrize("sync", ["naive", "bucketed"])
 def test_gradients_and_weights_are_those_of_the_whole_batch(paceline, tmp_path, sync):
-    """--verify's claim, seen from outside: `model` on one rank has the rows of both."""
+    """The check of --verify, from outside: `model` on one rank trains the rows of both ranks."""
     args = ("--context", 16, "--vocab", 128, "--warmup", 1, "--steps", 2, "--dump", "dump.h5")
     model = ("model", "--size", "tiny", *CPU)
     assert paceline(*model, *args, "--batch-size", 4).code == 0
@@ -169,13 +169,13 @@ def check_record(row, case, dtype, shape):
         check_timeline({n: x[mine] for n, x in timeline.items()}, row, last_step)
         messages = [width * n for n in sent]
         assert list(timeline["message_bytes"][mine][len(phases) :]) == messages
-        # In a ring a rank puts 2 (n - 1) / n of an all_reduce's message on the wire.
+        # In a ring a rank sends 2 (n - 1) / n of an all_reduce's message.
         ring = 2 * (shape[0] - 1) / shape[0]
         assert list(timeline["sent_bytes"][mine][len(phases) :]) == [ring * m for m in messages]
 
 
 def check_timeline(timeline, row, seconds):
-    """One rank's intervals, and the phases of the step that they show."""
+    """The intervals of one rank, and the phases of the step."""
     begin, end = timeline["begin"], timeline["end"]
     stream = timeline["stream"].astype(str)
     scope = timeline["scope"].astype(str)
@@ -319,7 +319,7 @@ def test_wrong_use(paceline, options):
 
 
 def test_ranks_wait_for_the_single_process_of_verify(paceline, tmp_path):
-    """It takes longer than a collective may: other ranks have nothing to do meanwhile."""
+    """It takes longer than the timeout of collectives, while other ranks have nothing to do."""
     done = paceline(
         *(*TINY, "--context", 32, "--sync", "flat", "--verify", 80, "--timeout", 3),
         *("--warmup", 0, "--steps", 1),

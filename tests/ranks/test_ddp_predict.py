@@ -1,4 +1,4 @@
-"""`ddp --predict`: the bucket equation, from a file of `collectives --fit`, beside the sweep."""
+"""`ddp --predict`: the bucket equation, from a file of `collectives --fit`, and the sweep."""
 
 import h5py
 import numpy as np
@@ -12,7 +12,7 @@ TINY = ("ddp", "--size", "tiny", *CPU)
 
 @pytest.fixture
 def fitted(paceline, tmp_path):
-    """A file of collectives --fit, each of whose fits has figures of its own, and these."""
+    """A file of collectives --fit in which every fit has different figures, with the given ones."""
     done = paceline(
         *("collectives", *CPU, "--op", "all_gather,all_reduce", "--bytes", "1KB,10KB,100KB"),
         *("--dtype", "float32,bfloat16", "--cadence", "barrier,back-to-back", "--fit"),
@@ -23,7 +23,7 @@ def fitted(paceline, tmp_path):
     path = (tmp_path / "out.h5").rename(tmp_path / "fit.h5")
     with h5py.File(path, "r+") as f:
         fit = f["fit"]
-        fit["cadence"][:] = fit["cadence"][:][::-1]  # what is to be found does not come first
+        fit["cadence"][:] = fit["cadence"][:][::-1]  # the wanted fit is not the first
         place = np.arange(len(fit["op"]))
         fit["latency_s"][:] = 1e-5 * (1 + place)
         fit["bandwidth_bytes_per_s"][:] = 1e9 * (2 + place)
@@ -36,7 +36,7 @@ def fitted(paceline, tmp_path):
 
 
 def test_prediction_beside_the_sweep(paceline, tmp_path, fitted):
-    """Of bucketed alone, from the back-to-back all_reduce of the dtype and of 2 ranks."""
+    """Only for bucketed, from the back-to-back all_reduce with this dtype on 2 ranks."""
     path, fits = fitted
     done = paceline(
         *(*TINY, "--context", 16, "--vocab", 128, "--warmup", 0, "--steps", 3),

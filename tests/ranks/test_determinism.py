@@ -1,4 +1,4 @@
-"""Several launches of one training run end with the same weights, bit by bit."""
+"""Several launches of one training run end with bitwise equal weights."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Ranks that were started with different command lines end before anything runs, with code 2."""
+"""Ranks started with different command lines end with code 2 before anything runs."""
 
 import subprocess
 
@@ -12,7 +12,7 @@ TINY = ("--size", "tiny", "--context", 8, "--device", "cpu", "--warmup", 0, "--s
 
 
 def mixed(folder, *lines):
-    """One rank for each command line; the run, and each rank's own exit code."""
+    """One rank per command line; returns the run and each rank's exit code."""
     words = ["mpirun", "--oversubscribe"]
     for i, line in enumerate(lines):
         words += [":"] if i else []
@@ -47,7 +47,7 @@ def test_code_2_on_every_rank_and_one_line_that_says_why(tmp_path, lines, says):
 
 
 def test_ranks_in_different_folders_are_refused(tmp_path):
-    """Relative paths would mean different files."""
+    """Relative paths would name different files."""
     (tmp_path / "other").mkdir()
     rank = ("-np", "1", PROGRAM, "model", *TINY)
     words = ["mpirun", "--oversubscribe", *rank, ":", "-wdir", tmp_path / "other", *rank]
@@ -83,7 +83,7 @@ def test_a_regression_is_every_rank_s_code(tmp_path, paceline):
     line = ("compare", "a.h5", "b.h5")
     done, codes = mixed(tmp_path, line, line)
     assert codes == [1, 1], done.err
-    assert done.out.count("no longer ok") == 2  # the row and the count, of one rank
+    assert done.out.count("no longer ok") == 2  # the row and the count, from one rank
 
 
 def test_a_process_without_a_launcher_needs_no_mpi(paceline):

@@ -10,7 +10,7 @@ MODELS = ["tiny", "odd", "head80"]
 
 
 def tensors(group, prefix=""):
-    """Every dataset below a group, by its name."""
+    """Every dataset below a group, by name."""
     return {prefix + name: dataset[:] for name, dataset in group.items()}
 
 

@@ -1,4 +1,4 @@
-"""Collectives, groups, data parallelism, sharding through MPI and NCCL: GoogleTest under mpirun."""
+"""GoogleTest under mpirun: collectives, groups, data parallelism, sharding with MPI and NCCL."""
 
 import subprocess
 

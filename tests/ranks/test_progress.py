@@ -1,4 +1,4 @@
-"""Where progress goes: redrawn on a terminal, also through mpirun; lines everywhere else."""
+"""Progress is redrawn on a terminal, also through mpirun, and printed as lines elsewhere."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ SWEEP += ("--warmup", 1, "--steps", 2, "--force", "--output", "out.h5")
 
 
 def on_a_terminal(folder, words, **streams):
-    """What a terminal shows of a command whose streams go there, unless named otherwise."""
+    """The output of a command on a terminal; its streams go there unless given otherwise."""
     master, slave = pty.openpty()
     streams = {"stdin": slave, "stdout": slave, "stderr": slave, **streams}
     process = subprocess.Popen(words, cwd=folder, start_new_session=True, **streams)
@@ -22,7 +22,7 @@ def on_a_terminal(folder, words, **streams):
     try:
         while part := os.read(master, 1 << 16):
             shown += part
-    except OSError:  # nobody writes to it any more
+    except OSError:  # no process writes to it any more
         pass
     os.close(master)
     out, _ = process.communicate()
@@ -57,7 +57,7 @@ def test_lines_where_there_is_no_terminal(paceline, ranks):
 
 
 def test_lines_through_a_pipe_below_a_terminal(tmp_path):
-    """As with `mpirun ... 2>&1 | tee`: the terminal is above, but is not what we write to."""
+    """As with `mpirun ... 2>&1 | tee`: an ancestor has a terminal, our output goes elsewhere."""
     words = " ".join(command(1, *SWEEP)) + " 2> err.txt"
     on_a_terminal(tmp_path, ["sh", "-c", words])
     assert "\r" not in (tmp_path / "err.txt").read_text()

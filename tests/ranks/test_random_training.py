@@ -1,4 +1,4 @@
-"""--verify raises no false alarm: random correct configurations of ddp and zero pass it."""
+"""--verify has no false positives: random correct configurations of ddp and zero pass it."""
 
 import pytest
 

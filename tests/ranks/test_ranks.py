@@ -1,4 +1,4 @@
-"""The program under mpirun: ranks agree, and rank 0 of many computes what one rank does."""
+"""The program under mpirun: ranks agree, and rank 0 of several computes what a single rank does."""
 
 import subprocess
 
@@ -59,7 +59,7 @@ def test_every_rank_s_samples_are_in_the_file(paceline, tmp_path):
 
 
 def test_ranks_take_their_own_rows_of_the_global_batch(paceline, tmp_path):
-    """The loss of rank 1 of 2 at batch 1 is that of a single rank that is given its row."""
+    """The loss of rank 1 of 2 at batch 1 equals that of a single rank with the same row."""
     paceline(*TINY, "--batch-size", 1, "--warmup", 0, "--steps", 1, "--mode", "forward", ranks=2)
     with h5py.File(tmp_path / "out.h5") as f:
         (case,) = f["cases"].values()

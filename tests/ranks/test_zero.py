@@ -1,4 +1,4 @@
-"""`zero` under mpirun: it trains as ddp does, with a part of Adam's state on every rank."""
+"""`zero` under mpirun: it trains as ddp does, with Adam's state sharded over the ranks."""
 
 import subprocess
 
@@ -105,7 +105,7 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
             )
             assert form["optimizer state"] == pytest.approx(1, abs=0.02)
             assert form["peak"] == pytest.approx(1, abs=0.02)
-            # Every rank's own state, of which there is one in all but without sharding.
+            # Every rank's state; without sharding every rank has the whole state.
             marks = f["cases"][row["case"]]["memory"]
             last = marks["mark"].asstr()[:] == "after step"
             kept = marks["optimizer_state"][last & (marks["step"].asstr()[:] == "steady")]
@@ -113,7 +113,7 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
             assert kept.max() == row["optimizer_state_bytes"]
             copies = ranks if row["shard"] == "none" else 1
             assert kept.sum() == pytest.approx(copies * state, rel=0.01)
-            if row["shard"] == "broadcast":  # owners keep no padding: m and v of every parameter
+            if row["shard"] == "broadcast":  # m and v of every parameter, without padding
                 assert len(set(kept)) > 1
                 assert kept.sum() == 8 * PARAMETERS
         timeline = f["cases"][zero1["case"]]["timeline"]
@@ -121,13 +121,13 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
         calls = timeline["scope"].asstr()[:][shown]
     kinds = [call.split(" ")[0] for call in calls]
     half = len(kinds) // 2
-    # Parameters are gathered in the order of forward, then gradients scattered in that of backward.
+    # Parameters are gathered in forward's order, then gradients are scattered in backward's order.
     assert kinds == ["all_gather"] * half + ["reduce_scatter"] * half
     assert calls[0].startswith("all_gather token_embeddings.weight")
 
 
 def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
-    """Half of a state of four bytes an element is not a state of two."""
+    """Half of a state with four bytes per element is not a state with two."""
     args = ("--shard", "none,zero1", "--warmup", 0, "--steps", 1, "--memory-timeline")
     done = paceline("zero", *SMALL, *args, ranks=2)
     assert done.code == 0, done.err
@@ -169,7 +169,7 @@ def test_what_zero2_and_fsdp_keep(paceline, tmp_path, ranks, precision):
     assert zero1["peak_bytes"] - zero2["peak_bytes"] == pytest.approx(saved, rel=0.03)
     assert zero2["peak_bytes"] == pytest.approx(zero2["predicted_peak_bytes"], rel=0.02)
 
-    products = 2 if precision == "bf16" else 4  # bytes of what they read
+    products = 2 if precision == "bf16" else 4  # bytes of their operands
     assert [(row["prefetch"], row["reshard"]) for row in fsdp] == [
         (0, "yes"), (0, "no"), (1, "yes"), (1, "no"),
     ]  # fmt: skip
@@ -211,7 +211,7 @@ def test_updates_in_backward_keep_the_shards_of_a_few_groups(paceline, tmp_path,
 
 
 def test_when_fsdp_gathers_and_scatters(paceline, tmp_path):
-    """Units in the order of their use, and each once more for backward unless it stays."""
+    """Units in the order of use, and each once more for backward unless it is still in a slot."""
     done = paceline(
         *("zero", *THREE_BLOCKS, "--shard", "fsdp", "--prefetch", "0,1", "--reshard", "yes,no"),
         *("--recompute", "none,2", "--warmup", 1, "--steps", 1),
@@ -245,7 +245,7 @@ def test_when_fsdp_gathers_and_scatters(paceline, tmp_path):
             again = ["block 2", "block 0", "block 1", "block 0"]
         if row["reshard"] == "no":
             again = []
-        elif row["prefetch"] == 1:  # the last block, or two, lie there still
+        elif row["prefetch"] == 1:  # the last block, or two, are still in the slots
             again = again[1:-1] if row["recompute"] == "2" else again[1:]
         assert gathered == [*stays, *forward, *again], row["case"]
         if row["recompute"] == "none" or row["reshard"] == "no":
@@ -272,7 +272,7 @@ def test_gradients_that_are_rounded_have_a_window_too(paceline, tmp_path):
 
 @pytest.mark.parametrize("seeds", [(3, 3), (3, 4)])
 def test_shards_are_of_one_file(paceline, tmp_path, seeds):
-    """Of a file of weights that differs between hosts."""
+    """A file of weights that differs between hosts."""
     shape = ("--size", "tiny", "--vocab", 128, "--context", 16)
     for folder, seed in zip(("a", "b"), seeds, strict=True):
         (tmp_path / folder).mkdir()
@@ -280,7 +280,7 @@ def test_shards_are_of_one_file(paceline, tmp_path, seeds):
         assert paceline(*model, "--dump", f"{folder}/weights.h5").code == 0
     zero = ("zero", *shape, *CPU, "--shard", "fsdp", "--steps", 1, "--warmup", 0)
     ranks = []
-    for folder in ("a", "b"):  # one path, by which each rank finds a file of its own
+    for folder in ("a", "b"):  # one path that names a different file on each rank
         rank = ("sh", "-c", 'exec 9< "$0"; exec "$@"', f"{folder}/weights.h5")
         line = (PROGRAM, *zero, "--load-weights", "/proc/self/fd/9")
         ranks.append(["-np", "1", *rank, *map(str, line)])
@@ -294,7 +294,7 @@ def test_shards_are_of_one_file(paceline, tmp_path, seeds):
 
 @pytest.mark.parametrize("visits", [("--dump", "dump.h5"), ("--verify", 1)])
 def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(paceline, tmp_path, visits):
-    """A limit is kept or is a row, wherever it lies."""
+    """With any limit, the case either fits in memory or is recorded as a row."""
     shape = ("--d-model", 64, "--d-ff", 64, "--layers", 2, "--heads", 4, "--vocab", 4000)
     seen = set()
     for limit in (9.6, 10.4, 11.2, 11.6, 12, 12.4, 12.8, 13.6, 16, 40):
@@ -309,7 +309,7 @@ def test_what_is_gathered_to_be_seen_is_counted_before_the_first_step(paceline, 
 
 
 def test_units_that_do_not_fit_are_a_row(paceline, tmp_path):
-    """All at once they do not, two at a time they do."""
+    """They do not fit all at once, but two at a time."""
     done = paceline(
         *("zero", *SIX_BLOCKS, "--context", 4, "--batch-size", 1, *CPU, "--shard", "fsdp"),
         *("--reshard", "no,yes", "--warmup", 0, "--steps", 1, "--memory-limit", "16MB"),

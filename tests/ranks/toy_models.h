@@ -1,6 +1,6 @@
 #pragma once
-// The course's toy models (its tests' common.py), by hand over Ops, so that data parallelism can be
-// held against a single process: ToyModel with a frozen bias and a fixed parameter, and
+// The course's toy models (common.py of its tests), written with Ops, to compare data parallelism
+// with a single process: ToyModel with a frozen bias and a fixed parameter, and
 // ToyModelWithTiedWeights, whose second and fourth layers share a weight.
 
 #include <cmath>
@@ -19,13 +19,13 @@
 namespace paceline {
 
 struct ToyLayer {
-  ParameterId weight;  // [out, in], of the trainable store
+  ParameterId weight;  // [out, in], in the trainable store
   bool has_bias = false;
 };
 
 struct ToyDesign {
   const char* name;
-  std::vector<ParameterEntry> trainable;  // in the order in which backward finishes gradients
+  std::vector<ParameterEntry> trainable;  // in the order in which backward completes gradients
   std::vector<ParameterEntry> frozen;
   std::vector<ToyLayer> layers;  // relu between them
 };
@@ -81,7 +81,7 @@ class ToyModel {
     }
   }
 
-  // Gradients of the mean squared error over so many ranks' rows.  x [R, 10], y [R, 5]
+  // Gradients of the mean squared error over the rows of `ranks` ranks.  x [R, 10], y [R, 5]
   void forward_backward(const Tensor& x, const Tensor& y, ParallelStrategy& sync, int ranks = 1) {
     sync.begin_step();
     std::vector<Array> inputs;  // of each layer but the first, [R, in]

@@ -1,8 +1,8 @@
-// Ranks whose host waits for collectives as an experiment's does, for
+// Ranks that wait for the collectives of a step as an experiment does, for
 // tests/faults/test_watchdog.py. The timeout is 1 s.
 //   waits computing      a step in which every rank computes for longer than the timeout
-//   waits many           a step of many collectives, which takes longer than the timeout
-//   waits busy           rank 0 computes; the others soon wait for it in an all_reduce of the step
+//   waits many           a step of many collectives that takes longer than the timeout
+//   waits busy           rank 0 computes; the others wait for it in an all_reduce of the step
 //   waits computing|many|busy monitored    the same while an Abortable is monitored, as for NCCL
 
 #include <chrono>

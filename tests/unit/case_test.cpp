@@ -48,7 +48,7 @@ TEST(CaseFactors, SetReplacesInPlace) {
 }
 
 TEST(CaseId, NamesFactorsAndIsStable) {
-  // Written down: a file of an older release must be matched by a newer one.
+  // A literal: ids in files of older releases must not change.
   EXPECT_EQ(sample().id({"size", "context"}), "small-128-" + sample().id({}));
   EXPECT_EQ(sample().id({}).size(), 8U);
   EXPECT_EQ(sample().id({"size"}), "small-a5f26b5f");

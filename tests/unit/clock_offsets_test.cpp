@@ -24,7 +24,7 @@ TEST(ClockOffsetsTest, RanksOfOneClockAreWithinTheErrorThatIsStated) {
   });
 }
 
-// Of this rank's clock, ahead of the host's.
+// The offset of this rank's clock, ahead of the host's.
 thread_local double ahead = 0;
 double skewed() { return host_seconds() + ahead; }
 

@@ -1,4 +1,4 @@
-// Cases from declared factors: axes, folding, what is recorded, presets.
+// Cases from declared factors: axes, folding, recorded values, presets.
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST(Factors, AxesMultiplyAndLaterOnesVaryFaster) {
   const auto cases = Parsed({"--shape", "cube,line", "--box-width", "3,2"}).cases();
   std::vector<std::tuple<Shape3, int, double>> got;
   for (const Box& b : cases) got.emplace_back(b.shape, b.width, b.height);
-  // The height of what is no cube is folded away.
+  // The height of boxes other than cubes is folded.
   const std::vector<std::tuple<Shape3, int, double>> want = {
       {Shape3::cube, 3, 1.5}, {Shape3::cube, 3, 2.5}, {Shape3::cube, 2, 1.5},
       {Shape3::cube, 2, 2.5}, {Shape3::line, 3, 2.5}, {Shape3::line, 2, 2.5}};
@@ -79,7 +79,7 @@ TEST(Factors, RecordedAreThoseThatApply) {
   EXPECT_FALSE(line.has("height"));
   EXPECT_EQ(line.at("shape"), Value(std::string("line")));
   EXPECT_EQ(line.at("box_width"), Value(std::int64_t{1}));
-  EXPECT_EQ(line.at("label"), Value(std::string("a,b")));  // a setting takes what is written
+  EXPECT_EQ(line.at("label"), Value(std::string("a,b")));  // a setting takes the whole text
   EXPECT_EQ(line.at("open"), Value(true));
   EXPECT_EQ(recorded(box_factors(), cases[1]).at("height"), Value(4.0));
 }
@@ -153,7 +153,7 @@ TEST(Factors, APresetPinsEveryOptionWithAValueThatCanBeRead) {
   EXPECT_THROW(options.check({{"p", whole + " --shape ball"}}, {"--open"}), UsageError);
 }
 
-// Of every precision and attention, on this device.
+// For every precision and attention, on this device.
 template <class F>
 std::vector<std::string> values_of(const F& value, DeviceKind device) {
   FactorOptions<AttentionCase> options(attention_case_factors());
@@ -193,7 +193,7 @@ TEST(AttentionCase, OnlyFlashOfHalfTypesAndBf16x3HasAChoiceOfKernelsOnAGpu) {
                                       "fp16 newest", "fp16 sm80"}));
 }
 
-// Each command checks its own when it declares its options.
+// Each command checks its presets when it declares its options.
 TEST(Presets, PinEveryFactor) {
   int with_presets = 0;
   for (const Registration& r : registry()) {

@@ -16,7 +16,7 @@ TEST(Fit, ExactPointsGiveTheLine) {
   EXPECT_LT(fit.worst_error, 1e-12);
 }
 
-// An unweighted fit would let the largest size alone decide, and put the latency anywhere.
+// An unweighted fit would be determined by the largest size, with an arbitrary latency.
 TEST(Fit, EverySizeCountsByItsRelativeError) {
   const std::vector<TimedSize> points = {{8, 1e-5}, {1e6, 6e-5}, {1e9, 0.055}};
   const LatencyBandwidth fit = fit_latency_bandwidth(points);

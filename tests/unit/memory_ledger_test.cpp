@@ -150,7 +150,7 @@ TEST_F(MemoryLedgerTest, RecordsEventsWhileAsked) {
   EXPECT_GE(events[2].seconds, events[1].seconds);
 
   ledger.start_recording();
-  EXPECT_EQ(ledger.stop_recording().size(), 2U);  // what is in use, nothing from before
+  EXPECT_EQ(ledger.stop_recording().size(), 2U);  // the allocations in use, no earlier events
 }
 
 TEST_F(MemoryLedgerTest, RefusesWhatCannotBe) {

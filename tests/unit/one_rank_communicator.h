@@ -1,5 +1,5 @@
 #pragma once
-// A Communicator of one rank for tests to derive from: all_reduce copies, the others do nothing.
+// A Communicator of one rank for tests to derive from: all_reduce copies; the others do nothing.
 
 #include <cstring>
 #include <memory>

@@ -84,7 +84,7 @@ TEST_F(CrossEntropy, backward_by_finite_differences_in_place_and_scaled) {
       for (const Dtype d : floating_dtypes) {
         const Array in_place = copy_of(logits, d);
         ops->cross_entropy_backward(in_place, in_place, logsumexp, targets, state);
-        // exp(x) of a logit that was rounded to a half type
+        // exp(x) of a logit rounded to a half type
         expect_close(in_place, want, 4, 1024.0 / static_cast<double>(rows));
       }
       expect_gradient(logits, dlogits, forward);

@@ -1,4 +1,4 @@
-// Profiles of traces made by hand: two steps of a forward and backward pass with one exchange.
+// Profiles of handmade traces: two steps of a forward and backward pass with one exchange.
 
 #include "measure/profile.h"
 
@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// Scopes by number.
+// Scope ids.
 enum : ScopeId {
   outside,
   forward,
@@ -35,7 +35,7 @@ std::deque<ScopePath> scope_paths() {
   return paths;
 }
 
-// Times in units that doubles have exactly.
+// Times that doubles represent exactly.
 class TraceOfSteps {
  public:
   TraceOfSteps() {
@@ -61,8 +61,8 @@ class TraceOfSteps {
                                 .end = end});
   }
 
-  // From `begin` on, 100 long: two products, one of them beside the softmax after it; an exchange
-  // that a last kernel hides in part.
+  // 100 units from `begin`: two products, one of which overlaps with the softmax after it; an
+  // exchange that the last kernel hides in part.
   void step(double begin) {
     const OpWork product{.flops = 600, .bytes = 60};
     const OpWork rows{.flops = 8, .bytes = 40};
@@ -130,7 +130,7 @@ TEST(StepTraceTest, KeepsTheScopesOfACapture) {
   ASSERT_EQ(trace.activities.size(), 2U);
   const StepProfile profile = profile_of(trace);
   ASSERT_EQ(profile.scopes.size(), 1U);
-  EXPECT_EQ(profile.scopes[0].calls, 1);  // of each step, though it was entered once
+  EXPECT_EQ(profile.scopes[0].calls, 1);  // per step, although it was entered once
   EXPECT_EQ(profile.scopes[0].seconds, 1);
 }
 
@@ -148,7 +148,7 @@ TEST(StepTraceTest, AnExchangeIsHiddenWhileAnotherStreamComputes) {
   const StepTrace trace = two_steps();
   EXPECT_EQ(communication_overlap({trace}), 5.0 / 20);
   StepTrace other = trace;
-  for (StepActivity& a : other.activities) a.stream = 7;  // nothing beside it
+  for (StepActivity& a : other.activities) a.stream = 7;  // no overlap
   EXPECT_EQ(communication_overlap({trace, other}), 5.0 / 40);
   std::erase_if(other.activities, [&](const StepActivity& a) { return other.communicates(a); });
   EXPECT_TRUE(std::isnan(communication_overlap({other})));
@@ -157,7 +157,7 @@ TEST(StepTraceTest, AnExchangeIsHiddenWhileAnotherStreamComputes) {
 TEST(ProfileTest, CountsKernelsByWhatLaunchedThem) {
   const StepProfile profile = profile_of(two_steps());
   ASSERT_EQ(profile.kernels.size(), 5U);
-  // From the costliest on.
+  // The most expensive first.
   const KernelUse& reduced = profile.kernels[0];
   EXPECT_EQ(reduced.phase, "backward");
   EXPECT_EQ(reduced.operation, "all_reduce");
@@ -234,7 +234,7 @@ TEST(ProfileTest, TheSameKernelCountsOnceWhateverLaunchesItAndNoCollective) {
 }
 
 TEST(ProfileTest, ScopesStandInTheOrderInWhichTheTraceEntersThem) {
-  TraceOfSteps made;  // numbers of scopes are older than the trace
+  TraceOfSteps made;  // scope ids exist before the trace
   const int b = made.span(backward, -1, 1);
   made.kernel(0, b, 10, 12);
   const int f = made.span(forward, -1, 2);

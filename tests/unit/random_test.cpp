@@ -122,7 +122,7 @@ TEST(Random, IntegersCoverTheirRange) {
   }
 }
 
-// The y with erfc(y) = 2^-k, by Newton's method from a start that is nearly there.
+// The y with erfc(y) = 2^-k, by Newton's method from a close start.
 double tail(int k, double y) {
   for (int i = 0; i < 20; ++i) {
     y += (std::erfc(y) - std::ldexp(1, -k)) * std::sqrt(M_PI) / 2 * std::exp(y * y);
@@ -139,8 +139,8 @@ TEST(Erfinv, InvertsErf) {
 }
 
 TEST(Erfinv, InTheTails) {
-  // 1 - 2^-32 is the outermost value that uniform4 leads to. The approximation is made for floats,
-  // which end at 1 - 2^-24; beyond it is still good enough for a sample in 10^7.
+  // 1 - 2^-32 is the largest value that uniform4 leads to. The approximation is made for floats,
+  // whose largest is 1 - 2^-24; beyond that it is accurate enough for one sample in 10^7.
   for (int k = 1; k <= 32; ++k) {
     const double y = erfinv(1 - std::ldexp(1, -k));
     EXPECT_NEAR(y / tail(k, y), 1, k <= 25 ? 1e-6 : 4e-4) << k;

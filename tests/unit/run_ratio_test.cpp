@@ -9,14 +9,14 @@ namespace {
 
 using Runs = std::vector<RunPair>;
 
-// n repetitions, evenly from low to high.
+// n repetitions, evenly spaced from low to high.
 std::vector<double> evenly(double low, double high, int n = 10) {
   std::vector<double> seconds;
   for (int i = 0; i < n; ++i) seconds.push_back(low + (high - low) * i / (n - 1));
   return seconds;
 }
 
-// Pairs of these ratios, each of runs whose repetitions vary by far more.
+// Pairs with these ratios; the repetitions of each run vary by far more.
 Runs pairs_of_ratios(const std::vector<double>& ratios) {
   Runs pairs;
   for (const double ratio : ratios) {
@@ -40,8 +40,8 @@ TEST(RunRatio, OfOnePairAllowsForTheSpreadOfBoth) {
   expect_interval(ratio, 3 / 1.1 / factor, 3 / 1.1 * factor);
 }
 
-// Without the extremes of long runs identical runs were called faster or slower nine times in a
-// hundred (docs/measuring.md).
+// If the extremes of long runs were excluded, 9% of identical runs would be called faster or slower
+// (docs/measuring.md).
 TEST(RunRatio, TheSpreadIsThatOfAllRepetitions) {
   std::vector<double> seconds(100, 1.0);
   seconds[50] = 1.5;
@@ -67,8 +67,9 @@ TEST(RunRatio, OfTenPairsIsByTheirRatios) {
   expect_interval(ratio, 1.1, 2);
 }
 
-// The ranks of the sign test's 99.8% interval, by the table of the binomial distribution with
-// p = 1/2: P(X < 1) = 1/1024 of 10, P(X < 2) = 14/8192 of 13 (too much) and 15/16384 of 14, ...
+// The order statistics of the sign test's 99.8% interval, by the table of the binomial distribution
+// with p = 1/2: P(X < 1) = 1/1024 of 10, P(X < 2) = 14/8192 of 13 (too much) and 15/16384 of 14,
+// ...
 TEST(RunRatio, RanksOfTheSignTest) {
   const std::vector<std::pair<int, int>> table = {{10, 1}, {11, 1}, {13, 1}, {14, 2},
                                                   {15, 2}, {17, 2}, {20, 3}, {50, 14}};

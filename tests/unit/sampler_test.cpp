@@ -74,7 +74,7 @@ TEST(Sampler, ReportsProgress) {
 }
 
 TEST(Sampler, StopsOnceTheIntervalIsTight) {
-  // Equal times: the interval has no width as soon as there is one, at 6 values.
+  // Equal times: the interval exists from 6 values on, with width 0.
   const auto at_six = sample(1, {.warmup = 1, .steps = 3, .until_ci = 2}, {"step"},
                              [](int, int) { return PhaseSeconds{1}; });
   EXPECT_EQ(at_six[0].samples.measured.seconds[0].size(), 6U);
@@ -117,7 +117,7 @@ TEST(Sampler, TheHeadlineOfAllRanksDecides) {
   }
 }
 
-// Rank 1 is the slower one: it decides when warm-up ends, and for how long is measured.
+// Rank 1 is slower: it determines when warm-up and measuring end.
 TEST(Sampler, WarmsUpUntilTheSlowestRanksTimesAreSteady) {
   const auto times = [](int rank, int i) {
     return PhaseSeconds{rank == 1 && i < 12 ? 3.0 - 0.1 * i : 1.0};
@@ -150,7 +150,7 @@ TEST(Sampler, MeasuresForAMinimumOfTime) {
       sample(2, {.warmup = 0, .steps = 2, .min_time = 100, .max_steps = 7}, {"step"}, times);
   EXPECT_EQ(capped[0].samples.measured.seconds[0].size(), 7U);
   EXPECT_EQ(capped[0].samples.stop_reason, "max_steps");
-  // Both rules: an interval is there from 6 repetitions on, the time is over after 9.
+  // Both rules: the interval exists from 6 repetitions on, and the time is reached after 9.
   const auto both =
       sample(2, {.warmup = 0, .steps = 2, .min_time = 4.4, .until_ci = 1}, {"step"}, times);
   EXPECT_EQ(both[0].samples.measured.seconds[0].size(), 9U);

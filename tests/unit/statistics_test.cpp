@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// 1, 2, ..., n in an order that is not sorted, so that the value is the rank.
+// 1, 2, ..., n, unsorted: the k-th order statistic is k.
 std::vector<double> ranks(int n) {
   std::vector<double> values;
   for (int i = 0; i < n; i += 2) values.push_back(i + 1);

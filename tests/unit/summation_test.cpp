@@ -1,5 +1,5 @@
-// Sums and norms of which every operation is rounded, on the CPU: by known values, by the bounds of
-// theory and, for norms, by float64.
+// Sums and norms with every operation rounded, on the CPU: against known values, theoretical bounds
+// and, for norms, float64.
 
 #include "core/summation.h"
 
@@ -39,12 +39,12 @@ TEST_F(Rounded, the_exercise_gives_what_pytorch_gives) {
 }
 
 TEST_F(Rounded, orders_add_up_in_their_order) {
-  // In bfloat16 256 + 1 is 256, so that a sum says which numbers met first.
+  // In bfloat16 256 + 1 = 256, so that the result shows the order of additions.
   std::vector<double> numbers(64, 1.0);
   numbers[0] = 256;
   const Array x = tensor({64}, Dtype::bf16, numbers);
   EXPECT_EQ(total(x, Dtype::bf16, Summation::sequential), 256);
-  // The 1 beside 256 is lost; 2, 4, 8, 16 and 32 of them are not.
+  // A single 1 added to 256 is lost; sums of 2, 4, 8, 16 and 32 ones are not.
   EXPECT_EQ(total(x, Dtype::bf16, Summation::pairwise), 256 + 2 + 4 + 8 + 16 + 32);
   EXPECT_EQ(total(x, Dtype::bf16, Summation::blocked), 256 + 32);
   EXPECT_EQ(total(x, Dtype::bf16, Summation::compensated), 256 + 64);  // 319 is between two
@@ -70,7 +70,7 @@ TEST_F(Rounded, errors_stay_within_the_bounds) {
       }
       const double u = unit_roundoff(dtype);
       for (const Summation how : orders) {
-        // The bound of compensated sums leaves out terms of order n u^2.
+        // The bound of compensated sums ignores terms of order n u^2.
         const double more = how == Summation::compensated ? static_cast<double>(n) * u * u : 0;
         const double bound = (summation_bound(how, n, u) + more) * absolute;
         const double rounding_of_exact = 1e-13 * absolute;
@@ -96,8 +96,8 @@ TEST_F(Rounded, bounds_are_those_of_theory) {
   EXPECT_EQ(summation_bound(Summation::compensated, 1000, u), 2 * u);
 }
 
-// In float64 rounding does nothing, so that the formula is seen; in half types an error of a few
-// roundings is left.
+// In float64 rounding is negligible, which checks the formula; half types have an error of a few
+// roundings.
 TEST_F(Rounded, norms_are_norms) {
   for (const Dtype dtype : floating_dtypes) {
     for (const NormKind kind : {NormKind::layer_norm, NormKind::rms_norm}) {
@@ -124,7 +124,7 @@ TEST_F(Rounded, norms_are_norms) {
   }
 }
 
-// 300^2 is beyond float16, not beyond bfloat16.
+// 300^2 overflows float16, not bfloat16.
 TEST_F(Rounded, a_norm_breaks_where_a_square_overflows) {
   const auto first = [&](Dtype dtype) {
     const Array x = tensor({1, 2}, dtype, {300, -300});

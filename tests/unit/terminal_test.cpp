@@ -31,8 +31,8 @@ void in_child(const std::function<void()>& work) {
   waitpid(child, nullptr, 0);
 }
 
-// Whether, and with how many columns, a process finds a terminal that a launcher starts as mpirun
-// does: it reads a pipe, into which the process writes, and writes to `launcher_stderr`.
+// The width of the terminal that a process finds, if any. As with mpirun, the launcher reads a pipe
+// into which the process writes, and writes to `launcher_stderr`.
 std::size_t width_below(int launcher_stderr, bool launcher_reads, const char* marks = nullptr) {
   const Pipe answer;
   in_child([&] {

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// A terminal of 60 columns: what is written to `out` is read from the other end.
+// A terminal of 60 columns; the text written to `out` is read from its other end.
 class TestTerminal : NonCopyable {
  public:
   TestTerminal() : master_(posix_openpt(O_RDWR | O_NOCTTY)) {

@@ -30,7 +30,7 @@ class ThreadWorld final : public World {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // A rank that leaves early keeps none of the others.
+  // A rank that leaves early does not block the others.
   ~ThreadWorld() override { shared_->barrier.arrive_and_drop(); }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -60,11 +60,11 @@ class ThreadWorld final : public World {
     return share(mine)[static_cast<std::size_t>(root)];
   }
   void wait_idle() override { barrier(); }
-  // The group's first rank makes what its members share.
+  // The group's first rank creates the state that its members share.
   [[nodiscard]] std::unique_ptr<World> split(int color, int key) override {
     shared_->places[index()] = {color, key};
     barrier();
-    std::vector<std::pair<int, std::size_t>> members;  // key, rank here
+    std::vector<std::pair<int, std::size_t>> members;  // key, rank in this World
     for (std::size_t r = 0; r < shared_->places.size(); ++r) {
       if (shared_->places[r].color == color) members.emplace_back(shared_->places[r].key, r);
     }
@@ -88,7 +88,7 @@ class ThreadWorld final : public World {
     int color = 0;
     int key = 0;
   };
-  // Every vector has an element per rank.
+  // The vectors have one element per rank.
   struct Shared {
     explicit Shared(int ranks)
         : barrier(ranks),

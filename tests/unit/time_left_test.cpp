@@ -19,7 +19,7 @@ TEST(TimeLeft, NothingIsKnownBeforeTheFirstRepetition) {
 TEST(TimeLeft, OfOneCaseIsWhatItsRepetitionsTake) {
   TimeLeft left({1});
   left.begin_case(0, 0);
-  left.begin_repetitions(100);  // the set-up comes once
+  left.begin_repetitions(100);  // set-up counts once
   left.repetitions_done(0.25, 103);
   EXPECT_DOUBLE_EQ(left.seconds(103).value_or(NAN), 9);
   left.repetitions_done(1, 112);
@@ -33,14 +33,14 @@ TEST(TimeLeft, OfCasesToComeFollowsTheirWork) {
   left.begin_case(0, 0);
   left.begin_repetitions(2);
   left.repetitions_done(0.5, 3);
-  // 1 s of this case; 2 s of set-up and 20 s of repetitions of each other.
+  // 1 s of this case; for each other case 2 s of set-up and 20 s of repetitions.
   EXPECT_DOUBLE_EQ(left.seconds(3).value_or(NAN), 1 + 2 * (2 + 20));
   left.repetitions_done(1, 4);
   left.end_case(4);
   EXPECT_DOUBLE_EQ(left.seconds(4).value_or(NAN), 2 * (2 + 20));
   left.begin_case(1, 4);
   EXPECT_DOUBLE_EQ(left.seconds(5).value_or(NAN), 1 + 20 + 22);  // 1 s of the set-up is over
-  EXPECT_DOUBLE_EQ(left.seconds(50).value_or(NAN), 20 + 22);     // it takes longer than the first
+  EXPECT_DOUBLE_EQ(left.seconds(50).value_or(NAN), 20 + 22);     // longer than the first set-up
 }
 
 TEST(TimeLeft, SmallCasesTeachTheLatencyThatWorkDoesNotExplain) {

@@ -75,7 +75,7 @@ TEST(Toml, QuotedTextReadsBack) {
   EXPECT_EQ(std::get<std::string>(d.root.find("k")->value.value), text);
 }
 
-// toml++ asserts that it does not meet these.
+// toml++'s assertions exclude these.
 TEST(Toml, WhatIsNoDateOrKeyIsRefused) {
   for (const char* text : {"a = 1979-05-27T:7:32:00Z\n", "a = 1979-05-27T-27T07:32:00]\n",
                            "[= 3350\n", "a = { si =1, }\n", "[[\x02value]]\n"}) {
@@ -90,7 +90,7 @@ TEST(Toml, LettersOutsideOfTextAreAscii) {
   EXPECT_EQ(refusal_of("\xef\xbb\xbf\"\xc3\xa9\" = '\xc3\xa9' # \xc3\xa9\n"), "");
 }
 
-// Of 200,000 parts, toml++ runs out of stack.
+// With 200,000 parts toml++ would overflow the stack.
 TEST(Toml, KeysOfManyPartsAreRefused) {
   std::string key = "a";
   for (int i = 0; i < 200'000; ++i) key += ".a";

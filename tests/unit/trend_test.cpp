@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-// Training steps of 2.7b in bf16 on an H200 at its power limit, ms: from 88 ms, before the limit is
-// felt, over 99 ms, when the governor acts, to a swing around 93 ms.
+// Training steps of 2.7b in bf16 on an H200 at its power limit, ms: 88 ms before the limit takes
+// effect, 99 ms when the governor reacts, then an oscillation around 93 ms.
 constexpr std::array h200_ms = {88.34, 89.00, 90.13, 89.80, 89.90, 90.29, 90.55, 95.96, 94.57,
                                 99.17, 94.79, 92.05, 91.16, 89.87, 89.92, 92.11, 90.65, 90.94,
                                 94.45, 96.08, 94.99, 93.52, 91.37, 92.36, 94.34};
@@ -31,7 +31,7 @@ std::vector<double> normal(std::mt19937& engine, std::size_t count, double relat
 }
 
 TEST(MannKendall, CountsRisingPairsLessFallingOnes) {
-  // By hand: of 4 values 6 pairs rise, S = 6; sd = sqrt(4 * 3 * 13 / 18); (6 - 1) / sd.
+  // By hand: in 4 values 6 pairs rise, S = 6; sd = sqrt(4 * 3 * 13 / 18); (6 - 1) / sd.
   EXPECT_DOUBLE_EQ(mann_kendall(std::array{1.0, 2.0, 3.0, 4.0}), 5 / std::sqrt(156.0 / 18));
   EXPECT_DOUBLE_EQ(mann_kendall(std::array{4.0, 3.0, 2.0, 1.0}), -5 / std::sqrt(156.0 / 18));
   // One pair rises, 4 fall, one is equal: S = -3.
@@ -59,7 +59,7 @@ TEST(HasTrend, IsRightAboutNoiseAndDrift) {
   }
   EXPECT_LT(false_alarms, series / 18);  // 5% of independent values
   EXPECT_GT(found, series * 99 / 100);   // 10% over the series
-  // Below the least drift nothing counts, however sure it is.
+  // No trend below the least drift, however significant.
   std::vector<double> slow(40);
   for (std::size_t k = 0; k < slow.size(); ++k) slow[k] = 1 + 0.0001 * static_cast<double>(k);
   EXPECT_FALSE(has_trend(slow, {}));
@@ -78,7 +78,7 @@ TEST(IsSteady, LooksAtTwoSecondsAndTenRepetitionsAtLeast) {
   EXPECT_TRUE(is_steady(std::vector<double>(10, 1)));
   EXPECT_FALSE(is_steady(std::vector<double>(199, 0.01)));
   EXPECT_TRUE(is_steady(std::vector<double>(201, 0.01)));
-  // A first half that was slow is forgotten.
+  // Only the end of the series counts: an early slow half is ignored.
   std::vector<double> times(30, 2);
   times.insert(times.end(), 10, 1);
   EXPECT_TRUE(is_steady(times));
