@@ -1,15 +1,16 @@
-"""How often `compare` calls identical runs faster or slower, and how often it finds a slowdown.
+"""The false-alarm rate of `compare` on identical runs, and its detection rate of known slowdowns.
 
     .venv/bin/python3 bench/false_alarms.py record tests/golden/identical_runs.h5 --pairs 200
     .venv/bin/python3 bench/false_alarms.py judge tests/golden/identical_runs.h5
 
-record: pairs of identical runs of `model --size tiny` beside busy loops. The file gets the seconds
-of every step as a dataset [run, repetition]; runs 2i and 2i + 1 are a pair. Options of the program
-follow `--`.
+record: measures pairs of identical runs of `model --size tiny` while busy loops run on the same
+host. The file gets the seconds of every step as a dataset [run, repetition]; runs 2i and 2i + 1 are
+a pair. Options of the program follow `--`.
 
-judge: what `paceline compare` says of every pair, and of every group of consecutive pairs; groups
-overlap. The second runs are taken as they were, and with each of their steps made longer by a
-stated percentage. Ends with 1 when more than 1% of the identical runs are called faster or slower.
+judge: counts the verdicts of `paceline compare` on every group of consecutive pairs, for several
+group sizes; groups overlap. The second run of each pair is taken as measured, and with all its
+steps made longer by each of several percentages. Exit code 1 if more than 1% of the comparisons of
+identical runs say faster or slower.
 """
 
 import argparse
@@ -36,14 +37,14 @@ ALLOWED = 0.01  # of identical runs
 
 
 def samples_of(path: Path) -> np.ndarray:
-    """Seconds of each measured step, [repetition]: the maximum over ranks."""
+    """Seconds of each measured step [repetition], the maximum over ranks."""
     with h5py.File(path) as file:
         (case,) = file["cases"].values()
         return case["samples/step"][:].max(axis=0)
 
 
 def record(arguments: argparse.Namespace) -> None:
-    """Measures the pairs, and writes what is there after each run: a stop loses nothing."""
+    """Measures the pairs; flushes the file after each run, so that an interrupt loses none."""
     command = ["model", "--size", "tiny", "--device", "cpu", "--quiet", "--warmup", "1",
                "--steps", str(arguments.steps), *arguments.options]  # fmt: skip
     loops = [subprocess.Popen(BUSY) for _ in range(arguments.busy_loops)]
@@ -67,7 +68,7 @@ def record(arguments: argparse.Namespace) -> None:
 
 
 def pairs_of(series: Path) -> np.ndarray:
-    """Seconds [pair, side, repetition] of the pairs that are whole."""
+    """Seconds [pair, side, repetition] of the pairs of which both runs are complete."""
     with h5py.File(series) as file:
         runs = file["step"][:].astype(float)
     pairs = runs[: len(runs) // 2 * 2].reshape(-1, 2, runs.shape[1])
@@ -75,7 +76,9 @@ def pairs_of(series: Path) -> np.ndarray:
 
 
 def verdicts(pairs: np.ndarray, size: int, slowdown: float) -> Counter[str]:
-    """Of every group of `size` consecutive pairs. A group is a case of as many pairs of files."""
+    """Counts compare's verdicts on every group of `size` consecutive pairs.
+
+    Writes `size` pairs of files with one case per group, so that compare runs once."""
     groups = range(len(pairs) - size + 1)
     with tempfile.TemporaryDirectory() as folder:
         files = []

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# bench/reference.sh [--list] [NAME...]: the runs whose files are in results/reference (or those
-# named), into $PACELINE_RESULTS (results/new), as NAME-<gpu>.h5. Runs that need more GPUs than are
-# here are skipped with a message. Called again, it goes on where it stopped.
+# bench/reference.sh [--list] [NAME...]: measures the runs of results/reference again (all, or those
+# named). Files are NAME-<gpu>.h5 in $PACELINE_RESULTS (default results/new). Runs that need more
+# GPUs than this host has are skipped with a message. Started again, it resumes.
 #   --list    print the commands; run nothing
 PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
 # shellcheck source=bench/runs.sh
@@ -15,21 +15,21 @@ run model-checkpointing 1 model --preset checkpointing
 run model-compile 1 model --preset compile
 run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 20 --steps 20 --profile 10
-# What plan --from takes one rank's rates from.
+# The calibration files of plan --from for the rates of one rank.
 run model-flash 1 model --size small,medium,large,xl,2.7b --context 512 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 100 --steps 60
 run model-batches 1 model --size small,medium,large,xl,2.7b --context 128 --batch-size 1,2
 run attention-pytorch 1 attention --preset pytorch-attention --launch graph
 run attention-flash-benchmark 1 attention --preset flash-benchmark --launch graph
 run attention-leaderboard 1 attention --preset leaderboard
-# Where a smaller GPU runs out of memory.
+# A GPU of 48 GB, which runs out of memory in some cases.
 run attention-pytorch-48gb 1 attention --preset pytorch-attention --launch graph \
   --memory-limit 48GB
 run attention-flash-benchmark-48gb 1 attention --preset flash-benchmark --launch graph \
   --memory-limit 48GB
 run precision-course 1 precision --preset course
 
-# The flat exchange at its best: plain buffers.
+# All-reduce of plain buffers, as the flat exchange of ddp uses it.
 run collectives-single-node 2 collectives --preset single-node --registration none --fit
 run collectives-symmetric 2 collectives --backend nccl --op all_reduce,reduce_scatter,all_gather,broadcast \
   --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
@@ -39,7 +39,7 @@ run ddp-context 2 ddp --preset context
 run ddp-long 2 ddp --preset long
 run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \
   --bucket-mb 100 --profile 1
-# Through the host's memory, where the size of buckets matters.
+# Without peer-to-peer copies NCCL goes through host memory, where the bucket size matters.
 NCCL_P2P_DISABLE=1 run ddp-buckets-no-p2p 2 ddp --preset course --bucket-mb 1,10,25,100,1000
 run zero-course 2 zero --preset course --bucket-mb 25,100
 run zero-fsdp 2 zero --preset fsdp

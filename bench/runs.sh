@@ -1,4 +1,4 @@
-# What reference.sh and scaling.sh share: runs by name, each into a file of its own.
+# Sourced by reference.sh and scaling.sh: run() measures one named run into a file of its own.
 # shellcheck shell=bash
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,7 +17,7 @@ for argument; do
 done
 
 [ -n "$list" ] || mkdir -p "$results"
-if [ "$(id -u)" = 0 ]; then # Open MPI refuses to start ranks for root unless told
+if [ "$(id -u)" = 0 ]; then # Open MPI refuses to run as root without these
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
@@ -31,7 +31,8 @@ fi
 
 failed=0
 known=' '
-# run NAME RANKS EXPERIMENT [options]: one rank per GPU, into NAME-<gpu>.h5. Finished cases are kept.
+# run NAME RANKS EXPERIMENT [options]: one rank per GPU; writes NAME-<gpu>.h5 with --resume, which
+# keeps finished cases.
 run() {
   local name=$1 ranks=$2 launch=() code=0
   local file=$results/$name-$gpu.h5
@@ -44,19 +45,19 @@ run() {
     return
   fi
   if [ "$ranks" -gt "$gpus" ]; then
-    echo "$name: skipped: needs $ranks GPUs, here are $gpus"
+    echo "$name: skipped: needs $ranks GPUs, this host has $gpus"
     return
   fi
   echo "$name"
   "${launch[@]}" "$program" "$@" --output "$file" --resume >"$results/$name.log" 2>&1 || code=$?
   case $code in
     0) ;;
-    6 | 130 | 143) echo "stopped; called again, this goes on from here" && exit 6 ;;
+    6 | 130 | 143) echo "stopped; start this script again to resume" && exit 6 ;;
     *) echo "$name: ended with $code: $(tail -n 1 "$results/$name.log")" >&2 && failed=1 ;;
   esac
 }
 
-end() { # after the last run
+end() { # call after the last run: rejects unknown names, exits with 1 if a run failed
   local name
   for name in "${selected[@]}"; do
     [[ $known == *" $name "* ]] || { echo "${0##*/}: there is no run '$name':$known" >&2 && exit 2; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# bench/scaling.sh [--list] [NAME...]: weak and strong scaling over the GPUs of this host, and its
-# collectives (or the runs named), into $PACELINE_RESULTS (results/scaling), as NAME-<gpu>.h5. Called
-# again, on the same host or on one with another number of GPUs, it goes on where it stopped.
-#   --list    print the commands, as on 8 GPUs; run nothing
+# bench/scaling.sh [--list] [NAME...]: weak and strong scaling over the GPUs of this host, and their
+# collectives (all, or the runs named). Files are NAME-<gpu>.h5 in $PACELINE_RESULTS (default
+# results/scaling). Started again, it resumes; a host with another number of GPUs adds its own runs.
+#   --list    print the commands for 8 GPUs; run nothing
 PACELINE_RESULTS=${PACELINE_RESULTS:-results/scaling}
 # shellcheck source=bench/runs.sh
 . "$(dirname "$0")/runs.sh"

@@ -21,7 +21,7 @@ namespace paceline {
 
 namespace {
 
-// How many of the first ranks can have a GPU each, and why the next one cannot.
+// How many of the first ranks can have a GPU each, and why the next rank cannot.
 struct Gpus {
   int ranks = 0;
   std::string limit_reason;
@@ -69,7 +69,7 @@ RankDevice make_cpu(const RunOptions& run, const World& world) {
 
 RankDevice make_gpu(const RunOptions& run, const World& world) {
   const int threads = threads_of(run, world);
-  omp_set_num_threads(threads);  // what fills and checks a GPU's buffers
+  omp_set_num_threads(threads);  // host threads that fill and check GPU buffers
   std::unique_ptr<GpuDevice> device =
       make_cuda_device(world.local_rank(), run.memory_limit, threads);
   GpuDevice& gpu = *device;

@@ -1,5 +1,5 @@
 #pragma once
-// Which devices and communicators this launch has, and what describes it.
+// The devices and communicators of a launch, and its description for the result file.
 
 #include <memory>
 #include <string>
@@ -13,31 +13,34 @@
 
 namespace paceline {
 
-// A rank's device. Its communicators are MPI's for host memory, NCCL's for a GPU's.
+// A rank's device and the factory of its communicators: MPI for host memory, NCCL for GPU memory.
 struct RankDevice {
   std::unique_ptr<Device> device;
   MakeCommunicator make_communicator;
 };
 
-// What --device names: of every rank the same kind. Collective. Throws EnvironmentError when cuda
-// is asked for and not every rank can have a GPU of its own.
+// The device that --device selects, of the same kind on every rank; auto means CUDA if every rank
+// can have a GPU of its own. Collective. Throws EnvironmentError if --device cuda is given and some
+// rank cannot have its own GPU.
 [[nodiscard]] RankDevice make_device(const RunOptions& run, World& world);
 
-// Where buffers live and what moves them: of the first `ranks` ranks; the others have neither.
+// Where buffers live and which library moves them. Only the first `ranks` ranks have a device and
+// communicators; on the other ranks both are empty.
 struct Backend : RankDevice {
   BackendKind kind = BackendKind::mpi;
   int ranks = 0;
   std::string limit_reason;  // why `ranks` is not all ranks; empty when it is
 };
 
-// mpi (host memory) and nccl (GPU memory), as --device allows and where `wanted` names them or is
-// empty: nccl for as many of the first ranks as can have a GPU each. Collective. Throws as
-// make_device().
+// The backends mpi (host memory) and nccl (GPU memory), in this order. A backend has no ranks if
+// --device excludes it or if `wanted` is not empty and does not name it. nccl has as many of the
+// first ranks as can have a GPU each. Collective. Throws like make_device().
 [[nodiscard]] std::vector<Backend> make_backends(const RunOptions& run,
                                                  const std::vector<BackendKind>& wanted,
                                                  World& world);
 
-// Collective: what to record of this run. line: the command line, quoted for a shell.
+// What the result file records about this run. line: the command line, quoted for a shell.
+// Collective. Throws if ranks have different NCCL versions.
 [[nodiscard]] RunInfo describe_launch(World& world, const DeviceInfo& device,
                                       const std::string& line, const std::string& experiment);
 

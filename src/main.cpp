@@ -1,4 +1,4 @@
-// parse -> world -> experiment -> results.
+// The program: parse the command line, start MPI if needed, run the command, return its exit code.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ int report(const Error& error) {
 
 bool measures(const ParsedCommand& parsed) { return parsed.command && parsed.command->measures(); }
 
-// What needs no other rank: help, the version, reading result files.
+// Runs the commands that need no other rank: help, version, reading result files.
 ExitCode print_or_read_files(const ParsedCommand& parsed) {
   if (parsed.command) return parsed.command->run(nullptr, parsed.line);
   write_out("{}", parsed.answer);
@@ -53,19 +53,19 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
   } catch (const Error& error) {
     failed.emplace(error);
   }
-  world.wait_idle();  // large files take their time
+  world.wait_idle();  // rank 0 may need long for large files
   collectively(world, [&] {
     if (failed) throw *failed;
   });
   return static_cast<ExitCode>(world.max(static_cast<int>(code)));
 }
 
-// Every rank comes here with the same Error, except for what no rank could foresee: that ends the
-// others at once, since they may wait for this one.
+// Every rank catches the same Error, with one exception: internal and collective errors may arise
+// on one rank only. That rank aborts the launch, since the other ranks may be waiting for it.
 int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, World& world) {
   const StopSignal stop;
   std::signal(SIGPIPE,
-              SIG_IGN);  // nobody reads the table any more: the file is still to be written
+              SIG_IGN);  // a closed stdout pipe must not end a run before its file is written
   const auto end_all = [&](const Error& error) {
     report(Error(error.code(), fmt::format("rank {}: {}", world.rank(), error.what())));
     world.abort(error.code());
@@ -91,7 +91,7 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
   return static_cast<int>(ExitCode::internal);
 }
 
-// Of a process without others. work() returns the exit code.
+// Runs work() in a process without MPI: its exit code, or that of the error it throws.
 template <class F>
 int run_alone(const F& work) {
   try {
@@ -107,7 +107,7 @@ int run_alone(const F& work) {
 // over MPI can ranks compare their command lines.
 int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal, int argc,
                char** argv) {
-  constexpr double seconds = 120;  // of what has no --timeout
+  constexpr double seconds = 120;  // timeout of commands without --timeout
   const double timeout = parsed.command ? parsed.command->run_options().timeout : seconds;
   std::unique_ptr<World> world;
   try {
@@ -149,7 +149,7 @@ bool output_is_written() { return std::fflush(stdout) == 0 && std::ferror(stdout
 
 int main(int argc, char** argv) {
   if (const std::optional<int> code = read_as_asked(argc, argv)) return *code;
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails, which is told, instead
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
   const int code = run_command(argc, argv);
   if (output_is_written()) return code;
   const int lost = report(StoppedError(

@@ -1,15 +1,16 @@
-"""The same attention in PyTorch: what paceline's `attention` is compared with.
+"""Attention in PyTorch, for comparison with paceline's `attention`.
 
     python3 bench/peers/attention.py --heads 16 --context 2048,8192 --head-dim 128 --causal no,yes
 
-One JSON line per case and variant, with paceline's column names. Variants: flash (FlashAttention-2
-in scaled_dot_product_attention), cudnn (cuDNN there), efficient (the memory-efficient kernel there,
-which takes float32), flex (flex_attention, compiled through Triton), compile (torch.compile of the
-attention that is written out), naive (that, eager). q, k, v are random normal [B, H, S, d].
+Prints one JSON line per case and variant, with paceline's column names. Variants: flash, cudnn and
+efficient are backends of scaled_dot_product_attention (FlashAttention-2, cuDNN, and the
+memory-efficient kernel, which supports float32); flex is flex_attention, compiled through Triton;
+naive is softmax(Q K^T) V in eager mode; compile is torch.compile of naive. q, k and v are
+[B, H, S, d] from a normal distribution.
 
-A repetition is one forward, one backward, and both one after the other, as paceline's is: what the
-GPU's power allows depends on what ran before. Each is timed by events on the stream; the L2 cache
-is flushed before each with --cache cold. With --launch graph they are replays of CUDA graphs.
+A repetition is a forward, a backward, and a forward with a backward, in paceline's order, because
+GPU clocks under a power limit depend on the preceding work. Each is timed by events on the stream.
+--cache cold flushes the L2 cache before each. --launch graph replays each as a CUDA graph.
 """
 
 import argparse
@@ -108,7 +109,7 @@ def seconds(
     samples: dict[str, list[float]] = {name: [] for name in works}
     for i in range(options.warmup + options.steps):
         events = {}
-        if options.cache == "warm":  # so that the GPU has work when the first phase is enqueued
+        if options.cache == "warm":  # keeps the GPU busy while the first phase is enqueued
             works["forward"]()
         for name, work in works.items():
             if options.cache == "cold":
@@ -166,12 +167,13 @@ def main() -> None:
             row = {"software": f"PyTorch {torch.__version__}", "variant": variant} | case
             torch.cuda.reset_peak_memory_stats()
             try:
-                # A capture may not touch the default stream, where autograd would look for inputs.
+                # Inputs are made on a side stream: graph capture must not touch the default stream,
+                # with which autograd would otherwise synchronize.
                 with torch.cuda.stream(torch.cuda.Stream()):
                     row |= measure(options, case, variant)
             except torch.cuda.OutOfMemoryError as error:
                 row |= {"status": "oom", "reason": str(error).splitlines()[0]}
-            except RuntimeError as error:  # no such kernel for this dtype or head dimension
+            except RuntimeError as error:  # no kernel for this dtype or head dimension
                 row |= {"status": "skipped", "reason": str(error).splitlines()[0]}
             torch._dynamo.reset()
             torch.cuda.empty_cache()

@@ -1,12 +1,13 @@
-"""Attention in paceline and in PyTorch on this machine, side by side.
+"""Measures attention in paceline and in PyTorch on this machine and prints the ratios.
 
     python3 bench/peers/attention_ratios.py --batch-size 1 --heads 16 --context 2048,16384 \\
         --head-dim 64,128 --causal no,yes --precision bf16 --variants flash cudnn
 
-Options but --variants, --flash-kernels and --output go to both sides. paceline's flash runs before
-and after PyTorch's variants; its time is the slower of the two medians. Per phase: TFLOP/s (forward
-4 B H S^2 d, halved under a causal mask; backward 2.5 times that), and the fastest variant's time
-over paceline's: above 1, paceline is faster.
+All options except --variants, --flash-kernels, --paceline and --output are passed to both programs.
+paceline runs before and after PyTorch's variants; its time is the slower of the two medians. The
+table gives TFLOP/s per phase (forward 4 B H S^2 d FLOPs, half of that under a causal mask; backward
+2.5 times as many), and the time of PyTorch's fastest variant over paceline's: above 1, paceline is
+faster.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from attention import FACTORS, VARIANTS
 from json_rows import Row, rows_of
 
 PEER = Path(__file__).with_name("attention.py")
-FORWARD = {"forward": 1.0, "backward": 2.5, "both": 3.5}  # in FLOPs of a forward
+FORWARD = {"forward": 1.0, "backward": 2.5, "both": 3.5}  # FLOPs over those of the forward pass
 
 
 def paceline(program: str, arguments: list[str]) -> list[Row]:
@@ -63,8 +64,8 @@ def main() -> None:
     )
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["flash", "cudnn"])
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
-    parser.add_argument("--flash-kernels", help="paceline's: newest,sm80")
-    parser.add_argument("--output", type=Path, help="every row as a JSON line")
+    parser.add_argument("--flash-kernels", help="of paceline: newest,sm80")
+    parser.add_argument("--output", type=Path, help="writes every row as a JSON line")
     options, arguments = parser.parse_known_args()
 
     chosen = ["--flash-kernels", options.flash_kernels] if options.flash_kernels else []

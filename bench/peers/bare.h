@@ -1,5 +1,6 @@
 #pragma once
-// What the bare programs share: samples, the maximum over ranks of each, one JSON line.
+// Shared by bare_mpi and bare_nccl: takes samples, reduces each to its maximum over ranks, and
+// prints one JSON line.
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -18,7 +19,7 @@ inline std::string json(double value) {
   return std::isnan(value) ? "null" : fmt::format("{}", value);
 }
 
-// sample() -> this rank's seconds of one repetition. Collective.
+// sample() is one repetition and returns this rank's seconds. Collective.
 template <class Sample>
 void measure(const char* software, std::size_t bytes, int steps, Sample sample) {
   constexpr int warmup = 5;

@@ -1,5 +1,5 @@
-// MPI_Allreduce of floats as a plain program calls it: what `collectives --backend mpi` is held
-// against. Under mpirun: bare_mpi STEPS BYTES...; a sample is one call after a barrier.
+// MPI_Allreduce of floats without paceline, the baseline of `collectives --backend mpi`.
+// Usage: mpirun bare_mpi STEPS BYTES...; a sample is one call after a barrier.
 
 #include <mpi.h>
 

@@ -1,6 +1,6 @@
-// ncclAllReduce of floats as a plain program calls it: what `collectives --backend nccl` is held
-// against. Under mpirun, a GPU per rank: bare_nccl STEPS BYTES...; a sample is 20 calls between two
-// events, as `--cadence back-to-back` takes them.
+// ncclAllReduce of floats without paceline, the baseline of `collectives --backend nccl`.
+// Usage: mpirun bare_nccl STEPS BYTES..., one GPU per rank; a sample is 20 calls between two
+// events, as with `--cadence back-to-back`.
 
 #include <cuda_runtime.h>
 #include <mpi.h>

@@ -1,11 +1,12 @@
-"""all_reduce of paceline and of its peers on this machine, side by side.
+"""Measures all_reduce in paceline, in the bare library and in gloo, and prints the ratios.
 
     python3 bench/peers/collective_ratios.py --backend nccl --ranks 2
     python3 bench/peers/collective_ratios.py --backend mpi --ranks 4 --bytes 100000000
 
-paceline and the bare library call (`make bench-peers` builds it) take turns; a figure is the median
-of the turns' medians, its interval spans theirs. With mpi, PyTorch's gloo stands beside them where
-PyTorch is; with nccl, 20 calls in a CUDA graph, and both on registered buffers.
+paceline and the bare library call (built by `make bench-peers`) alternate for --turns turns. A
+figure is the median of the medians of all turns; its interval spans their intervals. With --backend
+mpi, PyTorch's gloo is measured too if PyTorch is installed. With --backend nccl, paceline also runs
+with 20 calls per CUDA graph, and both ways on registered buffers.
 """
 
 import argparse
@@ -46,7 +47,7 @@ def gloo(options: argparse.Namespace) -> list[Row]:
 
 
 class Figure:
-    """One variant at one size over all turns, in microseconds."""
+    """Time of one variant at one size over all turns, in microseconds."""
 
     def __init__(self, rows: list[Row], variant: str, size: int) -> None:
         turns = [row for row in rows if row["variant"] == variant and row["bytes"] == size]
@@ -66,7 +67,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
-    parser.add_argument("--output", type=Path, help="every row as a JSON line")
+    parser.add_argument("--output", type=Path, help="writes every row as a JSON line")
     options = parser.parse_args()
     options.bytes = options.bytes or SIZES[options.backend]
 

@@ -1,11 +1,12 @@
-"""One data-parallel training step of paceline and of PyTorch on this machine, side by side.
+"""Measures data-parallel training steps in paceline and in PyTorch and prints the ratios.
 
     python3 bench/peers/data_parallel_ratios.py --ranks 2 --cases xl:fp32:128:2 small:bf16:128:4
     python3 bench/peers/data_parallel_ratios.py --experiment zero --cases xl:fp32:128:2
 
-A case is size, precision, context and rows per rank. paceline's strategies run before and after
-PyTorch's variants; a column of its is the slower of the two medians. The last columns are, over the
-fastest variant's time, that of the experiment's default strategy, and that of its fastest.
+A case is size, precision, context and batch size per rank. paceline's strategies run before and
+after PyTorch's variants; a paceline column is the slower of the two medians. The last two columns
+are the time of paceline's default strategy and of its fastest, over the time of PyTorch's fastest
+variant.
 """
 
 import argparse
@@ -28,7 +29,7 @@ STRATEGIES = {  # the default last
 
 
 def step_seconds(row: Row) -> float:
-    """Infinite where the step did not fit."""
+    """The median, or infinity if the step did not run."""
     return row["step_median_s"] if row["status"] == "ok" else math.inf
 
 
@@ -39,7 +40,7 @@ def paceline(options: argparse.Namespace, arguments: list[str]) -> list[Row]:
     program += ["--attention", options.attention, "--timing", "step"]
     program += ["--bucket-mb", str(options.bucket_mb)]
     if options.device == "cpu":
-        program += ["--threads", "1"]  # as the peers'
+        program += ["--threads", "1"]  # as in data_parallel_step.py
     with tempfile.TemporaryDirectory() as folder:
         output = ["--output", f"{folder}/steps.h5", "--quiet", "--json"]
         rows = rows_of([*program, *arguments, *output], options.ranks)
@@ -78,11 +79,11 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     for name, value in (("ranks", 2), ("warmup", 5), ("steps", 10)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--bucket-mb", type=float, default=25, help="paceline's; the peers' is 25")
+    parser.add_argument("--bucket-mb", type=float, default=25, help="of paceline; PyTorch's is 25")
     parser.add_argument("--attention", choices=ATTENTIONS, default="naive")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
-    parser.add_argument("--output", type=Path, help="every row as a JSON line")
+    parser.add_argument("--output", type=Path, help="writes every row as a JSON line")
     options = parser.parse_args()
     if any(case.count(":") != 3 for case in options.cases):
         parser.error(f"argument --cases: each is {metavar}")

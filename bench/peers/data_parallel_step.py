@@ -1,22 +1,27 @@
-"""The same data-parallel step in PyTorch: what paceline's `ddp` and `zero` are compared with.
+"""A data-parallel training step in PyTorch, for comparison with paceline's `ddp` and `zero`.
 
     mpirun -np 2 python3 bench/peers/data_parallel_step.py --size small --variants ddp zero
 
-One JSON line per variant from rank 0, with paceline's column names. Model and precision are those
-of train_step.py; AdamW is fused. Variants: naive (an all_reduce per parameter after backward); flat
-(one, of a flattened copy of all gradients); overlap (a hook starts each parameter's as soon as its
-gradient is there); ddp (DistributedDataParallel as it comes: buckets of 25 MB); ddp-view
-(gradient_as_bucket_view: no copies between gradients and buckets); ddp-compile (torch.compile of
-that, which cuts the graph where buckets end); zero (ddp-view, and ZeroRedundancyOptimizer around
-AdamW, its parameters as views of the buckets it broadcasts); zero-compile (that of ddp-compile);
-fsdp (FSDP2: fully_shard of every block and of the model, gathered in the precision of products,
-scattered in fp32 as paceline does); fsdp-bf16 (scattered in the precision of products); fsdp-keep
-(reshard_after_forward=False); fsdp-compile (blocks compiled before they are sharded).
-Gradients become the average over ranks in all.
+Rank 0 prints one JSON line per variant, with paceline's column names. The model and the precision
+are those of train_step.py; AdamW is fused on GPUs; every variant averages gradients over ranks.
 
-A sample is one step after a barrier, by the host's clock, the device synchronised before and after;
-its time is the maximum over ranks. communication_exposed_median_s is what naive and flat spend
-after backward until the averages are there, by events on the compute stream.
+naive          after backward, one all_reduce per parameter
+flat           after backward, one all_reduce of a flattened copy of all gradients
+overlap        a hook starts the all_reduce of each parameter as soon as its gradient is ready
+ddp            DistributedDataParallel with its defaults (buckets of 25 MB)
+ddp-view       gradient_as_bucket_view=True: no copies between gradients and buckets
+ddp-compile    torch.compile of ddp-view, which splits the graph at bucket boundaries
+zero           ddp-view with ZeroRedundancyOptimizer around AdamW, parameters_as_bucket_view=True
+zero-compile   ddp-compile with the same optimizer
+fsdp           FSDP2: fully_shard of every block and of the model; parameters are gathered in the
+               low precision, gradients are reduce-scattered in fp32, as in paceline
+fsdp-bf16      gradients are reduce-scattered in the low precision, too
+fsdp-keep      reshard_after_forward=False
+fsdp-compile   blocks are compiled before they are sharded
+
+A sample is the host time of one step after a barrier, with the device synchronized before and after
+it; its time is the maximum over ranks. communication_exposed_median_s is the time of naive and flat
+from the end of backward to the averaged gradients, by events on the compute stream.
 """
 
 import argparse
@@ -42,9 +47,9 @@ VARIANTS = ("naive", "flat", "overlap", *REPLICATED, *SHARDED)
 
 
 class Clock:
-    """Marks on the compute stream; on the CPU, whose work is done when a call returns, the host's.
+    """Time marks: CUDA events on the compute stream, or the host clock for a CPU device.
 
-    A step's marks are read after the device was synchronised."""
+    Synchronize the device before reading the seconds between two marks."""
 
     def __init__(self, device: torch.device) -> None:
         self.cuda = device.type == "cuda"
@@ -65,7 +70,7 @@ class Clock:
 
 
 class Trainer:
-    """One rank's replica with its optimizer and rows; `step` is what is timed."""
+    """One rank's replica with its optimizer and batch. `step` is the timed step."""
 
     def __init__(self, options: argparse.Namespace, variant: str, device: torch.device) -> None:
         self.variant = variant
@@ -81,11 +86,11 @@ class Trainer:
         rows = torch.randint(options.vocab, (options.batch_size, options.context + 1)).to(device)
         self.tokens, self.targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
         cuda = device.type == "cuda"
-        # The library averages where it can, as paceline lets it; gloo only sums.
+        # NCCL averages, as in paceline; gloo only sums.
         self.average = dist.ReduceOp.AVG if cuda else dist.ReduceOp.SUM
         self.divisor = 1 if cuda else dist.get_world_size()
         self.loss = self.wrapped(model)
-        # Backward finishes the last parameters' gradients first.
+        # Backward finishes the gradients of the last parameters first.
         self.parameters = list(model.parameters())[::-1]
         self.optimizer = self.adamw(fused=cuda)
         if variant == "overlap":
@@ -113,7 +118,7 @@ class Trainer:
         return torch.compile(ddp) if self.variant.endswith("compile") else ddp
 
     def sharded(self, model: nn.Module) -> nn.Module:
-        """In place of autocast: parameters are gathered in the low precision, norms' too."""
+        """FSDP2 with its own mixed precision, not autocast: norm weights are low-precision, too."""
         scattered = self.low if self.variant == "fsdp-bf16" else torch.float32
         precision = MixedPrecisionPolicy(param_dtype=self.low, reduce_dtype=scattered)
         keeps = self.variant == "fsdp-keep"
@@ -127,7 +132,7 @@ class Trainer:
         self.pending.append(dist.all_reduce(parameter.grad, self.average, async_op=True))
 
     def exchange(self) -> None:
-        """Gradients become averages; nothing where PyTorch's modules have done it."""
+        """Averages the gradients over ranks. DDP and FSDP modules have done so in backward."""
         if self.variant in REPLICATED + SHARDED:
             return
         gradients = [parameter.grad for parameter in self.parameters]
@@ -146,7 +151,7 @@ class Trainer:
             torch._foreach_div_(gradients, self.divisor)
 
     def step(self) -> None:
-        # Before forward, so that no activation lies beside the gradients of the step before.
+        # Frees the last gradients before forward allocates activations.
         self.optimizer.zero_grad(set_to_none=True)
         casts = self.low is not None and self.variant not in SHARDED
         with torch.autocast(self.device.type, self.low, enabled=casts):
@@ -158,7 +163,7 @@ class Trainer:
         self.optimizer.step()
 
     def sample(self) -> tuple[float, float]:
-        """Seconds of a step and of what followed backward before the optimizer."""
+        """(seconds of a step, seconds from the end of backward to the start of the optimizer)."""
         self.clock.synchronize()
         dist.barrier()
         self.clock.synchronize()
@@ -242,10 +247,11 @@ def main() -> None:
         try:
             row |= measure(options, variant, device)
         except torch.cuda.OutOfMemoryError as error:
-            # Every rank has the same model and as many rows: none stays behind in a collective.
+            # All ranks have the same model and batch size, so all of them run out of memory and
+            # none is left waiting in a collective.
             row |= {"status": "oom", "reason": str(error).splitlines()[0]}
         torch._dynamo.reset()
-        gc.collect()  # hooks and what they belong to refer to each other
+        gc.collect()  # gradient hooks form reference cycles
         if cuda:
             torch.cuda.empty_cache()
         if rank == 0:

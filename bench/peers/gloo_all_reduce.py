@@ -1,8 +1,9 @@
-"""all_reduce of floats through PyTorch's gloo, under mpirun: a figure beside `collectives`.
+"""all_reduce of floats through PyTorch's gloo backend, for comparison with `collectives`.
 
     mpirun -np 4 python3 bench/peers/gloo_all_reduce.py STEPS BYTES...
 
-A sample is one call after a barrier, its time the maximum over ranks. One JSON line per size.
+A sample is one call after a barrier; its time is the maximum over ranks. Rank 0 prints one JSON
+line per size.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The JSON lines of a measuring program: what every script that runs both sides reads."""
+"""Runs a program that prints its measurements as JSON lines."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ Row = dict[str, object]
 
 
 def rows_of(command: list[str], ranks: int = 0) -> list[Row]:
-    """Under mpirun where ranks are given; what the program says on stderr passes through."""
+    """Runs the command, under mpirun if ranks > 0; parses its JSON lines, passes stderr through."""
     if ranks:
         command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
     print("$ " + " ".join(command), file=sys.stderr, flush=True)

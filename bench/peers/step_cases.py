@@ -1,4 +1,4 @@
-"""The axes of the comparison of training steps, and the variants of PyTorch: needs no PyTorch."""
+"""The axes of the training-step comparison and PyTorch's variants. Does not import PyTorch."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ SIZES = {
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 ATTENTIONS = ("naive", "flash")
 MODES = ("forward", "forward-backward", "train-step")
-# Variants of one compile mode are neighbours: they share what was compiled.
+# Variants of one compile mode are adjacent, because train_step.py compiles once for all of them.
 VARIANTS = {
     "eager": Variant(None, False),
     "captured": Variant(None, True),
@@ -32,7 +32,9 @@ VARIANTS = {
 
 
 def dimensions(size: str) -> tuple[int, int, int, int]:
-    """d_model, d_ff, layers, heads of a named size, or of 512x2048x6x8. ValueError for others."""
+    """(d_model, d_ff, layers, heads) of a named size or of text such as 512x2048x6x8.
+
+    Raises ValueError for other texts."""
     if size in SIZES:
         return SIZES[size]
     d_model, d_ff, layers, heads = map(int, size.split("x"))

@@ -1,14 +1,15 @@
-"""The same training step in PyTorch, at its best: what paceline's `model` is compared with.
+"""A training step in PyTorch, eager, compiled and captured, for comparison with paceline's `model`.
 
     python3 bench/peers/train_step.py --size small --precision bf16 --attention flash
 
-One JSON line per variant, with paceline's column names. The model is the course's (pre-norm,
-RMSNorm, RoPE, SwiGLU, untied head); AdamW is fused. Attention: naive (keeps the T x T matrix) or
-flash (scaled_dot_product_attention, by the backend that is fastest at the case's shape). Variants:
-eager; torch.compile of the model with its loss in the modes default (compile), reduce-overhead and
-max-autotune-no-cudagraphs; of all but reduce-overhead, which has CUDA graphs of its own, also
-captured: the whole step is one CUDA graph, and no Python is left. A capture holds what --mode names
-of forward, backward and optimizer; weights and Adam's state keep their memory.
+Prints one JSON line per variant, with paceline's column names. The model is the course's (pre-norm,
+RMSNorm, RoPE, SwiGLU, untied head); AdamW is fused. Attention is naive (stores the T x T matrix) or
+flash (scaled_dot_product_attention with the fastest backend at the case's shape).
+
+Variants: eager, and torch.compile of the model with its loss in the modes default ("compile"),
+reduce-overhead and max-autotune-no-cudagraphs. The "captured" variants run the whole step (as much
+of forward, backward and optimizer as --mode selects) as one CUDA graph, without Python.
+reduce-overhead has no captured variant, because it uses CUDA graphs itself.
 """
 
 import argparse
@@ -33,7 +34,7 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
-CAPTURE_WARMUP = 3  # steps, so that nothing is allocated for the first time while capturing
+CAPTURE_WARMUP = 3  # steps before the capture, which make all first-use allocations
 
 
 class RMSNorm(nn.Module):
@@ -94,7 +95,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """From tokens and targets [B, T] to the mean loss, so that the loss is compiled too."""
+    """Maps tokens and targets [B, T] to the mean loss: the loss is compiled with the model."""
 
     def __init__(self, size: str, vocab: int, context: int, attention: str) -> None:
         super().__init__()
@@ -118,8 +119,8 @@ class Transformer(nn.Module):
 
 
 class Trainer:
-    """One model with its optimizer and batch; `step` is what is timed, `setup_s` what it took to
-    build it and to run it once, which compiles."""
+    """One model with its optimizer and batch. `step` is the timed step; `setup_s` is the time to
+    build the model and to run the first step, which compiles it."""
 
     def __init__(self, options: argparse.Namespace, compile_mode: str | None) -> None:
         began = time.perf_counter()
@@ -138,8 +139,9 @@ class Trainer:
         self.setup_s = time.perf_counter() - began
 
     def step(self) -> None:
-        torch.compiler.cudagraph_mark_step_begin()  # a forward pass alone never ends its step
-        # Before forward, so that no activation lies beside the gradients of the step before.
+        # Needed for --mode forward: CUDA graph trees see the end of a step only in its backward.
+        torch.compiler.cudagraph_mark_step_begin()
+        # Frees the last gradients before forward allocates activations.
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cuda", self.low, enabled=self.low is not None):
             loss = self.loss(self.tokens, self.targets)
@@ -151,7 +153,8 @@ class Trainer:
 
 
 def captured(step: Callable[[], None], drop: Callable[[], None]) -> Callable[[], None]:
-    """`step` as one CUDA graph; `drop` frees what the graph makes in memory of its own."""
+    """`step` as one CUDA graph. `drop` frees the gradients, which the graph then allocates anew in
+    its private memory pool."""
     for _ in range(CAPTURE_WARMUP):
         step()
     drop()
@@ -170,7 +173,8 @@ def seconds_of(step: Callable[[], None]) -> float:
 
 
 def attention_seconds(options: argparse.Namespace, backend: str) -> float:
-    """Of one layer's forward and backward in a CUDA graph; infinite where it has no kernel."""
+    """Seconds of attention, forward and backward, in one layer; infinity if the backend has no
+    kernel for the case."""
     width, _, _, heads = dimensions(options.size)
     shape = (options.batch_size, options.context, heads, width // heads)
     dtype = HALF.get(options.precision, torch.float32)
@@ -215,7 +219,7 @@ def measure(options: argparse.Namespace, trainer: Trainer, variant: str) -> dict
 def outcomes(
     options: argparse.Namespace, compile_mode: str | None, variants: list[str]
 ) -> Iterator[dict[str, object]]:
-    """A row per variant of one compile mode, in their order."""
+    """One row per variant, in the given order. All variants have this compile mode."""
     trainer = None
     for variant in variants:
         try:
@@ -223,7 +227,7 @@ def outcomes(
             row = measure(options, trainer, variant)
         except torch.cuda.OutOfMemoryError as error:
             row = {"status": "oom", "reason": str(error).splitlines()[0]}
-        except Exception as error:  # what torch.compile cannot do must not end the others
+        except Exception as error:  # a failure of torch.compile must not end the other variants
             row = {"status": "failed", "reason": f"{type(error).__name__}: {error}".splitlines()[0]}
         yield {"variant": variant, "exec": "compiled" if compile_mode else "eager", **row}
 
@@ -265,7 +269,8 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
-    # A capture may not touch the default stream, where autograd would look for inputs.
+    # Inputs are made on a side stream: graph capture must not touch the default stream, with which
+    # autograd would otherwise synchronize.
     with torch.cuda.stream(torch.cuda.Stream()):
         for row in rows(options):
             print(json.dumps(row), flush=True)

@@ -1,13 +1,14 @@
-"""Training steps of paceline and of PyTorch on this machine, side by side.
+"""Measures training steps in paceline and in PyTorch on this machine and prints the ratios.
 
     python3 bench/peers/train_step_ratios.py --size small 512x2048x6x8 --context 128 512 \\
         --precision fp32 bf16 --attention flash --output results/step-peers.h5
 
-The cases are the product of the axes; a size is a name or D_MODELxD_FFxLAYERSxHEADS. Of each case,
-paceline runs before and after PyTorch's variants, eager and compiled and, in whole steps, with the
-optimizer after and in backward. The output has a row per measurement and is written after every
-case; cases that it holds are not measured again, so that the same command goes on where a run was
-cut off. At the end, the tables of `python3 -m analysis peers` are printed, of the whole file.
+The cases are the product of the axes; a size is a name or D_MODELxD_FFxLAYERSxHEADS. In each case
+paceline runs before and after PyTorch's variants, eager and compiled, and in train-step mode with
+the optimizer after backward and in backward. The output file has one row per measurement and is
+rewritten after every case. Cases that it already holds are not measured again, so that the same
+command resumes an interrupted run. At the end, the tables of `python3 -m analysis peers` are
+printed for the whole file.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from analysis import peers
 
 PEER = Path(__file__).with_name("train_step.py")
 TEXT = h5py.string_dtype("utf-8")
-# By how a column's name ends; the first that fits.
+# The unit of a column, by the suffix of its name; the first match counts.
 UNITS = {"tokens_per_s": "tokens/s", "tflops_per_s": "TFLOP/s", "_s": "s", "_bytes": "bytes"}
 
 
@@ -53,7 +54,7 @@ def key(row: Row) -> tuple[str, ...]:
 
 
 def arguments(options: argparse.Namespace, case: Row) -> list[str]:
-    """What both sides are given alike, less the size."""
+    """The options that both programs take, except the size, which they spell differently."""
     alike = {name: case[name] for name in peers.CASE if name != "size"}
     alike |= {"warmup": options.warmup, "steps": options.steps}
     return [
@@ -65,7 +66,7 @@ def arguments(options: argparse.Namespace, case: Row) -> list[str]:
 
 def paceline(options: argparse.Namespace, case: Row) -> list[Row]:
     factors = ["--exec", "eager,compiled", "--timing", "step"]
-    # A step of fp16 may have to be skipped, which updates in backward cannot be.
+    # fp16 skips steps whose gradients overflow; updates in backward cannot be skipped.
     if case["mode"] == "train-step" and case["precision"] != "fp16":
         factors += ["--optimizer", "serial,in-backward"]
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +100,7 @@ def measure(options: argparse.Namespace, case: Row) -> list[Row]:
 
 
 def write(path: Path, rows: list[Row], commands: list[str], hardware: str) -> None:
-    """Replaces the file as a whole: an interrupted write leaves the one before."""
+    """Writes a new file and renames it: an interrupted write leaves the old file unchanged."""
     partial = path.with_name(path.name + ".partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(partial, "w") as file:
@@ -140,7 +141,9 @@ def parsed(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no case begins later")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="starts no case after this time"
+    )
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
     parser.add_argument("--output", type=Path, required=True, help="F.h5")
     return parser.parse_args(words)
@@ -154,7 +157,9 @@ def main(words: list[str] | None = None) -> None:
     if options.output.exists():
         frame, attributes = peers.read(options.output)
         if attributes["hardware"] != hardware:
-            raise SystemExit(f"{options.output}: of {attributes['hardware']}; this is {hardware}")
+            raise SystemExit(
+                f"{options.output}: measured on {attributes['hardware']}; this is {hardware}"
+            )
         rows, commands = frame.to_dict("records"), attributes["command"].splitlines()
     command = shlex.join(["python3", *sys.argv])
     commands = list(dict.fromkeys([*commands, command]))

@@ -140,7 +140,7 @@ def test_a_case_that_breaks_leaves_those_before_it(run, tmp_path, monkeypatch):
 def test_a_file_of_another_gpu_is_refused(run, tmp_path):
     run()
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho NVIDIA H100\n")
-    with pytest.raises(SystemExit, match="of NVIDIA H200; this is NVIDIA H100"):
+    with pytest.raises(SystemExit, match="measured on NVIDIA H200; this is NVIDIA H100"):
         run()
 
 

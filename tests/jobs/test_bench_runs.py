@@ -1,4 +1,4 @@
-"""bench/reference.sh and bench/scaling.sh: which runs there are, and how they go on."""
+"""bench/reference.sh and bench/scaling.sh: the runs that they start, and how they resume."""
 
 import os
 import shlex
@@ -16,7 +16,8 @@ case $1 in
   *) echo "NVIDIA H200" ;;
 esac
 """
-# Notes its arguments; stops, as after a signal, in a run of $STOPS, fails in one of $BREAKS.
+# In place of paceline: appends its arguments to $NOTES. Exits with 6 (stopped by a signal) if they
+# contain $STOPS, and fails with 3 if they contain $BREAKS.
 STAND_IN = """#!/bin/sh
 echo "$@" >>"$NOTES"
 case $* in
@@ -79,7 +80,7 @@ def test_every_command_is_one_of_ours(bench, script):
 def test_a_run_that_was_stopped_goes_on(bench, script):
     done, ran = bench(script, STOPS="ddp")
     assert done.returncode == 6
-    assert "called again" in done.stdout
+    assert "start this script again to resume" in done.stdout
     assert "ddp" in ran[-1]
     done, again = bench(script)
     assert done.returncode == 0, done.stderr
@@ -94,7 +95,7 @@ def test_runs_by_name_and_those_that_the_machine_lacks(bench):
     assert done.returncode == 0, done.stderr
     assert len(ran) == 1
     assert ran[0].startswith("model --preset sizes --output ")
-    assert "zero-course: skipped: needs 2 GPUs, here are 1" in done.stdout
+    assert "zero-course: skipped: needs 2 GPUs, this host has 1" in done.stdout
     done, ran = bench("reference.sh", "model-size")
     assert (done.returncode, ran) == (2, [])
     assert "there is no run 'model-size': model-sizes" in done.stderr
