@@ -1,4 +1,4 @@
-"""How tests start the program: as users do, alone or under mpirun, and read what it leaves."""
+"""Starts the program as users do, alone or under mpirun, for the Python tests."""
 
 import os
 import shutil
@@ -15,34 +15,34 @@ import pytest
 from result_files import undescribed
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / os.environ.get("PACELINE_BUILD", "build")  # what a sanitizer checks is in another
+BUILD = ROOT / os.environ.get("PACELINE_BUILD", "build")  # builds with sanitizers are elsewhere
 PROGRAM = BUILD / "paceline"
-PATIENCE = 60  # seconds, for what takes a few
-# For sh -c: each rank's own exit code, which mpirun does not tell, goes to a file.
+PATIENCE = 60  # seconds; the operations waited for take a few
+# For sh -c: writes each rank's exit code to a file, because mpirun reports only one of them.
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'
 
 
-# Shells ignore these for what runs in the background, and the program leaves them ignored.
+# A shell starts background jobs with these signals ignored; the program would inherit that.
 for which in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(which) == signal.SIG_IGN:
         signal.signal(which, signal.SIG_DFL)
 
-# Threads that spin while they wait for each other would take the cores from other ranks and tests.
+# OpenMP threads that spin at barriers would take cores from other ranks and tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-if os.geteuid() == 0:  # Open MPI refuses to start ranks for root unless told
+if os.geteuid() == 0:  # Open MPI refuses to run as root without these
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that what runs beside others does not end alone."""
+    """Runs the longest tests first, so that parallel workers finish at about the same time."""
     long = ("slurm", "jobs")
     items.sort(key=lambda item: item.path.parent.name not in long)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """What a GPU's products are timed for is kept here, not in the user's folder."""
+    """Keeps the tuning cache of GPU matrix products out of the user's folder."""
     os.environ["PACELINE_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
@@ -54,9 +54,9 @@ class Run:
 
     @property
     def message(self) -> str:
-        """The program's own line on stderr, of which there must be one."""
+        """The line of paceline on stderr. Asserts that there is exactly one."""
         lines = [line for line in self.err.splitlines() if line.startswith("paceline: ")]
-        assert len(lines) == 1, f"one line of ours on stderr, got: {self.err}"
+        assert len(lines) == 1, f"expected one 'paceline: ' line on stderr, got: {self.err}"
         return lines[0]
 
 
@@ -68,7 +68,7 @@ def command(ranks: int, *args: object) -> list[str]:
 
 
 def start(folder: Path, ranks: int, *args: object) -> subprocess.Popen:
-    """In the background, in a process group of its own."""
+    """Starts the program in the background, in a session of its own."""
     return subprocess.Popen(
         command(ranks, *args),
         cwd=folder,
@@ -82,12 +82,12 @@ def start(folder: Path, ranks: int, *args: object) -> subprocess.Popen:
 def wait_until(what: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not what():
-        assert time.monotonic() < deadline, "it takes too long"
+        assert time.monotonic() < deadline, f"not reached within {PATIENCE} s"
         time.sleep(0.02)
 
 
 def wait_for_cases(folder: Path, count: int) -> None:
-    """Waits until `count` cases of out.h5 are finished and not yet merged."""
+    """Waits until out.h5.cases has the files of `count` finished cases."""
     wait_until(lambda: len(list((folder / "out.h5.cases").glob("*.h5"))) >= count)
 
 
@@ -109,7 +109,9 @@ def needs_gpu_per_rank(backend: str, ranks: int) -> None:
 
 @pytest.fixture
 def paceline(tmp_path):
-    """run(*args, ranks=0): ranks = 0 starts it without mpirun. Runs in a folder of its own."""
+    """run(*args, ranks=0): runs the program in tmp_path; ranks = 0 means without mpirun.
+
+    Asserts that every result file of the run describes all its datasets."""
 
     def run(*args: object, ranks: int = 0, env: dict[str, str] | None = None) -> Run:
         began = time.time()
@@ -132,7 +134,7 @@ def paceline(tmp_path):
 
 @pytest.fixture
 def launch(tmp_path):
-    """launch(ranks, *arguments): a run in the background, which does not outlast the test."""
+    """launch(ranks, *arguments): starts a run in the background; kills it when the test ends."""
     runs = []
 
     def start_one(ranks, *arguments):

@@ -1,7 +1,6 @@
-"""Sweeps killed at random moments: no case is lost, no file is unreadable, none is there twice.
+"""Kills sweeps at random moments: no case may be lost, unreadable or recorded twice.
 
-As a program, python3 -m random_kills --kills 200 (in tests/) kills that many sweeps and prints what
-was not right.
+As a program, python3 -m random_kills --kills 200 (in tests/) kills 200 sweeps and prints failures.
 """
 
 import argparse
@@ -35,7 +34,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_rank(pid: int) -> bool:
-    """It has become the program: mpirun forks first."""
+    """Whether the process already runs paceline: mpirun forks before it calls exec."""
     try:
         return Path(f"/proc/{pid}/exe").readlink().name == "paceline"
     except OSError:
@@ -57,9 +56,9 @@ def kill(run: subprocess.Popen, victim: str, rng: random.Random) -> None:
 
 
 def end_all(run: subprocess.Popen) -> str:
-    """What is left of it ends, too; what it printed."""
+    """Waits for the launch to end, kills processes that remain, and returns its output."""
     out, _ = run.communicate(timeout=PATIENCE)
-    deadline = time.monotonic() + PATIENCE  # ranks notice late that mpirun is gone
+    deadline = time.monotonic() + PATIENCE  # ranks notice the end of mpirun with a delay
     while any(is_rank(pid) for pid in members(run.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     for pid in members(run.pid):
@@ -75,8 +74,8 @@ def members(session: int) -> list[int]:
 
 
 def reported(out: str) -> dict[int, float]:
-    """The medians of the rows that were printed, of which each was saved before; the last line may
-    be cut."""
+    """The medians in the printed rows, by context. A row is saved before it is printed; the last
+    line may be cut off."""
     rows = {}
     for line in out.splitlines():
         try:
@@ -92,7 +91,7 @@ def files(folder: Path) -> list[str]:
 
 
 def complaints(folder: Path, seed: int) -> list[str]:
-    """Of a sweep that is killed and gone on with in this folder."""
+    """Kills a sweep in this folder and resumes it; returns what was wrong."""
     rng = random.Random(seed)
     ranks = rng.choice((0, 1, 2, 3))
     victim = rng.choice(VICTIMS) if ranks else "mpirun"
@@ -108,7 +107,7 @@ def complaints(folder: Path, seed: int) -> list[str]:
             found.append(f"seed {seed}, {ranks} ranks, {victim} killed: {what}")
 
     kept = saved(folder)
-    hold(told.items() <= kept.items(), f"reported {told}, but saved {kept}")
+    hold(told.items() <= kept.items(), f"printed {told}, but saved {kept}")
     if kept and not (folder / "out.h5").exists() and rng.random() < 0.5:
         merged = subprocess.run(command(0, "merge", "out.h5"), cwd=folder, check=False)
         hold(merged.returncode == 0, "merge failed")
@@ -123,14 +122,18 @@ def complaints(folder: Path, seed: int) -> list[str]:
     times = step_times(folder / "out.h5")
     with h5py.File(folder / "out.h5") as file:
         hold(bool(file.attrs["complete"]), "not complete")
-        hold(len(file["cases"]) == len(file["summary/case"]) == len(CONTEXTS), "cases twice")
-    hold(sorted(times) == CONTEXTS, f"cases {sorted(times)}")
+        hold(
+            len(file["cases"]) == len(file["summary/case"]) == len(CONTEXTS),
+            "cases lost or recorded twice",
+        )
+    hold(sorted(times) == CONTEXTS, f"contexts in the file: {sorted(times)}")
     hold(kept.items() <= times.items(), "a finished case was measured again")
     return found
 
 
 def moment(folder: Path, rng: random.Random) -> Callable[[], bool]:
-    """When to kill: while it starts, after some case, or while cases are merged."""
+    """The condition to wait for before the kill: at once (during startup), when the folder of cases
+    exists, or when a random number of cases is finished (all: during the merge)."""
     cases = folder / "out.h5.cases"
     count = rng.randint(-1, len(CONTEXTS))
     if count < 0:
@@ -154,14 +157,14 @@ def run_one(seed: int) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first sweep")
     args = parser.parse_args()
     found = []
     for seed in range(args.first, args.first + args.kills):
         for complaint in run_one(seed):
             found.append(complaint)
             print(complaint, flush=True)
-    print(f"{args.kills} sweeps killed, {len(found)} complaints")
+    print(f"{args.kills} sweeps killed, {len(found)} failures")
     return 1 if found else 0
 
 

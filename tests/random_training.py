@@ -1,7 +1,7 @@
-"""Random correct configurations of data-parallel training: --verify must pass every one.
+"""Random valid configurations of data-parallel training: --verify must pass in each of them.
 
-As a program: python3 tests/random_training.py --launches 100 --jobs 4 runs that many launches of
-several configurations each and prints the largest errors, relative to what is allowed.
+As a program, python3 tests/random_training.py --launches 100 --jobs 4 runs 100 launches of several
+configurations each and prints the largest errors, relative to their tolerances.
 """
 
 import argparse

@@ -6,7 +6,7 @@ import h5py
 
 
 def columns_of(group: h5py.Group) -> dict[str, list]:
-    """The columns of a table, strings decoded."""
+    """The columns of a table; strings are decoded."""
     columns = {}
     for name, dataset in group.items():
         text = h5py.check_string_dtype(dataset.dtype) is not None
@@ -21,13 +21,13 @@ def summary(path: Path) -> dict[str, list]:
 
 
 def step_times(path: Path) -> dict[int, float]:
-    """The median seconds of a step, by context."""
+    """The median step time in seconds, by context."""
     columns = summary(path)
     return dict(zip(columns["context"], columns["step_median_s"], strict=True))
 
 
 def saved(folder: Path) -> dict[int, float]:
-    """step_times() of out.h5 and of finished cases that are not in it yet."""
+    """step_times() of out.h5 and of the finished cases that are not merged into it yet."""
     times = {}
     for path in (folder / "out.h5", *(folder / "out.h5.cases").glob("*.h5")):
         times |= step_times(path) if path.exists() else {}
@@ -41,8 +41,8 @@ def rows(path: Path) -> list[dict[str, object]]:
 
 
 def undescribed(path: Path) -> list[str]:
-    """The datasets of a result file without unit and description: src/record/description_table.cpp
-    lacks a line for each. Of other files, older ones and damaged ones there are none."""
+    """The datasets of a result file that have no unit or no description, for lack of a line in
+    src/record/description_table.cpp. Empty for damaged, older and other files."""
     found = []
 
     def visit(name: str, member: h5py.Group | h5py.Dataset) -> None:

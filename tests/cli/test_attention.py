@@ -1,4 +1,4 @@
-"""`attention`: what its file says, presets, rows that do not fit, and what it refuses."""
+"""`attention`: its result file, presets, cases that do not fit, and refused options."""
 
 import json
 import math
@@ -15,7 +15,7 @@ WARM = ("--warmup", 1, "--cache", "warm")
 PHASES = ("forward", "backward", "both")
 
 
-def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
+def test_every_combination_of_attention_precision_and_mask_is_correct(paceline, tmp_path):
     done = paceline(
         *(*RUN, *WARM, "--attention", "naive,fused,flash", "--precision", "fp32,bf16,fp16"),
         *("--fp32-attention", "exact,bf16x3,tf32", "--causal", "no,yes", "--context", "1,65"),
@@ -23,7 +23,7 @@ def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
     )
     assert done.code == 0, done.err
     table = summary(tmp_path / "out.h5")
-    # Points that differ in --fp32-attention alone are one, but for flash on fp32.
+    # --fp32-attention is a factor only of flash attention on fp32.
     assert len(table["case"]) == 2 * 2 * 2 * (3 + 2 + 2 * 3)
     assert set(table["status"]) == {"ok"}
     assert max(table["largest_error_of_bar"]) < 1
@@ -33,7 +33,7 @@ def test_every_attention_precision_and_mask_is_right(paceline, tmp_path):
     }  # fmt: skip
 
 
-def test_the_record(paceline, tmp_path):
+def test_summary_and_case_datasets(paceline, tmp_path):
     done = paceline(*SMALL, *WARM, "--attention", "naive,flash", "--causal", ranks=2)
     assert done.code == 0, done.err
     table = summary(tmp_path / "out.h5")
@@ -44,14 +44,14 @@ def test_the_record(paceline, tmp_path):
     assert table["predicted_saved_bytes"] == [3 * one + k for k in kept]
     for name in ("saved_bytes", "peak_bytes"):
         assert table[name] == pytest.approx(table[f"predicted_{name}"], rel=0.02)
-    kept[1] -= one  # flash keeps the result, which is there anyway
+    kept[1] -= one  # the output that flash saves is allocated in any case
     before = [5 * one + k for k in kept]
     assert table["memory_before_backward_bytes"] == pytest.approx(before, rel=0.02)
     assert table["forward_kernels"] == table["backward_kernels"] == ["", "cpu"]
     assert table["forward_tile_keys"][1] == 64
     assert table["forward_parts"][1] == table["backward_parts"][1] == 1
     flops = {"forward": 1, "backward": 2.5, "both": 3.5}
-    sure = "too wide for a ratio" not in done.out  # a busy machine's copy rate may be unsure
+    sure = "too wide for a ratio" not in done.out  # on a busy host the copy rate is uncertain
     for row in range(2):
         for phase in PHASES:
             rate = flops[phase] * 2 * 2 * 3 * 65**2 * 16 / table[f"{phase}_median_s"][row] / 1e12
@@ -77,7 +77,7 @@ def test_the_record(paceline, tmp_path):
     assert "speed_up:" in done.out
 
 
-def test_what_does_not_fit_is_a_row(paceline, tmp_path):
+def test_a_case_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
     done = paceline(
         *(*RUN, *WARM, "--attention", "naive,flash", "--context", 1024, "--batch-size", 2),
         *("--head-dim", 16, "--steps", 1, "--memory-limit", "8MB"),
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_a_row(paceline, tmp_path):
         assert words in table["reason"][0]
 
 
-def test_the_default_is_cold_naive_and_flash(paceline, tmp_path):
+def test_defaults_are_naive_and_flash_with_a_cold_cache(paceline, tmp_path):
     done = paceline(*SMALL, "--warmup", 0, "--json")
     assert done.code == 0, done.err
     rows = [json.loads(line) for line in done.out.splitlines()]
@@ -101,7 +101,7 @@ def test_the_default_is_cold_naive_and_flash(paceline, tmp_path):
     assert rows[1]["fp32_attention"] == "bf16x3"
 
 
-def test_options_from_a_file_until_an_interval_and_again(paceline, tmp_path):
+def test_config_file_with_until_ci_and_then_resume(paceline, tmp_path):
     (tmp_path / "o.toml").write_text(
         'causal = true\nhead-dim = "8,16"\ncontext = 33\nprecision = "bf16"\n'
     )

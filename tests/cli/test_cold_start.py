@@ -1,4 +1,4 @@
-"""`model --cold-start` and `--warmup a,b`: what is measured from a process's first step on."""
+"""`model --cold-start` and `--warmup a,b`: measurements from the first step of a process on."""
 
 import signal
 
@@ -15,7 +15,7 @@ COLD = (*RUN, "8,16", "--cold-start", "--warmup", "0,1,5")
 
 
 def series(path):
-    """By context and warm-up: warm-up steps and measured ones, seconds."""
+    """{(context, warmup): [seconds of the warm-up steps, seconds of the measured steps]}."""
     found = {}
     with h5py.File(path) as f:
         for case in f["cases"].values():
@@ -24,12 +24,12 @@ def series(path):
     return found
 
 
-def test_one_run_serves_every_number_of_warm_up_steps(paceline, tmp_path):
+def test_all_values_of_warmup_share_one_run(paceline, tmp_path):
     done = paceline(*RUN, 8, "--warmup", "0,2,3")
     assert done.code == 0, done.err
     found = series(tmp_path / "out.h5")
     longest = np.concatenate(found[8, 3])
-    assert len(longest) == 1 + 3 + 3  # the rehearsal is no step that --warmup counts
+    assert len(longest) == 1 + 3 + 3  # rehearsal (not counted by --warmup), warm-up, measured
     for warmup in (0, 2, 3):
         before, measured = found[8, warmup]
         assert (before == longest[: 1 + warmup]).all()
@@ -37,7 +37,7 @@ def test_one_run_serves_every_number_of_warm_up_steps(paceline, tmp_path):
     assert "warmup:" in done.out
 
 
-def test_the_table_of_warm_up_has_modes_of_different_phases(paceline, tmp_path):
+def test_warmup_table_has_nan_for_phases_that_a_mode_lacks(paceline, tmp_path):
     done = paceline(*RUN, 8, "--warmup", "0,1", "--mode", "inference,forward-backward")
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "out.h5") as f:
@@ -47,7 +47,7 @@ def test_the_table_of_warm_up_has_modes_of_different_phases(paceline, tmp_path):
     assert [mode == "forward-backward" for mode in modes] == list(has_backward)
 
 
-def test_a_cold_start_is_measured_in_a_process_for_each_model(paceline, tmp_path):
+def test_cold_start_measures_each_model_in_its_own_process(paceline, tmp_path):
     done = paceline(*COLD)
     assert done.code == 0, done.err
     found = series(tmp_path / "out.h5")
@@ -71,16 +71,16 @@ def test_a_cold_start_is_measured_in_a_process_for_each_model(paceline, tmp_path
         means = dict(zip(f["warmup/case"].asstr()[:], f["warmup/forward_mean_s"][:], strict=True))
     assert means == {row["case"]: row["forward_mean_s"] for row in table}
     assert done.out.count("paceline") == 0
-    assert done.out.count("\nout.h5\n") == 1  # the table of all processes, once
+    assert done.out.count("\nout.h5\n") == 1  # one table for all processes
 
 
-def test_json_has_a_line_for_each_case_of_every_process(paceline):
+def test_json_has_one_line_per_case_over_all_processes(paceline):
     done = paceline(*COLD, "--json")
     assert done.code == 0, done.err
     assert len(done.out.splitlines()) == 6
 
 
-def test_a_model_that_does_not_fit_is_a_row_of_its_own_process(paceline, tmp_path):
+def test_cold_start_of_a_model_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
     options = ("--context", "8,4096", "--cold-start", "--warmup", "0,1", "--memory-limit", "60MB")
     done = paceline(*SMALL, "--quiet", "--output", "out.h5", "--steps", 1, *options)
     assert done.code == 0, done.err
@@ -89,7 +89,7 @@ def test_a_model_that_does_not_fit_is_a_row_of_its_own_process(paceline, tmp_pat
     assert "oom" in done.out
 
 
-def test_the_worst_exit_code_of_all_processes_counts(paceline, tmp_path):
+def test_exit_code_is_the_worst_of_all_processes(paceline, tmp_path):
     options = ("--mode", "train-step,forward", "--cold-start", "--warmup", 0, "--lr", "1e6")
     done = paceline(*SMALL, "--quiet", "--output", "out.h5", "--steps", 9, *options)
     statuses = [row["status"] for row in rows(tmp_path / "out.h5")]
@@ -124,14 +124,16 @@ def test_a_stop_signal_reaches_the_child_and_resume_goes_on(paceline, tmp_path, 
         (0, ("8", "--cold-start", "--dump", "dump.h5"), "--dump: cannot be combined"),
     ],
 )
-def test_what_cannot_be_a_cold_start_is_refused(paceline, tmp_path, ranks, options, words):
+def test_cold_start_is_refused_with_options_that_exclude_it(
+    paceline, tmp_path, ranks, options, words
+):
     done = paceline(*RUN, *options, ranks=ranks)
     assert done.code == 2, done.err
     assert words in done.message
     assert not (tmp_path / "out.h5").exists()
 
 
-def test_a_launcher_of_one_rank_measures_one_model(paceline, tmp_path):
+def test_cold_start_under_mpirun_with_one_rank(paceline, tmp_path):
     done = paceline(*RUN, 8, "--cold-start", "--warmup", "0,5", ranks=1)
     assert done.code == 0, done.err
     assert len(rows(tmp_path / "out.h5")) == 2

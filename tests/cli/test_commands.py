@@ -1,4 +1,4 @@
-"""What users type: options from a file, presets, resume, merge, compare, info, JSON."""
+"""Command lines: options from a file, presets, resume, merge, info, JSON."""
 
 import json
 import tomllib
@@ -25,7 +25,7 @@ def test_table_progress_and_path(paceline, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.h5"]
 
 
-def test_json_lines_have_the_summary_s_names(paceline, tmp_path):
+def test_json_keys_and_values_are_those_of_the_summary(paceline, tmp_path):
     done = paceline(*TINY, "--mode", "forward,inference", "--json", "--output", "out.h5")
     rows = [json.loads(line) for line in done.out.splitlines()]
     columns = summary(tmp_path / "out.h5")
@@ -40,7 +40,7 @@ def test_json_lines_have_the_summary_s_names(paceline, tmp_path):
     assert rows[0]["mode"] == "forward"
 
 
-def test_default_output_lands_in_results(paceline, tmp_path):
+def test_default_output_is_in_the_results_folder(paceline, tmp_path):
     assert paceline(*TINY, "--quiet").code == 0
     (made,) = (tmp_path / "results").iterdir()
     assert made.name.startswith("model-")
@@ -64,8 +64,8 @@ def test_summary_columns_are_complete_and_equally_long(paceline, tmp_path):
         assert "PATH" not in f["environment"].attrs
 
 
-def test_measured_memory_is_the_predicted(paceline, tmp_path):
-    """A vocabulary so small that the blocks decide, and the course's, where the head does."""
+def test_measured_peak_memory_matches_the_prediction(paceline, tmp_path):
+    """With a small vocabulary blocks dominate memory; with the course's, the head does."""
     for vocab in (128, 10000):
         done = paceline(
             *("model", "--d-model", 128, "--d-ff", 384, "--layers", 4, "--heads", 4),
@@ -90,7 +90,7 @@ def test_dry_run_prints_every_case_and_runs_nothing(paceline, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_options_beside_a_preset_replace_its_values(paceline):
+def test_options_override_the_values_of_a_preset(paceline):
     done = paceline("model", "--preset", "sizes", "--size", "tiny", "--dry-run")
     assert done.out.startswith("4 cases")
     done = paceline("model", "--preset", "warmup", "--global-batch", 8, "--dry-run")
@@ -107,7 +107,7 @@ def test_presets(paceline, preset, cases):
 
 
 def test_preset_compile(paceline):
-    """Its compiled cases need a GPU."""
+    """Without its compiled cases, which need a GPU."""
     done = paceline("model", "--preset", "compile", "--exec", "eager", "--dry-run")
     assert done.out.startswith("15 cases"), done.err
 
@@ -157,7 +157,7 @@ def test_config_file(paceline, tmp_path):
     assert paceline("model", "--config", "run.toml").out.startswith("1 case ")
 
 
-def test_the_command_line_beats_the_file_and_the_file_the_preset(paceline, tmp_path):
+def test_command_line_overrides_config_file_overrides_preset(paceline, tmp_path):
     def cases(*args):
         return paceline("model", *args, "--dry-run").out.split()[0]
 
@@ -173,7 +173,7 @@ def test_the_command_line_beats_the_file_and_the_file_the_preset(paceline, tmp_p
     )
 
 
-def test_ranges_are_lists(paceline):
+def test_ranges_expand_to_lists(paceline):
     args = ("model", "--size", "tiny", "--dry-run", "--context")
     assert paceline(*args, "8..64*2,100").out == paceline(*args, "8,16,32,64,100").out
     sizes = paceline("collectives", "--bytes", "1KiB..1MiB*2", "--dry-run")
@@ -220,7 +220,7 @@ USES += [(name, "--preset", preset) for name, all_of_it in PRESETS.items() for p
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: " ".join(map(str, use[:3])))
-def test_a_printed_file_gives_the_same_cases(paceline, tmp_path, use):
+def test_print_config_round_trips(paceline, tmp_path, use):
     printed = paceline(*use, "--print-config")
     assert printed.code == 0, printed.err
     (tmp_path / "run.toml").write_text(printed.out)
@@ -232,7 +232,7 @@ def test_a_printed_file_gives_the_same_cases(paceline, tmp_path, use):
     assert [p.name for p in tmp_path.iterdir()] == ["run.toml"]
 
 
-def test_the_list_names_every_preset(paceline):
+def test_list_names_every_preset(paceline):
     done = paceline("list")
     assert done.code == 0
     for name, presets in PRESETS.items():
@@ -243,7 +243,7 @@ def test_the_list_names_every_preset(paceline):
     assert max(map(len, done.out.splitlines())) <= 100
 
 
-def test_an_output_that_exists_is_refused_kept_or_replaced(paceline, tmp_path):
+def test_existing_output_is_refused_resumed_or_replaced(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--quiet")
     assert paceline(*args, "--mode", "forward").code == 0
     created = h5py.File(tmp_path / "out.h5").attrs["created"]
@@ -263,7 +263,7 @@ def test_an_output_that_exists_is_refused_kept_or_replaced(paceline, tmp_path):
     assert summary(tmp_path / "out.h5")["mode"] == ["forward"]
 
 
-def test_resume_tries_again_what_did_not_fit_and_shows_what_it_kept(paceline, tmp_path):
+def test_resume_retries_oom_cases_and_prints_the_kept_rows(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--mode", "forward,train-step")
     assert paceline(*args, "--memory-limit", "15MB").code == 0
     assert summary(tmp_path / "out.h5")["status"] == ["ok", "oom"]
@@ -275,14 +275,14 @@ def test_resume_tries_again_what_did_not_fit_and_shows_what_it_kept(paceline, tm
     ]
 
 
-def test_changed_factors_are_run_again_on_resume(paceline, tmp_path):
+def test_resume_runs_cases_whose_factors_changed(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--quiet", "--mode", "forward")
     paceline(*args, "--seed", 1)
     paceline(*args, "--seed", 2, "--resume")
     assert sorted(summary(tmp_path / "out.h5")["seed"]) == [1, 2]
 
 
-def test_resume_of_another_experiment_s_file_is_refused(paceline, tmp_path):
+def test_resume_refuses_the_file_of_another_experiment(paceline, tmp_path):
     paceline(*TINY, "--output", "out.h5", "--quiet", "--mode", "forward")
     with h5py.File(tmp_path / "out.h5", "a") as f:
         f.attrs["experiment"] = "ddp"
@@ -291,7 +291,7 @@ def test_resume_of_another_experiment_s_file_is_refused(paceline, tmp_path):
     assert "'ddp'" in done.message
 
 
-def test_tokens_come_from_hdf5_or_a_flat_file_alike(paceline, tmp_path):
+def test_tokens_from_hdf5_and_from_a_flat_file_are_equal(paceline, tmp_path):
     flat = (np.arange(4 * 8 + 1) * 37 % 1000).astype(np.uint16)
     flat.tofile(tmp_path / "tokens.bin")
     with h5py.File(tmp_path / "tokens.h5", "w") as f:
@@ -316,7 +316,9 @@ def test_training_lowers_the_loss(paceline, tmp_path):
 
 @pytest.mark.parametrize("timing", ["phases", "step"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_updates_in_backward_train_as_those_after_it(paceline, tmp_path, precision, timing):
+def test_updates_in_backward_give_the_weights_of_serial_updates(
+    paceline, tmp_path, precision, timing
+):
     weights = {}
     for order in ("serial", "in-backward"):
         done = paceline(
@@ -356,8 +358,8 @@ def test_updates_in_backward_are_recorded(paceline, tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_updates_in_backward_recycle_gradients(paceline, tmp_path, precision):
-    """Blocks share the memory of their gradients, and train as they do without."""
+def test_updates_in_backward_reuse_gradient_memory(paceline, tmp_path, precision):
+    """Blocks share gradient memory; the losses equal those of serial updates."""
     dimensions = {"d-model": 64, "d-ff": 192, "layers": 6, "heads": 4, "vocab": 64}
     model = [word for name, n in dimensions.items() for word in (f"--{name}", n)]
     done = paceline(
@@ -375,7 +377,7 @@ def test_updates_in_backward_recycle_gradients(paceline, tmp_path, precision):
     assert in_backward == pytest.approx(columns["predicted_peak_bytes"][1], rel=0.01)
 
 
-def test_a_dump_of_what_does_not_fit_is_not_made(paceline, tmp_path):
+def test_no_dump_is_written_for_a_case_that_does_not_fit(paceline, tmp_path):
     done = paceline(*TINY, "--memory-limit", "15MB", "--dump", "d.h5", "--output", "o.h5")
     assert done.code == 0, done.err
     assert summary(tmp_path / "o.h5")["status"] == ["oom"]
@@ -416,7 +418,7 @@ def test_help_and_version(paceline):
     assert "compare" in overview.out
     model = paceline("model", "--help", ranks=2)
     assert model.code == 0
-    assert model.out.count("--global-batch") == 1  # one rank speaks
+    assert model.out.count("--global-batch") == 1  # only one rank prints
     assert "--profile" in model.out
     assert paceline("--version").out.startswith("paceline ")
 
@@ -424,7 +426,7 @@ def test_help_and_version(paceline):
 def test_merge_after_a_crash(paceline, tmp_path):
     args = (*TINY, "--output", "out.h5", "--quiet", "--mode", "forward,inference")
     assert paceline(*args).code == 0
-    # What a killed run leaves: the case files and no result file.
+    # The state after a killed run: case files, and no result file.
     folder = tmp_path / "out.h5.cases"
     folder.mkdir()
     with h5py.File(tmp_path / "out.h5") as f:

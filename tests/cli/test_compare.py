@@ -1,4 +1,4 @@
-"""compare: verdicts and exit codes, what is refused, and runs that were recorded."""
+"""compare: verdicts, exit codes, refused files and options, and verdicts on recorded runs."""
 
 import importlib.util
 import json
@@ -12,14 +12,14 @@ from conftest import ROOT
 
 
 def result_file(path, seconds, repetitions=10, **factors):
-    """A file of one case, whose steps take so long, within 0.2%."""
+    """A file of one case with steps of `seconds`, spread over 0.2%."""
     steps = [seconds * (1 + 0.002 * i / repetitions) for i in range(repetitions)]
     return synthetic.write_file(path, [synthetic.case({"context": 8} | factors, {"step": [steps]})])
 
 
 @pytest.fixture
 def two_runs(tmp_path):
-    """a.h5 with steps of 10 ms, and b.h5 with steps of twice that."""
+    """a.h5 with steps of 10 ms, b.h5 with steps of 20 ms."""
     result_file(tmp_path / "a.h5", 0.010)
     result_file(tmp_path / "b.h5", 0.020)
 
@@ -51,7 +51,7 @@ def test_json(paceline, two_runs):
 
 
 def test_pairs_of_runs(paceline, tmp_path):
-    """Runs that differ by far more than the sides do, but each B is 4% slower than its A."""
+    """Runs differ by up to 3x from pair to pair, but in each pair B is 4% slower than A."""
     files = []
     for i in range(10):
         for side, factor in (("a", 1), ("b", 1.04)):
@@ -63,7 +63,7 @@ def test_pairs_of_runs(paceline, tmp_path):
     assert (enough.code, "1 slower" in enough.out) == (1, True)
 
 
-def test_a_summary_that_is_not_of_the_samples(paceline, two_runs, tmp_path):
+def test_a_summary_that_contradicts_the_samples_is_refused(paceline, two_runs, tmp_path):
     with h5py.File(tmp_path / "b.h5", "a") as f:
         f["summary/step_median_s"][:] = 0.010
     done = paceline("compare", "a.h5", "b.h5")
@@ -132,7 +132,7 @@ def test_wrong_use(paceline, two_runs, tmp_path, args, says):
 
 
 @pytest.mark.parametrize("name", ["ddp-course-h200", "attention-pytorch-h200"])
-def test_files_of_version_1(paceline, name):
+def test_files_of_schema_version_1_are_compared(paceline, name):
     path = ROOT / "results" / "reference" / f"{name}.h5"
     with h5py.File(path) as f:
         assert f.attrs["schema_version"] == 1
@@ -142,7 +142,7 @@ def test_files_of_version_1(paceline, name):
 
 
 def false_alarms():
-    """bench/false_alarms.py, which is no package."""
+    """The module bench/false_alarms.py, which is not in a package."""
     spec = importlib.util.spec_from_file_location(
         "false_alarms", ROOT / "bench" / "false_alarms.py"
     )
@@ -156,7 +156,7 @@ def false_alarms():
     ("series", "count"), [("identical_runs", 200), ("identical_long_runs", 100)]
 )
 def test_identical_runs_beside_a_busy_loop(series, count, size):
-    """Series that were recorded: bench/false_alarms.py, docs/measuring.md."""
+    """On series recorded by bench/false_alarms.py; see docs/measuring.md."""
     bench = false_alarms()
     pairs = bench.pairs_of(ROOT / "tests" / "golden" / f"{series}.h5")
     assert len(pairs) == count
@@ -166,8 +166,8 @@ def test_identical_runs_beside_a_busy_loop(series, count, size):
     assert set(found) <= {"slower", "faster", "same", "undecided"}
 
 
-def test_a_slowdown_of_steady_pairs_is_found():
-    """Every second run made a copy of the first, so that what is left is how long a step took."""
+def test_a_slowdown_is_found_when_pairs_differ_in_nothing_else():
+    """Replaces the second run of each pair by the first, so that only the slowdown differs."""
     bench = false_alarms()
     pairs = bench.pairs_of(ROOT / "tests" / "golden" / "identical_runs.h5")
     pairs[:, 1] = pairs[:, 0]
@@ -196,8 +196,8 @@ better = "{better}"
         (0.0100, 4, "higher", "better", 0),
     ],
 )
-def test_a_reference(paceline, tmp_path, value, tolerance, better, verdict, code):
-    """B takes 20 ms, as A does."""
+def test_verdicts_against_a_reference(paceline, tmp_path, value, tolerance, better, verdict, code):
+    """A and B take 20 ms."""
     result_file(tmp_path / "a.h5", 0.020, size="tiny")
     column = "step_median_s"
     text = REFERENCE.format(column=column, value=value, tolerance=tolerance, better=better)
@@ -213,7 +213,7 @@ def test_a_reference(paceline, tmp_path, value, tolerance, better, verdict, code
     assert table.out.endswith(f"reference: 1 {verdict}\n")
 
 
-def test_a_reference_of_no_case_is_missing(paceline, tmp_path):
+def test_a_reference_value_without_a_matching_case_is_missing(paceline, tmp_path):
     result_file(tmp_path / "a.h5", 0.020, size="small")
     text = REFERENCE.format(column="step_median_s", value=1, tolerance=1, better="lower")
     (tmp_path / "r.toml").write_text(text)
@@ -247,7 +247,7 @@ GOOD = REFERENCE.format(column="step_median_s", value=1, tolerance=1, better="lo
     ],
     ids=lambda v: "",
 )
-def test_a_bad_reference(paceline, tmp_path, text, says):
+def test_a_bad_reference_file_is_refused(paceline, tmp_path, text, says):
     cases = [
         synthetic.case({"size": "tiny", "context": context}, {"step": [[1.0] * 6]})
         for context in (8, 16)

@@ -1,4 +1,4 @@
-"""Result files whose content is damaged: code 2, one line that names the file, which stays."""
+"""Damaged result files: exit code 2, one line that names the file, and the file is unchanged."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ DAMAGES = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Of two cases."""
+    """A result file of two cases."""
     path = tmp_path_factory.mktemp("whole") / "whole.h5"
     line = command(0, *TINY, "--context", "8,16", "--output", path)
     subprocess.run(line, capture_output=True, timeout=60, check=True)
@@ -44,7 +44,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "half of it", "no HDF5"])
-def test_a_damaged_file_is_named(paceline, tmp_path, whole, damage):
+def test_damaged_files_are_refused_and_left_unchanged(paceline, tmp_path, whole, damage):
     path = tmp_path / "bad.h5"
     shutil.copy(whole, path)
     if damage in DAMAGES:
@@ -66,8 +66,8 @@ def test_a_damaged_file_is_named(paceline, tmp_path, whole, damage):
         assert [p.name for p in tmp_path.iterdir()] == ["bad.h5"]
 
 
-def test_a_case_that_is_there_twice_is_named(paceline, tmp_path, whole):
-    """As copied by hand; the cases stay."""
+def test_merge_refuses_two_files_with_the_same_case(paceline, tmp_path, whole):
+    """Two copies of a case file; merge must keep both."""
     folder = tmp_path / "out.h5.cases"
     folder.mkdir()
     for name in ("a.h5", "b.h5"):

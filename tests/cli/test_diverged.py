@@ -1,4 +1,4 @@
-"""Training whose loss is not finite is a row `diverged` and code 4, never a time to be trusted."""
+"""A case whose loss is not finite has the status `diverged`, and the exit code is 4."""
 
 import h5py
 import numpy as np
@@ -22,7 +22,7 @@ def diverged(path):
 
 @pytest.mark.parametrize("device", [CPU, CUDA], ids=["cpu", "cuda"])
 @pytest.mark.parametrize("mode", ["forward", "train-step"])
-def test_weights_that_are_not_numbers(paceline, tmp_path, mode, device):
+def test_nan_weights_diverge(paceline, tmp_path, mode, device):
     needs_gpu_per_rank("nccl" if device == CUDA else "mpi", 1)
     dump = ("--dump", "dump.h5")
     assert paceline("model", *ONCE, *device, "--steps", 1, *dump).code == 0
@@ -39,14 +39,14 @@ def test_weights_that_are_not_numbers(paceline, tmp_path, mode, device):
 @pytest.mark.parametrize(
     "experiment", [("model",), ("ddp", "--sync", "flat"), ("zero", "--shard", "zero1")], ids=str
 )
-def test_a_learning_rate_that_is_too_high(paceline, tmp_path, experiment):
+def test_a_too_high_learning_rate_diverges(paceline, tmp_path, experiment):
     done = paceline(*experiment, *ONCE, *CPU, "--lr", 1e6, "--steps", 20, ranks=2)
     assert done.code == 4, done.err
     assert "diverged" in done.out
     diverged(tmp_path / "out.h5")
 
 
-def test_the_loss_is_on_the_screen(paceline, tmp_path):
+def test_the_printed_table_has_the_loss(paceline, tmp_path):
     done = paceline("model", *ONCE, *CPU, "--steps", 1)
     assert done.code == 0
     (row,) = rows(tmp_path / "out.h5")
@@ -56,7 +56,7 @@ def test_the_loss_is_on_the_screen(paceline, tmp_path):
     assert float(shown[-1]) == pytest.approx(row["loss"], rel=5e-3)
 
 
-def test_resume_measures_it_anew(paceline, tmp_path):
+def test_resume_measures_diverged_cases_again(paceline, tmp_path):
     args = ("model", *ONCE, "--lr", 1e6, "--steps", 20, *CPU[:-3], "--output", "out.h5")
     for flag in ((), ("--resume",)):
         done = paceline(*args, *flag)

@@ -1,4 +1,4 @@
-"""The documents: links that lead somewhere, commands that the program takes."""
+"""The documents: relative links have targets, and the program accepts their command lines."""
 
 import re
 import shlex
@@ -28,7 +28,7 @@ def name_of(path: Path) -> str:
 
 
 def commands() -> list[str]:
-    """The program's command lines in blocks of code, those that take --print-config or no time."""
+    """Command lines in code blocks of commands that take --print-config or finish at once."""
     found = []
     for path in DOCUMENTS:
         for block in re.findall(r"^```(?:\w*)\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
@@ -40,7 +40,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_links_lead_somewhere(path):
+def test_relative_links_have_targets(path):
     targets = [t for t in LINK.findall(path.read_text("utf-8")) if "://" not in t]
     assert [t for t in targets if not (path.parent / t).exists()] == []
 
@@ -51,7 +51,7 @@ def test_commands_are_accepted(paceline, line):
     if "--print-config" in words:
         words = words[: words.index("--print-config")]
     if "--config" in words:
-        pytest.skip("reads a file of the reader's own")
+        pytest.skip("needs a config file that is not in the repository")
     if words[0] in WITH_CONFIG:
         words.append("--print-config")
     done = paceline(*words)

@@ -1,4 +1,4 @@
-"""What result files say of themselves, and what others' tools see of it."""
+"""Descriptions in result files, and reading the files with HDF5, netCDF and Python tools."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ TINY = ("--size", "tiny", "--context", 8, *CPU)
 
 @pytest.fixture
 def tiny(paceline, tmp_path):
-    """results/tiny.h5 of two ranks, a case that ran and one that did not fit."""
+    """results/tiny.h5 of two ranks, with a case that ran and a case that did not fit."""
     done = paceline(
         *("model", *TINY, "--steps", 3, "--mode", "forward,train-step"),
         *("--memory-limit", "20MB", "--output", "results/tiny.h5"),
@@ -34,7 +34,7 @@ def tiny(paceline, tmp_path):
 
 
 def ok_case(path):
-    """The name of a case that was measured."""
+    """The name of a measured case."""
     columns = summary(path)
     return columns["case"][columns["status"].index("ok")]
 
@@ -45,11 +45,11 @@ def output(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_document_is_current():
+def test_file_format_document_is_current():
     assert (ROOT / "docs/file-format.md").read_text() == file_format.document()
 
 
-def test_what_has_a_description_has_a_unit():
+def test_every_described_line_has_a_unit():
     lines = file_format.lines()
     assert len(lines) > 300
     for line in lines:
@@ -57,7 +57,7 @@ def test_what_has_a_description_has_a_unit():
         assert line.unit or not line.name or line.group.startswith(file_format.FACTORS), line
 
 
-def test_the_readme_s_lines(tiny, tmp_path, monkeypatch):
+def test_the_python_lines_of_the_readme_run(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {}
     exec(file_format.readme_lines(), found)
@@ -68,7 +68,7 @@ def test_the_readme_s_lines(tiny, tmp_path, monkeypatch):
     assert np.isnan(table["step_median_s"][1])
 
 
-# Each experiment with what it writes beside its times; conftest.py looks at every dataset.
+# Every experiment with the options that add tables; the paceline fixture checks every dataset.
 @pytest.mark.parametrize(
     ("ranks", "arguments"),
     [
@@ -81,7 +81,7 @@ def test_the_readme_s_lines(tiny, tmp_path, monkeypatch):
         (2, ("collectives", "--backend", "mpi", "--bytes", "1KB,2KB,4KB", "--fit", "--quiet")),
     ],
 )
-def test_every_dataset_says_what_it_is(paceline, tmp_path, ranks, arguments):
+def test_every_dataset_has_unit_and_description(paceline, tmp_path, ranks, arguments):
     done = paceline(*arguments, "--output", "o.h5", ranks=ranks)
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "o.h5") as f:
@@ -94,7 +94,7 @@ def test_every_dataset_says_what_it_is(paceline, tmp_path, ranks, arguments):
         }
 
 
-def test_what_is_absent_is_not_there(tiny):
+def test_attributes_and_datasets_that_do_not_apply_are_absent(tiny):
     with h5py.File(tiny) as f:
         assert "gpu_uuid" not in f["ranks"]
         ok, oom = f["cases"].values()
@@ -112,9 +112,9 @@ def test_after_a_resume_each_case_names_its_own_run(paceline, tmp_path):
     assert done.code == 0, done.err
     done = paceline(*args, "--mode", "forward,inference", "--resume", ranks=2)
     with h5py.File(tmp_path / "o.h5") as f:
-        assert len(f["runs"]) == 2  # the last one measured nothing
+        assert len(f["runs"]) == 2  # the last run measured no case
         runs = {c.attrs["mode"]: f["runs"][c.attrs["run"]] for c in f["cases"].values()}
-        assert len(f["cases"]) == 3  # another count of ranks is another case
+        assert len(f["cases"]) == 3  # the number of ranks is a factor
         alone = next(
             f["runs"][c.attrs["run"]] for c in f["cases"].values() if c.attrs["ranks"] == 1
         )
@@ -181,17 +181,17 @@ def test_xarray(tiny, engine):
         assert data.step.attrs["unit"] == "s"
 
 
-def test_pandas_reads_no_hdf_but_its_own(tiny):
+def test_pandas_read_hdf_rejects_the_file(tiny):
     with pytest.raises((ImportError, ValueError, TypeError)):
         pd.read_hdf(tiny)
 
 
-def test_what_the_sources_write_is_described():
-    """Also what only a GPU makes them write."""
+def test_every_name_in_the_sources_is_described():
+    """Including names that are written only on a GPU."""
     described = {line.name for line in file_format.lines()}
     groups = {line.group for line in file_format.lines()}
     for path in (ROOT / "src").rglob("*.cpp"):
-        if path.parent.name == "plan":  # it prints its tables and writes no file
+        if path.parent.name == "plan":  # prints tables, writes no file
             continue
         text = path.read_text()
         tables = re.findall(r'TableRows \w+\("([\w/]+)"\)', text)

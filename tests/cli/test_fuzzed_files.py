@@ -1,4 +1,4 @@
-"""Some seeds of tests/fuzz/files.py, and what its other seeds have found."""
+"""Some seeds of tests/fuzz/files.py, and regression tests of what other seeds have found."""
 
 import shutil
 import subprocess
@@ -45,7 +45,7 @@ def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
 
 
 @pytest.mark.parametrize("name", ["..", "a\nb", "\x1b[31m", "x" * 300, "-rf", ".hidden"])
-def test_a_case_is_called_as_a_file_can_be(paceline, tmp_path, whole, name):
+def test_case_names_that_are_no_file_names_are_refused(paceline, tmp_path, whole, name):
     shutil.copy(whole, tmp_path / "out.h5")
     with h5py.File(tmp_path / "out.h5", "a") as file:
         (old,) = file["cases"]
@@ -74,7 +74,7 @@ def test_a_case_is_called_as_a_file_can_be(paceline, tmp_path, whole, name):
     ],
     ids=["no status", "ranks", "heads", "a time", "a name", "no ranks"],
 )
-def test_plan_says_what_is_wrong_where(paceline, tmp_path, whole, damage, says):
+def test_plan_names_the_damaged_file_and_the_column(paceline, tmp_path, whole, damage, says):
     shutil.copy(whole, tmp_path / "bad.h5")
     with h5py.File(tmp_path / "bad.h5", "a") as file:
         damage(file)
@@ -85,7 +85,7 @@ def test_plan_says_what_is_wrong_where(paceline, tmp_path, whole, damage, says):
         assert says in done.message
 
 
-def test_keys_of_many_parts(paceline, tmp_path):
+def test_toml_keys_of_many_parts_are_refused(paceline, tmp_path):
     (tmp_path / "deep.toml").write_text("a" + ".a" * 200_000 + " = 1\n")
     for args in (("model", "--config", "deep.toml"), ("plan", "--hardware-file", "deep.toml")):
         done = paceline(*args)
@@ -93,7 +93,7 @@ def test_keys_of_many_parts(paceline, tmp_path):
         assert "deep.toml: has a key of more than 32 parts" in done.message
 
 
-def test_a_message_is_one_line_whatever_it_quotes(paceline):
+def test_quoted_control_characters_are_escaped(paceline):
     done = paceline("a\nb\x1b[2J")
     assert done.code == 2
     assert done.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What a case says of memory: by kind and phase, beside the closed forms, as a timeline."""
+"""The memory tables of a case: by kind and phase, against the closed forms, as a timeline."""
 
 import h5py
 import numpy as np
@@ -23,7 +23,7 @@ def table(group, path):
 
 @pytest.fixture
 def run(paceline, tmp_path):
-    """run(*args, ranks=0): the cases of a file made so."""
+    """run(*args, ranks=0): runs the program and returns the cases of its result file."""
 
     def cases(*args, ranks=0):
         done = paceline(*args, "--output", "o.h5", "--force", "--quiet", ranks=ranks)
@@ -53,13 +53,13 @@ def test_every_closed_form_is_within_two_percent(run, layers, vocab, context, at
         np.testing.assert_allclose(forms["measured"], forms["predicted"], rtol=0.02, err_msg=case)
         np.testing.assert_allclose(forms["ratio"], forms["measured"] / forms["predicted"], 1e-5)
         assert forms.loc["parameters", "measured"] > 0
-        # What is a sum or product of plain numbers gives what is predicted.
+        # The printed formulas, except these two, evaluate to the predicted value.
         for what, row in forms.drop(["peak", "activations, at most"], errors="ignore").iterrows():
             value = eval(row["formula"].replace(" x ", " * ").replace("^", "**"))
             assert value == row["predicted"], what
 
 
-def test_a_step_s_lines_of_closed_form(run):
+def test_lines_of_the_closed_form_by_option(run):
     def lines(*args):
         (case,) = run(*TINY, *args)
         return list(table(case, "memory/closed_form")["what"])
@@ -75,7 +75,7 @@ def test_a_step_s_lines_of_closed_form(run):
     assert lines("--mode", "inference") == ["parameters", "activations, at most", "peak"]
 
 
-def test_peaks_by_phase_and_kind_of_every_rank(run):
+def test_peaks_by_rank_phase_and_kind(run):
     (case,) = run(*TINY, ranks=2)
     phases, marks = table(case, "memory/phases"), table(case, "memory")
     assert list(phases["phase"]) == ["forward", "backward", "optimizer"] * 4
@@ -93,7 +93,7 @@ def test_peaks_by_phase_and_kind_of_every_rank(run):
     assert (steady.loc["forward", "activation"] > 0).all()
 
 
-def test_every_parameter_has_its_range_in_every_array(run):
+def test_every_parameter_has_a_range_in_every_array(run):
     (case,) = run(*TINY, "--precision", "bf16", "--memory-timeline")
     ranges = table(case, "memory/parameters")
     element = {"parameters": 4, "low-precision copy": 2, "gradients": 4, "adam m": 4, "adam v": 4}
@@ -126,7 +126,7 @@ def test_the_largest_blocks_say_where_they_come_from(run):
     assert len(set(scopes)) > 8
 
 
-def test_the_driver_s_figure_beside_ours(run):
+def test_memory_of_the_ledger_allocator_and_driver(run):
     (case,) = run(*TINY)
     counts = table(case, "memory/driver").pivot(index="when", columns="line", values="bytes")
     ledger, reserved = counts["ledger"], counts["reserved by the allocator"]
@@ -139,7 +139,7 @@ def test_the_driver_s_figure_beside_ours(run):
     assert others["at the end"] == driver["at the end"] - reserved["at the end"]
 
 
-def test_the_timeline_is_one_steady_step(run):
+def test_the_timeline_records_one_steady_step(run):
     (case,) = run(*TINY, "--memory-timeline")
     events, marks = table(case, "memory/timeline"), table(case, "memory")
     after = marks[(marks["step"] == "steady") & (marks["mark"] == "after step")].iloc[0]
@@ -158,11 +158,11 @@ def test_the_timeline_is_one_steady_step(run):
         else:
             assert live.pop(event.address) == (-event.bytes, event.kind, event.scope)
     scope = "forward/block 1/attention/scaled dot product attention/computing attention scores"
-    assert len(events[events["scope"] == scope]) == 2  # once made, once released
+    assert len(events[events["scope"] == scope]) == 2  # one allocation, one release
     assert case.attrs["memory_timeline"]
 
 
-def test_a_timeline_only_where_asked_for_and_compared_all_the_same(paceline, run, tmp_path):
+def test_the_timeline_is_optional_and_not_a_factor_of_compare(paceline, run, tmp_path):
     (case,) = run(*TINY)
     assert "timeline" not in case["memory"]
     assert not case.attrs["memory_timeline"]
@@ -177,7 +177,7 @@ def test_data_parallel_training_has_a_timeline_too(run):
     assert table(case, "memory/timeline")["bytes"].cumsum().min() > 0
 
 
-def test_what_did_not_fit_is_told_and_the_device_left_clean(run):
+def test_an_oom_case_is_explained_and_leaves_no_memory_behind(run):
     args = ("--size", "tiny", *CPU, "--precision", "bf16")
     big, small = run("model", *args, "--context", "512,16", "--memory-limit", "40MB")
     (alone,) = run("model", *args, "--context", 16, "--memory-limit", "40MB")
@@ -194,7 +194,7 @@ def test_what_did_not_fit_is_told_and_the_device_left_clean(run):
     assert table(small, "memory").equals(table(alone, "memory"))
 
 
-def test_the_preset(paceline):
+def test_the_memory_preset(paceline):
     done = paceline("model", "--preset", "memory", "--dry-run")
     cases = [line.split(" 2.7b ")[1] for line in done.out.splitlines() if " 2.7b " in line]
     assert sorted(cases) == sorted(

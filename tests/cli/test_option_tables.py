@@ -1,4 +1,4 @@
-"""docs/options.md is what the program says of itself."""
+"""docs/options.md is current: it is generated from the program's --help."""
 
 import sys
 

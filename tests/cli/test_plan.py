@@ -1,4 +1,4 @@
-"""`paceline plan`: figures of the course, layouts that cannot be, and what a person reads."""
+"""`paceline plan`: the course's figures, refused layouts, printed text, --check of files."""
 
 import json
 import re
@@ -12,7 +12,7 @@ XXL = ("plan", "--preset", "xxl")
 
 
 def sections(out: str) -> dict[str, list[dict]]:
-    """The rows of each section."""
+    """The JSON rows by section."""
     found: dict[str, list[dict]] = {}
     for line in out.splitlines():
         row = json.loads(line)
@@ -92,7 +92,7 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--mesh-axes", "2"), "--mesh-axes: takes two numbers: MX,MY"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_cure(paceline, options, message):
+def test_impossible_layouts_are_refused_with_advice(paceline, options, message):
     done = paceline("plan", *options)
     assert done.code == 2
     assert message in done.message
@@ -125,7 +125,7 @@ source = "the NVL form"
 """
 
 
-def test_hardware_of_one_s_own(paceline, tmp_path):
+def test_hardware_file_adds_and_replaces_devices(paceline, tmp_path):
     (tmp_path / "devices.toml").write_text(OWN_DEVICES)
     options = ("--hardware-file", "devices.toml", "--precision", "bf16")
     found = plan(paceline, *options, "--hardware", "own")
@@ -147,7 +147,7 @@ def test_hardware_of_one_s_own(paceline, tmp_path):
         (None, ("--hardware", "own"), "devices.toml"),
     ],
 )
-def test_a_file_of_devices_that_cannot_be_used(paceline, tmp_path, content, options, message):
+def test_bad_hardware_files_are_refused(paceline, tmp_path, content, options, message):
     if content is not None:
         (tmp_path / "devices.toml").write_text(content)
     done = paceline("plan", "--hardware-file", "devices.toml", *options)
@@ -169,7 +169,7 @@ QUESTIONS = (
 )
 
 
-def test_each_question_gets_one_line(paceline):
+def test_each_question_is_answered_in_one_line(paceline):
     done = paceline(*XXL, "--ask", QUESTIONS, "--run-tokens", 1e12)
     assert done.code == 0, done.err
     assert [line.split(":")[0] for line in done.out.splitlines()] == QUESTIONS.split(",")
@@ -191,14 +191,14 @@ def test_the_fewest_devices_fit_and_one_fewer_does_not(paceline):
     assert memory[1] <= 80e9 < memory[0]
 
 
-def test_replicas_that_do_not_fit_fit_on_no_number_of_devices(paceline):
+def test_more_devices_do_not_help_replicas_that_do_not_fit(paceline):
     done = paceline("plan", "--size", "10b", "--ask", "fewest-devices")
     assert done.code == 0
     assert "none" in done.out
 
 
-def test_no_batch_is_compute_bound_where_tensor_parallel_collectives_take_longer(paceline):
-    """No number in tables, null in JSON."""
+def test_no_batch_is_compute_bound_if_tensor_parallel_collectives_take_longer(paceline):
+    """Tables show '-', JSON has null."""
     small = ("--size", "tiny", "--tp", 2, "--link-bandwidth", "1KB")
     done = paceline("plan", *small)
     rows = [line.split() for line in done.out.splitlines() if line.startswith("as planned")]
@@ -208,14 +208,14 @@ def test_no_batch_is_compute_bound_where_tensor_parallel_collectives_take_longer
     assert table[0]["serial"] is None
 
 
-def test_the_rate_of_a_memory_that_nobody_says_is_unknown(paceline):
+def test_an_unstated_memory_bandwidth_is_printed_as_unknown(paceline):
     device = ("--memory", "80GB", "--peak", 1, "--link-bandwidth", "1GB")
     done = paceline("plan", "--size", "tiny", *device)
     assert "bytes / unknown, activations" in done.out
     assert "inf" not in done.out.replace(",", " ").split()
 
 
-def test_best_bucket_is_the_root_of_size_latency_and_bandwidth(paceline):
+def test_best_bucket_is_the_square_root_of_bytes_latency_and_bandwidth(paceline):
     row = ask(paceline, "best-bucket", "--size", "xl", "--ranks", 2, "--latency", 20)
     assert row["gradient_bytes"] == 4 * 1_998_235_200
     assert row["latency_s"] == pytest.approx(20e-6)
@@ -223,7 +223,7 @@ def test_best_bucket_is_the_root_of_size_latency_and_bandwidth(paceline):
     assert row["bucket_bytes"] == pytest.approx(product**0.5)
 
 
-def test_a_run_costs_its_time_on_every_device(paceline):
+def test_device_hours_are_run_time_times_devices(paceline):
     row = ask(paceline, "run", "--size", "xl", "--ranks", 8, "--run-tokens", 1e11)
     assert row["device_hours"] == pytest.approx(8 * row["run_s"] / 3600)
     assert row["tokens_per_s"] * row["run_s"] == pytest.approx(1e11)
@@ -256,7 +256,7 @@ def test_efficiency_falls_as_replicas_grow(paceline):
         ),
     ],
 )
-def test_questions_that_the_layout_leaves_no_answer(paceline, options, message):
+def test_questions_without_an_answer_for_the_layout_are_refused(paceline, options, message):
     done = paceline("plan", *options)
     assert done.code == 2
     assert message in done.message
@@ -291,23 +291,23 @@ def test_steps_are_predicted_from_the_other_cases(paceline):
     assert len(errors) == 20
     assert sorted(errors)[10] < 5
     assert max(errors) < 8
-    assert min(errors) > 0  # no case is its own prediction
+    assert min(errors) > 0  # no case is predicted from itself
 
 
-def test_data_parallel_steps_from_links_and_contention(paceline):
+def test_data_parallel_steps_are_predicted_from_links_and_contention(paceline):
     rows = check(paceline, DDP, "--from", f"{SIZES},{LINKS},{DDP}")
     errors = sorted(abs(row["step_error_percent"]) for row in rows)
     assert errors[len(errors) // 2] < 5
 
 
-def test_the_check_s_table_fits_a_terminal(paceline):
+def test_the_table_of_check_fits_a_terminal(paceline):
     done = paceline("plan", "--check", DDP, "--from", f"{SIZES},{LINKS}")
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 100
     assert "peak: median error" in done.out
 
 
-def test_what_is_extrapolated_is_named(paceline):
+def test_extrapolations_are_named(paceline):
     files = f"{SIZES},{LINKS},{DDP}"
     model = ("--size", "xl", "--attention", "naive", "--from", files)
     calibrated = (*model, "--hardware", "h200")
@@ -321,7 +321,7 @@ def test_what_is_extrapolated_is_named(paceline):
         assert f"{what} of NVIDIA H200, not of h100" in done.out.splitlines()
 
 
-def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):
+def test_sent_bytes_of_a_measured_run_match_the_prediction(paceline, tmp_path):
     train = ("zero", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
     sweep = ("--shard", "none,broadcast,zero1,zero2,fsdp", "--warmup", 1, "--steps", 1)
     done = paceline(*train, *sweep, "--output", "z.h5", ranks=2)
@@ -330,7 +330,7 @@ def test_sent_bytes_of_a_run_of_our_own(paceline, tmp_path):
     assert len(rows) == 5
     for row in rows:
         assert abs(row["sent_error_percent"]) < 0.1, row
-        assert abs(row["peak_error_percent"]) < 10, row  # a tiny model's padding counts
+        assert abs(row["peak_error_percent"]) < 10, row  # padding matters in a tiny model
 
 
 @pytest.mark.parametrize("option", ["--check", "--from"])
@@ -341,13 +341,13 @@ def test_files_of_the_wrong_kind_are_refused(paceline, option):
     assert paceline("plan", option, "missing.h5").code == 2
 
 
-def test_ranks_of_a_launch_print_once(paceline):
+def test_a_launch_prints_the_plan_once(paceline):
     done = paceline("plan", "--size", "small", "--ask", "memory", ranks=2)
     assert done.code == 0
     assert len(done.out.splitlines()) == 1
 
 
-def test_errors_are_percent_of_what_was_measured(paceline):
+def test_errors_are_in_percent_of_the_measured_value(paceline):
     row = check(paceline, SIZES)[0]
     ratio = row["predicted_peak_bytes"] / row["measured_peak_bytes"]
     assert row["peak_error_percent"] == pytest.approx(100 * (ratio - 1))
@@ -371,7 +371,7 @@ def test_the_published_errors_are_what_check_prints(paceline, row):
         assert text in done.out
 
 
-def test_the_table_of_predictions_is_read():
+def test_all_rows_of_the_published_errors_are_parsed():
     assert len(PUBLISHED) == 6
 
 
@@ -397,7 +397,7 @@ def test_the_published_forecast_is_what_plan_prints(paceline, row):
     assert all(want in ("-", found) for want, found in zip(times, shown, strict=True))
 
 
-def test_the_forecast_is_read():
+def test_all_rows_of_the_published_forecast_are_parsed():
     assert len(FORECAST) == 8
 
 
@@ -407,7 +407,7 @@ def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(pac
     assert max(map(abs, errors)) < 5
 
 
-def test_contention_makes_hidden_collectives_cost_time(paceline):
+def test_contention_adds_time_for_hidden_collectives(paceline):
     layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
     times = []
     for files in (f"{SIZES},{LINKS}", f"{SIZES},{LINKS},{DDP}"):
@@ -424,7 +424,7 @@ def test_wider_tensor_parallelism_is_offered_where_heads_divide(paceline, size, 
     assert sum(row["what"].startswith("tensor parallel") for row in found) == rows
 
 
-def test_a_link_s_bandwidth_is_every_device_s(paceline):
+def test_link_bandwidth_is_per_device(paceline):
     layout = ("--size", "large", "--fsdp", 8, "--tp", 4, "--link-bandwidth", "10GB")
     (row,) = plan(paceline, *layout)["compute_bound"]
     (state,) = plan(paceline, *layout)["state"]
@@ -440,7 +440,7 @@ def test_a_link_s_bandwidth_is_every_device_s(paceline):
         ("--shard", "zero1", "--ranks", 64, "--precision", "fp32", "--hardware", "h100"),
     ],
 )
-def test_the_least_d_ff_is_its_formula(paceline, options):
+def test_the_printed_formula_gives_the_least_d_ff(paceline, options):
     (row,) = plan(paceline, "--preset", "xxl", *options)["compute_bound"]
     text = " ".join(paceline(*XXL, *options).out.split())
     formula = text.split("least d_ff for c > t")[1].split("= ")[1].split(";")[0]
@@ -448,7 +448,7 @@ def test_the_least_d_ff_is_its_formula(paceline, options):
     assert value == pytest.approx(row["tensor_least_d_ff"], rel=1e-3)
 
 
-def test_kept_gathers_are_no_alternative_to_themselves(paceline):
+def test_kept_gathers_are_no_alternative_if_already_kept(paceline):
     what = {}
     for reshard in ("yes", "no"):
         found = plan(paceline, "--preset", "xxl", "--reshard", reshard)["what_if"]
@@ -457,16 +457,16 @@ def test_kept_gathers_are_no_alternative_to_themselves(paceline):
     assert len(what["yes"] - what["no"]) == 2
 
 
-def test_a_memory_with_a_unit_is_read_in_it(paceline):
+def test_memory_in_gib_is_not_read_as_gb(paceline):
     done = paceline(*XXL, "--memory", "80GiB")
     assert "tpu-v5p of 80GiB" in done.out
     found = plan(paceline, "--preset", "xxl", "--memory", "80GiB")
     assert found["devices"][0] == {"devices": 41}
-    assert found["devices"][1]["read_as_gb"] == 44  # the table's
+    assert found["devices"][1]["read_as_gb"] == 44  # the h100 of the table
     assert found["half_sharded"][0].keys() == {"devices", "devices_with_activations"}
 
 
-def test_weak_scaling_of_one_rank_has_the_fitted_link(paceline):
+def test_weak_scaling_from_one_rank_uses_the_fitted_link(paceline):
     model = ("--size", "xl", "--attention", "naive", "--hardware", "h200")
     files = ("--from", f"{SIZES},{LINKS},{DDP}")
     one = plan(paceline, *model, *files)["scaling"]
@@ -484,7 +484,7 @@ def test_files_without_a_finished_case_are_refused(paceline, tmp_path):
         assert "o.h5: holds no finished case; give a file with a case that is ok" in done.message
 
 
-def test_rates_of_a_cpu_price_no_gpu(paceline, tmp_path):
+def test_rates_measured_on_a_cpu_are_not_used_for_a_gpu(paceline, tmp_path):
     run = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", "--threads", 1)
     done = paceline(*run, "--warmup", 1, "--steps", 1, "--output", "c.h5")
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""`precision`: the figures of the course's exercises, its tables, and what it refuses."""
+"""`precision`: the figures of the course's exercises, its tables, and refused options."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 from result_files import columns_of, rows, summary
 
 RUN = ("precision", "--device", "cpu", "--quiet", "--output", "out.h5")
-# MPI cannot initialise with a point-to-point layer that does not exist.
+# Makes MPI_Init fail: this point-to-point layer does not exist.
 NO_MPI = {"OMPI_MCA_pml": "no-such-layer"}
 
 
@@ -19,7 +19,7 @@ def json_rows(done) -> list[dict]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_the_exercise_on_accumulation(paceline, tmp_path):
+def test_sums_of_the_accumulation_exercise(paceline, tmp_path):
     done = paceline(*RUN, "--study", "accumulation", "--summation", "sequential")
     assert done.code == 0, done.err
     want = {
@@ -34,7 +34,7 @@ def test_the_exercise_on_accumulation(paceline, tmp_path):
     assert table["exact_sum"] == pytest.approx([10] * 6)
 
 
-def test_errors_stand_beside_their_bounds(paceline):
+def test_errors_are_within_their_bounds(paceline):
     orders = ("sequential", "pairwise", "blocked", "compensated")
     table = json_rows(
         paceline(
@@ -56,7 +56,7 @@ def test_errors_stand_beside_their_bounds(paceline):
         assert row["rounding_error"] <= row["rounding_bound"], row
         assert row["exact_sum"] == pytest.approx(n * row["addend"])
         assert row["sum_error"] == pytest.approx(abs(row["sum"] / row["exact_sum"] - 1), abs=1e-12)
-    # numpy has float16's own arithmetic.
+    # numpy's float16 rounds after every addition.
     for row in table:
         if (row["summation"], row["arithmetic"]) != ("sequential", "fp16"):
             continue
@@ -66,7 +66,7 @@ def test_errors_stand_beside_their_bounds(paceline):
         assert row["sum"] == total
 
 
-def test_the_bits_of_a_number(paceline):
+def test_bit_patterns_of_a_number(paceline):
     done = paceline(*RUN, "--study", "bits")
     lines = [line.split() for line in done.out.splitlines()]
     for line in (
@@ -80,7 +80,7 @@ def test_the_bits_of_a_number(paceline):
         assert line.split() in lines, done.out
 
 
-def test_numbers_at_the_ends_of_a_format(paceline, tmp_path):
+def test_numbers_at_the_limits_of_a_format(paceline, tmp_path):
     numbers = "65519,65520,1e-7,-inf,nan,449,465,-0.1"
     done = paceline(*RUN, "--study", "bits", f"--number={numbers}", "--float-format", "fp16,e4m3")
     assert done.code == 0, done.err
@@ -95,7 +95,7 @@ def test_numbers_at_the_ends_of_a_format(paceline, tmp_path):
             if row["float_format"] == "fp16":
                 number = np.float16(float(row["number"]))
                 assert row["rounded"] == number or math.isnan(number)
-    # Of the same numbers, NaN among them, nothing is computed again.
+    # The same numbers, NaN among them, are the same cases: resume computes none again.
     again = paceline(
         *(*RUN, "--study", "bits", f"--number={numbers}", "--float-format", "fp16,e4m3"),
         "--resume",
@@ -126,7 +126,7 @@ def test_dtypes_of_the_toy_model_under_fp16(paceline, tmp_path):
     assert "Logits: one says float32" in done.out
 
 
-def test_where_norms_break(paceline, tmp_path):
+def test_scales_at_which_norms_break(paceline, tmp_path):
     done = paceline(
         *(*RUN, "--study", "norms", "--mean", "0,100", "--width", 256),
         *("--scale", "0.01,1,100,1e4,1e6"),
@@ -175,7 +175,7 @@ def test_resume_writes_the_same_tables(paceline, tmp_path):
     first = closing_tables(tmp_path / "out.h5")
     again = paceline(*args, "--resume")
     assert again.code == 0, again.err
-    assert str(closing_tables(tmp_path / "out.h5")) == str(first)  # NaN is not equal to itself
+    assert str(closing_tables(tmp_path / "out.h5")) == str(first)  # as text, since NaN != NaN
     assert paceline(*(*args, "--mean", "0,1"), "--resume").code == 0
 
 
@@ -186,7 +186,7 @@ def test_presets(paceline):
         assert preset in paceline("list").out
 
 
-def test_mpi_is_not_started_by_a_process_of_its_own(paceline, tmp_path):
+def test_precision_without_mpirun_does_not_initialize_mpi(paceline, tmp_path):
     study = ("--study", "bits")
     done = paceline(*RUN, *study, env=NO_MPI)
     assert done.code == 0, done.err
@@ -196,7 +196,7 @@ def test_mpi_is_not_started_by_a_process_of_its_own(paceline, tmp_path):
     assert paceline(*measured, env=NO_MPI).code != 0
 
 
-def test_ranks_of_a_launch_agree(paceline, tmp_path):
+def test_precision_under_mpirun(paceline, tmp_path):
     done = paceline(*RUN, "--study", "accumulation,dtypes", ranks=2)
     assert done.code == 0, done.err
     table = summary(tmp_path / "out.h5")
@@ -206,7 +206,7 @@ def test_ranks_of_a_launch_agree(paceline, tmp_path):
         assert f["environment"].attrs["mpi"] != "none"
 
 
-def test_what_does_not_fit_is_a_row(paceline, tmp_path):
+def test_a_case_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
     done = paceline(
         *(*RUN, "--study", "accumulation", "--count", "1000,1000000", "--memory-limit", "1MB"),
         *("--arithmetic", "fp32", "--summation", "pairwise"),

@@ -1,4 +1,4 @@
-"""The judge of random command lines complains of every kind of bad end."""
+"""random_use.judge reports every kind of bad exit, output and result file."""
 
 import shutil
 from dataclasses import replace
@@ -29,7 +29,7 @@ SAID = "paceline: --context: 0 is not allowed; use 1 to 16777216\n"
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """A folder with the result file of DDP, and what it printed."""
+    """(folder with the result file of DDP, how the command ended)."""
     folder = tmp_path_factory.mktemp("measured")
     return folder, run(folder, command(0, *DDP.arguments))
 
@@ -49,13 +49,13 @@ def complaint(use, done, folder):
     return ""
 
 
-def test_a_good_end(copied):
+def test_a_good_run_passes(copied):
     folder, done = copied
     assert done.code == 0, done.err
     assert complaint(DDP, done, folder) == ""
 
 
-def test_a_good_refusal(tmp_path):
+def test_a_good_refusal_passes(tmp_path):
     assert complaint(REFUSED, Done(2, err="mpirun's own line\n" + SAID), tmp_path) == ""
 
 
@@ -63,12 +63,12 @@ def test_a_good_refusal(tmp_path):
 
 
 def named(name, file):
-    """A path with the first case's name for CASE."""
+    """`name` with CASE replaced by the name of the first case."""
     return name.replace("CASE", next(iter(file["cases"])))
 
 
 def put(name, value, file):
-    """In the first row, or the first case's dataset."""
+    """Sets the first element of a dataset."""
     data = file[named(name, file)]
     data[(0,) * data.ndim] = value
 
@@ -137,7 +137,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file(copied, name):
+def test_bad_files_are_reported(copied, name):
     spoil, says = BAD_FILES[name]
     folder, done = copied
     with h5py.File(folder / "out.h5", "r+") as file:
@@ -145,13 +145,13 @@ def test_a_bad_file(copied, name):
     assert says in complaint(DDP, done, folder)
 
 
-def test_no_hdf5(copied):
+def test_a_file_that_is_not_hdf5_is_reported(copied):
     folder, done = copied
     NoHdf5().write(folder / "out.h5")
     assert "unreadable" in complaint(DDP, done, folder)
 
 
-# ---- ends -------------------------------------------------------------------------------------
+# ---- exits ------------------------------------------------------------------------------------
 
 BAD_ENDS = {
     "hang": (Done(HUNG), "hang"),
@@ -170,18 +170,18 @@ BAD_ENDS = {
 
 
 @pytest.mark.parametrize("name", BAD_ENDS)
-def test_a_bad_end(tmp_path, name):
+def test_bad_exits_are_reported(tmp_path, name):
     done, says = BAD_ENDS[name]
     assert says in complaint(REFUSED, done, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["out.h5", "out.h5.cases", "dump.h5", "temporary"])
-def test_something_left_by_a_refusal(tmp_path, name):
+def test_files_left_by_a_refusal_are_reported(tmp_path, name):
     (tmp_path / name).mkdir()
     assert "left" in complaint(REFUSED, Done(2, err=SAID), tmp_path)
 
 
-def test_a_refusal_of_what_is_right(tmp_path):
+def test_a_refusal_of_a_valid_command_line_is_reported(tmp_path):
     assert "refused" in complaint(DDP, Done(2, err=SAID), tmp_path)
 
 
@@ -199,13 +199,13 @@ def test_a_refusal_of_what_is_right(tmp_path):
     ],
     ids=str,
 )
-def test_a_bad_success(copied, options, changes, says):
+def test_bad_output_with_exit_code_0_is_reported(copied, options, changes, says):
     folder, done = copied
     use = replace(DDP, options=DDP.options | options)
     assert says in complaint(use, replace(done, **changes), folder)
 
 
-def test_temporary_files_beside_the_result(copied):
+def test_leftover_case_files_are_reported(copied):
     folder, done = copied
     (folder / "out.h5.cases").mkdir()
     assert "left" in complaint(DDP, done, folder)

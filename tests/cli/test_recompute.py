@@ -1,4 +1,4 @@
-"""A sweep over --recompute names what keeps the least memory and what is the fastest."""
+"""A sweep over --recompute names the value with the least memory and the fastest one."""
 
 import h5py
 import pytest
@@ -9,7 +9,7 @@ MODEL = ("model", "--d-model", 32, "--d-ff", 64, "--layers", 8, "--heads", 2, "-
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--output", "out.h5")
 
 
-def test_a_sweep_over_recompute_names_the_best(paceline, tmp_path):
+def test_a_sweep_over_recompute_names_least_memory_and_fastest(paceline, tmp_path):
     sweep = ("--context", "16,64", "--recompute", "none,block,2,4")
     done = paceline(*MODEL, *CPU, *sweep, "--warmup", 0, "--steps", 2)
     assert done.code == 0, done.err
@@ -32,7 +32,7 @@ def test_a_sweep_over_recompute_names_the_best(paceline, tmp_path):
 
 
 @pytest.mark.parametrize("recompute", ["none", "block"])
-def test_one_value_is_no_sweep(paceline, tmp_path, recompute):
+def test_a_single_value_of_recompute_has_no_such_table(paceline, tmp_path, recompute):
     done = paceline(*MODEL, *CPU, "--recompute", recompute, "--warmup", 0, "--steps", 1)
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "out.h5") as f:

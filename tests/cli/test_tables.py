@@ -1,4 +1,4 @@
-"""The table at a sweep's end: its width, formats, statistics and columns."""
+"""The table at the end of a sweep: its width, formats, statistics and columns."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ TINY = ("model", "--size", "tiny", "--context", "8,16", *CPU, "--warmup", 0, "--
         (2, ("collectives", "--bytes", "1KB,4KB", "--op", "all_reduce,broadcast", "--fit", *CPU)),
     ],
 )
-def test_lines_have_a_hundred_columns_at_most(paceline, ranks, args):
+def test_lines_have_at_most_100_columns(paceline, ranks, args):
     done = paceline(*args, ranks=ranks)
     assert done.code == 0, done.err
     assert max(map(len, done.out.splitlines())) <= 100
@@ -32,7 +32,7 @@ def test_lines_have_a_hundred_columns_at_most(paceline, ranks, args):
 
 @pytest.mark.parametrize("statistic", ["median", "mean"])
 @pytest.mark.parametrize("ranks", [0, 2])
-def test_parts_add_up_to_the_step(paceline, tmp_path, ranks, statistic):
+def test_parts_of_a_step_add_up_to_the_step(paceline, tmp_path, ranks, statistic):
     args = ("ddp", *TINY[1:], "--sync", "naive", "--stats", statistic, "--format", "csv")
     done = paceline(*args, ranks=ranks)
     assert done.code == 0, done.err
@@ -56,14 +56,14 @@ def test_markdown_has_a_row_per_case(paceline):
     assert table[2].startswith("| 8 |")
 
 
-def test_columns_by_their_names(paceline):
+def test_columns_option(paceline):
     args = ("--columns", "peak_bytes,status", "--format", "csv")
     header, *values = paceline(*TINY, *args).out.splitlines()
     assert header.endswith(",recompute,status,reason,peak_bytes")
     assert len(values) == 2
 
 
-def test_an_unknown_column_loses_nothing(paceline, tmp_path):
+def test_an_unknown_column_is_refused_after_the_results_are_saved(paceline, tmp_path):
     done = paceline(*TINY, "--columns", "peak_bytes,losss")
     assert done.code == 2
     assert "the summary has no losss (did you mean loss?)" in done.message
@@ -79,7 +79,7 @@ def test_an_unknown_column_loses_nothing(paceline, tmp_path):
 @pytest.mark.parametrize(
     "args", [("--format", "md"), ("--stats", "mean"), ("--columns", "peak_bytes")]
 )
-def test_what_is_of_the_table_needs_one(paceline, other, args):
+def test_table_options_are_refused_without_a_table(paceline, other, args):
     done = paceline(*TINY, other, *args)
     assert done.code == 2
     assert done.message.startswith(f"paceline: {args[0]}: ")
@@ -94,7 +94,7 @@ def test_what_is_of_the_table_needs_one(paceline, other, args):
         (("--columns", "a,,b"), "--columns: has an empty value"),
     ],
 )
-def test_wrong_values(paceline, args, says):
+def test_wrong_values_of_table_options(paceline, args, says):
     done = paceline(*TINY, *args)
     assert done.code == 2
     assert says in done.message

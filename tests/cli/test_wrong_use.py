@@ -1,4 +1,4 @@
-"""Bad input: the documented exit code, one line that names the option and what would be right."""
+"""Bad input: the documented exit code, and one line that names the option and valid values."""
 
 import os
 import subprocess
@@ -109,7 +109,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("args", "names", "says"), WRONG, ids=lambda v: str(v)[:40])
-def test_wrong_use_is_code_2_and_one_line(paceline, tmp_path, args, names, says):
+def test_wrong_use_exits_with_2_and_one_line(paceline, tmp_path, args, names, says):
     done = paceline(*args)
     assert done.code == 2, done.err
     assert names in done.message
@@ -121,8 +121,8 @@ def test_wrong_use_is_code_2_and_one_line(paceline, tmp_path, args, names, says)
 @pytest.mark.parametrize(
     ("args", "code"), [(("--size", "smal"), 2), (("--device", "cuda"), 3)], ids=["2", "3"]
 )
-def test_every_rank_exits_with_the_code(tmp_path, args, code):
-    """Each rank's own code, which mpirun does not tell: a shell around it writes it down."""
+def test_every_rank_exits_with_the_same_code(tmp_path, args, code):
+    """A shell around each rank writes the exit code to a file, since mpirun reports only one."""
     ranks = ["mpirun", "--oversubscribe", "-np", "3", "sh", "-c", WRITE_CODE, "sh"]
     subprocess.run(
         [*ranks, str(PROGRAM), "model", *args],
@@ -136,7 +136,7 @@ def test_every_rank_exits_with_the_code(tmp_path, args, code):
     assert codes == {f"code.{rank}": code for rank in range(3)}
 
 
-def test_wrong_use_that_needs_the_world_is_said_once(paceline, tmp_path):
+def test_wrong_use_found_with_all_ranks_is_reported_once(paceline, tmp_path):
     done = paceline(*TINY, "--global-batch", 5, ranks=2)
     assert done.code == 2
     assert "--global-batch" in done.message
@@ -145,7 +145,7 @@ def test_wrong_use_that_needs_the_world_is_said_once(paceline, tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [0, 2])
-def test_no_gpu_is_code_3(paceline, tmp_path, ranks):
+def test_no_gpu_exits_with_3(paceline, tmp_path, ranks):
     args = ("model", "--size", "tiny", "--device", "cuda", *ONCE)
     done = paceline(*args, ranks=ranks, env={"CUDA_VISIBLE_DEVICES": ""})
     assert done.code == 3
@@ -153,17 +153,17 @@ def test_no_gpu_is_code_3(paceline, tmp_path, ranks):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tasks_of_srun_that_do_not_see_each_other_are_code_3(paceline):
-    """An MPI without Slurm's PMI makes every task of a step a world of one rank."""
+def test_srun_tasks_in_separate_mpi_worlds_exit_with_3(paceline):
+    """Without Slurm's PMI, MPI makes every task of a step a world of one rank."""
     alone = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
     done = paceline(*TINY, env=alone)
     assert done.code == 3
     assert "--mpi=pmix" in done.message
-    # Under mpirun in an allocation the same variables describe mpirun's own step.
+    # Under mpirun in an allocation, these variables describe the step of mpirun itself.
     assert paceline(*TINY, "--dry-run", env=alone, ranks=1).code == 0
 
 
-def test_output_in_a_place_that_cannot_be_written(paceline, tmp_path):
+def test_output_in_an_unwritable_place_is_refused(paceline, tmp_path):
     (tmp_path / "file").write_text("in the way")
     done = paceline(*TINY, "--output", "file/out.h5")
     assert done.code == 2
@@ -171,20 +171,20 @@ def test_output_in_a_place_that_cannot_be_written(paceline, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_output_needs_its_ending(paceline):
+def test_output_must_end_in_h5(paceline):
     done = paceline(*TINY, "--output", "out.txt")
     assert done.code == 2
     assert ".h5" in done.message
 
 
-def test_dump_in_a_folder_that_is_not_there(paceline, tmp_path):
+def test_dump_in_a_missing_folder_is_refused(paceline, tmp_path):
     done = paceline(*TINY, "--dump", "nowhere/dump.h5")
     assert done.code == 2
     assert "--dump" in done.message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_dump_never_destroys_what_is_there(paceline, tmp_path):
+def test_dump_does_not_overwrite_existing_files(paceline, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "kept.h5").write_text("mine")
     for name, says in (("folder", "folder"), ("kept.h5", "--force"), ("out.h5", "--output")):
@@ -195,7 +195,7 @@ def test_dump_never_destroys_what_is_there(paceline, tmp_path):
     assert (tmp_path / "kept.h5").read_text() == "mine"
 
 
-def test_dump_is_neither_the_output_nor_a_device(paceline, tmp_path):
+def test_dump_to_the_output_file_or_a_device_is_refused(paceline, tmp_path):
     done = paceline(*TINY, "--output", "out.h5", "--dump", f"../{tmp_path.name}/out.h5")
     assert done.code == 2
     assert "--output" in done.message
@@ -206,7 +206,7 @@ def test_dump_is_neither_the_output_nor_a_device(paceline, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_dump_of_a_sweep(paceline):
+def test_dump_of_a_sweep_is_refused(paceline):
     done = paceline(*TINY, "--mode", "forward,train-step", "--dump", "dump.h5")
     assert done.code == 2
     assert "--dump" in done.message
@@ -241,9 +241,9 @@ def test_bad_tokens(paceline, tmp_path, datasets, says):
 
 
 @pytest.mark.parametrize("row", [0, 7])
-def test_a_bad_token_of_one_rank_ends_all(paceline, tmp_path, row):
+def test_a_bad_token_on_one_rank_ends_all_ranks(paceline, tmp_path, row):
     tokens = np.zeros((8, 9), np.int64)
-    tokens[row, 3] = 2**32 + 5  # 5 in 32 bits
+    tokens[row, 3] = 2**32 + 5  # truncated to 32 bits it would be a valid 5
     with h5py.File(tmp_path / "tokens.h5", "w") as f:
         f["tokens"] = tokens
     done = paceline(*TINY, "--tokens", "tokens.h5", ranks=2)
