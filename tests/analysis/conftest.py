@@ -12,7 +12,7 @@ from synthetic import CaseDict, write_file
 
 @pytest.fixture
 def make_file(tmp_path: Path) -> Callable[..., Path]:
-    """Writes cases to NAME in the test's folder: make_file([case(...)], "a.h5", created="...")."""
+    """make_file([case(...)], "a.h5", created="..."): writes a result file to tmp_path."""
 
     def make(cases: Sequence[CaseDict], name: str = "sweep.h5", **attributes: object) -> Path:
         return write_file(tmp_path / name, cases, **attributes)
@@ -22,7 +22,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def whole_report() -> report.Report:
-    """Of all published files: made once, for it takes half a minute."""
+    """The report of all published files. Made once per session, since it takes half a minute."""
     folder = ROOT / "results/reference"
     return report.of(sorted([*folder.glob("*.h5"), *folder.glob("*.jsonl")]))
 

@@ -1,4 +1,4 @@
-"""Small result files of schema version 2, as paceline writes them."""
+"""Writes small result files of schema version 2 with given samples."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ import numpy as np
 TEXT = h5py.string_dtype("utf-8")
 STATISTICS = ("median", "ci_low", "ci_high", "mean", "std", "min", "max", "p95")
 
-# A rank's device, the GPU's identity (none of a CPU) and host.
+# (device name, GPU UUID or "", host) of a rank.
 Rank = tuple[str, str, str]
 TWO_RANKS_OF_ONE_CPU: Sequence[Rank] = [("AMD EPYC", "", "node1")] * 2
 
-# One case: factors, samples[phase] = [rank][repetition] in seconds, warmup likewise, and status.
+# A case as case() returns it; samples and warmup map a phase to seconds [rank][repetition].
 CaseDict = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ def case(
 
 
 def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Of the maxima over ranks, as src/measure/statistics.h defines them."""
+    """Statistics of the maxima over ranks, as src/measure/statistics.h defines them."""
     values = np.sort(np.max(np.asarray(samples, dtype=float), axis=0))
     count = len(values)
     interval = (np.nan, np.nan)

@@ -1,4 +1,4 @@
-"""Timelines of profiled cases as paceline writes them: a small transformer on simulated ranks."""
+"""Writes timelines of profiled cases: a small transformer on simulated ranks and streams."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ Row = dict[str, Any]
 
 
 class Recorder:
-    """One rank: a host that launches, and streams that run in order what is launched. What is done
-    outside a profiled step is captured, for replay()."""
+    """One simulated rank: a host that launches work, and streams that execute it in order. Work
+    launched outside a profiled step is captured into a graph, which replay() launches."""
 
     def __init__(self, rank: int, late: float = 0.0, source: str = "cupti") -> None:
         self.rank, self.source = rank, source
@@ -39,7 +39,7 @@ class Recorder:
         self.steps: list[Row] = []
 
     def tick(self, microseconds: float) -> float:
-        """Advances the host's clock and returns it."""
+        """Advances the host clock and returns it."""
         self.host = round(self.host + microseconds * US, 9)
         return self.host
 
@@ -62,7 +62,7 @@ class Recorder:
     def profiled_step(self, step: int) -> Iterator[None]:
         self.step, begin = step, self.host
         yield
-        self.host = max(self.host, *self.free.values())  # waits for the device
+        self.host = max(self.host, *self.free.values())  # device synchronization
         row = {"rank": self.rank, "step": step, "begin": begin, "end": self.tick(1)}
         self.steps.append(row)
 
@@ -75,7 +75,7 @@ class Recorder:
             self.launch("cudaLaunchKernel", [("kernel", kernel, microseconds, stream)])
 
     def launch(self, name: str, work: Sequence[tuple]) -> None:
-        """work: kind, name, microseconds, stream, bytes or nothing."""
+        """work: tuples (kind, name, microseconds, stream[, bytes])."""
         if self.step < 0:
             self.captured += [(self.open[-1], *one) for one in work]
         else:
@@ -113,7 +113,7 @@ class Recorder:
         )  # fmt: skip
 
     def wait(self, stream: int, other: int) -> None:
-        """What `stream` runs next begins after what `other` was given so far."""
+        """The next work of `stream` begins after the work that `other` has been given so far."""
         self.free[stream] = max(self.free.get(stream, 0.0), self.free.get(other, 0.0))
 
 
@@ -155,7 +155,8 @@ def exchange(rank: Recorder, elements: int, microseconds: float) -> None:
 
 
 def train_step(rank: Recorder, layers: int, sync: str) -> None:
-    """naive: every exchange after backward; overlap: two after each block; bucketed: one."""
+    """A step. naive: all exchanges after backward; overlap: two per block during backward;
+    bucketed: one per block during backward."""
     with rank.scope("forward"):
         if rank.on_gpu:
             rank.launch("cudaMemcpyAsync", [("copy", "copy", 3, rank.compute, 4096)])
@@ -187,7 +188,7 @@ def profile(
     source: str = "cupti",
     captured: bool = False,
 ) -> list[Recorder]:
-    """A case's ranks; each later one starts a little later."""
+    """The ranks of a case. Each rank starts 3.25 us later than the one before."""
     recorders = [Recorder(rank, 3.25 * US * rank, source) for rank in range(ranks)]
     for recorder in recorders:
         if captured:

@@ -1,4 +1,4 @@
-"""What `python3 -m analysis` writes, says and returns."""
+"""`python3 -m analysis`: files written, messages and exit codes."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def run(*arguments, cwd=ROOT):
 
 
 def refused(capsys, *arguments):
-    """The one line on stderr of a refused command, which exits with 2."""
+    """Runs a command that must exit with 2 and print one line on stderr; returns the line."""
     with pytest.raises(SystemExit) as stopped:
         main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
@@ -39,14 +39,14 @@ def refused(capsys, *arguments):
     return err.removeprefix("analysis: ").rstrip()
 
 
-def test_it_runs_as_a_module_and_names_what_it_wrote(good, tmp_path):
+def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     done = run("tables", good, "--output", tmp_path / "new" / "table.md")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path}/new/table.md\n"
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
 
 
-def test_help_lists_what_is_built():
+def test_help_lists_all_verbs():
     done = run("--help")
     assert done.returncode == 0
     verbs = ("tables", "figures", "report", "snapshot", "trace", "peers")
@@ -139,7 +139,7 @@ def replace(group, name, *shape_and_type):
     ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "circle",
          "huge"],
 )  # fmt: skip
-def test_what_paceline_does_not_write(good, capsys, damage, says):
+def test_files_that_paceline_cannot_have_written_are_refused(good, capsys, damage, says):
     with h5py.File(good, "a") as file:
         damage(file)
     message = refused(capsys, "tables", good, "--output", "t.md")
@@ -147,7 +147,7 @@ def test_what_paceline_does_not_write(good, capsys, damage, says):
     assert says in message
 
 
-def test_one_bad_file_among_good_ones_is_named(good, tmp_path, capsys):
+def test_a_missing_file_among_good_ones_is_named(good, tmp_path, capsys):
     missing = tmp_path / "none.h5"
     assert str(missing) in refused(capsys, "tables", good, missing, "--output", "t.md")
 

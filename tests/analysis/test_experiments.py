@@ -1,4 +1,4 @@
-"""Tables and figures of what results/reference/ lacks: out of memory, predictions, sums, faults."""
+"""Tables and figures that results/reference/ does not cover: oom, predictions, sums, bad files."""
 
 import h5py
 import numpy as np
@@ -39,7 +39,7 @@ def sweep(make_file):
 
 @pytest.fixture
 def overhead(make_file):
-    """ddp --predict: two bucket sizes."""
+    """A file of ddp --predict with two bucket sizes."""
     cases = [
         case(
             {"size": "xl", "sync": "bucketed", "bucket_mb": size, "batch_size": 2},
@@ -66,7 +66,7 @@ def drawn(path):
     return dict(figures.of(results))
 
 
-def test_out_of_memory_is_a_cross_where_the_case_would_be(sweep):
+def test_out_of_memory_is_a_cross_at_the_case_s_context(sweep):
     found = drawn(sweep)
     for name in ("attention-time", "attention-memory"):
         for axes in found[name].axes:
@@ -78,7 +78,7 @@ def test_out_of_memory_is_a_cross_where_the_case_would_be(sweep):
     assert "ran out of memory" in " ".join(one.get_text() for one in found["attention-time"].texts)
 
 
-def test_attention_s_speed_up_is_drawn_where_both_ran(sweep):
+def test_speed_up_of_attention_is_drawn_where_both_ran(sweep):
     axes = drawn(sweep)["attention-speedup"].axes[0]
     points = [
         (x, y)
@@ -90,7 +90,7 @@ def test_attention_s_speed_up_is_drawn_where_both_ran(sweep):
     assert points == [(1024, pytest.approx(4))]
 
 
-def test_a_case_out_of_memory_says_so_in_its_row(sweep):
+def test_the_row_of_an_oom_case_has_status_and_reason(sweep):
     (results,) = load([sweep])
     rows = tables.of(results)[0].rows
     assert rows[2][-1] == "oom: needs 34.4 GB"
@@ -107,14 +107,14 @@ def test_the_table_of_speed_ups(sweep):
     assert list(table.data["speed_up"]) == pytest.approx([4, 4, 4])
 
 
-def test_the_interval_of_a_ratio_is_of_opposite_ends(make_file):
+def test_the_interval_of_a_ratio_divides_opposite_bounds(make_file):
     slow, fast = np.arange(10, 20) / 1e3, np.arange(5, 15) / 1e3
     steps = {"fp32": slow, "bf16": fast}
     cases = [case({"size": "a", "precision": p}, {"step": [s]}) for p, s in steps.items()]
     (results,) = load([make_file(cases)])
     (pair,) = pairs.of(results)
     found = pairs.ratio(results, pair, "step")
-    # Of ten, the interval is from the second to the tenth.
+    # The interval of ten samples extends from the second to the tenth.
     expected = 14.5 / 9.5, 11 / 14, 19 / 6
     assert (found.value, found.low, found.high) == pytest.approx(expected)
     mean, std = pairs.mean_ratio(results, pair, "step")
@@ -122,7 +122,7 @@ def test_the_interval_of_a_ratio_is_of_opposite_ends(make_file):
     assert (mean, std) == pytest.approx((14.5 / 9.5, 14.5 / 9.5 * np.hypot(*shares)))
 
 
-def test_predicted_overhead_is_beside_what_was_measured(overhead):
+def test_predicted_and_measured_overhead_are_drawn(overhead):
     (axes,) = drawn(overhead)["overhead"].axes
     predicted, measured = axes.get_lines()
     assert list(predicted.get_ydata()) == pytest.approx([2, 9])
@@ -133,7 +133,7 @@ def test_predicted_overhead_is_beside_what_was_measured(overhead):
     assert ticks == ["1\n80 buckets", "10\n8 buckets"]
 
 
-def test_the_table_of_predictions_names_cases_and_units(overhead):
+def test_predictions_table_has_cases_and_units(overhead):
     (results,) = load([overhead])
     table = next(one for one in tables.of(results) if one.name == "predict")
     assert "predicted overhead (ms)" in table.header
@@ -141,7 +141,7 @@ def test_the_table_of_predictions_names_cases_and_units(overhead):
     assert table.rows[0][table.header.index("case")] == "bucket MB 1"
 
 
-def test_sums_are_beside_their_errors(paceline, tmp_path):
+def test_accumulation_figure_shows_errors_and_sums(paceline, tmp_path):
     done = paceline("precision", "--study", "accumulation", "--quiet", "--output", "a.h5")
     assert done.code == 0, done.err
     path = tmp_path / "a.h5"
@@ -182,7 +182,9 @@ def test_means_with_deviations(make_file, tmp_path):
 
 @pytest.mark.parametrize(("verb", "name"), OUTPUTS)
 @pytest.mark.parametrize("experiment", ["ddp", "zero", "attention", "collectives", "precision"])
-def test_without_one_measured_case(make_file, tmp_path, capsys, experiment, verb, name):
+def test_a_sweep_without_measured_cases_is_shown_or_refused(
+    make_file, tmp_path, capsys, experiment, verb, name
+):
     factors = {
         "attention": {"head_dim": 64, "context": 128, "attention": "naive", "precision": "fp32"},
         "collectives": {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2},
@@ -208,7 +210,7 @@ def test_without_one_measured_case(make_file, tmp_path, capsys, experiment, verb
         ('{"a": 1}\n', "not rows of bench/peers/"),
     ],
 )
-def test_rows_that_are_none(tmp_path, capsys, text, says):
+def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text, says):
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
     with pytest.raises(SystemExit):
@@ -216,7 +218,7 @@ def test_rows_that_are_none(tmp_path, capsys, text, says):
     assert says in capsys.readouterr().err
 
 
-def test_a_factor_that_others_tell_is_no_news(sweep):
+def test_a_factor_implied_by_another_is_not_varying(sweep):
     (results,) = load([sweep])
     assert results.varying == ["context", "attention"]  # not flash_kernels
     both = results.frame.assign(flash_kernels=["", "newest", "", "sm80"])
@@ -225,7 +227,9 @@ def test_a_factor_that_others_tell_is_no_news(sweep):
 
 @pytest.mark.parametrize(("verb", "name"), OUTPUTS)
 @pytest.mark.parametrize("group", ["fit", "predict", "memory", "memory/timeline", "memory/blocks"])
-def test_a_group_without_its_columns(make_file, tmp_path, capsys, group, verb, name):
+def test_a_group_without_its_columns_is_ignored_or_refused(
+    make_file, tmp_path, capsys, group, verb, name
+):
     factors = {"op": "all_reduce", "bytes": 1024, "backend": "mpi", "ranks": 2}
     path = make_file([case(factors, {"time": [[1e-3] * 6]})], experiment="collectives")
     with h5py.File(path, "r+") as file:

@@ -1,4 +1,4 @@
-"""The figures hold every case, its phases and labels, and are well-formed files."""
+"""The figures have every case with its phases and labels, and are well-formed files."""
 
 from xml.etree import ElementTree
 
@@ -27,7 +27,7 @@ def measured(factors, scale=1.0, ranks=1, cold=None):
 
 @pytest.fixture
 def sizes(make_file):
-    """Two sizes by two contexts, fifty times apart, one of them out of memory."""
+    """Two sizes by two contexts; step times differ by up to 50x; the last case is out of memory."""
     return make_file(
         [
             measured({"size": "small", "d_model": 768, "context": 128, "precision": "fp32"}),
@@ -44,7 +44,7 @@ def sizes(make_file):
 
 
 def texts(path):
-    """Every text of an SVG, which ElementTree accepts only when it is well-formed."""
+    """All texts of an SVG. ElementTree raises if the file is not well-formed."""
     root = ElementTree.parse(path).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -54,7 +54,7 @@ def draw(path, results):
     return figures.write([results], figures.targets_for(path))
 
 
-def test_the_svg_holds_the_labels(sizes, tmp_path):
+def test_the_svg_has_all_labels(sizes, tmp_path):
     written = draw(tmp_path / "out.svg", sizes)
     assert written == [tmp_path / "out.svg", tmp_path / "out-warmup.svg"]
     words = texts(written[0])
@@ -69,7 +69,7 @@ def test_the_svg_holds_the_labels(sizes, tmp_path):
     assert "build/paceline model --size small,xl --context 128,256" in caption
 
 
-def test_the_warm_up_figure_shows_the_first_step_in_medians(make_file, tmp_path):
+def test_the_warmup_figure_gives_the_first_step_in_multiples_of_the_median(make_file, tmp_path):
     path = make_file([measured({"size": "small"}, ranks=2, cold=0.34)])
     words = texts(draw(tmp_path / "out.svg", path)[1])
     for expected in ["Step time from cold", "rank 0", "rank 1", "340 ms, 10×", "34.0 ms", "step"]:
@@ -77,7 +77,7 @@ def test_the_warm_up_figure_shows_the_first_step_in_medians(make_file, tmp_path)
     assert "ms (log scale)" in words
 
 
-def test_without_warm_up_there_is_one_figure(make_file, tmp_path):
+def test_without_warmup_samples_there_is_one_figure(make_file, tmp_path):
     path = make_file([case({"size": "small"}, samples())])
     assert draw(tmp_path / "out.png", path) == [tmp_path / "out.png"]
     assert (tmp_path / "out.png").read_bytes().startswith(PNG)
@@ -107,7 +107,7 @@ def test_bars_hold_the_medians_in_the_axis_unit(sizes):
     assert (lost.phases, lost.end, lost.status) == ([], 0.0, "oom")
 
 
-def test_times_far_apart_stand_in_panels_with_their_own_scales(sizes):
+def test_times_far_apart_are_in_separate_panels(sizes):
     panels = layout.panels_of(load([sizes])[0])
     assert [(panel.title, panel.note, panel.names, panel.labels) for panel in panels] == [
         ("small", "d_model 768", ["context"], [["128"], ["256"]]),
@@ -122,7 +122,7 @@ def test_times_close_together_share_a_scale(make_file):
     assert panel.labels == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
 
 
-def test_forty_cases_stand_in_two_columns_and_on_one_warm_up_scale(make_file, tmp_path):
+def test_forty_cases_are_in_two_columns_and_share_the_warmup_scale(make_file, tmp_path):
     factors = [
         {"size": size, "context": context, "precision": precision}
         for size in ("small", "medium", "large", "xl", "2.7b")
@@ -143,7 +143,7 @@ def test_forty_cases_stand_in_two_columns_and_on_one_warm_up_scale(make_file, tm
     assert len(totals) == 40
 
 
-def test_a_sweep_without_one_measured_case_still_has_its_figure(make_file, tmp_path):
+def test_a_sweep_without_measured_cases_has_a_figure(make_file, tmp_path):
     lost = [
         case({"size": size}, status="skipped", reason=f"no GPU for {size}")
         for size in ("xl", "2.7b")
@@ -164,7 +164,7 @@ def test_long_runs_are_in_seconds(make_file, tmp_path):
     assert "13.6 s" in words and "27.2 s" in words and "time per step (s)" in words
 
 
-def test_cases_of_one_series_are_one_cell(make_file, tmp_path):
+def test_cases_that_share_a_run_have_one_warmup_cell(make_file, tmp_path):
     steps = np.array([[0.9, 0.05, 0.04, 0.04, 0.04, 0.04, 0.04, 0.04]])
     path = make_file(
         [

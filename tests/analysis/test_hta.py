@@ -1,4 +1,4 @@
-"""HolisticTraceAnalysis reads the traces, and finds what the file's own tables say."""
+"""HolisticTraceAnalysis (HTA) reads the traces and agrees with the timelines in the file."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ hta = pytest.importorskip("hta.trace_analysis")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")
 
 RECORDED = ROOT / "results/reference/ddp-profile-h200.h5"
-EXACT = {"abs": 2e-3}  # µs: HTA adds times up as floating-point numbers
-PERCENT = {"abs": 0.005 + 1e-9}  # which HTA rounds to two decimals
+EXACT = {"abs": 2e-3}  # µs: HTA adds times in floating point
+PERCENT = {"abs": 0.005 + 1e-9}  # HTA rounds to two decimals
 
 
 def synthetic(folder: Path) -> Path:
@@ -37,7 +37,7 @@ def synthetic(folder: Path) -> Path:
 
 @pytest.fixture(scope="module", params=["synthetic", "recorded"])
 def analysed(request, tmp_path_factory):
-    """Each profiled case with HTA's view of its traces, which no test changes."""
+    """[(profiled case, HTA's TraceAnalysis of its traces)]. Tests must not modify it."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "recorded" and not RECORDED.exists():
         pytest.skip(f"{RECORDED.name} is not recorded yet")
@@ -54,16 +54,16 @@ def view(one, folder):
 
 
 def kinds(rank):
-    """µs [n, 2] of a rank's compute kernels, its communication kernels and all that it ran."""
+    """Begin and end in µs [n, 2] of compute kernels, communication kernels and all activities."""
     kernels = rank.on_device[rank.on_device["kind"] == "kernel"]
     is_compute = ~kernels["communication"]
     return [
-        1e-3 * times(in_nanoseconds(rows))  # as the trace has them
+        1e-3 * times(in_nanoseconds(rows))  # rounded to nanoseconds, as in the trace
         for rows in (kernels[is_compute], kernels[~is_compute], rank.on_device)
     ]
 
 
-def test_the_temporal_breakdown(analysed):
+def test_temporal_breakdown(analysed):
     for one, found in analysed:
         table = found.get_temporal_breakdown(visualize=False).set_index("rank")
         assert sorted(table.index) == [rank.rank for rank in one.ranks]
@@ -79,7 +79,7 @@ def test_the_temporal_breakdown(analysed):
             assert row["non_compute_time(us)"] == pytest.approx(elapsed - idle - busy, **EXACT)
 
 
-def test_the_overlap_of_communication_and_computation(analysed):
+def test_overlap_of_communication_and_computation(analysed):
     for one, found in analysed:
         table = found.get_comm_comp_overlap(visualize=False).set_index("rank")
         for rank in one.ranks:
@@ -90,7 +90,7 @@ def test_the_overlap_of_communication_and_computation(analysed):
             assert percent == pytest.approx(100 * share, **PERCENT)
 
 
-def test_the_kernel_breakdown(analysed):
+def test_kernel_breakdown(analysed):
     for one, found in analysed:
         by_type, by_name = found.get_gpu_kernel_breakdown(
             visualize=False, duration_ratio=1.0, num_kernels=10**6
@@ -111,13 +111,13 @@ def test_the_kernel_breakdown(analysed):
             assert expected - pieces <= total <= expected + 1
 
 
-def test_its_steps_are_the_profiled_ones(analysed):
+def test_profiler_steps_are_the_profiled_steps(analysed):
     for one, found in analysed:
         assert found.get_profiler_steps() == one.ranks[0].steps["step"].tolist()
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason=f"{RECORDED.name} is not recorded yet")
-def test_the_summary_has_the_overlap_of_the_timeline():
+def test_communication_overlap_in_the_summary_is_that_of_the_timeline():
     summary = {row["case"]: row for row in rows(RECORDED)}
     for one in timeline.read(RECORDED):
         expected = summary[one.case]["communication_overlap"]

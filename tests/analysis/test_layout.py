@@ -1,4 +1,4 @@
-"""Where a figure changes its unit, its panels or its axis: at the exact bound, and just beside."""
+"""The thresholds for a figure's unit, panels and axis, tested at and next to each threshold."""
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ def test_the_unit_of_time(seconds, unit):
         ([1.0, 1.0, 1.0, np.nextafter(20, 21)], 2),
     ],
 )
-def test_panels_begin_above_16_cases_or_a_ratio_of_20(make_file, seconds, panels):
+def test_figures_split_into_panels_above_16_cases_or_a_ratio_of_20(make_file, seconds, panels):
     half = len(seconds) // 2
     cases = [
         case({"size": "a" if index < half else "b", "context": index % half}, steps(value))

@@ -1,4 +1,4 @@
-"""The figure of norms, of files that the program wrote."""
+"""The norms figure of files that the program wrote."""
 
 import re
 
@@ -33,7 +33,7 @@ def test_every_norm_and_dtype_has_a_panel(measured, tmp_path, capsys):
     assert re.search("0 solid, 100 dashed", drawn)
 
 
-def test_lines_are_the_errors_and_what_is_not_finite_stands_at_the_top(measured):
+def test_lines_are_the_errors_with_non_finite_ones_at_the_top(measured):
     path = measured("--norm", "layer_norm", "--norm-dtype", "fp16", "--mean", "0")
     found = norms.norms_of(load([path])[0])
     frame = found.frame.sort_values("scale")

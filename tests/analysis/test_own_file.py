@@ -1,4 +1,4 @@
-"""Tables and figures of a file that the program itself wrote, on two ranks."""
+"""Tables and figures of a file that the program wrote on two ranks."""
 
 import csv
 import subprocess
@@ -15,12 +15,12 @@ from result_files import rows
 from synthetic import statistics
 
 PHASES = {"forward": ["forward"], "train-step": ["forward", "backward", "optimizer"]}
-STEPS = 11  # whose interval is the third value to the tenth
+STEPS = 11  # the interval of eleven samples extends from the third to the tenth
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """Two modes by two contexts, the second of which does not fit."""
+    """Two modes by two contexts; the second context does not fit."""
     folder = tmp_path_factory.mktemp("own")
     done = subprocess.run(
         command(
@@ -38,7 +38,7 @@ def own(tmp_path_factory):
     return folder / "own.h5"
 
 
-def test_the_statistics_are_those_of_its_samples(own):
+def test_summary_statistics_are_those_of_the_samples(own):
     with h5py.File(own) as file:
         for row in rows(own):
             samples = file["cases"][row["case"]].get("samples", {})
@@ -49,7 +49,7 @@ def test_the_statistics_are_those_of_its_samples(own):
                     assert row[f"{phase}_{name}_s"] == pytest.approx(expected, rel=1e-12)
 
 
-def test_its_table_has_the_figures_of_the_summary(own, tmp_path):
+def test_csv_has_the_figures_of_the_summary(own, tmp_path):
     main(["tables", str(own), "--output", str(tmp_path / "table.csv")])
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
@@ -69,7 +69,7 @@ def test_its_table_has_the_figures_of_the_summary(own, tmp_path):
                 assert float(cells[name]) == pytest.approx(value, rel=1e-12)
 
 
-def test_its_table_for_people_says_what_ran(own, tmp_path):
+def test_markdown_has_repetitions_device_ranks_and_median(own, tmp_path):
     main(["tables", str(own), "--output", str(tmp_path / "table.md")])
     words = (tmp_path / "table.md").read_text("utf-8")
     with h5py.File(own) as file:
@@ -84,7 +84,7 @@ def test_its_table_for_people_says_what_ran(own, tmp_path):
     assert f"{median} [{values[1]:,.{digits}f}, {values[2]:,.{digits}f}]" in words
 
 
-def test_its_figures_have_every_case_and_rank(own, tmp_path):
+def test_figures_have_every_case_and_rank(own, tmp_path):
     main(["figures", str(own), "--output", str(tmp_path / "own.svg")])
     texts = []
     for name in ("own.svg", "own-warmup.svg"):

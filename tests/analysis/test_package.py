@@ -1,4 +1,4 @@
-"""The package as other programs use it: pip install ./analysis."""
+"""The package as installed with pip install ./analysis: load() and samples()."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ REFERENCE = sorted((ROOT / "results/reference").glob("*.h5"))
 
 @pytest.fixture
 def file(tmp_path):
-    """A case with one warm-up repetition on two ranks, and one that did not fit."""
+    """A file with a case of one warm-up repetition on two ranks, and a case that did not fit."""
     return write_file(
         tmp_path / "F.h5",
         [
@@ -31,12 +31,12 @@ def test_load_has_a_row_per_case(file):
     table = analysis.load(file)
     assert list(table["size"]) == ["small", "xl"]
     assert all(isinstance(value, str) for value in table["status"])
-    assert table["step_median_s"][0] == 3.5  # of 3 and 4, the slower rank's
+    assert table["step_median_s"][0] == 3.5  # the median of 3 and 4, the times of the slower rank
     assert np.isnan(table["step_median_s"][1])
     assert table.attrs["units"]["step_median_s"] == "s"
 
 
-def test_load_says_what_columns_are(tmp_path, file):
+def test_load_returns_column_descriptions(tmp_path, file):
     with h5py.File(file, "a") as f:
         f["summary/step_median_s"].attrs["description"] = "how long"
     assert analysis.load(str(file)).attrs["descriptions"]["step_median_s"] == "how long"
@@ -58,7 +58,7 @@ def test_a_case_without_samples_has_no_rows(file):
     assert list(frame) == ["phase", "rank", "repetition", "seconds", "warmup"]
 
 
-def test_what_is_not_there_is_named(file, tmp_path):
+def test_missing_cases_and_files_are_named(file, tmp_path):
     with pytest.raises(ValueError, match="no case 'x'; there are case-000, case-001"):
         analysis.samples(file, "x")
     with pytest.raises(ValueError, match="no such file"):
@@ -70,14 +70,14 @@ def test_published_results_of_every_schema_are_read(path):
     table = analysis.load(path)
     assert len(table) > 0
     done = table[table["status"] == "ok"]["case"]
-    if path.stem == "model-compile-peers-h200":  # of bench/peers: rows without samples
+    if path.stem == "model-compile-peers-h200":  # written by bench/peers, without samples
         return
     frame = analysis.samples(path, done.iloc[0])
     assert (frame["seconds"] >= 0).all()
     assert frame["seconds"].max() > 0
 
 
-def test_it_can_be_installed(tmp_path, file):
+def test_the_package_can_be_installed(tmp_path, file):
     pytest.importorskip("wheel")
     shutil.copytree(ROOT / "analysis", tmp_path / "analysis")  # pip builds in its folder
     subprocess.run(

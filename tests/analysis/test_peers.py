@@ -1,4 +1,4 @@
-"""Steps beside PyTorch's: the sweep with stand-ins for both sides, its file, and the tables."""
+"""bench/peers/train_step_ratios.py with fake programs for both sides; its file and its tables."""
 
 import json
 import os
@@ -19,7 +19,8 @@ import train_step_ratios as sweep
 ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*.h5"))
 
-# Prints its rows and appends its command line to calls.json; the last of three runs is 10% slower.
+# A fake program: prints its rows and appends its command line to calls.json. Every third call
+# prints times that are 10% longer.
 PROGRAM = """#!{python}
 import json, pathlib, sys
 if "--version" in sys.argv:
@@ -65,7 +66,7 @@ def script(path, rows):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """run(*options): the sweep into sweep.h5 with stand-ins; returns the calls of this run."""
+    """run(*options): runs the sweep into sweep.h5 and returns the calls of the fake programs."""
     program = script(tmp_path / "paceline", OURS)
     monkeypatch.setattr(sweep, "PEER", script(tmp_path / "peer.py", THEIRS))
     smi = tmp_path / "nvidia-smi"
@@ -103,12 +104,12 @@ def test_paceline_runs_before_and_after_the_peer_in_every_case(run, tmp_path):
     assert len(frame) == 2 * (2 * len(OURS) + len(THEIRS))
 
 
-def test_the_optimizer_is_chosen_only_where_it_can_be(run):
+def test_the_optimizer_option_is_given_only_where_it_applies(run):
     for options in (["--mode", "forward"], ["--precision", "fp16"]):
         assert "--optimizer" not in run(*options)[0]
 
 
-def test_a_case_of_the_file_is_not_measured_again(run, tmp_path):
+def test_cases_in_the_output_file_are_not_measured_again(run, tmp_path):
     run("--context", "128", "256")
     assert run("--context", "128", "256") == []
     assert {value_of(call, "--context") for call in run("--context", "256", "512")} == {"512"}
@@ -123,7 +124,7 @@ def test_no_case_begins_after_the_given_minutes(run, tmp_path, capsys):
     assert "cases left: 1" in capsys.readouterr().err
 
 
-def test_a_case_that_breaks_leaves_those_before_it(run, tmp_path, monkeypatch):
+def test_an_interrupt_keeps_the_finished_cases(run, tmp_path, monkeypatch):
     measure = sweep.measure
 
     def breaks(options, case):
@@ -150,7 +151,7 @@ def test_a_wrong_axis_is_refused(run, options):
         run(*options)
 
 
-def test_the_file_says_where_it_is_from(run, tmp_path):
+def test_the_file_has_hardware_software_date_and_units(run, tmp_path):
     run()
     with h5py.File(tmp_path / "sweep.h5") as file:
         assert file.attrs["hardware"] == "NVIDIA H200"
@@ -159,7 +160,7 @@ def test_the_file_says_where_it_is_from(run, tmp_path):
         assert file["summary/step_median_s"].attrs["unit"] == "s"
 
 
-def test_the_table_has_each_side_at_its_best_and_paceline_s_slower_run(run, tmp_path, capsys):
+def test_the_table_has_the_best_variants_and_the_slower_run_of_paceline(run, tmp_path, capsys):
     run("--size", "small", "2.7b", "--attention", "flash")
     printed = capsys.readouterr().out
     best, every = printed.split("Every variant;")
@@ -168,7 +169,7 @@ def test_the_table_has_each_side_at_its_best_and_paceline_s_slower_run(run, tmp_
         "size", "paceline eager", "paceline compiled", "PyTorch eager", "captured",
         "torch.compile", "variant", "SDPA", "eager ratio", "compiled ratio",
     ]  # fmt: skip
-    # 9 and 6 ms, a tenth slower in the run after; captured 11 and captured-compile 8.8 ms.
+    # paceline: 9 and 6 ms, 10% slower in the second run. PyTorch: captured 11, compiled 8.8 ms.
     assert [cell.strip() for cell in rows[0].split("|")[1:-1]] == [
         "small", "9.900", "6.600", "40.00", "11.00", "8.800", "captured-compile", "cudnn",
         "0.90", "0.75",
@@ -180,7 +181,7 @@ def test_the_table_has_each_side_at_its_best_and_paceline_s_slower_run(run, tmp_
     ]  # fmt: skip
 
 
-def test_what_no_variant_could_run_is_said(run, tmp_path):
+def test_a_case_that_no_variant_could_run_shows_the_status(run, tmp_path):
     (tmp_path / "peer.json").write_text(
         json.dumps([row | {"status": "oom", "reason": ""} for row in THEIRS])
     )

@@ -1,4 +1,4 @@
-"""The transcribed tables are whole, and the check against their texts sees what differs."""
+"""The transcribed tables are complete, and tools/check_published.py detects differences."""
 
 import csv
 import re
@@ -25,7 +25,7 @@ WORDS = {
     "kernel", "method", "implementation", "attention", "optimizer", "collective", "backend",
     "device", "component", "dtype", "accumulator", "addend", "note",
 }  # fmt: skip
-# Columns whose figures have no unit, or have it in their name.
+# Columns without a unit, or with the unit in their name.
 WITHOUT_UNIT = {
     "context", "batch_size", "warmup", "steps", "ranks", "d_model", "d_ff", "layers", "heads",
     "head_dim", "launches", "total_launches", "sum", "message_mb", "bucket_mb", "bandwidth_gb_s",
@@ -44,7 +44,7 @@ def rows_of(name):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_rows_are_whole(name):
+def test_rows_are_complete(name):
     rows = rows_of(name)
     assert len(rows) == COUNTS[name]
     for row in rows:
@@ -61,13 +61,13 @@ def test_rows_are_whole(name):
             assert row["note"] or row["dtype"], "a row without a figure says why"
 
 
-def test_no_row_is_there_twice():
+def test_no_row_is_repeated():
     for name in COUNTS:
         rows = [tuple(row.values())[:-1] for row in rows_of(name)]
         assert len(set(rows)) == len(rows), name
 
 
-def test_the_files_are_those_of_the_list():
+def test_the_readme_lists_every_file():
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.csv" for name in COUNTS} | {
         "README.md"
     }
@@ -75,13 +75,13 @@ def test_the_files_are_those_of_the_list():
     assert sorted(listed) == sorted(COUNTS)
 
 
-def test_every_file_has_a_place_in_the_texts():
+def test_every_file_has_a_place_in_the_write_ups():
     placed = {kind.file for tables in TABLES.values() for table in tables for kind in table}
     placed |= {prose.file for proses in PROSE.values() for prose in proses}
     assert placed == set(COUNTS)
 
 
-# The check itself, on a text of its own: the write-ups' texts are not in the repository.
+# Tests of the check itself use this text, because the write-ups are not in the repository.
 TEXT = r"""# Times on a K80
 
 | Size | Forward | Speedup | Both (MB) |
@@ -148,7 +148,7 @@ def differences(rows, text=TEXT):
     return check_published.check({"own": text}, rows, {"own": KINDS}, {"own": PLACES})
 
 
-def test_a_text_and_its_rows_do_not_differ():
+def test_matching_text_and_rows_have_no_differences():
     assert differences(synthetic_rows()) == []
 
 
@@ -156,7 +156,7 @@ def test_a_text_and_its_rows_do_not_differ():
     ("index", "column"),
     [(i, column) for i, row in enumerate(synthetic_rows()) for column in row.cells],
 )
-def test_a_changed_cell_is_seen(index, column):
+def test_a_changed_cell_is_detected(index, column):
     rows = synthetic_rows()
     cell = rows[index].cells[column]
     rows[index].cells[column] = cell[:-1] + ("8" if cell[-1:] == "9" else "9")
@@ -164,7 +164,7 @@ def test_a_changed_cell_is_seen(index, column):
 
 
 @pytest.mark.parametrize("index", range(len(synthetic_rows())))
-def test_a_lost_or_doubled_row_is_seen(index):
+def test_a_missing_or_repeated_row_is_detected(index):
     rows = synthetic_rows()
     again = synthetic_rows()[index]
     assert differences([*rows, again])
@@ -192,18 +192,18 @@ def test_a_lost_or_doubled_row_is_seen(index):
         ("## Sharding", "a\tb\tc\n1\t2\t3\n\n## Sharding"),
     ],
 )
-def test_a_changed_text_is_seen(old, new):
+def test_a_changed_text_is_detected(old, new):
     assert TEXT.count(old) == 1
     assert differences(synthetic_rows(), TEXT.replace(old, new))
 
 
-def test_figures_of_a_row_stand_in_one_line_and_rows_in_order():
+def test_split_lines_and_reordered_rows_are_detected():
     apart = TEXT.replace("42 GB of", "42 GB\nof")
     turned = TEXT.replace("Another is 17 GB.\n", "").replace("Peak", "Another is 17 GB.\nPeak")
     assert differences(synthetic_rows(), apart)
     assert differences(synthetic_rows(), turned)
 
 
-def test_without_its_folder_of_texts_it_says_what_it_needs(tmp_path):
+def test_a_missing_write_up_is_named(tmp_path):
     with pytest.raises(SystemExit, match=r"0 files 000\*.txt for write-up 0; one is needed"):
         check_published.read_texts(tmp_path)

@@ -1,4 +1,4 @@
-"""Every file of results/reference/: its tables and figures hold what h5py reads from the file."""
+"""For every file in results/reference/, tables and figures agree with the values in the file."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ STEPS = {"steps", "predicted-memory"}
 MEASURED_STEPS = STEPS | {"memory-marks", "warmup"}
 PROFILED = {"streams", "block", "attention-kernels"}
 ATTENTION = {"attention-time", "attention-throughput", "attention-memory", "predicted-memory"}
-# The figures of each file.
+# The names of the figures of each file.
 EXPECTED = {
     "attention-flash-benchmark-h200": ATTENTION | {"attention-speedup"},
     "attention-peers-h200": ATTENTION,
@@ -65,7 +65,7 @@ def figures_of(path):
 
 @cache
 def raw(path):
-    """/summary, or the rows, as they are in the file."""
+    """/summary of an HDF5 file, or the rows of a .jsonl file, unprocessed."""
     if path.suffix == ".jsonl":
         return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
     with h5py.File(path) as file:
@@ -86,7 +86,7 @@ def ids(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=ids)
-def test_every_case_has_its_row_in_every_format(path):
+def test_every_case_has_a_row_in_every_format(path):
     found = tables.of(results_of(path))
     for table in found:
         texts = {form: write(table) for form, write in WRITERS.items()}
@@ -100,7 +100,7 @@ def test_every_case_has_its_row_in_every_format(path):
 
 @pytest.mark.parametrize("spread", tables.Spread)
 @pytest.mark.parametrize("path", FILES, ids=ids)
-def test_csv_has_the_file_s_own_figures(path, spread):
+def test_csv_has_the_exact_figures_of_the_file(path, spread):
     expected = raw(path)
     (written,) = (table.data for table in cases.build(results_of(path), spread))
     phases = [name.removesuffix("_median_s") for name in expected if name.endswith("_median_s")]
@@ -138,7 +138,7 @@ def test_figures_are_legible(name, kinds):
 
 
 def assert_legible(name, drawn):
-    """All words are on the page, no two overlap, and every axis of figures has them."""
+    """Asserts that all texts are on the page and that no two overlap."""
     renderer = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw_without_rendering()
     page = drawn.bbox
@@ -173,7 +173,7 @@ def texts_of(drawn, axes):
 
 
 @pytest.mark.parametrize("extension", [".svg", ".pdf", ".png"])
-def test_each_format_is_written_alike_twice(tmp_path, extension):
+def test_writing_a_figure_twice_gives_equal_files(tmp_path, extension):
     drawn = figures_of(reference("collectives-single-node"))["collectives"]
     paths = [tmp_path / f"{name}{extension}" for name in "ab"]
     figures.save(drawn, paths)
@@ -182,11 +182,11 @@ def test_each_format_is_written_alike_twice(tmp_path, extension):
     assert len(first) > 5000
 
 
-# ---- what each kind of figure shows --------------------------------------------------------------
+# ---- the values in each kind of figure -----------------------------------------------------------
 
 
 def median_part(samples, phases):
-    """Of each phase, in the step of ten that are in the middle, by hand."""
+    """Seconds of each phase in the median step: the mean of the two middle steps of ten."""
     steps = samples["step"][:].max(axis=0)
     ranks = samples["step"][:].argmax(axis=0)
     middle = np.argsort(steps, kind="stable")[[4, 5]]
@@ -207,7 +207,7 @@ def test_stacks_add_up_and_mark_exposed_communication():
         exposed = file["summary/communication_exposed_median_s"][:]
         for stack, case, seconds in zip(stacks, names, exposed, strict=True):
             phases = ["forward", "backward", "communication_exposed", "optimizer"]
-            if "zero1" in case:  # within forward and backward
+            if "zero1" in case:  # its exposed communication lies within forward and backward
                 phases.remove("communication_exposed")
             assert any(one.endswith(f"ms, {figure(1e3 * seconds, 2)} exposed") for one in words)
             samples = file["cases"][case]["samples"]
@@ -219,7 +219,7 @@ def test_stacks_add_up_and_mark_exposed_communication():
 
 
 def segments(axes, color):
-    """Intervals over points of a colour: [n, (x, low), (x, high)]."""
+    """The interval lines of a color: [n, (x, low), (x, high)]."""
     found = []
     for lines in axes.collections:
         if hasattr(lines, "get_segments") and tuple(lines.get_color()[0][:3]) == color:
@@ -227,7 +227,7 @@ def segments(axes, color):
     return found
 
 
-def test_attention_s_curves_hold_medians_and_intervals():
+def test_attention_curves_are_medians_and_intervals():
     path = reference("attention-pytorch")
     axes = figures_of(path)["attention-time"].axes[0]  # forward, head dimension 16
     frame = raw(path).query("head_dim == 16").sort_values("context")
@@ -253,7 +253,7 @@ def test_the_roofline_is_the_lower_of_bandwidth_and_datasheet():
     assert expected.iloc[0] < 989.4 == expected.iloc[-1]
 
 
-def test_panels_of_a_row_have_one_scale():
+def test_panels_of_a_row_share_their_scale():
     for name in ("attention-time", "attention-throughput", "attention-memory"):
         drawn = figures_of(reference("attention-flash-benchmark"))[name]
         rows = {}
@@ -281,7 +281,7 @@ def test_collectives_and_their_fit():
     rates = [line for line in bandwidth.get_lines() if len(line.get_xdata()) == 4]
     assert len(points) == len(curves) == len(groups) == 5
     for (key, group), line, curve, rate in zip(groups.items(), points, curves, rates, strict=True):
-        assert line.get_linestyle() == "None"  # the fit connects them, nothing else
+        assert line.get_linestyle() == "None"  # only the fit is drawn as a curve
         np.testing.assert_allclose(line.get_ydata(), 1e6 * group["time_median_s"])
         np.testing.assert_allclose(rate.get_ydata(), group["busbw_bytes_per_s"] / 1e9)
         latency, bytes_per_s = fits[key]
@@ -323,7 +323,7 @@ def test_weak_scaling_over_three_files():
     assert len(table.rows) == 15
 
 
-def test_marks_are_those_of_the_first_step():
+def test_memory_marks_are_of_the_first_step():
     path = reference("zero-course")
     drawn = figures_of(path)["memory-marks"]
     table = next(one for one in tables.of(results_of(path)) if one.name == "memory-marks")
@@ -345,7 +345,7 @@ def test_marks_are_those_of_the_first_step():
                 assert written["optimizer_state_bytes"] == memory["optimizer_state"][row]
 
 
-def test_memory_over_time_stacks_up_to_what_is_in_use():
+def test_stacked_memory_over_time_peaks_at_the_bytes_in_use():
     path = reference("model-memory")
     drawn = figures_of(path)["memory"]
     with h5py.File(path) as file:
@@ -353,7 +353,7 @@ def test_memory_over_time_stacks_up_to_what_is_in_use():
         for axes, case in zip(drawn.axes, names, strict=True):
             used = np.cumsum(file["cases"][case]["memory/timeline/bytes"][:])
             stack = [one for one in axes.collections if hasattr(one, "get_paths")][-1]
-            # The topmost kind's upper edge, where any kind is.
+            # The upper edges of the stacked memory kinds.
             tops = [
                 collection.get_paths()[0].vertices[:, 1].max()
                 for collection in axes.collections
@@ -365,7 +365,7 @@ def test_memory_over_time_stacks_up_to_what_is_in_use():
     assert named == {"forward", "backward"}
 
 
-def test_predicted_memory_is_beside_what_was_measured():
+def test_predicted_and_measured_memory_are_drawn():
     path = reference("ddp-course")
     both, more = figures_of(path)["predicted-memory"].axes
     frame = raw(path)

@@ -1,4 +1,4 @@
-"""The report of all published files, of single ones, and the write-ups' tables in it."""
+"""The report of all published files, of single files, and its comparisons with the write-ups."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ PUBLISHED = {path.stem: pd.read_csv(path, dtype=str) for path in published.FOLDE
 TABLES = [
     (name, source) for name, rows in sorted(PUBLISHED.items()) for source in rows["source"].unique()
 ]
-# Of these our published files have the setting.
+# The number of rows of each table whose setting is in our published files.
 MEASURED = {
     "timing": 15, "warmup": 15, "precision": 10, "memory": 19, "attention": 60,
     "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 10, "sharding": 14,
@@ -38,7 +38,7 @@ def section(whole, name):
 
 
 @pytest.mark.parametrize(("name", "source"), TABLES)
-def test_every_table_of_the_write_ups_has_its_counterpart(whole, name, source):
+def test_every_table_of_the_write_ups_has_a_counterpart(whole, name, source):
     wanted = f"published-{name}-{source.replace(' ', '-')}"
     (table,) = [t for s in whole.sections for t in s.published if t.name == wanted]
     rows = PUBLISHED[name][PUBLISHED[name]["source"] == source].fillna("")
@@ -56,7 +56,7 @@ def test_every_table_of_the_write_ups_has_its_counterpart(whole, name, source):
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_ours_stands_beside_where_the_setting_is_measured(whole, name):
+def test_our_figure_is_given_where_the_setting_was_measured(whole, name):
     tables = [t for s in whole.sections for t in s.published if t.name.split("-")[1] == name]
     hardware = [row[table.header.index("ours on")] for table in tables for row in table.rows]
     found = [one for one in hardware if one not in ("not measured", "setting not stated")]
@@ -64,7 +64,7 @@ def test_ours_stands_beside_where_the_setting_is_measured(whole, name):
     assert "No ratio" in " ".join(tables[0].caption)
 
 
-def test_the_figures_are_those_of_the_files(whole):
+def test_figures_in_the_comparison_are_those_of_the_files(whole):
     (table,) = [
         table
         for table in section(whole, "timings").published
@@ -76,14 +76,14 @@ def test_the_figures_are_those_of_the_files(whole):
     assert any(cell.startswith("604.2 ±") for cell in row)
 
 
-def test_a_new_user_finds_the_three_answers_in_the_summary(page):
+def test_the_summary_answers_memory_bucketing_and_time(page):
     summary = page[page.index('id="summary"') : page.index('id="contents"')]
     assert re.search(r"2\.7b at context 1024 needs .*92\.0 GiB \(98\.8 GB\) .*141 GB", summary)
     assert "Is bucketing worth it: yes, a little. 105.0 ms with bucketed 1 MB" in summary
     assert "Where a step&#x27;s time goes: backward 64.5%, forward 34.3%" in summary
 
 
-def test_sections_stand_in_the_courses_order_and_all_but_sums_are_measured(whole):
+def test_sections_are_in_the_order_of_the_course_and_measured_except_accumulation(whole):
     names = [one.name for one in whole.sections]
     assert names == [
         "timings", "warmup", "profile", "accumulation", "precision", "memory",
@@ -96,7 +96,7 @@ def test_sections_stand_in_the_courses_order_and_all_but_sums_are_measured(whole
             assert one.sentences and one.tables and one.drawings, one.name
 
 
-def test_what_is_not_measured_says_so_with_its_command(page):
+def test_an_unmeasured_section_says_so_and_gives_its_command(page):
     start = page.index('id="accumulation"')
     assert "Not measured" in page[start : start + 900]
     assert "build/paceline precision" in page[start : start + 900]
@@ -116,12 +116,12 @@ def test_anchors_and_names_are_unique(whole, page):
     assert len(names) == len(set(names))
 
 
-def test_environment_and_commands_end_it(page):
+def test_the_page_ends_with_environment_and_commands(page):
     last = page[page.index('<section id="environment">') :]
     assert "model-sizes-h200.h5" in last and "--preset sizes" in last
 
 
-def test_markdown_has_the_same_sections_with_images_beside(tmp_path):
+def test_markdown_has_the_same_sections_and_an_image_folder(tmp_path):
     path = REFERENCE / "collectives-single-node-h200.h5"
     written = report.write([path], tmp_path / "new" / "r.md")
     text = written[0].read_text("utf-8")
@@ -138,7 +138,7 @@ def test_another_extension_is_refused(tmp_path):
         report.write([REFERENCE], tmp_path / "report.pdf")
 
 
-def test_writers_are_of_the_same_sections(whole):
+def test_the_markdown_summary_has_a_line_per_headline(whole):
     lines = markdown.summary(whole)
     assert sum(line.startswith("- ") for line in lines) == sum(
         bool(s.headline) for s in whole.sections

@@ -1,4 +1,4 @@
-"""The report in headless Chromium: no console error, every figure there, no overflow, a PDF."""
+"""The report in headless Chromium: no console errors, all figures load, no overflow, a PDF."""
 
 import re
 import shutil
@@ -10,8 +10,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: tools/deps.sh tests")
 
 WIDTH = 1280
-# Of the open document: its width and the images that did not load; parts wider than their parent
-# that do not scroll; then what unfolds is opened and the width measured again.
+# Measures in the open document: its width, images that did not load, elements that extend beyond
+# the window outside of scrolling parts, text below 12 px; and the width with all details open.
 MEASURE = """<script>addEventListener("load", () => {
   const root = document.documentElement;
   const broken = [...document.images].filter(i => !i.complete || !i.naturalWidth || !i.width);
@@ -55,7 +55,7 @@ def test_the_console_is_silent(opened):
     assert console(opened.stderr) == []
 
 
-def test_every_figure_is_there_and_nothing_overflows(opened, whole_page):
+def test_all_figures_load_and_nothing_overflows(opened, whole_page):
     measured = re.search(r'data-measured="([^"]+)"', opened.stdout)
     assert measured
     window, folded, unfolded, images, broken, out, small = map(int, measured[1].split())
@@ -65,7 +65,7 @@ def test_every_figure_is_there_and_nothing_overflows(opened, whole_page):
     assert (broken, out, small) == (0, 0, 0)
 
 
-def test_it_prints(whole_page, tmp_path):
+def test_printing_to_pdf(whole_page, tmp_path):
     path, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
     path.write_text(whole_page, encoding="utf-8")
     done = chromium(tmp_path, f"--print-to-pdf={pdf}", path.as_uri())
@@ -73,7 +73,7 @@ def test_it_prints(whole_page, tmp_path):
     assert console(done.stderr) == []
 
 
-def test_a_console_error_would_be_seen(tmp_path):
+def test_console_errors_are_detected(tmp_path):
     path = tmp_path / "bad.html"
     path.write_text("<script>console.error('here'); missing();</script>")
     assert len(console(chromium(tmp_path, "--dump-dom", path.as_uri()).stderr)) == 2

@@ -1,4 +1,4 @@
-"""The report of odd files: right figures or one clear line, never a traceback."""
+"""The report of unusual files: correct figures or one error line, never a traceback."""
 
 import re
 import shutil
@@ -43,14 +43,14 @@ def test_one_case_of_one_rank(make_file, tmp_path):
     assert text.count("<figure ") == 1
 
 
-def test_a_row_out_of_memory_stands_beside_a_measured_one(make_file, tmp_path):
+def test_an_oom_case_and_a_measured_case(make_file, tmp_path):
     text = made(make_file([OOM, case(SMALL, STEP)]), tmp_path)
     assert "Backward takes 2.00 times as long" in text
     assert "oom: needs 99 GB | of 80" in text
     assert "forward 30.00 ms, backward 60.00 ms" in text
 
 
-def test_nothing_was_measured(make_file, tmp_path):
+def test_a_file_without_measured_cases(make_file, tmp_path):
     text = made(make_file([OOM]), tmp_path)
     assert "oom: needs 99 GB" in text
     assert "where a step" not in text[: text.index('id="contents"')].lower()
@@ -64,7 +64,7 @@ def test_schema_version_1(make_file, tmp_path):
     assert "backward 60.00 ms" in made(make_file([case(SMALL, STEP)], schema_version=1), tmp_path)
 
 
-def test_the_ratio_is_told_on_the_same_hardware(make_file, tmp_path):
+def test_the_ratio_to_the_published_figure_on_the_same_hardware(make_file, tmp_path):
     path = make_file([case(SMALL, STEP)], ranks=[("NVIDIA H800 PCIe", "GPU-1", "a")])
     text = made(path, tmp_path)
     assert "forward, published / ours" in text
@@ -90,8 +90,8 @@ def test_a_missing_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("group", ["profile/forward", "profile/softmax", "cases"])
-def test_groups_of_a_file_may_lack(tmp_path, group):
-    """Cases without their own group, profiles without a part."""
+def test_groups_of_a_file_may_be_missing(tmp_path, group):
+    """A case without samples; a profile without one of its tables."""
     path = tmp_path / "profile.h5"
     shutil.copy(ROOT / "results/reference/ddp-profile-h200.h5", path)
     with h5py.File(path, "r+") as file:

@@ -1,4 +1,4 @@
-"""Sentences of the report claim what the figures support, and nothing else."""
+"""Sentences of the report state only what the figures support."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ XL = {"size": "xl", "context": 128, "batch_size": 2, "precision": "fp32", "ranks
 
 
 def around(seconds, count=6):
-    """A sample with an interval of 1% around the median."""
+    """Samples [1 rank][count], within 1% of the median."""
     return [list(np.linspace(0.99 * seconds, 1.01 * seconds, count))]
 
 
@@ -44,14 +44,14 @@ def test_a_difference_needs_intervals_that_do_not_overlap(exchanges):
     assert compared(overlap, flat, "step", "a", "b").endswith("no difference beyond the intervals.")
 
 
-def test_few_repetitions_leave_it_undecided(exchanges):
+def test_a_comparison_of_few_repetitions_is_undecided(exchanges):
     flat, naive = cases(exchanges(step("flat", 0.1, count=5), step("naive", 0.2, count=5)))
     assert differ(flat, naive, "step") is None
     text = compared(flat, naive, "step", "flat", "naive")
     assert "undecided" in text and "shorter" not in text
 
 
-def test_nothing_is_said_of_what_was_not_measured(exchanges):
+def test_no_sentence_about_unmeasured_cases(exchanges):
     failed = case(XL | {"sync": "naive", "bucket_mb": np.nan}, status="oom", reason="too large")
     flat, naive = cases(exchanges(step("flat", 0.1), failed))
     assert compared(flat, naive, "step", "flat", "naive") == ""
@@ -67,11 +67,11 @@ def test_the_verdict_on_bucketing(exchanges, overlap, bucketed, answer):
     assert ddp.verdict(cases(found)).startswith(f"Is bucketing worth it: {answer}")
 
 
-def test_no_verdict_without_the_other(exchanges):
+def test_no_verdict_without_the_case_to_compare_with(exchanges):
     assert ddp.verdict(cases(exchanges(step("bucketed", 0.1, bucket=25.0)))) == ""
 
 
-def test_where_a_step_goes_adds_up(make_file):
+def test_shares_of_a_step_add_up(make_file):
     samples = {
         "forward": around(0.03), "backward": around(0.06), "optimizer": around(0.01),
         "step": around(0.1),
@@ -86,7 +86,7 @@ def test_where_a_step_goes_adds_up(make_file):
     ("power", "law"),
     [(2, "with the square of the context"), (1, "about in proportion"), (1.5, "faster than")],
 )
-def test_the_growth_of_what_attention_keeps(make_file, power, law):
+def test_the_growth_of_saved_attention_memory(make_file, power, law):
     rows = [
         case(
             {"head_dim": 64, "context": context, "attention": "naive"},
@@ -99,7 +99,7 @@ def test_the_growth_of_what_attention_keeps(make_file, power, law):
     assert law in attention.growth(cases(found))[0]
 
 
-def test_a_peak_that_sharding_does_not_lower_is_told_so(make_file):
+def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
     rows = [
         case({"shard": shard, "size": "xl"}, {"step": around(0.1)}, summary={"peak_bytes": peak})
         for shard, peak in (("none", 1e9), ("zero1", 2e9))
@@ -112,7 +112,7 @@ def test_a_peak_that_sharding_does_not_lower_is_told_so(make_file):
     ("peak", "gpu"),
     [(20e9, "24 GB"), (23e9, "40 GB"), (79.5e9, "141 GB"), (98.8e9, "141 GB"), (3e11, "above")],
 )
-def test_the_least_gpu_leaves_room_for_libraries(peak, gpu):
+def test_the_smallest_gpu_leaves_room_for_libraries(peak, gpu):
     assert devices.smallest(peak).startswith(gpu)
 
 
@@ -128,7 +128,7 @@ def test_the_least_gpu_leaves_room_for_libraries(peak, gpu):
         ("RTX 5090", "NVIDIA GeForce RTX 5090", True),
     ],
 )
-def test_only_the_same_hardware_has_a_ratio(published, ours, same):
+def test_a_ratio_needs_the_same_hardware(published, ours, same):
     assert is_same_hardware(published, ours) == same
 
 
@@ -137,7 +137,7 @@ def test_sizes_below_a_gib_are_in_mib():
     assert gib(3 * 2**20) == "3.0 MiB (3.1 MB)"
 
 
-def test_spans_are_one_figure_where_they_are_alike():
+def test_a_span_of_equal_values_is_one_figure():
     assert spanned([2.0], "×") == "2.00×"
     assert spanned([1.5, 3.0], "×") == "1.50 to 3.00×"
 

@@ -1,4 +1,4 @@
-"""Snapshots: what pytorch.org/memory_viz reads, checked field by field."""
+"""Memory snapshots for pytorch.org/memory_viz, checked field by field."""
 
 import pickle
 import pickletools
@@ -12,7 +12,7 @@ from analysis.snapshot import segment as segment_of
 from synthetic import case, case_id, write_column
 
 STEP = {"step": [[0.1] * 6]}
-# What the viewer's reader knows (MemoryViz.js).
+# The pickle opcodes that the viewer supports (MemoryViz.js).
 OPCODES = {
     "PROTO", "FRAME", "MARK", "STOP", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
     "LONG1", "BINFLOAT", "SHORT_BINUNICODE", "BINUNICODE", "EMPTY_LIST", "APPEND", "APPENDS",
@@ -44,7 +44,7 @@ def add_table(group, names, rows):
 
 @pytest.fixture
 def timed(make_file):
-    """A file of a case with a timeline, and one that ran out of memory."""
+    """A file with a case that has a timeline, and a case out of memory."""
     path = make_file([case({"size": "small"}, STEP), case({"size": "xl"}, status="oom")])
     with h5py.File(path, "r+") as file:
         memory = file[f"cases/{case_id(0)}"].create_group("memory")
@@ -56,14 +56,14 @@ def timed(make_file):
 
 
 def written(capsys, path, output):
-    """The snapshots that one call makes, by the names of their files."""
+    """The snapshots written by one call, by the suffix of their file names."""
     main(["snapshot", str(path), "--output", str(output)])
     names = capsys.readouterr().out.splitlines()
     return {name.removeprefix(f"{output}."): check(name) for name in names}
 
 
 def check(path):
-    """The snapshot, if the viewer can show it."""
+    """Asserts that the viewer can show the snapshot; returns it."""
     data = Path(path).read_bytes()
     opcodes = [(opcode.name, argument) for opcode, argument, _ in pickletools.genops(data)]
     assert opcodes[0] == ("PROTO", 2)
@@ -85,7 +85,7 @@ def check_frames(frames):
 def check_segments(segments):
     last = 0
     for segment in segments:
-        assert segment["address"] >= last  # in order, none over another
+        assert segment["address"] >= last  # ordered, without overlap
         at, in_use = segment["address"], 0
         for block in segment["blocks"]:
             assert block["address"] == at
@@ -107,7 +107,7 @@ def check_segments(segments):
 
 
 def check_trace(trace, segments):
-    """Replayed backwards from the segments' blocks, as the viewer does."""
+    """Replays the trace backwards from the blocks of the segments, as the viewer does."""
     live = {
         block["address"]: block["size"]
         for segment in segments
@@ -142,7 +142,7 @@ def check_trace(trace, segments):
             assert trace[at + 1]["action"] == "free_completed"
 
 
-def test_blocks_segments_and_events(timed, tmp_path, capsys):
+def test_blocks_segments_and_events_of_a_snapshot(timed, tmp_path, capsys):
     (snapshot,) = written(capsys, timed, tmp_path / "new" / "memory").values()
     parameters, state, activation = snapshot["segments"]
     assert [(b["address"], b["size"], b["state"]) for b in parameters["blocks"]] == [
@@ -168,7 +168,7 @@ def test_a_file_per_measured_case(timed, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("size", "kind"), [(2**20 - 1, "small"), (2**20, "large")])
-def test_a_segment_is_large_from_its_bound_on(size, kind):
+def test_a_segment_is_large_from_1_mib_on(size, kind):
     assert segment_of(4096, 4096 + size, [])["segment_type"] == kind
 
 
@@ -198,8 +198,8 @@ def test_the_same_case_twice_is_refused(timed, tmp_path, capsys):
     assert "in another file too" in refused(capsys, timed, timed, "--output", tmp_path / "m")
 
 
-def test_the_program_s_own_timeline(paceline, tmp_path, capsys):
-    """A step of a tiny model: the live bytes at its end, and at most, are the ledger's."""
+def test_snapshot_of_a_measured_timeline(paceline, tmp_path, capsys):
+    """One step of a tiny model: final and peak bytes of the snapshot equal those of the ledger."""
     done = paceline(
         *("model", "--size", "tiny", "--context", 8, "--precision", "bf16", "--device", "cpu"),
         *("--threads", 1, "--warmup", 0, "--steps", 1, "--memory-timeline", "--output", "o.h5"),

@@ -1,4 +1,4 @@
-"""How much room words take, and what is left of those that have too little."""
+"""Estimated text widths, and shortening of texts that do not fit."""
 
 import pytest
 from matplotlib import font_manager, pyplot
@@ -11,7 +11,7 @@ REASON = "about 54.0 MB are needed; rank 0: 'forward/block 0/attention' asked fo
 
 @pytest.mark.parametrize("words", ["j", "1,700 ms", "34.0 ms, mismatch", REASON])
 @pytest.mark.parametrize(("size", "weight"), [(style.TEXT, "normal"), (style.TITLE, "bold")])
-def test_no_word_is_wider_than_is_said(words, size, weight):
+def test_text_width_is_an_upper_bound_within_6_percent(words, size, weight):
     with pyplot.rc_context(style.SETTINGS):
         face = font_manager.FontProperties(size=size, weight=weight)
         drawn = TextPath((0, 0), words, prop=face).get_extents().x1 / 72
@@ -19,12 +19,12 @@ def test_no_word_is_wider_than_is_said(words, size, weight):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 7, 40, 70])
-def test_words_are_cut_where_they_no_longer_fit(kept):
+def test_text_is_cut_where_it_no_longer_fits(kept):
     room = style.text_width(REASON[:kept] + "…", style.SMALL)
     assert style.shorten(REASON, room) == REASON[:kept].rstrip(" .,;:/") + "…"
 
 
-def test_words_that_fit_stay():
+def test_text_that_fits_is_not_cut():
     assert style.shorten(REASON, style.text_width(REASON, style.SMALL)) == REASON
 
 

@@ -1,4 +1,4 @@
-"""The statistics of synthetic files are paceline's own (tests/unit/statistics_test.cpp)."""
+"""Statistics of synthetic files agree with paceline's, as in tests/unit/statistics_test.cpp."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from synthetic import statistics
         (25, 8, 19), (100, 41, 61),
     ],
 )  # fmt: skip
-def test_the_interval_s_ranks(count, low, high):
+def test_ranks_of_the_confidence_interval(count, low, high):
     found = statistics([np.arange(1, count + 1)[::-1]])
     assert (found["ci_low"], found["ci_high"]) == (low, high)
 
@@ -23,13 +23,13 @@ def test_p95_is_the_nearest_rank(count, rank):
     assert statistics([np.arange(1, count + 1)])["p95"] == rank
 
 
-def test_the_others_by_hand():
-    """Of each repetition's slowest rank."""
+def test_median_mean_min_max_and_deviation():
+    """Statistics are of the slowest rank in each repetition."""
     found = statistics([[2, 1, 4, 4, 0, 5, 7, 9], [1, 4, 4, 0, 5, 5, 3, 2]])
     assert (found["median"], found["mean"], found["min"], found["max"]) == (4.5, 5, 2, 9)
     assert found["std"] == pytest.approx((32 / 7) ** 0.5, rel=1e-15)
 
 
-def test_few_values_have_no_interval_and_one_no_deviation():
+def test_five_values_have_no_interval_and_one_has_no_deviation():
     assert np.isnan([statistics([[1] * 5])[name] for name in ("ci_low", "ci_high")]).all()
     assert np.isnan(statistics([[1]])["std"])

@@ -1,4 +1,4 @@
-"""What a reader finds in the tables: figures, units, intervals, and why a case has none."""
+"""The tables: figures, units, intervals, and the status of cases without figures."""
 
 import csv
 import io
@@ -12,10 +12,10 @@ from analysis.tables.spread import Spread
 from analysis.words import figure
 from synthetic import case
 
-# Ten samples 10, 11, ..., 19 ms: median 14.5 ms; of n = 10 the interval's ranks are
-# ceil((10 - 6.198) / 2) = 2 and ceil(1 + (10 + 6.198) / 2) = 10.
+# Ten samples 10, 11, ..., 19 ms: the median is 14.5 ms; the bounds of the interval are the values
+# of rank ceil((10 - 6.198) / 2) = 2 and ceil(1 + (10 + 6.198) / 2) = 10.
 TEN = [[0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017, 0.018, 0.019]]
-# The slower rank of each repetition counts: 2, 4, 4, 4, 4 and 6 ms.
+# Two ranks. The maxima over ranks are 2, 4, 4, 4, 4 and 6 ms.
 TWO_RANKS = [[0.001, 0.002, 0.002, 0.002, 0.003, 0.006], [0.002, 0.004, 0.004, 0.004, 0.004, 0.001]]
 SMALL = {"size": "small", "d_model": 768, "layers": 12}
 XL = {"size": "xl", "d_model": 1600, "layers": 48}
@@ -87,7 +87,7 @@ def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
     assert [cell[-1] for cell in rule] == ["-", ":", ":", ":", ":", ":", ":", "-"]
 
 
-def test_the_caption_names_constants_once_and_where_the_figures_come_from(sweep):
+def test_the_caption_names_constant_factors_and_the_source(sweep):
     words = markdown(load([sweep])[0])
     caption = words.splitlines()[2]
     assert "n = 1 to 10 repetitions" in caption
@@ -102,7 +102,7 @@ def test_the_caption_names_constants_once_and_where_the_figures_come_from(sweep)
     assert words.count("fp32") == 1
 
 
-def test_without_trouble_there_is_no_status_column(make_file):
+def test_no_status_column_if_all_cases_are_ok(make_file):
     path = make_file([case(SMALL | {"context": c}, {"step": TEN}) for c in (64, 128)])
     header, *_ = markdown_rows(markdown(load([path])[0]))
     assert header == ["context", "step (ms)"]
@@ -122,13 +122,13 @@ def test_a_size_whose_dimensions_differ_keeps_their_columns(make_file):
     assert (first[0], second[0]) == ("64", "128")
 
 
-def test_executions_and_orders_of_the_optimizer_tell_cases_apart(make_file):
+def test_exec_and_optimizer_are_factor_columns(make_file):
     ways = [("eager", "serial"), ("compiled", "serial"), ("compiled", "in-backward")]
     cases = [
         case(SMALL | {"exec": execution, "optimizer": order, "mode": "train-step"}, {"step": TEN})
         for execution, order in ways
     ]
-    # Of the compiled cases alone.
+    # Columns that only the compiled cases have.
     for one in cases[1:]:
         one["summary"] = {"graph_nodes": 512.0, "tuning_s": 2.5}
     header, _, *rows = markdown_rows(markdown(load([make_file(cases)])[0]))
@@ -141,7 +141,7 @@ def test_markdown_keeps_pipes_out_of_its_columns(make_file):
     assert r"skipped: a\|b" in markdown(load([path])[0])
 
 
-def test_latex_escapes_what_would_be_a_command(sweep):
+def test_latex_escapes_special_characters(sweep):
     words = latex(load([sweep])[0])
     assert r"oom: 17.2 GB\_of 50\% \& more \\" in words
     assert r"\texttt{build/paceline model --size small,xl --tokens my\_tokens.h5}" in words
@@ -163,7 +163,7 @@ def test_a_sweep_without_one_measured_case_says_so(make_file):
     assert markdown_rows(words)[0] == ["status"]
 
 
-def test_csv_is_whole_and_exact(sweep):
+def test_csv_has_all_columns_and_exact_values(sweep):
     rows = list(csv.DictReader(io.StringIO(csv_text(load([sweep])[0]))))
     assert [row["size"] for row in rows] == ["small", "small", "xl", "xl"]
     assert [row["d_model"] for row in rows] == ["768", "768", "1600", "1600"]
@@ -181,7 +181,7 @@ def test_csv_is_whole_and_exact(sweep):
     assert last["forward_median_s"] == last["step_median_s"] == last["tokens_per_s"] == ""
 
 
-def test_files_stand_side_by_side(make_file):
+def test_cases_of_two_files_are_in_adjacent_rows(make_file):
     def one(context, seconds):
         return case(SMALL | {"context": context}, {"step": [[seconds] * 6]})
 
@@ -201,7 +201,7 @@ def test_files_stand_side_by_side(make_file):
 @pytest.mark.parametrize(
     ("unit", "value"), [("s", 0.0145), ("ms", 14.5), ("us", 14500.0), ("ns", 14500000.0)]
 )
-def test_times_are_read_in_the_unit_that_the_file_states(make_file, unit, value):
+def test_times_are_converted_from_the_unit_in_the_file(make_file, unit, value):
     path = make_file([case(SMALL, {"step": TEN})])
     with h5py.File(path, "r+") as file:
         column = file["summary/step_median_s"]

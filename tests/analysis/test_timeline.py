@@ -1,4 +1,4 @@
-"""Timelines of profiled cases, and how much of communication is hidden."""
+"""Timelines of profiled cases, and the fraction of communication that overlaps computation."""
 
 from math import isnan
 
@@ -14,7 +14,7 @@ STEP = {"step": [[0.1] * 6]}
 
 
 def overlap(**options):
-    """Of a simulated case, and by hand on a grid of 10 ns."""
+    """(overlap_fraction() of a simulated case, the same counted on a grid of 10 ns)."""
     (found,) = options.pop("read")(**options)
     total = hidden = 0
     for rank in found.ranks:
@@ -51,7 +51,7 @@ def read(make_file):
         ([[0, 9], [1, 2], [3, 4], [9, 10]], [[0, 10]]),
     ],
 )
-def test_unions(given, expected):
+def test_union_of_intervals(given, expected):
     assert intervals.union(np.array(given, dtype=float).reshape(-1, 2)).tolist() == expected
 
 
@@ -59,7 +59,7 @@ def test_unions(given, expected):
     ("by", "expected"),
     [([], 0), ([[0, 1]], 0), ([[0, 3]], 1), ([[2, 4], [5, 6]], 3), ([[0, 9], [1, 2]], 5)],
 )
-def test_what_is_covered(by, expected):
+def test_length_covered_by_other_intervals(by, expected):
     given = np.array([[2.0, 5.0], [5.0, 7.0]])
     assert intervals.covered(given, np.array(by, dtype=float).reshape(-1, 2)) == expected
 
@@ -71,7 +71,7 @@ def test_only_profiled_cases_have_a_timeline(read):
     assert [len(rank.steps) for rank in found.ranks] == [2, 2]
 
 
-def test_activities_know_the_scope_that_launched_them(read):
+def test_activities_have_the_scope_that_launched_them(read):
     (found,) = read()
     kernels = found.ranks[1].activities.query("kind == 'kernel'")
     softmax = kernels[kernels["name"] == "softmax"]["path"].unique().tolist()
@@ -82,14 +82,14 @@ def test_activities_know_the_scope_that_launched_them(read):
     assert exchanges["elements"].unique().tolist() == [100_001]
 
 
-def test_scopes_know_the_scope_around_them(read):
+def test_scopes_have_the_parent_scope(read):
     rank = read(captured=True)[0].ranks[0]
-    paths = ["", *rank.spans["path"]]  # of span -1: none
+    paths = ["", *rank.spans["path"]]  # parent -1 means no parent
     for path, parent in zip(rank.spans["path"], rank.parents, strict=True):
         assert paths[parent + 1] == path.rpartition("/")[0]
 
 
-def test_the_extent_of_a_scope_is_that_of_its_kernels(read):
+def test_a_scope_extends_over_its_kernels(read):
     rank = read()[0].ranks[0]
     found = timeline.extents(rank, rank.on_device, "step").set_index(["step", "path"])
     for (step, path), row in found.iterrows():
@@ -102,15 +102,15 @@ def test_the_extent_of_a_scope_is_that_of_its_kernels(read):
 
 @pytest.mark.parametrize("sync", ["overlap", "bucketed"])
 @pytest.mark.parametrize("source", ["cupti", "events"])
-def test_overlap_is_that_of_a_fine_grid(read, sync, source):
+def test_overlap_agrees_with_a_10_ns_grid(read, sync, source):
     found, expected = overlap(read=read, sync=sync, source=source, steps=1)
     assert 0.3 < found < 0.9
     assert found == pytest.approx(expected, abs=1e-3)
 
 
-def test_nothing_is_hidden_after_backward(read):
+def test_communication_after_backward_does_not_overlap(read):
     assert timeline.overlap_fraction(read(sync="naive")[0]) == 0
 
 
-def test_where_nothing_is_communicated_there_is_no_overlap(read):
+def test_overlap_without_communication_is_nan(read):
     assert isnan(timeline.overlap_fraction(read(sync="none")[0]))

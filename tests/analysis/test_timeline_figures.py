@@ -1,4 +1,4 @@
-"""The figures of profiled cases: a step on its streams, one block, its attention kernels."""
+"""The figures of profiled cases: the streams of a step, one block, and its attention kernels."""
 
 from xml.etree import ElementTree
 
@@ -18,7 +18,7 @@ PART = "computing attention scores", "computing softmax", "final matmul"
 
 @pytest.fixture
 def make_profiles(make_file):
-    """A file of cases that differ by `sync`; None: one that was not profiled."""
+    """make_profiles(syncs): writes a file with one case per sync; None is an unprofiled case."""
 
     def make(syncs, name="p.h5", experiment="ddp", **options):
         cases = [case({"size": "small", "sync": sync or "none"}, STEP) for sync in syncs]
@@ -45,14 +45,14 @@ def draw(path, *files):
     return figures.write(files, figures.targets_for(path))
 
 
-def test_the_timelines_are_beside_the_steps(make_profiles, tmp_path):
+def test_timeline_figures_are_written_after_the_step_figure(make_profiles, tmp_path):
     written = draw(tmp_path / "out.svg", make_profiles(["naive", "overlap", "bucketed"]))
     assert [path.name for path in written] == [
         "out.svg", "out-streams.svg", "out-block.svg", "out-attention-kernels.svg",
     ]  # fmt: skip
 
 
-def test_of_a_model_they_are_beside_its_other_figures(make_profiles, tmp_path):
+def test_timeline_figures_of_a_model_file(make_profiles, tmp_path):
     path = make_profiles(["none"], experiment="model", ranks=1)
     written = draw(tmp_path / "folder", path)
     assert [path.name for path in written if path.suffix == ".png"] == [
@@ -60,7 +60,7 @@ def test_of_a_model_they_are_beside_its_other_figures(make_profiles, tmp_path):
     ]  # fmt: skip
 
 
-def test_of_several_files_the_timelines_are_of_those_profiled(make_profiles, tmp_path):
+def test_timeline_figures_show_only_the_profiled_files(make_profiles, tmp_path):
     first, other = make_profiles(["naive"]), make_profiles([None], "other.h5")
     written = draw(tmp_path / "folder", first, other)
     assert (tmp_path / "folder/streams.svg") in written
@@ -69,7 +69,7 @@ def test_of_several_files_the_timelines_are_of_those_profiled(make_profiles, tmp
     assert not any("other" in one.split() for one in words)
 
 
-def test_steps_are_one_below_the_other(make_profiles, tmp_path):
+def test_each_case_has_a_panel_with_its_streams(make_profiles, tmp_path):
     path = make_profiles(["naive", "overlap", "bucketed"])
     words = texts(draw(tmp_path / "out.svg", path)[1])
     for expected in [
@@ -87,7 +87,7 @@ def test_a_case_that_was_not_profiled_is_left_out(make_profiles, tmp_path):
     assert "none" not in words
 
 
-def test_bars_last_as_long_as_what_ran(make_profiles):
+def test_bar_lengths_are_kernel_times(make_profiles):
     (one,) = profiled(make_profiles(["overlap"])).timelines
     step = profiles.last_step(one)
     panel = streams.panel_of("", step, 0.5)
@@ -99,7 +99,7 @@ def test_bars_last_as_long_as_what_ran(make_profiles):
 
 
 @pytest.mark.parametrize("options", [{}, {"captured": True}, {"source": "events"}])
-def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
+def test_scopes_of_a_block_are_above_its_kernels(make_profiles, options):
     (one,) = profiled(make_profiles(["bucketed"], layers=3, **options)).timelines
     step = profiles.last_step(one)
     assert profiles.middle_block(step) == "forward/block 1"
@@ -113,7 +113,7 @@ def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
     assert len(kernels) == 13
     assert kernels[0].begin == 0
     assert max(box.end for box in boxes) == kernels[-1].end
-    for kernel in kernels:  # right below its operation
+    for kernel in kernels:  # each spans the same time as its operation
         assert any(
             (box.words, box.begin, box.end) == (kernel.operation, kernel.begin, kernel.end)
             for box in boxes
@@ -121,7 +121,7 @@ def test_a_block_s_scopes_are_above_its_kernels(make_profiles, options):
         )
 
 
-def test_cases_with_the_same_kernels_have_one_block_and_one_attention(make_profiles, tmp_path):
+def test_cases_with_the_same_kernels_share_block_and_attention_figures(make_profiles, tmp_path):
     path = make_profiles(["naive", "overlap"])
     _, _, of_block, kernels = draw(tmp_path / "out.svg", path)
     assert "naive: block 1" in texts(of_block) and "overlap: block 1" not in texts(of_block)
@@ -133,7 +133,7 @@ def test_cases_with_the_same_kernels_have_one_block_and_one_attention(make_profi
     ]  # fmt: skip
 
 
-def test_attention_s_kernels_are_in_order(make_profiles):
+def test_attention_kernels_are_in_order(make_profiles):
     (one,) = profiled(make_profiles(["bucketed"])).timelines
     step = profiles.last_step(one)
     root = f"{profiles.middle_block(step)}/{attention_kernels.ATTENTION}"

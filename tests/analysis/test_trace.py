@@ -1,4 +1,4 @@
-"""Traces as PyTorch's profiler writes them, event by event."""
+"""Traces in the format of PyTorch's profiler (Kineto), checked event by event."""
 
 import json
 from itertools import groupby
@@ -39,7 +39,7 @@ def make_profile(make_file):
 
 
 def written(capsys, path, output):
-    """The traces that one call makes, by the names of their files."""
+    """The traces written by one call, by the suffix of their file names."""
     main(["trace", str(path), "--output", str(output)])
     names = capsys.readouterr().out.splitlines()
     return {
@@ -58,14 +58,14 @@ def slices(trace, *categories):
 
 
 def launches_of(trace):
-    """The host's calls that start something; the other one is cudaGetDevice."""
+    """The runtime calls that launch work: all except cudaGetDevice."""
     calls = slices(trace, "cuda_runtime")
     assert not calls or {"cudaGetDevice"} < {call["name"] for call in calls}
     return [call for call in calls if call["name"] != "cudaGetDevice"]
 
 
 def span(event):
-    """Begin and end in whole nanoseconds, which the trace has exactly."""
+    """Begin and end in nanoseconds; asserts that both are whole."""
     begin, length = (round(event[name] * 1000, 6) for name in ("ts", "dur"))
     assert begin == int(begin) >= 0 and length == int(length) >= 0
     return int(begin), int(begin + length)
@@ -102,7 +102,7 @@ def test_tracks_nest_and_arrows_join_launches_and_kernels(traces, options):
         assert {(e["pid"], e["tid"], e["ts"]) for e in ends["s"]} == launches
 
 
-def test_a_rank_s_trace(traces):
+def test_header_and_steps_of_a_rank_s_trace(traces):
     found = traces(ranks=2, steps=2)
     id0 = case_id(0)
     assert list(found) == [f"{id0}.rank0.json", f"{id0}.rank1.json", f"{id0}.json"]
@@ -121,7 +121,7 @@ def test_a_rank_s_trace(traces):
     assert steps == ["ProfilerStep#0", "ProfilerStep#1"]
 
 
-def test_kernels_are_on_their_stream_and_name_their_launch_and_scope(traces):
+def test_kernels_have_their_stream_launch_and_scope(traces):
     trace = traces()[f"{case_id(0)}.rank1.json"]
     launches = {e["args"]["correlation"]: e for e in slices(trace, "cuda_runtime")}
     scopes = {e["args"]["External id"]: e for e in slices(trace, "cpu_op")}
@@ -144,7 +144,7 @@ def test_kernels_are_on_their_stream_and_name_their_launch_and_scope(traces):
     assert {memset["name"] for memset in slices(trace, "gpu_memset")} == {"Memset (Device)"}
 
 
-def test_collectives_have_kineto_s_arguments(traces):
+def test_collectives_have_the_arguments_of_kineto(traces):
     trace = traces()[f"{case_id(0)}.rank1.json"]
     operations = [e for e in slices(trace, "cpu_op") if e["name"] == "all_reduce"]
     kernels = [e for e in slices(trace, "kernel") if e["name"].startswith("nccl")]
@@ -166,7 +166,7 @@ def test_collectives_have_kineto_s_arguments(traces):
     assert not any("Group size" in e["args"] for e in slices(trace) if "all_reduce" not in str(e))
 
 
-def test_all_ranks_are_on_one_clock(traces):
+def test_the_merged_trace_has_all_ranks_on_one_clock(traces):
     found = traces()
     merged = found[f"{case_id(0)}.json"]
     assert merged["distributedInfo"] == {"backend": "nccl", "world_size": 2}
@@ -184,11 +184,11 @@ def test_all_ranks_are_on_one_clock(traces):
     assert sorted(names.values()) == ["rank 0", "rank 0", "rank 1", "rank 1"]
 
 
-def test_a_graph_s_kernels_keep_the_scopes_of_its_capture(traces):
+def test_kernels_of_a_graph_keep_the_scopes_of_the_capture(traces):
     trace = traces(captured=True, ranks=1, steps=2)[f"{case_id(0)}.rank0.json"]
     launches = launches_of(trace)
     assert [launch["name"] for launch in launches] == ["cudaGraphLaunch"] * 2
-    assert not slices(trace, "cpu_op")  # none was entered in a step
+    assert not slices(trace, "cpu_op")  # scopes were entered during capture, not in a step
     kernels = slices(trace, *ON_GPU)
     assert {k["args"]["correlation"] for k in kernels} == {
         launch["args"]["correlation"] for launch in launches
@@ -204,7 +204,7 @@ def test_a_graph_s_kernels_keep_the_scopes_of_its_capture(traces):
         assert mine[-1][1] == end
 
 
-def test_a_cpu_s_collectives_are_on_a_thread_of_their_own(traces):
+def test_cpu_collectives_are_on_a_separate_thread(traces):
     trace = traces(source="events")[f"{case_id(0)}.rank0.json"]
     assert trace["distributedInfo"]["backend"] == "mpi"
     assert trace["deviceProperties"] == []
@@ -215,7 +215,7 @@ def test_a_cpu_s_collectives_are_on_a_thread_of_their_own(traces):
 
 
 @pytest.mark.parametrize("late", [1e-6, -1e-6])
-def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, capsys, late):
+def test_launches_with_clock_skew_stay_within_their_scopes(make_profile, tmp_path, capsys, late):
     path = make_profile(ranks=1)
     with h5py.File(path, "r+") as file:
         timeline = file[f"cases/{case_id(0)}/trace"]
@@ -232,7 +232,7 @@ def test_launches_on_another_clock_stay_in_their_scopes(make_profile, tmp_path, 
         assert outer[0] <= inner[0] < inner[1] <= outer[1]
 
 
-def test_regions_that_a_graph_s_branches_interleave(make_profile, tmp_path, capsys):
+def test_regions_of_interleaved_graph_branches(make_profile, tmp_path, capsys):
     path = make_profile(ranks=1, steps=1, captured=True)
     with h5py.File(path, "r+") as file:
         timeline = file[f"cases/{case_id(0)}/trace"]
@@ -244,11 +244,11 @@ def test_regions_that_a_graph_s_branches_interleave(make_profile, tmp_path, caps
     (trace,) = written(capsys, path, tmp_path / "t").values()
     assert_nested(trace)
     names = [e["name"] for e in slices(trace, "gpu_user_annotation")]
-    assert names.count("block 0") == 2  # forward's and backward's
+    assert names.count("block 0") == 2  # in forward and in backward
     assert names.count("block 1") == 1
 
 
-def test_a_launch_gives_way_to_what_begins_in_it():
+def test_a_launch_is_cut_where_another_slice_begins():
     def one(begin, end, category):
         return Slice(begin, end, "", category, {})
 
@@ -260,7 +260,7 @@ def test_a_launch_gives_way_to_what_begins_in_it():
     assert found == [(0, 100), (10, 20), (20, 50), (45, 50), (50, 100)]
 
 
-def test_kernels_that_run_at_a_time_on_one_stream_are_on_several_tracks():
+def test_concurrent_kernels_of_a_stream_are_on_several_tracks():
     rows = pd.DataFrame(
         [(7, 0, 10), (7, 5, 8), (7, 8, 12), (9, 8, 9), (7, 10, 11), (7, 11, 13)],
         columns=["stream", "begin", "end"],
@@ -268,7 +268,7 @@ def test_kernels_that_run_at_a_time_on_one_stream_are_on_several_tracks():
     assert tracks_of(rows) == [7, 10, 10, 9, 7, 7]
 
 
-def test_of_two_regions_that_cross_the_first_is_kept():
+def test_of_two_crossing_regions_the_first_is_kept():
     rows = pd.DataFrame(
         [(7, 0, 10), (7, 2, 8), (7, 5, 9), (7, 10, 12), (20, 11, 13)],
         columns=["track", "begin", "end"],
