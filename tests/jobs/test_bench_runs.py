@@ -62,7 +62,7 @@ def bench(tmp_path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_every_command_is_one_of_ours(bench, script):
+def test_every_listed_command_is_accepted(bench, script):
     done, ran = bench(script, "--list")
     assert done.returncode == 0, done.stderr
     assert not ran
@@ -77,7 +77,7 @@ def test_every_command_is_one_of_ours(bench, script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_run_that_was_stopped_goes_on(bench, script):
+def test_a_stopped_run_resumes(bench, script):
     done, ran = bench(script, STOPS="ddp")
     assert done.returncode == 6
     assert "start this script again to resume" in done.stdout
@@ -90,7 +90,7 @@ def test_a_run_that_was_stopped_goes_on(bench, script):
         assert line.endswith("-h200.h5 --resume")
 
 
-def test_runs_by_name_and_those_that_the_machine_lacks(bench):
+def test_runs_by_name_and_runs_with_too_few_gpus(bench):
     done, ran = bench("reference.sh", "model-sizes", "zero-course", gpus=1)
     assert done.returncode == 0, done.stderr
     assert len(ran) == 1
@@ -101,7 +101,7 @@ def test_runs_by_name_and_those_that_the_machine_lacks(bench):
     assert "there is no run 'model-size': model-sizes" in done.stderr
 
 
-def test_a_run_that_fails_is_told_and_the_others_run(bench):
+def test_a_failed_run_is_reported_and_the_others_run(bench):
     done, ran = bench("reference.sh", "model-sizes", "zero-course", BREAKS="model-sizes")
     assert done.returncode == 1
     assert "model-sizes: ended with 3: paceline: no" in done.stderr

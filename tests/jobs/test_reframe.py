@@ -34,7 +34,7 @@ def test_checks_pass_and_report_rates(tmp_path: Path):
 
 
 def test_a_case_that_is_not_ok_fails_its_check(tmp_path: Path):
-    lying = tmp_path / "lying"
+    lying = tmp_path / "lying"  # prints the status mismatch in place of ok
     lying.write_text(f'#!/bin/sh\n{PROGRAM} "$@" | sed \'s/"status":"ok"/"status":"mismatch"/\'\n')
     lying.chmod(0o755)
     done = reframe(tmp_path, lying)

@@ -1,4 +1,4 @@
-"""jobs/nsys.sh and ncu.sh: what they start, and when they refuse."""
+"""jobs/nsys.sh and ncu.sh: the command lines that they start, and their refusals."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ JOBS = ROOT / "jobs"
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with an nsys and an ncu that print their arguments."""
+    """A folder with fake nsys and ncu programs that print their arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("nsys", "ncu"):
@@ -52,7 +52,7 @@ def test_nsys_writes_a_report_per_rank_of_the_profiled_steps(tools, tmp_path, ra
     assert reports.is_dir()
 
 
-def test_ncu_is_of_one_rank(tools, tmp_path):
+def test_ncu_accepts_one_rank_only(tools, tmp_path):
     command = ("paceline", "model", "--profile=1")
     done = run("ncu.sh", *command, path=tools, PACELINE_REPORTS=str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def test_ncu_is_of_one_rank(tools, tmp_path):
 
 
 @pytest.mark.parametrize("script", ["nsys.sh", "ncu.sh"])
-def test_without_steps_or_tool_they_refuse(tools, script):
+def test_refusal_without_profiled_steps_or_without_the_tool(tools, script):
     done = run(script, "paceline", "model", path=tools)
     assert (done.returncode, done.stdout) == (2, "")
     assert "give paceline --profile STEPS" in done.stderr

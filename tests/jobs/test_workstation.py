@@ -1,4 +1,4 @@
-"""jobs/ without Slurm: the workstation's sweeps, the verdict, the status, an installation."""
+"""jobs/ without Slurm: workstation.sh, verdict.py, status.sh, and jobs of an installation."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def workstation(folder: Path, *arguments: str, **variables: str) -> subprocess.C
     return run(JOBS / "workstation.sh", *arguments, cwd=folder, **variables)
 
 
-def test_every_sweep_of_a_workstation(tmp_path: Path):
+def test_all_sweeps_of_a_workstation(tmp_path: Path):
     done = workstation(tmp_path, "--tiny")
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "results/tiny"
@@ -75,7 +75,7 @@ def created_in(path: Path) -> dict[str, str]:
         return {name: case.attrs["created"] for name, case in file["cases"].items()}
 
 
-def test_what_the_machine_lacks_is_skipped(tmp_path: Path):
+def test_jobs_that_need_more_gpus_are_skipped(tmp_path: Path):
     no_gpu = tmp_path / "bin/nvidia-smi"
     no_gpu.parent.mkdir()
     no_gpu.write_text("#!/bin/sh\nexit 9\n")
@@ -83,10 +83,10 @@ def test_what_the_machine_lacks_is_skipped(tmp_path: Path):
     done = workstation(tmp_path, "sizes", "ddp", PATH=f"{no_gpu.parent}:{os.environ['PATH']}")
     assert "sizes: skipped: needs 1 GPUs, here are none" in done.stdout
     assert "ddp: skipped: needs 2 GPUs, here are none" in done.stdout
-    assert done.returncode == 1  # there is nothing to make tables of
+    assert done.returncode == 1  # no result files to make tables of
 
 
-def test_a_sweep_that_fails_is_told_and_the_others_run(tmp_path: Path):
+def test_a_failed_sweep_is_reported_and_the_others_run(tmp_path: Path):
     broken = tmp_path / "broken"
     broken.write_text(
         f'#!/bin/sh\n[ "$1" != attention ] || {{ echo "paceline: no" >&2; exit 4; }}\n'
@@ -103,8 +103,8 @@ def test_a_sweep_that_fails_is_told_and_the_others_run(tmp_path: Path):
     assert re.search(r"memory +finished +6/6 ", rows["memory"])
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):
-    """As a terminal does it: SIGINT to every process of the group."""
+def test_ctrl_c_keeps_finished_cases(tmp_path: Path):
+    """Sends SIGINT to the whole process group, as a terminal does."""
     site = {
         "PACELINE": str(PROGRAM),
         "CUDA_VISIBLE_DEVICES": "",
@@ -125,7 +125,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):
     assert "ended=6" in (tmp_path / "results/tiny/ddp.state").read_text()
 
 
-def test_a_job_that_does_not_exist(tmp_path: Path):
+def test_an_unknown_job_is_refused(tmp_path: Path):
     done = workstation(tmp_path, "--tiny", "nonsense")
     assert done.returncode == 2
     assert "there is no" in done.stderr
@@ -168,7 +168,7 @@ def test_verdict(tmp_path: Path, device: bytes, rate: float, code: int, word: st
     assert done.stdout.startswith(word)
 
 
-def test_a_case_that_failed_falls_short(tmp_path: Path):
+def test_a_failed_case_is_short(tmp_path: Path):
     rates(tmp_path / "sizes.h5", b"A GPU", 1000.0, b"error")
     (tmp_path / "reference.toml").write_text(REFERENCE)
     done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
@@ -176,7 +176,7 @@ def test_a_case_that_failed_falls_short(tmp_path: Path):
     assert done.stdout.startswith("SHORT")
 
 
-def test_a_reference_that_picks_two_cases_is_refused(tmp_path: Path):
+def test_an_ambiguous_reference_is_refused(tmp_path: Path):
     rates(tmp_path / "sizes.h5", b"A GPU", 1000.0)
     (tmp_path / "reference.toml").write_text(REFERENCE.replace('size = "small", ', ""))
     done = run(ROOT / ".venv/bin/python3", JOBS / "verdict.py", ".", "reference.toml", cwd=tmp_path)
@@ -185,7 +185,7 @@ def test_a_reference_that_picks_two_cases_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("command", [("status.sh",), ("verdict.py",)])
-def test_a_folder_that_does_not_exist(tmp_path: Path, command: tuple[str, ...]):
+def test_a_missing_folder_is_refused(tmp_path: Path, command: tuple[str, ...]):
     python = [ROOT / ".venv/bin/python3"] if command[0].endswith(".py") else []
     done = run(*python, JOBS / command[0], "nowhere", cwd=tmp_path)
     assert done.returncode == 2
@@ -193,8 +193,8 @@ def test_a_folder_that_does_not_exist(tmp_path: Path, command: tuple[str, ...]):
 
 
 @pytest.mark.parametrize("how", ["install", "dist"])
-def test_jobs_of_an_installation(tmp_path: Path, how: str):
-    """From another folder, with the program that lies beside the jobs."""
+def test_jobs_run_from_an_installation(tmp_path: Path, how: str):
+    """Runs a job from another folder; it must use the installed program."""
     if how == "install":
         done = run("make", "install", f"PREFIX={tmp_path}/paceline", cwd=ROOT)
     else:

@@ -1,4 +1,4 @@
-"""A real Slurm for the tests of this folder."""
+"""Fixtures: a real Slurm cluster on this machine, and jobs in it."""
 
 import contextlib
 import shutil

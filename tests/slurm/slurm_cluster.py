@@ -1,6 +1,6 @@
-"""A real Slurm on this machine: munged, slurmctld and two slurmd with GPUs that are not there.
+"""A real Slurm on this machine: munged, slurmctld and two slurmd with fake GPUs.
 
-python3 tests/slurm/slurm_cluster.py COMMAND... runs a command in one, to try jobs by hand.
+python3 tests/slurm/slurm_cluster.py COMMAND... starts a cluster and runs a command in it.
 """
 
 import contextlib
@@ -18,17 +18,17 @@ from pathlib import Path
 DAEMONS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 NODES = ("n0", "n1")
-CPUS = 8  # that a node says it has: jobs with one thread a rank share the machine's
+CPUS = 8  # that each node claims to have; both nodes share the cores of the machine
 GPUS = 8
 
-# Times in seconds are short, so that tests see requeue, kills and dead nodes.
+# Timeouts are short, so that requeue, kills and dead nodes happen within a test.
 CONFIGURATION = """
 ClusterName=paceline
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-# A job that is queued again waits until its credential has expired.
+# A requeued job starts only after its credential has expired.
 AuthInfo=socket={folder}/munge.socket,cred_expire=5
 CredType=cred/munge
 SlurmctldPort={controller}
@@ -38,7 +38,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
-# PMIx keeps a folder per job there: two nodes of one machine need one each.
+# PMIx keeps a folder per job in TmpFS: two nodes on one machine need separate ones.
 TmpFS={folder}/tmp.%n
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -61,15 +61,15 @@ PartitionName=all Nodes=n[0-1] Default=YES MaxTime=60 OverSubscribe=YES
 
 
 def missing() -> str:
-    """What of Slurm this machine lacks; empty: nothing."""
+    """Why this machine cannot run the cluster; empty if it can."""
     if os.geteuid() != 0:
-        return "a Slurm of the tests needs root: device files, users of jobs"
+        return "the Slurm cluster of the tests needs root, for device files and users of jobs"
     lacking = [name for name in DAEMONS if shutil.which(name, path=PATH) is None]
     return f"Slurm is not installed: no {', '.join(lacking)}" if lacking else ""
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` consecutive ports that are free."""
+    """The first of `count` consecutive free ports."""
     for first in range(17000, 30000, count):
         with contextlib.ExitStack() as stack:
             try:
@@ -88,7 +88,7 @@ def pids() -> list[int]:
 def os_link(path: Path) -> str:
     try:
         return str(path.readlink())
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return ""
 
 
@@ -100,7 +100,7 @@ def environment_of(pid: int) -> list[str]:
 
 
 class DaemonsDoNotRunError(Exception):
-    """Slurm's daemons do not come up on this kernel; with what they say."""
+    """Slurm's daemons do not start on this machine; the message has their output."""
 
 
 class Cluster:
@@ -126,7 +126,7 @@ class Cluster:
             **{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
             "PATH": PATH,
             "SLURM_CONF": str(self.configuration),
-            # Open MPI's shared memory takes two nodes of one machine for one.
+            # Without shared memory: Open MPI would see both nodes as the same host.
             "OMPI_MCA_btl": "tcp,self",
         }
         self.daemons: dict[str, subprocess.Popen] = {}
@@ -134,7 +134,7 @@ class Cluster:
     def gpu_files(self) -> None:
         files = [self.folder / f"nvidia{i}" for i in range(GPUS)]
         for file in files:
-            os.mknod(file, 0o666 | 0o020000, os.makedev(1, 3))  # what /dev/null is
+            os.mknod(file, 0o666 | 0o020000, os.makedev(1, 3))  # the device of /dev/null
         lines = [f"NodeName={n} Name=gpu File={self.folder}/nvidia[0-{GPUS - 1}]" for n in NODES]
         (self.folder / "gres.conf").write_text("\n".join(lines) + "\n")
 
@@ -167,14 +167,14 @@ class Cluster:
         return set(done.stdout.split())
 
     def kill_node(self, node: str) -> None:
-        """As a power cut would: slurmd, its step daemons and what they have started."""
+        """Kills slurmd, its step daemons and their tasks, as a power failure would."""
         for pid in [self.daemons[node].pid, *self.step_daemons(node), *self.tasks(node)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.daemons[node].wait()
 
     def step_daemons(self, node: str) -> list[int]:
-        """They have slurmd's log open, as slurmd has."""
+        """Pids of the processes that have the log of slurmd open: slurmd and its step daemons."""
         log = str(self.folder / f"slurmd.{node}.log")
         return [p for p in pids() if log in {os_link(f) for f in Path(f"/proc/{p}/fd").glob("*")}]
 
@@ -197,7 +197,7 @@ class Cluster:
     def wait(self, what, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not what():
-            assert time.monotonic() < deadline, "it takes too long: " + self.log()
+            assert time.monotonic() < deadline, f"not reached within {seconds} s: " + self.log()
             time.sleep(0.1)
 
     def log(self) -> str:
@@ -215,7 +215,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def running() -> Iterator[Cluster]:
-    # A socket's path may have 107 characters: not below pytest's folders.
+    # A socket path is limited to 107 characters, which paths in pytest's folders exceed.
     folder = Path(tempfile.mkdtemp(prefix="slurm."))
     cluster = Cluster(folder)
     try:

@@ -1,4 +1,4 @@
-"""Jobs of tiny sizes, submitted to a Slurm of the tests, and what they leave."""
+"""Submits jobs of tiny sizes to the Slurm cluster of the tests and reads their results."""
 
 import re
 import time
@@ -15,7 +15,7 @@ LIVE = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
 
 
 class Jobs:
-    """Jobs whose results land in one folder; each case takes a moment."""
+    """Jobs of tiny sizes whose results are in one folder."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
@@ -47,12 +47,13 @@ class Jobs:
         )  # fmt: skip
 
     def state(self, job: str) -> str:
-        """Slurm's words for the job and its tasks: "COMPLETED"."""
+        """The distinct states of the job and its array tasks, for example "COMPLETED"."""
         shown = self.cluster.run("scontrol", "--oneliner", "show", "job", job).stdout
         return " ".join(sorted(set(re.findall(r"JobState=(\w+)", shown))))
 
     def wait(self, *jobs: str, state: str = "COMPLETED", seconds: float = 120) -> None:
-        """Until they have ended so. A job that is queued again seems to have ended for a moment."""
+        """Waits until the jobs have this state. Another final state fails only after 3 s, because
+        a requeued job has one for a moment."""
         deadline = time.monotonic() + seconds
         for job in jobs:
             ended_since = None
@@ -73,7 +74,7 @@ class Jobs:
         return f"job {job} is {self.state(job)}\n" + "\n".join(logs)
 
     def words(self, name: str) -> list[str]:
-        """What NAME.state says happened."""
+        """The events in NAME.state, in order: "started", "requeued", "finished", "ended=CODE"."""
         lines = (self.results / f"{name}.state").read_text().splitlines()
         return [line.split()[1] for line in lines]
 
@@ -83,9 +84,9 @@ class Jobs:
 
 
 def cases(path: Path) -> dict[str, dict]:
-    """Attributes of every case of a result file, which must be complete, by its id."""
+    """{case id: attributes} of a result file. Asserts that the file is complete."""
     with h5py.File(path) as file:
         assert file.attrs["complete"]
         names = [text.decode() for text in file["summary/case"][:]]
-        assert sorted(names) == sorted(file["cases"]), "every case once"
+        assert sorted(names) == sorted(file["cases"]), "summary rows and cases differ"
         return {name: dict(file["cases"][name].attrs) for name in names}

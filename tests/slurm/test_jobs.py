@@ -1,4 +1,4 @@
-"""The job files of jobs/ under a real Slurm, with tiny sizes."""
+"""The job files of jobs/ in a real Slurm cluster, with tiny sizes."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from conftest import PROGRAM
 from slurm_jobs import JOBS, Jobs, cases
 
 CONTEXTS = [16, 17, 18, 19, 20, 21, 22, 23]
-# Eight cases of two seconds and more each, however fast the machine is.
+# Eight cases of at least two seconds each on any machine (--min-time).
 SWEEP = f"""#!/usr/bin/env bash
 #SBATCH --job-name=sweep --nodes=1 --ntasks-per-node=2 --time=10 --requeue --open-mode=append
 . "$PACELINE_JOBS/lib.sh"
@@ -37,7 +37,9 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
     assert shown == wanted
     assert all(line.split()[1] == "finished" for line in table.splitlines()[1:]), table
     files = sorted(jobs.results.glob("*.h5"))
-    assert len(files) == 5 + 5 + 5 + 5 + 5 + 10 + 2 + 2  # arrays of five, single sweeps, scalings
+    assert (
+        len(files) == 5 + 5 + 5 + 5 + 5 + 10 + 2 + 2
+    )  # five arrays, single sweeps, two scaling jobs
     for path in files:
         assert cases(path)
     for sweep in {path.stem.split("-")[0] for path in files}:
@@ -49,8 +51,8 @@ def test_all_sweeps_run_to_completion(jobs: Jobs):
         assert sorted(file["ranks/local_rank"]) == [0, 0, 1, 1]
 
 
-def test_a_submission_that_is_refused_does_not_stop_the_others(jobs: Jobs):
-    """A node with one GPU: what trains on two is left out, what can do with fewer runs."""
+def test_a_refused_submission_does_not_stop_the_others(jobs: Jobs):
+    """On nodes with one GPU, jobs that need two are refused; jobs that can use one run."""
     done = jobs.cluster.run(JOBS / "all.sh", env=jobs.site | {"PACELINE_GPUS_PER_NODE": "1"})
     assert done.returncode == 1
     assert "ddp needs 2 GPUs of a node, which has 1 here" in done.stderr
@@ -67,8 +69,8 @@ def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
     assert not list(jobs.results.glob("*.h5"))
 
 
-# Slurm looks at time limits every half a minute: the sweep takes longer than that.
-def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs):
+# Slurm checks time limits every 30 s; the sweep takes longer than that.
+def test_requeue_at_the_time_limit_neither_loses_nor_repeats_cases(jobs: Jobs):
     text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@40")
     text = text.replace("--min-time 2", "--min-time 8")
     job = jobs.script(text, **LONG)
@@ -79,12 +81,12 @@ def test_a_time_limit_requeues_and_no_case_is_lost_or_measured_twice(jobs: Jobs)
     of_cases = cases(jobs.results / "sweep.h5")
     assert sorted(int(case["context"]) for case in of_cases.values()) == CONTEXTS
     restarts = {case["restart"] for case in of_cases.values()}
-    assert len(restarts) > 1, "no start measured all"
+    assert len(restarts) > 1, "one start measured all cases"
     assert {case["slurm_job_id"] for case in of_cases.values()} == {job}
     assert jobs.status()[0] == 0
 
 
-def test_restarts_are_bounded(jobs: Jobs):
+def test_the_number_of_restarts_is_limited(jobs: Jobs):
     job = jobs.script(SWEEP, PACELINE_RESTARTS="0", **LONG)
     jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
     jobs.shell("scancel", "--signal=USR1", "--batch", job)
@@ -93,7 +95,7 @@ def test_restarts_are_bounded(jobs: Jobs):
     assert "out of time after 0 restarts" in jobs.explain(job)
 
 
-def test_scancel_keeps_what_is_finished_and_starts_nothing_again(jobs: Jobs):
+def test_scancel_keeps_finished_cases_and_does_not_requeue(jobs: Jobs):
     job = jobs.script(SWEEP, **LONG)
     jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
     jobs.shell("scancel", job)
@@ -108,7 +110,7 @@ def test_scancel_keeps_what_is_finished_and_starts_nothing_again(jobs: Jobs):
     assert " stopped " in table
 
 
-def test_a_node_that_dies_loses_no_case(jobs: Jobs):
+def test_a_dead_node_loses_no_case(jobs: Jobs):
     job = jobs.script(SWEEP, **LONG)
     jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
     node = jobs.cluster.run("squeue", "--noheader", "--job", job, "--format=%N").stdout.strip()
@@ -142,7 +144,7 @@ def test_two_ranks_on_each_of_two_nodes(jobs: Jobs, experiment: str):
         assert sorted(places) == [(b"n0", 0), (b"n0", 1), (b"n1", 0), (b"n1", 1)]
 
 
-def test_mpirun_within_a_job_is_as_good(jobs: Jobs):
+def test_mpirun_within_a_job(jobs: Jobs):
     job = jobs.script(
         "#!/usr/bin/env bash\n#SBATCH --job-name=own --nodes=1 --ntasks=2\n"
         f'mpirun {PROGRAM} model --size tiny --steps 2 --output "$PACELINE_RESULTS/own.h5"\n'
@@ -152,9 +154,9 @@ def test_mpirun_within_a_job_is_as_good(jobs: Jobs):
         assert list(file["ranks/rank"]) == [0, 1]
 
 
-# What Open MPI 5 does without PMIx: every task a launch of its own.
+# Without PMIx, Open MPI 5 makes every task a launch of one rank.
 @pytest.mark.parametrize("plugin", ["none", "pmi2"])
-def test_tasks_that_do_not_see_each_other_are_refused(jobs: Jobs, plugin: str):
+def test_tasks_in_separate_mpi_worlds_are_refused(jobs: Jobs, plugin: str):
     hidden = [f"-uSLURM_{name}" for name in ("JOB_ID", "JOBID", "PROCID", "NTASKS", "STEP_ID",
               "STEPID", "NODELIST", "LOCALID")]  # fmt: skip
     done = jobs.cluster.run(
