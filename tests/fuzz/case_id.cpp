@@ -1,4 +1,5 @@
-// Case::id of any factors is a plain file name, and cases of different factors have different ones.
+// Case::id is a plain file name for any factors, and cases have equal ids if and only if their
+// factors are equal.
 
 #include <fuzzer/FuzzedDataProvider.h>
 
@@ -14,7 +15,7 @@ using namespace paceline;
 
 namespace {
 
-// As a command line has it: up to its first zero byte.
+// Text up to the first zero byte, as in a command-line argument.
 std::string text_from(FuzzedDataProvider& bytes) {
   constexpr std::size_t longest = 300;
   return bytes.ConsumeRandomLengthString(longest).c_str();

@@ -1,4 +1,4 @@
-// Whole command lines, their words separated by line breaks. They are parsed, nothing is run.
+// Parses command lines, one word per line of the input; runs nothing.
 
 #include <vector>
 

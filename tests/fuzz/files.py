@@ -1,8 +1,8 @@
-"""Gives damaged and hostile result files and weights to all that read files.
+"""Fuzzes every command that reads files with damaged and hostile result files and weights.
 
-python3 tests/fuzz/files.py --runs 2000 --first 0: each seed changes a whole file and gives it to
-some readers. A reader ends with one clear line that names the file, or takes it; what else it does
-is printed with the seed, and the exit code is then 1.
+python3 tests/fuzz/files.py --runs 2000 --first 0: each seed mutates valid files and gives them to
+some readers. A reader must accept the file, or exit with one error line that names it. Any other
+behaviour is a fault: it is printed with the seed, and the exit code is 1.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PROGRAM = ROOT / "build" / "paceline"
 PATIENCE = 30  # seconds
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
-# What no message may have: how HDF5, C++ and Python speak of their own affairs.
+# Internals of HDF5, C++ and Python, which no message may contain.
 JARGON = re.compile(r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|0x|Traceback")
 
 
@@ -45,12 +45,12 @@ def start(folder: Path, *args: object) -> Done:
             cwd=folder, capture_output=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Done(-1, f"no end within {PATIENCE} s")
+        return Done(-1, f"did not end within {PATIENCE} s")
     return Done(done.returncode, done.stderr.decode(errors="replace"))
 
 
 class Analysis:
-    """`python3 -m analysis` in one process for many files, since its imports take a second."""
+    """Runs `python3 -m analysis` for many files in one process, since its imports take a second."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen | None = None
@@ -69,7 +69,8 @@ class Analysis:
             return Done(*json.loads(answer))
         self.process.kill()
         code, self.process = self.process.wait(), None
-        return Done(-1, f"the interpreter died ({code})" if ready else f"no end in {PATIENCE} s")
+        died = f"the interpreter died ({code})"
+        return Done(-1, died if ready else f"did not end within {PATIENCE} s")
 
     def close(self) -> None:
         if self.process is not None:
@@ -98,7 +99,7 @@ def serve_analysis() -> None:
 
 @dataclass
 class Whole:
-    """What is changed: a file of two cases, one of each, and weights."""
+    """Valid files to mutate: one of two cases, one file of each case, and one of weights."""
 
     folder: Path
 
@@ -118,7 +119,9 @@ class Whole:
 
 
 def complaint(done: Done, codes: set[int], prefix: str, names: str) -> str:
-    """What is wrong with how a reader ended; empty: nothing."""
+    """What is wrong with the way a reader ended; empty if nothing is.
+
+    codes: the allowed exit codes; prefix: how the error line starts; names: the file it names."""
     own = done.err.splitlines()
     if done.code not in codes:
         return f"code {done.code}"
@@ -127,7 +130,7 @@ def complaint(done: Done, codes: set[int], prefix: str, names: str) -> str:
     if done.code in (0, 1):
         return ""
     if len(own) != 1 or not own[0].startswith(prefix):
-        return f"not one line from '{prefix}'"
+        return f"stderr is not one line that starts with '{prefix}'"
     return "" if names in done.err else f"{names} is not named"
 
 
@@ -170,7 +173,7 @@ def resume(whole: Whole, folder: Path, change: Callable[[Path], None], chance: r
     done = start(folder, *TINY, "--context", "8", "--output", "out.h5", "--resume")
     wrong = complaint(done, {0, 2}, "paceline: ", "out.h5")
     if done.code == 2 and path.read_bytes() != before:
-        wrong = "the file is another"
+        wrong = "a refused file was changed"
     return done, wrong
 
 
@@ -197,7 +200,7 @@ READERS = (compare, plan, merge, resume, load, tokens)
 
 
 def fuzz(seed: int, whole: Whole, analysis: Analysis, folder: Path) -> Iterator[str]:
-    """Faults of one seed, a line each."""
+    """Yields one line per fault of this seed."""
     chance = random.Random(seed)
     said = []
 
@@ -219,7 +222,7 @@ def fuzz(seed: int, whole: Whole, analysis: Analysis, folder: Path) -> Iterator[
     if wrong:
         yield f"{seed} analysis {verb}: {said[-1]}: {wrong}: {done.err.strip()[-600:]}"
     if {entry.name for entry in folder.parent.iterdir()} != {folder.name, whole.folder.name}:
-        yield f"{seed}: {said}: a file outside of the folder"
+        yield f"{seed}: {said}: a file was written outside of the folder"
 
 
 def faults(seeds: range) -> Iterator[str]:

@@ -1,6 +1,6 @@
 #pragma once
-// What the fuzz targets share. An error that a user may cause is a UsageError of one line;
-// everything else that comes out of a parser is a crash.
+// Shared by the fuzz targets. For bad input a parser throws a UsageError with a message of one
+// line; any other exception is a finding.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Whether work() ends without a UsageError.
+// Whether work() returns without a UsageError.
 template <class F>
 bool accepted(const F& work) {
   try {
@@ -39,7 +39,7 @@ bool accepted(const F& work) {
   }
 }
 
-// A file of these bytes that is in memory only.
+// A file with these bytes, in memory only (memfd).
 class MemoryFile : NonCopyable {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {

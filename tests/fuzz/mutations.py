@@ -1,4 +1,6 @@
-"""Changes that make a damaged or hostile file of a whole one, each chosen by a random generator."""
+"""Random mutations that turn a valid HDF5 file into a damaged or hostile one.
+
+Each takes the open file and a random generator, and returns what it did as text."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-# Of cases, datasets, attributes and texts.
+# Hostile names of cases and datasets, and values of attributes and text datasets.
 NAMES = (
     "..", ".", "a\nb", "\x1b[31mred", "x" * 300, "../../evil", "/evil", "a b", "é", "-rf", "a.tmp",
     ".hidden", "",
@@ -48,7 +50,9 @@ def pick(file: h5py.File, chance: random.Random, kind: type) -> h5py.Dataset | h
 
 
 def replaced(file: h5py.File, chance: random.Random, make: Callable) -> str:
-    """make(parent, name) puts something else in the place of a dataset or, rarely, a group."""
+    """Replaces a dataset or, rarely, a group by what make(parent, name) creates.
+
+    Returns its path."""
     member = pick(file, chance, h5py.Group if chance.random() < 0.2 else h5py.Dataset)
     parent, name = member.parent, member.name
     short = name.rsplit("/", 1)[1]
@@ -88,7 +92,7 @@ def change_shape(file: h5py.File, chance: random.Random) -> str:
 
 
 def absurd_shape(file: h5py.File, chance: random.Random) -> str:
-    """Without data: the file stays small."""
+    """A dataset with a huge shape and no data, so that the file stays small."""
     shape, chunked = chance.choice(ABSURD), chance.random() < 0.5
     dtype = chance.choice([np.dtype("f8"), np.dtype("i1"), h5py.string_dtype()])
 
@@ -103,7 +107,7 @@ def absurd_shape(file: h5py.File, chance: random.Random) -> str:
 
     try:
         return f"{dtype} {shape} for {replaced(file, chance, make)}"
-    except (ValueError, OSError) as error:  # HDF5 does not make it
+    except (ValueError, OSError) as error:  # HDF5 refuses to create it
         return f"nothing, since {error}"
 
 
@@ -205,7 +209,7 @@ def text(file: h5py.File, chance: random.Random) -> str:
 
 
 def case_name(file: h5py.File, chance: random.Random) -> str:
-    """A case that has another name in its group and, often, in the summary."""
+    """Renames a case in /cases and, in most mutations, in the summary too."""
     ids = list(file["cases"]) if isinstance(file.get("cases"), h5py.Group) else []
     if not ids:
         return "nothing"
@@ -233,7 +237,7 @@ CHANGES = (
 
 
 def flip_bits(path: Path, chance: random.Random) -> str:
-    """Or drops the end, or clears a piece."""
+    """Flips bits, truncates the file, or cuts a piece out of it."""
     data = bytearray(path.read_bytes())
     how = chance.random()
     if how < 0.1:
@@ -249,7 +253,7 @@ def flip_bits(path: Path, chance: random.Random) -> str:
 
 
 def mutate(path: Path, chance: random.Random) -> str:
-    """Changes the file; says how."""
+    """Changes the file and returns a description of the change."""
     if chance.random() < 0.3:
         return flip_bits(path, chance)
     said = []

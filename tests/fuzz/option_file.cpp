@@ -1,5 +1,5 @@
-// --config: a TOML file of options of every type. What --print-config makes of one is read as the
-// same options again.
+// --config: a TOML file of options of every type. The output of --print-config must parse to the
+// same options.
 
 #include "harness/factor_options.h"
 #include "harness/option_parser.h"

@@ -1,4 +1,4 @@
-// Sizes, numbers, ranges and lists of them, as the values of options.
+// Option values: sizes, numbers, and ranges and lists of them.
 
 #include <array>
 #include <limits>
@@ -16,7 +16,7 @@ constexpr std::array<Range, 3> ranges = {{{1, 1 << 14}, {0, 9e15}, {-1e300, 1e30
 constexpr std::array types = {ValueType::integer, ValueType::real, ValueType::size,
                               ValueType::text};
 
-// What a range stands for is what the option takes.
+// Every value of an accepted range must itself be an accepted value of the option.
 void read_value(const std::string& text, ValueType type, const Range& range) {
   for (const std::string& value : values_of_range(text, type, range)) {
     if (type == ValueType::real) (void)parse_real(value, range.least, range.most);
@@ -30,7 +30,7 @@ void read_value(const std::string& text, ValueType type, const Range& range) {
 
 }  // namespace
 
-// The first byte chooses the type and the limits, the others are the text.
+// The first byte selects the type and the limits; the other bytes are the text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const ValueType type = types[data[0] % types.size()];

@@ -1,4 +1,4 @@
-// --tokens: flat files of uint16. HDF5 files are tests/fuzz/files.py's.
+// --tokens: flat files of uint16. tests/fuzz/files.py covers HDF5 files.
 
 #include "model/batch.h"
 #include "record/hdf5.h"
@@ -6,7 +6,7 @@
 
 using namespace paceline;
 
-// The first four bytes are the shape, the others the file.
+// The first four bytes are the shape; the other bytes are the file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t of_shape = 4;
   if (size < of_shape) return 0;
