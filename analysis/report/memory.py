@@ -148,5 +148,5 @@ def blocks(with_peak: list[Case]) -> list[str]:
 
 
 def of_shape(block: Series) -> str:
-    """", [4, 32, 512, 512] fp32"; nothing in files that do not have it."""
+    """ ", [4, 32, 512, 512] fp32"; nothing in files that do not have it."""
     return f", {block['shape']} {block['dtype']}" if "shape" in block else ""
