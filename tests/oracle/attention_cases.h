@@ -1,5 +1,5 @@
 #pragma once
-// What Oracle checks of the primitives of naive and fused attention, by shape.
+// Oracle checks of the primitives of naive and fused attention, by shape.
 
 #include "tests/oracle/op_cases.h"
 
@@ -23,7 +23,7 @@ inline void check_softmax(Oracle& o, std::int64_t r, std::int64_t n) {
           [](const Side& s, const Tensors& x) { s.ops->softmax_backward(x[0], x[1], x[2]); });
 }
 
-// x [..., t, t], or a matrix's first rows.
+// shape: [..., t, t], or [..., rows, t] for the first rows of each matrix.
 inline void check_masked_softmax(Oracle& o, const Shape& shape, bool causal) {
   const ScoreOptions scores{.scale = 0.3, .causal = causal};
   const Computed gradient = sum_of(shape[-1], 1);

@@ -1,7 +1,7 @@
 #pragma once
-// How close computed values must be to an oracle's: each element within a bar of its own, and all
-// together within a relative L2 distance. The distance does not see one wrong element among many;
-// the bars do not see that every element is a little off.
+// How close computed values must be to the oracle's: each element within its own error bar, and the
+// whole tensor within a relative L2 distance. The distance misses one wrong element among many; the
+// bars miss a small error in every element.
 
 #include <gtest/gtest.h>
 
@@ -18,18 +18,18 @@
 
 namespace paceline {
 
-// An element is right if |got - want| <= absolute + relative |want|.
+// An element is correct if |got - want| <= absolute + relative |want|.
 struct Bar {
   double absolute = 0;
   double relative = 0;
 };
 
-// How an output comes about, which decides its bar.
+// How an output is computed, which determines its bar.
 struct Computed {
-  bool arithmetic = true;  // false: copied, and rounded to the output's dtype
-  double terms = 0;        // of both signs that are added up; 0: there is no cancellation
-  double size = 1;         // of a term
-  bool products = false;   // the terms are a GEMM's
+  bool arithmetic = true;  // false: only copied or rounded to the output's dtype
+  double terms = 0;        // number of summed terms of both signs; 0: no cancellation
+  double size = 1;         // magnitude of a term
+  bool products = false;   // the terms are products in a GEMM
 };
 inline constexpr Computed copied{.arithmetic = false};
 // Products, quotients, exponentials, roots, and sums of one sign.
@@ -41,12 +41,12 @@ inline Computed gemm_over(std::int64_t terms) {
   return {.terms = static_cast<double>(terms), .products = true};
 }
 
-// Half the distance between the smallest numbers of a dtype: results below its normal range are
-// rounded to within this much.
+// Half the spacing of a dtype's subnormal numbers: the rounding error of results below its normal
+// range.
 inline double half_smallest(Dtype d) {
   switch (d) {
     case Dtype::f64:
-    case Dtype::f32: return 0;  // far below every bar
+    case Dtype::f32: return 0;  // negligible against every bar
     case Dtype::bf16: return 0x1p-134;
     case Dtype::f16: return 0x1p-25;
     case Dtype::i32: return 0;
@@ -54,20 +54,22 @@ inline double half_smallest(Dtype d) {
   throw_unnamed(static_cast<std::size_t>(d));
 }
 
-// With u the unit roundoff of the dtype that an output is stored in:
+// The bar, with u the unit roundoff of the dtype in which an output is stored:
 //
 //   |got - want| <= u |want| + half_smallest                            one rounding
 //                 + 128 v |want| + 128 v sqrt(terms) size               arithmetic
 //
-// v = 2^-24 is float32's, in which devices compute; the result of float64 tensors is held to it
-// too. Why 128: without cancellation the longest chain is cross-entropy's exp(x - logsumexp), where
-// 17 v come from the exponent, 4 v from the exponential and up to 35 v from logsumexp. A sum of n
-// terms of random sign, added in chains of length L, is off by size v sqrt(n L / 6) in standard
-// deviation; at six of them, 128 serves chains of 2700. Tensor cores cut partial sums off instead
-// of rounding them: 2 v of the sum for every 16 terms of k, 32 v sqrt(k) at k = 256.
+// v = 2^-24 is the unit roundoff of float32, in which devices compute; float64 tensors are held to
+// the same bar. Why 128: without cancellation the longest chain is exp(x - logsumexp) in the
+// cross-entropy, with an error of 17 v from the exponent, 4 v from the exponential and up to 35 v
+// from logsumexp. A sum of n terms of random sign, added in chains of length L, has an error with
+// standard deviation size v sqrt(n L / 6); at six standard deviations, 128 suffices for chains of
+// 2700. Tensor cores truncate partial sums instead of rounding them: 2 v of the sum for every 16
+// terms of k, which is 32 v sqrt(k) at k = 256.
 //
-// Products of tf32 have operands that are off by w = 2^-11, or by 2 w where they are cut off:
-// 4 w |want| + 8 w sqrt(terms) size more, of which a standard deviation is 0.8 w sqrt(terms) size.
+// tf32 products have operands with a relative error of w = 2^-11 (rounded) or 2 w (truncated). They
+// add 4 w |want| + 8 w sqrt(terms) size to the bar; a standard deviation of that error is
+// 0.8 w sqrt(terms) size.
 inline Bar bar_of(const Computed& how, Dtype stored, GemmMath gemm) {
   Bar bar{.absolute = half_smallest(stored), .relative = unit_roundoff(stored)};
   if (!how.arithmetic) return bar;
@@ -86,8 +88,8 @@ inline Bar bar_of(const Computed& how, Dtype stored, GemmMath gemm) {
   throw InternalError("an arithmetic of GEMMs without a bar");
 }
 
-// Of the relative L2 distance: two roundings to the dtype, and 1e-5 for what float32 arithmetic
-// comes to over all elements; of products of tf32 1e-3.
+// The bar of the relative L2 distance: the larger of two roundings to the dtype and of 1e-5 for
+// float32 arithmetic; at least 1e-3 for tf32 products.
 inline double distance_bar(const Computed& how, Dtype stored, GemmMath gemm) {
   const double bar = std::max(2 * unit_roundoff(stored), 1e-5);
   if (!how.products) return bar;
@@ -98,8 +100,8 @@ inline double distance_bar(const Computed& how, Dtype stored, GemmMath gemm) {
   throw InternalError("an arithmetic of GEMMs without a bar");
 }
 
-// ||got - want|| / max(||want||, scale sqrt(n)); infinities must stand in the same places, and
-// nothing may be NaN.
+// ||got - want|| / max(||want||, scale sqrt(n)). Equal infinities in the same element are ignored;
+// other infinities and NaNs make the distance infinite or NaN.
 inline double distance(const std::vector<double>& got, const std::vector<double>& want,
                        double scale) {
   double error = 0;
@@ -113,15 +115,16 @@ inline double distance(const std::vector<double>& got, const std::vector<double>
   return std::sqrt(error / std::max({norm, least, 1e-300}));
 }
 
-// The elements of `got` that are wrong, and the one that is furthest beyond its bar or nearest to
-// it.
+// How far `got` deviates: the number of wrong elements, and the element with the largest error
+// relative to its bar.
 struct Deviation {
   std::size_t wrong = 0;
-  std::size_t where = 0;
-  double share = 0;  // of its bar; infinite where no bar allows it
+  std::size_t where = 0;  // the element with the largest error relative to its bar
+  double share = 0;  // that error over its bar; infinite if the bar is 0 or the error not finite
 };
 
-// bar(i) is that of element i. An infinity is right only where the same one is wanted, NaN never.
+// bar(i) is the bar of element i. An infinity is correct only if the same infinity is wanted; NaN
+// is never correct.
 template <class BarOfElement>
 Deviation deviation(const std::vector<double>& got, const std::vector<double>& want,
                     BarOfElement bar) {

@@ -1,5 +1,5 @@
 #pragma once
-// How close flash attention must be to the oracle: element by element, each row by its own bar.
+// How close flash attention must be to the oracle: an error bar per row.
 
 #include <cmath>
 #include <cstddef>
@@ -11,9 +11,10 @@
 
 namespace paceline {
 
-// What flash attention's products are off by, relative to their operands: u. P and dS are rounded
-// to half types, every operand to tf32 or split into two bfloat16; exact rounds none, but sums,
-// scales and exponentials leave 16 roundings of float32.
+// The relative error u of operands in flash attention's products. In bf16 and fp16, P and dS are
+// rounded to the dtype; in tf32 every operand is rounded; in bf16x3 every operand is split into two
+// bfloat16 numbers. `exact` rounds no operand, but sums, scales and exponentials leave 16 float32
+// roundings.
 inline double flash_roundoff(Dtype dtype, Fp32Attention fp32) {
   switch (dtype) {
     case Dtype::bf16:
@@ -31,14 +32,15 @@ inline double flash_roundoff(Dtype dtype, Fp32Attention fp32) {
   throw InternalError("an arithmetic of flash attention without a bar");
 }
 
-// The bars of x [rows, head_dim] where each row is a sum of head_dim-wide vectors of normal numbers
-// by weights that are rounded: o's and dq's weights are those of o's row (P, and P times a normal
-// number), dv's and dk's those of dv's. `like` [rows, head_dim] is o or dv of the oracle.
+// The bars of x [rows, head_dim] if each row is a weighted sum of head_dim-wide vectors of normal
+// numbers and the weights are rounded. Rows of o and dq have the weights of o's row (P, and P times
+// a normal number); rows of dv and dk have the weights of dv's row. `like` [rows, head_dim] is o or
+// dv of the oracle.
 //
-// An element of a row with weights p is off by u ||p|| times about one normal number, and where D
-// (the row sum of dO O) has an error by u ||p|| times a product of two, of which 1 in 10^6 exceeds
-// 13. ||p|| is the root mean square of like's row. So 16 u ||p||, and 4 u |want| for roundings of
-// the element itself.
+// An element of a row with weights p has an error of u ||p|| times about one normal number. Where
+// D (the row sum of dO O) has an error too, it is u ||p|| times a product of two normal numbers, of
+// which 1 in 10^6 exceeds 13. ||p|| is the root mean square of the row of `like`. Hence 16 u ||p||,
+// and 4 u |want| for roundings of the element itself.
 class FlashBars {
  public:
   FlashBars(const std::vector<double>& like, std::int64_t head_dim, double roundoff)
@@ -57,7 +59,7 @@ class FlashBars {
  private:
   std::size_t head_dim_;
   double roundoff_;
-  std::vector<double> sizes_;  // of each row
+  std::vector<double> sizes_;  // root mean square of each row
 };
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
 #pragma once
-// What Oracle checks of Ops and ToyOps but attention's, by shape. Sizes of terms that cancel are
-// those of the largest, where an element multiplies several normal numbers.
+// Oracle checks of Ops and ToyOps except attention, by shape. Where an element is a product of
+// several normal numbers, the size given for cancelling terms is that of the largest.
 
 #include "tests/oracle/oracle.h"
 
@@ -12,7 +12,7 @@ using Tensors = Oracle::Tensors;
 inline constexpr Holds low = Holds::low;
 inline constexpr Holds full = Holds::full;
 
-// A column sum over rows, written or added to.
+// A column sum [cols] over `rows` rows. accumulate: it is added to the operand.
 inline Operand column_sum(std::int64_t cols, bool accumulate, std::int64_t rows) {
   return {accumulate ? Role::inout : Role::output, full, {cols}, 0, sum_of(rows + 1)};
 }
@@ -124,7 +124,7 @@ inline void check_layer_norm(Oracle& o, std::int64_t r, std::int64_t n) {
               s.toys->layer_norm(t[0], t[1], t[2], t[3], t[4], t[5], 1e-5);
             });
   }
-  // mean and rstd are random here: x - mean, squared and times rstd^2, may be large.
+  // mean and rstd are random, not those of x, so (x - mean)^2 rstd^2 may be large.
   const Computed gradient = sum_of(1, 16);
   for (const bool accumulate : {false, true}) {
     o.check("layer norm backward",
@@ -184,8 +184,8 @@ inline void check_matmul(Oracle& o, std::int64_t m, std::int64_t k, std::int64_t
           });
 }
 
-// The products of attention, forward and backward: heads of packed q, k, v have two batch
-// dimensions and strides.
+// The matrix products of attention, forward and backward. Heads of packed q, k, v have two batch
+// dimensions with strides.
 inline void check_head_products(Oracle& o, std::int64_t d) {
   constexpr std::int64_t B = 2;
   constexpr std::int64_t T = 33;
@@ -242,7 +242,8 @@ inline void check_adamw(Oracle& o, std::int64_t n) {
           });
 }
 
-// With gradients that were exchanged in the half type, and another group's hyperparameters.
+// AdamW with gradients in the compute dtype, as after an exchange in it, and with the
+// hyperparameters of a second parameter group.
 inline void check_adamw_of_exchanged(Oracle& o, std::int64_t n) {
   const Computed moment = sum_of(2);
   o.check("adamw of exchanged gradients",

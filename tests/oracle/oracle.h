@@ -1,6 +1,6 @@
 #pragma once
-// A device's operations against the CPU's in float64, on the same rounded inputs: fresh random
-// numbers, outputs poisoned with NaN.
+// Compares a device's operations with the CPU's in float64 on equal inputs: random numbers, rounded
+// to the tested dtypes. Outputs are filled with NaN before the call.
 
 #include <gtest/gtest.h>
 
@@ -21,9 +21,10 @@
 
 namespace paceline {
 
-// What a tensor holds decides its dtype: `low` the compute dtype, `full` the parameters'.
+// The contents of a tensor determine its dtype: `low` is the compute dtype, `full` the dtype of
+// parameters, `ids` int32.
 enum class Holds : std::uint8_t { low, full, ids };
-// An operand starts as random numbers, or (output) as NaN.
+// Inputs and inouts start as random numbers, outputs as NaN.
 enum class Role : std::uint8_t { input, output, inout };
 
 struct Operand {
@@ -31,7 +32,7 @@ struct Operand {
   Holds holds;
   Shape shape;
   std::int64_t below = 0;  // ids: in [0, below)
-  Computed how;            // output and inout
+  Computed how;            // of output and inout
 };
 
 inline Operand in(Holds h, const Shape& s) { return {Role::input, h, s}; }
@@ -45,7 +46,7 @@ inline Operand ids(std::int64_t n, std::int64_t below) {
   return {Role::input, Holds::ids, {n}, below};
 }
 
-// Values of a floating tensor, through the device's own cast to float32 or float64.
+// The values of a floating-point tensor; all but float64 go through the device's cast to float32.
 inline std::vector<double> read(Device& device, Ops& ops, const Tensor& x) {
   const auto n = static_cast<std::size_t>(x.numel());
   if (x.dtype == Dtype::f64) {
@@ -78,7 +79,7 @@ inline Array write(Device& device, Ops& ops, const Shape& shape, Dtype dtype,
 class Oracle {
  public:
   using Tensors = std::vector<Tensor>;
-  // What an operation is called with on either side.
+  // The device, operations and state of one side of a comparison: the tested device or the oracle.
   struct Side {
     Side(Device& of, const Precision& precision, Execution execution)
         : device(of),
@@ -118,8 +119,8 @@ class Oracle {
     }
   }
 
-  // Normal numbers, other ones at every call. Of many they repeat: after a prime number of
-  // elements, so that what belongs to another block or row is another number.
+  // n normal numbers, from a new random stream at every call. Beyond 1,000,003 elements they
+  // repeat; the period is prime, so that corresponding elements of blocks and rows differ.
   [[nodiscard]] std::vector<double> normal_numbers(std::size_t n) {
     constexpr std::size_t period = 1'000'003;
     std::vector<float> drawn(std::min(n, period));
@@ -129,12 +130,11 @@ class Oracle {
     return values;
   }
 
-  // The furthest that an element of what is computed, not copied, in float32 has been off, as a
-  // share of its bar.
+  // The largest error over its bar of all elements computed (not copied) in float32 so far.
   [[nodiscard]] double furthest() const { return furthest_; }
 
  private:
-  using Pair = std::pair<Array, Array>;  // on the tested device, and the oracle's
+  using Pair = std::pair<Array, Array>;  // on the tested device, and on the oracle's
 
   [[nodiscard]] Dtype dtype_of_operand(Holds holds) const {
     switch (holds) {
@@ -170,7 +170,7 @@ class Oracle {
 
   void compare(const Computed& how, Dtype stored, const std::vector<double>& got,
                const std::vector<double>& want) {
-    // Below the smallest normal number errors are not relative.
+    // Below the smallest normal number, rounding errors are absolute.
     const double least = half_smallest(stored) / unit_roundoff(stored);
     EXPECT_LT(distance(got, want, std::max(how.terms > 0 ? 1.0 : 0.0, least)),
               distance_bar(how, stored, precision_.gemm));
