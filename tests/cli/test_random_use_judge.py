@@ -192,7 +192,7 @@ def test_a_refusal_of_a_valid_command_line_is_reported(tmp_path):
         ({}, {"err": "Traceback (most recent call last):"}, "fault"),
         ({}, {"out": "tiny  2  nan us"}, "'tiny  2  nan us' is printed"),
         ({"--json": None}, {"out": "{}\n"}, "1 lines of 2 cases"),
-        ({"--json": None}, {"out": '{"loss":NaN}\n{}\n'}, "NaN is no JSON"),
+        ({"--json": None}, {"out": '{"loss":NaN}\n{}\n'}, "NaN is not JSON"),
         ({"--json": None}, {"out": "loss\n"}, "json"),
         ({"--dry-run": None}, {}, "left"),
         ({"--dump": "dump.h5"}, {}, "left"),

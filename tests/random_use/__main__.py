@@ -1,15 +1,16 @@
-"""Random command lines of every experiment: each ends with sane rows, or with one clear line.
+"""Random command lines of every experiment: each ends with plausible rows or one error line.
 
     cd tests
     ../.venv/bin/python3 -m random_use [--launches N] [--first S] [--jobs J] [--device cuda]
     ../.venv/bin/python3 -m random_use --disagree
 
-A command line follows from its seed; --first S --launches 1 runs one again. Code 0 must leave a
-whole file and nothing else, code 2 or 3 nothing at all, code 4 a row that says what diverged; any
-other code, and what takes two minutes, is a failure, which is printed with a shorter command line
-that fails alike. Some are followed by what users do with a file: --resume, --force, merge, compare.
---disagree starts ranks with command lines that differ: each must end with code 2, and one line
-names what differs. Exits with 1 when anything failed. Needs build/paceline.
+A command line is determined by its seed; --first S --launches 1 repeats one. After exit code 0
+there must be a complete result file and no other file, after 2 or 3 no file at all, after 4 a row
+with the status diverged. Any other code, and a run of more than two minutes, is a failure. Failures
+are printed, with --shorter also as a shorter command line that fails in the same way. Some launches
+are followed by another use of the file: --resume, --force, merge, compare. --disagree starts ranks
+with different command lines: each rank must exit with 2, and one line must name the difference.
+Exits with 1 if anything failed. Needs build/paceline.
 """
 
 import argparse
@@ -60,8 +61,10 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first launch")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--max-ranks", type=int, help="6; of --device cuda the number of GPUs")
-    parser.add_argument("--shorter", action="store_true", help="shorten what fails")
+    parser.add_argument(
+        "--max-ranks", type=int, help="default: 6; with --device cuda at most the number of GPUs"
+    )
+    parser.add_argument("--shorter", action="store_true", help="shorten failing command lines")
     parser.add_argument("--disagree", action="store_true")
     options = parser.parse_args()
     if options.max_ranks is None:

@@ -1,4 +1,4 @@
-"""Ranks with command lines that differ: each ends with code 2, and one line names what differs."""
+"""Ranks with different command lines: each exits with 2, and one line names the difference."""
 
 import argparse
 import random
@@ -16,7 +16,7 @@ PATIENCE = 10  # seconds
 CPU = ["--device", "cpu", "--threads", "1", "--output", "out.h5", "--warmup", "0", "--steps", "1"]
 TINY = ["--size", "tiny", "--context", "8", "--vocab", "64", *CPU]
 DDP, COLLECTIVES = ["ddp", *TINY], ["collectives", "--bytes", "64", *CPU[2:]]
-DISAGREEMENTS = (  # what one rank is given, what another is given, what the line must name
+DISAGREEMENTS = (  # (most ranks' command line, one rank's, pattern that the error line must match)
     (DDP, [*DDP, "--bucket-mb", "1"], "--bucket-mb"),
     (DDP, ["ddp", "--size", "tiny", "--context", "9", *TINY[4:]], "--context"),
     (["ddp", "--size", "tiny", *TINY[2:-1], "3"], DDP, "--steps"),

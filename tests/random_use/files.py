@@ -1,4 +1,4 @@
-"""Input files for random command lines: tokens and weights, right or wrong."""
+"""Input files for random command lines: tokens and weights, valid or not."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tokens:
-    """[rows, columns] of tokens below `vocab`: HDF5, or flat uint16."""
+    """Tokens [rows, columns] below `vocab`, in HDF5 or as flat uint16."""
 
     rows: int
     columns: int
@@ -31,13 +31,13 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Weights:
-    """Of a model of these dimensions, by the reference's names."""
+    """Weights of a model of these dimensions, with the names of the reference's state dict."""
 
     d_model: int
     d_ff: int
     layers: int
     vocab: int
-    grouped: bool  # under weights/
+    grouped: bool  # in the group weights/, not at the root
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         width, inner, vocab = self.d_model, self.d_ff, self.vocab
@@ -65,7 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class NoHdf5:
-    """Bytes that are no HDF5, and of an odd number: no tokens of uint16 either."""
+    """An odd number of bytes that are not HDF5: neither an HDF5 file nor flat uint16 tokens."""
 
     def write(self, path: Path) -> None:
         path.write_bytes(b"no HDF5")

@@ -1,4 +1,4 @@
-"""How a random command line must end, and what a user might do with its file afterwards."""
+"""Judges how a random command line ended, and uses its result file in further commands."""
 
 import json
 import random
@@ -18,15 +18,15 @@ from random_use.runs import FAULT, HUNG, Done, check_refusal, names_in, require,
 FAILED_CHECK = 4  # an exit code
 MOST_SHRINKING = 25  # runs
 MOST_RANKS = 6
-FOLLOWED = 0.3  # share of the command lines that are followed by another
-KEPT = "the results are in out.h5"  # of a refusal that comes after the sweep
+FOLLOWED = 0.3  # share of the command lines that are followed by another command
+KEPT = "the results are in out.h5"  # in the error line of a refusal after the sweep
 NAN = re.compile(r"(?<![\w/])-?nan(?![\w/])", re.IGNORECASE)
 NO_NUMBER = re.compile(r"(?<![\w/])-?(nan|inf)(?![\w/])", re.IGNORECASE)
 
 
 @dataclass
 class Outcome:
-    """How one seed ended: an exit code and, where it is wrong, what is."""
+    """How one seed ended: the exit code, and the complaint if something is wrong."""
 
     use: Use
     code: int
@@ -43,13 +43,13 @@ def start(use: Use, folder: Path) -> Done:
 
 
 def shown(use: Use) -> str:
-    """The command line, to be copied; the files it reads are made before it."""
+    """The command line to copy, with its generated input files as comments."""
     made = [f"  # {name}: {made}" for name, made in use.files.items()]
     return shlex.join(launched(use)) + "".join(made)
 
 
 def judge(use: Use, done: Done, folder: Path) -> None:
-    """Throws Insane, whose first word says what kind of failure it is."""
+    """Raises Insane if the command ended badly; its first word is the kind of failure."""
     fault = FAULT.search(done.err)
     require(not fault, f"fault: code {done.code}, stderr has {fault and fault.group()}")
     left = set(names_in(folder)) - use.files.keys()
@@ -69,7 +69,8 @@ def judge(use: Use, done: Done, folder: Path) -> None:
         check_file(folder / "out.h5", use)
         ends = statuses(folder / "out.h5") if "--dump" in use.options else []
         expected |= {"dump.h5"} if "ok" in ends else set()
-        allowed |= {"dump.h5"} if {"ok", "diverged"} & {*ends} else set()  # steps or --verify's
+        # A diverged case may have a dump: of its steps, or of --verify's.
+        allowed |= {"dump.h5"} if {"ok", "diverged"} & {*ends} else set()
     require(expected <= left <= allowed, f"left: {sorted(left)}, not {sorted(allowed)}")
     check_output(use, done, folder)
 
@@ -87,18 +88,18 @@ def check_output(use: Use, done: Done, folder: Path) -> None:
     if "--json" in use.options and "--dry-run" not in use.options:
         count = len(statuses(folder / "out.h5")) if use.runs else 0
         check_json(done.out, count)
-    elif use.experiment != "precision" and not use.may_diverge:  # whose numbers may be none
-        # A link whose time does not grow with the size has an infinite bandwidth.
+    elif use.experiment != "precision" and not use.may_diverge:  # these may print nan and inf
+        # --fit prints an infinite bandwidth if times do not grow with the size.
         wrong = (NAN if "--fit" in use.options else NO_NUMBER).search(done.out)
         around = wrong and done.out[max(0, wrong.start() - 60) : wrong.end() + 20]
         require(not wrong, f"number: {around!r} is printed")
 
 
 def check_json(out: str, count: int) -> None:
-    """count: of lines; 0: any."""
+    """count: the expected number of lines; 0: any number but none."""
 
     def refuse(constant: str) -> None:
-        raise Insane(f"json: {constant} is no JSON")
+        raise Insane(f"json: {constant} is not JSON")
 
     try:
         rows = [json.loads(line, parse_constant=refuse) for line in out.splitlines()]
@@ -108,12 +109,13 @@ def check_json(out: str, count: int) -> None:
 
 
 def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
-    """What users do with a file that is there: plan it, run it again, compare it, merge it."""
+    """One more command that users start with an existing file: --dry-run, --resume, --force, the
+    same command again, compare, merge, or merge after a simulated crash."""
     before = statuses(folder / "out.h5")
     again = [replace(use, options={**use.options, name: None}) for name in ("--resume", "--force")]
     kind = chance.choice(("plan", "resume", "force", "again", "compare", "merge", "crash"))
     if kind == "resume" and "--dump" in use.options:
-        kind = "force"  # which alone goes with a dump
+        kind = "force"  # --dump and --resume exclude each other
     elif kind == "again" and "--resume" in use.options:
         kind = "resume"
     if kind == "plan":
@@ -164,7 +166,7 @@ def kind_of(complaint: str) -> str:
 
 
 def shrunk(use: Use, kind: str) -> Use:
-    """A use with fewer options, values and ranks that fails alike."""
+    """A use with fewer options, values and ranks that fails in the same way."""
     runs = 0
     smaller = True
     keep = {"--output", "--device", "--threads", "--bytes", "--size", "--vocab", "--steps"}
@@ -189,14 +191,14 @@ def shrunk(use: Use, kind: str) -> Use:
 
 
 def run_seed(seed: int, device: str = "cpu", max_ranks: int = MOST_RANKS) -> Outcome:
-    """One seed, and what a user might do next with its file."""
+    """Runs the command line of one seed and, for some seeds, a follow-up command."""
     chance = random.Random(seed)
     use = Generator(str(seed), device, max_ranks).use()
     return run_use(use, chance if chance.random() < FOLLOWED else None)
 
 
 def explained(outcome: Outcome) -> Outcome:
-    """With a shorter command line, where one can be found."""
+    """Adds a shorter command line that fails in the same way, if one is found."""
     kind = kind_of(outcome.complaint)
     again = run_use(outcome.use)
     if outcome.code != HUNG and kind_of(again.complaint) == kind:

@@ -1,4 +1,4 @@
-"""A command line of paceline, and whether it must be accepted."""
+"""Command lines of paceline, with the knowledge whether each must be accepted."""
 
 from dataclasses import dataclass, field
 
@@ -14,13 +14,13 @@ WITHOUT_FILE = ("plan", "info")
 
 @dataclass
 class Use:
-    """A command line: what it is given, and whether it must be accepted."""
+    """A command line, its input files, and whether it must be accepted."""
 
     experiment: str
     ranks: int  # 0: without mpirun
     options: dict[str, str | None] = field(default_factory=dict)  # None: a bare flag
-    valid: bool = True
-    files: dict[str, Input] = field(default_factory=dict)  # made before it runs
+    valid: bool = True  # False: it may be refused
+    files: dict[str, Input] = field(default_factory=dict)  # written before the launch, by path
 
     @property
     def arguments(self) -> list[str]:
@@ -39,7 +39,7 @@ class Use:
 
     @property
     def may_diverge(self) -> bool:
-        """0 / 0 in AdamW, updates without bound, or weights so large that float16 overflows."""
+        """Whether AdamW may give 0 / 0, unbounded updates, or weights that overflow float16."""
         fast = self.options.get("--lr") == "0.1" and "fp16" in self.values("--precision")
         return fast or "0" in (self.options.get("--eps"), self.options.get("--beta2"))
 
@@ -48,7 +48,7 @@ class Use:
 
 
 def count_of(text: str) -> int:
-    """How many values a list of values and ranges has."""
+    """The number of values in a list of values and ranges."""
     count = 0
     for part in text.split(","):
         first, dots, rest = part.partition("..")
@@ -64,7 +64,7 @@ def count_of(text: str) -> int:
 
 
 def drop_unused(use: Use) -> None:
-    """Options that apply to none of the cases that are left are refused."""
+    """Drops options that apply to no case, since the program refuses them."""
     o = use.options
 
     def has(name: str, *values: str) -> bool:

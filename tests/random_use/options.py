@@ -1,4 +1,4 @@
-"""Random command lines of paceline: shapes so small that any of them runs in seconds."""
+"""Random command lines of paceline, with shapes so small that each runs in seconds."""
 
 import random
 
@@ -20,7 +20,7 @@ from random_use.values import (
 
 
 class Generator:
-    """Command lines that follow from the seed."""
+    """Generates the command line of a seed."""
 
     def __init__(self, seed: str, device: str, max_ranks: int) -> None:
         self.random = random.Random(seed)
@@ -69,7 +69,7 @@ class Generator:
         return ",".join(map(str, self.random.sample(list(values), min(count, len(values)))))
 
     def _numbers(self, values: Values, most: int = 2, single: bool = False) -> str:
-        """As _list; at times a range."""
+        """Like _list, but sometimes a range."""
         if not single and self._chance(0.15):
             return self.random.choice(("1..3", "1..5", "2..16*2", "3..3", "1,2..4", "1..64*8"))
         return self._list(values, most, single)
@@ -111,7 +111,7 @@ class Generator:
             o["--max-warmup"] = str(r.choice((0, 2, 3, 7)))
 
     def _limit_cases(self, use: Use) -> None:
-        """Shortens axes until their product is small; of each at least the first value stays."""
+        """Shortens axes until their product is small; each keeps at least its first value."""
         o = use.options
         most = MOST_PROCESSES if "--cold-start" in o else MOST_CASES
         while True:
@@ -218,7 +218,7 @@ class Generator:
             use.valid = use.valid and head_dim in FLASH_HEAD_DIMS
 
     def _preset(self, use: Use) -> None:
-        """A named sweep with what makes it small beside it."""
+        """A preset, with options that make it small."""
         o = use.options
         names = {
             "model": ("sizes", "warmup", "precision", "memory", "checkpointing", "profile"),
@@ -231,7 +231,7 @@ class Generator:
         o["--size"] = "tiny"
         if use.experiment == "ddp":
             o["--sync"], o["--bucket-mb"] = "naive,bucketed", "0.01,25"
-        use.valid = False  # some of its parts may stand in the way of others
+        use.valid = False  # options of the preset may conflict with the other options
 
     def _optimizer(self, use: Use, single: bool) -> None:
         trains = "train-step" in use.values("--mode") or "--mode" not in use.options
@@ -243,7 +243,7 @@ class Generator:
         self._shape(use, single)
         modes = ("inference", "forward", "forward-backward", "train-step")
         o["--mode"] = self._list(modes, 3, single)
-        if use.values("--mode") == ["inference"]:  # which keeps nothing
+        if use.values("--mode") == ["inference"]:  # saves no activations
             o.pop("--recompute", None)
         self._optimizer(use, single)
         if use.ranks == 0 and "--dump" not in o:
@@ -253,7 +253,9 @@ class Generator:
         o = use.options
         if self._chance(0.35):
             o["--verify"] = self.random.choice((None, "1", "2", "7"))
-            o.pop("--beta2", None)  # 0: updates without bound, which no run repeats
+            o.pop(
+                "--beta2", None
+            )  # beta2 = 0 gives unbounded updates, which --verify cannot compare
             o["--precision"] = "fp32"
         else:
             o["--mode"] = self._list(modes, single=single)
@@ -306,7 +308,7 @@ class Generator:
             o["--preset"] = str(
                 self.random.choice(("pytorch-attention", "flash-benchmark", "leaderboard"))
             )
-            o["--cache"] = "warm"  # the presets' many repetitions would each flush it
+            o["--cache"] = "warm"  # the presets have many repetitions; flushing in each takes long
             use.valid = False
 
     def _collectives(self, use: Use) -> None:
@@ -383,7 +385,7 @@ class Generator:
             self._reconcile(o)
 
     def _reconcile(self, o: dict[str, str | None]) -> None:
-        """Leaves out what does not go with the rest."""
+        """Drops options that conflict with other ones."""
         full = "--fsdp" in o or o.get("--shard") == "fsdp"
         two_matrix = o.get("--blocks") == "two-matrix"
         clashes = {

@@ -1,4 +1,4 @@
-"""Whether a result file's rows make sense."""
+"""Checks that the rows of a result file are plausible and consistent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ TRAINING = (
     "tokens_per_s", "model_tflops_per_s", "gemm_ceiling_tflops_per_s", "peak_bytes",
     "predicted_peak_bytes", "setup_s", "rehearsal_s", "memory_before_backward_bytes",
 )  # fmt: skip
-# Figures that a case that ended well always has, and that are above zero.
+# Columns that every ok case has, with values above zero.
 POSITIVE = {
     "model": TRAINING,
     "ddp": TRAINING,
@@ -26,20 +26,20 @@ POSITIVE = {
     "attention": ("forward_tflops_per_s", "saved_bytes", "peak_bytes"),
     "collectives": ("link_ceiling_bytes_per_s",),
 }
-# Above zero, or none where the ceiling beside them is not sure.
+# Columns above zero, or NaN if the measured ceiling is uncertain.
 UNSURE = ("mfu_measured", "both_bandwidth_floor_s")
 FINITE = {"collectives": ("algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_elements")}
 PHASES = {"inference": 1, "forward": 1, "forward-backward": 2, "train-step": 3}
-PLACEMENTS = ("all_reduce", "reduce_scatter", "all_gather", "reduce")  # in place or not
+PLACEMENTS = ("all_reduce", "reduce_scatter", "all_gather", "reduce")  # operations with --in-place
 VERIFIED = ("verify_gradient_error", "verify_sgd_error", "verify_adamw_error")
-MOST_STEPS = 1e6  # of --min-time alone
+MOST_STEPS = 1e6  # with --min-time alone
 CLOSE = 1e-9
 
 Row = dict[str, object]
 
 
 class Insane(Exception):
-    """What is wrong: a kind, a colon, the rest."""
+    """An implausible result. The message is the kind of failure, a colon and the details."""
 
 
 def require(condition: object, what: str) -> None:
@@ -53,7 +53,7 @@ def statuses(path: Path) -> list[str]:
 
 
 def reasons(path: Path) -> list[str]:
-    """Why cases are not ok, of a file that may not be there."""
+    """The reasons of cases that are not ok; empty if the file does not exist."""
     if not path.exists():
         return []
     with h5py.File(path) as file:
@@ -70,7 +70,7 @@ def rows_of(file: h5py.File) -> list[Row]:
 
 
 def check_file(path: Path, use: Use, complete: bool = True) -> None:
-    """Throws Insane for the first thing that makes no sense."""
+    """Raises Insane for the first implausible value."""
     try:
         with h5py.File(path) as file:
             require(file.attrs["experiment"] == use.experiment, "of another experiment")
@@ -90,7 +90,7 @@ def check_file(path: Path, use: Use, complete: bool = True) -> None:
 
 
 def check_factors(name: str, factors: dict[str, object], experiment: str) -> None:
-    """A case has the factors that apply to it, and no others."""
+    """Requires that a case has the factors that apply to it, and no others."""
     if experiment == "precision":
         return
 
@@ -147,7 +147,7 @@ def check_row(row: Row, case: h5py.Group, use: Use) -> None:
 
 
 def check_figures(row: Row, case: h5py.Group, use: Use) -> None:
-    """Of a case that ended well: bytes, seconds, rates, the loss, errors of --verify."""
+    """Checks bytes, seconds, rates, the loss and the errors of --verify of an ok case."""
     name = row["case"]
     for figure in POSITIVE.get(use.experiment, ()):
         value = row.get(figure, np.nan)

@@ -1,4 +1,4 @@
-"""Commands of random_use: how they are started and how they end."""
+"""Starts the commands of random_use and checks how they end."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from random_use.rows import Insane
 
 HUNG = -1000
 LONGEST_LINE = 400  # characters
-# What only a fault of the program, or of a library that it does not speak for, leaves on stderr.
+# Text on stderr that only a bug in the program or a message of a library can produce.
 FAULT = re.compile(
     r"Traceback|internal error|Segmentation fault|terminate called|Assertion|HDF5-DIAG|"
     r"AddressSanitizer|runtime error:"
@@ -28,19 +28,19 @@ class Done:
     err: str = ""
 
     def ours(self) -> list[str]:
-        """What the program itself said on stderr, without its launcher's lines."""
+        """The lines of paceline on stderr, without those of mpirun."""
         return [line for line in self.err.splitlines() if line.startswith("paceline: ")]
 
     def line(self) -> str:
-        """The one line of ours on stderr. Throws Insane where there is none, or several."""
+        """The line of paceline on stderr. Raises Insane if there is not exactly one."""
         lines = self.ours()
         if len(lines) != 1:
-            raise Insane(f"lines: {len(lines)} of ours on stderr, not one: {lines or self.err}")
+            raise Insane(f"lines: {len(lines)} from paceline on stderr, not 1: {lines or self.err}")
         return lines[0]
 
 
 def run(folder: Path, command: list[str], limit: float = 120) -> Done:
-    """Code HUNG where it had to be ended after `limit` seconds."""
+    """Runs a command. One that is still running after `limit` seconds is killed: code HUNG."""
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, errors="replace", start_new_session=True,
@@ -49,7 +49,7 @@ def run(folder: Path, command: list[str], limit: float = 120) -> Done:
         out, err = process.communicate(timeout=limit)
         return Done(process.returncode, out, err)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)  # mpirun ends its ranks
+        process.send_signal(signal.SIGTERM)  # mpirun kills its ranks
     try:
         out, err = process.communicate(timeout=10)
     except subprocess.TimeoutExpired:
@@ -64,7 +64,7 @@ def require(condition: object, what: str) -> None:
 
 
 def check_refusal(done: Done, names: str = r"--[a-z]|'\S+'") -> None:
-    """Code 2 or 3 and one line in plain words that says what is refused."""
+    """Requires code 2 or 3 and one line without jargon that names the refused option or file."""
     require(done.code != HUNG, "hang: it did not end in time")
     said = done.ours() or done.err.splitlines()[:3]
     require(done.code in (2, 3), f"code {done.code}: {said}")

@@ -1,12 +1,12 @@
-"""Values that random command lines take, right and wrong ones."""
+"""Valid and invalid option values for random command lines."""
 
 from collections.abc import Sequence
 
-SHARES = (22, 20, 20, 12, 12, 6, 5, 3)  # of the experiments, in percent
+SHARES = (22, 20, 20, 12, 12, 6, 5, 3)  # of lines.EXPERIMENTS, in percent
 BYTES_OF = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4}
 REDUCTIONS = ("all_reduce", "reduce_scatter", "reduce")
 OPS = (*REDUCTIONS, "all_gather", "broadcast", "all_to_all", "send_recv")
-FLASH_HEAD_DIMS = (16, 32, 64, 80, 128)  # of a GPU
+FLASH_HEAD_DIMS = (16, 32, 64, 80, 128)  # of the GPU kernels
 AXES = {  # options that take several values; the cases are their product
     "--context", "--batch-size", "--precision", "--attention", "--fp32-attention", "--mode",
     "--optimizer", "--recompute", "--sync", "--shard", "--bucket-mb", "--comm-dtype", "--prefetch",
@@ -14,8 +14,8 @@ AXES = {  # options that take several values; the cases are their product
     "--cadence", "--cache", "--bytes", "--warmup", "--flash-kernels",
 }  # fmt: skip
 MOST_CASES = 8
-MOST_PROCESSES = 2  # of --cold-start
-# What is wrong with a command line; some of it only for some experiments.
+MOST_PROCESSES = 2  # with --cold-start
+# Options that make a command line invalid, some of them only for some experiments.
 SPOILS = (
     ("--context", "0"), ("--context", "8,"), ("--context", "4..2"), ("--context", "1..9*1"),
     ("--vocab", "1"), ("--heads", "5"), ("--heads", "-1"), ("--d-model", "9"), ("--d-ff", "x"),
@@ -42,7 +42,7 @@ SPOILS = (
 
 Values = Sequence[object]
 
-# Values of plan's options.
+# Values of the options of plan.
 PLANS: dict[str, Values | None] = {
     "--context": (1, 7, 4096), "--batch-size": (1, 3, 64), "--attention": ("naive", "flash"),
     "--precision": ("fp32", "tf32", "bf16", "fp16"), "--exec": ("eager", "compiled"),
