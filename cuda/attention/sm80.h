@@ -3,6 +3,7 @@
 // have as well.
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "core/dtype.h"
 #include "cuda/attention/flash.h"
@@ -104,6 +105,10 @@ inline QueryRows query_rows(const FlashBackward& call) {
 // part, d]. Returns the call on them: its shape is that of bfloat16 with 2 d columns; o stays
 // float32 with d columns.
 FlashForward with_split_operands(const FlashForward& call);
+
+// The kernels of this header and of exact_*.cu compute a head's offsets, in elements, in 32 bits.
+// Throws EnvironmentError if an operand's do not fit.
+void check_32_bit_offsets(const FlashShape& shape, std::initializer_list<FlashHeads> all);
 
 // The implementations of flash.h's calls, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);  // bfloat16 and float16

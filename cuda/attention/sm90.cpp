@@ -2,12 +2,32 @@
 
 #include <algorithm>
 
+#include "cuda/attention/flash_engine.h"
+#include "cuda/attention/sm80.h"
 #include "cuda/attention/sm90_forward.h"
+#include "cuda/current_device.h"
 #include "cuda/hopper/tensor_map.h"
 
 namespace paceline {
 
-void sm90_forward(const FlashForward& call) {
+namespace {
+
+bool supports(const FlashShape& s, FlashPass pass) {
+  if (s.kernels != FlashKernels::newest || compute_capability() != 90) return false;
+  const bool bf16x3 = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::bf16x3;
+  return s.dtype != Dtype::f32 || (bf16x3 && pass == FlashPass::forward);
+}
+
+std::size_t workspace(const FlashShape& s, FlashPass pass) {
+  if (s.dtype == Dtype::f32) return static_cast<std::size_t>(sm80_workspace(s, pass).end);
+  return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
+}
+
+FlashTiles plan(const FlashShape& s, FlashPass pass) {
+  return pass == FlashPass::forward ? sm90_forward_tiles(s) : sm90_backward_tiles(s);
+}
+
+void forward(const FlashForward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm90_forward_bf16(call);
     case Dtype::f16: return sm90_forward_fp16(call);
@@ -17,6 +37,10 @@ void sm90_forward(const FlashForward& call) {
   }
   throw_no_flash(call.shape.dtype);
 }
+
+}  // namespace
+
+const FlashEngine sm90_engine = {supports, workspace, plan, forward, sm90_backward};
 
 CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {
   return hopper::tensor_map({.data = x.data,

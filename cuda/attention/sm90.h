@@ -10,7 +10,6 @@
 
 namespace paceline {
 
-void sm90_forward(const FlashForward& call);
 void sm90_backward(const FlashBackward& call);
 [[nodiscard]] std::size_t sm90_backward_workspace_bytes(const FlashShape& shape);
 
