@@ -268,7 +268,7 @@ $(PACKAGES): analysis/requirements.txt
 	@touch $@
 
 # Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
-# after the other, whatever make's -j, but of the latter two at a time, which often wait.
+# after the other, whatever make's -j, but of the latter three at a time: they often wait.
 test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
@@ -277,7 +277,7 @@ unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
 python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
-	$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+	$(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 # ---- hours of random use: what make test tries a little of ----------------------------------------
 SOAK := cd tests && ../$(PYTHON) -m

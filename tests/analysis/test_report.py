@@ -1,4 +1,5 @@
-"""The report of all published files, of single files, and its comparisons with the write-ups."""
+"""The report of all published files, of single files, and its comparisons with the write-ups. All
+that needs the whole report is here, so that one worker makes it."""
 
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from analysis import report
 from analysis.report import markdown, published
 from analysis.results import ResultError
+from browser import CHROMIUM, MEASURE, WIDTH, chromium, console
 
 REFERENCE = Path(__file__).parents[2] / "results/reference"
 PUBLISHED = {path.stem: pd.read_csv(path, dtype=str) for path in published.FOLDER.glob("*.csv")}
@@ -21,6 +23,9 @@ MEASURED = {
     "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 10, "sharding": 14,
     "sizes": 7, "accounting": 17,
 }  # fmt: skip
+
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: tools/deps.sh tests")
 
 
 @pytest.fixture
@@ -143,3 +148,43 @@ def test_the_markdown_summary_has_a_line_per_headline(whole):
     assert sum(line.startswith("- ") for line in lines) == sum(
         bool(s.headline) for s in whole.sections
     )
+
+
+@pytest.fixture(scope="module")
+def opened(whole_page, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    path = folder / "report.html"
+    path.write_text(whole_page.replace("</body>", MEASURE), encoding="utf-8")
+    return chromium(folder, "--dump-dom", path.as_uri())
+
+
+@needs_browser
+def test_the_console_is_silent(opened):
+    assert console(opened.stderr) == []
+
+
+@needs_browser
+def test_all_figures_load_and_nothing_overflows(opened, whole_page):
+    measured = re.search(r'data-measured="([^"]+)"', opened.stdout)
+    assert measured
+    window, folded, unfolded, images, broken, out, small = map(int, measured[1].split())
+    assert window == WIDTH
+    assert max(folded, unfolded) <= WIDTH
+    assert images == whole_page.count("<figure ") > 20
+    assert (broken, out, small) == (0, 0, 0)
+
+
+@needs_browser
+def test_printing_to_pdf(whole_page, tmp_path):
+    path, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
+    path.write_text(whole_page, encoding="utf-8")
+    done = chromium(tmp_path, f"--print-to-pdf={pdf}", path.as_uri())
+    assert pdf.read_bytes().startswith(b"%PDF") and pdf.stat().st_size > 100_000
+    assert console(done.stderr) == []
+
+
+@needs_browser
+def test_console_errors_are_detected(tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text("<script>console.error('here'); missing();</script>")
+    assert len(console(chromium(tmp_path, "--dump-dom", path.as_uri()).stderr)) == 2

@@ -128,7 +128,7 @@ def test_config_file(paceline, tmp_path):
     done = paceline("model", "--config", "run.toml", "--context", 4, "--dry-run")
     assert done.out.startswith("1 case ")
     for line, says in (
-        ('sizes = "tiny"', "run.toml:1:1: sizes: 'model' does not know it"),
+        ('sizes = "tiny"', "run.toml:1:1: sizes: unknown option of 'model'"),
         ('sizes = "tiny"', "did you mean size?"),
         ('quiet = "maybe"', "run.toml:1:9: quiet: is a string; it must be true or false"),
         ("resume = 3", "resume: is an integer; it must be true or false"),

@@ -23,7 +23,7 @@ def whole(tmp_path_factory):
 
 def test_damaged_files_end_in_one_line():
     done = subprocess.run(
-        [sys.executable, PROGRAM, "--runs", "25"],
+        [sys.executable, PROGRAM, "--runs", "12"],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -97,4 +97,4 @@ def test_quoted_control_characters_are_escaped(paceline):
     done = paceline("a\nb\x1b[2J")
     assert done.code == 2
     assert done.err.count("\n") == 1
-    assert "'a\\nb\\x1b[2J' is no experiment" in done.message
+    assert "'a\\nb\\x1b[2J' is not an experiment" in done.message

@@ -29,30 +29,18 @@ def workstation(folder: Path, *arguments: str, **variables: str) -> subprocess.C
     return run(JOBS / "workstation.sh", *arguments, cwd=folder, **variables)
 
 
-def test_all_sweeps_of_a_workstation(tmp_path: Path):
-    done = workstation(tmp_path, "--tiny")
+# One sweep on one rank, one on all, an array of models, a series of ranks, one for several nodes.
+KINDS = ("attention", "collectives", "sizes", "ddp", "scaling", "scaling_nodes")
+
+
+def test_every_kind_of_sweep_on_a_workstation(tmp_path: Path):
+    """tests/slurm runs each of the sweeps."""
+    done = workstation(tmp_path, "--tiny", *KINDS)
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "results/tiny"
     files = {path.stem for path in results.glob("*.h5")}
-    single = {
-        "collectives",
-        "memory",
-        "attention",
-        "flash",
-        "ddp",
-        "ddp_context",
-        "ddp_long",
-        "zero",
-        "fsdp",
-        "checkpointing",
-    }
-    sizes = ("small", "medium", "large", "xl", "2.7b")
-    arrays = {
-        f"{job}-{size}"
-        for job in ("sizes", "warmup", "profile", "precision", "compile")
-        for size in sizes
-    }
-    assert single | arrays | {"scaling-1", "scaling-2"} <= files
+    arrays = {f"sizes-{size}" for size in ("small", "medium", "large", "xl", "2.7b")}
+    assert files == {"attention", "collectives", "ddp", "scaling-1", "scaling-2"} | arrays
     for path in results.glob("*.h5"):
         with h5py.File(path) as file:
             assert file.attrs["complete"], path
@@ -68,6 +56,12 @@ def test_all_sweeps_of_a_workstation(tmp_path: Path):
     assert again.returncode == 0
     assert created_in(results / "ddp.h5") == created, "finished cases are kept"
     assert "[1/8]" not in (results / "ddp.log").read_text()[len(log) :]
+
+
+def test_without_names_it_runs_every_sweep():
+    script = (JOBS / "workstation.sh").read_text()
+    (listed,) = re.findall(r"selected=\(([a-z_\s]+)\)", script)
+    assert sorted(listed.split()) == sorted({p.stem for p in JOBS.glob("*.sbatch")} - {"analysis"})
 
 
 def created_in(path: Path) -> dict[str, str]:

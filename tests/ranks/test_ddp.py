@@ -321,7 +321,7 @@ def test_wrong_use(paceline, options):
 def test_ranks_wait_for_the_single_process_of_verify(paceline, tmp_path):
     """It takes longer than the timeout of collectives, while other ranks have nothing to do."""
     done = paceline(
-        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 80, "--timeout", 3),
+        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 40, "--timeout", 3),
         *("--warmup", 0, "--steps", 1),
         ranks=2,
     )

@@ -33,7 +33,7 @@ def mixed(folder, *lines):
         ),
         ([("ddp", *TINY, "--sync", "naive"), ("ddp", *TINY, "--sync", "flat")], "--sync: naive"),
         ([("info",), ("info", "--help")], "experiment: info (rank 0), info --help (rank 1)"),
-        ([("model", *TINY), ("model", *TINY, "--bad")], "--bad: 'model' does not know it"),
+        ([("model", *TINY), ("model", *TINY, "--bad")], "--bad: unknown option of 'model'"),
         ([("model", *TINY, "--bad"), ("compare", "a.h5", "b.h5")], "(rank 0)"),
     ],
     ids=["option", "strategy", "experiment", "bad flag", "bad flag of rank 0"],

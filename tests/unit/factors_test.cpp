@@ -105,7 +105,7 @@ TEST(Factors, WhatWasProbablyMeantIsSaid) {
   EXPECT_EQ(refusal({"--shape", "cub"}),
             "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
   EXPECT_EQ(refusal({"--hieght", "1"}),
-            "--hieght: 'box' does not know it; see paceline box --help (did you mean --height?)");
+            "--hieght: unknown option of 'box'; see paceline box --help (did you mean --height?)");
 }
 
 TEST(Factors, EqualValuesAreOneCase) {

@@ -65,7 +65,7 @@ TEST(ValueRange, WhatIsNoNumberHasNone) {
 
 TEST(ValueRange, RefusalsSayWhatIsWrong) {
   for (const char* text : {"..", "1..", "..5", "1..5*", "1..5+", "..*"}) {
-    EXPECT_TRUE(says(refusal(text, ValueType::integer), "is no range")) << text;
+    EXPECT_TRUE(says(refusal(text, ValueType::integer), "is not a range")) << text;
   }
   for (const ValueType type : {ValueType::integer, ValueType::real, ValueType::size}) {
     EXPECT_TRUE(says(refusal("5..1", type), "descends"));
