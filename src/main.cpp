@@ -49,7 +49,7 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
   ExitCode code = ExitCode::done;
   std::optional<Error> failed;
   try {
-    if (world.rank() == 0 && speaks_for_launch()) code = print_or_read_files(parsed);
+    if (world.rank() == 0 && reports_errors()) code = print_or_read_files(parsed);
   } catch (const Error& error) {
     failed.emplace(error);
   }
@@ -83,7 +83,7 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
     const bool unforeseen =
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
     if (same_command_line && unforeseen) end_all(error);
-    return world.rank() == 0 && speaks_for_launch() ? report(error)
+    return world.rank() == 0 && reports_errors() ? report(error)
                                                     : static_cast<int>(error.code());
   } catch (const std::exception& error) {
     end_all(InternalError(error.what()));
@@ -114,8 +114,8 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
     world = make_mpi_world(&argc, &argv, timeout);
   } catch (const Error& error) {
     if (!refusal && !measures(parsed))
-      return speaks_for_launch() ? run_alone([&] { return print_or_read_files(parsed); }) : 0;
-    return speaks_for_launch() ? report(error) : wait_for_speaker(error.code());
+      return reports_errors() ? run_alone([&] { return print_or_read_files(parsed); }) : 0;
+    return reports_errors() ? report(error) : wait_for_error_report(error.code());
   }
   return run_ranks(parsed, refusal, *world);
 }

@@ -49,7 +49,7 @@ const Precision& precision_named(std::string_view name) {
     if (p.name == name) return p;
   }
   throw UsageError("'" + std::string(name) +
-                   "' is no precision; choose fp32, bf16 or fp16 (tf32 on a GPU)");
+                   "' is not a precision; choose fp32, bf16 or fp16 (tf32 on a GPU)");
 }
 
 }  // namespace paceline

@@ -86,7 +86,7 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
 }
 
 // Refuses a case predicted to need far more memory than the device has: trying it may take minutes.
-void refuse_gigantic(Device& device, double needed) {
+void refuse_oversized(Device& device, double needed) {
   constexpr double far_more = 10;  // times the memory; below, a trial shows which part does not fit
   constexpr double most = 1e18;    // bytes, so that the number fits its type
   const std::size_t limit = device.info().memory_bytes;
@@ -120,7 +120,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
   const Conditions conditions(device);
   CaseRecord refused;
   const auto set_up = [&] {
-    refuse_gigantic(device, predicted.needed_bytes());
+    refuse_oversized(device, predicted.needed_bytes());
     run.set_up(progress);
   };
   if (!fits_in_memory(world, refused, predicted, set_up) ||

@@ -124,14 +124,14 @@ void require_all_tasks(int ranks) {
       tasks, ranks));
 }
 
-bool speaks_for_launch() {
+bool reports_errors() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
   }
   return true;
 }
 
-int wait_for_speaker(ExitCode code) {
+int wait_for_error_report(ExitCode code) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   return static_cast<int>(code);
 }

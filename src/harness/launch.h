@@ -18,11 +18,11 @@ namespace paceline {
 
 // Whether this process reports errors for the launch: rank 0 by the launcher's variables, or a
 // process without a launcher.
-[[nodiscard]] bool speaks_for_launch();
+[[nodiscard]] bool reports_errors();
 
 // A launcher ends all processes when one fails: the others wait here until the reporting process
 // has written its line. Returns `code`.
-[[nodiscard]] int wait_for_speaker(ExitCode code);
+[[nodiscard]] int wait_for_error_report(ExitCode code);
 
 // The command line of one rank.
 struct CommandLine {

@@ -38,7 +38,7 @@ GivenOptions options_of_preset(const std::string& line) {
   std::istringstream words(line);
   for (std::string name, value; words >> name;) {
     if (!name.starts_with("--") || !(words >> value) || value.starts_with("--")) {
-      throw InternalError(fmt::format("a preset is not options with a value each: {}", line));
+      throw InternalError(fmt::format("each option of a preset needs a value: {}", line));
     }
     options[name] = value;
   }
@@ -144,7 +144,7 @@ void OptionParser::presets(const Presets& presets,
     names.push_back(name);
     for (const auto& [option, _] : options_of_preset(line)) {
       if (impl_->entries.count(option) > 0) continue;
-      throw InternalError(fmt::format("preset '{}': {} is no option", name, option));
+      throw InternalError(fmt::format("preset '{}': unknown option {}", name, option));
     }
   }
   option("--preset",
@@ -185,7 +185,7 @@ std::string OptionParser::unknown_option(const std::string& name, std::string_vi
   for (const std::string& known : impl_->order) {
     names.push_back(std::string_view(known).substr(dashes.empty() ? 2 : 0));
   }
-  return fmt::format("{}: '{}' does not know it; see paceline {} --help{}", bare, experiment_,
+  return fmt::format("{}: unknown option of '{}'; see paceline {} --help{}", bare, experiment_,
                      experiment_, did_you_mean(bare, names));
 }
 

@@ -39,7 +39,7 @@ RangeText parts_of(std::string_view text) {
   }
   if (parts.first.empty() || parts.last.empty() || parts.by.empty()) {
     throw UsageError(
-        fmt::format("'{}' is no range; write one as 1..5, 64..512+64 or 128..65536*2", text));
+        fmt::format("'{}' is not a range; write one as 1..5, 64..512+64 or 128..65536*2", text));
   }
   return parts;
 }

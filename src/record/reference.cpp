@@ -46,7 +46,7 @@ class Entries {
   [[nodiscard]] std::string text(std::string_view key) const {
     const TomlValue& value = at(key);
     const auto* text = std::get_if<std::string>(&value.value);
-    if (text == nullptr) throw document_.error(value.at, fmt::format("'{}' is no string", key));
+    if (text == nullptr) throw document_.error(value.at, fmt::format("'{}' is not a string", key));
     return *text;
   }
 
