@@ -38,7 +38,7 @@ TEST(AccountingTest, RecomputationAddsTheBlocksForwardToTheStepOnly) {
   EXPECT_DOUBLE_EQ(model_flops(s), plain);
 }
 
-TEST(AccountingTest, FlashLeavesOutWhatIsMaskedAndComputesTwiceWhatItDidNotKeep) {
+TEST(AccountingTest, FlashSkipsMaskedScoresAndRecomputesTheOthersInBackward) {
   StepShape s = shape("small", Mode::forward);
   const double square = 4.0 * 12 * 4 * 128 * 128 * 768;  // of 12 blocks
   const auto saved = [&](Mode mode) {
@@ -89,7 +89,7 @@ TEST(AccountingTest, StateBytesPerParameter) {
   EXPECT_EQ(inference.gradients + inference.optimizer, 0);
 }
 
-TEST(AccountingTest, ModesAskForMoreInOrder) {
+TEST(AccountingTest, EachModeNeedsMoreMemoryThanTheOneBefore) {
   double last = 0;
   for (const Mode mode :
        {Mode::inference, Mode::forward, Mode::forward_backward, Mode::train_step}) {
@@ -141,7 +141,7 @@ TEST(AccountingTest, StepBytesOfASmallModelByHand) {
   }
 }
 
-TEST(AccountingTest, LinesHoldTheirNumbers) {
+TEST(AccountingTest, MemoryLinesHaveTheirFormulasAndBytes) {
   const StepShape s = shape("2.7b", Mode::train_step, "bf16");
   const std::vector<MemoryLine> lines = memory_lines(s);
   EXPECT_EQ(line_of(lines, "parameters")->formula, "3406809600 x (4 + 2)");
@@ -156,7 +156,7 @@ TEST(AccountingTest, LinesHoldTheirNumbers) {
   EXPECT_DOUBLE_EQ(line_of(lines, "peak")->bytes, memory_form(s).peak());
 }
 
-TEST(AccountingTest, LinesOfWhatTheModeHas) {
+TEST(AccountingTest, MemoryLinesDependOnTheMode) {
   const auto lines_of = [](Mode mode) { return memory_lines(shape("small", mode)); };
   EXPECT_EQ(line_of(lines_of(Mode::forward), "gradients"), nullptr);
   EXPECT_EQ(line_of(lines_of(Mode::forward_backward), "optimizer state"), nullptr);

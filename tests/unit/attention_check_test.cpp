@@ -54,7 +54,7 @@ struct Checked {
 
 using Names = std::set<std::string>;
 
-TEST(AttentionCheckTest, WhatIsRightPasses) {
+TEST(AttentionCheckTest, CorrectResultsPass) {
   for (const bool causal : {false, true}) {
     const AttentionShape shape{2, 131, 3, 20, causal};
     const Checked all(shape, checked_rows(shape, 1));
@@ -97,7 +97,7 @@ TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
 }
 
 // An error far below the largest element is found in any checked query row and in any key row.
-TEST(AttentionCheckTest, WhatIsWrongDoesNot) {
+TEST(AttentionCheckTest, WrongResultsFail) {
   const AttentionShape shape{2, 131, 3, 20, true};
   const Checked c(shape, {0, 3, 64, 130});
   const auto row = [&](std::int64_t b, std::int64_t t) { return b * shape.context + t; };
@@ -120,7 +120,7 @@ TEST(AttentionCheckTest, WhatIsWrongDoesNot) {
   EXPECT_EQ(with([&](auto& r) { off(r.logsumexp, 5 * shape.context + 130); }), Names{"logsumexp"});
 }
 
-TEST(AttentionCheckTest, NanPassesNowhere) {
+TEST(AttentionCheckTest, NanFailsInEveryOutput) {
   const AttentionShape shape{1, 20, 1, 4, false};
   const Checked c(shape, checked_rows(shape, 1));
   AttentionResults broken = c.results;
@@ -141,7 +141,7 @@ TEST(AttentionCheckTest, LongSequencesAreSampledEverywhere) {
   EXPECT_NE(rows, checked_rows(shape, 2));
 }
 
-TEST(AttentionCheckTest, InputsAreRoundedAndTheRanksOwn) {
+TEST(AttentionCheckTest, InputsAreRoundedAndDifferBetweenRanks) {
   const AttentionShape shape{1, 8, 1, 4};
   const AttentionInputs x(shape, Dtype::bf16, 1, 0);
   for (const float v : x.qkv) EXPECT_EQ(static_cast<float>(bf16(v)), v);

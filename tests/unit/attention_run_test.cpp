@@ -40,7 +40,7 @@ TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
   }
 }
 
-TEST(AttentionRunTest, RepetitionsNeedWhatTheRehearsalReserved) {
+TEST(AttentionRunTest, RepetitionsNeedNoMoreThanTheRehearsalReserved) {
   const AttentionShape shape{1, 70, 2, 16, false};
   for (const std::int64_t flush : {0, 1 << 20}) {
     const OpsConfig config{.precision = precision_named("bf16")};
@@ -102,7 +102,7 @@ class RecordingDevice final : public CpuDevice {
 
 // After capture(), a repetition launches only graphs: an untimed forward's, then those of the three
 // phases. Each contains its phase's work.
-TEST(AttentionRunTest, ReplaysOfWhatWasCaptured) {
+TEST(AttentionRunTest, RepetitionsReplayTheCapturedGraphs) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};
   RecordingDevice device;

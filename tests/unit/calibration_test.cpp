@@ -148,14 +148,14 @@ TEST(CalibrationTest, PredictsACaseFromTheOthers) {
   }
 }
 
-TEST(CalibrationTest, ACaseThatIsAloneHasNoPrediction) {
+TEST(CalibrationTest, ASingleCaseHasNoPrediction) {
   const std::vector<MeasuredStep> one = {measured(step_of(ModelSize::small, 128))};
   const Calibration calibration(one, {});
   EXPECT_TRUE(std::isnan(check_steps(one, &calibration).front().step_s));
   EXPECT_TRUE(std::isnan(check_steps(one, nullptr).front().step_s));
 }
 
-TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedBetweenTokensAndKeptBeyondThem) {
+TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedInTokensAndConstantOutside) {
   std::vector<MeasuredStep> steps = plain_steps();
   const auto ratio = [](const Calibration& c, std::int64_t context) {
     return rates_for(c, step_of(ModelSize::medium, context)).correction;
@@ -173,7 +173,7 @@ TEST(CalibrationTest, TheRatioOfASizeIsInterpolatedBetweenTokensAndKeptBeyondThe
   EXPECT_FALSE(c.rates_for(other));
 }
 
-TEST(CalibrationTest, TheLinkIsNcclSAndOfTheNearestRanks) {
+TEST(CalibrationTest, TheLinkIsThatOfNcclWithTheNearestNumberOfRanks) {
   const Calibration c({}, {link("mpi", 8), link("nccl", 2), link("nccl", 4)});
   EXPECT_EQ(link_for(c, 8).backend, "nccl");
   EXPECT_EQ(link_for(c, 8).ranks, 4);
@@ -220,7 +220,7 @@ TEST(CalibrationTest, TheLinkIsThatOfRegisteredMemoryInPlace) {
   EXPECT_EQ(link_for(c, 2).in_place, "yes");
 }
 
-TEST(CalibrationTest, ContentionIsWhatHiddenCollectivesCost) {
+TEST(CalibrationTest, ContentionIsTheCostOfHiddenCollectives) {
   const Calibration without(plain_steps(), {link("nccl", 2)});
   EXPECT_FALSE(without.contention_for(step_of(ModelSize::xl, 128)));
   PlanCase busy = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 2), without);
@@ -234,7 +234,7 @@ TEST(CalibrationTest, ContentionIsWhatHiddenCollectivesCost) {
   EXPECT_FALSE(with.contention_for(busy));
 }
 
-TEST(CalibrationTest, NamesWhatNoFileHasMeasured) {
+TEST(CalibrationTest, NamesExtrapolations) {
   const Calibration c(plain_steps(), {link("nccl", 2)});
   const std::vector<std::string> of_scaling = {
       "weak scaling on other ranks: collectives fitted on 2", "no contention was measured: 0"};
@@ -247,7 +247,7 @@ TEST(CalibrationTest, NamesWhatNoFileHasMeasured) {
   EXPECT_EQ(texts[3], of_scaling[1]);
 }
 
-TEST(CalibrationTest, OneRankHasTheLinkOfItsWeakScaling) {
+TEST(CalibrationTest, OneRankUsesTheLinkOfItsWeakScaling) {
   const Calibration c({}, {link("nccl", 4)});
   const PlanCase one = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 1), c);
   const PlanCase four = calibrated(step_of(ModelSize::xl, 128, Strategy::bucketed, 4), c);

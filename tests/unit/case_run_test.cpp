@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t plenty = std::size_t{1} << 24;
 
-// Notes its calls, "frozen" beside those in which the device allocates nothing more.
+// Records its calls, with ", frozen" appended if the device can no longer allocate during the call.
 class NotedRun : public CaseRun {
  public:
   explicit NotedRun(Device& device) : device_(device) {}
@@ -67,7 +67,8 @@ CaseRecord measure(World& world, Device& device, CaseRun& run) {
   return measure_case(world, device, run, once, {.memory_bytes = 2e6}, progress);
 }
 
-// Trims what it allocated to look, so that a frozen device has nothing to give.
+// note() allocates to find out whether the device is frozen. Trimming returns these blocks, so that
+// a frozen device has none to reuse.
 class TrimmedRun final : public NotedRun {
  public:
   using NotedRun::NotedRun;
@@ -96,7 +97,7 @@ TEST(MeasureCase, CallsItsRunInOrderAndFreezesBetweenConnectAndStart) {
   });
 }
 
-TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
+TEST(MeasureCase, ProfilesLastAndThenTimesTheSameNumberOfRepetitions) {
   ThreadWorld::run(2, [](World& world) {
     CpuDevice device(plenty, 1);
     TrimmedRun run(device);
@@ -110,7 +111,7 @@ TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
     for (std::size_t i = 8; i < 14; ++i) EXPECT_EQ(run.calls[i], "repetition, frozen");
     if (world.rank() != 0) return;
     EXPECT_EQ(record.samples[0].measured[0].size(), 2U);
-    // The number of calls before: the first of each three repetitions does not count.
+    // Each repetition returns the number of calls so far; the first of each three is warm-up.
     EXPECT_EQ(value_in<double>(record.summary, "profiled_headline_s"), (10 + 11) / 2.0);
     EXPECT_EQ(value_in<double>(record.summary, "headline_after_profile_s"), (13 + 14) / 2.0);
     EXPECT_EQ(value_in<std::string>(record.summary, "profile_source"), "events");
@@ -118,7 +119,7 @@ TEST(MeasureCase, ProfilesAfterAllElseAndTimesAsManyRepetitionsAgain) {
   });
 }
 
-// Its profiler sees into graphs that are captured while it runs.
+// A device whose profiler sees into graphs that are captured while the profiler runs.
 class SeeingDevice final : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
@@ -131,7 +132,7 @@ class SeeingDevice final : public CpuDevice {
   }
 };
 
-TEST(MeasureCase, CapturesAnewForAProfilerAndAfterIt) {
+TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
   ThreadWorld::run(1, [](World& world) {
     class CapturedRun final : public NotedRun {
      public:
@@ -167,7 +168,7 @@ TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
       return found->data;
     };
     using Integers = std::vector<std::int64_t>;
-    // The cold repetition and that of warm-up, then the two that are measured.
+    // The cold repetition, the warm-up repetition, and the two measured ones.
     EXPECT_EQ(std::get<Integers>(column("rank")), (Integers{0, 0, 0, 0, 1, 1, 1, 1}));
     EXPECT_EQ(std::get<Integers>(column("warmup")), (Integers{1, 1, 0, 0, 1, 1, 0, 0}));
     EXPECT_EQ(std::get<Integers>(column("repetition")), (Integers{0, 1, 0, 1, 0, 1, 0, 1}));
@@ -182,7 +183,7 @@ TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
   });
 }
 
-// Of two ranks, one lacks memory when ranks connect: NCCL's own, say.
+// One of two ranks runs out of memory in connect(), where NCCL allocates its buffers.
 TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
   class Lacking final : public NotedRun {
    public:
@@ -210,8 +211,8 @@ TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
   }
 }
 
-// Setting it up would take minutes, and end no better.
-TEST(MeasureCase, ACaseThatIsPredictedToNeedFarTooMuchIsNotTried) {
+// Such a case could take minutes to set up before it runs out of memory.
+TEST(MeasureCase, ACasePredictedToNeedFarTooMuchMemoryIsNotRun) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
     NotedRun run(device);
@@ -224,7 +225,7 @@ TEST(MeasureCase, ACaseThatIsPredictedToNeedFarTooMuchIsNotTried) {
   });
 }
 
-TEST(MeasureCase, OneRanksStatusIsEveryRanks) {
+TEST(MeasureCase, TheStatusOfOneRankIsThatOfAllRanks) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
     NotedRun run(device);
@@ -233,8 +234,7 @@ TEST(MeasureCase, OneRanksStatusIsEveryRanks) {
   });
 }
 
-// The series of a run with two cold repetitions, 0.5 s and 1.5 s long; those after them take 1 s,
-// 2 s, ...
+// Two cold repetitions take 0.5 s and 1.5 s; the following repetitions take 1 s, 2 s, ...
 class CountingRun final : public NotedRun {
  public:
   explicit CountingRun(Device& device) : NotedRun(device) { cold_count = 2; }
@@ -243,7 +243,7 @@ class CountingRun final : public NotedRun {
   int done = 0;
 };
 
-// warm-up and measured samples, of each number of warm-up repetitions.
+// (warm-up samples, measured samples) for each number of warm-up repetitions.
 using Split = std::pair<std::vector<double>, std::vector<double>>;
 std::vector<Split> splits(const SamplerConfig& sampling, const Warmups& warmups, int expected) {
   std::vector<Split> found;
@@ -269,7 +269,7 @@ TEST(MeasureCases, OneSeriesServesEveryNumberOfWarmUpRepetitions) {
                                                   }));
 }
 
-TEST(MeasureCases, FromColdTheColdRepetitionsAreCountedToo) {
+TEST(MeasureCases, FromColdTheColdRepetitionsCount) {
   EXPECT_EQ(splits({.steps = 3}, {{0, 1, 5}, true}, 6), (std::vector<Split>{
                                                             {{}, {0.5, 1.5, 1}},
                                                             {{0.5}, {1.5, 1, 2}},

@@ -54,7 +54,7 @@ TEST(CaseId, NamesFactorsAndIsStable) {
   EXPECT_EQ(sample().id({"size"}), "small-a5f26b5f");
 }
 
-TEST(CaseId, HoldsOnlyCharactersThatFileNamesTake) {
+TEST(CaseId, HasOnlyCharactersOfPlainFileNames) {
   Case c;
   c.set("path", std::string("a/b c\xc3\xa9:*.h5"));
   c.set("lr", 1e-8);
@@ -84,13 +84,13 @@ TEST(CaseId, DiffersWithEveryFactor) {
   EXPECT_EQ(ids.size(), 6U);
 }
 
-TEST(CaseId, NamesNoHiddenFile) {
+TEST(CaseId, IsNotTheNameOfAHiddenFile) {
   Case c = sample();
   c.set("size", std::string("../small"));
   EXPECT_TRUE(c.id({"size"}).starts_with("_._small-")) << c.id({"size"});
 }
 
-TEST(CaseId, IsWhatIsCaseIdTakes) {
+TEST(CaseId, IsAcceptedByIsCaseId) {
   EXPECT_TRUE(is_case_id(sample().id({"size", "context"})));
   for (const char* name : {"", ".", "..", "../a", "a/b", "-a", "a\nb", "a b"}) {
     EXPECT_FALSE(is_case_id(name)) << name;

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-TEST(ClockOffsetsTest, RanksOfOneClockAreWithinTheErrorThatIsStated) {
+TEST(ClockOffsetsTest, OffsetsOfOneClockAreWithinTheStatedError) {
   ThreadWorld::run(3, [](World& world) {
     const std::vector<ClockOffset> offsets = clock_offsets(world);
     if (world.rank() != 0) return;

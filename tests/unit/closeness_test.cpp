@@ -1,4 +1,4 @@
-// What the oracle's comparison finds, and what the distance alone does not.
+// Errors that the oracle's comparison detects, in particular those that the distance alone misses.
 
 #include "tests/oracle/closeness.h"
 
@@ -23,7 +23,7 @@ class Closeness : public ::testing::Test {
       if (std::abs(want[i]) < std::abs(want[small]) && std::abs(want[i]) > 0.02) small = i;
     }
   }
-  // Rounded to the dtype, as a device's results are.
+  // `want` rounded to the dtype, as a device would return it.
   [[nodiscard]] std::vector<double> rounded(Dtype dtype) const {
     std::vector<double> got(count);
     dispatch_floating(dtype, [&]<class T>() {
@@ -34,8 +34,7 @@ class Closeness : public ::testing::Test {
     });
     return got;
   }
-  // In a result that is otherwise right, element i is x: the distance does not tell, the element
-  // does.
+  // Sets element i of a correct result to x: the distance must not detect it, the bar must.
   void expect_found_by_its_bar_alone(Dtype dtype, const Computed& how, std::size_t i, double x) {
     std::vector<double> got = rounded(dtype);
     const Bar bar = bar_of(how, dtype, GemmMath::exact);
@@ -50,14 +49,15 @@ class Closeness : public ::testing::Test {
   }
 
   std::vector<double> want = std::vector<double>(count);
-  std::size_t small = 0;  // the smallest element beyond 0.02
+  std::size_t small = 0;  // index of the element with the smallest magnitude above 0.02
 };
 
 TEST_F(Closeness, one_wrong_element_in_100003_is_found_by_its_bar_alone) {
   for (const Dtype dtype : dtypes) {
     SCOPED_TRACE(name_of(dtype));
     for (const Computed& how : {copied, without_cancellation, sum_of(1)}) {
-      // Off by four times what one rounding may come to, and by four of the bar's parts.
+      // The error: four times a rounding to the dtype plus four times the bar of float32
+      // arithmetic.
       const double off = 4 * (unit_roundoff(dtype) + 256 * unit_roundoff(Dtype::f32));
       for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
         const double x = want[i] + (std::abs(want[i]) + 1) * off / 2;
@@ -76,7 +76,7 @@ TEST_F(Closeness, a_small_element_of_the_wrong_sign_is_found_by_its_bar_alone) {
   }
 }
 
-// Of float32, the distance's bar is 1e-5 of a norm of 316: it hides what is off by 3e-3.
+// For float32 the bar of the distance is 1e-5 of a norm of 316, which hides an error of 3e-3.
 TEST_F(Closeness, a_small_error_in_float32_is_found_by_its_bar_alone) {
   for (const Computed& how : {copied, sum_of(1), sum_of(768)}) {
     expect_found_by_its_bar_alone(Dtype::f32, how, small, want[small] + 1e-3);
@@ -94,7 +94,8 @@ TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
       EXPECT_EQ(deviation(got, want, bar_of_element).wrong, 1U) << bad;
       EXPECT_EQ(deviation(got, want, bar_of_element).where, 17U) << bad;
       EXPECT_FALSE(distance(got, want, 0) < 1) << bad;
-      // Nor is a number where one of them is wanted, or NaN where NaN is.
+      // A finite number is wrong if NaN or an infinity is wanted; NaN is wrong even if NaN is
+      // wanted.
       EXPECT_EQ(deviation({1}, {bad}, bar_of_element).wrong, 1U) << bad;
     }
     EXPECT_EQ(deviation({nan}, {nan}, bar_of_element).wrong, 1U);
@@ -103,7 +104,7 @@ TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
   }
 }
 
-TEST_F(Closeness, what_was_never_written_is_found) {
+TEST_F(Closeness, an_empty_bar_allows_no_error_and_lengths_must_agree) {
   const auto nothing_allowed = [](std::size_t) { return Bar{}; };
   EXPECT_EQ(deviation({0, 1e-30}, {0, 0}, nothing_allowed).wrong, 1U);
   EXPECT_THROW((void)deviation({0, 0}, {0}, nothing_allowed), InternalError);
@@ -121,8 +122,8 @@ TEST_F(Closeness, bars_grow_with_the_terms_and_with_tf32) {
   EXPECT_DOUBLE_EQ(absolute(gemm_over(400), GemmMath::tf32), 20 * (0x1p-17 + 0x1p-8));
 }
 
-// An element that is off by a tenth of what is usual in its row is found, also in a row that is a
-// hundred times smaller than others.
+// An error of a tenth of the usual magnitude in a row is detected, also in a row whose elements are
+// a hundred times smaller than those of other rows.
 TEST_F(Closeness, each_row_of_flash_attention_has_a_bar_of_its_own) {
   constexpr std::size_t head_dim = 16;
   std::vector<double> rows(want.begin(), want.begin() + 64 * head_dim);

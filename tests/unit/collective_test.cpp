@@ -122,7 +122,7 @@ void answer(Device& device, const CollectiveBuffers& buffers, const Collective& 
   device.to_device(recv, values.data());
 }
 
-TEST(CollectiveCheck, PassesTheRightResultAndCountsWrongElements) {
+TEST(CollectiveCheck, PassesACorrectResultAndCountsWrongElements) {
   constexpr int ranks = 3;
   constexpr int rank = 0;
   constexpr std::int64_t k = 1000;

@@ -16,13 +16,13 @@
 namespace paceline {
 namespace {
 
-// 10 repetitions with median `center` and a spread of 1.002.
+// 10 repetitions with median `center`; the largest is 1.002 times the smallest.
 std::vector<double> around(double center) {
   std::vector<double> seconds;
   for (int i = 0; i < 10; ++i) seconds.push_back(center * (1 + 0.002 / 9 * (i - 4.5)));
   return seconds;
 }
-// Likewise, with a spread of 1.2.
+// 10 repetitions with median `center`; the largest is 1.2 times the smallest.
 std::vector<double> widely_around(double center) {
   std::vector<double> seconds;
   for (int i = 0; i < 10; ++i) seconds.push_back(center * (1 + 0.2 / 1.1 / 9 * (i - 4.5)));
@@ -95,7 +95,7 @@ TEST_F(CompareTest, SlowerIsARegression) {
   EXPECT_TRUE(c.regression());
 }
 
-TEST_F(CompareTest, FasterIsNone) {
+TEST_F(CompareTest, FasterIsNoRegression) {
   const auto c = compare(make_record(128, around(1.04)), make_record(128, around(1)));
   EXPECT_TRUE(says(c, "1 faster\n")) << comparison_table(c);
   EXPECT_FALSE(c.regression());
@@ -117,7 +117,7 @@ TEST_F(CompareTest, RunsOfAWideSpreadAreUndecided) {
   }
 }
 
-TEST_F(CompareTest, TheThresholdIsTheUsers) {
+TEST_F(CompareTest, TheThresholdIsAnOption) {
   write("A", {make_record(128, around(1))});
   write("B", {make_record(128, around(1.04))});
   const auto verdict = [&](double threshold) {
@@ -130,7 +130,7 @@ TEST_F(CompareTest, TheThresholdIsTheUsers) {
   EXPECT_EQ(verdict(0.1), "same");
 }
 
-TEST_F(CompareTest, WithoutAnIntervalNothingIsDecided) {
+TEST_F(CompareTest, WithoutAnIntervalTheVerdictIsUndecided) {
   const auto c = compare(make_record(128, {1, 1, 1, 1, 1}), make_record(128, around(9)));
   EXPECT_TRUE(says(c, "1 undecided\n")) << comparison_table(c);
   EXPECT_TRUE(says(c, "undecided without an interval")) << comparison_table(c);
@@ -145,7 +145,7 @@ TEST_F(CompareTest, NoLongerOkIsARegression) {
   EXPECT_TRUE(c.regression());
 }
 
-TEST_F(CompareTest, OkNowAndStillNotOkAreNone) {
+TEST_F(CompareTest, OkNowOrStillNotOkIsNoRegression) {
   const auto now = compare(make_oom(128), make_record(128, around(1)));
   EXPECT_TRUE(says(now, "1 ok now\n")) << comparison_table(now);
   EXPECT_FALSE(now.regression());
@@ -162,7 +162,7 @@ TEST_F(CompareTest, TheHeadlineDecides) {
   EXPECT_TRUE(says(compare(a, b), "1 same\n"));
 }
 
-TEST_F(CompareTest, HowOftenWasMeasuredIsNoFactor) {
+TEST_F(CompareTest, SeedStepsAndWarmupDoNotDistinguishCases) {
   CaseRecord a = make_record(128, around(1));
   a.factors.set("seed", std::int64_t{1});
   a.factors.set("steps", std::int64_t{10});
@@ -190,7 +190,7 @@ TEST_F(CompareTest, RepeatedCasesAreMatchedInOrder) {
   EXPECT_TRUE(says(c, "only in B: ")) << comparison_table(c);
 }
 
-TEST_F(CompareTest, OtherMachinesAreRefusedUnlessAskedFor) {
+TEST_F(CompareTest, OtherMachinesAreRefusedWithoutAnyMachine) {
   const CaseRecord record = make_record(128, around(1));
   write("A", {record});
   write("B", {record}, make_run(1, "Other CPU"));
@@ -241,7 +241,7 @@ TEST_F(CompareTest, FilesThatCannotBeReadAreRefused) {
 
 class PairedFiles : public CompareTest {
  protected:
-  // A1 B1 A2 B2 ... of these medians, each run with a spread of 1.2.
+  // Files A1 B1 A2 B2 ... with these medians; each run has a spread of 1.2.
   [[nodiscard]] CompareOptions files(const std::vector<std::pair<double, double>>& medians) const {
     CompareOptions options;
     for (const auto& [a, b] : medians) {
@@ -255,7 +255,7 @@ class PairedFiles : public CompareTest {
   }
 };
 
-TEST_F(PairedFiles, TenOfWhichEachIsSlowerAreSlower) {
+TEST_F(PairedFiles, TenPairsWithBSlowerInEachAreSlower) {
   std::vector<std::pair<double, double>> medians;
   for (const double level : {1.0, 3.0, 2.0, 5.0, 1.5, 4.0, 1.2, 6.0, 2.5}) {
     medians.emplace_back(level, 1.05 * level);
@@ -290,7 +290,7 @@ TEST_F(PairedFiles, ACaseThatOneRunOfBLostIsARegression) {
   EXPECT_TRUE(says(c, "no longer ok  A: ok; B: oom, 2 GB asked for")) << comparison_table(c);
 }
 
-TEST_F(PairedFiles, OddCountsAndTwiceTheSameAreRefused) {
+TEST_F(PairedFiles, OddCountsAndRepeatedFilesAreRefused) {
   CompareOptions options = files({{1, 1}, {1, 1}});
   options.files.pop_back();
   const auto message = [&] {
@@ -331,8 +331,8 @@ TEST_F(CompareTest, JsonHasALinePerCase) {
   EXPECT_EQ(rows[3]["verdict"], "only in B");
 }
 
-// A file whose summary is not that of its samples was changed, or written by something else.
-TEST_F(CompareTest, ASummaryThatIsNotOfTheSamplesIsRefused) {
+// If the summary does not follow from the samples, the file was changed or not written by paceline.
+TEST_F(CompareTest, ASummaryThatContradictsTheSamplesIsRefused) {
   const auto write_with_summary_of = [&](const CaseRecord& summarized) {
     const CaseRecord record = make_record(128, around(1));
     const hdf5::File file = case_file(summarized, make_run());
@@ -344,14 +344,14 @@ TEST_F(CompareTest, ASummaryThatIsNotOfTheSamplesIsRefused) {
   write_with_summary_of(make_record(128, around(1)));
   EXPECT_TRUE(says(compare(), "1 same\n"));
 
-  // Of the same median and interval, but not the same maximum.
+  // The same median and interval, but another maximum.
   std::vector<double> seconds = around(1);
   seconds.back() += 0.5;
   write_with_summary_of(make_record(128, seconds));
   EXPECT_NE(message_of().find(path("B").string() + ": case "), std::string::npos) << message_of();
   EXPECT_NE(message_of().find(" in the summary and "), std::string::npos) << message_of();
 
-  // The summary of another case.
+  // The summary row of another case.
   write_with_summary_of(make_record(256, around(1)));
   EXPECT_NE(message_of().find("the summary names other cases"), std::string::npos) << message_of();
 }
@@ -366,7 +366,7 @@ TEST_F(CompareTest, TheSlowestRankOfEachRepetitionCounts) {
   EXPECT_DOUBLE_EQ(c.cases.front().a.median, 3);
 }
 
-// Version 1 recorded factors that did not apply to a case, and bf16x3 as near.
+// Version 1 recorded factors that did not apply to a case, and spelled bf16x3 as near.
 TEST_F(CompareTest, MatchesCasesOfVersion1) {
   using Factors = std::vector<std::pair<const char*, const char*>>;
   const std::vector<std::pair<Factors, Factors>> old_and_new = {

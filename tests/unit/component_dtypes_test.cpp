@@ -77,7 +77,7 @@ TEST_F(Components, Fp32IsFloat32Throughout) {
 }
 
 // A precision whose dtypes do not match its name is a mismatch.
-TEST_F(Components, WhatDiffersFromAutocastIsAMismatch) {
+TEST_F(Components, ADifferenceFromAutocastIsAMismatch) {
   for (const StudiedModel model : {StudiedModel::toy, StudiedModel::transformer}) {
     EXPECT_EQ(record_of(model, precision_named("fp16")).status, Status::ok);
     Precision other = precision_named("fp16");

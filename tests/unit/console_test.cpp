@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// 20 repetitions with median `center`: the interval is from the 6th to the 16th.
+// 20 repetitions with median `center`; the interval extends from the 6th to the 16th.
 std::vector<double> around(double center) {
   std::vector<double> seconds;
   for (int i = 0; i < 20; ++i) seconds.push_back(center * (1 + 0.002 * (i - 9.5)));
@@ -30,7 +30,7 @@ TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
   a.samples = {{"forward", {}, {around(0.01)}}, {"step", {}, {around(0.5)}}};
   a.summary = {{"tokens_per_s", 123456.789, "1/s"},
                {"peak_bytes", std::int64_t{1'234'567'890}, "bytes"},
-               {"setup_s", 1.0, "s"}};  // not asked for
+               {"setup_s", 1.0, "s"}};  // not among the shown columns
   CaseRecord b = make_record(1024, {});
   b.samples = {{"forward", {}, {{0.0123456789012345, 0.02, 0.03}}},
                {"step", {}, {{3.99, 4.00, 4.01}}}};
@@ -62,7 +62,7 @@ TEST(ConsoleTable, TextFactorsStandLeft) {
             "2.7b      2.000   1.982 .. 2.022\n");
 }
 
-TEST(ConsoleTable, AColumnThatARowLacksIsADash) {
+TEST(ConsoleTable, AMissingValueIsADash) {
   CaseRecord a = make_record(128, {1});
   a.summary = {{"mfu", 0.5, ""}};
   const CaseRecord b = make_record(256, {1});
@@ -83,7 +83,7 @@ TEST(ConsoleTable, NeverShowsAllDigits) {
   EXPECT_NE(table.find("33.33"), std::string::npos) << table;
 }
 
-TEST(ConsoleTable, AFormatShowsNumbersAsTheyAre) {
+TEST(ConsoleTable, AColumnWithAFormatShowsUnscaledNumbers) {
   Row row = {{"case", "a"}, {"status", "ok"}, {"sum", 10.00013}, {"bits", "0011"}};
   Row other = {{"case", "b"}, {"status", "ok"}, {"sum", std::nan("")}, {"bits", "01"}};
   const Row none = {{"case", "c"}, {"status", "ok"}};
@@ -109,7 +109,7 @@ TEST(ConsoleTable, FactorsThatAreNotNamedAreNotShown) {
             "   1.000             -\n");
 }
 
-TEST(ConsoleTable, AFactorThatRowsLackStandsAboveWhereTheOthersHaveOneValue) {
+TEST(ConsoleTable, AFactorWithOneValueStandsAboveEvenIfSomeRowsLackIt) {
   const CaseRecord a = make_record(128, {1});
   CaseRecord b = make_record(256, {1});
   CaseRecord c = make_record(512, {1});
@@ -184,7 +184,7 @@ TEST(ConsoleTable, MeansHaveTheirStandardDeviation) {
             "size small, context 128\n"
             "forward [s]  std [s]  rest [s]  step [s]  std [s]  total [s]  std [s]\n"
             "      2.333    1.155     1.667     4.000    1.000      9.000        0\n");
-  // Of step 3, 9 and 6 s, the slowest rank's forward takes 1, 2 and 2 s.
+  // Steps take 3, 9 and 6 s; forward on the slowest rank takes 1, 2 and 2 s of them.
   EXPECT_EQ(console_table({summary_row(with_parts(2))}, record_factors, {}, mean),
             "size small, context 128\n"
             "forward [s]  rest [s]  step [s]  std [s]  max forward [s]  std [s]  max total [s]  "
@@ -210,7 +210,7 @@ TEST(TimesNote, SaysWhatAddsUp) {
   EXPECT_EQ(times_note({}, {}), "");
 }
 
-TEST(ConsoleTable, ShowsTheColumnsThatAreAskedFor) {
+TEST(ConsoleTable, ShowsTheRequestedColumns) {
   CaseRecord a = with_parts(1);
   a.summary = {{"calls", 21.0, ""}, {"peak_bytes", std::int64_t{2'000'000}, "bytes"}};
   const std::vector<Row> rows = {summary_row(a)};
@@ -222,7 +222,7 @@ TEST(ConsoleTable, ShowsTheColumnsThatAreAskedFor) {
   EXPECT_EQ(times_note(rows, options), "");
 }
 
-TEST(UnknownColumns, AreNamedWithWhatWasProbablyMeant) {
+TEST(UnknownColumns, AreNamedWithASuggestion) {
   const std::vector<Row> rows = {{{"size", std::string("tiny")}, {"step_median_s", 1.0, "s"}}};
   EXPECT_EQ(unknown_columns(rows, {"step_median_s", "size"}), "");
   EXPECT_EQ(unknown_columns(rows, {"step_mdian_s", "size", "x"}),
@@ -261,7 +261,7 @@ TEST(ConsoleTable, AsCsvHasAllDigitsAndNoGapsButMissingValues) {
             "small,256,oom,\"2 GB, \"\"more\"\" than there is; rank 0\",,,\n");
 }
 
-TEST(ConsoleTable, NothingIsShownOfColumnsWhereNoRowIsOk) {
+TEST(ConsoleTable, WithoutOkRowsThereAreNoColumnsOfFigures) {
   EXPECT_EQ(table_of({make_oom(128), make_oom(256)}),
             "size small\n"
             "context\n"
@@ -343,7 +343,7 @@ TEST(JsonLine, HasTheSummarysNames) {
   EXPECT_EQ(line.substr(0, 9), "{\"case\":\"");  // in the summary's order
 }
 
-TEST(JsonLine, SurvivesTextThatIsNotUtf8) {
+TEST(JsonLine, AcceptsTextThatIsNotUtf8) {
   CaseRecord record = make_oom(1);
   record.reason = "caf\xe9";
   const auto json = nlohmann::json::parse(json_line(summary_row(record)));

@@ -22,7 +22,7 @@ constexpr auto activation = MemoryKind::activation;
 
 std::size_t address(const Array& x) { return reinterpret_cast<std::size_t>(x.tensor().data); }
 
-TEST(CpuDevice, says_what_it_is) {
+TEST(CpuDevice, describes_itself) {
   CpuDevice device(megabyte, 2);
   const DeviceInfo info = device.info();
   EXPECT_EQ(info.kind, DeviceKind::cpu);
@@ -58,7 +58,7 @@ TEST(CpuDevice, the_last_copy_of_an_array_releases_its_block) {
   x = {};
   copy = {};
   EXPECT_EQ(device.ledger().bytes(), 256U);
-  // The last owner may be a host function on the worker's thread.
+  // The last owner may be a host function that runs on the worker thread.
   device.communication_stream().enqueue([last = std::move(view)] {});
   device.synchronize();
   EXPECT_EQ(device.ledger().bytes(), 0U);
@@ -101,7 +101,7 @@ TEST(CpuDevice, throws_out_of_memory_for_more_than_an_address_space) {
   EXPECT_THROW((void)device.allocate({std::int64_t{1} << 60}, Dtype::f64, activation), OutOfMemory);
 }
 
-TEST(CpuDevice, gives_kept_blocks_back_before_it_runs_out) {
+TEST(CpuDevice, releases_cached_blocks_before_it_runs_out_of_memory) {
   CpuDevice device(4096, 1);
   const Array kept = device.allocate({256}, Dtype::f32, activation);
   { const Array released = device.allocate({768}, Dtype::f32, activation); }
@@ -111,7 +111,7 @@ TEST(CpuDevice, gives_kept_blocks_back_before_it_runs_out) {
   EXPECT_EQ(device.ledger().bytes(), 1024U + 2048U);
 }
 
-TEST(CpuDevice, frozen_it_serves_only_what_was_reserved) {
+TEST(CpuDevice, a_frozen_device_serves_only_reserved_memory) {
   CpuDevice device(megabyte, 1);
   { const Array rehearsed = device.allocate({1024}, Dtype::f32, activation); }
   device.freeze();
@@ -168,7 +168,7 @@ TEST(CpuStreams, the_worker_runs_work_in_order_on_another_thread) {
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
-TEST(CpuStreams, the_worker_does_not_hold_up_the_caller_and_waits_do) {
+TEST(CpuStreams, enqueued_work_does_not_block_the_caller_but_waits_do) {
   CpuDevice device(megabyte, 1);
   Stream& worker = device.communication_stream();
   std::atomic<bool> go = false;
@@ -189,7 +189,7 @@ TEST(CpuStreams, events_order_both_streams_both_ways_many_times) {
   CpuDevice device(megabyte, 1);
   Stream& compute = device.compute_stream();
   Stream& communication = device.communication_stream();
-  int value = 0;  // without the waits, a race
+  int value = 0;  // a data race without the waits
   for (int i = 0; i < 500; ++i) {
     compute.enqueue([&] { value += 1; });
     communication.wait(compute.record());
@@ -200,7 +200,7 @@ TEST(CpuStreams, events_order_both_streams_both_ways_many_times) {
   EXPECT_EQ(value, 0);
 }
 
-TEST(CpuStreams, a_worker_waits_for_an_event_that_is_not_reached_yet) {
+TEST(CpuStreams, the_worker_waits_for_an_event_that_is_not_reached_yet) {
   CpuDevice device(megabyte, 1);
   CpuDevice other(megabyte, 1);
   std::atomic<bool> go = false;
@@ -251,7 +251,7 @@ TEST(CpuStreams, an_exception_of_the_worker_reaches_synchronize_once) {
   EXPECT_TRUE(ran);
 }
 
-TEST(CpuStreams, the_device_finishes_queued_work_when_it_goes) {
+TEST(CpuStreams, the_destructor_finishes_queued_work) {
   int ran = 0;
   {
     CpuDevice device(megabyte, 1);

@@ -1,4 +1,4 @@
-// What a run has reported as saved must survive kill -9 at any moment.
+// A case that was reported as saved must survive kill -9 at any moment.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -19,13 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 400 KB, so that some kills fall into the writing of a file.
+// Samples of 400 KB, so that some kills happen while a file is being written.
 CaseRecord numbered(std::int64_t n) {
   return make_record(n, std::vector<double>(50'000, static_cast<double>(n)));
 }
 
-// Writes cases, merges after every fourth and resumes, without end; says the number of each case
-// that it has saved.
+// Writes cases forever, and merges and resumes after every fourth. Acknowledges each saved case by
+// writing its number to the pipe.
 [[noreturn]] void write_without_end(const fs::path& path, std::int64_t first, int acknowledge) {
   for (std::int64_t n = first;;) {
     ResultFile results(path, ResultFile::Existing::resume);
@@ -37,7 +37,8 @@ CaseRecord numbered(std::int64_t n) {
   }
 }
 
-// Kills such a writer some time after it has acknowledged `count` cases; returns all that it had.
+// Kills such a writer `after` microseconds after it has acknowledged `count` cases; returns the
+// numbers of all acknowledged cases.
 std::vector<std::int64_t> acknowledged_before_kill(const fs::path& path, std::int64_t first,
                                                    std::size_t count, useconds_t after) {
   int ends[2];
@@ -82,7 +83,7 @@ TEST(Crash, NothingAcknowledgedIsLost) {
     const auto numbers = acknowledged_before_kill(path, 0, count(random), moment(random));
     acknowledged += static_cast<std::int64_t>(numbers.size());
 
-    // At once, before anything repairs: in a case file of its own or in F.h5.
+    // Before any repair, the case is in its own file or in F.h5.
     for (const std::int64_t n : numbers) {
       const fs::path own = temp.path() / "F.h5.cases" / (numbered(n).id + ".h5");
       expect_whole(open_result_file(fs::exists(own) ? own : path), n);
@@ -98,10 +99,10 @@ TEST(Crash, NothingAcknowledgedIsLost) {
     EXPECT_EQ(merged.group("cases").names().size(), length_of(read_summary(path).front()));
   }
   EXPECT_GT(acknowledged, 50);
-  EXPECT_GT(left_folders, 5);  // so that there was something to repair
+  EXPECT_GT(left_folders, 5);  // enough rounds had something to repair
 }
 
-TEST(Crash, ARunGoesOnWhereAKilledOneStopped) {
+TEST(Crash, ResumeHasEveryCaseThatKilledRunsSaved) {
   const TempFolder temp;
   const fs::path path = temp.path() / "F.h5";
   std::set<std::int64_t> all;

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-TEST(Descriptions, EachIsOfOneDatasetAndSaysSomething) {
+TEST(Descriptions, AreUniqueAndNotEmpty) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const Description& d : descriptions()) {
     EXPECT_TRUE(seen.emplace(d.group, d.name).second) << d.group << ' ' << d.name;
@@ -24,7 +24,7 @@ TEST(Descriptions, AreFoundByNameThenByPattern) {
   EXPECT_EQ(find_description("summary", "step_median_s")->name, "*_median_s");
   EXPECT_EQ(find_description("summary", "model_tflops_per_s")->name, "model_tflops_per_s");
   EXPECT_EQ(find_description("summary", "forward_tflops_per_s")->name, "*_tflops_per_s");
-  EXPECT_EQ(find_description("summary", "_median_s"), nullptr);  // of no phase
+  EXPECT_EQ(find_description("summary", "_median_s"), nullptr);  // without a phase
   EXPECT_EQ(find_description("summary", "unheard_of"), nullptr);
   EXPECT_EQ(find_description("ranks", "step_median_s"), nullptr);
   EXPECT_NE(find_description("memory/blocks", ""), nullptr);

@@ -19,7 +19,7 @@ CaseRecord record_of(const std::vector<double>& times) {
   return record;
 }
 
-// "wide_interval,trend": the kinds of doubts of a record on one rank with one core.
+// The kinds of doubts about a record measured on one rank, such as "wide_interval,trend".
 std::string doubts(const CaseRecord& record, int threads = 1) {
   std::string kinds;
   ThreadWorld::run(
@@ -35,12 +35,12 @@ std::vector<double> around_one(std::size_t count) {
   return times;
 }
 
-TEST(Doubts, ThereAreNoneOfQuietTimes) {
+TEST(Doubts, NoneAboutSteadyTimes) {
   EXPECT_EQ(doubts(record_of(around_one(30))), "");
-  EXPECT_EQ(doubts(record_of({1, 2, 3})), "");  // too few to say anything
+  EXPECT_EQ(doubts(record_of({1, 2, 3})), "");  // too few repetitions for a doubt
 }
 
-TEST(Doubts, OfTheTimesThemselves) {
+TEST(Doubts, AboutTheTimes) {
   EXPECT_EQ(doubts(record_of({1, 1.2, 1, 1.2, 1.1, 0.9, 1.1, 1.2, 0.9, 1})), "wide_interval");
   std::vector<double> modes = around_one(24);
   for (std::size_t i = 0; i < modes.size(); i += 3) modes[i] += 0.5;
@@ -50,7 +50,7 @@ TEST(Doubts, OfTheTimesThemselves) {
   EXPECT_EQ(doubts(record_of(rising)), "trend");
 }
 
-TEST(Doubts, OfHowTheyWereTaken) {
+TEST(Doubts, AboutTheConditionsOfTheMeasurement) {
   CaseRecord record = record_of(around_one(30));
   record.stop_reason = "max_steps";
   EXPECT_EQ(doubts(record), "not_converged");

@@ -41,9 +41,9 @@ TEST(Bf16, SpecialValues) {
 
 TEST(Bf16, NaNStaysNaN) {
   EXPECT_TRUE(std::isnan(static_cast<float>(bf16(nan))));
-  // Its payload is in the lower half only: cut off, this would be infinity.
+  // The payload is in the lower half only: truncated, this NaN would be an infinity.
   EXPECT_TRUE(std::isnan(static_cast<float>(bf16(float_of(0x7f800001)))));
-  // Rounded up, this would carry into the sign.
+  // Rounded up, this NaN would carry into the sign.
   EXPECT_TRUE(std::isnan(static_cast<float>(bf16(float_of(0x7fffffff)))));
   EXPECT_EQ(bf16(float_of(0xffffffff)).bits & 0x8000, 0x8000);
 }
@@ -91,7 +91,7 @@ TEST(Dtype, NamesAndSizes) {
   EXPECT_EQ(size_of(Dtype::i32), 4U);
 }
 
-TEST(Dtype, WhatIsNoneHasNeitherNameNorSize) {
+TEST(Dtype, AnInvalidDtypeHasNeitherNameNorSize) {
   const auto none = static_cast<Dtype>(17);
   EXPECT_THROW((void)size_of(none), InternalError);
   EXPECT_THROW((void)unit_roundoff(none), InternalError);
@@ -99,7 +99,7 @@ TEST(Dtype, WhatIsNoneHasNeitherNameNorSize) {
   EXPECT_THROW((void)dispatch_floating(none, []<class T>() {}), InternalError);
 }
 
-// 1 + u lies in the middle between 1 and the next number.
+// 1 + u is halfway between 1 and the next number.
 TEST(Dtype, UnitRoundoffIsHalfTheStepAtOne) {
   for (const Dtype d : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
     dispatch_floating(d, [&]<class T>() {
@@ -115,7 +115,7 @@ TEST(Dtype, UnitRoundoffIsHalfTheStepAtOne) {
   EXPECT_EQ(unit_roundoff(Dtype::i32), 0);
 }
 
-TEST(Precision, OnlyTf32RoundsWhatProductsOfFloat32Read) {
+TEST(Precision, OnlyTf32RoundsOperandsOfFloat32Products) {
   for (const auto* name : {"fp64", "fp32", "bf16", "fp16"}) {
     EXPECT_EQ(precision_named(name).gemm, GemmMath::exact) << name;
   }

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Has the value, or (null) is not set, until the end of the scope.
+// Sets a variable to the value, or unsets it if the value is null, until the end of the scope.
 class EnvironmentVariable : NonCopyable {
  public:
   EnvironmentVariable(const char* name, const char* value) : name_(name) {

@@ -65,11 +65,11 @@ TEST_F(EventProfilerTest, TimesWorkOnTheStreamThatRunsIt) {
   const Activity& sent = trace.activities.front();
   EXPECT_EQ(sent.stream, 1);
   EXPECT_GE(sent.end - sent.begin, std::chrono::duration<double>(pause).count());
-  // The host has only enqueued it.
+  // The span on the host only covers the enqueue.
   EXPECT_LT(trace.spans.front().end, sent.end);
 }
 
-TEST_F(EventProfilerTest, SeesNothingBeforeOrAfter) {
+TEST_F(EventProfilerTest, RecordsNothingBeforeItsStartOrAfterItsEnd) {
   ops->matmul(Matrix(c), Matrix(a), Matrix(b));
   const std::unique_ptr<Profiler> profiler = device.start_profiler();
   const Trace trace = profiler->finish();

@@ -1,4 +1,4 @@
-// What ranks that differ leave in a case's record: their figures by value, in terms of each other.
+// The record of a case whose ranks have different devices, memory and data: figures by value.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t plenty = std::size_t{1} << 28;
 constexpr double tera = 1e12;
 
-// A CPU whose ceilings the test names, in units of 10^12.
+// A CPU device with given ceilings, in units of 10^12.
 class RankDevice final : public CpuDevice {
  public:
   explicit RankDevice(double ceiling, std::size_t memory = plenty)
@@ -33,7 +33,7 @@ class RankDevice final : public CpuDevice {
       const Precision& /*precision*/) const override {
     return 8 * tera;
   }
-  // Allocates this much memory and keeps it.
+  // Allocates memory and holds it for the lifetime of the device.
   void hold(std::int64_t bytes, MemoryKind kind) {
     held_ = allocate({bytes / 4}, Dtype::f32, kind);
   }
@@ -47,12 +47,12 @@ class RankDevice final : public CpuDevice {
 
 using MakeDevice = std::function<std::unique_ptr<Device>(int rank)>;
 
-// By rank, the records of all cases. make_experiment(world, device) -> unique_ptr.
+// The records of all cases, by rank. make_experiment(world, device) returns a unique_ptr.
 template <class MakeExperiment>
 std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_experiment,
                                          const MakeDevice& make_device) {
   std::vector<std::vector<CaseRecord>> records(static_cast<std::size_t>(ranks));
-  std::mutex one_at_a_time;  // a device sets the BLAS's threads, which the ranks of a test share
+  std::mutex one_at_a_time;  // a device sets the number of BLAS threads of the whole process
   ThreadWorld::run(ranks, [&](World& world) {
     std::unique_ptr<Device> device;
     {
@@ -68,7 +68,7 @@ std::vector<std::vector<CaseRecord>> run(int ranks, const MakeExperiment& make_e
   return records;
 }
 
-// D 16, F 32, L 2, H 2, V 31; one step.
+// D 16, F 32, L 2, H 2, V 31; one measured step.
 TrainingOptions small_model() {
   TrainingOptions options(TrainingKind::model);
   for (const auto& [option, value] :
@@ -111,17 +111,18 @@ const Table& table(const CaseRecord& record, const std::string& path) {
   return *it;
 }
 
-// Of the slowest rank; there is one repetition.
+// Seconds of the slowest rank in the only repetition.
 double seconds_of(const PhaseSamples& phase) {
   double most = 0;
   for (const std::vector<double>& of_rank : phase.measured) most = std::max(most, of_rank.at(0));
   return most;
 }
 
-TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
+TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
   TrainingOptions options = small_model();
   options.factors.replace("--recompute", "none,block");
-  // 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, backward twice that; no block's forward again.
+  // 2 B T (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D; backward takes twice as many FLOPs, and
+  // recomputation does not count.
   const double forward =
       2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 4.0 * 2 * 3 * 64 * 16;
   const auto records = run_model(
@@ -140,8 +141,8 @@ TEST(ModelExperimentTest, RatesAreOfAllRanksTokensAndOfTheModelSFlops) {
   }
 }
 
-// Rank 1 has something else in memory, as an optimizer's state, throughout.
-TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
+// Rank 1 holds an additional allocation of the kind optimizer_state throughout.
+TEST(ModelExperimentTest, MemoryIsPerRankAndTheSummaryHasTheMaximum) {
   constexpr std::int64_t more = 1 << 20;
   const auto records = run_model(2, small_model(), [&](int rank) {
     auto device = std::make_unique<RankDevice>(1);
@@ -166,7 +167,7 @@ TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
       EXPECT_EQ(activations.at(i + rows), activations.at(i)) << path << " " << i;
     }
   }
-  // Of the second rank's marks: before backward and at the end of the steady step.
+  // The summary has the figures of rank 1, from its marks in the steady step.
   const std::vector<Column>& marks = table(record, "memory").columns;
   const auto steady = [&](const char* mark, const char* column) {
     for (std::size_t i = 8; i < 16; ++i) {
@@ -181,7 +182,7 @@ TEST(ModelExperimentTest, MemoryIsEveryRanksOwnAndTheSummaryThatOfTheMost) {
   EXPECT_EQ(figure(record, "peak_bytes"), steady("after step", "peak"));
 }
 
-TEST(ModelExperimentTest, OneRankOutOfMemoryIsARowForAllAndTheNextCaseRuns) {
+TEST(ModelExperimentTest, OneRankOutOfMemoryMakesTheCaseOomAndTheNextCaseRuns) {
   TrainingOptions options = small_model();
   options.factors.replace("--context", "256,8");
   const auto records = run_model(2, options, [](int rank) {
@@ -196,7 +197,7 @@ TEST(ModelExperimentTest, OneRankOutOfMemoryIsARowForAllAndTheNextCaseRuns) {
   EXPECT_NE(reason.find(" are needed; rank 1: 'forward/"), std::string::npos) << reason;
 }
 
-// Ranks 0 and 1 with a row each have the losses whose mean a single rank has of both rows.
+// The mean of the losses of two ranks with one row each is the loss of one rank with both rows.
 TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
   const TempFolder folder;
   TrainingOptions options = small_model();
@@ -243,7 +244,7 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
       [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
   const CaseRecord& record = records[0].at(0);
   EXPECT_EQ(record.status, Status::ok);
-  // q, k, v and o of float32, and a statistic for each row; backward reads these and d_o, and
+  // Forward: q, k, v and o in float32, and one statistic per row. Backward reads these and d_o, and
   // writes dq, dk and dv.
   const double in = 4.0 * 2 * 3 * 16 * (4 * 8 + 1);
   const double out = 4.0 * 2 * 3 * 16 * (8 * 8 + 1);

@@ -71,7 +71,7 @@ TEST(Factors, AxesMultiplyAndLaterOnesVaryFaster) {
   EXPECT_EQ(got, want);
 }
 
-TEST(Factors, RecordedAreThoseThatApply) {
+TEST(Factors, OnlyApplicableFactorsAreRecorded) {
   const auto cases =
       Parsed({"--shape", "line,cube", "--height", "4", "--name", "a,b", "--open"}).cases();
   ASSERT_EQ(cases.size(), 2U);
@@ -84,7 +84,7 @@ TEST(Factors, RecordedAreThoseThatApply) {
   EXPECT_EQ(recorded(box_factors(), cases[1]).at("height"), Value(4.0));
 }
 
-TEST(Factors, RangesAreValuesOfNumericAxes) {
+TEST(Factors, RangesExpandToValuesOfNumericAxes) {
   std::vector<int> widths;
   for (const Box& b : Parsed({"--box-width", "1..8*2,3..5"}).cases()) widths.push_back(b.width);
   EXPECT_EQ(widths, (std::vector<int>{1, 2, 4, 8, 3, 5}));
@@ -101,7 +101,7 @@ TEST(Factors, TooManyCasesAreRefused) {
   EXPECT_EQ(message, "--height: its 20000 values make more than 100000 cases; give fewer");
 }
 
-TEST(Factors, WhatWasProbablyMeantIsSaid) {
+TEST(Factors, ErrorsSuggestTheNearestName) {
   EXPECT_EQ(refusal({"--shape", "cub"}),
             "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
   EXPECT_EQ(refusal({"--hieght", "1"}),
@@ -112,7 +112,7 @@ TEST(Factors, EqualValuesAreOneCase) {
   EXPECT_EQ(Parsed({"--box-width", "2,3,2"}).cases().size(), 2U);
 }
 
-TEST(Factors, WhatIsWrongIsSaidOfTheOption) {
+TEST(Factors, ErrorsNameTheOption) {
   EXPECT_EQ(refusal({"--shape", "ball"}), "--shape: 'ball' is unknown; choose line, square, cube");
   EXPECT_EQ(refusal({"--box-width", "10"}), "--box-width: 10 is out of range; use 1 to 9");
   EXPECT_EQ(refusal({"--box-width", "1,,2"}), "--box-width: has an empty value");
@@ -126,7 +126,7 @@ TEST(Factors, AnOptionThatAppliesToNoCaseIsRefused) {
   EXPECT_EQ(refusal({"--shape", "line,cube", "--height", "1"}), "");
 }
 
-TEST(Factors, ACaseThatTheLaunchCannotHaveIsLeftOut) {
+TEST(Factors, ACaseThatTheLaunchCannotRunIsLeftOut) {
   const Parsed parsed({"--box-width", "1,2,3"});
   const auto cases = parsed.options.cases([](Box& b) {
     b.label = "seen";
@@ -145,7 +145,7 @@ TEST(Factors, TheHelpSaysValuesAndDefaults) {
   }
 }
 
-TEST(Factors, APresetPinsEveryOptionWithAValueThatCanBeRead) {
+TEST(Factors, APresetMustGiveEveryOptionAValidValue) {
   const FactorOptions<Box> options(box_factors());
   const std::string whole = "--shape ball --box-width 1,2 --height 3 --name x --shape cube";
   EXPECT_THROW(options.check({{"p", whole}}, {}), InternalError);  // lacks --open
@@ -175,7 +175,7 @@ std::vector<std::string> values_of(const F& value, DeviceKind device) {
   return values;
 }
 
-TEST(AttentionCase, OnlyFlashOfFp32HasAChoiceOfProducts) {
+TEST(AttentionCase, Fp32AttentionAppliesOnlyToFlashInFp32) {
   EXPECT_EQ(values_of("fp32_attention", DeviceKind::cpu),
             (std::vector<std::string>{"fp32 exact", "fp32 bf16x3"}));
   AttentionCase c;
@@ -186,7 +186,7 @@ TEST(AttentionCase, OnlyFlashOfFp32HasAChoiceOfProducts) {
   EXPECT_EQ(ops_config_of(c).fp32_attention, Fp32Attention::exact);
 }
 
-TEST(AttentionCase, OnlyFlashOfHalfTypesAndBf16x3HasAChoiceOfKernelsOnAGpu) {
+TEST(AttentionCase, FlashKernelsAppliesOnlyToFlashInHalfTypesAndBf16x3OnAGpu) {
   EXPECT_TRUE(values_of("flash_kernels", DeviceKind::cpu).empty());
   EXPECT_EQ(values_of("flash_kernels", DeviceKind::cuda),
             (std::vector<std::string>{"fp32 newest", "fp32 sm80", "bf16 newest", "bf16 sm80",
@@ -214,7 +214,7 @@ struct Studied {
   [[nodiscard]] bool operator==(const Studied&) const = default;
 };
 
-TEST(Factors, WhatAppliesByEarlierFactorsMultipliesThoseCasesAlone) {
+TEST(Factors, AFactorMultipliesOnlyTheCasesToWhichItApplies) {
   const auto only = [](Factor<Studied> f, bool (*condition)(const Studied&)) {
     return f.from(0, 1e6).only_where(condition, "--shape");
   };

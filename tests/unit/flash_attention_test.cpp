@@ -282,7 +282,7 @@ TEST_F(Flash, of_packed_qkv_without_a_copy) {
   expect_close(dqkv, packed_want);
 }
 
-TEST_F(Flash, refuses_what_does_not_fit_together) {
+TEST_F(Flash, refuses_mismatched_shapes_and_dtypes) {
   const AttentionShape s{1, 4, 2, 8, true};
   const Inputs in = inputs(s, Dtype::f32);
   const Array y = poisoned(in.q.shape(), Dtype::f32);

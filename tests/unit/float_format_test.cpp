@@ -65,7 +65,7 @@ TEST(FloatFormat, RoundsAsTheProcessorDoes) {
 }
 
 // decode() and encode() are inverse for every code.
-TEST(FloatFormat, EveryCodeComesBack) {
+TEST(FloatFormat, EveryCodeRoundTrips) {
   for (const Format format : formats) {
     const FloatFormat& f = format_of(format);
     if (f.bits() > 19) continue;
@@ -90,7 +90,7 @@ TEST(FloatFormat, TiesGoToEven) {
   EXPECT_EQ(rounded(Format::e5m2, -5.5), -6);
 }
 
-TEST(FloatFormat, LargestNumbersAndWhatIsBeyond) {
+TEST(FloatFormat, LargestNumbersAndOverflow) {
   EXPECT_EQ(rounded(Format::fp16, 65519.99), 65504);
   EXPECT_EQ(rounded(Format::fp16, 65520), infinity);
   EXPECT_EQ(rounded(Format::e5m2, 61439), 57344);

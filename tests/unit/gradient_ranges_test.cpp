@@ -40,7 +40,7 @@ TEST(GradientRanges, BucketsHoldAtMostTheCap) {
   EXPECT_EQ(ends(buckets({100, 100, 100, 100, 10}, 1200)), (Ends{{0, 2}, {3, 3}, {4, 4}}));
 }
 
-TEST(GradientRanges, WhatIsLargerThanTheCapHasABucketOfItsOwn) {
+TEST(GradientRanges, AParameterLargerThanTheCapHasItsOwnBucket) {
   EXPECT_EQ(ends(buckets({10, 500, 10, 10, 10}, 80)), (Ends{{0, 0}, {1, 1}, {2, 3}, {4, 4}}));
   EXPECT_EQ(ends(buckets({500, 500, 500}, 0)), (Ends{{0, 0}, {1, 1}, {2, 2}}));
 }

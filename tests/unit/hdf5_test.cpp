@@ -53,7 +53,7 @@ TEST_F(Hdf5Test, AttributesOfEveryType) {
   EXPECT_THROW((void)file.attribute("maybe"), Hdf5Error);
 }
 
-// More than one buffer of conversion holds.
+// More than one conversion buffer holds.
 TEST_F(Hdf5Test, ManyTexts) {
   std::vector<std::string> texts;
   for (int i = 0; i < 100'000; ++i) texts.push_back(std::to_string(i));
@@ -129,7 +129,7 @@ TEST_F(Hdf5Test, ColumnsOfNumbersAndText) {
   EXPECT_THROW((void)file.dataset("texts").read<double>(), Hdf5Error);
 }
 
-TEST_F(Hdf5Test, MatricesRowAfterRow) {
+TEST_F(Hdf5Test, MatricesAreRowMajor) {
   File file = File::create(path());
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   const Dataset dataset = file.write("samples", std::span<const double>(values), {2, 3});
@@ -154,7 +154,7 @@ TEST_F(Hdf5Test, GroupsKeepTheOrderOfTheirMembers) {
     inner.write("zebra", std::vector<double>{1});
     inner.write("ant", std::vector<double>{2});
     (void)inner.make_group("moth");
-    (void)file.make_group("outer/inner");  // again is fine
+    (void)file.make_group("outer/inner");  // an existing group is returned
     file.close();
   }
   const File file = File::open(path());
@@ -234,8 +234,6 @@ TEST_F(Hdf5Test, HandlesCloseThemselves) {
   EXPECT_EQ(open_ids(), before);
 }
 
-// A write that the disk refuses is an error of the call, or of close() at the latest. In a child,
-// since HDF5 keeps a file that it cannot finish.
 TEST_F(Hdf5Test, LongColumnsAreCompressedAndReadBack) {
   std::vector<double> values(100'000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 7);
@@ -244,8 +242,10 @@ TEST_F(Hdf5Test, LongColumnsAreCompressedAndReadBack) {
   EXPECT_EQ(File::open(path()).dataset("values").read<double>(), values);
 }
 
+// A failed write throws from the call or, at the latest, from close(). The test forks, since HDF5
+// keeps a file open that it cannot finish.
 TEST_F(Hdf5Test, AFullDiskThrows) {
-  std::vector<double> values;  // which no compression makes short
+  std::vector<double> values;  // incompressible
   std::minstd_rand random;
   for (int i = 0; i < 100'000; ++i) values.push_back(static_cast<double>(random()));
   const pid_t child = fork();

@@ -24,7 +24,7 @@ TEST(HeadlineParts, AreOfTheSlowestRankInTheMedianRepetition) {
 }
 
 TEST(HeadlineParts, OfAnEvenNumberAreTheMeanOfTheMiddleTwo) {
-  // By the headline: 1, 4, 6, 9.
+  // The headline times, sorted: 1, 4, 6, 9.
   const RankSamples phase = {{8, 1, 2, 3}};
   const RankSamples headline = {{9, 1, 6, 4}};
   const auto parts = headline_parts({&phase}, headline);
@@ -45,7 +45,7 @@ TEST(HeadlineParts, ThereAreNoneWithoutRepetitions) {
   EXPECT_TRUE(headline_parts({}, {}).empty());
 }
 
-TEST(HeadlineParts, AreNaNWhereASampleIs) {
+TEST(HeadlineParts, AreNaNIfASampleIsNaN) {
   const RankSamples phase = {{1, NAN}};
   const RankSamples headline = {{3, 4}};
   for (const HeadlinePart& part : headline_parts({&phase}, headline)) {

@@ -19,7 +19,7 @@ TEST(IntervalsTest, AUnionIsDisjointAndInOrder) {
   EXPECT_TRUE(union_of({}).empty());
 }
 
-TEST(IntervalsTest, WhatIsCoveredCountsOnceForEachOfTheIntervals) {
+TEST(IntervalsTest, LengthCoveredByOtherIntervals) {
   const Intervals cover = {{2, 4}, {3, 5}, {8, 9}, {0, 1}};
   EXPECT_EQ(covered_length({{0, 10}}, cover), 1 + 3 + 1);
   EXPECT_EQ(covered_length({{3, 8.5}}, cover), 2 + 0.5);

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-TEST(KernelNameTest, DemanglesWhatIsMangled) {
+TEST(KernelNameTest, DemanglesMangledNames) {
   EXPECT_EQ(demangled("_ZN8paceline4warmEi"), "paceline::warm(int)");
   EXPECT_EQ(demangled("nvjet_sm90_hss_128x256_64x4"), "nvjet_sm90_hss_128x256_64x4");
 }
@@ -22,7 +22,7 @@ TEST(KernelNameTest, LeavesOutNamespacesParametersAndInnerArguments) {
             "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 }
 
-TEST(KernelNameTest, CutsWhatIsLong) {
+TEST(KernelNameTest, TruncatesLongNames) {
   const std::string name = short_kernel_name(std::string(100, 'k'));
   EXPECT_EQ(name, std::string(77, 'k') + "...");
 }

@@ -1,4 +1,4 @@
-// Ranks that were started with different command lines are told so before anything runs.
+// Ranks with different command lines, versions or libraries are refused before anything runs.
 
 #include "harness/launch.h"
 
@@ -45,7 +45,7 @@ TEST(Launch, names_every_option_that_differs_with_its_values_and_ranks) {
             "(rank 1); give every rank the same options");
 }
 
-TEST(Launch, the_memory_limit_of_a_rank_is_its_own) {
+TEST(Launch, ranks_may_have_different_memory_limits) {
   EXPECT_EQ(
       message({model({{"--memory-limit", "1GB"}}), model({{"--memory-limit", "2GB"}}), model({})}),
       "");
@@ -67,7 +67,7 @@ TEST(Launch, names_program_versions_that_differ_before_all_else) {
             "program version: 1 (rank 0), 0 (rank 1); start the same program on every rank");
 }
 
-TEST(Launch, a_refused_command_line_is_said_with_its_ranks_unless_all_are_refused) {
+TEST(Launch, a_refusal_names_its_ranks_unless_all_ranks_refuse) {
   const CommandLine bad = refused(UsageError("--bad: is unknown"));
   EXPECT_EQ(message({model({}), bad, bad}), "--bad: is unknown (ranks 1, 2)");
   EXPECT_EQ(message({bad, model({})}), "--bad: is unknown (rank 0)");
@@ -84,7 +84,7 @@ TEST(Launch, the_worst_refusal_counts) {
 TEST(Launch, every_rank_throws_the_same) {
   std::atomic<int> right = 0;
   ThreadWorld::run(3, [&](World& world) {
-    // \xff is no UTF-8.
+    // \xff is not valid UTF-8.
     const char* size = world.rank() == 2 ? "\xff" : "tiny";
     try {
       require_same_command_line(world, model({{"--size", size}}));
@@ -113,7 +113,7 @@ TEST(Launch, a_value_that_differs_is_named_with_its_ranks) {
   EXPECT_EQ(right, 3);
 }
 
-// What a launcher says of itself while this lives.
+// An environment variable of a launcher, set during the lifetime of the object.
 class Variable : NonCopyable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -123,10 +123,10 @@ class Variable : NonCopyable {
   const char* name_;
 };
 
-TEST(Launch, srun_s_tasks_are_mpi_s_ranks) {
+TEST(Launch, all_srun_tasks_must_be_mpi_ranks) {
   for (const char* name :
        {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
-    unsetenv(name);  // where the tests themselves are ranks
+    unsetenv(name);  // set if the tests themselves run under a launcher
   }
   EXPECT_NO_THROW(require_all_tasks(1));
   const Variable of_srun("SLURM_STEP_NUM_TASKS", "4");

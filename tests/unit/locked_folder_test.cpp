@@ -19,10 +19,11 @@
 #include "core/non_copyable.h"
 #include "temp_folder.h"
 
-// Runs once, between the opening of a lock file and the attempt to lock it.
+// If set, runs once between open() and flock() of a lock file.
 static std::function<void()> before_flock;
 
-// In place of the C library's.  NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
+// Replaces the C library's flock.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int flock(int descriptor, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, nullptr)();
   return static_cast<int>(syscall(SYS_flock, descriptor, operation));
@@ -43,9 +44,9 @@ class LockedFolderTest : public testing::Test {
   TempFolder temp_;
 };
 
-constexpr double enough = 60;  // seconds: for a lock that is to be had, on a busy machine
+constexpr double enough = 60;  // seconds to wait for a lock that will become free
 
-// A process that takes the lock, says so, and does `work` when it is told to go on.
+// A child process that takes the lock, reports it, and calls `work` after go_on().
 class Holder : NonCopyable {
  public:
   explicit Holder(
@@ -100,7 +101,7 @@ TEST_F(LockedFolderTest, MakesTheFolderAndItsParentsAndRemovesThem) {
   EXPECT_TRUE(fs::exists(root()));
 }
 
-TEST_F(LockedFolderTest, KeepsWhatIsInUse) {
+TEST_F(LockedFolderTest, KeepsFinishedCases) {
   {
     const LockedFolder locked(folder());
     touch(folder() / "b.h5");
@@ -109,7 +110,7 @@ TEST_F(LockedFolderTest, KeepsWhatIsInUse) {
               (std::vector<fs::path>{folder() / "a.h5", folder() / "b.h5"}));
   }
   EXPECT_TRUE(fs::exists(folder() / "a.h5"));
-  const LockedFolder again(folder());  // the lock file that was left keeps nobody out
+  const LockedFolder again(folder());  // a leftover lock file without a lock does not block
   EXPECT_EQ(case_files(again.path()).size(), 2U);
 }
 
@@ -129,7 +130,7 @@ TEST_F(LockedFolderTest, RemoveTakesEverything) {
   EXPECT_FALSE(fs::exists(folder()));
 }
 
-TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterSomePatience) {
+TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterAWait) {
   const Holder holder(folder());
   const double began = host_seconds();
   try {
@@ -141,10 +142,10 @@ TEST_F(LockedFolderTest, AHeldLockIsRefusedAfterSomePatience) {
   }
   EXPECT_GE(host_seconds() - began, 0.3);
   EXPECT_LT(host_seconds() - began, LockedFolder::default_patience);
-  EXPECT_TRUE(fs::exists(folder() / ".lock"));  // the other's
+  EXPECT_TRUE(fs::exists(folder() / ".lock"));  // the lock file of the holder
 }
 
-TEST_F(LockedFolderTest, AKilledRunLetsGo) {
+TEST_F(LockedFolderTest, AKilledRunReleasesTheLock) {
   Holder holder(folder());
   holder.end(SIGKILL);
   EXPECT_NO_THROW(LockedFolder(folder(), 0));
@@ -158,8 +159,8 @@ TEST_F(LockedFolderTest, WaitsForARunThatEnds) {
   EXPECT_TRUE(fs::exists(folder() / ".lock"));
 }
 
-TEST_F(LockedFolderTest, ALockOnARemovedFolderIsNone) {
-  // The holder removes the folder with its lock file while we wait: we must make a new one.
+TEST_F(LockedFolderTest, ALockOnARemovedFolderDoesNotCount) {
+  // The holder removes the folder with its lock file during the wait; a new one must be created.
   const Holder holder(folder(), [](LockedFolder& locked) {
     usleep(300'000);
     locked.remove();
@@ -168,7 +169,7 @@ TEST_F(LockedFolderTest, ALockOnARemovedFolderIsNone) {
   holder.go_on();
   const LockedFolder locked(folder(), enough);
   EXPECT_TRUE(fs::exists(folder() / ".lock"));
-  EXPECT_THROW(LockedFolder(folder(), 0.2), UsageError);  // ours holds
+  EXPECT_THROW(LockedFolder(folder(), 0.2), UsageError);  // `locked` holds the lock
 }
 
 // An open file or folder.
@@ -183,7 +184,7 @@ class Opened : NonCopyable {
   int descriptor_;
 };
 
-TEST_F(LockedFolderTest, ALockOnAReplacedFolderIsNone) {
+TEST_F(LockedFolderTest, ALockOnAReplacedFolderDoesNotCount) {
   before_flock = [this] {
     fs::rename(folder(), root() / "old");
     fs::create_directories(folder());
@@ -193,7 +194,7 @@ TEST_F(LockedFolderTest, ALockOnAReplacedFolderIsNone) {
   EXPECT_FALSE(before_flock);
   EXPECT_TRUE(fs::exists(root() / "old" / ".lock"));
   const Opened named(folder() / ".lock");
-  EXPECT_EQ(flock(named.get(), LOCK_EX | LOCK_NB), -1);  // ours holds
+  EXPECT_EQ(flock(named.get(), LOCK_EX | LOCK_NB), -1);  // `locked` holds the lock
 }
 
 TEST_F(LockedFolderTest, AFileIsNamedUntilItIsRemovedOrReplaced) {
@@ -208,8 +209,8 @@ TEST_F(LockedFolderTest, AFileIsNamedUntilItIsRemovedOrReplaced) {
   EXPECT_FALSE(still_named(opened.get(), name));
 }
 
-// Inodes are numbered by file system: the roots of two may have the same number.
-TEST_F(LockedFolderTest, AFileOfTheSameInodeElsewhereIsAnother) {
+// Inode numbers are per file system: the roots of two file systems may have the same number.
+TEST_F(LockedFolderTest, AFileWithTheSameInodeOnAnotherFileSystemIsAnotherFile) {
   const std::vector<fs::path> roots = {"/proc", "/sys", "/dev/shm", "/dev/pts", "/dev/mqueue"};
   int pairs = 0;
   for (const fs::path& a : roots) {
@@ -224,11 +225,12 @@ TEST_F(LockedFolderTest, AFileOfTheSameInodeElsewhereIsAnother) {
       EXPECT_FALSE(still_named(opened.get(), b)) << a << " " << b;
     }
   }
-  if (pairs == 0) GTEST_SKIP() << "no two file systems here number their roots alike";
+  if (pairs == 0) GTEST_SKIP() << "no two file systems here have roots with equal inode numbers";
 }
 
-TEST_F(LockedFolderTest, ManyAtOnceExcludeEachOther) {
-  // Each of 8 processes takes the lock twice and counts in a file, without a lock of its own.
+TEST_F(LockedFolderTest, ConcurrentProcessesExcludeEachOther) {
+  // Each of 8 processes takes the lock twice and increments a number in a file, which has no lock
+  // of its own.
   const fs::path count = root() / "count";
   std::ofstream(count) << 0;
   std::vector<pid_t> children;
@@ -264,7 +266,7 @@ TEST_F(LockedFolderTest, APlaceThatCannotBeWrittenIsNamed) {
                   " (Not a directory); name a file in a folder that can be written");
   }
   EXPECT_THROW(LockedFolder("/proc/none/F.h5.cases"), UsageError);
-  // Here the parent can be made and the folder cannot: the parent goes again.
+  // The parent can be created but the folder cannot: the parent is removed again.
   EXPECT_THROW(LockedFolder(root() / "new" / std::string(300, 'x')), UsageError);
   EXPECT_FALSE(fs::exists(root() / "new"));
 }

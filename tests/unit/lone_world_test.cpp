@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-TEST(LoneWorld, IsOneRankThatWaitsForNobody) {
+TEST(LoneWorld, IsAWorldOfOneRank) {
   const std::unique_ptr<World> world = make_lone_world();
   EXPECT_EQ(world->size(), 1);
   EXPECT_EQ(world->local_size(), 1);

@@ -153,7 +153,7 @@ TEST_F(MemoryLedgerTest, RecordsEventsWhileAsked) {
   EXPECT_EQ(ledger.stop_recording().size(), 2U);  // the allocations in use, no earlier events
 }
 
-TEST_F(MemoryLedgerTest, RefusesWhatCannotBe) {
+TEST_F(MemoryLedgerTest, RefusesRepeatedAddressesAndUnknownReleases) {
   take(0, 10, MemoryKind::parameter);
   EXPECT_THROW(take(0, 10, MemoryKind::parameter), InternalError);
   EXPECT_THROW(give(1), InternalError);

@@ -36,7 +36,7 @@ TEST(TwoModesTest, GroupsCloseToEachOtherAreOne) {
   EXPECT_TRUE(two_modes(times));
 }
 
-TEST(TwoModesTest, NothingIsSaidOfFewOrUndefinedTimes) {
+TEST(TwoModesTest, FewOrNonFiniteTimesHaveNoModes) {
   std::vector<double> times(10, 1);
   times.insert(times.end(), 9, 2);
   EXPECT_FALSE(two_modes(times));

@@ -147,7 +147,7 @@ TEST_F(ParameterStoreTest, WithoutMixedPrecisionGemmsReadTheMasters) {
   EXPECT_TRUE(store.copy().empty());
 }
 
-TEST_F(ParameterStoreTest, TheLedgerKnowsWhatIsWhat) {
+TEST_F(ParameterStoreTest, TheLedgerHasBytesByKind) {
   ParameterStore store(device, precision_named("bf16"), two_entries());
   store.allocate_gradients();
   const auto n = static_cast<std::size_t>(store.size());

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// One rank's kernel of one step, both `begin` after the start of that rank's clock.
+// A trace of one rank: one step with one kernel. The step begins at `begin` on that rank's clock.
 StepTrace trace_from(double begin) {
   StepTrace trace{.names = {"gemm<float>(float*)"},
                   .paths = {"", "forward/matmul"},
@@ -60,7 +60,7 @@ TEST(ProfileTablesTest, TimesAreOnRank0sClock) {
   EXPECT_EQ(numbers(record, "trace/ranks", "clock_offset"), (std::vector<double>{0, 30}));
 }
 
-TEST(ProfileTablesTest, RatesStandBesideTheCeilings) {
+TEST(ProfileTablesTest, SharesAreRatesOverCeilings) {
   CaseRecord record;
   add_profile_to(record, of_two_ranks());
   EXPECT_EQ(numbers(record, "kernels", "flops_per_s"), (std::vector<double>{200, 200}));
@@ -69,10 +69,11 @@ TEST(ProfileTablesTest, RatesStandBesideTheCeilings) {
   add_shares_of_ceilings(record, gemm, wide);
   EXPECT_EQ(numbers(record, "kernels", "flops_share"), (std::vector<double>{0.5, 0.5}));
   EXPECT_EQ(numbers(record, "kernels/scopes", "flops_share").front(), 0.5);
-  EXPECT_TRUE(std::isnan(numbers(record, "kernels", "bytes_share").front())) << "it is not sure";
+  EXPECT_TRUE(std::isnan(numbers(record, "kernels", "bytes_share").front()))
+      << "the interval of the ceiling is too wide";
 }
 
-TEST(ProfileTablesTest, TheHostsTimesAreThoseOfThePhasesThatItTimes) {
+TEST(ProfileTablesTest, HostTimesExistForThePhasesThatTheHostTimes) {
   CaseRecord record;
   record.samples = {{.phase = "forward", .warmup = {}, .measured = {{5, 7}, {8, 10}}},
                     {.phase = "step", .warmup = {}, .measured = {{9, 9}, {9, 9}}}};

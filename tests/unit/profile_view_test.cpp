@@ -79,7 +79,7 @@ TEST(ProfileViewTest, TellsOfEventsAndOfLostRecords) {
       "they show nothing");
 }
 
-TEST(ProfileViewTest, AnswersFromTheRowsThatHaveThem) {
+TEST(ProfileViewTest, AnswersComeFromTheRowsThatHaveTheFigures) {
   const Row plain = {{"case", "a"},           {"profile_source", std::string()},
                      {"forward_host_s", 1.0}, {"forward_events_s", std::nan("")},
                      {"softmax_s", 1.0},      {"attention_products_s", 1.0}};

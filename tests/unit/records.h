@@ -1,5 +1,5 @@
 #pragma once
-// Records and runs for the tests of record/.
+// Case records and runs for tests of src/record and of the harness.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace paceline {
 
 inline const std::vector<std::string> record_factors = {"size", "context"};
 
-// A case of one phase on one rank; `seconds` are its repetitions.
+// A case of one phase on one rank, with these repetitions.
 inline CaseRecord make_record(std::int64_t context, const std::vector<double>& seconds,
                               const std::string& size = "small") {
   CaseRecord record;
@@ -49,7 +49,7 @@ inline RunInfo make_run(int ranks = 1, const std::string& cpu = "Some CPU") {
   return run;
 }
 
-// The one value, or the values, of a column of doubles, integers or text.
+// The values of a column of doubles, integers or text.
 template <class T>
 const std::vector<T>& values(const std::vector<Column>& columns, const std::string& name) {
   const Column* column = find_column(columns, name);

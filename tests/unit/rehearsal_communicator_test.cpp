@@ -27,7 +27,7 @@ class NotingCommunicator final : public OneRankCommunicator {
   }
 };
 
-// Every operation, one of them on several messages.
+// Calls every operation; all_reduce with several message sizes.
 void call_all(Communicator& c, const Tensor& x) {
   c.all_reduce(x, x, ReduceOp::sum);
   c.all_reduce(x.slice(0, {4}), x.slice(0, {4}), ReduceOp::sum);

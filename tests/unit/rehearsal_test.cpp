@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// What each of two ranks knows after fits_in_memory().
+// The result of fits_in_memory() on one rank, and its record.
 struct Found {
   bool fits = true;
   CaseRecord record;
@@ -25,7 +25,7 @@ std::array<Found, 2> rehearse(const std::function<void(int rank)>& work,
   return found;
 }
 
-TEST(FitsInMemory, OneRankThatLacksMemoryIsEnough) {
+TEST(FitsInMemory, OneRankOutOfMemoryMakesTheCaseOom) {
   for (const int lacks : {0, 1}) {
     const auto found = rehearse([&](int rank) {
       const MemoryLedger ledger;
@@ -56,7 +56,7 @@ TEST(FitsInMemory, TheReasonBeginsWithTheArithmetic) {
   EXPECT_EQ(reason_of({}), "rank 0: the host's own memory does not suffice");
 }
 
-TEST(FitsInMemory, TheHostSMemoryCounts) {
+TEST(FitsInMemory, HostMemoryCounts) {
   const auto found = rehearse([](int rank) {
     if (rank == 1) throw std::bad_alloc();
   });
@@ -64,7 +64,7 @@ TEST(FitsInMemory, TheHostSMemoryCounts) {
   EXPECT_NE(found[0].record.reason.find("rank 1: the host's own memory"), std::string::npos);
 }
 
-TEST(FitsInMemory, WithMemoryOnEveryRank) {
+TEST(FitsInMemory, ACaseWithMemoryOnEveryRankFits) {
   for (const Found& mine : rehearse([](int) {})) {
     EXPECT_TRUE(mine.fits);
     EXPECT_EQ(mine.record.status, Status::ok);

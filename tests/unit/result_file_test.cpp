@@ -73,7 +73,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema2) {
   EXPECT_EQ(file.dataset("summary/tokens_per_s").text_attribute("unit"), "1/s");
 
   const Case factors = read_factors(file, record.id);
-  EXPECT_EQ(factors.factors().size(), 4U);  // those of the record and nothing else
+  EXPECT_EQ(factors.factors().size(), 4U);  // only the factors of the record
   EXPECT_TRUE(results.has(record.id, record.factors));
 }
 
@@ -103,7 +103,7 @@ TEST_F(ResultFileTest, MergeMakesOneFileAndRemovesTheFolder) {
             std::vector<double>{3});
 }
 
-TEST_F(ResultFileTest, CasesThatAreNotAskedForComeLastByName) {
+TEST_F(ResultFileTest, CasesOutsideTheSweepComeLastByName) {
   ResultFile results(path(), Existing::refuse);
   const CaseRecord a = make_record(1, {1});
   const CaseRecord b = make_record(2, {1});
@@ -156,10 +156,10 @@ TEST_F(ResultFileTest, RefusesFinishedCasesOfACrashedRun) {
   EXPECT_NE(message.find("--resume"), std::string::npos) << message;
   EXPECT_NE(message.find("--force"), std::string::npos) << message;
   EXPECT_NE(message.find("paceline merge"), std::string::npos) << message;
-  EXPECT_EQ(case_files(folder()).size(), 1U);  // and harms nothing
+  EXPECT_EQ(case_files(folder()).size(), 1U);  // the finished case is kept
 }
 
-TEST_F(ResultFileTest, ReplaceDropsWhatWasThere) {
+TEST_F(ResultFileTest, ReplaceRemovesOldResults) {
   make_file({make_record(128, {1})});
   fs::create_directories(folder());
   std::ofstream(folder() / "left.h5") << "x";
@@ -211,8 +211,8 @@ TEST_F(ResultFileTest, RaggedSamplesLeaveNoFile) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1);  // the lock
 }
 
-// Runs `work` in a child whose files cannot grow beyond `bytes`, as on a full disk; true when it
-// threw StoppedError.
+// Runs `work` in a child process whose files cannot exceed `bytes`, as on a full disk. Returns
+// whether it threw StoppedError.
 bool stopped_on_full_disk(std::size_t bytes, const std::function<void()>& work) {
   const pid_t child = fork();
   if (child == 0) {
@@ -261,7 +261,7 @@ TEST_F(ResultFileTest, AFullDiskAtTheMergeKeepsTheCases) {
   EXPECT_EQ(contexts(), (std::vector<std::int64_t>{0, 1, 2}));
 }
 
-TEST_F(ResultFileTest, ASecondRunWaitsForADyingOne) {
+TEST_F(ResultFileTest, ASecondRunWaitsForOneThatIsBeingKilled) {
   const pid_t child = fork();
   if (child == 0) {
     ResultFile results(path(), Existing::refuse);
@@ -281,7 +281,7 @@ TEST_F(ResultFileTest, ASecondRunWaitsForADyingOne) {
   waitpid(killer, nullptr, 0);
 }
 
-TEST_F(ResultFileTest, SummaryRefusesWhatIsNoResultFile) {
+TEST_F(ResultFileTest, SummaryRefusesOtherFiles) {
   EXPECT_THROW((void)read_summary(path()), UsageError);
   {
     hdf5::File file = hdf5::File::create(path());

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of result files share.
+// Helpers for tests of result files.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class ResultFiles : public testing::Test {
   [[nodiscard]] std::filesystem::path path() const { return root() / "F.h5"; }
   [[nodiscard]] std::filesystem::path folder() const { return root() / "F.h5.cases"; }
 
-  // A finished F.h5 of these records.
+  // Writes and merges F.h5 with these records.
   void make_file(const std::vector<CaseRecord>& records, bool complete = true) const {
     ResultFile file(path(), ResultFile::Existing::replace);
     std::vector<std::string> ids;
@@ -43,7 +43,7 @@ class ResultFiles : public testing::Test {
   TempFolder temp_;
 };
 
-// What a UsageError says.
+// The message of the UsageError that work() throws.
 inline std::string message_of(const std::function<void()>& work) {
   try {
     work();
@@ -53,7 +53,7 @@ inline std::string message_of(const std::function<void()>& work) {
   return "(no UsageError)";
 }
 
-// Two ranks, two phases, tables and a column of its own.
+// A record of two ranks and two phases, with tables and an additional column.
 inline CaseRecord rich_record() {
   CaseRecord record = make_record(128, {});
   record.factors.set("lr", 0.001);

@@ -1,4 +1,4 @@
-// Existing results: a run that resumes them, and the merge after a crash.
+// Resuming an existing result file, and the merge after a crash.
 
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
       open_result_file(path()).group("cases/" + a.id).text_attribute("created");
   {
     ResultFile results(path(), Existing::resume);
-    EXPECT_TRUE(fs::exists(path()));  // until the merge replaces it
+    EXPECT_TRUE(fs::exists(path()));  // kept until the merge replaces it
     EXPECT_TRUE(results.has(a.id, a.factors));
-    EXPECT_FALSE(results.has(b.id, b.factors));  // out of memory: worth another try
+    EXPECT_FALSE(results.has(b.id, b.factors));  // oom cases are measured again
     const CaseRecord c = make_record(512, {3, 4});
     EXPECT_FALSE(results.has(c.id, c.factors));
     results.write(c, make_run());
@@ -48,7 +48,7 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
   EXPECT_FALSE(fs::exists(folder()));
 }
 
-// What a file says of the run that measured a case.
+// The run that measured a case, as recorded in the file.
 struct RunOfCase {
   std::string command;
   std::string nccl_debug;
@@ -73,7 +73,7 @@ TEST_F(ResumeTest, EveryCaseKeepsTheRunThatMeasuredIt) {
   later.environment.back().second = "WARN";
   later.started = "2026-11-25T00:00:00.000Z";
   for (RankInfo& rank : later.ranks) rank.host = "node2";
-  for (const bool measures : {true, false}) {  // the second time there is nothing left to measure
+  for (const bool measures : {true, false}) {  // the second resume has no case to measure
     ResultFile results(path(), Existing::resume);
     if (measures) results.write(b, later);
     results.merge({b.id, a.id}, true);
@@ -90,7 +90,7 @@ TEST_F(ResumeTest, EveryCaseKeepsTheRunThatMeasuredIt) {
   }
 }
 
-// As version 2 was at first: without /runs.
+// A file of the first form of schema version 2, without /runs.
 TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
   const CaseRecord old = make_record(1, {1});
   {
@@ -151,7 +151,7 @@ TEST_F(ResumeTest, MatchesByEveryFactor) {
   EXPECT_FALSE(results.has("another", record.factors));
 }
 
-TEST_F(ResumeTest, KeepsWhatCannotComeOutBetter) {
+TEST_F(ResumeTest, KeepsOnlyOkAndSkippedCases) {
   for (const Status status :
        {Status::ok, Status::skipped, Status::oom, Status::diverged, Status::mismatch}) {
     CaseRecord record = make_record(128, {1});
@@ -164,7 +164,7 @@ TEST_F(ResumeTest, KeepsWhatCannotComeOutBetter) {
   }
 }
 
-TEST_F(ResumeTest, MeasuresAnewWhatCannotBeRead) {
+TEST_F(ResumeTest, MeasuresUnreadableCasesAgain) {
   const CaseRecord record = make_record(128, {1});
   fs::create_directories(folder());
   std::ofstream(folder() / (record.id + ".h5")) << "torn";
@@ -176,7 +176,7 @@ TEST_F(ResumeTest, MeasuresAnewWhatCannotBeRead) {
   EXPECT_EQ(contexts().size(), 1U);
 }
 
-TEST_F(ResumeTest, RefusesAFileThatIsNotOurs) {
+TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
   std::ofstream(path()) << "no results";
   EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume); }).find("cannot read"),
             std::string::npos);
@@ -198,7 +198,7 @@ TEST_F(ResumeTest, RefusesAFileThatIsNotOurs) {
   EXPECT_FALSE(fs::exists(folder()));
 }
 
-// A file of version 1, and what a crash of its run has left.
+// A merged file of version 1, and a case file of version 1 that a crash has left.
 TEST_F(ResumeTest, RefusesCasesOfAnOlderSchema) {
   for (const bool merged : {true, false}) {
     const fs::path old = merged ? path() : folder() / "case.h5";
@@ -229,9 +229,9 @@ TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {
   EXPECT_EQ(values<double>(read_summary(path()), "step_median_s"), (std::vector<double>{7, 1}));
 }
 
-TEST_F(ResumeTest, MergeAfterACrashKeepsWhatWasNotSplitYet) {
+TEST_F(ResumeTest, MergeAfterACrashKeepsCasesThatWereNotSplitYet) {
   make_file({make_record(128, {1}), make_record(256, {2})});
-  // A resuming run that was killed when it had a new case and one of those of the file.
+  // A resuming run was killed after it had split off one case of the file and written a new one.
   const CaseRecord fresh = make_record(512, {3});
   {
     ResultFile crashed(path(), Existing::resume);

@@ -104,7 +104,7 @@ TEST(RunRatio, NeedsTimesThatArePositiveNumbers) {
   }
 }
 
-TEST(RunRatio, OfARunBesideItselfIsOne) {
+TEST(RunRatio, OfARunWithItselfIsOne) {
   const RunRatio ratio = ratio_of_runs(Runs{{evenly(1, 9), evenly(1, 9)}});
   expect_interval(ratio, 1, 1);
 }

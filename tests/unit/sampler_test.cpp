@@ -193,7 +193,7 @@ TEST(Sampler, AStopInWarmUpEndsIt) {
   }
 }
 
-TEST(Sampler, RefusesWhatMakesNoSense) {
+TEST(Sampler, RefusesInvalidConfigurations) {
   ThreadWorld::run(1, [](World& world) {
     SamplerHooks hooks;
     hooks.repetition = [] { return PhaseSeconds{1}; };

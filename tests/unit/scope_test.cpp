@@ -39,7 +39,7 @@ TEST(ScopeTest, EveryPathHasOneNumberHoweverItIsReached) {
   };
   visit({"block 0", "block 1", "block 2"});
   const std::size_t count = stack.paths().size();
-  EXPECT_EQ(count, 7U);  // three blocks, an ffn in each, and the root
+  EXPECT_EQ(count, 7U);  // three blocks with one ffn each, and the root
   visit({"block 2", "block 1", "block 0", "block 0", "block 2"});
   EXPECT_EQ(stack.paths().size(), count);
 }
@@ -54,7 +54,7 @@ class Listener final : public ScopeListener {
   std::vector<std::string> heard;
 };
 
-TEST(ScopeTest, TellsAListenerUntilItGoes) {
+TEST(ScopeTest, NotifiesAListenerUntilItIsReset) {
   ScopeStack stack;
   Listener listener;
   stack.set_listener(&listener);

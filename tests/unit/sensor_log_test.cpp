@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Its one value is the number of readings so far; a second cannot be read.
+// The first value is the number of readings so far; the second value can never be read.
 class Counting final : public Sensors {
  public:
   explicit Counting(std::atomic<int>& count) : count_(count) {}
@@ -37,7 +37,7 @@ void wait_for(const std::atomic<int>& count, int readings) {
   while (count < readings) std::this_thread::yield();
 }
 
-TEST(SensorLog, ReadsAtOnceAndThenByItself) {
+TEST(SensorLog, ReadsAtOnceAndThenPeriodically) {
   std::atomic<int> count = 0;
   {
     const SensorLog log(std::make_unique<Counting>(count));
@@ -46,7 +46,7 @@ TEST(SensorLog, ReadsAtOnceAndThenByItself) {
   }
   const int last = count;
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(count, last);  // its thread has ended
+  EXPECT_EQ(count, last);  // the reading thread has ended
 }
 
 TEST(SensorLog, AveragesTheReadingsOfASpanAndKeepsTheirLimits) {
@@ -57,12 +57,12 @@ TEST(SensorLog, AveragesTheReadingsOfASpanAndKeepsTheirLimits) {
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const double end = host_seconds();
   const Reading all = log.during(begin, end);
-  EXPECT_GE(all.values[0], 3);  // of 1, 2, ... 6 and perhaps more
+  EXPECT_GE(all.values[0], 3);  // the mean of 1, 2, ..., n with n >= 6
   EXPECT_TRUE(std::isnan(all.values[1]));
   EXPECT_EQ(all.limits, ClockLimit::power);
 }
 
-TEST(SensorLog, TakesTheNearestReadingOfASpanWithout) {
+TEST(SensorLog, TakesTheNearestReadingForASpanWithoutReadings) {
   std::atomic<int> count = 0;
   const double before = host_seconds();
   const SensorLog log(std::make_unique<Counting>(count));

@@ -33,20 +33,20 @@ TEST(CommunicationTimes, WaitsForParametersAreExposed) {
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 1.125, 0.25, 1.25, 4}));
 }
 
-TEST(CommunicationTimes, WithoutWaitsWhatFollowsBackwardIs) {
+TEST(CommunicationTimes, WithoutWaitsTheTimeAfterBackwardIsExposed) {
   PhaseSeconds seconds = step;
   add_communication_times(seconds, {exchange(1, 1.5)}, {});
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 0.5, 0.25, 0.5, 4}));
 }
 
-TEST(CommunicationTimes, WaitsAreForwardsUntilItsEnd) {
+TEST(CommunicationTimes, WaitsAreSplitAtTheEndOfForward) {
   const WaitSeconds waited =
       wait_seconds({{"a", at(0), at(0.125)}, {"b", at(0.5), at(1)}, {"c", at(1), at(1.25)}}, At(1));
   EXPECT_EQ(waited.forward, 0.625);
   EXPECT_EQ(waited.backward, 0.25);
 }
 
-TEST(HostWaits, AreTheTimeOfAPhaseThatTheHostWaitedFor) {
+TEST(HostWaits, ReplaceTheTimeOfTheirPhase) {
   PhaseSeconds seconds = {1, 2, 0.25};
   add_host_waits(seconds, {{1, 1.5}, {2, 2.5}, {3, 0.5}});
   EXPECT_EQ(seconds, (PhaseSeconds{1.5, 2.5, 0.5}));
@@ -55,7 +55,7 @@ TEST(HostWaits, AreTheTimeOfAPhaseThatTheHostWaitedFor) {
 }
 
 // backward, communication_exposed and optimizer are one graph.
-TEST(HostWaits, OfSeveralPhasesLeaveTheFirstWhatTheOthersDidNotTake) {
+TEST(HostWaits, OfSeveralPhasesGiveTheFirstWhatTheOthersDidNotTake) {
   PhaseSeconds seconds = {1, 2, 0.5, 0.25};
   add_host_waits(seconds, {{1, 1.5}, {4, 4}});
   EXPECT_EQ(seconds, (PhaseSeconds{1.5, 3.25, 0.5, 0.25}));

@@ -1,4 +1,4 @@
-// Ranks whose sweeps differ: both say so before the case that is not the same, and nobody waits.
+// Ranks with different sweeps: all ranks throw before the first case that differs, and none hangs.
 
 #include "harness/sweep.h"
 
@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// Of a case for each context.
+// An experiment with one case per context.
 class Contexts final : public Experiment {
  public:
   explicit Contexts(const std::vector<std::int64_t>& contexts) {
@@ -38,7 +38,7 @@ class Contexts final : public Experiment {
   int runs = 0;
 };
 
-// What both of two ranks end with, and how many cases each has run.
+// The error message of both ranks, and the number of cases that each has run.
 struct Ends {
   std::string message;
   int runs = 0;

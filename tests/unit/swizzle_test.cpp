@@ -1,5 +1,5 @@
-// The order of tiles in shared memory, of every row size that the attention kernels use: nothing
-// lies on top of anything else, and no access meets a bank twice.
+// The swizzled layout of tiles in shared memory, for every row size of the attention kernels: the
+// offsets are a permutation, and accesses have no bank conflicts.
 
 #include "cuda/ampere/swizzle.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned rows = 64;
 
-// Banks of 4 bytes, of 32.
+// Shared memory has 32 banks of 4 bytes.
 template <class Layout>
 unsigned bank(unsigned row, unsigned column) {
   return Layout::offset(row, column) / 4 % 32;
@@ -44,7 +44,7 @@ struct Case {
     }
   }
 
-  // One chunk of 8 rows, as ldmatrix reads it.
+  // ldmatrix reads one chunk of 16 bytes in each of 8 rows.
   static void matrices_meet_no_bank_twice() {
     for (unsigned first = 0; first < rows; first += 8) {
       for (unsigned chunk = 0; chunk < chunks; ++chunk) {
@@ -55,7 +55,7 @@ struct Case {
     }
   }
 
-  // 8 neighbours of four rows, `stride` apart, as a warp reads columns of float.
+  // A warp reads 8 adjacent floats in each of four rows that are `stride` apart.
   static void columns_meet_no_bank_twice(unsigned stride) {
     for (unsigned first = 0; first < rows; first += 4 * stride) {
       for (unsigned column = 0; column < columns; column += 8) {
@@ -77,7 +77,8 @@ struct Case {
     matrices_meet_no_bank_twice();
     if (element_bytes == 4) {
       columns_meet_no_bank_twice(1);
-      // Rows of 64 and 320 bytes start in two places of the banks only: every other one in one.
+      // Not for rows of 64 and 320 bytes: they start at only two banks, and every other row starts
+      // at the same one.
       if (chunks % 8 == 0) columns_meet_no_bank_twice(2);
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// A folder that goes when the test ends; in memory where the system has a place for that, so that
-// fsync does not wait for a disk that others use too.
+// A folder that is removed when the test ends. It is in memory if the system has a tmpfs, so that
+// fsync does not wait for a busy disk.
 
 #include <unistd.h>
 

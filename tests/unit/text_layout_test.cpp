@@ -32,7 +32,7 @@ TEST(LaidOut, HeadsAreBrokenWhereTheTableIsTooWide) {
                 wide + "            1.5    20\n");
 }
 
-// Groups of 45, 24 and 60 columns behind a key of 4.
+// Column groups 45, 24 and 60 characters wide, after a key of 4 characters.
 std::string three_groups() {
   const std::vector<TextColumn> columns = {{"key", right, 0},
                                            {std::string(45, 'a'), right, 1},

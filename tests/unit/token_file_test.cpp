@@ -1,4 +1,4 @@
-// The rows of a token file that a rank takes.
+// The rows that a rank reads from a token file.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class TokenFileTest : public testing::Test {
   TempFolder temp_;
 };
 
-// Rows 2 and 3 of T = 3.
+// Rows 2 and 3, with T = 3.
 constexpr BatchShape shape{.first_row = 2, .rows = 2, .context = 3, .vocab = 1000};
 
 TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
@@ -36,7 +36,7 @@ TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
 }
 
-// Element [r, c] is first + 10 r + c.
+// Writes a matrix whose element [r, c] is first + 10 r + c.
 void write_matrix(const hdf5::File& file, const char* name, std::int64_t first) {
   constexpr std::int64_t rows = 5;
   constexpr std::int64_t columns = 4;

@@ -76,7 +76,7 @@ TEST(Toml, QuotedTextReadsBack) {
 }
 
 // toml++'s assertions exclude these.
-TEST(Toml, WhatIsNoDateOrKeyIsRefused) {
+TEST(Toml, InvalidDatesAndKeysAreRefused) {
   for (const char* text : {"a = 1979-05-27T:7:32:00Z\n", "a = 1979-05-27T-27T07:32:00]\n",
                            "[= 3350\n", "a = { si =1, }\n", "[[\x02value]]\n"}) {
     EXPECT_TRUE(refusal_of(text).starts_with("f.toml:")) << text;

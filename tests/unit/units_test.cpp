@@ -33,7 +33,7 @@ TEST(ParseBytes, FractionsAreExactAndRoundedDown) {
   EXPECT_EQ(parse_bytes("0.9999999999999999999999999B"), 0);
 }
 
-TEST(ParseBytes, RefusesWhatIsNoSize) {
+TEST(ParseBytes, RefusesTextsThatAreNoSizes) {
   for (const char* text : {"", " ", "GB", "-1", "+1", "1e6", "1.", ".5", "1 2", "1mb", "1Mb", "1XB",
                            "nan", "inf", "0x10", "1GB ", " 1GB", "1,5GB", "1GBs"}) {
     EXPECT_THROW((void)parse_bytes(text), UsageError) << "'" << text << "'";

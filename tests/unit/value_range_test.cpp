@@ -58,7 +58,7 @@ TEST(ValueRange, RealNumbers) {
   EXPECT_EQ(reals("1..2e+3*1e1"), (Texts{"1", "10", "100", "1000"}));
 }
 
-TEST(ValueRange, WhatIsNoNumberHasNone) {
+TEST(ValueRange, NonNumericTypesHaveNoRanges) {
   EXPECT_EQ(values_of_range("../a..b", ValueType::text, {}), (Texts{"../a..b"}));
   EXPECT_EQ(values_of_range("1..5", ValueType::name, {}), (Texts{"1..5"}));
 }

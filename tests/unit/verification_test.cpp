@@ -87,7 +87,7 @@ TEST(Verification, sgd_may_be_off_by_eight_times_the_noise_where_that_is_more) {
   EXPECT_EQ(sgd(trained({1, -0.5}, {3, 4.0081F}), {single, unstable}).status(), Status::mismatch);
 }
 
-TEST(Verification, where_single_processes_agree_no_error_is_allowed_but_rtol_of_gradients) {
+TEST(Verification, without_noise_only_the_relative_tolerance_of_gradients_is_allowed) {
   EXPECT_EQ(adamw(trained({1, -0.5F - 0.9e-5F * 0.5F}, {3, 4}), {single, single}).status(),
             Status::ok);
   EXPECT_EQ(adamw(trained({1, -0.5F - 1.1e-5F * 0.5F}, {3, 4}), {single, single}).status(),
@@ -104,7 +104,7 @@ TEST(Verification, ranks_that_differ_in_bits_are_a_mismatch) {
   EXPECT_NE(v.reason().find("ranks differ in bits"), std::string::npos);
 }
 
-TEST(Verification, what_is_not_a_number_is_never_right) {
+TEST(Verification, nan_is_never_correct) {
   EXPECT_EQ(sgd(trained({1, -0.5}, {3, nan})).status(), Status::mismatch);
   EXPECT_EQ(adamw(trained({1, nan}, {3, 4})).status(), Status::mismatch);
   EXPECT_EQ(adamw(trained({1, -0.5}, {nan, 4})).status(), Status::mismatch);

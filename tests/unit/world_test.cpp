@@ -25,7 +25,7 @@ TEST(CollectivelyTest, ReturnsWhenNoRankThrows) {
                    [](World& world) { EXPECT_EQ(error_of(world, [] {}).code(), ExitCode::done); });
 }
 
-TEST(CollectivelyTest, OneRanksErrorIsEveryRanksAndNamesIt) {
+TEST(CollectivelyTest, AnErrorOfOneRankIsThrownOnAllRanksAndNamesIt) {
   ThreadWorld::run(3, [](World& world) {
     const Error error = error_of(world, [&] {
       if (world.rank() == 2) throw EnvironmentError("no GPU");
@@ -46,7 +46,7 @@ TEST(CollectivelyTest, TheWorstErrorWins) {
   });
 }
 
-TEST(CollectivelyTest, WhatAllRanksSayIsSaidOnce) {
+TEST(CollectivelyTest, AnErrorOfAllRanksIsThrownAsItIs) {
   ThreadWorld::run(2, [](World& world) {
     const Error error = error_of(world, [] { throw UsageError("--size: no"); });
     EXPECT_EQ(error.code(), ExitCode::usage);
@@ -54,7 +54,7 @@ TEST(CollectivelyTest, WhatAllRanksSayIsSaidOnce) {
   });
 }
 
-// "<rank>/<size>:" and the members' ranks in `world`, in the order of the group; empty for none.
+// "<rank>/<size>:" and the members' ranks in `world`, in the group's order; empty without a group.
 std::string group_of(World& world, int color, int key) {
   const std::unique_ptr<World> group = world.split(color, key);
   if (!group) return "";
