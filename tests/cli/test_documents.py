@@ -45,6 +45,10 @@ def test_relative_links_have_targets(path):
     assert [t for t in targets if not (path.parent / t).exists()] == []
 
 
+def test_commands_are_found_in_the_documents():
+    assert len(commands()) > 50
+
+
 @pytest.mark.parametrize("line", commands())
 def test_commands_are_accepted(paceline, line):
     words = [word for word in shlex.split(line) if word not in ("--help", "--dry-run")]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import h5py
 import numpy as np
@@ -180,10 +181,11 @@ def test_resume_writes_the_same_tables(paceline, tmp_path):
 
 
 def test_presets(paceline):
+    own = re.search(r"^precision .*\n((?: .*\n)+)", paceline("list").out, re.M)
     for preset in ("course", "breaks"):
         done = paceline("precision", "--preset", preset, "--dry-run", "--device", "cpu")
         assert done.code == 0, done.err
-        assert preset in paceline("list").out
+        assert re.search(rf"^  {preset} ", own[1], re.M)
 
 
 def test_precision_without_mpirun_does_not_initialize_mpi(paceline, tmp_path):
