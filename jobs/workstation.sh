@@ -52,11 +52,11 @@ for name in "${selected[@]}"; do
     echo "$name: skipped: needs $nodes nodes" && continue
   fi
   if [ "$slots" = 0 ]; then
-    echo "$name: skipped: needs $wanted GPUs, here are none (--cpu: CPU ranks)" && continue
+    echo "$name: skipped: needs $wanted GPUs, found none (--cpu: CPU ranks)" && continue
   fi
   if [ "$wanted" -gt "$slots" ]; then
     if ! runs_with_fewer_tasks "$file"; then
-      echo "$name: skipped: needs $wanted ranks, here are $slots" && continue
+      echo "$name: skipped: needs $wanted ranks, this machine has $slots" && continue
     fi
     wanted=$slots
   fi
@@ -66,7 +66,7 @@ for name in "${selected[@]}"; do
     code=0
     echo "$name${array:+ $((task + 1)) of $((last + 1))}"
     run_job "${array:+$task}" || code=$?
-    [ "$code" != 6 ] || { echo "stopped; called again, this goes on from here" && exit 6; }
+    [ "$code" != 6 ] || { echo "stopped; run it again to resume" && exit 6; }
     [ "$code" = 0 ] || failed=1
   done
 done

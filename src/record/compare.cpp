@@ -30,8 +30,8 @@ void require_pairs(const std::vector<std::filesystem::path>& files) {
       return std::filesystem::equivalent(*file, other, unreadable);
     });
     if (same == files.end()) continue;
-    throw UsageError(
-        fmt::format("{} stands twice: pairs of files are runs of their own", same->string()));
+    throw UsageError(fmt::format("{} is given twice: each pair needs two files of different runs",
+                                 same->string()));
   }
 }
 

@@ -114,7 +114,7 @@ def test_damaged_samples(paceline, two_runs, tmp_path, damage, says):
     [
         (("a.h5",), "2"),
         (("a.h5", "b.h5", "c.h5"), "3 given"),
-        (("a.h5", "b.h5", "a.h5", "c.h5"), "a.h5 stands twice"),
+        (("a.h5", "b.h5", "a.h5", "c.h5"), "a.h5 is given twice"),
         (("a.h5", "b.h5", "--threshold", "-1"), "--threshold"),
         (("a.h5", "b.h5", "--threshold", "nan"), "--threshold"),
         (("a.h5", "b.h5", "--threshold", ""), "--threshold"),

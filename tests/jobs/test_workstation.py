@@ -75,8 +75,8 @@ def test_jobs_that_need_more_gpus_are_skipped(tmp_path: Path):
     no_gpu.write_text("#!/bin/sh\nexit 9\n")
     no_gpu.chmod(0o755)
     done = workstation(tmp_path, "sizes", "ddp", PATH=f"{no_gpu.parent}:{os.environ['PATH']}")
-    assert "sizes: skipped: needs 1 GPUs, here are none" in done.stdout
-    assert "ddp: skipped: needs 2 GPUs, here are none" in done.stdout
+    assert "sizes: skipped: needs 1 GPUs, found none" in done.stdout
+    assert "ddp: skipped: needs 2 GPUs, found none" in done.stdout
     assert done.returncode == 1  # no result files to make tables of
 
 

@@ -304,7 +304,8 @@ TEST_F(PairedFiles, OddCountsAndRepeatedFilesAreRefused) {
   EXPECT_EQ(message(),
             "files: needs 2, A.h5 B.h5, or more in pairs, A1.h5 B1.h5 A2.h5 B2.h5; 3 given");
   options.files.push_back(path("A1"));
-  EXPECT_EQ(message(), path("A1").string() + " stands twice: pairs of files are runs of their own");
+  EXPECT_EQ(message(),
+            path("A1").string() + " is given twice: each pair needs two files of different runs");
 }
 
 TEST_F(CompareTest, JsonHasALinePerCase) {
