@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t plenty = std::size_t{1} << 24;
 
 // Records its calls, with ", frozen" appended if the device can no longer allocate during the call.
-class NotedRun : public CaseRun {
+class RecordingRun : public CaseRun {
  public:
-  explicit NotedRun(Device& device) : device_(device) {}
+  explicit RecordingRun(Device& device) : device_(device) {}
 
   void set_up(Progress& /*progress*/) override { note("set_up"); }
   void agree() override { note("agree"); }
@@ -69,15 +69,15 @@ CaseRecord measure(World& world, Device& device, CaseRun& run) {
 
 // note() allocates to find out whether the device is frozen. Trimming returns these blocks, so that
 // a frozen device has none to reuse.
-class TrimmedRun final : public NotedRun {
+class TrimmedRun final : public RecordingRun {
  public:
-  using NotedRun::NotedRun;
+  using RecordingRun::RecordingRun;
   void set_up(Progress& progress) override {
-    NotedRun::set_up(progress);
+    RecordingRun::set_up(progress);
     device_.trim();
   }
   void connect() override {
-    NotedRun::connect();
+    RecordingRun::connect();
     device_.trim();
   }
 };
@@ -120,7 +120,7 @@ TEST(MeasureCase, ProfilesLastAndThenTimesTheSameNumberOfRepetitions) {
 }
 
 // A device whose profiler sees into graphs that are captured while the profiler runs.
-class SeeingDevice final : public CpuDevice {
+class RecordingDevice final : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
   std::unique_ptr<Profiler> start_profiler() override {
@@ -134,12 +134,12 @@ class SeeingDevice final : public CpuDevice {
 
 TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
   ThreadWorld::run(1, [](World& world) {
-    class CapturedRun final : public NotedRun {
+    class CapturedRun final : public RecordingRun {
      public:
-      using NotedRun::NotedRun;
+      using RecordingRun::RecordingRun;
       void capture_again() override { calls.emplace_back("capture_again"); }
     };
-    SeeingDevice device(plenty, 1);
+    RecordingDevice device(plenty, 1);
     CapturedRun run(device);
     Progress progress(false, 1, stderr);
     SamplerConfig sampling = once;
@@ -157,7 +157,7 @@ TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
 TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
   ThreadWorld::run(2, [](World& world) {
     CpuDevice device(plenty, 1);
-    NotedRun run(device);
+    RecordingRun run(device);
     const CaseRecord record = measure(world, device, run);
     if (world.rank() != 0) return;
     ASSERT_EQ(record.tables.size(), 1U);
@@ -185,11 +185,11 @@ TEST(MeasureCase, RecordsWhenEveryRankRanEachRepetition) {
 
 // One of two ranks runs out of memory in connect(), where NCCL allocates its buffers.
 TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
-  class Lacking final : public NotedRun {
+  class Lacking final : public RecordingRun {
    public:
-    Lacking(Device& device, bool lacks) : NotedRun(device), lacks_(lacks) {}
+    Lacking(Device& device, bool lacks) : RecordingRun(device), lacks_(lacks) {}
     void connect() override {
-      NotedRun::connect();
+      RecordingRun::connect();
       if (lacks_) throw OutOfMemory(100, device_.ledger(), plenty, "connecting");
     }
 
@@ -215,7 +215,7 @@ TEST(MeasureCase, ARankThatLacksMemoryToConnectMakesTheCaseOomEverywhere) {
 TEST(MeasureCase, ACasePredictedToNeedFarTooMuchMemoryIsNotRun) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
-    NotedRun run(device);
+    RecordingRun run(device);
     Progress progress(false, 1, stderr);
     const Prediction predicted{.memory_bytes = 1e24};
     const CaseRecord record = measure_case(world, device, run, once, predicted, progress);
@@ -228,16 +228,16 @@ TEST(MeasureCase, ACasePredictedToNeedFarTooMuchMemoryIsNotRun) {
 TEST(MeasureCase, TheStatusOfOneRankIsThatOfAllRanks) {
   ThreadWorld::run(2, [&](World& world) {
     CpuDevice device(plenty, 1);
-    NotedRun run(device);
+    RecordingRun run(device);
     if (world.rank() == 1) run.status = Status::mismatch;
     EXPECT_EQ(measure(world, device, run).status, Status::mismatch);
   });
 }
 
 // Two cold repetitions take 0.5 s and 1.5 s; the following repetitions take 1 s, 2 s, ...
-class CountingRun final : public NotedRun {
+class CountingRun final : public RecordingRun {
  public:
-  explicit CountingRun(Device& device) : NotedRun(device) { cold_count = 2; }
+  explicit CountingRun(Device& device) : RecordingRun(device) { cold_count = 2; }
   [[nodiscard]] PhaseSeconds repetition() override { return {static_cast<double>(++done)}; }
   void add_to(CaseRecord& record) override { record.add("of_run", 7.0); }
   int done = 0;

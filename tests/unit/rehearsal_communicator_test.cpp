@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-class NotingCommunicator final : public OneRankCommunicator {
+class RecordingCommunicator final : public OneRankCommunicator {
  public:
   using OneRankCommunicator::OneRankCommunicator;
   void all_reduce(Tensor recv, Tensor, ReduceOp) override { note("all_reduce", recv); }
@@ -46,7 +46,7 @@ const std::vector<std::string> each_once = {"all_reduce 8",     "all_reduce 4", 
 
 TEST(RehearsalCommunicator, EnqueuesNothingUntilItConnectsAndThenEachNotedCallOnce) {
   CpuDevice device(std::size_t{1} << 20, 1);
-  NotingCommunicator real(device);
+  RecordingCommunicator real(device);
   RehearsalCommunicator rehearsal(real, device.scopes());
   const Array x = device.allocate({8}, Dtype::f32, MemoryKind::communication);
   for (int step = 0; step < 3; ++step) call_all(rehearsal, x);
