@@ -95,8 +95,9 @@ void CudaEagerOps::cross_entropy(const Tensor& loss, const Tensor& logsumexp, co
   dispatch_cuda(logits.dtype, [&]<class T>() {
     dispatch_width<T, T>(cols, {logits.data}, [&]<int N>() {
       // As few iterations of the loop as full blocks would take, with all threads busy in each.
-      const std::int64_t turns = slices_of(cols / N, forward_threads);
-      const int threads = block_for((cols / N + turns - 1) / turns, kept, forward_threads);
+      const std::int64_t iterations = slices_of(cols / N, forward_threads);
+      const int threads =
+          block_for((cols / N + iterations - 1) / iterations, kept, forward_threads);
       launch({static_cast<unsigned>(rows), threads, stream()}, cross_entropy_kernel<T, N>,
              row_losses, logsumexp.as<float>(), static_cast<const T*>(logits.data),
              targets.as<std::int32_t>(), static_cast<int>(cols));
