@@ -1,7 +1,6 @@
 #pragma once
 // Factors: the parameters of a case. An experiment has a plain struct with one typed field per
-// factor
-// (`AttentionCase`), and declares each factor once:
+// factor (`AttentionCase`), and declares each factor once:
 //
 //   axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14)
 //
