@@ -12,7 +12,7 @@ from pathlib import Path
 
 import h5py
 
-MOST_MEMORY = 8 << 30  # bytes
+MAX_MEMORY = 8 << 30  # bytes
 SECONDS = 10  # of the processor, and another for each 10 MB
 DEEPEST = 16  # nested groups: hard links may form cycles
 BEST_RATIO = 1032  # of deflate; no HDF5 filter compresses better
@@ -62,7 +62,7 @@ def read_everything(path: Path) -> int:
         seconds = SECONDS + size // 10_000_000
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
         with h5py.File(path, "r") as file:
             read_group(file, size, 0)
     except Unsound as fault:

@@ -103,17 +103,17 @@ def judge(arguments: argparse.Namespace) -> int:
     names = ("slower", "faster", "same", "undecided")
     print("| pairs | slowdown | comparisons | " + " | ".join(names) + " |")
     print("| ---: | ---: | ---: | " + " | ".join(["---:"] * len(names)) + " |")
-    most_false = 0.0
+    max_false = 0.0
     for size in (size for size in arguments.groups if size <= len(pairs)):
         for slowdown in SLOWDOWNS:
             found = verdicts(pairs, size, slowdown)
             shares = [found[name] / found.total() for name in names]
             if slowdown == 0:
-                most_false = max(most_false, shares[0] + shares[1])
+                max_false = max(max_false, shares[0] + shares[1])
             texts = " | ".join(f"{share:.1%}" for share in shares)
             print(f"| {size} | {slowdown}% | {found.total()} | {texts} |")
-    print(f"\nfalse alarms: at most {most_false:.1%}")
-    return 1 if most_false > ALLOWED else 0
+    print(f"\nfalse alarms: at most {max_false:.1%}")
+    return 1 if max_false > ALLOWED else 0
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ results=${PACELINE_RESULTS:-results}
 job=${PACELINE_JOB:-${SLURM_JOB_NAME:?neither under sbatch nor under workstation.sh}}
 tasks=${PACELINE_TASKS:-${SLURM_NTASKS:-1}} # ranks that the job has
 nodes=${SLURM_NNODES:-1}
-most_restarts=${PACELINE_RESTARTS:-5}
+max_restarts=${PACELINE_RESTARTS:-5}
 row='' # in an array: the argument of this task
 
 . "$jobs/common.sh"
@@ -96,7 +96,7 @@ made_tiny() {
   for option in "${!tiny[@]}"; do printf '%s\n' "$option" "${tiny[$option]}"; done
 }
 
-# Handles the end of a sweep. If it ran out of time, the job is requeued, at most $most_restarts times,
+# Handles the end of a sweep. If it ran out of time, the job is requeued, at most $max_restarts times,
 # and --resume continues it. Any other exit code becomes the job's.
 settle() { # NAME CODE
   local name=$1 code=$2
@@ -106,14 +106,14 @@ settle() { # NAME CODE
   fi
   # 128 and more: the warning arrived before the program had a handler for it.
   if [ -n "$warned" ] && [ -n "${SLURM_JOB_ID:-}" ] && { [ "$code" = 6 ] || [ "$code" -ge 128 ]; }; then
-    if [ "${SLURM_RESTART_COUNT:-0}" -lt "$most_restarts" ]; then
+    if [ "${SLURM_RESTART_COUNT:-0}" -lt "$max_restarts" ]; then
       note_state "$name" requeued
       say "$name: out of time; starts again"
       scontrol requeue "$SLURM_JOB_ID"
       sleep 60 # until Slurm ends this script
       exit 6
     fi
-    say "$name: out of time after $most_restarts restarts; give it more (--time)"
+    say "$name: out of time after $max_restarts restarts; give it more (--time)"
     code=6
   fi
   note_state "$name" "ended=$code"

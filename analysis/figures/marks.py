@@ -27,8 +27,8 @@ def draw(results: Results) -> Figure | None:
     labels = results.labels
     columns = min(COLUMNS, len(cases))
     lines = ceil(len(cases) / columns)
-    most_marks = max(map(len, cases.values()))
-    pitch = HEADING + most_marks * ROW
+    max_marks = max(map(len, cases.values()))
+    pitch = HEADING + max_marks * ROW
     across = LABELS + WIDTH + GAP
     tables = cases.values()
     kinds = [kind for kind in style.KINDS if any(has(marks, kind) for marks in tables)]

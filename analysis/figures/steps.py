@@ -13,7 +13,7 @@ from ..results import Results
 from ..words import capitalized, figure, label, text
 
 ROW, BAR = 0.29, 0.66  # inches from bar to bar; a bar's share of that
-MOST_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval
+MAX_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval
 GROUP_GAP = 0.5  # rows between groups of bars
 BARS_WIDTH = 5.6  # inches
 AXIS_HEIGHT = 0.58  # inches under the bars: figures, unit, space
@@ -254,7 +254,7 @@ def draw_step(axes: Axes, place: float, bar: Bar, inch: float) -> None:
     axes.vlines(bar.median, place - BAR / 2, place + BAR / 2, color=style.INK, lw=1.3)
     if not isnan(bar.low):
         axes.hlines(place, bar.low, bar.high, color=style.INK, lw=1.0)
-        if bar.high - bar.low > MOST_WITHOUT_CAPS * inch:
+        if bar.high - bar.low > MAX_WITHOUT_CAPS * inch:
             ends = (place - BAR / 5, place + BAR / 5)
             axes.vlines([bar.low, bar.high], *ends, color=style.INK, lw=1.0)
 

@@ -17,9 +17,9 @@ from ..words import case_label, figure, text
 
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.
-MOST_WITH_OWN_AXIS = 8
+MAX_WITH_OWN_AXIS = 8
 # Above this many ranks colours could not be told apart.
-MOST_COLORED_RANKS = len(style.RANKS)
+MAX_COLORED_RANKS = len(style.RANKS)
 # If the first step is this many times the median, a logarithmic axis keeps the rest readable.
 LOGARITHMIC_FROM = 4.0
 # Inches around a cell's axes: its title; its figures and unit below; its scale; its median.
@@ -144,7 +144,7 @@ def axis_for(results: Results) -> Axis:
     ratios = [all_steps(samples) / median for samples, median in pairs if has_warmup(samples)]
     highest = max((steps.max() for steps in ratios), default=1.0)
     lowest = min((steps.min() for steps in ratios), default=1.0)
-    relative = len(results.frame) > MOST_WITH_OWN_AXIS
+    relative = len(results.frame) > MAX_WITH_OWN_AXIS
     return Axis(
         relative=relative,
         logarithmic=highest >= LOGARITHMIC_FROM,
@@ -169,7 +169,7 @@ def legend(results: Results) -> list[tuple[str, str]]:
     ranks = max(len(samples.measured.get(PHASE, ())) for samples in results.samples)
     if ranks <= 1:
         return []
-    if ranks <= MOST_COLORED_RANKS:
+    if ranks <= MAX_COLORED_RANKS:
         return [(f"rank {rank}", style.RANKS[rank]) for rank in range(ranks)]
     return [("slowest rank", style.INK), ("every other rank", style.CROWD)]
 
@@ -223,7 +223,7 @@ def draw_nothing(axes: Axes, status: str) -> None:
 def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
     numbers = np.arange(steps.shape[1])
     dots = {"marker": "o", "ms": 2.6} if len(numbers) <= 40 else {}
-    if len(steps) <= MOST_COLORED_RANKS:
+    if len(steps) <= MAX_COLORED_RANKS:
         # Ranks mostly coincide: thin lines over thick ones keep each visible.
         for index, rank in enumerate(steps):
             width = 1.1 + 1.2 * (len(steps) - 1 - index)

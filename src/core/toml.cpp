@@ -44,7 +44,7 @@ std::size_t past_text(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::size_t most_parts_of_a_key(std::string_view text) {
+std::size_t max_key_parts(std::string_view text) {
   std::size_t most = 1;
   std::size_t parts = 1;
   for (std::size_t at = 0; at < text.size();) {

@@ -64,7 +64,7 @@ struct TomlDocument {
 [[nodiscard]] TomlDocument read_toml(const std::string& file);
 
 // The largest number of parts of a key in `text`, which may be invalid TOML: "a.b.c" has three.
-[[nodiscard]] std::size_t most_parts_of_a_key(std::string_view text);
+[[nodiscard]] std::size_t max_key_parts(std::string_view text);
 
 // `text` as a TOML string in double quotes.
 [[nodiscard]] std::string toml_quoted(std::string_view text);

@@ -79,9 +79,9 @@ TomlValue value_of(const toml::node& node) {
 TomlDocument parse_toml(std::string_view text, const std::string& file) {
   TomlDocument document{.file = file, .root = {}};
   // Each part is a nested table, which toml++ and table_of() process by recursion.
-  constexpr std::size_t most_parts = 32;
-  if (most_parts_of_a_key(text) > most_parts) {
-    throw UsageError(fmt::format("{}: has a key of more than {} parts", file, most_parts));
+  constexpr std::size_t max_parts = 32;
+  if (max_key_parts(text) > max_parts) {
+    throw UsageError(fmt::format("{}: has a key of more than {} parts", file, max_parts));
   }
   try {
     document.root = table_of(toml::parse(text, file));

@@ -81,8 +81,8 @@ bool is_toml_number(const std::string& text, bool real) {
     return std::min(text.find_first_not_of("0123456789", from), text.size());
   };
   std::size_t at = digits(0);
-  constexpr std::size_t most_digits = 18;
-  if (at == 0 || at > most_digits || (at > 1 && text[0] == '0')) return false;
+  constexpr std::size_t max_digits = 18;
+  if (at == 0 || at > max_digits || (at > 1 && text[0] == '0')) return false;
   if (real && at < text.size() && text[at] == '.') {
     const std::size_t end = digits(at + 1);
     if (end == at + 1) return false;

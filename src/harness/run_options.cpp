@@ -13,10 +13,10 @@ void declare_launch_options(OptionParser& p, RunOptions& run) {
           "both memories) [auto]");
   p.value("--threads", run.threads, "CPU threads per rank [usable cores / ranks on the node]",
           {1, 4096});
-  constexpr double most_seconds = 1e6;
+  constexpr double max_seconds = 1e6;
   p.value("--timeout", run.timeout,
           "seconds that ranks wait for each other; then every rank ends with code 5 [120]",
-          {1, most_seconds});
+          {1, max_seconds});
 }
 
 void declare_run_options(OptionParser& p, RunOptions& run) {

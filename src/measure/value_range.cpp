@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t most_values = 10'000;
+constexpr std::size_t max_values = 10'000;
 
 // The parts of "A..B*F" as text.
 struct RangeText {
@@ -45,11 +45,11 @@ RangeText parts_of(std::string_view text) {
 }
 
 void add(std::vector<std::string>& values, std::string value, std::string_view text) {
-  if (values.size() == most_values) {
+  if (values.size() == max_values) {
     throw UsageError(
         fmt::format("{} has more than {} values; take larger steps, or a factor as in "
                     "128..65536*2",
-                    text, most_values));
+                    text, max_values));
   }
   values.push_back(std::move(value));
 }

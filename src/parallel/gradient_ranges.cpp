@@ -32,7 +32,7 @@ GradientRange range_of(const std::vector<ParameterEntry>& entries, ParameterId f
 
 std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries, double bucket_bytes,
                                    std::size_t element_bytes) {
-  const auto most_elements = static_cast<std::int64_t>(
+  const auto max_elements = static_cast<std::int64_t>(
       std::min(bucket_bytes / static_cast<double>(element_bytes), 0x1p62));
   std::vector<GradientRange> ranges;
   ParameterId first = 0;
@@ -41,7 +41,7 @@ std::vector<GradientRange> buckets(const std::vector<ParameterEntry>& entries, d
     const std::int64_t length = entries[id].shape.numel();
     const bool is_last = id + 1 == entries.size();
     const bool other_kind = entries[id].full_precision != entries[first].full_precision;
-    if (id > first && (is_last || other_kind || filled + length > most_elements)) {
+    if (id > first && (is_last || other_kind || filled + length > max_elements)) {
       ranges.push_back(range_of(entries, first, id - 1));
       first = id;
       filled = 0;

@@ -285,11 +285,11 @@ namespace {
 Handle layout_of(const Dims& dims) {
   Handle layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate");
   constexpr hsize_t long_column = 4096;
-  constexpr hsize_t most_in_chunk = 65536;
+  constexpr hsize_t max_in_chunk = 65536;
   if (dims.size() != 1 || dims[0] < long_column || H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0) {
     return layout;
   }
-  const hsize_t chunk = std::min(dims[0], most_in_chunk);
+  const hsize_t chunk = std::min(dims[0], max_in_chunk);
   check(H5Pset_chunk(layout.id(), 1, &chunk), "H5Pset_chunk");
   check(H5Pset_shuffle(layout.id()), "H5Pset_shuffle");
   check(H5Pset_deflate(layout.id(), 4), "H5Pset_deflate");

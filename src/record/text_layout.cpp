@@ -192,10 +192,10 @@ class Layout {
 }  // namespace
 
 std::string laid_out(std::vector<TextColumn> columns, std::vector<TextRow> rows, std::size_t keys) {
-  constexpr std::size_t most_for_keys = 60;
+  constexpr std::size_t max_for_keys = 60;
   Layout layout(columns, rows, keys);
   if (layout.width(0, columns.size()) > line_width) layout.break_heads();
-  if (layout.width(0, columns.size()) <= line_width || layout.width(0, keys) <= most_for_keys) {
+  if (layout.width(0, columns.size()) <= line_width || layout.width(0, keys) <= max_for_keys) {
     return layout.str();
   }
   columns.insert(columns.begin(), {.head = "#", .align = TextColumn::Align::right, .group = -1});

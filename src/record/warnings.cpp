@@ -62,7 +62,7 @@ std::string warnings_text(const std::vector<Warning>& warnings) {
 }
 
 std::string warning_lines(const std::vector<std::pair<std::string, std::string>>& cases) {
-  constexpr std::size_t most_named = 3;
+  constexpr std::size_t max_named = 3;
   std::string lines;
   for (const std::string_view kind : names_of(WarningKind{})) {
     std::vector<std::string_view> names;
@@ -71,8 +71,8 @@ std::string warning_lines(const std::vector<std::pair<std::string, std::string>>
     }
     if (names.empty()) continue;
     const std::size_t count = names.size();
-    const std::string more = count > most_named ? fmt::format(", {} more", count - most_named) : "";
-    names.resize(std::min(count, most_named));
+    const std::string more = count > max_named ? fmt::format(", {} more", count - max_named) : "";
+    names.resize(std::min(count, max_named));
     const std::string which = cases.size() == 1
                                   ? ""
                                   : fmt::format(" ({} of {} cases: {}{})", count, cases.size(),

@@ -21,7 +21,7 @@ from collections import Counter
 
 from conftest import gpu_count
 from random_use.disagreements import run_disagreements
-from random_use.judge import MOST_RANKS, Outcome, explained, run_seed, shown
+from random_use.judge import MAX_RANKS, Outcome, explained, run_seed, shown
 from random_use.lines import EXPERIMENTS
 
 
@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--disagree", action="store_true")
     options = parser.parse_args()
     if options.max_ranks is None:
-        options.max_ranks = MOST_RANKS if options.device == "cpu" else min(MOST_RANKS, gpu_count())
+        options.max_ranks = MAX_RANKS if options.device == "cpu" else min(MAX_RANKS, gpu_count())
     return run_disagreements(options) if options.disagree else run_seeds(options)
 
 

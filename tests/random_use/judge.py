@@ -16,8 +16,8 @@ from random_use.rows import Insane, check_file, reasons, statuses
 from random_use.runs import FAULT, HUNG, Done, check_refusal, names_in, require, run
 
 FAILED_CHECK = 4  # an exit code
-MOST_SHRINKING = 25  # runs
-MOST_RANKS = 6
+MAX_SHRINKING = 25  # runs
+MAX_RANKS = 6
 FOLLOWED = 0.3  # share of the command lines that are followed by another command
 KEPT = "the results are in out.h5"  # in the error line of a refusal after the sweep
 NAN = re.compile(r"(?<![\w/])-?nan(?![\w/])", re.IGNORECASE)
@@ -172,7 +172,7 @@ def shrunk(use: Use, kind: str) -> Use:
     keep = {"--output", "--device", "--threads", "--bytes", "--size", "--vocab", "--steps"}
     keep |= {"--context", "--d-model", "--d-ff", "--layers", "--heads", "--head-dim"}
     keep &= use.options.keys()
-    while smaller and runs < MOST_SHRINKING:
+    while smaller and runs < MAX_SHRINKING:
         tries = [replace(use, ranks=n) for n in range(use.ranks)]
         for name, value in use.options.items():
             rest = {key: other for key, other in use.options.items() if key != name}
@@ -181,7 +181,7 @@ def shrunk(use: Use, kind: str) -> Use:
             tries += [replace(use, options={**use.options, name: first})] if more else []
         smaller = False
         for one in tries:
-            if not keep <= one.options.keys() or runs >= MOST_SHRINKING:
+            if not keep <= one.options.keys() or runs >= MAX_SHRINKING:
                 continue
             runs += 1
             if kind_of(run_use(one).complaint) == kind:
@@ -190,7 +190,7 @@ def shrunk(use: Use, kind: str) -> Use:
     return use
 
 
-def run_seed(seed: int, device: str = "cpu", max_ranks: int = MOST_RANKS) -> Outcome:
+def run_seed(seed: int, device: str = "cpu", max_ranks: int = MAX_RANKS) -> Outcome:
     """Runs the command line of one seed and, for some seeds, a follow-up command."""
     chance = random.Random(seed)
     use = Generator(str(seed), device, max_ranks).use()

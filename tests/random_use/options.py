@@ -8,8 +8,8 @@ from random_use.values import (
     AXES,
     BYTES_OF,
     FLASH_HEAD_DIMS,
-    MOST_CASES,
-    MOST_PROCESSES,
+    MAX_CASES,
+    MAX_PROCESSES,
     OPS,
     PLANS,
     REDUCTIONS,
@@ -113,7 +113,7 @@ class Generator:
     def _limit_cases(self, use: Use) -> None:
         """Shortens axes until their product is small; each keeps at least its first value."""
         o = use.options
-        most = MOST_PROCESSES if "--cold-start" in o else MOST_CASES
+        most = MAX_PROCESSES if "--cold-start" in o else MAX_CASES
         while True:
             counts = {name: count_of(o[name] or "") for name in AXES & o.keys()}
             product = 1

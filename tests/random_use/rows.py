@@ -32,7 +32,7 @@ FINITE = {"collectives": ("algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_eleme
 PHASES = {"inference": 1, "forward": 1, "forward-backward": 2, "train-step": 3}
 PLACEMENTS = ("all_reduce", "reduce_scatter", "all_gather", "reduce")  # operations with --in-place
 VERIFIED = ("verify_gradient_error", "verify_sgd_error", "verify_adamw_error")
-MOST_STEPS = 1e6  # with --min-time alone
+MAX_STEPS = 1e6  # with --min-time alone
 CLOSE = 1e-9
 
 Row = dict[str, object]
@@ -195,7 +195,7 @@ def check_phase(row: Row, phase: str, samples: np.ndarray, ranks: int) -> None:
     count, steps = samples.shape[1], int(row["steps"])
     longer = row["until_ci"] > 0 or row["min_time"] > 0
     capped = row["until_ci"] > 0 and not row["min_time"] > 0  # --min-time alone has no limit
-    most = int(row.get("max_steps", 0)) or (10 * steps if capped else MOST_STEPS)
+    most = int(row.get("max_steps", 0)) or (10 * steps if capped else MAX_STEPS)
     require(len(samples) == ranks, f"{where} has samples of {len(samples)} ranks of {ranks}")
     enough = steps <= count <= most if longer else count == steps
     require(enough, f"{where} has {count} samples, {steps} to {most} were asked for")

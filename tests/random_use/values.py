@@ -13,8 +13,8 @@ AXES = {  # options that take several values; the cases are their product
     "--reshard", "--causal", "--head-dim", "--op", "--dtype", "--redop", "--in-place", "--ranks",
     "--cadence", "--cache", "--bytes", "--warmup", "--flash-kernels",
 }  # fmt: skip
-MOST_CASES = 8
-MOST_PROCESSES = 2  # with --cold-start
+MAX_CASES = 8
+MAX_PROCESSES = 2  # with --cold-start
 # Options that make a command line invalid, some of them only for some experiments.
 SPOILS = (
     ("--context", "0"), ("--context", "8,"), ("--context", "4..2"), ("--context", "1..9*1"),

@@ -54,7 +54,7 @@ class Sharding : public ::testing::Test {
   static std::vector<ParameterGroup> one_group() { return {{course, {0, 1, 2, 3, 4}}}; }
 
   void expect_unsharded(const char* precision, const std::vector<ParameterGroup>& groups,
-                        const Gradients& gradients, double most_distance,
+                        const Gradients& gradients, double max_distance,
                         Dtype exchanged = Dtype::f32) const {
     const auto ops = make_ops(precision, exchanged);
     for (const double bucket_bytes : {1.0, 600.0, 1e9}) {
@@ -66,9 +66,9 @@ class Sharding : public ::testing::Test {
         Replica sharded(*ops, uneven_entries(), groups, strategy, config);
         plain.train(steps, gradients);
         sharded.train(steps, gradients);
-        EXPECT_LE(distance(sharded.begin(), plain.begin()), most_distance);
+        EXPECT_LE(distance(sharded.begin(), plain.begin()), max_distance);
         const auto masters = parameters_of(sharded.sync());
-        EXPECT_LE(distance(masters, floats_of(plain.store().parameters())), most_distance);
+        EXPECT_LE(distance(masters, floats_of(plain.store().parameters())), max_distance);
       }
     }
   }

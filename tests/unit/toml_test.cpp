@@ -99,10 +99,10 @@ TEST(Toml, KeysOfManyPartsAreRefused) {
 }
 
 TEST(Toml, PartsAreThoseOfKeysAlone) {
-  EXPECT_EQ(most_parts_of_a_key("a . \"b.\\\".c\".'d.e' = 1.5"), 3U);
-  EXPECT_EQ(most_parts_of_a_key("a = '....' # ...\nb = [0.1, 0.2, 0.3]"), 2U);
-  EXPECT_EQ(most_parts_of_a_key("a = \"\"\"\n.\"..\"\"\"\"\nb.c = 1"), 2U);
-  EXPECT_EQ(most_parts_of_a_key("a = \"unfinished ..."), 1U);
+  EXPECT_EQ(max_key_parts("a . \"b.\\\".c\".'d.e' = 1.5"), 3U);
+  EXPECT_EQ(max_key_parts("a = '....' # ...\nb = [0.1, 0.2, 0.3]"), 2U);
+  EXPECT_EQ(max_key_parts("a = \"\"\"\n.\"..\"\"\"\"\nb.c = 1"), 2U);
+  EXPECT_EQ(max_key_parts("a = \"unfinished ..."), 1U);
 }
 
 }  // namespace

@@ -184,16 +184,16 @@ void CollectiveRun::add_checks(CaseRecord& record) const {
     }
   }
   record.tables.push_back(check.take());
-  double most_wrong = 0;  // the largest count of one check, summed over ranks
-  for (const auto& [_, count] : wrong_when) most_wrong = std::max(most_wrong, count);
-  if (most_wrong > 0 || differ) record.status = Status::mismatch;
-  if (most_wrong > 0) {
+  double max_wrong = 0;  // the largest count of one check, summed over ranks
+  for (const auto& [_, count] : wrong_when) max_wrong = std::max(max_wrong, count);
+  if (max_wrong > 0 || differ) record.status = Status::mismatch;
+  if (max_wrong > 0) {
     record.reason =
-        fmt::format("wrong elements: {:.0f}, the largest error is {:g}", most_wrong, largest);
+        fmt::format("wrong elements: {:.0f}, the largest error is {:g}", max_wrong, largest);
   } else if (differ) {
     record.reason = "the results of the ranks are not bitwise equal";
   }
-  record.add("wrong_elements", most_wrong);
+  record.add("wrong_elements", max_wrong);
   record.add("largest_error", largest);
 }
 

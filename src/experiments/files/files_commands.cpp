@@ -33,8 +33,8 @@ class CompareCommand final : public Command {
  public:
   [[nodiscard]] bool measures() const override { return false; }
   void declare(OptionParser& p) override {
-    constexpr int most_files = 10'000;
-    p.files(files_, 2, most_files, "A.h5 B.h5, or runs in pairs: A1.h5 B1.h5 A2.h5 B2.h5 ...");
+    constexpr int max_files = 10'000;
+    p.files(files_, 2, max_files, "A.h5 B.h5, or runs in pairs: A1.h5 B1.h5 A2.h5 B2.h5 ...");
     p.flag("--any-machine", options_.any_machine, "also compare runs of different machines");
     p.value("--threshold", threshold_percent_,
             "percent by which times may differ and count as equal [2]", {0, 1e6});

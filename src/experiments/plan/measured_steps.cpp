@@ -24,10 +24,10 @@ std::string text_of(const Factor<TrainingCase>& f, const Value& value) {
 
 // Reads the factors that apply, in order, since whether a factor applies depends on earlier ones.
 TrainingCase case_of(const Factors<TrainingCase>& factors, TrainingKind kind, const Row& row) {
-  constexpr std::int64_t most_ranks = 1'000'000;
+  constexpr std::int64_t max_ranks = 1'000'000;
   TrainingCase c = training_defaults(kind);
   c.ranks = value_in<std::int64_t>(row, "ranks");
-  if (c.ranks < 1 || c.ranks > most_ranks) {
+  if (c.ranks < 1 || c.ranks > max_ranks) {
     throw UsageError(fmt::format("ranks: {} is out of range", c.ranks));
   }
   c.device = enum_named<DeviceKind>(value_in<std::string>(row, "device"));

@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t most_ranks = 1 << 20;
+constexpr std::int64_t max_ranks = 1 << 20;
 
 // The factors of the training experiments that a plan depends on, each with a single value.
 Factors<TrainingCase> plan_factors() {
@@ -69,10 +69,10 @@ void PlanOptions::declare(OptionParser& p) {
           "transformer: the program's model; two-matrix: the course's, with blocks of matrices "
           "[D, F] and [F, D] only (transformer two-matrix) [transformer]");
   p.value("--ranks", ranks_, "total ranks: data-parallel ranks x --tp [--fsdp x --tp]",
-          {1, most_ranks});
+          {1, max_ranks});
   p.value("--fsdp", fsdp_,
           "data-parallel ranks, with parameters sharded over them (implies --shard fsdp)",
-          {1, most_ranks});
+          {1, max_ranks});
   p.value("--tp", tensor_, "tensor-parallel ranks; must divide heads, d_model and d_ff [1]",
           {1, 1 << 14});
   p.option("--mesh-axes",
@@ -179,9 +179,9 @@ void PlanOptions::set_layout(PlanCase& plan) const {
   TrainingCase& c = plan.step;
   plan.tensor = static_cast<int>(tensor_);
   plan.axes = axes_;
-  if (fsdp_ * tensor_ > most_ranks) {
+  if (fsdp_ * tensor_ > max_ranks) {
     throw UsageError(fmt::format("--fsdp: {} x --tp {} are {} ranks; use {} at most", fsdp_,
-                                 tensor_, fsdp_ * tensor_, most_ranks));
+                                 tensor_, fsdp_ * tensor_, max_ranks));
   }
   if (fsdp_ > 0) {
     c.strategy = Strategy::fsdp;
