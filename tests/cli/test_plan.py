@@ -407,6 +407,21 @@ def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(pac
     assert max(map(abs, errors)) < 5
 
 
+@pytest.mark.parametrize(("execution", "measured_ms"), [("eager", 63.7), ("compiled", 62.0)])
+def test_kernels_of_another_size_predict_xl_in_bf16(paceline, execution, measured_ms):
+    """Measured on one H200 (docs/results.md); no file here has the size."""
+    files = ",".join(str(REFERENCE / f"model-{name}-h200.h5") for name in ("flash", "profile"))
+    case = ("--size", "xl", "--context", 512, "--precision", "bf16", "--attention", "flash")
+    (row,) = plan(
+        paceline, *case, "--exec", execution, "--hardware", "h200", "--from", files
+    )["step_time"]  # fmt: skip
+    assert row["step_s"] == pytest.approx(measured_ms * 1e-3, rel=0.05)
+    products_and_attention = 24.36e12, 0.564e12  # FLOPs
+    rates = 6.85e14, 2.2e14  # those of 2.7b's kernels
+    seconds = sum(work / rate for work, rate in zip(products_and_attention, rates, strict=True))
+    assert row["products_s"] == pytest.approx(seconds, rel=0.05)
+
+
 def test_contention_adds_time_for_hidden_collectives(paceline):
     layout = ("--size", "xl", "--attention", "naive", "--ranks", 2)
     times = []

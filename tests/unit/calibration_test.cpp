@@ -113,6 +113,15 @@ TEST(FitRatesTest, FewRowsHaveFewRates) {
   EXPECT_NEAR(fit_rates(more).flops_per_s, 200, 1e-9);
 }
 
+TEST(FitRatesTest, WorkThatIsTimedAloneHasItsRate) {
+  const WorkRates fitted = fit_rates({{{.flops = 100, .attention_flops = 10, .blocks = 1}, 3},
+                                      {{.flops = 100}, 2},
+                                      {{.attention_flops = 10}, 1}});
+  EXPECT_NEAR(fitted.flops_per_s, 50, 1e-9);
+  EXPECT_NEAR(fitted.attention_flops_per_s, 10, 1e-9);
+  EXPECT_TRUE(std::isinf(fitted.blocks_per_s));
+}
+
 TEST(FitRatesTest, NoRateExceedsItsLimit) {
   WorkRates most = unlimited;
   most.flops_per_s = 80;
@@ -125,6 +134,23 @@ TEST(FitRatesTest, NoRateExceedsItsLimit) {
   EXPECT_NEAR(fitted.flops_per_s, 80, 1e-9);
   EXPECT_GT(fitted.blocks_per_s, 10);
   EXPECT_LT(fitted.blocks_per_s, 20);
+}
+
+TEST(CalibrationTest, OneProfiledStepSeparatesProductsFromTraffic) {
+  MeasuredStep step = measured(step_of(ModelSize::small, 512));
+  const Work work = step.plan.work();
+  step.profiled = {{{.flops = work.flops}, work.flops / rates.flops_per_s},
+                   {{.attention_flops = work.attention_flops},
+                    work.attention_flops / rates.attention_flops_per_s},
+                   {{.parameter_bytes = work.parameter_bytes},
+                    work.parameter_bytes / rates.parameter_bytes_per_s},
+                   {{.activation_bytes = work.activation_bytes},
+                    work.activation_bytes / rates.activation_bytes_per_s}};
+  const WorkRates fitted = rates_for(Calibration({step}, {}), step.plan).rates;
+  EXPECT_NEAR(fitted.flops_per_s / rates.flops_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.attention_flops_per_s / rates.attention_flops_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.parameter_bytes_per_s / rates.parameter_bytes_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.activation_bytes_per_s / rates.activation_bytes_per_s, 1, 0.05);
 }
 
 // One number of tokens cannot separate products from traffic.

@@ -132,6 +132,7 @@ void Calibration::fit_steps() {
     if (!is_used(s)) continue;
     const GroupKey key = key_of(s.plan);
     timed[key].push_back({s.plan.work(), s.step_s});
+    timed[key].insert(timed[key].end(), s.profiled.begin(), s.profiled.end());
     if (limits.count(key) == 0) limits[key] = limits_of(s.plan);
   }
   for (const auto& [key, rows] : timed) groups_[key].rates = fit_rates(rows, limits.at(key));

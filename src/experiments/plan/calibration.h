@@ -2,11 +2,12 @@
 // --from: rates fitted to our own result files, instead of the data sheet's.
 //
 // Cases without communication, of `model` and `ddp` files, give compute and memory rates for each
-// device, precision, attention kind and execution. For model sizes in the files, the ratio of
-// measured to fitted time corrects the prediction, interpolated over the tokens per rank. Cases
-// with communication, of `ddp` and `zero` files, give contention: by how much an overlapped
-// collective slows the computation down, as a fraction of the collective's own time. `collectives
-// --fit` files give latency and bandwidth of each operation.
+// device, precision, attention kind and execution; their kernels (--profile), if recorded, give
+// each rate alone. For model sizes in the files, the ratio of measured to fitted time corrects the
+// prediction, interpolated over the tokens per rank. Cases with communication, of `ddp` and `zero`
+// files, give contention: by how much an overlapped collective slows the computation down, as a
+// fraction of the collective's own time. `collectives --fit` files give latency and bandwidth of each
+// operation.
 
 #include <map>
 #include <optional>

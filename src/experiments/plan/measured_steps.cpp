@@ -63,6 +63,35 @@ MeasuredStep step_of(const Factors<TrainingCase>& factors, TrainingKind kind, co
   return measured;
 }
 
+// From the columns of kernels/scopes: the seconds of rank 0's operations by kind of work, each with
+// the step's work of that kind. Operations with FLOPs are matrix products. Other operations of the
+// optimizer move parameters; the rest move activations.
+std::vector<TimedWork> profiled_work(const std::vector<Column>& scopes, const Work& step) {
+  Work seconds;
+  for (std::size_t i = 0; i < length_of(scopes.front()); ++i) {
+    const Row row = row_of(scopes, i);
+    const bool is_operation = value_in<std::int64_t>(row, "operation") == 1;
+    if (!is_operation || value_in<std::int64_t>(row, "rank") != 0) continue;
+    const auto scope = value_in<std::string>(row, "scope");
+    double Work::*kind = &Work::activation_bytes;
+    if (scope.starts_with("optimizer/")) kind = &Work::parameter_bytes;
+    if (value_in<double>(row, "flops") > 0) {
+      const bool in_attention = scope.find("/scaled dot product attention/") != std::string::npos;
+      kind = in_attention ? &Work::attention_flops : &Work::flops;
+    }
+    seconds.*kind += measured_in(row, "total");
+  }
+  std::vector<TimedWork> parts;
+  for (double Work::*const kind :
+       {&Work::flops, &Work::attention_flops, &Work::parameter_bytes, &Work::activation_bytes}) {
+    if (!(seconds.*kind > 0) || !(step.*kind > 0)) continue;
+    Work part;
+    part.*kind = step.*kind;
+    parts.push_back({part, seconds.*kind});
+  }
+  return parts;
+}
+
 // Calls work(); its errors get the file's path and the part of the file in front.
 template <class F>
 auto with_place(const std::string& path, const std::string& part, const F& work) {
@@ -88,6 +117,7 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
   const Factors<TrainingCase> factors = training_factors(kind);
   const std::string device = device_in_file(path);
   const std::vector<Column> summary = read_summary(path);
+  const hdf5::File file = open_result_file(path);
   std::vector<MeasuredStep> steps;
   for (std::size_t i = 0; i < length_of(summary.front()); ++i) {
     const Row row = row_of(summary, i);
@@ -97,6 +127,12 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
     if (!ok) continue;
     MeasuredStep measured = with_place(path, place, [&] { return step_of(factors, kind, row); });
     measured.plan.hardware.name = device;
+    const std::string scopes = fmt::format("cases/{}/kernels/scopes", measured.name);
+    if (file.has(scopes)) {
+      measured.profiled = with_place(path, scopes, [&] {
+        return profiled_work(read_columns(file.group(scopes)), measured.plan.work());
+      });
+    }
     steps.push_back(std::move(measured));
   }
   if (steps.empty()) {

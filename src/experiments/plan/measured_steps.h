@@ -15,6 +15,8 @@ struct MeasuredStep {
   double step_s = 0;
   double peak_bytes = 0;
   double sent_bytes = 0;  // per rank and step; NaN if the file has no such column
+  // Rank 0's kernels: the time of each kind of work. Empty without --profile.
+  std::vector<TimedWork> profiled = {};
 };
 // All cases with status ok; hardware.name of their plans is device_in_file(). Throws UsageError for
 // a file without such a case of `model`, `ddp` or `zero`.

@@ -69,6 +69,24 @@ double error_of(const std::vector<TimedWork>& rows, const Terms& weights) {
   return sum;
 }
 
+// How many rates the rows determine: one for each kind of work that is timed alone, and one for
+// every two rows that mix kinds.
+int fitted_rates(const std::vector<TimedWork>& rows) {
+  std::size_t mixed = 0;
+  std::array<bool, terms> alone{};
+  for (const TimedWork& row : rows) {
+    const Terms x = terms_of(row.work);
+    const auto is_there = [](double term) { return term != 0; };
+    if (std::count_if(x.begin(), x.end(), is_there) != 1) {
+      ++mixed;
+    } else {
+      alone.at(std::find_if(x.begin(), x.end(), is_there) - x.begin()) = true;
+    }
+  }
+  const auto kinds = static_cast<std::size_t>(std::count(alone.begin(), alone.end(), true));
+  return static_cast<int>(std::max<std::size_t>(1, kinds + mixed / 2));
+}
+
 }  // namespace
 
 WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
@@ -76,7 +94,7 @@ WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
   const Terms least = {1 / most.flops_per_s, 1 / most.attention_flops_per_s,
                        1 / most.parameter_bytes_per_s, 1 / most.activation_bytes_per_s,
                        1 / most.blocks_per_s};
-  const auto fitted = static_cast<int>(std::max<std::size_t>(1, rows.size() / 2));
+  const int fitted = fitted_rates(rows);
   Terms best = least;
   double best_error = error_of(rows, least);
   constexpr unsigned subsets = 1U << terms;

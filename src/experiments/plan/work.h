@@ -45,8 +45,9 @@ inline constexpr WorkRates unlimited = {
     .attention_flops_per_s = std::numeric_limits<double>::infinity(),
     .parameter_bytes_per_s = std::numeric_limits<double>::infinity(),
     .activation_bytes_per_s = std::numeric_limits<double>::infinity()};
-// Fits rates to measured times: least squares of relative errors, no rate above `most`. At most
-// rows / 2 rates (at least one) are fitted, the subset with the least error; the others are `most`.
+// Fits rates to measured times: least squares of relative errors, no rate above `most`. Rows with
+// one kind of work determine its rate; two rows that mix kinds determine one more. At most that
+// many rates (at least one) are fitted, the subset with the least error; the others are `most`.
 // Throws InternalError without rows.
 [[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& rows,
                                   const WorkRates& most = unlimited);
