@@ -83,8 +83,7 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
     const bool unforeseen =
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
     if (same_command_line && unforeseen) end_all(error);
-    return world.rank() == 0 && reports_errors() ? report(error)
-                                                    : static_cast<int>(error.code());
+    return world.rank() == 0 && reports_errors() ? report(error) : static_cast<int>(error.code());
   } catch (const std::exception& error) {
     end_all(InternalError(error.what()));
   }

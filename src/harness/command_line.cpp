@@ -38,8 +38,8 @@ const Registration& registered(const std::string& name) {
   if (it != registry().end()) return *it;
   std::vector<std::string_view> names;
   for (const Registration& r : registry()) names.push_back(r.name);
-  throw UsageError(fmt::format("'{}' is not an experiment; choose {}{}", name, fmt::join(names, ", "),
-                               did_you_mean(name, names)));
+  throw UsageError(fmt::format("'{}' is not an experiment; choose {}{}", name,
+                               fmt::join(names, ", "), did_you_mean(name, names)));
 }
 
 }  // namespace

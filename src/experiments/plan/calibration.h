@@ -6,8 +6,8 @@
 // each rate alone. For model sizes in the files, the ratio of measured to fitted time corrects the
 // prediction, interpolated over the tokens per rank. Cases with communication, of `ddp` and `zero`
 // files, give contention: by how much an overlapped collective slows the computation down, as a
-// fraction of the collective's own time. `collectives --fit` files give latency and bandwidth of each
-// operation.
+// fraction of the collective's own time. `collectives --fit` files give latency and bandwidth of
+// each operation.
 
 #include <map>
 #include <optional>
