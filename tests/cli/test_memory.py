@@ -119,7 +119,7 @@ def test_the_largest_blocks_say_where_they_come_from(run):
     scores = "forward/block */attention/scaled dot product attention/computing attention scores"
     assert scores in scopes
     of_scores = blocks.iloc[scopes.index(scores)]
-    assert (of_scores["shape"], of_scores["dtype"]) == ("[16, 64, 64]", "fp32")
+    assert (of_scores["shape"], of_scores["dtype"]) == ("[4, 4, 64, 64]", "float32")
     assert of_scores["bytes"] == 16 * 64 * 64 * 4
     assert "forward/block */ffn" in scopes
     assert "forward/head/logits" in scopes

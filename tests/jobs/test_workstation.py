@@ -113,7 +113,7 @@ def test_ctrl_c_keeps_finished_cases(tmp_path: Path):
         os.killpg(started.pid, signal.SIGINT)
         out, _ = started.communicate(timeout=60)
     assert started.returncode == 6, out
-    assert "called again, this goes on" in out
+    assert "run it again to resume" in out
     assert "zero" not in out
     assert "stopped by a signal" in log.read_text()
     assert "ended=6" in (tmp_path / "results/tiny/ddp.state").read_text()
