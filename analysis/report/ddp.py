@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from math import isnan
 
 from ..results import Results, joined
-from . import comparisons_parallel, published
-from .facts import Case, cases, fastest, matching
+from . import buckets, comparisons_parallel, published
+from .exchanges import exposed, same_setting
+from .facts import Case, cases, matching
 from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, named, of_experiment
-from .sentences import compared, differ, milliseconds, percent
+from .sentences import differ
 
 LITTLE = 0.05  # of a step
 PRESET = "mpirun -np 2 build/paceline ddp --preset course"
@@ -29,23 +30,6 @@ def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
     return parts
 
 
-def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
-    """The case that differs from `case` only in its exchange, with its fastest bucket size."""
-    names = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
-    alike = list(matching(own, sync=sync, **{name: case.get(name) for name in names}))
-    return fastest([one for one in alike if one.results is case.results], "step")
-
-
-def exposed(case: Case) -> list[str]:
-    waited, whole = case.seconds("communication_exposed"), case.seconds("step")
-    if isnan(waited) or isnan(whole):
-        return []
-    return [
-        f"{case.label}: the step takes {milliseconds(whole)}, of which it waits "
-        f"{milliseconds(waited)} ({percent(waited / whole)}) for gradients."
-    ]
-
-
 def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]:
     """Sentences that compare every case of an exchange with the others of the same file."""
     lines = []
@@ -56,15 +40,12 @@ def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]
         if best is None or (id(best.results), best.row) in seen:
             continue
         seen.add((id(best.results), best.row))
+        group = buckets.equal_to(own, best)
+        lines += buckets.equality(group)
         for other in filter(None, (same_setting(own, best, kind) for kind in others)):
-            lines.append(compared(best, other, "step", name_of(best), name_of(other)))
-        lines += exposed(best)
+            lines.append(buckets.compared(group, other))
+        lines += exposed(best, same_setting(own, best, "none"))
     return [line for line in lines if line]
-
-
-def name_of(case: Case) -> str:
-    bucket = case.get("bucket_mb")
-    return f"{case.get('sync')} {bucket} MB" if bucket else case.get("sync")
 
 
 def naive(found: list[Results]) -> Section:
@@ -132,8 +113,7 @@ def bucketed(found: list[Results]) -> Section:
         sentences=[
             *worth,
             *bucket_range(exchanges),
-            "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left "
-            "after backward is n o + s / (n w), least at buckets of sqrt(s o w) bytes.",
+            *buckets.model(found, exchanges),
         ] if chosen else [],
         tables=[*cases_tables(exchanges), *named(chosen, "predict"), *named(scaling, "scaling")],
         drawings=[
@@ -154,10 +134,12 @@ def verdict(own: Sequence[Case]) -> str:
         gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
         answers = {-1: gains, 0: "no difference here", 1: "no, it is slower", None: "undecided"}
         answer = answers[differ(best, single, "step")]
-        line = compared(best, single, "step", name_of(best), "overlap of single gradients")
+        group = buckets.equal_to(own, best)
+        line = buckets.compared(group, single, "overlap of single gradients")
         naive_case = same_setting(own, case, "naive")
-        gain = compared(best, naive_case, "step", name_of(best), "no overlap") if naive_case else ""
-        return f"Is bucketing worth it: {answer}. {line} {gain}".strip()
+        gain = buckets.compared(group, naive_case) if naive_case else ""
+        told = [f"Is bucketing worth it: {answer}.", line, gain, *buckets.equality(group)]
+        return " ".join(filter(None, told))
     return ""
 
 
@@ -175,7 +157,9 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
             continue
         best = min(sizes, key=lambda case: case.seconds("step"))
         worst = max(sizes, key=lambda case: case.seconds("step"))
-        lines.append(compared(best, worst, "step", name_of(best), name_of(worst)))
+        group = buckets.equal_to(sizes, best)
+        if worst.row not in {one.row for one in group}:
+            lines.append(buckets.compared(group, worst))
         same = sorted(
             {
                 (case.get("bucket_mb"), case.get("communication_calls"))

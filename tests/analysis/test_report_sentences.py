@@ -1,16 +1,21 @@
 """Sentences of the report state only what the figures support."""
 
+import h5py
 import numpy as np
 import pytest
 
-from analysis.report import attention, benchmarking, ddp, devices, sharding
+from analysis.report import attention, benchmarking, buckets, ddp, devices, sharding
+from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
 from analysis.report.sentences import compared, differ, gib, spanned
 from analysis.results import load
-from synthetic import case
+from synthetic import case, write_column
 
-XL = {"size": "xl", "context": 128, "batch_size": 2, "precision": "fp32", "ranks": 2}
+XL = {
+    "size": "xl", "context": 128, "batch_size": 2, "precision": "fp32", "ranks": 2,
+    "device": "cuda", "registration": "symmetric",
+}  # fmt: skip
 
 
 def around(seconds, count=6):
@@ -69,6 +74,72 @@ def test_the_verdict_on_bucketing(exchanges, overlap, bucketed, answer):
 
 def test_no_verdict_without_the_case_to_compare_with(exchanges):
     assert ddp.verdict(cases(exchanges(step("bucketed", 0.1, bucket=25.0)))) == ""
+
+
+def test_a_step_beyond_one_without_an_exchange(make_file):
+    def timed(sync, backward, whole, wait):
+        samples = {"backward": around(backward), "step": around(whole)}
+        samples |= {"communication_exposed": around(wait)} if wait else {}
+        factors = {"sync": sync, "bucket_mb": np.nan}
+        return case(XL | factors, samples)
+
+    rows = [timed("none", 0.06, 0.1, 0), timed("naive", 0.06, 0.15, 0.04),
+            timed("overlap", 0.08, 0.12, 0.001)]  # fmt: skip
+    own = cases(load([make_file(rows, experiment="ddp")]))
+    none, naive, overlap = own
+    told = " ".join(told_of(overlap, none))
+    assert "20.00 ms (20.0%) longer than the 100.0 ms with no exchange (none)" in told
+    assert "(xl, context 128, batch 2 per rank, fp32, 2 ranks)" in told
+    assert "it waits 1.000 ms (0.8%) for gradients (exposed)" in told
+    assert (
+        "the other 19.00 ms are longer work: backward, beside which the collectives run, by" in told
+    )
+    assert "0.2400 GPU-seconds a step, 0.2000 with no exchange (none)" in told
+    told = " ".join(told_of(naive, none))
+    assert "0 ms are no wait" in told and "beside which" not in told
+    told = " ".join(told_of(naive, None))
+    assert "of which it waits 40.00 ms" in told and "longer" not in told
+
+
+def bucket(size, seconds, calls=8):
+    one = step("bucketed", seconds, bucket=size, exposed=0.002)
+    one["summary"] = {"communication_calls": calls, "communication_bytes": 4e9}
+    return one
+
+
+def test_bucket_sizes_with_intervals_that_overlap_are_equal(exchanges):
+    found = exchanges(bucket(1.0, 0.1), bucket(25.0, 0.101), bucket(1000.0, 0.2, calls=4),
+                      step("overlap", 0.15))  # fmt: skip
+    own = cases(found)
+    group = buckets.equal_to(own, own[0])
+    assert buckets.equality(group) == [
+        "1 and 25 MB are equal within the intervals: 100.0 to 101.0 ms (xl, context 128, batch 2 "
+        "per rank, fp32, 2 ranks); they send equally many messages, 8 a step."
+    ]
+    told = buckets.compared(group, own[3])
+    assert told.startswith("100.0 to 101.0 ms with bucketed 1 or 25 MB, 150.0 ms with overlap: 32")
+    assert "equal within the intervals" in ddp.verdict(own)
+    assert buckets.equality(buckets.equal_to(own, own[2])) == []
+
+
+@pytest.mark.parametrize(("latency", "answer"), [(1e-3, "agree"), (1e-7, "do not agree")])
+def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, answer):
+    gpus = [("NVIDIA H200", f"GPU-{rank}", "a") for rank in range(2)]
+    rows = [bucket(10.0, 0.2, calls=400), bucket(1000.0, 0.1, calls=4)]
+    steps = load([make_file(rows, "ddp.h5", experiment="ddp", ranks=gpus)])
+    swept = make_file([case({"op": "all_reduce", "ranks": 2}, {"time": around(0.1)})], "fit.h5",
+                      experiment="collectives", ranks=gpus)  # fmt: skip
+    with h5py.File(swept, "r+") as file:
+        fit = {"op": "all_reduce", "backend": "nccl", "registration": "none", "ranks": 2,
+               "latency_s": latency, "bandwidth_bytes_per_s": 1e11}  # fmt: skip
+        for name, value in fit.items():
+            write_column(file.require_group("fit"), name, [value])
+    formula, told = buckets.model([*steps, *load([swept])], steps)
+    assert "sqrt(s o w)" in formula
+    assert f"Model and measurement {answer} on the size" in told
+    ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
+    assert f"buckets of {ideal}" in told
+    assert buckets.model(steps, steps) == [formula]
 
 
 def test_shares_of_a_step_add_up(make_file):

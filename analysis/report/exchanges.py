@@ -1,0 +1,95 @@
+"""Exchanges of gradients in sentences: their names and settings, and what a step with one costs."""
+
+from collections.abc import Sequence
+from math import isnan
+
+from ..words import figure
+from .facts import Case, fastest, matching
+from .sentences import compared, differ, milliseconds, percent
+
+SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
+NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
+# Exchanges whose collectives run while backward still computes.
+OVERLAPPED = ("overlap", "bucketed")
+
+
+def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
+    """The case that differs from `case` only in its exchange, with its fastest bucket size."""
+    return fastest(alike(own, case, sync), "step")
+
+
+def alike(own: Sequence[Case], case: Case, sync: str) -> list[Case]:
+    found = matching(own, sync=sync, **{name: case.get(name) for name in SETTING})
+    return [one for one in found if one.results is case.results]
+
+
+def name_of(case: Case) -> str:
+    bucket, sync = case.get("bucket_mb"), case.get("sync")
+    return f"{sync} {bucket} MB" if bucket else NAMES.get(sync, sync)
+
+
+def setting(case: Case) -> str:
+    words = [
+        case.get("size"),
+        f"context {case.get('context')}",
+        f"batch {case.get('batch_size')} per rank",
+        case.get("precision"),
+        ranks_of(case),
+    ]
+    return ", ".join(word for word in words if word and "  " not in word and word[-1] != " ")
+
+
+def ranks_of(case: Case) -> str:
+    ranks = case.get("ranks")
+    return f"{ranks} rank{'s' * (ranks != '1')}" if ranks else ""
+
+
+def exposed(case: Case, without: Case | None) -> list[str]:
+    """What a step of `case` takes beyond one without an exchange, and of what that is made."""
+    waited, whole = case.seconds("communication_exposed"), case.seconds("step")
+    if isnan(waited) or isnan(whole):
+        return []
+    name, of_step = name_of(case), percent(waited / whole)
+    plain = f"{name}: the step takes {milliseconds(whole)}"
+    wait = f"it waits {milliseconds(waited)} ({of_step}) for gradients"
+    if without is None or isnan(without.seconds("step")):
+        return [f"{plain}, of which {wait} ({setting(case)}).", *gpu_seconds(case, None)]
+    if differ(case, without, "step") != 1:
+        told = compared(case, without, "step", name, name_of(without))
+        return [f"{plain}, of which {wait} ({setting(case)}).", told, *gpu_seconds(case, without)]
+    more = whole - without.seconds("step")
+    rest = more - waited
+    lines = [
+        f"{plain}, {milliseconds(more)} ({percent(more / without.seconds('step'))}) longer than "
+        f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({setting(case)}). "
+        f"Of the step, {wait} (exposed)" + longer_work(case, without, rest)
+    ]
+    return lines + gpu_seconds(case, without)
+
+
+def longer_work(case: Case, without: Case, rest: float) -> str:
+    """The end of the sentence: the part of the difference that is no wait."""
+    if rest <= 0:
+        return "."
+    overlapped = case.get("sync") in OVERLAPPED
+    beside = {"backward": ", beside which the collectives run," if overlapped else ""}
+    phases = [
+        f"{phase}{beside.get(phase, '')} "
+        f"by {milliseconds(case.seconds(phase) - without.seconds(phase))}"
+        for phase in ("backward", "forward", "optimizer")
+        if differ(case, without, phase) == 1
+    ]
+    told = f"the other {milliseconds(rest)} are"
+    return f"; {told} longer work: {', '.join(phases)}." if phases else f"; {told} no wait."
+
+
+def gpu_seconds(case: Case, without: Case | None) -> list[str]:
+    """Ranks times seconds of a step: what the machine spends on it."""
+    ranks = case.number("ranks")
+    if isnan(ranks):
+        return []
+    unit = "GPU-seconds" if case.get("device") == "cuda" else "rank-seconds"
+    line = f"{name_of(case)}: {figure(ranks * case.seconds('step'))} {unit} a step"
+    if without is not None and not isnan(without.seconds("step")):
+        line += f", {figure(ranks * without.seconds('step'))} with {name_of(without)}"
+    return [f"{line} ({ranks_of(case)} x the step's seconds)."]
