@@ -146,6 +146,8 @@ class Results:
             return {}
         names = [n for n in self.factors if IMPLIED_BY.get(n) == "size" and n not in self.varying]
         names = [name for name in names if name not in self.constant]
+        if not names:
+            return {}
         first = self.frame.drop_duplicates("size").set_index("size")
         return {
             text(size): ", ".join(f"{label(name)} {text(row[name])}" for name in names)

@@ -1,12 +1,77 @@
 """PyTorch's, cuDNN's and NCCL's times beside ours on the same machine (bench/peers/)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
 from ..results import Results
-from .section import Section
+from ..tables.table import Table
+from ..words import figure, label
+from .facts import Case, cases
+from .section import Section, grid
 from .selection import cases_tables
+from .sentences import milliseconds, percent, spanned
+
+# The factors that identify the work, the same on both sides.
+WORK = ("op", "backend", "size", "heads", "head_dim", "causal", "context", "batch_size",
+        "precision", "attention", "mode", "ranks", "bytes")  # fmt: skip
+OURS = "paceline"
+EQUAL = 0.005  # ratios this close to 1 are neither faster nor slower
+LISTED = 6  # slower cases that are named in a sentence
+PARTS = {
+    "attention-peers": "Attention, forward and backward",
+    "collective-peers": "Collectives",
+    "model-peers": "Training steps",
+}
+# The names of variants, as bench/peers/ defines them.
+VARIANTS = {
+    "PyTorch eager": "PyTorch, operation by operation",
+    "PyTorch captured": "the whole eager step in one CUDA graph, without Python",
+    "PyTorch compile": "torch.compile in its default mode",
+    "PyTorch captured-compile": "the whole step of compile in one CUDA graph",
+    "PyTorch reduce-overhead": "torch.compile in the mode reduce-overhead, which uses CUDA graphs "
+    "itself",
+    "PyTorch max-autotune-no-cudagraphs": "torch.compile in the mode of that name",
+    "PyTorch captured-max-autotune": "the whole step of max-autotune-no-cudagraphs in one CUDA "
+    "graph",
+    "PyTorch flash": "scaled_dot_product_attention with FlashAttention-2",
+    "PyTorch cudnn": "scaled_dot_product_attention with cuDNN",
+    "PyTorch efficient": "scaled_dot_product_attention with the memory-efficient kernel",
+    "PyTorch ddp": "DistributedDataParallel with its defaults",
+    "PyTorch ddp-view": "ddp with gradient_as_bucket_view",
+    "PyTorch zero": "ddp-view with ZeroRedundancyOptimizer",
+    "PyTorch gloo": "all_reduce by gloo",
+    "NCCL bare": "a loop of calls to NCCL alone",
+    "Open MPI bare": "a loop of calls to Open MPI alone",
+    "paceline barrier": "one call after a barrier",
+    "paceline back-to-back": "20 calls between two events",
+    "paceline graph": "20 calls in a CUDA graph",
+    "paceline back-to-back, registered": "the same on buffers of registration symmetric",
+    "paceline graph, registered": "the same on buffers of registration symmetric",
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One piece of work, by the fastest variant of each side."""
+
+    work: dict[str, str]  # by factor
+    ours: tuple[str, float]  # the variant and its seconds
+    theirs: tuple[str, float]
+
+    @property
+    def ratio(self) -> float:
+        return self.ours[1] / self.theirs[1]
 
 
 def section(found: list[Results]) -> Section:
     chosen = [results for results in found if results.experiment.endswith("-peers")]
+    rows = {results.runs[0].path.name: beside(results) for results in chosen}
+    told = [
+        line
+        for results, pairs in zip(chosen, rows.values(), strict=True)
+        for line in ratios(PARTS.get(results.experiment, results.experiment), pairs)
+    ]
     return Section(
         name="peers",
         title="How does it compare with PyTorch on the same machine?",
@@ -14,6 +79,131 @@ def section(found: list[Results]) -> Section:
         question="The same work by PyTorch, cuDNN and NCCL, measured on the same GPU as ours.",
         command="python3 bench/peers/train_step_ratios.py, attention_ratios.py, "
         "collective_ratios.py or data_parallel_ratios.py",
-        sentences=[f"{len(r.frame)} rows: {r.runs[0].path.name}." for r in chosen],
-        tables=cases_tables(chosen),
+        sentences=[*told, *definitions(chosen)],
+        tables=[*(table(name, pairs) for name, pairs in rows.items() if pairs),
+                *cases_tables(chosen)],
+    )  # fmt: skip
+
+
+def beside(results: Results) -> list[Beside]:
+    """All work that both sides have done. A variant that was measured several times counts as long
+    as the slowest of its medians."""
+    phase = results.headline
+    by_work: dict[tuple[str, ...], dict[str, float]] = {}
+    timed = [case for case in cases([results]) if not isnan(case.seconds(phase))]
+    names = [name for name in WORK if all(factor(case, name) for case in timed)]
+    for case in timed:
+        of_work = by_work.setdefault((kind(case), *(factor(case, name) for name in names)), {})
+        variant = case.get("variant")
+        of_work[variant] = max(case.seconds(phase), of_work.get(variant, 0.0))
+    found = []
+    for (_, *values), times in by_work.items():
+        sides = [
+            {variant: seconds for variant, seconds in times.items()
+             if variant.startswith(OURS) == is_ours}
+            for is_ours in (True, False)
+        ]  # fmt: skip
+        if all(sides):
+            ours, theirs = (min(side.items(), key=lambda item: item[1]) for side in sides)
+            found.append(Beside(dict(zip(names, values, strict=True)), ours, theirs))
+    return found
+
+
+def factor(case: Case, name: str) -> str:
+    """Rows of other software have no backend: it is the software."""
+    if name == "backend" and "op" in case.values and not case.get(name):
+        return "nccl" if case.get("software").startswith("NCCL") else "mpi"
+    return case.get(name)
+
+
+def kind(case: Case) -> str:
+    """Whether the optimizer's state may be sharded (the experiment zero) or not (ddp)."""
+    return "zero" if case.get("shard") or case.get("variant") == "PyTorch zero" else ""
+
+
+def ratios(part: str, pairs: Sequence[Beside]) -> list[str]:
+    """A line for each group of cases."""
+    return [of_group(f"{part}{common(group)}", group, varying(group)) for group in groups(pairs)]
+
+
+def groups(pairs: Sequence[Beside]) -> list[list[Beside]]:
+    """By precision, attention and backend."""
+    found: dict[tuple, list[Beside]] = {}
+    for pair in pairs:
+        key = tuple(pair.work.get(name) for name in ("backend", "precision", "attention"))
+        found.setdefault(key, []).append(pair)
+    return list(found.values())
+
+
+def varying(group: Sequence[Beside]) -> list[str]:
+    return [name for name in group[0].work if len({pair.work[name] for pair in group}) > 1]
+
+
+def common(group: Sequence[Beside]) -> str:
+    skipped = {"op", *varying(group)}
+    words = [named(name, value) for name, value in group[0].work.items() if name not in skipped]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def named(name: str, value: str) -> str:
+    if name == "bytes":
+        return f"{figure(float(value) / 1e6, 3)} MB"
+    if name == "attention":
+        return f"{value} attention"
+    if name == "causal":
+        return "causal" if value == "yes" else "not causal"
+    return value if not value[:1].isdigit() or name == "size" else f"{label(name)} {value}"
+
+
+def of_group(part: str, group: Sequence[Beside], names: Sequence[str]) -> str:
+    """The range of the ratios; then every case of a small group, or the slower ones."""
+    if len(group) == 1:
+        return f"{part}: {one(group[0], [])}."
+    slower = sorted((pair for pair in group if pair.ratio > 1 + EQUAL), key=lambda p: -p.ratio)
+    counts = {
+        "faster": sum(pair.ratio < 1 - EQUAL for pair in group),
+        "slower": len(slower),
+        f"within {percent(EQUAL)}": sum(abs(pair.ratio - 1) <= EQUAL for pair in group),
+    }
+    told = ", ".join(f"{word} in {count}" for word, count in counts.items() if count)
+    line = (
+        f"{part}: paceline takes {spanned([pair.ratio for pair in group], ' times')} the time of "
+        f"the fastest peer over {len(group)} cases, {told}."
     )
+    shown = group if len(group) <= LISTED else slower[:LISTED]
+    if not shown:
+        return line
+    beginning = "Each" if shown is group else "The slower ones"
+    more = len(slower) - LISTED
+    rest = f"; {more} more are in the table" if shown is not group and more > 0 else ""
+    return f"{line} {beginning}: {'; '.join(one(pair, names) for pair in shown)}{rest}."
+
+
+def one(pair: Beside, names: Sequence[str]) -> str:
+    where = ", ".join(named(name, pair.work[name]) for name in names)
+    (ours, seconds), (theirs, other) = pair.ours, pair.theirs
+    told = f"{milliseconds(seconds)} by {ours}, {milliseconds(other)} by {theirs}, ratio "
+    return f"{where}{': ' * bool(where)}{told}{figure(pair.ratio, 3)}"
+
+
+def table(name: str, pairs: Sequence[Beside]) -> Table:
+    names = list(pairs[0].work)
+    header = [*map(label, names), "ours", "ours (ms)", "fastest peer", "peer (ms)", "ours / peer"]
+    rows = [
+        [*pair.work.values(), pair.ours[0], figure(1e3 * pair.ours[1]), pair.theirs[0],
+         figure(1e3 * pair.theirs[1]), figure(pair.ratio, 3)]
+        for pair in pairs
+    ]  # fmt: skip
+    caption = [
+        "The fastest variant of each side; a variant that was measured several times counts as "
+        "long as the slowest of its medians. Ratios are of medians, without an interval; below 1 "
+        "paceline is faster."
+    ]
+    stem = name.rsplit(".", 1)[0]
+    return grid(f"ratios-{stem}", f"Ours beside the fastest peer ({stem})", caption, header, rows)
+
+
+def definitions(chosen: Sequence[Results]) -> list[str]:
+    used = dict.fromkeys(name for results in chosen for name in results.frame.get("variant", ()))
+    told = "; ".join(f"{name} is {VARIANTS[name]}" for name in used if name in VARIANTS)
+    return [f"The variants: {told}."] if told else []

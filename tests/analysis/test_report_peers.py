@@ -1,0 +1,88 @@
+"""The report's sentences on other software beside paceline."""
+
+import json
+
+import pytest
+
+from analysis import tables
+from analysis.report import peers
+from analysis.results import load
+
+
+@pytest.fixture
+def told(tmp_path):
+    """told(rows): the section of a file of bench/peers/ with these rows."""
+
+    def section(rows):
+        path = tmp_path / "peers.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        return peers.section(load([path]))
+
+    return section
+
+
+def step(variant, seconds, size="small", **others):
+    software = "paceline" if variant.startswith("paceline") else "PyTorch 2.11.0"
+    return {
+        "software": software, "variant": variant, "size": size, "context": 128, "batch_size": 4,
+        "precision": "bf16", "mode": "train-step", "step_median_s": seconds, **others,
+    }  # fmt: skip
+
+
+def test_ours_beside_the_fastest_peer_and_losses_are_stated(told):
+    rows = [
+        step("paceline eager", 0.010), step("paceline eager", 0.012), step("eager", 0.02),
+        step("captured", 0.01), step("paceline eager", 0.03, "xl"), step("captured", 0.06, "xl"),
+        step("captured", 0.06, "2.7b"),
+    ]  # fmt: skip
+    section = told(rows)
+    assert section.sentences[0] == (
+        "Training steps (context 128, batch size 4, bf16, train-step): paceline takes 0.500 to "
+        "1.20 times the time of the fastest peer over 2 cases, faster in 1, slower in 1. Each: "
+        "small: 12.00 ms by paceline eager, 10.00 ms by PyTorch captured, ratio 1.20; xl: 30.00 ms "
+        "by paceline eager, 60.00 ms by PyTorch captured, ratio 0.500."
+    )
+    assert "PyTorch captured is the whole eager step in one CUDA graph" in section.sentences[-1]
+    assert "reduce-overhead" not in section.sentences[-1]
+    assert len(section.tables[0].rows) == 2
+
+
+def test_of_many_cases_the_slower_ones_are_named(told):
+    rows = [
+        row
+        for index in range(10)
+        for row in (
+            step("paceline eager", 0.011 if index == 3 else 0.01, f"{index}x8x2x2"),
+            step("captured", 0.01002, f"{index}x8x2x2"),
+        )
+    ]
+    (line, _) = told(rows).sentences
+    assert "over 10 cases, slower in 1, within 0.5% in 9. The slower ones: 3x8x2x2: 11.0" in line
+    assert line.count("by PyTorch captured") == 1
+
+
+def test_no_ratio_without_a_peer(told):
+    assert told([step("paceline eager", 0.01)]).sentences == []
+
+
+def test_backends_are_not_mixed(told):
+    def call(software, variant, seconds, **others):
+        return {"software": software, "variant": variant, "op": "all_reduce", "ranks": 2,
+                "bytes": 1e6, "time_median_s": seconds, **others}  # fmt: skip
+
+    lines = told(
+        [
+            call("paceline", "graph", 0.001, backend="nccl"),
+            call("paceline", "barrier", 0.1, backend="mpi"),
+            call("NCCL", "bare", 0.002), call("Open MPI", "bare", 0.05),
+        ]
+    ).sentences  # fmt: skip
+    assert lines[0].endswith("by NCCL bare, ratio 0.500.")
+    assert lines[1].endswith("by Open MPI bare, ratio 2.00.")
+
+
+def test_sizes_without_dimensions_are_not_listed(tmp_path):
+    path = tmp_path / "peers.jsonl"
+    rows = [step("paceline eager", 0.01), step("paceline eager", 0.01, "xl")]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    assert "Sizes:" not in " ".join(tables.of(load([path])[0])[0].caption)
