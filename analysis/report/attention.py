@@ -7,11 +7,18 @@ from ..words import figure
 from . import comparisons, published
 from . import comparisons_parallel as beside
 from .facts import Case, cases, distinct, matching
-from .precision import speed_ups
 from .section import Section, drawings
 from .selection import cases_tables, is_compile, methods, named, of_experiment
 from .sentences import milliseconds
+from .speedups import speed_ups
 
+SPLIT = "; its products are of two bf16 parts per operand (bf16x3), not bound by the fp32 peak"
+# How products of fp32 flash attention are computed; version 1 of the file called bf16x3 near.
+PRODUCTS = {
+    "bf16x3": SPLIT,
+    "near": SPLIT,
+    "tf32": "; its products are in TF32, not bound by the fp32 peak",
+}
 CHECKED = "Every case's result was checked against float64 before it was timed."
 
 
@@ -130,7 +137,7 @@ def flash(found: list[Results]) -> Section:
             "flash", chosen, ["attention-time", "attention-throughput", "attention-speedup"]
         ),
         published=published.tables(beside.flash(cases(found))),
-        headline=f"Attention: {ratios[0]}" if ratios else "",
+        headline=f"Attention: {' '.join(ratios)}" if ratios else "",
     )
 
 
@@ -144,8 +151,9 @@ def best_rate(own: list[Case]) -> list[str]:
         }
         if rates:
             best = max(rates)
+            case = rates[best]
             lines.append(
                 f"The highest rate in {precision} is {figure(best, 3)} TFLOP/s, forward and "
-                f"backward ({rates[best].label})."
+                f"backward ({case.label})" + PRODUCTS.get(case.get("fp32_attention"), "") + "."
             )
     return lines

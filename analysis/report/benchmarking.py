@@ -4,15 +4,15 @@ from math import isnan
 
 import numpy as np
 
-from .. import parts
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure, label
-from . import comparisons, published
+from ..words import figure
+from . import comparisons, published, steps_apart
 from .facts import Case, cases, largest
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_cold, is_timing
 from .sentences import milliseconds, percent, spanned
+from .steps_apart import cost
 
 FIRST = 3  # steps from cold that are listed one by one
 
@@ -34,14 +34,8 @@ def timings(found: list[Results]) -> Section:
             *published.tables(comparisons.timing(cases(found))),
             *published.tables(comparisons.sizes(cases(found))),
         ],
-        headline=where_a_step_goes(largest(own, cost)),
+        headline=steps_apart.headline(own, found),
     )
-
-
-def cost(case: Case) -> float:
-    """A sort key: the model's size, then its context; NaN if nothing was measured."""
-    parameters = case.number("layers") * case.number("d_model") ** 2
-    return parameters * 1e6 + case.number("context") + 0 * case.seconds("step")
 
 
 def two_passes(own: list[Case]) -> list[str]:
@@ -73,30 +67,6 @@ def variability(own: list[Case]) -> list[str]:
         f"The standard deviation is {percent(middle)} of the mean in the median of "
         f"{len(shares)} timings and at most {percent(most)} ({phase}, {name})."
     ]
-
-
-def where_a_step_goes(case: Case | None) -> str:
-    """The parts of the case's step in descending order."""
-    if case is None:
-        return ""
-    found = parts.of_row(case.results, case.row)
-    whole = sum(found.values())
-    if not found or isnan(whole) or whole <= 0:
-        return ""
-    ordered = sorted(found.items(), key=lambda item: -item[1])
-    shares = ", ".join(
-        f"{label(name)} {percent(value / whole)}" for name, value in ordered if value > 5e-4 * whole
-    )
-    return (
-        f"Where a step's time goes: {shares} of the {milliseconds(whole)} of a step of "
-        f"{describe(case)}."
-    )
-
-
-def describe(case: Case) -> str:
-    words = [case.get("size"), f"context {case.get('context')}", f"batch {case.get('batch_size')}"]
-    words += [case.get(name) for name in ("precision", "attention", "exec")]
-    return ", ".join(word for word in words if word and not word.endswith(" "))
 
 
 def warmup(found: list[Results]) -> Section:

@@ -8,11 +8,11 @@ from ..results import Results
 from ..tables.table import Table
 from ..words import figure
 from . import comparisons, devices, published
-from .benchmarking import cost, describe
 from .facts import Case, cases, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, named, of_experiment
 from .sentences import gib
+from .steps_apart import cost, describe
 
 
 def section(found: list[Results]) -> Section:

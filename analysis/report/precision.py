@@ -5,14 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import pairs
 from ..results import Results
 from ..tables.table import Table
 from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_precision, named, of_experiment
-from .sentences import PHASES, spanned
+from .speedups import speed_ups
 
 COMMAND = "build/paceline precision"
 
@@ -98,33 +97,6 @@ def mixed(found: list[Results]) -> Section:
         ],
         headline=ratios[0] if ratios else "",
     )
-
-
-def speed_ups(results: Results, factor: str) -> list[str]:
-    """For each other value of the factor: the range of its speed-ups, and how many are
-    significant."""
-    phase = results.headline
-    by_value: dict[str, list[pairs.Ratio]] = {}
-    for pair in pairs.of_factor(results, factor):
-        ratio = pairs.ratio(results, pair, phase)
-        if np.isfinite(ratio.value):
-            by_value.setdefault(pair.labels[1], []).append(ratio)
-    return [
-        f"{value} is {spanned([ratio.value for ratio in ratios], '×')} as fast as "
-        f"{pairs.BASELINES[factor]} over {len(ratios)} case{'s' * (len(ratios) > 1)} "
-        f"({PHASES.get(phase, phase)}); "
-        f"{certainty(ratios)}."
-        for value, ratios in by_value.items()
-    ]
-
-
-def certainty(ratios: Sequence[pairs.Ratio]) -> str:
-    faster = sum(ratio.low > 1 for ratio in ratios)
-    slower = sum(ratio.high < 1 for ratio in ratios)
-    undecided = len(ratios) - faster - slower
-    told = [(faster, "faster beyond the intervals"), (slower, "slower beyond the intervals"),
-            (undecided, "undecided")]  # fmt: skip
-    return ", ".join(f"{count} of {len(ratios)} {word}" for count, word in told if count)
 
 
 def norm_sentences(studies: Sequence[Results]) -> list[str]:

@@ -7,11 +7,11 @@ import pandas as pd
 
 from ..results import Results
 from . import comparisons, published
-from .benchmarking import cost, describe
 from .facts import Case, cases, largest
 from .section import Section, drawings
 from .selection import has_profile, named
 from .sentences import milliseconds, percent
+from .steps_apart import cost, describe
 
 TABLES = ("profile-forward", "profile-costliest", "profile-products", "profile-softmax")
 

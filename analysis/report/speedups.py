@@ -1,0 +1,119 @@
+"""Sentences on speed-ups of a factor: precision, attention, exec."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import pairs
+from ..results import Results
+from ..words import case_label, label, text
+from .sentences import PHASES, spanned
+
+SETTING = ("context", "batch_size")
+LISTED = 4  # values of a factor that are listed rather than given as a range
+NOUNS = {"attention": "attention"}  # added to the names of values: naive attention
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pair of cases with its ratio."""
+
+    factors: dict[str, str]  # of the baseline
+    ratio: pairs.Ratio
+
+
+def speed_ups(results: Results, factor: str) -> list[str]:
+    """For each other value of the factor: its speed-ups at the longest context by precision, then
+    over all cases, and the slower cases."""
+    by_value: dict[str, list[Measured]] = {}
+    for pair in pairs.of_factor(results, factor):
+        ratio = pairs.ratio(results, pair, results.headline)
+        if np.isfinite(ratio.value):
+            row = results.frame.iloc[pair.baseline]
+            factors = {name: text(row[name]) for name in results.factors}
+            by_value.setdefault(pair.labels[1], []).append(Measured(factors, ratio))
+    return [
+        sentence(results, factor, value, found)
+        for value, group in by_value.items()
+        for found in of_precisions(group, factor)
+    ]
+
+
+def of_precisions(group: Sequence[Measured], factor: str) -> list[list[Measured]]:
+    if factor == "precision":
+        return [list(group)]
+    precisions = dict.fromkeys(one.factors.get("precision") for one in group)
+    return [[one for one in group if one.factors.get("precision") == precision]
+            for precision in precisions]  # fmt: skip
+
+
+def sentence(results: Results, factor: str, value: str, found: Sequence[Measured]) -> str:
+    phase = PHASES.get(results.headline, results.headline)
+    noun = f" {NOUNS[factor]}" if factor in NOUNS else ""
+    name, *options = value.split(", ")
+    longest = at_longest_context(found)
+    told = (
+        f"{', '.join([name + noun, *options])} is "
+        f"{spanned([one.ratio.value for one in longest], '×')} as fast as "
+        f"{pairs.BASELINES[factor]}{noun} at {setting(longest, factor)} "
+        f"({cases(longest)}, {phase}; {certainty(longest)})"
+    )
+    if len(longest) < len(found):
+        told += (
+            f", and {spanned([one.ratio.value for one in found], '×')} over all {cases(found)} "
+            f"({certainty(found)})"
+        )
+    slower = [one for one in found if one.ratio.high < 1]
+    if slower and len(slower) < len(found):
+        told += f". Slower: {where(slower, found)}"
+    return f"{told}."
+
+
+def at_longest_context(found: Sequence[Measured]) -> list[Measured]:
+    contexts = [float(one.factors.get("context") or 0) for one in found]
+    return [one for one, context in zip(found, contexts, strict=True) if context == max(contexts)]
+
+
+def cases(found: Sequence[Measured]) -> str:
+    return f"{len(found)} case{'s' * (len(found) > 1)}"
+
+
+def setting(found: Sequence[Measured], factor: str) -> str:
+    """The factors that these cases share: context 1024, batch size 4, fp32."""
+    names = [name for name in (*SETTING, "precision") if name != factor]
+    shared = {name: {one.factors.get(name, "") for one in found} for name in names}
+    alike = {name: values.pop() for name, values in shared.items() if len(values) == 1}
+    told = case_label(list(alike), list(alike.values()))
+    return told or "the same setting"
+
+
+def certainty(found: Sequence[Measured]) -> str:
+    faster = sum(one.ratio.low > 1 for one in found)
+    slower = sum(one.ratio.high < 1 for one in found)
+    told = [(faster, "faster"), (slower, "slower")]
+    words = [f"{count} of {len(found)} {word}" for count, word in told if count]
+    decided = f"{', '.join(words)}, and the 95% intervals do not overlap" if words else ""
+    undecided = len(found) - faster - slower
+    rest = f"{undecided} of {len(found)} undecided" if undecided else ""
+    return "; ".join(filter(None, (decided, rest)))
+
+
+def where(slower: Sequence[Measured], found: Sequence[Measured]) -> str:
+    """The values of the factors that vary, over the slower cases."""
+    varying = [name for name in slower[0].factors if len({one.factors[name] for one in found}) > 1]
+    values = {name: [one.factors[name] for one in slower] for name in varying}
+    inside = [one for one in found if all(one.factors[name] in values[name] for name in varying)]
+    told = ", ".join(span(name, of_name) for name, of_name in values.items())
+    return told if len(inside) == len(slower) else f"{len(slower)} of {len(inside)} at {told}"
+
+
+def span(name: str, values: Sequence[str]) -> str:
+    """ "context 128 and 256"; many numbers as a range."""
+    kinds = list(dict.fromkeys(values))
+    if all(kind.replace(".", "", 1).isdigit() for kind in kinds):
+        kinds.sort(key=float)
+    if len(kinds) > LISTED:
+        return f"{label(name)} {kinds[0]} to {kinds[-1]}"
+    *most, last = kinds
+    return f"{label(name)} {', '.join(most)}{' and ' * bool(most)}{last}"

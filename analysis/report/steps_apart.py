@@ -1,0 +1,83 @@
+"""Where the time of steps goes: their parts, by precision and by exchange."""
+
+from collections.abc import Sequence
+from math import isnan
+
+from .. import parts
+from ..results import Results
+from ..words import label
+from .exchanges import NAMES, name_of, same_setting, setting
+from .facts import Case, cases, distinct, largest, matching
+from .selection import has_profile, is_model, of_experiment
+from .sentences import milliseconds, percent
+
+
+def cost(case: Case) -> float:
+    """A sort key: the model's size, then its context; NaN if nothing was measured."""
+    parameters = case.number("layers") * case.number("d_model") ** 2
+    return parameters * 1e6 + case.number("context") + 0 * case.seconds("step")
+
+
+def describe(case: Case) -> str:
+    words = [case.get("size"), f"context {case.get('context')}", f"batch {case.get('batch_size')}"]
+    words.append(case.get("precision"))
+    words.append(f"{case.get('attention')} attention" if case.get("attention") else "")
+    words.append(case.get("exec"))
+    return ", ".join(word for word in words if word and not word.endswith(" "))
+
+
+def headline(own: Sequence[Case], found: Sequence[Results]) -> str:
+    """The largest timed case; that of every other precision; and the exchanges of gradients."""
+    first = largest(own, cost)
+    models = [results for results in found if is_model(results)]
+    told = [where_a_step_goes(first)] if first else []
+    for precision in distinct(cases(models), "precision"):
+        if first and precision != first.get("precision"):
+            others = [case for case in matching(cases(models), precision=precision)
+                      if shares(case)]  # fmt: skip
+            other = largest(others, cost)
+            told.append(where_a_step_goes(other) if other else "")
+    told = [line for line in told if line]
+    beginning = f"Where a step's time goes: {'; '.join(told)}." if told else ""
+    return " ".join(filter(None, (beginning, communication(found))))
+
+
+def shares(case: Case) -> dict[str, float]:
+    """The shares of the parts of a step, in descending order."""
+    found = parts.of_row(case.results, case.row)
+    whole = sum(found.values())
+    if not found or isnan(whole) or whole <= 0:
+        return {}
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return {name: value / whole for name, value in ordered if value > 5e-4 * whole}
+
+
+def where_a_step_goes(case: Case) -> str:
+    whole = sum(parts.of_row(case.results, case.row).values())
+    told = ", ".join(f"{label(name)} {percent(share)}" for name, share in shares(case).items())
+    return f"{told} of the {milliseconds(whole)} of a step of {describe(case)}" if told else ""
+
+
+def communication(found: Sequence[Results]) -> str:
+    """The exposed wait by exchange, in the file with most exchanges."""
+    files = [results for results in of_experiment(list(found), "ddp") if not has_profile(results)]
+    timed = [
+        [case for case in cases([results]) if not isnan(case.seconds("communication_exposed"))]
+        for results in files
+    ]
+    own = max(timed, key=lambda one: len(distinct(one, "sync")), default=[])
+    case = largest(own, cost) or (own[0] if own else None)
+    if case is None:
+        return ""
+    best = [same_setting(own, case, kind) for kind in distinct(own, "sync")]
+    told = ", ".join(
+        f"{percent(one.seconds('communication_exposed') / one.seconds('step'))} of "
+        f"{milliseconds(one.seconds('step'))} with {name_of(one)}"
+        for one in best
+        if one
+    )
+    everything = cases([case.results])
+    without = same_setting(everything, case, "none")
+    base = f"; with {NAMES['none']} it takes {milliseconds(without.seconds('step'))}" if (
+        without) else ""  # fmt: skip
+    return f"Exposed communication of a step of {setting(case)}: {told}{base}."

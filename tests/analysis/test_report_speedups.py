@@ -1,0 +1,74 @@
+"""Sentences on speed-ups: ranges with their setting, and the slower cases."""
+
+import numpy as np
+import pytest
+
+from analysis.report import attention
+from analysis.report.facts import cases
+from analysis.report.speedups import speed_ups
+from analysis.results import load
+from synthetic import case
+
+
+def around(seconds):
+    return {"both": [list(np.linspace(0.99 * seconds, 1.01 * seconds, 8))]}
+
+
+def attention_case(kind, context, precision, seconds, head_dim=64, **summary):
+    factors = {
+        "attention": kind, "head_dim": head_dim, "context": context, "precision": precision,
+        "batch_size": 1, "fp32_attention": "", "causal": "yes",
+    }  # fmt: skip
+    if kind == "flash" and precision == "fp32":
+        factors["fp32_attention"] = "bf16x3"
+    return case(factors, around(seconds), summary=summary)
+
+
+@pytest.fixture
+def flash(make_file):
+    def loaded(*rows):
+        (found,) = load([make_file(list(rows), experiment="attention")])
+        return found
+
+    return loaded
+
+
+def test_the_longest_context_by_precision_and_then_the_slower_cases(flash):
+    rows = [
+        attention_case(kind, context, precision, seconds, head_dim)
+        for precision, factor in (("bf16", 1), ("fp32", 2))
+        for head_dim in (64, 128)
+        for context, naive, ours in ((128, 0.1, 0.15), (1024, 1.0, 0.25))
+        for kind, seconds in (("naive", naive), ("flash", factor * ours))
+    ]
+    first, second = speed_ups(flash(*rows), "attention")
+    assert first == (
+        "flash attention is 4.00× as fast as naive attention at context 1024, batch size 1, bf16 "
+        "(2 cases, forward and backward; 2 of 2 faster, and the 95% intervals do not overlap), and "
+        "0.667 to 4.00× over all 4 cases (2 of 4 faster, 2 of 4 slower, and the 95% intervals do "
+        "not overlap). Slower: head dim 64 and 128, context 128."
+    )
+    assert second.startswith("flash attention is 2.00× as fast as naive attention at context 1024")
+    assert "fp32" in second
+
+
+def test_slower_cases_that_are_no_whole_block_are_counted(flash):
+    slow = {(64, 128), (128, 256)}
+    rows = [
+        attention_case(kind, context, "bf16", seconds, head_dim)
+        for head_dim in (64, 128)
+        for context in (128, 256, 512)
+        for kind, seconds in (("naive", 1.0), ("flash", 2 if (head_dim, context) in slow else 0.5))
+    ]
+    (line,) = speed_ups(flash(*rows), "attention")
+    assert line.endswith("Slower: 2 of 4 at head dim 64 and 128, context 128 and 256.")
+
+
+def test_a_rate_above_the_fp32_peak_is_explained(flash):
+    found = flash(
+        attention_case("flash", 128, "fp32", 0.1, both_tflops_per_s=124.0),
+        attention_case("flash", 128, "bf16", 0.1, both_tflops_per_s=500.0),
+    )
+    fp32, bf16 = attention.best_rate(cases([found]))
+    assert "bf16x3), not bound by the fp32 peak" in fp32
+    assert "peak" not in bf16
