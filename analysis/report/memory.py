@@ -2,13 +2,14 @@
 
 from math import isnan
 
-from pandas import Series
+from pandas import DataFrame, Series
 
 from ..results import Results
 from ..tables.table import Table
 from ..words import figure
 from . import comparisons, devices, published
-from .facts import Case, cases, largest, matching
+from .comparisons import COURSE
+from .facts import Case, cases, distinct, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, named, of_experiment
 from .sentences import gib
@@ -101,30 +102,43 @@ def headlines(with_peak: list[Case]) -> list[str]:
 
 
 def by_mode(own: list[Case]) -> list[str]:
-    """Compares training with forward at the longest context in fp32, and bf16 with fp32."""
+    """bf16 beside fp32 at each context of the largest model, by mode."""
     longest = largest([case for case in own if not isnan(case.number("peak_bytes"))], cost)
     if longest is None:
         return []
-    same = {
-        (case.get("mode"), case.get("precision")): case.number("peak_bytes")
-        for case in own
-        if all(case.get(name) == longest.get(name) for name in ("size", "context"))
-    }
-    where = f"{longest.get('size')} at context {longest.get('context')}"
+    names = ("size", "batch_size", "attention", "exec")
+    alike = [case for case in own if all(case.get(name) == longest.get(name) for name in names)]
     lines = []
     for mode in ("inference", "forward", "train-step"):
-        peaks = {kind: same.get((mode, kind), float("nan")) for kind in ("fp32", "bf16")}
-        if all(not isnan(peak) for peak in peaks.values()):
-            change = 100 * (peaks["bf16"] / peaks["fp32"] - 1)
-            lines.append(
-                f"{where}, {mode}: {gib(peaks['fp32'])} in fp32 and {gib(peaks['bf16'])} in bf16, "
-                f"{change:+.1f}%."
-            )
+        told = [
+            f"context {context}: {gib(fp32)} and {gib(bf16)}, {100 * (bf16 / fp32 - 1):+.1f}%"
+            for context in sorted(distinct(alike, "context"), key=float)
+            for fp32, bf16 in [peaks(alike, mode, context)]
+            if not isnan(fp32) and not isnan(bf16)
+        ]
+        if told:
+            where = f"{longest.get('size')}, batch {longest.get('batch_size')}, {mode}"
+            lines.append(f"{where}, peak in fp32 and in bf16: {'; '.join(told)}.")
     return lines
 
 
+def peaks(own: list[Case], mode: str, context: str) -> list[float]:
+    return [
+        next(
+            (case.number("peak_bytes")
+             for case in matching(own, mode=mode, context=context, precision=precision)
+             if not isnan(case.number("peak_bytes"))),
+            float("nan"),
+        )
+        for precision in ("fp32", "bf16")
+    ]  # fmt: skip
+
+
 def blocks(with_peak: list[Case]) -> list[str]:
-    case = largest(with_peak, cost)
+    """A tensor of the residual stream and the largest activation, with the course's batch where
+    that was measured."""
+    course = list(matching(with_peak, batch_size=COURSE["batch_size"], precision="fp32"))
+    case = largest(course, cost) or largest(with_peak, cost)
     if case is None:
         return []
     sizes = [case.number(name) for name in ("batch_size", "context", "d_model")]
@@ -133,18 +147,49 @@ def blocks(with_peak: list[Case]) -> list[str]:
     batch, context, width = sizes
     stream = batch * context * width * 4
     lines = [
-        f"A tensor of its residual stream takes {stream / 2**20:.1f} MiB: "
+        f"A tensor of the residual stream of {describe(case)} takes {stream / 2**20:.1f} MiB: "
         f"{batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
     ]
-    table = case.results.case_tables[case.row].get("memory/blocks")
-    kept = table[table["kind"] == "activation"] if table is not None else []
-    if len(kept):
+    listed = [one for one in course or with_peak if activations(one) is not None]
+    trained = list(matching(listed, mode="train-step"))
+    case = largest(trained or listed, cost)
+    if case is not None:
+        kept = activations(case)
         block = kept.loc[kept["bytes"].idxmax()]
         lines.append(
-            f"Its largest block of activations is {block['bytes'] / 2**20:.0f} MiB: "
-            f"{block['scope']}{of_shape(block)}."
+            f"The largest block of activations of {describe(case)} is "
+            f"{block['bytes'] / 2**20:.0f} MiB: {tensor(case, block)}{of_shape(block)}."
         )
     return lines
+
+
+def activations(case: Case) -> DataFrame | None:
+    table = case.results.case_tables[case.row].get("memory/blocks")
+    kept = table[table["kind"] == "activation"] if table is not None else None
+    return kept if kept is not None and len(kept) else None
+
+
+def tensor(case: Case, block: Series) -> str:
+    """The tensor of this size in its scope, with the scope; the scope alone if none fits."""
+    names = ("batch_size", "context", "d_model", "d_ff", "heads", "vocab")
+    batch, context, width, hidden, heads, vocab = map(case.number, names)
+    rows = batch * context
+    known = {
+        "ffn": {
+            "gate and up projections of the feed-forward network": rows * 2 * hidden,
+            "hidden activations of the feed-forward network": rows * hidden,
+        },
+        "attention": {"queries, keys and values": rows * 3 * width},
+        "computing attention scores": {"attention scores": rows * heads * context},
+        "final matmul": {"gradient of the attention probabilities": rows * heads * context},
+        "logits": {"logits": rows * vocab},
+    }
+    scope = block["scope"]
+    bytes_each = 4 if case.get("precision") in ("fp32", "tf32") else 2
+    for name, count in known.get(scope.rsplit("/", 1)[-1], {}).items():
+        if block["bytes"] == count * bytes_each:
+            return f"{name} (scope {scope})"
+    return f"scope {scope}"
 
 
 def of_shape(block: Series) -> str:

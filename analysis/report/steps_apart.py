@@ -6,6 +6,7 @@ from math import isnan
 from .. import parts
 from ..results import Results
 from ..words import label
+from . import buckets
 from .exchanges import NAMES, name_of, same_setting, setting
 from .facts import Case, cases, distinct, largest, matching
 from .selection import has_profile, is_model, of_experiment
@@ -70,14 +71,15 @@ def communication(found: Sequence[Results]) -> str:
     if case is None:
         return ""
     best = [same_setting(own, case, kind) for kind in distinct(own, "sync")]
-    told = ", ".join(
-        f"{percent(one.seconds('communication_exposed') / one.seconds('step'))} of "
-        f"{milliseconds(one.seconds('step'))} with {name_of(one)}"
-        for one in best
-        if one
-    )
+    told = ", ".join(exposed_share(buckets.equal_to(own, one), one) for one in best if one)
     everything = cases([case.results])
     without = same_setting(everything, case, "none")
     base = f"; with {NAMES['none']} it takes {milliseconds(without.seconds('step'))}" if (
         without) else ""  # fmt: skip
     return f"Exposed communication of a step of {setting(case)}: {told}{base}."
+
+
+def exposed_share(group: Sequence[Case], best: Case) -> str:
+    share = percent(best.seconds("communication_exposed") / best.seconds("step"))
+    name = f"{best.get('sync')} {buckets.listed(group, 'or')}" if len(group) > 1 else name_of(best)
+    return f"{share} of {buckets.times(group)} with {name}"

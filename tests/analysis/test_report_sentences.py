@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from analysis.report import attention, buckets, ddp, devices, sharding, steps_apart
+from analysis.report import attention, buckets, ddp, devices, memory, sharding, steps_apart
 from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
@@ -218,6 +218,36 @@ def test_the_smallest_gpu_leaves_room_for_libraries(peak, gpu):
 )
 def test_a_ratio_needs_the_same_hardware(published, ours, same):
     assert is_same_hardware(published, ours) == same
+
+
+def test_memory_names_the_tensor_and_has_every_context(make_file):
+    path = make_file(
+        [
+            case(
+                {"size": "small", "context": context, "batch_size": 4, "precision": precision,
+                 "mode": "train-step", "layers": 2, "d_model": 8, "d_ff": 32, "heads": 2,
+                 "vocab": 100},
+                {"step": around(0.1)},
+                summary={"peak_bytes": context * size},
+            )
+            for context in (64, 128)
+            for precision, size in (("fp32", 1e7), ("bf16", 5e6))
+        ]
+    )  # fmt: skip
+    with h5py.File(path, "r+") as file:
+        group = file.require_group("cases/case-002/memory/blocks")
+        for name, value in {"bytes": 4 * 128 * 64 * 4, "kind": "activation",
+                            "scope": "forward/block */ffn"}.items():  # fmt: skip
+            write_column(group, name, [value])
+    own = cases(load([path]))
+    assert memory.by_mode(own) == [
+        "small, batch 4, train-step, peak in fp32 and in bf16: context 64: 610.4 MiB (640.0 MB) "
+        "and 305.2 MiB (320.0 MB), -50.0%; context 128: 1.2 GiB (1.3 GB) and 610.4 MiB "
+        "(640.0 MB), -50.0%."
+    ]
+    stream, block = memory.blocks(own)
+    assert "small, context 128, batch 4, fp32 takes 0.0 MiB: 4 x 128 x 8 x 4 bytes" in stream
+    assert "gate and up projections of the feed-forward network (scope forward/block */f" in block
 
 
 def test_sizes_below_a_gib_are_in_mib():
