@@ -43,6 +43,12 @@ def pytorch(found: list[Results]) -> Section:
     )
 
 
+def named_attention(case: Case) -> str:
+    """The case's label, with "naive attention" where it ends in "naive"."""
+    kind = case.get("attention")
+    return f"{case.label} attention" if kind and case.label.endswith(kind) else case.label
+
+
 def out_of_memory(own: list[Case]) -> list[str]:
     failed = [case for case in own if case.get("status") == "oom"]
     if not own:
@@ -52,8 +58,8 @@ def out_of_memory(own: list[Case]) -> list[str]:
     least = min(failed, key=lambda case: case.number("context") * case.number("head_dim"))
     reason = least.get("reason")
     return [
-        f"{len(failed)} of {len(own)} cases ran out of memory; the smallest is {least.label}"
-        + (f" ({reason})." if reason else ".")
+        f"{len(failed)} of {len(own)} cases ran out of memory; the smallest is "
+        f"{named_attention(least)}" + (f" ({reason})." if reason else ".")
     ]
 
 
@@ -87,7 +93,7 @@ def longest(own: list[Case]) -> list[str]:
         return []
     case = max(timed, key=lambda one: (one.number("context"), one.number("head_dim")))
     return [
-        f"{case.label}: forward {milliseconds(case.seconds('forward'))}, backward "
+        f"{named_attention(case)}: forward {milliseconds(case.seconds('forward'))}, backward "
         f"{milliseconds(case.seconds('backward'))}."
     ]
 
@@ -154,6 +160,8 @@ def best_rate(own: list[Case]) -> list[str]:
             case = rates[best]
             lines.append(
                 f"The highest rate in {precision} is {figure(best, 3)} TFLOP/s, forward and "
-                f"backward ({case.label})" + PRODUCTS.get(case.get("fp32_attention"), "") + "."
+                f"backward ({named_attention(case)})"
+                + PRODUCTS.get(case.get("fp32_attention"), "")
+                + "."
             )
     return lines

@@ -12,7 +12,8 @@ import matplotlib
 from .. import style
 from ..tables.table import Table
 from . import environment
-from .section import LONGEST_OPEN, Drawing, Section
+from .section import LONGEST_OPEN, Drawing, Section, first_figures
+from .terms import TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -26,7 +27,8 @@ def write(report: "Report", target: Path) -> list[Path]:
 
 
 def page(report: "Report") -> str:
-    sections = [of_section(number, one) for number, one in enumerate(report.sections, 1)]
+    counted = enumerate(zip(report.sections, first_figures(report.sections), strict=True), 1)
+    sections = [of_section(number, one, first) for number, (one, first) in counted]
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -40,6 +42,8 @@ def page(report: "Report") -> str:
             f"<h1>{escape(report.title)}</h1>",
             f"<p>{escape(report.origin)}</p>",
             *summary(report),
+            *terms(),
+            *contents(report),
             *sections,
             *of_environment(report),
             "</main></body></html>",
@@ -55,14 +59,24 @@ def summary(report: "Report") -> list[str]:
         items = [f'<li>{escape(s.headline)} <a href="#{s.name}">{escape(s.title)}</a></li>'
                  for s in told]  # fmt: skip
         lines += ["<ul>", *items, "</ul>"]
-    lines += ["</section>", '<nav id="contents"><h2>Contents</h2><ol>']
+    return [*lines, "</section>"]
+
+
+def terms() -> list[str]:
+    items = [f"<dt>{escape(term)}</dt><dd>{escape(told)}</dd>" for term, told in TERMS.items()]
+    return ['<section id="terms"><h2>Terms</h2><dl>', *items, "</dl>",
+            f"<p>{escape(WRITE_UPS)}</p></section>"]  # fmt: skip
+
+
+def contents(report: "Report") -> list[str]:
+    lines = ['<nav id="contents"><h2>Contents</h2><ol>']
     for section in report.sections:
         note = "" if section.is_measured else ' <span class="absent">not measured</span>'
         lines.append(f'<li><a href="#{section.name}">{escape(section.title)}</a>{note}</li>')
     return [*lines, '</ol><p><a href="#environment">Files and commands</a></p></nav>']
 
 
-def of_section(number: int, section: Section) -> str:
+def of_section(number: int, section: Section, first_figure: int) -> str:
     lines = [
         f'<section id="{section.name}"><h2>{number}. {escape(section.title)}</h2>',
         f'<p class="question"><b>{escape(section.problem)}.</b> {escape(section.question)}</p>',
@@ -75,38 +89,42 @@ def of_section(number: int, section: Section) -> str:
     if section.sentences:
         lines += ['<ul class="answer">', *(f"<li>{escape(s)}</li>" for s in section.sentences),
                   "</ul>"]  # fmt: skip
-    lines += [image(drawing) for drawing in section.drawings]
+    lines += [image(drawing, index) for index, drawing in enumerate(section.drawings, first_figure)]
     lines += [of_table(section.name, table) for table in (*section.tables, *section.published)]
     return "\n".join([*lines, "</section>"])
 
 
-def image(drawing: Drawing) -> str:
+def image(drawing: Drawing, number: int) -> str:
     """A separate image, so that identifiers of different figures cannot collide."""
     buffer = io.BytesIO()
     with matplotlib.rc_context(style.SETTINGS):
         drawing.figure.savefig(buffer, format="svg", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    caption = escape(drawing.caption)
+    caption, source = escape(drawing.caption), escape(drawing.source)
     return (
         f'<figure id="figure-{escape(drawing.name)}"><img alt="{caption}" '
-        f'src="data:image/svg+xml;base64,{data}"><figcaption>{caption}</figcaption></figure>'
+        f'src="data:image/svg+xml;base64,{data}"><figcaption><b>Figure {number}.</b> {caption} '
+        f"<small>{source}</small></figcaption></figure>"
     )
 
 
 def of_table(section: str, table: Table) -> str:
-    """The table, folded if it has many rows."""
-    is_long = len(table.rows) > LONGEST_OPEN
+    """The table, folded if it has many rows or none of ours. The folded part is beside its details
+    element, not in it: the style sheet hides it on the screen while that is closed, but no style
+    sheet can open a closed details element in print."""
     title = escape(table.title)
-    opening = f"<h3>{title}</h3>"
-    if is_long:
-        opening = f"<details><summary>{title} ({len(table.rows)} rows)</summary>"
+    opening, wrapper = f"<h3>{title}</h3>", "<div>"
+    if table.is_aside or len(table.rows) > LONGEST_OPEN:
+        rows = f"{len(table.rows)} row{'s' * (len(table.rows) != 1)}"
+        opening = f"<details><summary>{title} ({rows})</summary></details>"
+        wrapper = '<div class="folded">'
     return "\n".join(
         [
-            f'<div class="table" id="{escape(section)}-{escape(table.name)}">{opening}',
+            f'<div class="table" id="{escape(section)}-{escape(table.name)}">{opening}{wrapper}',
             f'<p class="caption">{escape(" ".join(table.caption))}</p>',
             f'<div class="wide"><table><thead>{line("th", table.header, table.numeric)}</thead>',
             *(line("td", row, table.numeric) for row in table.rows),
-            f"</table></div>{'</details>' * is_long}</div>",
+            "</table></div></div></div>",
         ]
     )
 

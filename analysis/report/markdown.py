@@ -7,7 +7,8 @@ from .. import figures
 from ..tables import formats
 from ..tables.table import Table
 from . import environment
-from .section import Section
+from .section import Section, first_figures
+from .terms import TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -21,9 +22,18 @@ def write(report: "Report", target: Path) -> list[Path]:
         for drawing in section.drawings
         for path in figures.save(drawing.figure, [folder / f"{drawing.name}.svg"])
     ]
-    parts = [f"# {report.title}", "", report.origin, "", *summary(report)]
-    for number, section in enumerate(report.sections, 1):
-        parts += of_section(number, section, folder.name)
+    parts = [
+        f"# {report.title}",
+        "",
+        report.origin,
+        "",
+        *summary(report),
+        *terms(),
+        *contents(report),
+    ]
+    counted = zip(report.sections, first_figures(report.sections), strict=True)
+    for number, (section, first) in enumerate(counted, 1):
+        parts += of_section(number, section, folder.name, first)
     parts += ["## Environment", "", *table_lines(environment.table(report.runs)), ""]
     parts += [f"    {command}" for command in environment.commands(report.runs)]
     target.write_text("\n".join(parts) + "\n", encoding="utf-8")
@@ -33,22 +43,32 @@ def write(report: "Report", target: Path) -> list[Path]:
 def summary(report: "Report") -> list[str]:
     lines = ["## Summary", ""]
     lines += [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
-    lines += ["", "## Contents", ""]
+    return [*lines, ""]
+
+
+def terms() -> list[str]:
+    items = [f"- **{term}**: {told}" for term, told in TERMS.items()]
+    return ["## Terms", "", *items, "", WRITE_UPS, ""]
+
+
+def contents(report: "Report") -> list[str]:
+    lines = ["## Contents", ""]
     for number, section in enumerate(report.sections, 1):
         note = "" if section.is_measured else " (not measured)"
         lines.append(f"{number}. [{section.title}](#{section.name}){note}")
     return [*lines, ""]
 
 
-def of_section(number: int, section: Section, folder: str) -> list[str]:
+def of_section(number: int, section: Section, folder: str, first_figure: int) -> list[str]:
     lines = [f'<a id="{section.name}"></a>', "", f"## {number}. {section.title}", ""]
     lines += [f"*{section.problem}.* {section.question}", ""]
     if not section.is_measured:
         lines += [f"Not measured in these files. This measures it: `{section.command}`", ""]
     lines += [f"- {sentence}" for sentence in section.sentences]
     lines.append("")
-    for drawing in section.drawings:
+    for index, drawing in enumerate(section.drawings, first_figure):
         lines += [f"![{drawing.caption}]({folder}/{drawing.name}.svg)", ""]
+        lines += [f"Figure {index}. {drawing.caption} ({drawing.source})", ""]
     for table in (*section.tables, *section.published):
         lines += [f"### {table.title}", "", " ".join(table.caption), "", *table_lines(table), ""]
     return lines

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def table(comparison: Comparison, source: str, rows: pd.DataFrame) -> Table:
         absent = "not measured" if stated[index] else "setting not stated"
         cells.append([*line, (ours.hardware or "unnamed") if ours else absent, row["note"]])
     matched = sum(ours is not None for ours in found)
-    return grid(
+    compared_table = grid(
         f"published-{comparison.name}-{source.replace(' ', '-')}",
         f"{comparison.title}: {source} beside ours",
         [
@@ -92,6 +92,7 @@ def table(comparison: Comparison, source: str, rows: pd.DataFrame) -> Table:
         header,
         cells,
     )
+    return replace(compared_table, is_aside=matched == 0)
 
 
 def unit(row: pd.Series) -> str:

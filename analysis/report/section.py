@@ -11,12 +11,34 @@ from ..tables.table import Column, Table
 
 # Tables with more rows are folded.
 LONGEST_OPEN = 24
+# By the names of figures.
+CAPTIONS = {
+    "steps": "Step time by phase, each case's median with its 95% interval.",
+    "attention-time": "Time of attention over context.",
+    "attention-throughput": "FLOP/s of attention over context.",
+    "attention-memory": "Memory of attention over context.",
+    "attention-speedup": "Speed-up over naive attention by context.",
+    "collectives": "Time and bus bandwidth of collectives over message size.",
+    "speedups": "Pairs of cases that differ in one factor, with the ratio of their medians.",
+    "scaling": "Weak scaling: the step and its efficiency by number of ranks.",
+    "overhead": "Exposed communication by bucket size, predicted and measured.",
+    "memory-marks": "Memory by kind at the marks of the first step.",
+    "memory": "Memory in use over one step.",
+    "predicted-memory": "Peak memory, predicted against measured.",
+    "warmup": "Step time from cold.",
+    "norms": "Errors of norms in low precision.",
+    "accumulation": "Errors of sums in low precision.",
+    "streams": "A step on its streams: computation and communication.",
+    "block": "The forward pass of one block, by scope and kernel.",
+    "attention-kernels": "The attention kernels of one block.",
+}
 
 
 @dataclass(frozen=True)
 class Drawing:
     name: str  # of its file
-    caption: str
+    caption: str  # a sentence
+    source: str  # the figure's name and its files
     figure: Figure
 
 
@@ -45,12 +67,19 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
     return [
         Drawing(
             f"{section}-{results.runs[0].path.stem}-{name}",
+            CAPTIONS[name],
             f"{name}: {', '.join(run.path.name for run in results.runs)}",
             figure,
         )
         for results in found
         for name, figure in figures.of(results, names)
     ]
+
+
+def first_figures(sections: Sequence[Section]) -> list[int]:
+    """The number of each section's first figure; figures are counted through the report."""
+    counts = [len(section.drawings) for section in sections]
+    return [1 + sum(counts[:index]) for index in range(len(counts))]
 
 
 def narrowed(table: Table, dropped: Iterable[str]) -> Table:

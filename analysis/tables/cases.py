@@ -34,6 +34,8 @@ RATES = {
     "peak_bytes": ("peak memory (GiB)", 1 / GIB),
     "predicted_peak_bytes": ("predicted peak (GiB)", 1 / GIB),
 }
+# Values of sync whose names say too little.
+EXCHANGES = {"none": "no exchange", "naive": "one all_reduce per gradient"}
 # Experiments without phases show all their columns but these.
 NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task", "restart"}
 
@@ -135,6 +137,10 @@ def caption(results: Results, spread: Spread) -> list[str]:
         lines.append(
             "Where no interval is given, there were too few repetitions (below 6) for one."
         )
+    kinds = set(results.frame["sync"].map(text)) if "sync" in results.varying else set()
+    told = [f"{kind} is {words}" for kind, words in EXCHANGES.items() if kind in kinds]
+    if told:
+        lines.append(f"Of sync, {', '.join(told)}.")
     if results.constant:
         same = ", ".join(f"{label(name)} {value}" for name, value in results.constant.items())
         lines.append(f"In every case: {same}.")

@@ -26,6 +26,7 @@ class Table:
     columns: list[Column]
     data: pd.DataFrame  # for programs: with the file's names and units
     commands: list[str] = field(default_factory=list)  # set in a fixed-width face
+    is_aside: bool = False  # folded in a report, however short
 
     @property
     def header(self) -> list[str]:

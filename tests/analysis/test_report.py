@@ -2,13 +2,17 @@
 that needs the whole report is here, so that one worker makes it."""
 
 import re
+import shutil
+import subprocess
+from html import escape
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from analysis import report
-from analysis.report import markdown, published
+from analysis import figures, report
+from analysis.report import html, markdown, published
+from analysis.report.section import CAPTIONS, grid
 from analysis.results import ResultError
 from browser import CHROMIUM, MEASURE, WIDTH, chromium, console
 
@@ -123,6 +127,30 @@ def test_anchors_and_names_are_unique(whole, page):
     assert len(names) == len(set(names))
 
 
+def test_terms_follow_the_summary(page):
+    assert page.index('id="summary"') < page.index('id="terms"') < page.index('id="contents"')
+    terms = page[page.index('id="terms"') : page.index('id="contents"')]
+    assert terms.count("<dt>") == 10
+    assert page.count("CS336, assignment 2") == 1
+
+
+def test_figures_are_numbered_and_described(whole, page):
+    captions = re.findall(
+        r"<figcaption><b>Figure (\d+)\.</b> ([^<]+\.) <small>([^<]+)</small>", page
+    )
+    assert [int(number) for number, *_ in captions] == list(range(1, page.count("<figure ") + 1))
+    assert captions[0][1:] == (escape(CAPTIONS["steps"]), "steps: model-batches-h200.h5")
+    assert set(CAPTIONS) == figures.NAMES
+
+
+def test_tables_without_a_row_of_ours_are_folded(whole, page):
+    aside = [t for one in whole.sections for t in one.published if t.is_aside]
+    assert aside
+    for table in aside:
+        assert table.caption[0].startswith("0 of ")
+        assert f"<summary>{escape(table.title)} ({len(table.rows)} row" in page
+
+
 def test_the_page_ends_with_environment_and_commands(page):
     last = page[page.index('<section id="environment">') :]
     assert "model-sizes-h200.h5" in last and "--preset sizes" in last
@@ -183,6 +211,33 @@ def test_printing_to_pdf(whole_page, tmp_path):
     done = chromium(tmp_path, f"--print-to-pdf={pdf}", path.as_uri())
     assert pdf.read_bytes().startswith(b"%PDF") and pdf.stat().st_size > 100_000
     assert console(done.stderr) == []
+
+
+def text_in_print(body, folder):
+    """The text of a page with the report's style sheet, as Chromium prints it."""
+    path, pdf = folder / "page.html", folder / "page.pdf"
+    path.write_text(f"<style>{html.STYLESHEET.read_text('utf-8')}</style>{body}", encoding="utf-8")
+    chromium(folder, f"--print-to-pdf={pdf}", path.as_uri())
+    words = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True, check=True)
+    return words.stdout
+
+
+@needs_browser
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext")
+def test_folded_tables_are_printed_and_hidden_on_the_screen(tmp_path):
+    rows = [[f"row{index}"] for index in range(40)]
+    body = html.of_table("part", grid("long", "A long table", [], ["name"], rows))
+    assert "row39" in text_in_print(body, tmp_path)
+    probe = """<script>addEventListener("load", () => {
+      const shown = () => document.querySelector("table").getBoundingClientRect().height > 0;
+      const before = shown();
+      document.querySelector("details").open = true;
+      document.documentElement.dataset.shown = [before, shown()].join(" ");
+    });</script>"""
+    path = tmp_path / "page.html"
+    path.write_text(path.read_text("utf-8") + probe, encoding="utf-8")
+    dumped = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
+    assert 'data-shown="false true"' in dumped
 
 
 @needs_browser
