@@ -3,9 +3,10 @@
 from itertools import groupby
 from math import isnan
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from .. import pairs, style
 from ..layout import Sheet, time_unit
@@ -15,6 +16,8 @@ from ..results import Results
 from ..words import figure, label
 
 WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.5  # inches
+LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
+MIN_TICKS = 3  # of a logarithmic axis
 BESIDE = 0.15  # inches from the axes to the words on their right
 
 
@@ -45,13 +48,13 @@ def draw(results: Results) -> Figure | None:
         body=(width, height),
         legend=legend(measured),
     )
-    ends = results.medians[[row for p in measured for row in (p.baseline, p.other)]] * scale
+    ends = extent(results, measured) * scale
     top = sheet.body_top
     for factor, rows in panels:
         sheet.page.heading(style.MARGIN, top, label(factor), f"over {rows[0].labels[0]}")
         left = style.MARGIN + labels
         axes = sheet.page.axes(left, top + HEADING, WIDTH, len(rows) * ROW)
-        finish(axes, len(rows), ends.min(), ends.max(), f"time ({unit}, log scale)")
+        finish(axes, len(rows), ends.min(), ends.max(), unit)
         for index, pair in enumerate(rows):
             middle = top + HEADING + (index + 0.5) * ROW
             sheet.page.text(style.MARGIN, middle, pair.label, va="center_baseline",
@@ -61,6 +64,14 @@ def draw(results: Results) -> Figure | None:
             draw_pair(axes, results, pair, index + 0.5, scale, colors_of(measured))
         top += len(rows) * ROW + HEADING + AXIS
     return sheet.figure
+
+
+def extent(results: Results, measured: list[Pair]) -> np.ndarray:
+    """The medians and the ends of the intervals of these pairs."""
+    rows = [row for pair in measured for row in (pair.baseline, pair.other)]
+    names = ("median", "ci_low", "ci_high")
+    found = np.array([results.statistic(results.headline, name)[rows] for name in names])
+    return found[~np.isnan(found)]
 
 
 def colors_of(measured: list[Pair]) -> dict[str, str]:
@@ -93,14 +104,30 @@ def draw_pair(
         axes.plot(results.medians[row] * scale, place, "o", ms=5, color=colors[name])
 
 
-def finish(axes: Axes, rows: int, low: float, high: float, words: str) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(low / 1.3, high * 1.3)
+def finish(axes: Axes, rows: int, low: float, high: float, unit: str) -> None:
     axes.set_ylim(rows, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
+    is_linear = high / low < LOGARITHMIC_FROM
+    if is_linear:
+        room = 0.1 * (high - low) or 0.1 * high
+        axes.set_xlim(low - room, high + room)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+    else:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.3, high * 1.3)
+        axes.xaxis.set_major_locator(LogLocator(subs=subdivisions(low / 1.3, high * 1.3)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(plain)
-    axes.set_xlabel(words, loc="left")
+    axes.set_xlabel(f"time ({unit})" if is_linear else f"time ({unit}, log scale)", loc="left")
+
+
+def subdivisions(low: float, high: float) -> tuple[int, ...]:
+    """The fewest multiples of powers of ten of which at least three are between these."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for subs in ((1,), (1, 2, 5)):
+        ticks = np.outer(powers, subs)
+        if ((ticks >= low) & (ticks <= high)).sum() >= MIN_TICKS:
+            return subs
+    return (1, 2, 3, 4, 6, 8)

@@ -25,7 +25,7 @@ LOGARITHMIC_FROM = 4.0
 # Inches around a cell's axes: its title; its figures and unit below; its scale; its median.
 TITLE, BELOW_AXES, SCALE, BESIDE = 0.30, 0.42, 0.55, 0.62
 PANEL_GAP = 0.14  # inches
-HEADROOM = 1.35  # above and below the steps on a logarithmic axis, as a factor
+HEADROOM = 1.35  # above the steps, and below them on a logarithmic axis, as a factor
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def axis_for(results: Results) -> Axis:
 
 
 def note(results: Results, axis: Axis) -> str:
-    figures = " Beside the first step: its time, and how many medians that is."
+    figures = " Above the first step: its time, and how far that is from the median."
     own_scales = not axis.relative and len(results.frame) > 1
     scale = " Each case has a scale of its own." if own_scales else ""
     return (
@@ -235,14 +235,22 @@ def draw_ranks(axes: Axes, steps: np.ndarray) -> None:
 
 
 def label_ends(axes: Axes, steps: np.ndarray, median: float, factor: float, axis: Axis) -> None:
-    """Writes the first step's time beside it, and the median beside its line."""
+    """Writes the first step's time above it, and the median beside its line."""
     first = steps[:, 0].max() / factor
-    words = f"{figure(first * axis.scale, 3)} {axis.unit}, {figure(first / median, 2)}×"
-    near = {"textcoords": "offset points", "va": "center", "fontsize": style.TINY}
-    axes.annotate(words, (0, first * factor), (5, 0), color=style.INK, **near)
+    words = f"{figure(first * axis.scale, 3)} {axis.unit}, {change(first / median)}"
+    near = {"textcoords": "offset points", "fontsize": style.TINY, "annotation_clip": False}
+    # From the left edge of the axes, above the highest of the steps below the words.
+    top = steps[:, : 1 + steps.shape[1] // 2].max()
+    axes.annotate(words, (-0.6, top), (3, 4), color=style.INK, va="bottom", **near)
     words = f"{figure(median * axis.scale, 3)} {axis.unit}"
     end = (steps.shape[1] - 0.4, median * factor)
-    axes.annotate(words, end, (4, 0), color=style.FAINT, annotation_clip=False, **near)
+    axes.annotate(words, end, (4, 0), color=style.FAINT, va="center", **near)
+
+
+def change(ratio: float) -> str:
+    """ "+4.8%", "+103%"."""
+    percent = 100 * (ratio - 1)
+    return f"{percent:+,.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%"
 
 
 def finish(axes: Axes, steps: np.ndarray, axis: Axis) -> None:
@@ -255,7 +263,7 @@ def finish(axes: Axes, steps: np.ndarray, axis: Axis) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_ylim(0, axis.limits[1] if axis.limits else steps.max() * 1.15)
+        axes.set_ylim(0, axis.limits[1] if axis.limits else steps.max() * HEADROOM)
         axes.yaxis.set_major_locator(MaxNLocator(4))
     mark = "×" if axis.relative else ""
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}{mark}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis import figures, layout
-from analysis.figures import steps, warmup
+from analysis.figures import speedups, steps, warmup
 from analysis.results import load
 from synthetic import case
 
@@ -69,12 +69,40 @@ def test_the_svg_has_all_labels(sizes, tmp_path):
     assert "build/paceline model --size small,xl --context 128,256" in caption
 
 
-def test_the_warmup_figure_gives_the_first_step_in_multiples_of_the_median(make_file, tmp_path):
+def test_the_warmup_figure_gives_the_first_step_beside_the_median(make_file, tmp_path):
     path = make_file([measured({"size": "small"}, ranks=2, cold=0.34)])
     words = texts(draw(tmp_path / "out.svg", path)[1])
-    for expected in ["Step time from cold", "rank 0", "rank 1", "340 ms, 10×", "34.0 ms", "step"]:
+    for expected in ["Step time from cold", "rank 0", "rank 1", "340 ms, +900%", "34.0 ms", "step"]:
         assert expected in words
     assert "ms (log scale)" in words
+
+
+@pytest.mark.parametrize(("ratio", "words"), [(1.048, "+4.8%"), (2.03, "+103%"), (0.99, "-1.0%")])
+def test_the_change_from_the_median_is_in_percent(ratio, words):
+    assert warmup.change(ratio) == words
+
+
+def test_the_first_step_is_labelled_above_the_steps(make_file):
+    (results,) = load([make_file([measured({"size": "small"}, cold=0.036)])])
+    axes = warmup.draw(results).axes[0]
+    (first,) = [one for one in axes.texts if "+" in one.get_text()]
+    highest = max(np.max(line.get_ydata()) for line in axes.get_lines())
+    assert first.xy[1] == pytest.approx(highest) and first.get_verticalalignment() == "bottom"
+
+
+@pytest.mark.parametrize("times", [(0.0062, 0.009), (0.6, 0.61), (0.0031, 0.0095), (0.001, 0.9)])
+def test_the_axis_of_speed_ups_has_labelled_ticks(make_file, times):
+    rows = [
+        case({"size": "small", "exec": kind}, {"step": [[seconds] * 8]})
+        for kind, seconds in zip(("compiled", "eager"), times, strict=True)
+    ]
+    (results,) = load([make_file(rows)])
+    axes = speedups.draw(results).axes[0]
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert len(ticks) >= 3
+    assert axes.get_xscale() == ("linear" if times[1] / times[0] < 2 else "log")
+    assert ("log scale" in axes.get_xlabel()) == (axes.get_xscale() == "log")
 
 
 def test_without_warmup_samples_there_is_one_figure(make_file, tmp_path):
@@ -178,4 +206,4 @@ def test_cases_that_share_a_run_have_one_warmup_cell(make_file, tmp_path):
     )
     (_, figure) = draw(tmp_path / "out.svg", path)
     first = [words for words in texts(figure) if words.startswith("900 ms")]
-    assert first == ["900 ms, 22×"]
+    assert first == ["900 ms, +2,150%"]

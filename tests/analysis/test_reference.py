@@ -128,7 +128,8 @@ def test_every_figure_is_drawn(path):
         ("ddp-course", {"steps", "predicted-memory"}),
         ("model-memory", {"memory"}),
         ("model-precision", {"steps", "speedups", "memory-marks", "warmup"}),
-        ("model-profile", PROFILED),
+        ("model-profile", PROFILED | {"speedups"}),
+        ("model-warmup", {"warmup"}),
         ("data-parallel-peers", {"steps"}),
     ],
 )
