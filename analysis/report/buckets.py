@@ -112,8 +112,9 @@ def evaluated(found: Sequence[Results], own: Sequence[Case]) -> list[str]:
         f"{milliseconds(choice.seconds('communication_exposed'), 3)} of wait and a step of "
         f"{milliseconds(choice.seconds('step'))}. The fastest measured: {listed(group)}, "
         f"{times(group, 'communication_exposed')} of wait and a step of {times(group)}. Model and "
-        f"measurement {'agree' if agree else 'do not agree'} on the size"
-        + (f" ({registered})." if registered else ".")
+        f"measurement {'agree' if agree else 'do not agree'} on the size; the predicted wait is "
+        f"{figure(predicted(choice) / choice.seconds('communication_exposed'), 3)} times the "
+        "measured one" + (f" ({registered})." if registered else ".")
     ]
 
 

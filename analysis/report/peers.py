@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
+from statistics import median
 
 from ..results import Results
 from ..tables.table import Table
@@ -41,14 +42,22 @@ VARIANTS = {
     "PyTorch ddp-view": "ddp with gradient_as_bucket_view",
     "PyTorch zero": "ddp-view with ZeroRedundancyOptimizer",
     "PyTorch gloo": "all_reduce by gloo",
-    "NCCL bare": "a loop of calls to NCCL alone",
-    "Open MPI bare": "a loop of calls to Open MPI alone",
+    "NCCL bare": "20 calls to NCCL alone between two events",
+    "Open MPI bare": "one call to Open MPI alone after a barrier",
     "paceline barrier": "one call after a barrier",
     "paceline back-to-back": "20 calls between two events",
     "paceline graph": "20 calls in a CUDA graph",
     "paceline back-to-back, registered": "the same on buffers of registration symmetric",
     "paceline graph, registered": "the same on buffers of registration symmetric",
 }
+
+
+# Ways to call that no peer has: they are in the tables of cases, not in the ratios.
+OURS_ALONE = (
+    "paceline graph",
+    "paceline graph, registered",
+    "paceline back-to-back, registered",
+)
 
 
 @dataclass(frozen=True)
@@ -86,18 +95,23 @@ def section(found: list[Results]) -> Section:
 
 
 def beside(results: Results) -> list[Beside]:
-    """All work that both sides have done. A variant that was measured several times counts as long
-    as the slowest of its medians."""
+    """All work that both sides have done. Of a variant that was measured several times, the slowest
+    median counts; of a collective, the median of the medians, as in collective_ratios.py."""
     phase = results.headline
-    by_work: dict[tuple[str, ...], dict[str, float]] = {}
-    timed = [case for case in cases([results]) if not isnan(case.seconds(phase))]
+    by_work: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    timed = [
+        case
+        for case in cases([results])
+        if not isnan(case.seconds(phase)) and case.get("variant") not in OURS_ALONE
+    ]
     names = [name for name in WORK if all(factor(case, name) for case in timed)]
     for case in timed:
         of_work = by_work.setdefault((kind(case), *(factor(case, name) for name in names)), {})
-        variant = case.get("variant")
-        of_work[variant] = max(case.seconds(phase), of_work.get(variant, 0.0))
+        of_work.setdefault(case.get("variant"), []).append(case.seconds(phase))
     found = []
-    for (_, *values), times in by_work.items():
+    summed = median if "op" in results.frame else max
+    for (_, *values), turns in by_work.items():
+        times = {variant: summed(seconds) for variant, seconds in turns.items()}
         sides = [
             {variant: seconds for variant, seconds in times.items()
              if variant.startswith(OURS) == is_ours}
@@ -194,11 +208,14 @@ def table(name: str, pairs: Sequence[Beside]) -> Table:
          figure(1e3 * pair.theirs[1]), figure(pair.ratio, 3)]
         for pair in pairs
     ]  # fmt: skip
+    several = "the median of the medians" if "op" in names else "the slowest median"
     caption = [
-        "The fastest variant of each side; a variant that was measured several times counts as "
-        "long as the slowest of its medians. Ratios are of medians, without an interval; below 1 "
-        "paceline is faster."
+        f"The fastest variant of each side; of one that was measured several times {several} "
+        "counts. Ratios are of medians, without an interval; below 1 paceline is faster."
     ]
+    if "op" in names:
+        caption.append("Calls in CUDA graphs and on registered buffers, which no peer has, are "
+                       "left out.")  # fmt: skip
     stem = name.rsplit(".", 1)[0]
     return grid(f"ratios-{stem}", f"Ours beside the fastest peer ({stem})", caption, header, rows)
 

@@ -72,7 +72,8 @@ def test_backends_are_not_mixed(told):
 
     lines = told(
         [
-            call("paceline", "graph", 0.001, backend="nccl"),
+            call("paceline", "back-to-back", 0.001, backend="nccl"),
+            call("paceline", "graph", 0.0001, backend="nccl"),
             call("paceline", "barrier", 0.1, backend="mpi"),
             call("NCCL", "bare", 0.002), call("Open MPI", "bare", 0.05),
         ]

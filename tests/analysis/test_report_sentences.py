@@ -136,7 +136,7 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
             write_column(file.require_group("fit"), name, [value])
     formula, told = buckets.model([*steps, *load([swept])], steps)
     assert "sqrt(s o w)" in formula
-    assert f"Model and measurement {answer} on the size" in told
+    assert f"Model and measurement {answer} on the size; the predicted wait is " in told
     ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
     assert f"buckets of {ideal}" in told
     assert buckets.model(steps, steps) == [formula]
