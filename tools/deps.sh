@@ -2,7 +2,7 @@
 # Installs only what is missing: on Debian 12 and Ubuntu 24.04 with apt, Python packages into .venv.
 # On other systems it prints what is needed. Quick and silent if nothing is missing.
 #   deps.sh [all|build|lint|python]   what the build needs, the linters, the Python packages
-#   deps.sh tests                     Slurm's daemons, ncdump and Chromium; tests that need them are skipped otherwise
+#   deps.sh tests                     Slurm's daemons, ncdump, Chromium, pdftotext; tests that need them are skipped otherwise
 #   deps.sh fuzz                      clang++ with libFuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ build=(g++ make python3 pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev hd
   libtomlplusplus-dev)
 lint=(clang-format-16 clang-tidy-16 libomp-16-dev shellcheck)
 tests=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge netcdf-bin
-  chromium)
+  chromium poppler-utils)
 fuzz=(clang-16 libclang-rt-16-dev)
 python=(python3 python3-venv)
 

@@ -223,7 +223,7 @@ def text_in_print(body, folder):
 
 
 @needs_browser
-@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext")
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: tools/deps.sh tests")
 def test_folded_tables_are_printed_and_hidden_on_the_screen(tmp_path):
     rows = [[f"row{index}"] for index in range(40)]
     body = html.of_table("part", grid("long", "A long table", [], ["name"], rows))
