@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
+#include <span>
 #include <string>
 
 #include "core/error.h"
@@ -52,7 +52,7 @@ void check_shape(const FlashShape& s) {
 }
 
 // Kernels move 16 bytes at a time.
-void check_alignment(const FlashShape& s, std::initializer_list<FlashHeads> all) {
+void check_alignment(const FlashShape& s, std::span<const FlashHeads> all) {
   const std::int64_t pack = 16 / static_cast<std::int64_t>(size_of(s.dtype));
   for (const FlashHeads& x : all) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 &&
@@ -89,15 +89,14 @@ FlashPlan flash_plan(const FlashShape& s) {
 void flash_forward(const FlashForward& call) {
   check_gpu();
   const FlashEngine& engine = engine_for(call.shape, FlashPass::forward);
-  check_alignment(call.shape, {call.q, call.k, call.v, call.o});
+  check_alignment(call.shape, operands(call));
   engine.forward(call);
 }
 
 void flash_backward(const FlashBackward& call) {
   check_gpu();
   const FlashEngine& engine = engine_for(call.shape, FlashPass::backward);
-  check_alignment(call.shape,
-                  {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv});
+  check_alignment(call.shape, operands(call));
   engine.backward(call);
 }
 

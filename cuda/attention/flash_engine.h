@@ -2,6 +2,7 @@
 // FlashEngine: the flash attention kernels of one GPU generation or one arithmetic. flash.cpp asks
 // the engines in order; the first that supports a pass of a shape serves it.
 
+#include <array>
 #include <cstddef>
 
 #include "cuda/attention/flash.h"
@@ -21,5 +22,13 @@ struct FlashEngine {
 extern const FlashEngine exact_engine;  // float32 without tensor cores
 extern const FlashEngine sm90_engine;   // bfloat16 and float16; float32 as bf16x3, forward
 extern const FlashEngine sm80_engine;   // bfloat16, float16, and float32 as bf16x3 or tf32
+
+// The tensors of a call that have the heads' layout.
+inline std::array<FlashHeads, 4> operands(const FlashForward& call) {
+  return {call.q, call.k, call.v, call.o};
+}
+inline std::array<FlashHeads, 8> operands(const FlashBackward& call) {
+  return {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv};
+}
 
 }  // namespace paceline

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-void check_32_bit_offsets(const FlashShape& s, std::initializer_list<FlashHeads> all) {
+void check_32_bit_offsets(const FlashShape& s, std::span<const FlashHeads> all) {
   for (const FlashHeads& x : all) {
     // Offsets are computed, but not dereferenced, for up to a tile's rows past the last. A split
     // float32 row has 2 d elements.
@@ -24,14 +24,14 @@ void check_32_bit_offsets(const FlashShape& s, std::initializer_list<FlashHeads>
   }
 }
 
+std::size_t sm80_workspace_bytes(const FlashShape& s, FlashPass pass) {
+  return static_cast<std::size_t>(sm80_workspace(s, pass).end);
+}
+
 namespace {
 
 bool supports(const FlashShape& s, FlashPass /*pass*/) {
   return s.dtype != Dtype::f32 || s.fp32 != Fp32Attention::exact;
-}
-
-std::size_t workspace(const FlashShape& s, FlashPass pass) {
-  return static_cast<std::size_t>(sm80_workspace(s, pass).end);
 }
 
 FlashTiles plan(const FlashShape& s, FlashPass pass) {
@@ -46,7 +46,7 @@ FlashTiles plan(const FlashShape& s, FlashPass pass) {
 }
 
 void forward(const FlashForward& call) {
-  check_32_bit_offsets(call.shape, {call.q, call.k, call.v, call.o});
+  check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16:
     case Dtype::f16: return sm80_forward_half(call);
@@ -67,8 +67,7 @@ void backward_of_fp32(const FlashBackward& call) {
 }
 
 void backward(const FlashBackward& call) {
-  check_32_bit_offsets(call.shape,
-                       {call.q, call.k, call.v, call.o, call.d_o, call.dq, call.dk, call.dv});
+  check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm80_backward_bf16(call);
     case Dtype::f16: return sm80_backward_fp16(call);
@@ -81,6 +80,6 @@ void backward(const FlashBackward& call) {
 
 }  // namespace
 
-const FlashEngine sm80_engine = {supports, workspace, plan, forward, backward};
+const FlashEngine sm80_engine = {supports, sm80_workspace_bytes, plan, forward, backward};
 
 }  // namespace paceline

@@ -2,8 +2,9 @@
 // Flash attention with the instructions of sm_80 (mma.sync, ldmatrix, cp.async), which later GPUs
 // have as well.
 
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 
 #include "core/dtype.h"
 #include "cuda/attention/flash.h"
@@ -106,9 +107,12 @@ inline QueryRows query_rows(const FlashBackward& call) {
 // float32 with d columns.
 FlashForward with_split_operands(const FlashForward& call);
 
+// The size of sm80_workspace() in bytes.
+[[nodiscard]] std::size_t sm80_workspace_bytes(const FlashShape& shape, FlashPass pass);
+
 // The kernels of this header and of exact_*.cu compute a head's offsets, in elements, in 32 bits.
 // Throws EnvironmentError if an operand's do not fit.
-void check_32_bit_offsets(const FlashShape& shape, std::initializer_list<FlashHeads> all);
+void check_32_bit_offsets(const FlashShape& shape, std::span<const FlashHeads> all);
 
 // The implementations of flash.h's calls, for shapes that flash.cpp has checked.
 void sm80_forward_half(const FlashForward& call);  // bfloat16 and float16

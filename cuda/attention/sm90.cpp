@@ -19,7 +19,7 @@ bool supports(const FlashShape& s, FlashPass pass) {
 }
 
 std::size_t workspace(const FlashShape& s, FlashPass pass) {
-  if (s.dtype == Dtype::f32) return static_cast<std::size_t>(sm80_workspace(s, pass).end);
+  if (s.dtype == Dtype::f32) return sm80_workspace_bytes(s, pass);
   return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
 }
 

@@ -43,8 +43,9 @@ TEST_P(FlashOnGpu, scores_that_rise_late) {
   }
 }
 
-// Scores that rise so much that every tile's are computed again: its keys must still be in shared
-// memory. Checks O only, because so large a logsumexp exceeds its bar.
+// Each tile's scores exceed the limit of the last maximum, so that every tile is computed a second
+// time; its keys must still be in shared memory. Checks O only: such a large logsumexp exceeds its
+// bar.
 TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
   if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels always look for the maximum";
   for (const std::int64_t head_dim : head_dims) {
