@@ -49,7 +49,9 @@ def decimals(value: float, digits: int = 4) -> int:
     """The number of decimals for `digits` significant digits."""
     if value == 0 or math.isinf(value):
         return 0
-    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    # Of the rounded value: 9.9996 is 10.00, with as many digits as 10.01.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return max(0, digits - 1 - exponent)
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -9,6 +9,7 @@ import pytest
 from analysis.results import load
 from analysis.tables import cases, formats
 from analysis.tables.spread import Spread
+from analysis.tables.table import interval
 from analysis.words import figure
 from synthetic import case
 
@@ -233,9 +234,20 @@ def test_the_caption_counts_each_device_once(make_file, ranks, words):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0.0, "0"), (0.04409, "0.04409"), (9.9996, "10.000"), (21.5678, "21.57"),
+        (0.0, "0"), (0.04409, "0.04409"), (9.9996, "10.00"), (21.5678, "21.57"),
         (1234.5, "1,234"), (1234567.0, "1,234,567"), (float("nan"), "–"),
     ],
 )  # fmt: skip
 def test_figures_have_four_digits_and_no_exponent(value, words):
     assert figure(value) == words
+
+
+@pytest.mark.parametrize("digits", [3, 4])
+@pytest.mark.parametrize("power", [0.001, 1.0, 10.0, 1000.0])
+def test_figures_around_a_power_of_ten_have_the_same_digits(digits, power):
+    below = power * (1 - 0.4 * 10.0**-digits)  # rounds up to the power
+    assert figure(below, digits) == figure(power, digits) == figure(-below, digits).lstrip("-")
+
+
+def test_an_interval_has_the_decimals_of_its_median():
+    assert interval(9.9996, 9.994, 10.004) == "10.00 [9.99, 10.00]"
