@@ -8,9 +8,9 @@ import pandas as pd
 from ..results import Results
 from ..words import figure
 from . import sentences
-from .exchanges import alike, name_of, ranks_of, setting
+from .exchanges import alike, name_of
 from .facts import Case, cases, matching
-from .sentences import differ, milliseconds, percent
+from .sentences import differ, in_words, milliseconds, percent, setting
 
 FORMULA = (
     "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left after "
@@ -45,7 +45,8 @@ def equality(group: Sequence[Case]) -> list[str]:
     if len(group) < 2:
         return []
     counts = {one.get("communication_calls") for one in group}
-    told = f"{listed(group)} are equal within the intervals: {times(group)} ({setting(group[0])})"
+    where = setting(group[0].values)
+    told = f"{listed(group)} are equal within the intervals: {times(group)} ({where})"
     if len(counts) == 1 and "" not in counts:
         told += f"; they send equally many messages, {counts.pop()} a step"
     return [f"{told}."]
@@ -104,8 +105,9 @@ def evaluated(found: Sequence[Results], own: Sequence[Case]) -> list[str]:
     kinds = (("the fit is", fit.get("registration")), ("the step is", best.get("registration")))
     registered = ", ".join(f"{word} of registration {value}" for word, value in kinds if value)
     return [
-        f"Its prediction for {setting(best)}: by the fit of all_reduce ({fit['backend']}, "
-        f"{ranks_of(best)}: o = {figure(1e6 * latency, 3)} µs, w = {figure(rate / 1e9, 3)} GB/s) "
+        f"Its prediction for {setting(best.values)}: by the fit of all_reduce ({fit['backend']}, "
+        f"{in_words('ranks', best.get('ranks'))}: o = {figure(1e6 * latency, 3)} µs, "
+        f"w = {figure(rate / 1e9, 3)} GB/s) "
         f"and s = {figure(whole / 1e9, 3)} GB, buckets of {figure(ideal / 1e6, 3)} MB, which leave "
         f"{milliseconds(left, 3)}. Of the sizes measured it prefers {choice.get('bucket_mb')} MB: "
         f"predicted {milliseconds(predicted(choice), 3)}, measured "

@@ -1,13 +1,12 @@
-"""Exchanges of gradients in sentences: their names and settings, and what a step with one costs."""
+"""Exchanges of gradients in sentences: their names, and what a step with one costs."""
 
 from collections.abc import Sequence
 from math import isnan
 
 from ..words import figure
 from .facts import Case, fastest, matching
-from .sentences import compared, differ, milliseconds, percent
+from .sentences import SETTING, compared, differ, in_words, milliseconds, percent, setting
 
-SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
 NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
 # Exchanges whose collectives run while backward still computes.
 OVERLAPPED = ("overlap", "bucketed")
@@ -28,40 +27,25 @@ def name_of(case: Case) -> str:
     return f"{sync} {bucket} MB" if bucket else NAMES.get(sync, sync)
 
 
-def setting(case: Case) -> str:
-    words = [
-        case.get("size"),
-        f"context {case.get('context')}",
-        f"batch {case.get('batch_size')} per rank",
-        case.get("precision"),
-        ranks_of(case),
-    ]
-    return ", ".join(word for word in words if word and "  " not in word and word[-1] != " ")
-
-
-def ranks_of(case: Case) -> str:
-    ranks = case.get("ranks")
-    return f"{ranks} rank{'s' * (ranks != '1')}" if ranks else ""
-
-
 def exposed(case: Case, without: Case | None) -> list[str]:
     """What a step of `case` takes beyond one without an exchange, and of what that is made."""
     waited, whole = case.seconds("communication_exposed"), case.seconds("step")
     if isnan(waited) or isnan(whole):
         return []
     name, of_step = name_of(case), percent(waited / whole)
+    where = setting(case.values)
     plain = f"{name}: the step takes {milliseconds(whole)}"
     wait = f"it waits {milliseconds(waited)} ({of_step}) for gradients"
     if without is None or isnan(without.seconds("step")):
-        return [f"{plain}, of which {wait} ({setting(case)}).", *gpu_seconds(case, None)]
+        return [f"{plain}, of which {wait} ({where}).", *gpu_seconds(case, None)]
     if differ(case, without, "step") != 1:
         told = compared(case, without, "step", name, name_of(without))
-        return [f"{plain}, of which {wait} ({setting(case)}).", told, *gpu_seconds(case, without)]
+        return [f"{plain}, of which {wait} ({where}).", told, *gpu_seconds(case, without)]
     more = whole - without.seconds("step")
     rest = more - waited
     lines = [
         f"{plain}, {milliseconds(more)} ({percent(more / without.seconds('step'))}) longer than "
-        f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({setting(case)}). "
+        f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({where}). "
         f"Of the step, {wait} (exposed)" + longer_work(case, without, rest)
     ]
     return lines + gpu_seconds(case, without)
@@ -92,4 +76,4 @@ def gpu_seconds(case: Case, without: Case | None) -> list[str]:
     line = f"{name_of(case)}: {figure(ranks * case.seconds('step'))} {unit} a step"
     if without is not None and not isnan(without.seconds("step")):
         line += f", {figure(ranks * without.seconds('step'))} with {name_of(without)}"
-    return [f"{line} ({ranks_of(case)} x the step's seconds)."]
+    return [f"{line} ({in_words('ranks', case.get('ranks'))} x the step's seconds)."]

@@ -12,8 +12,8 @@ from .comparisons import COURSE
 from .facts import Case, cases, distinct, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, named, of_experiment
-from .sentences import gib
-from .steps_apart import cost, describe
+from .sentences import gib, setting
+from .steps_apart import cost
 
 
 def section(found: list[Results]) -> Section:
@@ -89,13 +89,12 @@ def headlines(with_peak: list[Case]) -> list[str]:
     if case is None:
         return []
     same = {
-        describe(other): other.number("peak_bytes")
+        setting(other.values, without=("size", "context")): other.number("peak_bytes")
         for other in trained
         if all(other.get(name) == case.get(name) for name in ("size", "context"))
     }
     told = "; ".join(
-        f"{gib(peak)} with {name.split(', ', 2)[2]}: a GPU of {devices.smallest(peak)}"
-        for name, peak in same.items()
+        f"{gib(peak)} with {name}: a GPU of {devices.smallest(peak)}" for name, peak in same.items()
     )
     where = f"{case.get('size')} at context {case.get('context')}"
     return [f"A training step of {where} needs {told} ({devices.EXAMPLES})."]
@@ -117,7 +116,7 @@ def by_mode(own: list[Case]) -> list[str]:
             if not isnan(fp32) and not isnan(bf16)
         ]
         if told:
-            where = f"{longest.get('size')}, batch {longest.get('batch_size')}, {mode}"
+            where = f"{setting(longest.values, without=('context', 'precision'))}, {mode}"
             lines.append(f"{where}, peak in fp32 and in bf16: {'; '.join(told)}.")
     return lines
 
@@ -147,8 +146,8 @@ def blocks(with_peak: list[Case]) -> list[str]:
     batch, context, width = sizes
     stream = batch * context * width * 4
     lines = [
-        f"A tensor of the residual stream of {describe(case)} takes {stream / 2**20:.1f} MiB: "
-        f"{batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
+        f"A tensor of the residual stream of {setting(case.values)} takes "
+        f"{stream / 2**20:.1f} MiB: {batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
     ]
     listed = [one for one in course or with_peak if activations(one) is not None]
     trained = list(matching(listed, mode="train-step"))
@@ -157,7 +156,7 @@ def blocks(with_peak: list[Case]) -> list[str]:
         kept = activations(case)
         block = kept.loc[kept["bytes"].idxmax()]
         lines.append(
-            f"The largest block of activations of {describe(case)} is "
+            f"The largest block of activations of {setting(case.values)} is "
             f"{block['bytes'] / 2**20:.0f} MiB: {tensor(case, block)}{of_shape(block)}."
         )
     return lines

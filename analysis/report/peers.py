@@ -11,7 +11,7 @@ from ..words import figure, label
 from .facts import Case, cases
 from .section import Section, grid
 from .selection import cases_tables
-from .sentences import milliseconds, percent, spanned
+from .sentences import in_words, milliseconds, percent, spanned
 
 # The factors that identify the work, the same on both sides.
 WORK = ("op", "backend", "size", "heads", "head_dim", "causal", "context", "batch_size",
@@ -155,18 +155,8 @@ def varying(group: Sequence[Beside]) -> list[str]:
 
 def common(group: Sequence[Beside]) -> str:
     skipped = {"op", *varying(group)}
-    words = [named(name, value) for name, value in group[0].work.items() if name not in skipped]
+    words = [in_words(name, value) for name, value in group[0].work.items() if name not in skipped]
     return f" ({', '.join(words)})" if words else ""
-
-
-def named(name: str, value: str) -> str:
-    if name == "bytes":
-        return f"{figure(float(value) / 1e6, 3)} MB"
-    if name == "attention":
-        return f"{value} attention"
-    if name == "causal":
-        return "causal" if value == "yes" else "not causal"
-    return value if not value[:1].isdigit() or name == "size" else f"{label(name)} {value}"
 
 
 def of_group(part: str, group: Sequence[Beside], names: Sequence[str]) -> str:
@@ -194,7 +184,7 @@ def of_group(part: str, group: Sequence[Beside], names: Sequence[str]) -> str:
 
 
 def one(pair: Beside, names: Sequence[str]) -> str:
-    where = ", ".join(named(name, pair.work[name]) for name in names)
+    where = ", ".join(in_words(name, pair.work[name]) for name in names)
     (ours, seconds), (theirs, other) = pair.ours, pair.theirs
     told = f"{milliseconds(seconds)} by {ours}, {milliseconds(other)} by {theirs}, ratio "
     return f"{where}{': ' * bool(where)}{told}{figure(pair.ratio, 3)}"

@@ -10,8 +10,8 @@ from . import comparisons, published
 from .facts import Case, cases, largest
 from .section import Section, drawings
 from .selection import has_profile, named
-from .sentences import milliseconds, percent
-from .steps_apart import cost, describe
+from .sentences import milliseconds, percent, setting
+from .steps_apart import cost
 
 TABLES = ("profile-forward", "profile-costliest", "profile-products", "profile-softmax")
 
@@ -71,13 +71,13 @@ def of_case(case: Case) -> list[str]:
             f"Matrix products take {percent(row['forward'])} of the kernels' time in forward and "
             f"{percent(row['step'])} in the whole step."
         )
-    lines[:1] = [f"{describe(case)}: {line[0].lower()}{line[1:]}" for line in lines[:1]]
+    lines[:1] = [f"{setting(case.values)}: {line[0].lower()}{line[1:]}" for line in lines[:1]]
     return lines + softmax(case)
 
 
 def softmax(case: Case) -> list[str]:
     return [
-        f"In attention's forward pass of {describe(case)}, softmax takes "
+        f"In attention's forward pass of {setting(case.values)}, softmax takes "
         f"{percent(row['time_ratio'])} of the products' time with {percent(row['flops_ratio'])} of "
         "their FLOPs."
         for row in rows(case, "profile/softmax")
@@ -92,6 +92,6 @@ def products_share(case: Case | None) -> str:
     for row in rows(case, "profile/products") if case else ():
         return (
             f"Matrix products take {percent(row['step'])} of the kernels' time of a step of "
-            f"{describe(case)}; everything else {percent(1 - row['step'])}."
+            f"{setting(case.values)}; everything else {percent(1 - row['step'])}."
         )
     return ""

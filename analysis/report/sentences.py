@@ -1,14 +1,17 @@
 """Sentences generated from figures; none claims more than the figures support."""
 
+from collections.abc import Collection, Mapping
 from math import isnan
 
-from ..words import figure
+from ..words import case_label, figure, text
 from .facts import Case
 
 # The names of phases in sentences.
 PHASES = {"both": "forward and backward", "time": "time"}
 FEW = "undecided, for one of them has too few repetitions (below 6) for an interval"
 NO_DIFFERENCE = "no difference beyond the intervals"
+# The factors of a setting: what a step computes, and on how many ranks.
+SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
 
 
 def milliseconds(seconds: float, digits: int = 4) -> str:
@@ -24,6 +27,33 @@ def gib(size: float) -> str:
     if size < 2**30:
         return f"{size / 2**20:.1f} MiB ({size / 1e6:.1f} MB)"
     return f"{size / 2**30:.1f} GiB ({size / 1e9:.1f} GB)"
+
+
+def in_words(name: str, value: str) -> str:
+    """A factor in a sentence: context 128, naive attention, 2 ranks; empty without a value."""
+    match name if value else "":
+        case "attention":
+            return f"{value} attention"
+        case "ranks":
+            return f"{value} rank{'s' * (value != '1')}"
+        case "bytes":
+            return f"{figure(float(value) / 1e6, 3)} MB"
+        case "causal":
+            return "causal" if value == "yes" else "not causal"
+        case _:
+            return case_label([name], [value])
+
+
+def setting(factors: Mapping[str, object], without: Collection[str] = ()) -> str:
+    """The setting of a case with these factors: xl, context 128, batch size 2 per rank, fp32, naive
+    attention, eager, 2 ranks. A single rank is not named."""
+    values = {name: text(factors.get(name)) for name in SETTING if name not in without}
+    if values.get("ranks") == "1":
+        del values["ranks"]
+    words = {name: in_words(name, value) for name, value in values.items() if value}
+    if "batch_size" in words and "ranks" in words:
+        words["batch_size"] += " per rank"
+    return ", ".join(words.values())
 
 
 def differ(a: Case, b: Case, phase: str) -> int | None:

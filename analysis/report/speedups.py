@@ -7,12 +7,10 @@ import numpy as np
 
 from .. import pairs
 from ..results import Results
-from ..words import case_label, label, text
-from .sentences import PHASES, spanned
+from ..words import label, text
+from .sentences import PHASES, in_words, setting, spanned
 
-SETTING = ("context", "batch_size")
 LISTED = 4  # values of a factor that are listed rather than given as a range
-NOUNS = {"attention": "attention"}  # added to the names of values: naive attention
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,12 @@ def of_precisions(group: Sequence[Measured], factor: str) -> list[list[Measured]
 
 def sentence(results: Results, factor: str, value: str, found: Sequence[Measured]) -> str:
     phase = PHASES.get(results.headline, results.headline)
-    noun = f" {NOUNS[factor]}" if factor in NOUNS else ""
     name, *options = value.split(", ")
     longest = at_longest_context(found)
     told = (
-        f"{', '.join([name + noun, *options])} is "
+        f"{', '.join([in_words(factor, name), *options])} is "
         f"{spanned([one.ratio.value for one in longest], '×')} as fast as "
-        f"{pairs.BASELINES[factor]}{noun} at {setting(longest, factor)} "
+        f"{in_words(factor, pairs.BASELINES[factor])} at {shared(longest, factor)} "
         f"({cases(longest)}, {phase}; {certainty(longest)})"
     )
     if len(longest) < len(found):
@@ -79,13 +76,15 @@ def cases(found: Sequence[Measured]) -> str:
     return f"{len(found)} case{'s' * (len(found) > 1)}"
 
 
-def setting(found: Sequence[Measured], factor: str) -> str:
-    """The factors that these cases share: context 1024, batch size 4, fp32."""
-    names = [name for name in (*SETTING, "precision") if name != factor]
-    shared = {name: {one.factors.get(name, "") for one in found} for name in names}
-    alike = {name: values.pop() for name, values in shared.items() if len(values) == 1}
-    told = case_label(list(alike), list(alike.values()))
-    return told or "the same setting"
+def shared(found: Sequence[Measured], factor: str) -> str:
+    """The setting that the cases of these pairs have in common, without the factor compared."""
+    first, *others = (one.factors for one in found)
+    alike = {
+        name: value
+        for name, value in first.items()
+        if all(other[name] == value for other in others)
+    }
+    return setting(alike, without=(factor,)) or "the same setting"
 
 
 def certainty(found: Sequence[Measured]) -> str:

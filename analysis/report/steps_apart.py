@@ -7,24 +7,16 @@ from .. import parts
 from ..results import Results
 from ..words import label
 from . import buckets
-from .exchanges import NAMES, name_of, same_setting, setting
+from .exchanges import NAMES, name_of, same_setting
 from .facts import Case, cases, distinct, largest, matching
 from .selection import has_profile, is_model, of_experiment
-from .sentences import milliseconds, percent
+from .sentences import milliseconds, percent, setting
 
 
 def cost(case: Case) -> float:
     """A sort key: the model's size, then its context; NaN if nothing was measured."""
     parameters = case.number("layers") * case.number("d_model") ** 2
     return parameters * 1e6 + case.number("context") + 0 * case.seconds("step")
-
-
-def describe(case: Case) -> str:
-    words = [case.get("size"), f"context {case.get('context')}", f"batch {case.get('batch_size')}"]
-    words.append(case.get("precision"))
-    words.append(f"{case.get('attention')} attention" if case.get("attention") else "")
-    words.append(case.get("exec"))
-    return ", ".join(word for word in words if word and not word.endswith(" "))
 
 
 def headline(own: Sequence[Case], found: Sequence[Results]) -> str:
@@ -56,7 +48,8 @@ def shares(case: Case) -> dict[str, float]:
 def where_a_step_goes(case: Case) -> str:
     whole = sum(parts.of_row(case.results, case.row).values())
     told = ", ".join(f"{label(name)} {percent(share)}" for name, share in shares(case).items())
-    return f"{told} of the {milliseconds(whole)} of a step of {describe(case)}" if told else ""
+    where = setting(case.values)
+    return f"{told} of the {milliseconds(whole)} of a step of {where}" if told else ""
 
 
 def communication(found: Sequence[Results]) -> str:
@@ -76,7 +69,7 @@ def communication(found: Sequence[Results]) -> str:
     without = same_setting(everything, case, "none")
     base = f"; with {NAMES['none']} it takes {milliseconds(without.seconds('step'))}" if (
         without) else ""  # fmt: skip
-    return f"Exposed communication of a step of {setting(case)}: {told}{base}."
+    return f"Exposed communication of a step of {setting(case.values)}: {told}{base}."
 
 
 def exposed_share(group: Sequence[Case], best: Case) -> str:

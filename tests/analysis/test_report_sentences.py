@@ -8,7 +8,7 @@ from analysis.report import attention, buckets, ddp, devices, memory, sharding, 
 from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
-from analysis.report.sentences import compared, differ, gib, spanned
+from analysis.report.sentences import compared, differ, gib, setting, spanned
 from analysis.results import load
 from synthetic import case, write_column
 
@@ -89,7 +89,7 @@ def test_a_step_beyond_one_without_an_exchange(make_file):
     none, naive, overlap = own
     told = " ".join(told_of(overlap, none))
     assert "20.00 ms (20.0%) longer than the 100.0 ms with no exchange (none)" in told
-    assert "(xl, context 128, batch 2 per rank, fp32, 2 ranks)" in told
+    assert "(xl, context 128, batch size 2 per rank, fp32, 2 ranks)" in told
     assert "it waits 1.000 ms (0.8%) for gradients (exposed)" in told
     assert (
         "the other 19.00 ms are longer work: backward, beside which the collectives run, by" in told
@@ -113,8 +113,8 @@ def test_bucket_sizes_with_intervals_that_overlap_are_equal(exchanges):
     own = cases(found)
     group = buckets.equal_to(own, own[0])
     assert buckets.equality(group) == [
-        "1 and 25 MB are equal within the intervals: 100.0 to 101.0 ms (xl, context 128, batch 2 "
-        "per rank, fp32, 2 ranks); they send equally many messages, 8 a step."
+        "1 and 25 MB are equal within the intervals: 100.0 to 101.0 ms (xl, context 128, batch "
+        "size 2 per rank, fp32, 2 ranks); they send equally many messages, 8 a step."
     ]
     told = buckets.compared(group, own[3])
     assert told.startswith("100.0 to 101.0 ms with bucketed 1 or 25 MB, 150.0 ms with overlap: 32")
@@ -163,8 +163,14 @@ def test_the_first_headline_has_every_precision_and_the_exchanges(make_file):
     rows = [step("naive", 0.2, exposed=0.05), step("none", 0.1)]
     ddp_file = load([make_file(rows, "d.h5", experiment="ddp")])
     told = steps_apart.headline(cases([models])[:1], [models, *ddp_file])
-    assert "of the 100.0 ms of a step of small, context 64, batch 2, fp32, naive attention" in told
-    assert "of the 40.00 ms of a step of small, context 64, batch 2, bf16, naive attention" in told
+    assert (
+        "of the 100.0 ms of a step of small, context 64, batch size 2, fp32, naive attention"
+        in told
+    )
+    assert (
+        "of the 40.00 ms of a step of small, context 64, batch size 2, bf16, naive attention"
+        in told
+    )
     assert "25.0% of 200.0 ms with one all_reduce per gradient (naive)" in told
     assert "with no exchange (none) it takes 100.0 ms" in told
     assert steps_apart.headline([], []) == ""
@@ -241,18 +247,31 @@ def test_memory_names_the_tensor_and_has_every_context(make_file):
             write_column(group, name, [value])
     own = cases(load([path]))
     assert memory.by_mode(own) == [
-        "small, batch 4, train-step, peak in fp32 and in bf16: context 64: 610.4 MiB (640.0 MB) "
-        "and 305.2 MiB (320.0 MB), -50.0%; context 128: 1.2 GiB (1.3 GB) and 610.4 MiB "
+        "small, batch size 4, train-step, peak in fp32 and in bf16: context 64: 610.4 MiB (640.0 "
+        "MB) and 305.2 MiB (320.0 MB), -50.0%; context 128: 1.2 GiB (1.3 GB) and 610.4 MiB "
         "(640.0 MB), -50.0%."
     ]
     stream, block = memory.blocks(own)
-    assert "small, context 128, batch 4, fp32 takes 0.0 MiB: 4 x 128 x 8 x 4 bytes" in stream
+    assert "small, context 128, batch size 4, fp32 takes 0.0 MiB: 4 x 128 x 8 x 4 bytes" in stream
     assert "gate and up projections of the feed-forward network (scope forward/block */f" in block
 
 
 def test_sizes_below_a_gib_are_in_mib():
     assert gib(2**30) == "1.0 GiB (1.1 GB)"
     assert gib(3 * 2**20) == "3.0 MiB (3.1 MB)"
+
+
+def test_a_setting_names_attention_and_ranks_in_words():
+    factors = {"ranks": 2, "exec": "eager", "attention": "naive", "precision": "fp32",
+               "batch_size": 2, "context": 128.0, "size": "2.7b", "seed": 1}  # fmt: skip
+    assert setting(factors) == (
+        "2.7b, context 128, batch size 2 per rank, fp32, naive attention, eager, 2 ranks"
+    )
+    assert setting(factors | {"ranks": 1}, without=("size", "exec")) == (
+        "context 128, batch size 2, fp32, naive attention"
+    )
+    assert setting({"context": float("nan"), "precision": "", "size": "xl"}) == "xl"
+    assert setting({}) == ""
 
 
 def test_a_span_of_equal_values_is_one_figure():

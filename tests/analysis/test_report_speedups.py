@@ -64,6 +64,18 @@ def test_slower_cases_that_are_no_whole_block_are_counted(flash):
     assert line.endswith("Slower: 2 of 4 at head dim 64 and 128, context 128 and 256.")
 
 
+def test_the_shared_setting_lacks_the_factor_compared_and_those_that_vary(make_file):
+    rows = [
+        case({"size": "xl", "context": 128, "batch_size": batch, "precision": precision,
+              "attention": "naive", "exec": "eager"}, {"step": around(seconds)["both"]})
+        for batch in (2, 4)
+        for precision, seconds in (("fp32", 0.2), ("bf16", 0.1))
+    ]  # fmt: skip
+    (results,) = load([make_file(rows)])
+    (line,) = speed_ups(results, "precision")
+    assert "as fast as fp32 at xl, context 128, naive attention, eager (2 cases, step;" in line
+
+
 def test_a_rate_above_the_fp32_peak_is_explained(flash):
     found = flash(
         attention_case("flash", 128, "fp32", 0.1, both_tflops_per_s=124.0),
