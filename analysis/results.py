@@ -198,11 +198,15 @@ class Results:
 def load(paths: Sequence[Path]) -> list[Results]:
     """The cases of each experiment, in the order of the files. Raises ResultError with the file's
     name."""
-    by_experiment: dict[str, list[Results]] = {}
-    for path in paths:
-        part = read_file(path)
-        by_experiment.setdefault(part.experiment, []).append(part)
-    return [joined(parts) for parts in by_experiment.values()]
+    return by_experiment([read_file(path) for path in paths])
+
+
+def by_experiment(parts: Sequence[Results]) -> list[Results]:
+    """The files of each experiment as one."""
+    groups: dict[str, list[Results]] = {}
+    for part in parts:
+        groups.setdefault(part.experiment, []).append(part)
+    return [joined(of_one) for of_one in groups.values()]
 
 
 def joined(parts: Sequence[Results]) -> Results:

@@ -5,10 +5,12 @@ markdown write the same sections.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..results import ResultError, Results, Run, as_written, load
+from .. import repeats
+from ..repeats import Repeat
+from ..results import ResultError, Results, Run, as_written, by_experiment, file_names, load
 from . import (
     accounting,
     attention,
@@ -40,6 +42,7 @@ WRITERS = {".html": html.write, ".md": markdown.write}
 class Report:
     sections: list[Section]
     runs: list[Run]
+    repeats: list[Repeat]
 
     title = "How language models train: the course's questions, measured"
 
@@ -55,8 +58,31 @@ class Report:
 def of(paths: Sequence[Path]) -> Report:
     """Raises ResultError."""
     found: list[Results] = [results for path in paths for results in load([path])]
+    runs = [run for results in found for run in results.runs]
     with as_written(paths):
-        return Report([build(found) for build in SECTIONS], [run for r in found for run in r.runs])
+        repeated = [one for results in by_experiment(found) for one in repeats.of(results)]
+        found = told_apart(found, repeated)
+        return Report([build(found) for build in SECTIONS], runs, repeated)
+
+
+def told_apart(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
+    """The files with times that other files contradict have their names as a factor, for sentences.
+    Files that a newer one replaces come last: where a section wants one case, it takes the first.
+    """
+    contradicted = {run.path for one in repeated for run in (one.first, one.second)}
+    replaced = {one.first.path for one in repeated if one.is_newer}
+    paths = [results.runs[0].path for results in found]
+    named = [
+        with_file(results, name) if path in contradicted else results
+        for results, path, name in zip(found, paths, file_names(paths), strict=True)
+    ]
+    return sorted(named, key=lambda results: results.runs[0].path in replaced)
+
+
+def with_file(results: Results, name: str) -> Results:
+    return replace(
+        results, frame=results.frame.assign(file=name), factors=[*results.factors, "file"]
+    )
 
 
 def write(paths: Sequence[Path], target: Path) -> list[Path]:

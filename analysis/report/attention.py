@@ -9,7 +9,7 @@ from . import comparisons_parallel as beside
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings
 from .selection import cases_tables, is_compile, methods, named, of_experiment
-from .sentences import milliseconds
+from .sentences import in_words, milliseconds
 from .speedups import speed_ups
 
 SPLIT = "; its products are of two bf16 parts per operand (bf16x3), not bound by the fp32 peak"
@@ -44,9 +44,10 @@ def pytorch(found: list[Results]) -> Section:
 
 
 def named_attention(case: Case) -> str:
-    """The case's label, with "naive attention" where it ends in "naive"."""
+    """The case's label, with "naive attention" for "naive"."""
     kind = case.get("attention")
-    return f"{case.label} attention" if kind and case.label.endswith(kind) else case.label
+    words = case.label.split(", ")
+    return ", ".join(in_words("attention", word) if word == kind else word for word in words)
 
 
 def out_of_memory(own: list[Case]) -> list[str]:

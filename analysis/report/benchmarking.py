@@ -8,7 +8,7 @@ from ..results import Results
 from ..tables.table import Table
 from ..words import figure
 from . import comparisons, published, steps_apart
-from .facts import Case, cases, largest
+from .facts import Case, cases, file_factor, largest
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_cold, is_timing
 from .sentences import milliseconds, percent, spanned
@@ -98,15 +98,18 @@ def steps_from_cold(case: Case) -> list[float] | None:
 
 
 def cold_table(measured: list[tuple[Case, list[float]]]) -> Table:
+    files = file_factor([case for case, _ in measured])
     header = [
         "size",
+        *files,
         *(f"step {index + 1} (ms)" for index in range(FIRST)),
         "measured, median (ms)",
     ]
     cells = [
-        [case.get("size") or case.label, *(figure(1e3 * seconds) for seconds in steps)]
+        [case.get("size") or case.label, *map(case.get, files),
+         *(figure(1e3 * seconds) for seconds in steps)]
         for case, steps in measured
-    ]
+    ]  # fmt: skip
     caption = ["The first steps of a process, and the median of the steps that are measured."]
     return grid("warmup-first-steps", "Steps from cold", caption, header, cells)
 

@@ -10,7 +10,7 @@ from ..words import figure
 from . import sentences
 from .exchanges import alike, name_of
 from .facts import Case, cases, matching
-from .sentences import differ, in_words, milliseconds, percent, setting
+from .sentences import differ, in_words, milliseconds, of_file, percent, setting
 
 FORMULA = (
     "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left after "
@@ -65,8 +65,8 @@ def compared(group: Sequence[Case], other: Case, other_name: str = "") -> str:
     change = low if low == high else f"{low.removesuffix('%')} to {high}"
     return (
         f"{times(group)} with {best.get('sync')} {listed(group, 'or')}, "
-        f"{milliseconds(other.seconds('step'))} with {name}: {change} {word}, and the 95% "
-        "intervals do not overlap."
+        f"{milliseconds(other.seconds('step'))} with {name}{of_file(best)}: {change} {word}, and "
+        "the 95% intervals do not overlap."
     )
 
 

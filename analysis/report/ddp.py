@@ -174,7 +174,7 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
                 f"Collectives of a step by bucket size: {told}. Sizes of as many collectives send "
                 "the same messages: a tensor larger than the bucket is one of its own."
             )
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def weak_scaling(chosen: list[Results]) -> list[Results]:

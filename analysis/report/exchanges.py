@@ -5,7 +5,7 @@ from math import isnan
 
 from ..words import figure
 from .facts import Case, fastest, matching
-from .sentences import SETTING, compared, differ, in_words, milliseconds, percent, setting
+from .sentences import SETTING, compared, differ, in_words, milliseconds, of_file, percent, setting
 
 NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
 # Exchanges whose collectives run while backward still computes.
@@ -76,4 +76,5 @@ def gpu_seconds(case: Case, without: Case | None) -> list[str]:
     line = f"{name_of(case)}: {figure(ranks * case.seconds('step'))} {unit} a step"
     if without is not None and not isnan(without.seconds("step")):
         line += f", {figure(ranks * without.seconds('step'))} with {name_of(without)}"
-    return [f"{line} ({in_words('ranks', case.get('ranks'))} x the step's seconds)."]
+    times = f"{in_words('ranks', case.get('ranks'))} x the step's seconds"
+    return [f"{line} ({times}){of_file(case)}."]

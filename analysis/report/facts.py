@@ -32,7 +32,10 @@ class Case:
 
     @property
     def label(self) -> str:
-        return self.results.labels[self.row] or "the case"
+        """The name of the case; with its file, where another file has other times."""
+        file = self.get("file")
+        name = self.results.labels[self.row] or "the case"
+        return f"{name}, file {file}" if file else name
 
     @property
     def hardware(self) -> str:
@@ -73,6 +76,11 @@ def first(found: Sequence[Case], **factors: object) -> Case | None:
 
 def distinct(found: Sequence[Case], name: str) -> list[str]:
     return list(dict.fromkeys(value for case in found if (value := case.get(name))))
+
+
+def file_factor(found: Sequence[Case]) -> list[str]:
+    """The factor `file`, if times of these cases contradict each other."""
+    return ["file"] if distinct(found, "file") else []
 
 
 def fastest(found: Sequence[Case], phase: str) -> Case | None:

@@ -12,7 +12,7 @@ import matplotlib
 from .. import style
 from ..tables.table import Table
 from . import environment
-from .section import LONGEST_OPEN, Drawing, Section, first_figures
+from .section import LONGEST_OPEN, REPEATED, Drawing, Section, first_figures
 from .terms import TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def page(report: "Report") -> str:
             f"<h1>{escape(report.title)}</h1>",
             f"<p>{escape(report.origin)}</p>",
             *summary(report),
+            *repeats(report),
             *terms(),
             *contents(report),
             *sections,
@@ -60,6 +61,14 @@ def summary(report: "Report") -> list[str]:
                  for s in told]  # fmt: skip
         lines += ["<ul>", *items, "</ul>"]
     return [*lines, "</section>"]
+
+
+def repeats(report: "Report") -> list[str]:
+    if not report.repeats:
+        return []
+    items = [f"<li>{escape(one.sentence)}</li>" for one in report.repeats]
+    return ['<section id="repeats"><h2>Settings in several files</h2>',
+            f"<p>{escape(REPEATED)}</p><ul>", *items, "</ul></section>"]  # fmt: skip
 
 
 def terms() -> list[str]:

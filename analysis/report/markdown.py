@@ -7,7 +7,7 @@ from .. import figures
 from ..tables import formats
 from ..tables.table import Table
 from . import environment
-from .section import Section, first_figures
+from .section import REPEATED, Section, first_figures
 from .terms import TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def write(report: "Report", target: Path) -> list[Path]:
         report.origin,
         "",
         *summary(report),
+        *repeats(report),
         *terms(),
         *contents(report),
     ]
@@ -44,6 +45,13 @@ def summary(report: "Report") -> list[str]:
     lines = ["## Summary", ""]
     lines += [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
     return [*lines, ""]
+
+
+def repeats(report: "Report") -> list[str]:
+    if not report.repeats:
+        return []
+    items = [f"- {one.sentence}" for one in report.repeats]
+    return ["## Settings in several files", "", REPEATED, "", *items, ""]
 
 
 def terms() -> list[str]:

@@ -9,7 +9,7 @@ from ..tables.table import Table
 from ..words import figure
 from . import comparisons, devices, published
 from .comparisons import COURSE
-from .facts import Case, cases, distinct, largest, matching
+from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, named, of_experiment
 from .sentences import gib, setting
@@ -59,6 +59,7 @@ def peak_table(with_peak: list[Case]) -> Table:
         "exec",
         "mode",
         "recompute",
+        *file_factor(with_peak),
     )
     rows = [
         [*(case.get(name) for name in factors), figure(case.number("peak_bytes") / 2**30),
@@ -88,11 +89,10 @@ def headlines(with_peak: list[Case]) -> list[str]:
     case = largest(trained, cost)
     if case is None:
         return []
-    same = {
-        setting(other.values, without=("size", "context")): other.number("peak_bytes")
-        for other in trained
-        if all(other.get(name) == case.get(name) for name in ("size", "context"))
-    }
+    same: dict[str, float] = {}
+    for other in matching(trained, **{name: case.get(name) for name in ("size", "context")}):
+        where = setting(other.values, without=("size", "context", "file"))
+        same.setdefault(where, other.number("peak_bytes"))
     told = "; ".join(
         f"{gib(peak)} with {name}: a GPU of {devices.smallest(peak)}" for name, peak in same.items()
     )

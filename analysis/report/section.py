@@ -76,6 +76,12 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
     ]
 
 
+REPEATED = (
+    "Some settings were measured by several files, with different times. Sentences on them name "
+    "the file. Where one figure is wanted, it is that of the newer file of a machine."
+)
+
+
 def first_figures(sections: Sequence[Section]) -> list[int]:
     """The number of each section's first figure; figures are counted through the report."""
     counts = [len(section.drawings) for section in sections]

@@ -10,8 +10,9 @@ from .facts import Case
 PHASES = {"both": "forward and backward", "time": "time"}
 FEW = "undecided, for one of them has too few repetitions (below 6) for an interval"
 NO_DIFFERENCE = "no difference beyond the intervals"
-# The factors of a setting: what a step computes, and on how many ranks.
-SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks")
+# The factors of a setting: what a step computes, and on how many ranks; and the file, where another
+# one has other times.
+SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks", "file")
 
 
 def milliseconds(seconds: float, digits: int = 4) -> str:
@@ -36,6 +37,8 @@ def in_words(name: str, value: str) -> str:
             return f"{value} attention"
         case "ranks":
             return f"{value} rank{'s' * (value != '1')}"
+        case "file":
+            return f"file {value}"
         case "bytes":
             return f"{figure(float(value) / 1e6, 3)} MB"
         case "causal":
@@ -56,6 +59,12 @@ def setting(factors: Mapping[str, object], without: Collection[str] = ()) -> str
     return ", ".join(words.values())
 
 
+def of_file(case: Case) -> str:
+    """The end of a phrase that names no setting: the case's file, where another has other times."""
+    file = case.get("file")
+    return f" ({in_words('file', file)})" if file else ""
+
+
 def differ(a: Case, b: Case, phase: str) -> int | None:
     """-1 if `a` is faster, 1 if it is slower, 0 if the 95% intervals overlap; None without an
     interval."""
@@ -72,7 +81,9 @@ def compared(a: Case, b: Case, phase: str, a_name: str, b_name: str) -> str:
     a_time, b_time = a.seconds(phase), b.seconds(phase)
     if isnan(a_time) or isnan(b_time):
         return ""
-    times = f"{milliseconds(a_time)} with {a_name}, {milliseconds(b_time)} with {b_name}"
+    times = (
+        f"{milliseconds(a_time)} with {a_name}, {milliseconds(b_time)} with {b_name}{of_file(a)}"
+    )
     match differ(a, b, phase):
         case None:
             return f"{times}: {FEW}."

@@ -5,6 +5,7 @@ import re
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from .. import repeats
 from ..results import Results, Run
 from ..words import label, text
 from .spread import Spread
@@ -147,7 +148,8 @@ def caption(results: Results, spread: Spread) -> list[str]:
     if results.implied:
         sizes = "; ".join(f"{size} is {shape}" for size, shape in results.implied.items())
         lines.append(f"Sizes: {sizes}.")
-    return lines + [run_text(run) for run in results.runs]
+    lines += [run_text(run) for run in results.runs]
+    return lines + [repeat.sentence for repeat in repeats.of(results)]
 
 
 def run_text(run: Run) -> str:

@@ -1,0 +1,153 @@
+"""Settings that several files measured with different times are told apart."""
+
+import pytest
+
+from analysis import repeats, report
+from analysis.results import load
+from analysis.tables import cases as cases_table
+from analysis.tables.spread import Spread
+from synthetic import case
+
+OLD = {"created": "2026-11-20T10:00:00Z", "software_version": "aaaaaaa"}
+NEW = {"created": "2026-11-21T10:00:00Z", "software_version": "bbbbbbb"}
+H200, H100 = ([(device, "GPU-1", "node1")] for device in ("NVIDIA H200", "NVIDIA H100"))
+
+
+def row(seconds, context=128, **factors):
+    size = {"size": "xl", "context": context, "batch_size": 2, "precision": "fp32", "layers": 2,
+            "d_model": 8, "mode": "train-step"}  # fmt: skip
+    samples = {"forward": [[seconds / 2] * 8], "step": [[seconds] * 8]}
+    return case(size | factors, samples, summary={"peak_bytes": seconds * 2**36})
+
+
+@pytest.fixture
+def two(make_file):
+    """two(rows of old.h5, rows of new.h5): their paths; the newer file comes first."""
+
+    def make(before, after, old=OLD, new=NEW):
+        paths = make_file(after, "new.h5", **new), make_file(before, "old.h5", **old)
+        return list(paths)
+
+    return make
+
+
+def found(paths):
+    (results,) = load(paths)
+    return repeats.of(results)
+
+
+def test_the_newer_file_of_the_same_machine_is_named(two):
+    paths = two([row(0.1), row(0.2, 256)], [row(0.115), row(0.25, 256), row(0.5, 512)])
+    (one,) = found(paths)
+    assert one.is_newer
+    assert one.sentence == (
+        "new.h5 (paceline bbbbbbb, 2026-11-21T10:00:00Z, AMD EPYC) and old.h5 (paceline aaaaaaa, "
+        "2026-11-20T10:00:00Z, AMD EPYC) have 2 settings in common. In 2 of them the median time "
+        "of the former is 1.15 to 1.25 times that of the latter. new.h5 is newer: its times are "
+        "those of paceline bbbbbbb. `paceline compare old.h5 new.h5` judges whether the change is "
+        "more than the variation within a run."
+    )
+
+
+def test_two_runs_of_one_commit_differ_by_the_run(two):
+    same = NEW | {"software_version": "aaaaaaa"}
+    (one,) = found(two([row(0.1)], [row(0.12)], new=same))
+    assert one.sentence.endswith(
+        "of the same commit: the difference is one between runs, and neither time is the better."
+    )
+
+
+def test_files_of_different_machines_both_hold(two):
+    paths = two([row(0.1)], [row(0.12)], OLD | {"ranks": H100}, NEW | {"ranks": H200})
+    (one,) = found(paths)
+    assert not one.is_newer
+    assert one.sentence.endswith("The machines differ: each file holds for its own.")
+
+
+def test_without_dates_none_is_newer(two):
+    (one,) = found(two([row(0.1)], [row(0.12)], old=OLD | {"created": ""}))
+    assert not one.is_newer and "is newer:" not in one.sentence
+
+
+@pytest.mark.parametrize(("after", "count"), [(0.1019, 0), (0.0982, 0), (0.103, 1), (0.097, 1)])
+def test_times_within_two_percent_are_the_same(two, after, count):
+    assert len(found(two([row(0.1)], [row(after)]))) == count
+
+
+def test_how_long_was_measured_is_no_part_of_a_setting(two):
+    (one,) = found(two([row(0.1, steps=10, warmup=5)], [row(0.2, steps=20, warmup=1)]))
+    assert one.settings == 1 and one.unrecorded == []
+
+
+def test_a_factor_that_one_file_lacks_is_named(two):
+    (one,) = found(two([row(0.1)], [row(0.2, registration="symmetric")]))
+    assert "Only one of them records registration, which may differ." in one.sentence
+
+
+def test_cases_that_only_one_file_tells_apart_are_not_compared(two):
+    after = [row(0.2, registration="symmetric"), row(0.3, registration="none")]
+    assert found(two([row(0.1)], after)) == []
+
+
+def test_other_settings_are_no_repeats(two):
+    assert found(two([row(0.1)], [row(0.2, 256)])) == []
+
+
+def test_files_without_a_common_factor_have_no_common_setting(two):
+    step = {"step": [[0.1] * 8]}
+    assert found(two([case({"size": "xl"}, step)], [case({"context": 1}, step)])) == []
+
+
+def test_the_table_tells_why_it_has_two_rows(two):
+    (results,) = load(two([row(0.1)], [row(0.12)]))
+    (table,) = cases_table.build(results, Spread.INTERVAL)
+    assert table.header[0] == "file" and table.rows[0][0] == "new" and table.rows[1][0] == "old"
+    assert table.caption[-1].startswith("new.h5 (paceline bbbbbbb, 2026-11-21T10:00:00Z")
+
+
+@pytest.mark.parametrize("extension", ["md", "html"])
+def test_the_report_names_both_files_and_prefers_the_newer(two, tmp_path, extension):
+    paths = two([row(0.1)], [row(0.12)])
+    for order in (paths, paths[::-1]):
+        (written, *_) = report.write(order, tmp_path / f"r.{extension}")
+        text = written.read_text("utf-8")
+        assert text.count("Settings in several files") == 1
+        assert text.count("is 1.20 times that of the latter") >= 1
+        assert "of the 120.0 ms of a step of xl, context 128, batch size 2, fp32, file new" in text
+        assert "of the 100.0 ms" not in text
+
+
+def test_a_comparison_of_exchanges_names_the_file(two):
+    before, after = (
+        [row(seconds, sync="flat"), row(2 * seconds, sync="naive")] for seconds in (0.1, 0.12)
+    )
+    whole = report.of(two(before, after, OLD | {"experiment": "ddp"}, NEW | {"experiment": "ddp"}))
+    (told,) = [one.sentences for one in whole.sections if one.name == "ddp-flat"]
+    assert [line.partition(":")[0] for line in told] == [
+        "120.0 ms with flat, 240.0 ms with one all_reduce per gradient (naive) (file new)",
+        "100.0 ms with flat, 200.0 ms with one all_reduce per gradient (naive) (file old)",
+    ]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(make_file, tmp_path):
+    paths = []
+    for folder, seconds, run in (("before", 0.1, OLD), ("after", 0.12, NEW)):
+        (tmp_path / folder).mkdir()
+        paths.append(make_file([row(seconds)], f"{folder}/sweep.h5", **run))
+    whole = report.of(paths)
+    (one,) = whole.repeats
+    assert f"`paceline compare {paths[0]} {paths[1]}`" in one.sentence
+    assert f"file {paths[1]}." in whole.sections[0].headline
+
+
+def test_rows_of_one_table_have_their_file(two):
+    whole = report.of(two([row(0.1)], [row(0.12)]))
+    (peaks,) = [t for s in whole.sections for t in s.tables if t.name == "memory-peaks"]
+    files = [line[peaks.header.index("file")] for line in peaks.rows]
+    assert files == ["new", "old"]
+
+
+def test_a_report_without_repeats_names_no_file(two, tmp_path):
+    (written, *_) = report.write(two([row(0.1)], [row(0.1)]), tmp_path / "r.md")
+    text = written.read_text("utf-8")
+    assert "Settings in several files" not in text and ", file " not in text
