@@ -1,7 +1,7 @@
 """The figures of attention over sequence length: time, throughput under its roofline, memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -142,12 +142,13 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
     shown = (frame["status"] == "oom") | pd.concat(
         [row.values[1] for row in rows], axis=1
     ).notna().any(axis=1)
-    series = series_of(frame[shown], names, ALONG)
+    series = of_shown(series_of(frame, names, ALONG), shown)
     columns = sorted(frame[COLUMNS].unique())
     grid = Grid(len(rows), len(columns), *((WIDTH, HEIGHT) if len(columns) > 1 else (6.0, 2.4)))
     lost = frame["status"] == "oom"
     if lost.any():
         notes = [*notes, "A cross at the top: the case ran out of memory."]
+    notes = [*notes, *coinciding(frame, series, rows)]
     sheet = Sheet(results, title, notes, grid.body, legend(series))
     for line, row in enumerate(rows):
         limits = np.concatenate([one.to_numpy(float) for one in row.values])
@@ -165,6 +166,27 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
             if line == len(rows) - 1:
                 axes.set_xlabel("sequence length (tokens)")
     return sheet.figure
+
+
+def of_shown(series: Sequence[Series], shown: pd.Series) -> list[Series]:
+    """The shown cases of each series that has any. Series get their colours before that, so that a
+    kernel has the same one in every figure of a file."""
+    kept = [replace(one, rows=[row for row in one.rows if shown[row]]) for one in series]
+    return [one for one in kept if one.rows]
+
+
+def coinciding(frame: pd.DataFrame, series: Sequence[Series], rows: Sequence[Row]) -> list[str]:
+    """A sentence for each set of series with the same points, of which only the last is visible."""
+    alike: dict[tuple, list[str]] = {}
+    for one in series:
+        columns = [frame[ALONG], frame[COLUMNS], *(row.values[1] for row in rows)]
+        points = pd.concat(columns, axis=1).loc[one.rows].fillna(-1).to_numpy().tolist()
+        alike.setdefault(tuple(sorted(map(tuple, points))), []).append(one.label)
+    return [
+        f"The marks of {', '.join(hidden)} and {top} coincide: their values are the same."
+        for *hidden, top in alike.values()
+        if hidden
+    ]
 
 
 def draw_series(

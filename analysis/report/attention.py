@@ -141,7 +141,9 @@ def flash(found: list[Results]) -> Section:
         sentences=[*ratios, *growth(own), *best_rate(own), *([CHECKED] if own else [])],
         tables=[*named(chosen, "speedup-attention"), *cases_tables(chosen)],
         drawings=drawings(
-            "flash", chosen, ["attention-time", "attention-throughput", "attention-speedup"]
+            "flash",
+            chosen,
+            ["attention-time", "attention-memory", "attention-throughput", "attention-speedup"],
         ),
         published=published.tables(beside.flash(cases(found))),
         headline=f"Attention: {' '.join(ratios)}" if ratios else "",

@@ -7,6 +7,7 @@ import pytest
 from analysis import figures, pairs, tables
 from analysis.__main__ import main
 from analysis.factors import varying
+from analysis.report.attention import flash
 from analysis.results import load
 from synthetic import case, write_column
 
@@ -76,6 +77,37 @@ def test_out_of_memory_is_a_cross_at_the_case_s_context(sweep):
             assert cross.get_color() == naive.get_color()
             assert list(naive.get_xdata()[np.isfinite(naive.get_ydata())]) == [1024]
     assert "ran out of memory" in " ".join(one.get_text() for one in found["attention-time"].texts)
+
+
+@pytest.fixture
+def two_kernels(make_file):
+    """Both keep the same memory; flash is faster."""
+    rows = [attention(1024, "naive", 4e-3), attention(1024, "flash", 1e-3)]
+    return make_file(rows, experiment="attention")
+
+
+def test_a_kernel_has_one_colour_in_all_figures_of_attention(two_kernels):
+    found = drawn(two_kernels)
+    naive, other = found["attention-time"].axes[0].get_lines()
+    (faster,) = found["attention-speedup"].axes[0].get_lines()
+    assert faster.get_color() == other.get_color() != naive.get_color()
+    assert faster.get_marker() == other.get_marker()
+
+
+def test_marks_that_hide_others_are_named(two_kernels):
+    words = {
+        name: " ".join(one.get_text() for one in figure.texts)
+        for name, figure in drawn(two_kernels).items()
+    }
+    note = "The marks of naive and flash coincide: their values are the same."
+    assert [name for name, told in words.items() if note in told] == ["attention-memory"]
+
+
+def test_the_report_has_flash_attention_s_memory_beside_its_times(two_kernels):
+    drawings = flash(load([two_kernels])).drawings
+    assert [one.source.partition(":")[0] for one in drawings] == [
+        "attention-time", "attention-memory", "attention-speedup",
+    ]  # fmt: skip
 
 
 def test_speed_up_of_attention_is_drawn_where_both_ran(sweep):

@@ -242,6 +242,29 @@ def test_attention_curves_are_medians_and_intervals():
     np.testing.assert_allclose(high, 1e6 * order["forward_ci_high_s"])
 
 
+@pytest.mark.parametrize("name", ["attention-flash-benchmark", "attention-pytorch"])
+def test_attention_memory_is_the_ledger_s_in_the_colours_of_the_times(name):
+    path = reference(name)
+    time, memory = (figures_of(path)[f"attention-{one}"].axes for one in ("time", "memory"))
+    frame = raw(path)
+    kinds = [one for one in ("precision", "attention") if frame[one].nunique() > 1]
+    columns = frame["head_dim"].nunique()
+    for index, axes in enumerate(memory):
+        column = "saved_bytes" if index < columns else "peak_bytes"
+        of_panel = frame[frame["head_dim"] == sorted(frame["head_dim"].unique())[index % columns]]
+        series = [rows.sort_values("context") for _, rows in of_panel.groupby(kinds)]
+        drawn = [(line.get_xdata(), line.get_ydata()) for line in axes.get_lines()]
+        assert len(drawn) == len(series)
+        for rows in series:
+            assert any(
+                np.array_equal(x, rows["context"]) and np.allclose(y, rows[column] / 2**20)
+                for x, y in drawn
+            )
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        colours = [line.get_color() for line in axes.get_lines()]
+        assert colours == [line.get_color() for line in time[index].get_lines()]
+
+
 def test_the_roofline_is_the_lower_of_bandwidth_and_datasheet():
     path = reference("attention-flash-benchmark")
     axes = figures_of(path)["attention-throughput"].axes[0]
