@@ -66,6 +66,8 @@ inline constexpr Dtype dtype_of = dtype_of_type<T>();
   }
   throw_unnamed(static_cast<std::size_t>(d));
 }
+// The same, as a factor of formulas.
+[[nodiscard]] constexpr double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
 
 // Half the distance from 1 to the next larger number: the bound of the relative error of one
 // rounding. 0 for int32.

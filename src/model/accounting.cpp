@@ -12,8 +12,6 @@ namespace paceline {
 
 namespace {
 
-double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
-
 // Dimensions, and bytes of an element of each kind.
 struct Dims {
   explicit Dims(const StepShape& s)

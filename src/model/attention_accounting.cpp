@@ -9,8 +9,6 @@ namespace paceline {
 
 namespace {
 
-double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
-
 // Elements of logsumexp [B, H, T], of q, k, v or o [B, H, T, d], and of the scores [B, H, T, T].
 double rows(const AttentionShape& s) { return static_cast<double>(s.batch * s.heads * s.context); }
 double elements(const AttentionShape& s) { return rows(s) * static_cast<double>(s.head_dim); }

@@ -13,7 +13,6 @@ namespace paceline {
 namespace {
 
 double elements_of(const ParameterEntry& entry) { return static_cast<double>(entry.shape.numel()); }
-double bytes_of(Dtype dtype) { return static_cast<double>(size_of(dtype)); }
 
 // Elements of the groups of parameters, separately for those that are read in full precision.
 struct GroupSizes {

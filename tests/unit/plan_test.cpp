@@ -11,9 +11,6 @@
 namespace paceline {
 namespace {
 
-constexpr double giga = 1e9;
-constexpr double gibi = 0x1p30;
-
 // The course's XXL on 16 x 4 TPUs.
 PlanCase xxl() {
   PlanCase plan;

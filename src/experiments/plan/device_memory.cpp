@@ -8,8 +8,6 @@ namespace paceline {
 
 namespace {
 
-double bytes_of(Dtype d) { return static_cast<double>(size_of(d)); }
-
 // Memory of a data-parallel rank, before division by the tensor-parallel ranks.
 MemoryForm two_matrix_memory(const PlanCase& plan) {
   const TrainingCase& c = plan.step;

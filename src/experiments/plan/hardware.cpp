@@ -12,7 +12,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double giga = 1e9;
 constexpr double tera = 1e12;
 
 double number_of(const TomlDocument& file, const TomlEntry& entry) {

@@ -13,6 +13,9 @@
 
 namespace paceline {
 
+inline constexpr double giga = 1e9;
+inline constexpr double gibi = 0x1p30;
+
 struct Hardware {
   std::string name;
   double memory_gb = 0;  // the data sheet's number, which may mean GB or GiB

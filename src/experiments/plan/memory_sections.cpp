@@ -13,9 +13,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double giga = 1e9;
-constexpr double gibi = 0x1p30;
-
 PlanLine bytes_line(std::string key, std::string what, std::string formula, double bytes) {
   return {std::move(key), std::move(what), std::move(formula), bytes, PlanUnit::bytes};
 }

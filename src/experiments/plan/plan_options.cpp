@@ -158,7 +158,6 @@ void PlanOptions::check_none_given(const OptionParser& p, const std::string& ins
 
 Hardware PlanOptions::hardware() const {
   const bool all_given = memory_.bytes > 0 && peak_tflops_ > 0 && link_bandwidth_.bytes > 0;
-  constexpr double giga = 1e9;
   Hardware h;
   if (hardware_given_ || !all_given) {
     h = hardware_named(hardware_name_, hardware_file_);
@@ -218,7 +217,6 @@ PlanCase PlanOptions::plan() const {
   }
   set_layout(plan);
   plan.hardware = hardware();
-  constexpr double giga = 1e9;
   constexpr double tera = 1e12;
   constexpr double micro = 1e-6;
   plan.memory_bytes = plan.hardware.memory_gb * giga;

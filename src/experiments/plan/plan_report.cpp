@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/units.h"
+#include "experiments/plan/hardware.h"
 #include "measure/progress.h"
 #include "record/console.h"
 #include "record/text_layout.h"
@@ -68,8 +69,6 @@ std::string grouped(double value, int decimals) {
 }
 
 std::string both_sizes(double bytes) {
-  constexpr double giga = 1e9;
-  constexpr double gibi = 0x1p30;
   constexpr double mega = 1e6;
   constexpr double mebi = 0x1p20;
   const auto text = [](double value) { return grouped(value, 2); };
