@@ -14,25 +14,25 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr int success = 0;
 constexpr int is_integer = 1;  // NVML_VALUE_TYPE_UNSIGNED_INT
 
-// nvmlFieldValue_t
-struct FieldValue {
-  unsigned id;
-  unsigned scope;
-  long long timestamp;
-  long long latency;
-  int type;  // nvmlValueType_t: 0 double, 1 unsigned int, ...
-  int result;
-  union {
-    double real;
-    unsigned integer;
-    unsigned long long wide;
-  } value;
-};
-static_assert(sizeof(FieldValue) == 40);
-
 }  // namespace
 
 struct Nvml::Functions {
+  // nvmlFieldValue_t
+  struct FieldValue {
+    unsigned id;
+    unsigned scope;
+    long long timestamp;
+    long long latency;
+    int type;  // nvmlValueType_t: 0 double, 1 unsigned int, ...
+    int result;
+    union {
+      double real;
+      unsigned integer;
+      unsigned long long wide;
+    } value;
+  };
+  static_assert(sizeof(FieldValue) == 40);
+
   int (*init)();
   int (*shutdown)();
   int (*handle)(const char*, Gpu*);
@@ -120,7 +120,7 @@ std::uint64_t Nvml::clock_limits(Gpu gpu) const {
 }
 
 double Nvml::field(Gpu gpu, unsigned id, unsigned scope) const {
-  FieldValue field{};
+  Functions::FieldValue field{};
   field.id = id;
   field.scope = scope;
   const bool told = call_->fields(gpu, 1, &field) == success && field.result == success;

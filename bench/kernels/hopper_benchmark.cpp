@@ -21,26 +21,26 @@ namespace paceline {
 
 namespace {
 
-constexpr int size = 8192;  // M = N = K
+constexpr int gemm_size = 8192;  // M = N = K
 
-class Product {
+class SquareProduct {
  public:
-  Product()
+  SquareProduct()
       : device_(make_cuda_device(0, std::nullopt, 1)),
         ops_(device_->make_ops({.precision = precision_named("bf16")})),
         inputs_(*device_,
-                {{Use::in, Dtype::bf16, {size, size}},
-                 {Use::in, Dtype::bf16, {size, size}},
-                 {Use::out, Dtype::bf16, {size, size}}},
+                {{Use::in, Dtype::bf16, {gemm_size, gemm_size}},
+                 {Use::in, Dtype::bf16, {gemm_size, gemm_size}},
+                 {Use::out, Dtype::bf16, {gemm_size, gemm_size}}},
                 1) {}
 
   void ours() {
     hopper_gemm({.a = a().data,
                  .b = b().data,
                  .c = c().data,
-                 .M = size,
-                 .N = size,
-                 .K = size,
+                 .M = gemm_size,
+                 .N = gemm_size,
+                 .K = gemm_size,
                  .stream = dynamic_cast<CudaStream&>(device_->compute_stream()).get()});
   }
   void theirs() { ops_->matmul(Matrix(c()), Matrix(a()), Matrix(b()).transpose()); }
@@ -85,13 +85,13 @@ class Product {
   InputSets inputs_;
 };
 
-void run(benchmark::State& state, void (Product::*call)()) {
+void run_product(benchmark::State& state, void (SquareProduct::*call)()) {
   constexpr int calls = 10;
   if (gpu_uuid(0).empty() || compute_capability() != 90) {
     state.SkipWithError("no Hopper GPU here");
     return;
   }
-  Product product;
+  SquareProduct product;
   if (!product.agree()) {
     state.SkipWithError("the product differs from cuBLASLt's");
     return;
@@ -103,21 +103,23 @@ void run(benchmark::State& state, void (Product::*call)()) {
     seconds += pass;
   }
   const double runs_per_second = static_cast<double>(state.iterations()) / seconds;
-  state.counters["bytes_per_second"] = 3.0 * size * size * sizeof(bf16) * runs_per_second;
-  state.counters["flop_per_second"] = 2.0 * size * size * size * runs_per_second;
+  state.counters["bytes_per_second"] = 3.0 * gemm_size * gemm_size * sizeof(bf16) * runs_per_second;
+  state.counters["flop_per_second"] = 2.0 * gemm_size * gemm_size * gemm_size * runs_per_second;
 }
 
 // Registers before main(), as BENCHMARK() does. Without CUDA this file is not compiled, so nothing
 // else may refer to it.
-benchmark::internal::Benchmark* add(const char* name, void (Product::*call)()) {
+benchmark::internal::Benchmark* add(const char* name, void (SquareProduct::*call)()) {
   constexpr int iterations =
       300;  // in one run, because drawing the operands takes longer than multiplying them
-  return benchmark::RegisterBenchmark(name, [call](benchmark::State& state) { run(state, call); })
+  return benchmark::RegisterBenchmark(name,
+                                      [call](benchmark::State& state) { run_product(state, call); })
       ->UseManualTime()
       ->Iterations(iterations);
 }
-[[maybe_unused]] const auto* const ours = add("hopper_gemm/8192/bf16", &Product::ours);
-[[maybe_unused]] const auto* const theirs = add("hopper_gemm_cublaslt/8192/bf16", &Product::theirs);
+[[maybe_unused]] const auto* const ours = add("hopper_gemm/8192/bf16", &SquareProduct::ours);
+[[maybe_unused]] const auto* const theirs =
+    add("hopper_gemm_cublaslt/8192/bf16", &SquareProduct::theirs);
 
 }  // namespace
 

@@ -7,24 +7,25 @@ namespace paceline {
 
 namespace {
 
-bool supports(const FlashShape& s, FlashPass /*pass*/) {
+bool supports_exact(const FlashShape& s, FlashPass /*pass*/) {
   return s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::exact;
 }
 
-FlashTiles plan(const FlashShape& /*s*/, FlashPass /*pass*/) { return exact_tiles; }
+FlashTiles exact_plan(const FlashShape& /*s*/, FlashPass /*pass*/) { return exact_tiles; }
 
-void forward(const FlashForward& call) {
+void checked_exact_forward(const FlashForward& call) {
   check_32_bit_offsets(call.shape, operands(call));
   exact_forward(call);
 }
 
-void backward(const FlashBackward& call) {
+void checked_exact_backward(const FlashBackward& call) {
   check_32_bit_offsets(call.shape, operands(call));
   exact_backward(call);
 }
 
 }  // namespace
 
-const FlashEngine exact_engine = {supports, sm80_workspace_bytes, plan, forward, backward};
+const FlashEngine exact_engine = {supports_exact, sm80_workspace_bytes, exact_plan,
+                                  checked_exact_forward, checked_exact_backward};
 
 }  // namespace paceline

@@ -30,11 +30,11 @@ std::size_t sm80_workspace_bytes(const FlashShape& s, FlashPass pass) {
 
 namespace {
 
-bool supports(const FlashShape& s, FlashPass /*pass*/) {
+bool supports_sm80(const FlashShape& s, FlashPass /*pass*/) {
   return s.dtype != Dtype::f32 || s.fp32 != Fp32Attention::exact;
 }
 
-FlashTiles plan(const FlashShape& s, FlashPass pass) {
+FlashTiles sm80_plan(const FlashShape& s, FlashPass pass) {
   const auto head_dim = static_cast<int>(s.head_dim);
   const int bytes = static_cast<int>(size_of(s.dtype));
   if (pass == FlashPass::forward) {
@@ -45,7 +45,7 @@ FlashTiles plan(const FlashShape& s, FlashPass pass) {
   return {"sm80", tiles.queries, tiles.keys};
 }
 
-void forward(const FlashForward& call) {
+void sm80_forward(const FlashForward& call) {
   check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16:
@@ -57,7 +57,7 @@ void forward(const FlashForward& call) {
   throw_no_flash(call.shape.dtype);
 }
 
-void backward_of_fp32(const FlashBackward& call) {
+void sm80_backward_fp32(const FlashBackward& call) {
   switch (call.shape.fp32) {
     case Fp32Attention::bf16x3: return sm80_backward_bf16x3(call);
     case Fp32Attention::tf32: return sm80_backward_tf32(call);
@@ -66,12 +66,12 @@ void backward_of_fp32(const FlashBackward& call) {
   throw_no_flash(call.shape.dtype);
 }
 
-void backward(const FlashBackward& call) {
+void sm80_backward(const FlashBackward& call) {
   check_32_bit_offsets(call.shape, operands(call));
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm80_backward_bf16(call);
     case Dtype::f16: return sm80_backward_fp16(call);
-    case Dtype::f32: return backward_of_fp32(call);
+    case Dtype::f32: return sm80_backward_fp32(call);
     case Dtype::f64:
     case Dtype::i32: break;
   }
@@ -80,6 +80,7 @@ void backward(const FlashBackward& call) {
 
 }  // namespace
 
-const FlashEngine sm80_engine = {supports, sm80_workspace_bytes, plan, forward, backward};
+const FlashEngine sm80_engine = {supports_sm80, sm80_workspace_bytes, sm80_plan, sm80_forward,
+                                 sm80_backward};
 
 }  // namespace paceline

@@ -12,22 +12,22 @@ namespace paceline {
 
 namespace {
 
-bool supports(const FlashShape& s, FlashPass pass) {
+bool supports_sm90(const FlashShape& s, FlashPass pass) {
   if (s.kernels != FlashKernels::newest || compute_capability() != 90) return false;
   const bool bf16x3 = s.dtype == Dtype::f32 && s.fp32 == Fp32Attention::bf16x3;
   return s.dtype != Dtype::f32 || (bf16x3 && pass == FlashPass::forward);
 }
 
-std::size_t workspace(const FlashShape& s, FlashPass pass) {
+std::size_t sm90_workspace(const FlashShape& s, FlashPass pass) {
   if (s.dtype == Dtype::f32) return sm80_workspace_bytes(s, pass);
   return pass == FlashPass::forward ? 0 : sm90_backward_workspace_bytes(s);
 }
 
-FlashTiles plan(const FlashShape& s, FlashPass pass) {
+FlashTiles sm90_plan(const FlashShape& s, FlashPass pass) {
   return pass == FlashPass::forward ? sm90_forward_tiles(s) : sm90_backward_tiles(s);
 }
 
-void forward(const FlashForward& call) {
+void sm90_forward(const FlashForward& call) {
   switch (call.shape.dtype) {
     case Dtype::bf16: return sm90_forward_bf16(call);
     case Dtype::f16: return sm90_forward_fp16(call);
@@ -40,7 +40,8 @@ void forward(const FlashForward& call) {
 
 }  // namespace
 
-const FlashEngine sm90_engine = {supports, workspace, plan, forward, sm90_backward};
+const FlashEngine sm90_engine = {supports_sm90, sm90_workspace, sm90_plan, sm90_forward,
+                                 sm90_backward};
 
 CUtensorMap tensor_map(const FlashHeads& x, const FlashShape& shape, int rows, int cols) {
   return hopper::tensor_map({.data = x.data,

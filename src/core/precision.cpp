@@ -35,7 +35,7 @@ constexpr Precision tf32() {
   return p;
 }
 
-constexpr std::array<Precision, 5> table = {
+constexpr std::array<Precision, 5> precisions = {
     uniform("fp64", Dtype::f64), uniform("fp32", Dtype::f32), tf32(),
     mixed("bf16", Dtype::bf16, false), mixed("fp16", Dtype::f16, true)};
 
@@ -45,7 +45,7 @@ const Precision& precision_named(std::string_view name) {
   if (name == "float32") name = "fp32";
   if (name == "bfloat16") name = "bf16";
   if (name == "float16") name = "fp16";
-  for (const Precision& p : table) {
+  for (const Precision& p : precisions) {
     if (p.name == name) return p;
   }
   throw UsageError("'" + std::string(name) +

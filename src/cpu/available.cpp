@@ -20,7 +20,7 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / kib * kib;
 
 // The number in a file of one word; `unlimited` if it is not a number ("max") or has no file.
-std::size_t number_in(const fs::path& path) {
+std::size_t bytes_in(const fs::path& path) {
   std::ifstream in(path);
   std::size_t value = 0;
   return in >> value ? value : unlimited;
@@ -47,8 +47,8 @@ struct Names {
 std::size_t group_leaves(fs::path group, const fs::path& root, const Names& names) {
   std::size_t least = unlimited;
   for (;; group = group.parent_path()) {
-    const std::size_t limit = number_in(group / names.limit);
-    const std::size_t used = number_in(group / names.used);
+    const std::size_t limit = bytes_in(group / names.limit);
+    const std::size_t used = bytes_in(group / names.used);
     if (limit != unlimited && used != unlimited) {
       const std::size_t cache = number_of(group / "memory.stat", names.reclaimable, 0);
       least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));

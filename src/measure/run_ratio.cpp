@@ -10,7 +10,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t fewest_repetitions = 6;
 
 bool measured(const std::vector<double>& run) {
@@ -64,6 +63,7 @@ RunRatio ratio_of_runs(std::span<const RunPair> pairs) {
   const bool all = std::all_of(pairs.begin(), pairs.end(), [](const RunPair& pair) {
     return measured(pair.a) && measured(pair.b);
   });
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   if (pairs.empty() || !all) return {ratio, nan, nan};
   const bool one_run =
       std::all_of(pairs.begin(), pairs.end(), [](const RunPair& pair) { return pair.a == pair.b; });

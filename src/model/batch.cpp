@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t token_stream = 1ULL << 40U;  // initial weights use streams 0, 1, ...
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+[[noreturn]] void refuse_tokens(const std::filesystem::path& file, const std::string& what) {
   throw UsageError(fmt::format("--tokens: {} {}", file.string(), what));
 }
 
@@ -25,8 +25,8 @@ template <class Place>
 std::int32_t checked_id(const std::filesystem::path& file, std::int64_t id, std::int64_t vocab,
                         const Place& place) {
   if (id < 0 || id >= vocab) {
-    fail(file,
-         fmt::format("holds {} as {}; --vocab {} allows 0 to {}", id, place(), vocab, vocab - 1));
+    refuse_tokens(file, fmt::format("holds {} as {}; --vocab {} allows 0 to {}", id, place(), vocab,
+                                    vocab - 1));
   }
   return static_cast<std::int32_t>(id);
 }
@@ -42,7 +42,7 @@ Matrix2 read_matrix(const std::filesystem::path& file, const hdf5::File& h5,
   const hdf5::Dataset dataset = h5.dataset(name);
   const hdf5::Dims dims = dataset.dims();
   if (dims.size() != 2 || dataset.type_class() != H5T_INTEGER) {
-    fail(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
+    refuse_tokens(file, fmt::format("holds '{}', which must be integers [rows, columns]", name));
   }
   return {dataset.read<std::int64_t>(), static_cast<std::int64_t>(dims[0]),
           static_cast<std::int64_t>(dims[1])};
@@ -50,20 +50,21 @@ Matrix2 read_matrix(const std::filesystem::path& file, const hdf5::File& h5,
 
 Batch load_hdf5(const std::filesystem::path& file, const BatchShape& shape) {
   const hdf5::File h5 = hdf5::File::open(file);
-  if (!h5.has("tokens")) fail(file, "has no dataset 'tokens'");
+  if (!h5.has("tokens")) refuse_tokens(file, "has no dataset 'tokens'");
   const Matrix2 tokens = read_matrix(file, h5, "tokens");
   const bool has_targets = h5.has("targets");
   const std::int64_t rows = shape.first_row + shape.rows;
   if (tokens.rows < rows || tokens.cols < shape.context) {
-    fail(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", tokens.rows, tokens.cols,
-                           rows, shape.context));
+    refuse_tokens(file, fmt::format("holds tokens [{}, {}]; [{}, {}] are needed", tokens.rows,
+                                    tokens.cols, rows, shape.context));
   }
   if (!has_targets && tokens.cols == 1) {
-    fail(file, "holds tokens of one column and no targets: no token has a next one to predict");
+    refuse_tokens(file,
+                  "holds tokens of one column and no targets: no token has a next one to predict");
   }
   const Matrix2 targets = has_targets ? read_matrix(file, h5, "targets") : tokens;
   if (targets.rows != tokens.rows || targets.cols != tokens.cols) {
-    fail(file, "holds tokens and targets of different shapes");
+    refuse_tokens(file, "holds tokens and targets of different shapes");
   }
   const auto id_at = [&](const char* name, const Matrix2& ids, std::int64_t row,
                          std::int64_t column) {
@@ -89,19 +90,21 @@ Batch load_flat(const std::filesystem::path& file, const BatchShape& shape) {
   const std::int64_t count = shape.rows * shape.context + 1;
   const std::uintmax_t bytes = std::filesystem::file_size(file);
   if (bytes % sizeof(std::uint16_t) != 0) {
-    fail(file,
-         fmt::format("holds {} bytes: it is neither HDF5 nor tokens of two bytes (uint16)", bytes));
+    refuse_tokens(
+        file,
+        fmt::format("holds {} bytes: it is neither HDF5 nor tokens of two bytes (uint16)", bytes));
   }
   const auto available = static_cast<std::int64_t>(bytes / sizeof(std::uint16_t));
   if (available < first + count) {
-    fail(file, fmt::format("holds {} tokens of uint16; {} are needed", available, first + count));
+    refuse_tokens(
+        file, fmt::format("holds {} tokens of uint16; {} are needed", available, first + count));
   }
   std::vector<std::uint16_t> raw(static_cast<std::size_t>(count));
   std::ifstream in(file, std::ios::binary);
   in.seekg(first * static_cast<std::int64_t>(sizeof(std::uint16_t)));
   in.read(reinterpret_cast<char*>(raw.data()),
           count * static_cast<std::int64_t>(sizeof(std::uint16_t)));
-  if (!in) fail(file, "cannot be read");
+  if (!in) refuse_tokens(file, "cannot be read");
   for (std::size_t i = 0; i < raw.size(); ++i) {
     (void)checked_id(file, raw[i], shape.vocab,
                      [&] { return fmt::format("token {}", first + static_cast<std::int64_t>(i)); });
@@ -128,12 +131,13 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
 }
 
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
-  if (!std::filesystem::is_regular_file(file)) fail(file, "is not a file that can be read");
+  if (!std::filesystem::is_regular_file(file))
+    refuse_tokens(file, "is not a file that can be read");
   require_sound_file(file);
   try {
     return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
   } catch (const Hdf5Error& error) {
-    fail(file, std::string("cannot be read: ") + error.what());
+    refuse_tokens(file, std::string("cannot be read: ") + error.what());
   }
 }
 

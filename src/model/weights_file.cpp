@@ -63,7 +63,7 @@ hdf5::Dims dims_of(const Shape& shape) {
   return dims;
 }
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+[[noreturn]] void refuse_weights(const std::filesystem::path& file, const std::string& what) {
   throw UsageError(fmt::format("--load-weights: {} {}", file.string(), what));
 }
 
@@ -74,7 +74,7 @@ void read_weights(const std::filesystem::path& file, F&& read) {
     const hdf5::File h5 = hdf5::File::open(file);
     read(h5.group(h5.has("weights") ? "weights" : "/"));
   } catch (const Hdf5Error& error) {
-    fail(file, std::string("cannot be read: ") + error.what());
+    refuse_weights(file, std::string("cannot be read: ") + error.what());
   }
 }
 
@@ -111,20 +111,21 @@ void check_weights_file(const std::filesystem::path& file, const ModelConfig& co
   read_weights(file, [&](const hdf5::Group& group) {
     std::set<std::string> wanted;
     for_each_view(Transformer::entries(config), [&](const auto&, const ParameterView& view) {
-      if (!group.has(view.name)) fail(file, "lacks the tensor '" + view.name + "'");
+      if (!group.has(view.name)) refuse_weights(file, "lacks the tensor '" + view.name + "'");
       const hdf5::Dataset dataset = group.dataset(view.name);
       const hdf5::Dims shape = dims_of(view.shape);
       if (dataset.dims() != shape) {
-        fail(file, fmt::format("holds '{}' as [{}]; the model needs [{}]", view.name,
-                               fmt::join(dataset.dims(), ", "), fmt::join(shape, ", ")));
+        refuse_weights(file, fmt::format("holds '{}' as [{}]; the model needs [{}]", view.name,
+                                         fmt::join(dataset.dims(), ", "), fmt::join(shape, ", ")));
       }
       if (dataset.type_class() != H5T_FLOAT) {
-        fail(file, "holds '" + view.name + "' in a dtype that is not floating-point");
+        refuse_weights(file, "holds '" + view.name + "' in a dtype that is not floating-point");
       }
       wanted.insert(view.name);
     });
     for (const std::string& name : group.names()) {
-      if (!wanted.contains(name)) fail(file, "holds '" + name + "', which the model does not have");
+      if (!wanted.contains(name))
+        refuse_weights(file, "holds '" + name + "', which the model does not have");
     }
   });
 }

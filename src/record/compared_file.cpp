@@ -78,7 +78,7 @@ bool agree(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= rounding * std::abs(b);
 }
 
-std::filesystem::path sound(std::filesystem::path path) {
+std::filesystem::path checked_path(std::filesystem::path path) {
   require_sound_file(path);
   return path;
 }
@@ -86,7 +86,7 @@ std::filesystem::path sound(std::filesystem::path path) {
 class Reader {
  public:
   Reader(std::filesystem::path path, bool any_machine)
-      : path_(sound(std::move(path))),
+      : path_(checked_path(std::move(path))),
         any_machine_(any_machine),
         summary_(read_summary(path_)),
         file_(open_result_file(path_)) {}

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* lock_name = ".lock";
 
-[[noreturn]] void throw_unwritable(const fs::path& folder, const std::string& why) {
+[[noreturn]] void throw_unwritable_folder(const fs::path& folder, const std::string& why) {
   fs::path output = folder;
   output.replace_extension();  // F.h5.cases -> F.h5
   throw UsageError(fmt::format(
@@ -124,12 +124,12 @@ void LockedFolder::lock(double patience) {
 bool LockedFolder::try_lock() {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) throw_unwritable(folder_, error.message());
+  if (error) throw_unwritable_folder(folder_, error.message());
   const fs::path name = folder_ / lock_name;
   const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     if (errno == ENOENT) return false;
-    throw_unwritable(folder_, std::generic_category().message(errno));
+    throw_unwritable_folder(folder_, std::generic_category().message(errno));
   }
   const int refused = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   if (refused == 0 && still_named(descriptor, name)) {
@@ -138,8 +138,8 @@ bool LockedFolder::try_lock() {
   }
   close(descriptor);
   if (refused != 0 && refused != EWOULDBLOCK && refused != EINTR) {
-    throw_unwritable(folder_,
-                     fmt::format("no locks there: {}", std::generic_category().message(refused)));
+    throw_unwritable_folder(
+        folder_, fmt::format("no locks there: {}", std::generic_category().message(refused)));
   }
   return false;
 }

@@ -17,7 +17,8 @@ namespace paceline {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::array<std::string_view, 5> keys = {"case", "column", "value", "tolerance", "better"};
+constexpr std::array<std::string_view, 5> entry_keys = {"case", "column", "value", "tolerance",
+                                                        "better"};
 
 // Reads the entries of one [[value]].
 class Entries {
@@ -26,9 +27,9 @@ class Entries {
       : document_(document), at_(value.at), table_(std::get_if<TomlTable>(&value.value)) {
     if (table_ == nullptr) throw document_.error(at_, "a reference is a list of [[value]] tables");
     for (const TomlEntry& entry : table_->entries) {
-      if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) continue;
-      throw document_.error(entry.at,
-                            fmt::format("'{}' is none of {}", entry.key, fmt::join(keys, ", ")));
+      if (std::find(entry_keys.begin(), entry_keys.end(), entry.key) != entry_keys.end()) continue;
+      throw document_.error(
+          entry.at, fmt::format("'{}' is none of {}", entry.key, fmt::join(entry_keys, ", ")));
     }
   }
 

@@ -24,7 +24,7 @@ namespace paceline {
 
 namespace {
 
-enum Verdict : int {
+enum Soundness : int {
   sound = 0,
   links_to_other_files = 10,
   too_large = 11,
@@ -47,7 +47,7 @@ void require_fitting(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
 // Returns work(). Where listing members fails, the verdict is damaged: HDF5 leaves its memory in a
 // bad state.
 template <class F>
-auto listed(const F& work) {
+auto or_damaged(const F& work) {
   try {
     return work();
   } catch (const Hdf5Error&) {
@@ -56,7 +56,7 @@ auto listed(const F& work) {
 }
 
 void read_attributes(const hdf5::Object& object) {
-  for (const std::string& name : listed([&] { return object.attribute_names(); })) {
+  for (const std::string& name : or_damaged([&] { return object.attribute_names(); })) {
     try {
       (void)object.attribute(name);
     } catch (const Hdf5Error&) {  // harmless: the later reader gets the error
@@ -81,7 +81,7 @@ void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
   constexpr int deepest = 16;  // hard links may form cycles
   if (depth > deepest) throw nests_too_deep;
   read_attributes(group);
-  for (const std::string& name : listed([&] { return group.names(); })) {
+  for (const std::string& name : or_damaged([&] { return group.names(); })) {
     try {
       if (group.is_external_link(name)) throw links_to_other_files;
       group.is_group(name) ? read_group(group.group(name), file_size, depth + 1)
@@ -147,7 +147,7 @@ int read_everything(const char* path) {
     return too_large;
   } catch (const std::length_error&) {
     return too_large;
-  } catch (const Verdict verdict) {
+  } catch (const Soundness verdict) {
     return verdict;
   }
   return sound;

@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-constexpr auto kind = MemoryKind::activation;
+constexpr auto activation = MemoryKind::activation;
 
 class CudaDeviceTest : public ::testing::Test {
  protected:
@@ -36,32 +36,33 @@ class CudaDeviceTest : public ::testing::Test {
 TEST_F(CudaDeviceTest, BlocksAreAlignedCountedAndReused) {
   const void* address = nullptr;
   {
-    const Array a = device->allocate({100}, Dtype::f32, kind);
-    const Array b = device->allocate({1000}, Dtype::f32, kind);
+    const Array a = device->allocate({100}, Dtype::f32, activation);
+    const Array b = device->allocate({1000}, Dtype::f32, activation);
     address = a.tensor().data;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b.tensor().data) % 256, 0U);
-    EXPECT_EQ(device->ledger().bytes(kind), 512U + 4096U);
+    EXPECT_EQ(device->ledger().bytes(activation), 512U + 4096U);
   }
   EXPECT_EQ(device->ledger().bytes(), 0U);
-  const Array again = device->allocate({100}, Dtype::f32, kind);
+  const Array again = device->allocate({100}, Dtype::f32, activation);
   EXPECT_EQ(again.tensor().data, address);
 }
 
 TEST_F(CudaDeviceTest, PastTheLimitIsOutOfMemory) {
-  const Array most = device->allocate({std::int64_t{15} << 20U}, Dtype::f32, kind);
-  EXPECT_THROW((void)device->allocate({std::int64_t{2} << 20U}, Dtype::f32, kind), OutOfMemory);
+  const Array most = device->allocate({std::int64_t{15} << 20U}, Dtype::f32, activation);
+  EXPECT_THROW((void)device->allocate({std::int64_t{2} << 20U}, Dtype::f32, activation),
+               OutOfMemory);
 }
 
 TEST_F(CudaDeviceTest, UnusedSegmentsMakeRoom) {
-  { const Array gone = device->allocate({std::int64_t{10} << 20U}, Dtype::f32, kind); }
-  const Array larger = device->allocate({std::int64_t{12} << 20U}, Dtype::f32, kind);
+  { const Array gone = device->allocate({std::int64_t{10} << 20U}, Dtype::f32, activation); }
+  const Array larger = device->allocate({std::int64_t{12} << 20U}, Dtype::f32, activation);
   EXPECT_EQ(device->reserved_bytes(), std::size_t{48} << 20U);
 }
 
 TEST_F(CudaDeviceTest, SettlesWhenNoSegmentComesOrGoes) {
   const auto step = [&] {
-    const Array a = device->allocate({std::int64_t{6} << 20U}, Dtype::f32, kind);
-    const Array b = device->allocate({1000}, Dtype::f32, kind);
+    const Array a = device->allocate({std::int64_t{6} << 20U}, Dtype::f32, activation);
+    const Array b = device->allocate({1000}, Dtype::f32, activation);
   };
   step();
   EXPECT_FALSE(device->reserved_unchanged());
@@ -70,18 +71,19 @@ TEST_F(CudaDeviceTest, SettlesWhenNoSegmentComesOrGoes) {
 }
 
 TEST_F(CudaDeviceTest, FrozenServesOnlyWhatWasReserved) {
-  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, kind); }
+  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, activation); }
   device->freeze();
-  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, kind); }
-  EXPECT_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, kind), InternalError);
+  { const Array a = device->allocate({std::int64_t{1} << 20U}, Dtype::f32, activation); }
+  EXPECT_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, activation),
+               InternalError);
   device->trim();
   EXPECT_EQ(device->reserved_bytes(), 0U);
-  EXPECT_NO_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, kind));
+  EXPECT_NO_THROW((void)device->allocate({std::int64_t{8} << 20U}, Dtype::f32, activation));
 }
 
 TEST_F(CudaDeviceTest, StreamsWaitForEvents) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
-  const Array x = device->allocate({1 << 20U}, Dtype::f32, kind);
+  const Array x = device->allocate({1 << 20U}, Dtype::f32, activation);
   for (int i = 1; i <= 50; ++i) ops->fill(x, i);
   const EventPtr filled = device->compute_stream().record();
   bool ran = false;
@@ -102,7 +104,7 @@ TEST_F(CudaDeviceTest, HostFunctionsErrorsComeOutAtSynchronize) {
 
 TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
-  const Array x = device->allocate({1024}, Dtype::f32, kind);
+  const Array x = device->allocate({1024}, Dtype::f32, activation);
   ops->fill(x, 1);
   device->freeze();
   const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
@@ -120,7 +122,7 @@ TEST_F(CudaDeviceTest, AGraphReplaysWhatItCaptured) {
 TEST_F(CudaDeviceTest, AGraphClearsMemoryByKernels) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
   for (const std::int64_t n : {1, 3, 1024, 4096 * 4 + 7, 100'003}) {
-    const Array x = device->allocate({n}, Dtype::f32, kind);
+    const Array x = device->allocate({n}, Dtype::f32, activation);
     const std::unique_ptr<Graph> graph = device->capture(device->compute_stream(), [&] {
       ops->fill(x, 1);
       device->zero(x.tensor().slice(0, {n - n / 3}));
@@ -154,7 +156,7 @@ TEST_F(CudaDeviceTest, ACaptureMayEndTheEventsOfTheOneBefore) {
 
 TEST_F(CudaDeviceTest, EventsOfAGraphAreTimedAnewByEachLaunch) {
   const auto ops = device->make_ops({.precision = precision_named("fp32")});
-  const Array x = device->allocate({1 << 20U}, Dtype::f32, kind);
+  const Array x = device->allocate({1 << 20U}, Dtype::f32, activation);
   EventPtr begin;
   EventPtr middle;
   EventPtr end;

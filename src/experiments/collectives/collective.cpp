@@ -23,7 +23,7 @@ constexpr BusFactor one = {"1", [](double /*n*/) { return 1.0; }};
 int next(int rank, int n) { return (rank + 1) % n; }
 int previous(int rank, int n) { return (rank + n - 1) % n; }
 
-const std::array<Collective, 7> all = {{
+const std::array<Collective, 7> all_collectives = {{
     {.name = "all_reduce",
      .reduces = true,
      .same_everywhere = true,
@@ -125,15 +125,15 @@ double Pattern::reduce(std::int64_t i) const {
   return reduction_ == ReduceOp::avg ? result / ranks_ : result;
 }
 
-std::span<const Collective> collectives() { return all; }
+std::span<const Collective> collectives() { return all_collectives; }
 
 const Collective& collective_named(std::string_view name) {
-  return all.at(index_of_name(collective_names(), name));
+  return all_collectives.at(index_of_name(collective_names(), name));
 }
 
 std::vector<std::string_view> collective_names() {
   std::vector<std::string_view> names;
-  for (const Collective& c : all) names.push_back(c.name);
+  for (const Collective& c : all_collectives) names.push_back(c.name);
   return names;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double tera = 1e12;
 
-double number_of(const TomlDocument& file, const TomlEntry& entry) {
+double checked_number(const TomlDocument& file, const TomlEntry& entry) {
   double number = 0;
   if (const auto* whole = std::get_if<std::int64_t>(&entry.value.value)) {
     number = static_cast<double>(*whole);
@@ -44,7 +44,7 @@ Hardware hardware_of(const TomlDocument& file, const TomlEntry& device) {
   const auto optional = [&](const char* key, double unit) -> std::optional<double> {
     const TomlEntry* entry = table->find(key);
     if (!entry) return {};
-    return number_of(file, *entry) * unit;
+    return checked_number(file, *entry) * unit;
   };
   const auto required = [&](const char* key, double unit) {
     const std::optional<double> value = optional(key, unit);

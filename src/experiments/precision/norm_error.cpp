@@ -14,11 +14,11 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t rows = 32;
-constexpr double eps = 1e-5;
+constexpr std::int64_t norm_rows = 32;
+constexpr double norm_eps = 1e-5;
 
 std::vector<float> random_input(const NormsFactors& c, std::uint64_t seed) {
-  std::vector<float> x(static_cast<std::size_t>(rows * c.width));  // [R, D]
+  std::vector<float> x(static_cast<std::size_t>(norm_rows * c.width));  // [R, D]
   Random(seed, 0).fill_normal(x);
   for (float& v : x) v = static_cast<float>(c.scale * (c.mean + static_cast<double>(v)));
   return x;
@@ -38,7 +38,7 @@ std::vector<double> reference(const NormsFactors& c, const std::vector<float>& x
       mean_square += (x[j] - center) * (x[j] - center) / count;
     }
     for (std::size_t j = first; j < first + width; ++j) {
-      y[j] = (x[j] - center) / std::sqrt(mean_square + eps);
+      y[j] = (x[j] - center) / std::sqrt(mean_square + norm_eps);
     }
   }
   return y;
@@ -70,14 +70,14 @@ class DeviceNorm {
   }
   [[nodiscard]] std::vector<float> with_float32_statistics() {
     if (case_.norm == NormKind::layer_norm) {
-      toys_->layer_norm(y_, mean_, rstd_, x_, ones_, zeros_, eps);
+      toys_->layer_norm(y_, mean_, rstd_, x_, ones_, zeros_, norm_eps);
     } else {
-      ops_->rms_norm(y_, rstd_, x_, ones_, eps);
+      ops_->rms_norm(y_, rstd_, x_, ones_, norm_eps);
     }
     return floats(y_);
   }
   [[nodiscard]] std::vector<float> rounded() {
-    toys_->rounded_norm(y_, x_, case_.norm, eps);
+    toys_->rounded_norm(y_, x_, case_.norm, norm_eps);
     return floats(y_);
   }
 
@@ -101,11 +101,11 @@ class DeviceNorm {
   const NormsFactors& case_;
   std::unique_ptr<Ops> ops_ = device_.make_ops({.precision = precision_named("fp32")});
   std::unique_ptr<ToyOps> toys_ = device_.make_toy_ops();
-  Array wide_ = allocate({rows, case_.width}, Dtype::f32);
-  Array x_ = allocate({rows, case_.width}, case_.norm_dtype);
-  Array y_ = allocate({rows, case_.width}, case_.norm_dtype);
-  Array mean_ = allocate({rows}, Dtype::f32);
-  Array rstd_ = allocate({rows}, Dtype::f32);
+  Array wide_ = allocate({norm_rows, case_.width}, Dtype::f32);
+  Array x_ = allocate({norm_rows, case_.width}, case_.norm_dtype);
+  Array y_ = allocate({norm_rows, case_.width}, case_.norm_dtype);
+  Array mean_ = allocate({norm_rows}, Dtype::f32);
+  Array rstd_ = allocate({norm_rows}, Dtype::f32);
   Array ones_ = filled(1);
   Array zeros_ = filled(0);
 };
@@ -170,7 +170,7 @@ std::vector<ScaledError> points_of(const std::vector<Row>& summary, const Series
 
 double norm_memory(const NormsFactors& c) {
   const std::size_t each = size_of(Dtype::f32) + 2 * size_of(c.norm_dtype);
-  return static_cast<double>(rows * c.width) * static_cast<double>(each);
+  return static_cast<double>(norm_rows * c.width) * static_cast<double>(each);
 }
 
 NormErrors norm_errors(Device& device, const NormsFactors& c, std::uint64_t seed) {

@@ -7,10 +7,10 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t rows = 20;    // R
-constexpr std::int64_t hidden = 10;  // D
-constexpr std::int64_t outputs = 5;  // O
-constexpr double eps = 1e-5;
+constexpr std::int64_t toy_rows = 20;  // R
+constexpr std::int64_t hidden = 10;    // D
+constexpr std::int64_t outputs = 5;    // O
+constexpr double layer_norm_eps = 1e-5;
 
 // In the order in which backward finishes their gradients; LayerNorm's entries are full_precision.
 enum Entry : ParameterId { fc2, fc1, ln_weight, ln_bias };
@@ -49,7 +49,7 @@ class ToyStep {
     {
       const Scope scope(device_.scopes(), "ln");
       toys_.layer_norm(normed_, mean_, rstd_, hidden_, store_.parameter(ln_weight).value,
-                       store_.parameter(ln_bias).value, eps);
+                       store_.parameter(ln_bias).value, layer_norm_eps);
     }
     Array logits;  // [R, O]
     {
@@ -64,10 +64,10 @@ class ToyStep {
   void backward() {
     const Scope pass(device_.scopes(), "backward");
     store_.allocate_gradients();
-    const Array d_logits = allocate({rows, outputs}, p_.loss);
+    const Array d_logits = allocate({toy_rows, outputs}, p_.loss);
     toys_.squared_error_backward(d_logits, wide_logits_, target_, Reduction::mean);
     const Array d_normed = ops_.linear_backward(saved2_, d_logits, store_.parameter(fc2));
-    const Array d_hidden = allocate({rows, hidden}, hidden_.dtype());
+    const Array d_hidden = allocate({toy_rows, hidden}, hidden_.dtype());
     toys_.layer_norm_backward(d_hidden, store_.parameter(ln_weight).gradient,
                               store_.parameter(ln_bias).gradient, d_normed, hidden_,
                               store_.parameter(ln_weight).value, mean_, rstd_, false);
@@ -92,13 +92,13 @@ class ToyStep {
   const Precision& p_ = ops_.precision();
   ParameterStore store_;
   StepState state_ = StepState::create(device_, 1, 1, p_.loss, p_.loss_scaling, 1e-3);
-  Array x_ = allocate({rows, hidden}, p_.parameters);
-  Array target_ = allocate({rows, outputs}, p_.loss);
+  Array x_ = allocate({toy_rows, hidden}, p_.parameters);
+  Array target_ = allocate({toy_rows, outputs}, p_.loss);
   Array hidden_;  // [R, D]
-  Array normed_ = allocate({rows, hidden}, p_.statistics);
-  Array mean_ = allocate({rows}, p_.statistics);
-  Array rstd_ = allocate({rows}, p_.statistics);
-  Array wide_logits_ = allocate({rows, outputs}, p_.loss);
+  Array normed_ = allocate({toy_rows, hidden}, p_.statistics);
+  Array mean_ = allocate({toy_rows}, p_.statistics);
+  Array rstd_ = allocate({toy_rows}, p_.statistics);
+  Array wide_logits_ = allocate({toy_rows, outputs}, p_.loss);
   Saved saved1_, saved2_;
 };
 

@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 // One interval on a stream; seconds since the begin of the step.
-struct Interval {
+struct StreamInterval {
   std::string stream;
   std::string scope;
   double begin;
@@ -23,8 +23,8 @@ struct Interval {
   double sent_bytes = std::numeric_limits<double>::quiet_NaN();
 };
 
-std::vector<Interval> intervals_of(const StepRunner& runner) {
-  std::vector<Interval> intervals;
+std::vector<StreamInterval> intervals_of(const StepRunner& runner) {
+  std::vector<StreamInterval> intervals;
   const std::vector<EventPtr>& events = runner.events();
   const Event& origin = *events.front();
   const std::vector<std::string> phases = runner.phases();
@@ -60,11 +60,11 @@ double median_of(const CaseRecord& record, std::string_view phase) {
 void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
                        const StepRunner& runner, TrainingStep& step) {
   if (!step.strategy().communicates() && !step.updates_in_backward()) return;
-  const std::vector<Interval> intervals = intervals_of(runner);
+  const std::vector<StreamInterval> intervals = intervals_of(runner);
   std::vector<double> mine;
   double message_bytes = 0;
   double sent_bytes = 0;
-  for (const Interval& i : intervals) {
+  for (const StreamInterval& i : intervals) {
     mine.push_back(i.begin);
     mine.push_back(i.end);
   }
