@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-StepShape shape(const std::string& size, Mode mode, const std::string& precision = "fp32") {
+StepShape step_shape(const std::string& size, Mode mode, const std::string& precision = "fp32") {
   StepShape s{.model = model_of(enum_named<ModelSize>(size)),
               .precision = precision_named(precision),
               .mode = mode};
@@ -23,23 +23,23 @@ TEST(AccountingTest, FlopsOfTheSmallModelByHand) {
   // R = 512: 2 R (12 (4 768^2 + 3 768 3072) + 768 10000) + 4 12 4 128^2 768
   const double forward =
       2.0 * 512 * (12.0 * (4 * 589824 + 3 * 2359296) + 7680000) + 4.0 * 12 * 4 * 16384 * 768;
-  EXPECT_DOUBLE_EQ(model_flops(shape("small", Mode::forward)), forward);
-  EXPECT_DOUBLE_EQ(model_flops(shape("small", Mode::inference)), forward);
-  EXPECT_DOUBLE_EQ(model_flops(shape("small", Mode::forward_backward)), 3 * forward);
-  EXPECT_DOUBLE_EQ(model_flops(shape("small", Mode::train_step)), 3 * forward);
+  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::forward)), forward);
+  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::inference)), forward);
+  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::forward_backward)), 3 * forward);
+  EXPECT_DOUBLE_EQ(model_flops(step_shape("small", Mode::train_step)), 3 * forward);
 }
 
 TEST(AccountingTest, RecomputationAddsTheBlocksForwardToTheStepOnly) {
-  StepShape s = shape("small", Mode::train_step);
+  StepShape s = step_shape("small", Mode::train_step);
   const double plain = step_flops(s);
   s.recompute = 1;
   const double head = 2.0 * 512 * 768 * 10000;
-  EXPECT_DOUBLE_EQ(step_flops(s), plain + model_flops(shape("small", Mode::forward)) - head);
+  EXPECT_DOUBLE_EQ(step_flops(s), plain + model_flops(step_shape("small", Mode::forward)) - head);
   EXPECT_DOUBLE_EQ(model_flops(s), plain);
 }
 
 TEST(AccountingTest, FlashSkipsMaskedScoresAndRecomputesTheOthersInBackward) {
-  StepShape s = shape("small", Mode::forward);
+  StepShape s = step_shape("small", Mode::forward);
   const double square = 4.0 * 12 * 4 * 128 * 128 * 768;  // of 12 blocks
   const auto saved = [&](Mode mode) {
     s.mode = mode;
@@ -58,7 +58,7 @@ TEST(AccountingTest, FlashSkipsMaskedScoresAndRecomputesTheOthersInBackward) {
 }
 
 TEST(AccountingTest, FlashKeepsALogsumexpInPlaceOfProbabilities) {
-  StepShape s = shape("small", Mode::forward, "bf16");
+  StepShape s = step_shape("small", Mode::forward, "bf16");
   s.model.context = 1024;
   const double naive = memory_form(s).activations;
   s.attention = AttentionKind::fused;
@@ -73,18 +73,18 @@ TEST(AccountingTest, FlashKeepsALogsumexpInPlaceOfProbabilities) {
 
 TEST(AccountingTest, StateBytesPerParameter) {
   const auto n = static_cast<double>(model_of(enum_named<ModelSize>("2.7b")).parameters());
-  const MemoryForm fp32 = memory_form(shape("2.7b", Mode::train_step));
+  const MemoryForm fp32 = memory_form(step_shape("2.7b", Mode::train_step));
   EXPECT_DOUBLE_EQ(fp32.parameters + fp32.gradients + fp32.optimizer, 16 * n);
-  const MemoryForm bf16 = memory_form(shape("2.7b", Mode::train_step, "bf16"));
+  const MemoryForm bf16 = memory_form(step_shape("2.7b", Mode::train_step, "bf16"));
   EXPECT_DOUBLE_EQ(bf16.parameters + bf16.gradients + bf16.optimizer, 18 * n);
   // Exchanged as bfloat16: GEMMs write bfloat16; other gradients are also kept in float32.
-  StepShape exchanged = shape("2.7b", Mode::train_step, "bf16");
+  StepShape exchanged = step_shape("2.7b", Mode::train_step, "bf16");
   exchanged.precision.communication = Dtype::bf16;
   const double others = 2560 * (10000 + 2 * 32 + 1);  // the embedding and the norms
   EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 2 * n + 4 * others);
   exchanged.precision.compute = Dtype::f32;
   EXPECT_DOUBLE_EQ(memory_form(exchanged).gradients, 6 * n);
-  const MemoryForm inference = memory_form(shape("2.7b", Mode::inference));
+  const MemoryForm inference = memory_form(step_shape("2.7b", Mode::inference));
   EXPECT_DOUBLE_EQ(inference.parameters, 4 * n);
   EXPECT_EQ(inference.gradients + inference.optimizer, 0);
 }
@@ -93,10 +93,10 @@ TEST(AccountingTest, EachModeNeedsMoreMemoryThanTheOneBefore) {
   double last = 0;
   for (const Mode mode :
        {Mode::inference, Mode::forward, Mode::forward_backward, Mode::train_step}) {
-    const double peak = memory_form(shape("medium", mode)).peak();
+    const double peak = memory_form(step_shape("medium", mode)).peak();
     EXPECT_GT(peak, last);
     last = peak;
-    EXPECT_GT(step_bytes(shape("medium", mode)), 0);
+    EXPECT_GT(step_bytes(step_shape("medium", mode)), 0);
   }
 }
 
@@ -142,7 +142,7 @@ TEST(AccountingTest, StepBytesOfASmallModelByHand) {
 }
 
 TEST(AccountingTest, MemoryLinesHaveTheirFormulasAndBytes) {
-  const StepShape s = shape("2.7b", Mode::train_step, "bf16");
+  const StepShape s = step_shape("2.7b", Mode::train_step, "bf16");
   const std::vector<MemoryLine> lines = memory_lines(s);
   EXPECT_EQ(line_of(lines, "parameters")->formula, "3406809600 x (4 + 2)");
   EXPECT_DOUBLE_EQ(line_of(lines, "parameters")->bytes, 6 * 3406809600.0);
@@ -157,7 +157,7 @@ TEST(AccountingTest, MemoryLinesHaveTheirFormulasAndBytes) {
 }
 
 TEST(AccountingTest, MemoryLinesDependOnTheMode) {
-  const auto lines_of = [](Mode mode) { return memory_lines(shape("small", mode)); };
+  const auto lines_of = [](Mode mode) { return memory_lines(step_shape("small", mode)); };
   EXPECT_EQ(line_of(lines_of(Mode::forward), "gradients"), nullptr);
   EXPECT_EQ(line_of(lines_of(Mode::forward_backward), "optimizer state"), nullptr);
   EXPECT_EQ(line_of(lines_of(Mode::inference), "a block"), nullptr);

@@ -11,11 +11,10 @@
 
 #include "cpu/cpu_device.h"
 #include "experiments/attention/attention_run.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t memory = std::size_t{1} << 28;
 
 OpsConfig flash_with(const char* precision, Fp32Attention products) {
   return {.precision = precision_named(precision),
@@ -24,11 +23,11 @@ OpsConfig flash_with(const char* precision, Fp32Attention products) {
 }
 
 // Results of the CPU's flash attention; dO is 0 except in some query rows.
-struct Checked {
-  Checked(const AttentionShape& shape, std::vector<std::int64_t> of_rows,
-          const OpsConfig& of = flash_with("fp32", Fp32Attention::exact), std::uint64_t seed = 3)
+struct CheckedRun {
+  CheckedRun(const AttentionShape& shape, std::vector<std::int64_t> of_rows,
+             const OpsConfig& of = flash_with("fp32", Fp32Attention::exact), std::uint64_t seed = 3)
       : config(of),
-        device(memory, 2),
+        device(plenty, 2),
         inputs(shape, of.precision.compute, seed, 0),
         rows(std::move(of_rows)) {
     AttentionRun run(device, config, shape, 0);
@@ -57,14 +56,14 @@ using Names = std::set<std::string>;
 TEST(AttentionCheckTest, CorrectResultsPass) {
   for (const bool causal : {false, true}) {
     const AttentionShape shape{2, 131, 3, 20, causal};
-    const Checked all(shape, checked_rows(shape, 1));
+    const CheckedRun all(shape, checked_rows(shape, 1));
     EXPECT_EQ(all.rows.size(), 131U);
     EXPECT_EQ(all.failures(all.results), Names{});
-    const Checked some(shape, {0, 3, 64, 130});
+    const CheckedRun some(shape, {0, 3, 64, 130});
     EXPECT_EQ(some.failures(some.results), Names{});
   }
   const AttentionShape one{2, 1, 1, 8, true};
-  const Checked single(one, {0});
+  const CheckedRun single(one, {0});
   EXPECT_EQ(single.failures(single.results), Names{});
 }
 
@@ -77,7 +76,7 @@ TEST(AttentionCheckTest, NarrowHeadsPass) {
     for (const std::int64_t head_dim : {1, 2, 3, 4, 8}) {
       for (std::uint64_t seed = 0; seed < 8; ++seed) {
         const AttentionShape shape{1, 65, 1, head_dim, seed % 2 == 0};
-        const Checked c(shape, checked_rows(shape, 1), config, seed);
+        const CheckedRun c(shape, checked_rows(shape, 1), config, seed);
         EXPECT_EQ(c.failures(c.results), Names{})
             << config.precision.name << " " << head_dim << " elements, seed " << seed;
       }
@@ -88,7 +87,7 @@ TEST(AttentionCheckTest, NarrowHeadsPass) {
 TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
   const auto bar = [](std::int64_t head_dim) {
     const AttentionShape shape{1, 8, 1, head_dim, false};
-    const Checked c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::bf16x3));
+    const CheckedRun c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::bf16x3));
     return attention_errors(c.inputs, c.rows, c.results, c.config).front().bar;
   };
   EXPECT_DOUBLE_EQ(bar(64), 5e-3);
@@ -99,7 +98,7 @@ TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
 // An error far below the largest element is found in any checked query row and in any key row.
 TEST(AttentionCheckTest, WrongResultsFail) {
   const AttentionShape shape{2, 131, 3, 20, true};
-  const Checked c(shape, {0, 3, 64, 130});
+  const CheckedRun c(shape, {0, 3, 64, 130});
   const auto row = [&](std::int64_t b, std::int64_t t) { return b * shape.context + t; };
   const std::int64_t width = shape.heads * shape.head_dim;
   const auto with = [&](auto change) {
@@ -122,7 +121,7 @@ TEST(AttentionCheckTest, WrongResultsFail) {
 
 TEST(AttentionCheckTest, NanFailsInEveryOutput) {
   const AttentionShape shape{1, 20, 1, 4, false};
-  const Checked c(shape, checked_rows(shape, 1));
+  const CheckedRun c(shape, checked_rows(shape, 1));
   AttentionResults broken = c.results;
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   for (std::vector<float>* x : {&broken.o, &broken.logsumexp, &broken.dqkv}) {

@@ -14,11 +14,10 @@
 
 #include "cpu/cpu_device.h"
 #include "model/attention_accounting.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t memory = std::size_t{1} << 28;
 
 TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
   for (const AttentionKind kind :
@@ -27,7 +26,7 @@ TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << " " << precision);
       const OpsConfig config{.precision = precision_named(precision), .attention = kind};
       const AttentionShape shape{2, 128, 3, 64, true};
-      CpuDevice device(memory, 2);
+      CpuDevice device(plenty, 2);
       AttentionRun run(device, config, shape, 1 << 20);
       run.load(AttentionInputs(shape, config.precision.compute, 1, 0));
       const AttentionBytes bytes = run.rehearse();
@@ -44,7 +43,7 @@ TEST(AttentionRunTest, RepetitionsNeedNoMoreThanTheRehearsalReserved) {
   const AttentionShape shape{1, 70, 2, 16, false};
   for (const std::int64_t flush : {0, 1 << 20}) {
     const OpsConfig config{.precision = precision_named("bf16")};
-    CpuDevice device(memory, 2);
+    CpuDevice device(plenty, 2);
     AttentionRun run(device, config, shape, flush);
     run.load(AttentionInputs(shape, Dtype::bf16, 1, 0));
     (void)run.rehearse();
@@ -62,7 +61,7 @@ TEST(AttentionRunTest, RepetitionsNeedNoMoreThanTheRehearsalReserved) {
 // Records the launches of its graphs, and the scopes in which memory is allocated.
 class RecordingDevice final : public CpuDevice {
  public:
-  RecordingDevice() : CpuDevice(memory, 1) {}
+  RecordingDevice() : CpuDevice(plenty, 1) {}
 
   std::unique_ptr<Graph> capture(Stream& stream, std::function<void()> work) override {
     return std::make_unique<RecordingGraph>(*this, captured++,

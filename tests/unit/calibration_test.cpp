@@ -12,11 +12,11 @@
 namespace paceline {
 namespace {
 
-constexpr WorkRates rates = {.flops_per_s = 5e13,
-                             .attention_flops_per_s = 2e13,
-                             .parameter_bytes_per_s = 1e12,
-                             .activation_bytes_per_s = 2e12,
-                             .blocks_per_s = 2e4};
+constexpr WorkRates true_rates = {.flops_per_s = 5e13,
+                                  .attention_flops_per_s = 2e13,
+                                  .parameter_bytes_per_s = 1e12,
+                                  .activation_bytes_per_s = 2e12,
+                                  .blocks_per_s = 2e4};
 
 PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strategy::none,
                  int ranks = 1) {
@@ -32,11 +32,11 @@ PlanCase step_of(ModelSize size, std::int64_t context, Strategy strategy = Strat
   c.device = DeviceKind::cuda;
   c.strategy = strategy;
   c.ranks = ranks;
-  plan.rates = rates;
+  plan.rates = true_rates;
   return plan;
 }
 
-// factor: on the time that follows from the rates above.
+// factor: on the time that follows from true_rates.
 MeasuredStep measured(const PlanCase& plan, double factor = 1) {
   MeasuredStep s;
   s.name = name_of(plan.step.size);
@@ -81,11 +81,11 @@ TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
   std::vector<TimedWork> rows;
   for (const MeasuredStep& s : plain_steps()) rows.push_back({s.plan.work(), s.step_s});
   const WorkRates fitted = fit_rates(rows);
-  EXPECT_NEAR(fitted.flops_per_s / rates.flops_per_s, 1, 1e-6);
-  EXPECT_NEAR(fitted.parameter_bytes_per_s / rates.parameter_bytes_per_s, 1, 1e-6);
-  EXPECT_NEAR(fitted.activation_bytes_per_s / rates.activation_bytes_per_s, 1, 1e-6);
-  EXPECT_NEAR(fitted.attention_flops_per_s / rates.attention_flops_per_s, 1, 1e-6);
-  EXPECT_NEAR(fitted.blocks_per_s / rates.blocks_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.flops_per_s / true_rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.parameter_bytes_per_s / true_rates.parameter_bytes_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.activation_bytes_per_s / true_rates.activation_bytes_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.attention_flops_per_s / true_rates.attention_flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.blocks_per_s / true_rates.blocks_per_s, 1, 1e-6);
 }
 
 TEST(FitRatesTest, OneRowHasOneRate) {
@@ -139,18 +139,18 @@ TEST(FitRatesTest, NoRateExceedsItsLimit) {
 TEST(CalibrationTest, OneProfiledStepSeparatesProductsFromTraffic) {
   MeasuredStep step = measured(step_of(ModelSize::small, 512));
   const Work work = step.plan.work();
-  step.profiled = {{{.flops = work.flops}, work.flops / rates.flops_per_s},
+  step.profiled = {{{.flops = work.flops}, work.flops / true_rates.flops_per_s},
                    {{.attention_flops = work.attention_flops},
-                    work.attention_flops / rates.attention_flops_per_s},
+                    work.attention_flops / true_rates.attention_flops_per_s},
                    {{.parameter_bytes = work.parameter_bytes},
-                    work.parameter_bytes / rates.parameter_bytes_per_s},
+                    work.parameter_bytes / true_rates.parameter_bytes_per_s},
                    {{.activation_bytes = work.activation_bytes},
-                    work.activation_bytes / rates.activation_bytes_per_s}};
+                    work.activation_bytes / true_rates.activation_bytes_per_s}};
   const WorkRates fitted = rates_for(Calibration({step}, {}), step.plan).rates;
-  EXPECT_NEAR(fitted.flops_per_s / rates.flops_per_s, 1, 0.05);
-  EXPECT_NEAR(fitted.attention_flops_per_s / rates.attention_flops_per_s, 1, 0.05);
-  EXPECT_NEAR(fitted.parameter_bytes_per_s / rates.parameter_bytes_per_s, 1, 0.05);
-  EXPECT_NEAR(fitted.activation_bytes_per_s / rates.activation_bytes_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.flops_per_s / true_rates.flops_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.attention_flops_per_s / true_rates.attention_flops_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.parameter_bytes_per_s / true_rates.parameter_bytes_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.activation_bytes_per_s / true_rates.activation_bytes_per_s, 1, 0.05);
 }
 
 // One number of tokens cannot separate products from traffic.
@@ -299,11 +299,11 @@ TEST(CalibrationTest, RatesAreThoseOfTheDevice) {
   EXPECT_EQ(of_cpu.other_devices(plan).at(0), "rates of cpu, not of h100: not used");
   add("NVIDIA A100-SXM4-80GB", DeviceKind::cuda, 3);
   const Calibration of_another(steps, {});
-  EXPECT_NEAR(rates_for(of_another, plan).rates.flops_per_s * 3 / rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(rates_for(of_another, plan).rates.flops_per_s * 3 / true_rates.flops_per_s, 1, 1e-6);
   EXPECT_EQ(of_another.other_devices(plan).at(0), "rates of NVIDIA A100-SXM4-80GB, not of h100");
   add("NVIDIA H100 80GB HBM3", DeviceKind::cuda, 2);
   const Calibration of_all(steps, {});
-  EXPECT_NEAR(rates_for(of_all, plan).rates.flops_per_s * 2 / rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(rates_for(of_all, plan).rates.flops_per_s * 2 / true_rates.flops_per_s, 1, 1e-6);
 }
 
 TEST(CalibrationTest, ASeriesThatDiffersInWarmUpHasNoPrediction) {

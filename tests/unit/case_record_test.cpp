@@ -10,19 +10,19 @@
 namespace paceline {
 namespace {
 
-std::vector<std::string> names(const auto& columns) {
+std::vector<std::string> column_names(const auto& columns) {
   std::vector<std::string> out;
   for (const auto& column : columns) out.push_back(column.name);
   return out;
 }
 
-Column integers(std::string name, std::vector<std::int64_t> data) {
+Column integer_column(std::string name, std::vector<std::int64_t> data) {
   return {std::move(name), "", std::move(data)};
 }
-Column reals(std::string name, std::vector<double> data) {
+Column real_column(std::string name, std::vector<double> data) {
   return {std::move(name), "", std::move(data)};
 }
-Column texts(std::string name, std::vector<std::string> data) {
+Column text_column(std::string name, std::vector<std::string> data) {
   return {std::move(name), "", std::move(data)};
 }
 
@@ -34,7 +34,7 @@ TEST(SummaryRow, HasFactorsStatusStatisticsAndTheExperimentsColumns) {
   record.summary = {{"tokens_per_s", 10.5, "1/s"}};
   const Row row = summary_row(record);
   EXPECT_EQ(
-      names(row),
+      column_names(row),
       (std::vector<std::string>{
           "case",         "size",          "context",       "deterministic", "lr",
           "status",       "reason",        "step_median_s", "step_ci_low_s", "step_ci_high_s",
@@ -64,7 +64,8 @@ TEST(SummaryRow, TheHeadlineNamesTheSlowestRank) {
 
 TEST(SummaryRow, WithoutSamplesHasNoStatistics) {
   const Row row = summary_row(make_oom(128));
-  EXPECT_EQ(names(row), (std::vector<std::string>{"case", "size", "context", "status", "reason"}));
+  EXPECT_EQ(column_names(row),
+            (std::vector<std::string>{"case", "size", "context", "status", "reason"}));
   EXPECT_EQ(value_in<std::string>(row, "status"), "oom");
   EXPECT_EQ(value_in<std::string>(row, "reason"), "2 GB asked for");
 }
@@ -85,23 +86,23 @@ TEST(TableRows, RowsHaveTheColumnsOfTheFirst) {
   }
   const Table table = rows.take();
   EXPECT_EQ(table.path, "memory");
-  EXPECT_EQ(names(table.columns), (std::vector<std::string>{"mark", "bytes", "share"}));
+  EXPECT_EQ(column_names(table.columns), (std::vector<std::string>{"mark", "bytes", "share"}));
   EXPECT_EQ(values<std::string>(table.columns, "mark"), (std::vector<std::string>{"start", "end"}));
   EXPECT_EQ(values<double>(table.columns, "share"), (std::vector<double>{0.5, 1}));
   EXPECT_EQ(table.columns[1].unit, "bytes");
 }
 
 TEST(Concatenate, RowsBelowEachOther) {
-  const auto all = concatenate({{integers("n", {1, 2}), texts("name", {"a", "b"})},
-                                {integers("n", {3}), texts("name", {"c"})}});
+  const auto all = concatenate({{integer_column("n", {1, 2}), text_column("name", {"a", "b"})},
+                                {integer_column("n", {3}), text_column("name", {"c"})}});
   EXPECT_EQ(values<std::int64_t>(all, "n"), (std::vector<std::int64_t>{1, 2, 3}));
   EXPECT_EQ(values<std::string>(all, "name"), (std::vector<std::string>{"a", "b", "c"}));
 }
 
 TEST(Concatenate, GapsAreNaNOrEmpty) {
-  const auto all = concatenate({{integers("n", {1}), texts("name", {"a"})},
-                                {texts("other", {"b"})},
-                                {reals("x", {0.5}), integers("n", {3})}});
+  const auto all = concatenate({{integer_column("n", {1}), text_column("name", {"a"})},
+                                {text_column("other", {"b"})},
+                                {real_column("x", {0.5}), integer_column("n", {3})}});
   ASSERT_EQ(values<double>(all, "n").size(), 3U);  // integers with gaps become doubles
   EXPECT_EQ(values<double>(all, "n")[0], 1);
   EXPECT_TRUE(std::isnan(values<double>(all, "n")[1]));
@@ -113,17 +114,17 @@ TEST(Concatenate, GapsAreNaNOrEmpty) {
 }
 
 TEST(Concatenate, MixedTypesTakeTheWiderOne) {
-  const auto all = concatenate(
-      {{integers("a", {1}), integers("b", {25})}, {reals("a", {0.5}), texts("b", {"none"})}});
+  const auto all = concatenate({{integer_column("a", {1}), integer_column("b", {25})},
+                                {real_column("a", {0.5}), text_column("b", {"none"})}});
   EXPECT_EQ(values<double>(all, "a"), (std::vector<double>{1, 0.5}));
   EXPECT_EQ(values<std::string>(all, "b"), (std::vector<std::string>{"25", "none"}));
 }
 
 TEST(Concatenate, NewColumnsFollowTheirNeighbours) {
-  const auto all = concatenate({{integers("size", {1}), integers("status", {1})},
-                                {integers("size", {1}), integers("bucket", {1}),
-                                 integers("status", {1}), integers("rate", {1})}});
-  EXPECT_EQ(names(all), (std::vector<std::string>{"size", "bucket", "status", "rate"}));
+  const auto all = concatenate({{integer_column("size", {1}), integer_column("status", {1})},
+                                {integer_column("size", {1}), integer_column("bucket", {1}),
+                                 integer_column("status", {1}), integer_column("rate", {1})}});
+  EXPECT_EQ(column_names(all), (std::vector<std::string>{"size", "bucket", "status", "rate"}));
 }
 
 TEST(Concatenate, KeepsUnits) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <ctime>
 
+#include "constants.h"
 #include "core/error.h"
 #include "core/profiler.h"
 #include "cpu/cpu_device.h"
@@ -14,8 +15,6 @@
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t plenty = std::size_t{1} << 24;
 
 // Records its calls, with ", frozen" appended if the device can no longer allocate during the call.
 class RecordingRun : public CaseRun {
@@ -120,7 +119,7 @@ TEST(MeasureCase, ProfilesLastAndThenTimesTheSameNumberOfRepetitions) {
 }
 
 // A device whose profiler sees into graphs that are captured while the profiler runs.
-class RecordingDevice final : public CpuDevice {
+class GraphProfilingDevice final : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
   std::unique_ptr<Profiler> start_profiler() override {
@@ -139,7 +138,7 @@ TEST(MeasureCase, RecapturesGraphsForAProfilerAndAfterIt) {
       using RecordingRun::RecordingRun;
       void capture_again() override { calls.emplace_back("capture_again"); }
     };
-    RecordingDevice device(plenty, 1);
+    GraphProfilingDevice device(plenty, 1);
     CapturedRun run(device);
     Progress progress(false, 1, stderr);
     SamplerConfig sampling = once;

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-Case sample() {
+Case sample_case() {
   Case c;
   c.set("size", std::string("small"));
   c.set("context", std::int64_t{128});
@@ -29,7 +29,7 @@ TEST(ValueText, IsWhatPeopleWrite) {
 }
 
 TEST(CaseFactors, AreReadByName) {
-  const Case c = sample();
+  const Case c = sample_case();
   EXPECT_EQ(c.at("size"), Value("small"));
   EXPECT_EQ(c.at("context"), Value(std::int64_t{128}));
   EXPECT_EQ(c.at("lr"), Value(1e-3));
@@ -40,7 +40,7 @@ TEST(CaseFactors, AreReadByName) {
 }
 
 TEST(CaseFactors, SetReplacesInPlace) {
-  Case c = sample();
+  Case c = sample_case();
   c.set("context", std::int64_t{256});
   ASSERT_EQ(c.factors().size(), 4U);
   EXPECT_EQ(c.factors()[1].first, "context");
@@ -49,9 +49,9 @@ TEST(CaseFactors, SetReplacesInPlace) {
 
 TEST(CaseId, NamesFactorsAndIsStable) {
   // A literal: ids in files of older releases must not change.
-  EXPECT_EQ(sample().id({"size", "context"}), "small-128-" + sample().id({}));
-  EXPECT_EQ(sample().id({}).size(), 8U);
-  EXPECT_EQ(sample().id({"size"}), "small-a5f26b5f");
+  EXPECT_EQ(sample_case().id({"size", "context"}), "small-128-" + sample_case().id({}));
+  EXPECT_EQ(sample_case().id({}).size(), 8U);
+  EXPECT_EQ(sample_case().id({"size"}), "small-a5f26b5f");
 }
 
 TEST(CaseId, HasOnlyCharactersOfPlainFileNames) {
@@ -65,14 +65,14 @@ TEST(CaseId, HasOnlyCharactersOfPlainFileNames) {
 }
 
 TEST(CaseId, DiffersWithEveryFactor) {
-  std::set<std::string> ids{sample().id({"size"})};
-  Case c = sample();
+  std::set<std::string> ids{sample_case().id({"size"})};
+  Case c = sample_case();
   c.set("lr", 2e-3);
   ids.insert(c.id({"size"}));
-  c = sample();
+  c = sample_case();
   c.set("context", 128.0);  // another type is another factor
   ids.insert(c.id({"size"}));
-  c = sample();
+  c = sample_case();
   c.set("eps", 1e-8);
   ids.insert(c.id({"size"}));
   Case shifted;  // "ab", "c" against "a", "bc"
@@ -85,13 +85,13 @@ TEST(CaseId, DiffersWithEveryFactor) {
 }
 
 TEST(CaseId, IsNotTheNameOfAHiddenFile) {
-  Case c = sample();
+  Case c = sample_case();
   c.set("size", std::string("../small"));
   EXPECT_TRUE(c.id({"size"}).starts_with("_._small-")) << c.id({"size"});
 }
 
 TEST(CaseId, IsAcceptedByIsCaseId) {
-  EXPECT_TRUE(is_case_id(sample().id({"size", "context"})));
+  EXPECT_TRUE(is_case_id(sample_case().id({"size", "context"})));
   for (const char* name : {"", ".", "..", "../a", "a/b", "-a", "a\nb", "a b"}) {
     EXPECT_FALSE(is_case_id(name)) << name;
   }

@@ -4,30 +4,29 @@
 
 #include "core/random.h"
 #include "tests/oracle/flash_bars.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t count = 100'003;
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t element_count = 100'003;
 constexpr std::array<Dtype, 3> dtypes = {Dtype::f32, Dtype::bf16, Dtype::f16};
 
 class Closeness : public ::testing::Test {
  protected:
   Closeness() {
-    std::vector<float> drawn(count);
+    std::vector<float> drawn(element_count);
     Random(1, 0).fill_normal(drawn);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < element_count; ++i) {
       want[i] = drawn[i];
       if (std::abs(want[i]) < std::abs(want[small]) && std::abs(want[i]) > 0.02) small = i;
     }
   }
   // `want` rounded to the dtype, as a device would return it.
   [[nodiscard]] std::vector<double> rounded(Dtype dtype) const {
-    std::vector<double> got(count);
+    std::vector<double> got(element_count);
     dispatch_floating(dtype, [&]<class T>() {
-      for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t i = 0; i < element_count; ++i) {
         got[i] =
             static_cast<double>(static_cast<float>(static_cast<T>(static_cast<float>(want[i]))));
       }
@@ -48,7 +47,7 @@ class Closeness : public ::testing::Test {
     EXPECT_FALSE(every_element_is_right(got, want, bar_of_element)) << x;
   }
 
-  std::vector<double> want = std::vector<double>(count);
+  std::vector<double> want = std::vector<double>(element_count);
   std::size_t small = 0;  // index of the element with the smallest magnitude above 0.02
 };
 
@@ -59,7 +58,7 @@ TEST_F(Closeness, one_wrong_element_in_100003_is_found_by_its_bar_alone) {
       // The error: four times a rounding to the dtype plus four times the bar of float32
       // arithmetic.
       const double off = 4 * (unit_roundoff(dtype) + 256 * unit_roundoff(Dtype::f32));
-      for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
+      for (const std::size_t i : {std::size_t{0}, element_count / 2, element_count - 1}) {
         const double x = want[i] + (std::abs(want[i]) + 1) * off / 2;
         expect_found_by_its_bar_alone(dtype, how, i, x);
       }
@@ -88,7 +87,7 @@ TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
   for (const Dtype dtype : dtypes) {
     const Bar bar = bar_of(sum_of(1'000'000, 1e6), dtype, GemmMath::tf32);
     const auto bar_of_element = [&](std::size_t) { return bar; };
-    for (const double bad : {nan, inf, -inf}) {
+    for (const double bad : {quiet_nan, inf, -inf}) {
       std::vector<double> got = rounded(dtype);
       got[17] = bad;
       EXPECT_EQ(deviation(got, want, bar_of_element).wrong, 1U) << bad;
@@ -98,7 +97,7 @@ TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
       // wanted.
       EXPECT_EQ(deviation({1}, {bad}, bar_of_element).wrong, 1U) << bad;
     }
-    EXPECT_EQ(deviation({nan}, {nan}, bar_of_element).wrong, 1U);
+    EXPECT_EQ(deviation({quiet_nan}, {quiet_nan}, bar_of_element).wrong, 1U);
     EXPECT_EQ(deviation({inf}, {-inf}, bar_of_element).wrong, 1U);
     EXPECT_EQ(deviation({inf}, {inf}, bar_of_element).wrong, 0U);
   }

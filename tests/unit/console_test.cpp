@@ -13,13 +13,13 @@ namespace paceline {
 namespace {
 
 // 20 repetitions with median `center`; the interval extends from the 6th to the 16th.
-std::vector<double> around(double center) {
+std::vector<double> spread_around(double center) {
   std::vector<double> seconds;
   for (int i = 0; i < 20; ++i) seconds.push_back(center * (1 + 0.002 * (i - 9.5)));
   return seconds;
 }
 
-std::string table_of(const std::vector<CaseRecord>& records) {
+std::string table_of_records(const std::vector<CaseRecord>& records) {
   std::vector<Row> rows;
   for (const CaseRecord& record : records) rows.push_back(summary_row(record));
   return console_table(rows, record_factors, {});
@@ -27,7 +27,7 @@ std::string table_of(const std::vector<CaseRecord>& records) {
 
 TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
   CaseRecord a = make_record(128, {});
-  a.samples = {{"forward", {}, {around(0.01)}}, {"step", {}, {around(0.5)}}};
+  a.samples = {{"forward", {}, {spread_around(0.01)}}, {"step", {}, {spread_around(0.5)}}};
   a.summary = {{"tokens_per_s", 123456.789, "1/s"},
                {"peak_bytes", std::int64_t{1'234'567'890}, "bytes"},
                {"setup_s", 1.0, "s"}};  // not among the shown columns
@@ -48,14 +48,15 @@ TEST(ConsoleTable, AlignsRowsUnderTheirHeads) {
 }
 
 TEST(ConsoleTable, OneRowHasItsFactorsAbove) {
-  EXPECT_EQ(table_of({make_record(128, around(0.01))}),
+  EXPECT_EQ(table_of_records({make_record(128, spread_around(0.01))}),
             "size small, context 128\n"
             "step [ms]    95% interval\n"
             "    10.00  9.910 .. 10.11\n");
 }
 
 TEST(ConsoleTable, TextFactorsStandLeft) {
-  EXPECT_EQ(table_of({make_record(128, around(1), "small"), make_record(128, around(2), "2.7b")}),
+  EXPECT_EQ(table_of_records({make_record(128, spread_around(1), "small"),
+                              make_record(128, spread_around(2), "2.7b")}),
             "context 128\n"
             "size   step [s]     95% interval\n"
             "small     1.000  0.9910 .. 1.011\n"
@@ -234,7 +235,7 @@ TEST(ConsoleTable, AsMarkdown) {
   CaseRecord oom = make_oom(256);
   oom.reason = "a | b";
   const TableOptions md{.format = TableFormat::md};
-  EXPECT_EQ(console_table({summary_row(make_record(128, around(0.01))), summary_row(oom)},
+  EXPECT_EQ(console_table({summary_row(make_record(128, spread_around(0.01))), summary_row(oom)},
                           record_factors, {}, md),
             "size small\n"
             "\n"
@@ -262,7 +263,7 @@ TEST(ConsoleTable, AsCsvHasAllDigitsAndNoGapsButMissingValues) {
 }
 
 TEST(ConsoleTable, WithoutOkRowsThereAreNoColumnsOfFigures) {
-  EXPECT_EQ(table_of({make_oom(128), make_oom(256)}),
+  EXPECT_EQ(table_of_records({make_oom(128), make_oom(256)}),
             "size small\n"
             "context\n"
             "    128  oom: 2 GB asked for\n"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "constants.h"
 #include "cpu/cpu_device.h"
 #include "experiments/attention/attention.h"
 #include "experiments/training/training.h"
@@ -17,13 +18,12 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t plenty = std::size_t{1} << 28;
 constexpr double tera = 1e12;
 
 // A CPU device with given ceilings, in units of 10^12.
-class RankDevice final : public CpuDevice {
+class DeviceWithCeilings final : public CpuDevice {
  public:
-  explicit RankDevice(double ceiling, std::size_t memory = plenty)
+  explicit DeviceWithCeilings(double ceiling, std::size_t memory = plenty)
       : CpuDevice(memory, 1), ceiling_(ceiling) {}
   [[nodiscard]] std::vector<double> gemm_rates(const Precision& /*precision*/) override {
     return rates();
@@ -126,7 +126,7 @@ TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
   const double forward =
       2.0 * 3 * 8 * (2 * (4 * 256 + 3 * 16 * 32) + 16 * 31) + 4.0 * 2 * 3 * 64 * 16;
   const auto records = run_model(
-      3, options, [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
+      3, options, [](int rank) { return std::make_unique<DeviceWithCeilings>(rank == 1 ? 2 : 4); });
   ASSERT_EQ(records[0].size(), 2U);
   for (const CaseRecord& record : records[0]) {
     SCOPED_TRACE(to_text(record.factors.at("recompute")));
@@ -145,7 +145,7 @@ TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
 TEST(ModelExperimentTest, MemoryIsPerRankAndTheSummaryHasTheMaximum) {
   constexpr std::int64_t more = 1 << 20;
   const auto records = run_model(2, small_model(), [&](int rank) {
-    auto device = std::make_unique<RankDevice>(1);
+    auto device = std::make_unique<DeviceWithCeilings>(1);
     if (rank == 1) device->hold(more, MemoryKind::optimizer_state);
     return device;
   });
@@ -186,7 +186,7 @@ TEST(ModelExperimentTest, OneRankOutOfMemoryMakesTheCaseOomAndTheNextCaseRuns) {
   TrainingOptions options = small_model();
   options.factors.replace("--context", "256,8");
   const auto records = run_model(2, options, [](int rank) {
-    return std::make_unique<RankDevice>(1, rank == 1 ? std::size_t{1} << 20 : plenty);
+    return std::make_unique<DeviceWithCeilings>(1, rank == 1 ? std::size_t{1} << 20 : plenty);
   });
   for (const std::vector<CaseRecord>& of_rank : records) {
     ASSERT_EQ(of_rank.size(), 2U);
@@ -214,7 +214,7 @@ TEST(ModelExperimentTest, RanksTakeTheirOwnRowsOfATokenFile) {
   const auto losses = [&](int ranks) {
     options.factors.replace("--batch-size", std::to_string(2 / ranks));
     const auto records =
-        run_model(ranks, options, [](int) { return std::make_unique<RankDevice>(1); });
+        run_model(ranks, options, [](int) { return std::make_unique<DeviceWithCeilings>(1); });
     return values<double>(table(records[0].at(0), "values").columns, "loss");
   };
   const std::vector<double> apart = losses(2);
@@ -241,7 +241,7 @@ TEST(AttentionExperimentTest, TheFloorIsThatOfTheSlowestRank) {
       [&](World& world, Device& device) {
         return std::make_unique<AttentionExperiment>(options, world, device);
       },
-      [](int rank) { return std::make_unique<RankDevice>(rank == 1 ? 2 : 4); });
+      [](int rank) { return std::make_unique<DeviceWithCeilings>(rank == 1 ? 2 : 4); });
   const CaseRecord& record = records[0].at(0);
   EXPECT_EQ(record.status, Status::ok);
   // Forward: q, k, v and o in float32, and one statistic per row. Backward reads these and d_o, and

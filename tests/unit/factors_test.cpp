@@ -51,7 +51,7 @@ struct Parsed {
   FactorOptions<Box> options;
 };
 
-std::string refusal(const std::vector<std::string>& arguments) {
+std::string options_refusal(const std::vector<std::string>& arguments) {
   try {
     (void)Parsed(arguments).cases();
   } catch (const UsageError& error) {
@@ -92,19 +92,20 @@ TEST(Factors, RangesExpandToValuesOfNumericAxes) {
   ASSERT_EQ(cubes.size(), 3U);
   EXPECT_EQ(cubes[1].height, 1.5);
   EXPECT_EQ(Parsed({"--name", "1..5"}).cases().at(0).label, "1..5");
-  EXPECT_EQ(refusal({"--box-width", "1..10"}), "--box-width: 10 is out of range; use 1 to 9");
+  EXPECT_EQ(options_refusal({"--box-width", "1..10"}),
+            "--box-width: 10 is out of range; use 1 to 9");
 }
 
 TEST(Factors, TooManyCasesAreRefused) {
-  const std::string message = refusal(
+  const std::string message = options_refusal(
       {"--shape", "cube", "--box-width", "1..9", "--height", "0..9.999+0.001,0..9.999+0.001"});
   EXPECT_EQ(message, "--height: its 20000 values make more than 100000 cases; give fewer");
 }
 
 TEST(Factors, ErrorsSuggestTheNearestName) {
-  EXPECT_EQ(refusal({"--shape", "cub"}),
+  EXPECT_EQ(options_refusal({"--shape", "cub"}),
             "--shape: 'cub' is unknown; choose line, square, cube (did you mean cube?)");
-  EXPECT_EQ(refusal({"--hieght", "1"}),
+  EXPECT_EQ(options_refusal({"--hieght", "1"}),
             "--hieght: unknown option of 'box'; see paceline box --help (did you mean --height?)");
 }
 
@@ -113,17 +114,18 @@ TEST(Factors, EqualValuesAreOneCase) {
 }
 
 TEST(Factors, ErrorsNameTheOption) {
-  EXPECT_EQ(refusal({"--shape", "ball"}), "--shape: 'ball' is unknown; choose line, square, cube");
-  EXPECT_EQ(refusal({"--box-width", "10"}), "--box-width: 10 is out of range; use 1 to 9");
-  EXPECT_EQ(refusal({"--box-width", "1,,2"}), "--box-width: has an empty value");
-  EXPECT_EQ(refusal({"--name", "a", "--name", "b"}), "--name: takes one value");
-  EXPECT_EQ(refusal({"--open=maybe"}), "--open: 'maybe' is unknown; choose no, yes");
+  EXPECT_EQ(options_refusal({"--shape", "ball"}),
+            "--shape: 'ball' is unknown; choose line, square, cube");
+  EXPECT_EQ(options_refusal({"--box-width", "10"}), "--box-width: 10 is out of range; use 1 to 9");
+  EXPECT_EQ(options_refusal({"--box-width", "1,,2"}), "--box-width: has an empty value");
+  EXPECT_EQ(options_refusal({"--name", "a", "--name", "b"}), "--name: takes one value");
+  EXPECT_EQ(options_refusal({"--open=maybe"}), "--open: 'maybe' is unknown; choose no, yes");
 }
 
 TEST(Factors, AnOptionThatAppliesToNoCaseIsRefused) {
-  EXPECT_EQ(refusal({"--shape", "line,square", "--height", "1"}),
+  EXPECT_EQ(options_refusal({"--shape", "line,square", "--height", "1"}),
             "--height: applies to no case here; it goes with --shape cube");
-  EXPECT_EQ(refusal({"--shape", "line,cube", "--height", "1"}), "");
+  EXPECT_EQ(options_refusal({"--shape", "line,cube", "--height", "1"}), "");
 }
 
 TEST(Factors, ACaseThatTheLaunchCannotRunIsLeftOut) {

@@ -9,12 +9,11 @@
 
 #include "core/error.h"
 #include "tests/oracle/flash_bars.h"
+#include "tests/unit/constants.h"
 #include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 using Values = std::vector<double>;
 
@@ -87,7 +86,7 @@ class Flash : public OpsTest {
     Array v = random(shape, d);
     return {q, k, v, random(shape, d)};
   }
-  static Result expected(const AttentionShape& s, const Inputs& in, double masked = -infinity) {
+  static Result expected(const AttentionShape& s, const Inputs& in, double masked = -inf) {
     return plain_attention(s, values(in.q), values(in.k), values(in.v), values(in.d_o), masked);
   }
   static ScoreOptions scores(const AttentionShape& s) {
@@ -160,24 +159,25 @@ TEST_F(Flash, as_the_course_tests_it) {
   }
 }
 
-struct Arithmetic {
+struct FlashArithmetic {
   const char* precision;
   Fp32Attention fp32;
   double bar;
   double bar_logsumexp;
 };
-constexpr std::array<Arithmetic, 6> arithmetics = {{{"fp64", Fp32Attention::bf16x3, 1e-12, 1e-12},
-                                                    {"fp32", Fp32Attention::exact, 2e-6, 1e-5},
-                                                    {"fp32", Fp32Attention::bf16x3, 2e-5, 5e-5},
-                                                    {"fp32", Fp32Attention::tf32, 1e-3, 2e-3},
-                                                    {"bf16", Fp32Attention::bf16x3, 5e-3, 1e-5},
-                                                    {"fp16", Fp32Attention::bf16x3, 1e-3, 1e-5}}};
+constexpr std::array<FlashArithmetic, 6> flash_arithmetics = {
+    {{"fp64", Fp32Attention::bf16x3, 1e-12, 1e-12},
+     {"fp32", Fp32Attention::exact, 2e-6, 1e-5},
+     {"fp32", Fp32Attention::bf16x3, 2e-5, 5e-5},
+     {"fp32", Fp32Attention::tf32, 1e-3, 2e-3},
+     {"bf16", Fp32Attention::bf16x3, 5e-3, 1e-5},
+     {"fp16", Fp32Attention::bf16x3, 1e-3, 1e-5}}};
 
 TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
   for (const std::int64_t head_dim : {16, 32, 64, 80, 128}) {
     for (const std::int64_t context : {1, 17, 127, 128, 129}) {
       for (const bool causal : {false, true}) {
-        for (const Arithmetic& a : arithmetics) {
+        for (const FlashArithmetic& a : flash_arithmetics) {
           const AttentionShape s{1, context, 2, head_dim, causal};
           SCOPED_TRACE(testing::Message() << a.precision << " " << static_cast<int>(a.fp32) << " d "
                                           << head_dim << " T " << context << " " << causal);

@@ -8,12 +8,12 @@ namespace paceline {
 namespace {
 
 // [rank][repetition]. The maxima of the headline are 10 (rank 1), 7 (rank 0), 8 (rank 1).
-const RankSamples forward = {{1, 2, 3}, {4, 5, 2}};
-const RankSamples backward = {{2, 4, 1}, {5, 1, 5}};
-const RankSamples step = {{4, 7, 6}, {10, 6.5, 8}};
+const RankSamples forward_seconds = {{1, 2, 3}, {4, 5, 2}};
+const RankSamples backward_seconds = {{2, 4, 1}, {5, 1, 5}};
+const RankSamples step_seconds = {{4, 7, 6}, {10, 6.5, 8}};
 
 TEST(HeadlineParts, AreOfTheSlowestRankInTheMedianRepetition) {
-  const auto parts = headline_parts({&forward, &backward}, step);
+  const auto parts = headline_parts({&forward_seconds, &backward_seconds}, step_seconds);
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(parts[0].of_median, 2);  // rank 1, repetition 2
   EXPECT_EQ(parts[1].of_median, 5);

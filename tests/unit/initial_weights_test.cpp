@@ -9,14 +9,13 @@
 #include "cpu/cpu_device.h"
 #include "model/transformer.h"
 #include "model/weights_file.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t memory = std::size_t{1} << 26;
-
 TEST(InitialWeights, AreNormalAndCutAtThreeDeviations) {
-  CpuDevice device(memory, 1);
+  CpuDevice device(plenty, 1);
   const Precision& fp32 = precision_named("fp32");
   const std::unique_ptr<Ops> ops = device.make_ops({.precision = fp32});
   const ModelConfig config{

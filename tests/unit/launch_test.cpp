@@ -26,7 +26,7 @@ std::string message(const std::vector<CommandLine>& lines) {
   return error ? error->what() : "";
 }
 
-ExitCode code(const std::vector<CommandLine>& lines) {
+ExitCode exit_code(const std::vector<CommandLine>& lines) {
   const std::optional<Error> error = disagreement(lines);
   return error ? error->code() : ExitCode::done;
 }
@@ -57,7 +57,7 @@ TEST(Launch, names_experiments_that_differ_before_their_options) {
   const std::vector<CommandLine> lines = {model({}), ddp, ddp};
   EXPECT_EQ(message(lines),
             "experiment: model (rank 0), ddp (ranks 1, 2); give every rank the same command line");
-  EXPECT_EQ(code(lines), ExitCode::usage);
+  EXPECT_EQ(exit_code(lines), ExitCode::usage);
 }
 
 TEST(Launch, names_program_versions_that_differ_before_all_else) {
@@ -77,7 +77,7 @@ TEST(Launch, a_refusal_names_its_ranks_unless_all_ranks_refuse) {
 TEST(Launch, the_worst_refusal_counts) {
   const std::vector<CommandLine> lines = {refused(UsageError("--bad: is unknown")), model({}),
                                           refused(InternalError("a fault of ours"))};
-  EXPECT_EQ(code(lines), ExitCode::internal);
+  EXPECT_EQ(exit_code(lines), ExitCode::internal);
   EXPECT_EQ(message(lines), "a fault of ours (rank 2)");
 }
 

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "tests/unit/constants.h"
 #include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class Rope : public OpsTest {
  protected:
@@ -91,7 +89,7 @@ TEST_F(Mask, hides_later_positions_only) {
       std::vector<double> want = values(scores);
       for (std::int64_t i = 0; i < scores.tensor().numel(); ++i) {
         const std::int64_t row = i / context % context;
-        if (i % context > row) want[static_cast<std::size_t>(i)] = -infinity;
+        if (i % context > row) want[static_cast<std::size_t>(i)] = -inf;
       }
       ops->causal_mask(scores);
       EXPECT_EQ(values(scores), want);
@@ -133,8 +131,7 @@ TEST_F(Softmax, forward_apart_and_in_place) {
 
 TEST_F(Softmax, of_masked_and_of_huge_scores) {
   for (const Dtype d : floating_dtypes) {
-    const Array x = tensor(
-        {3, 3}, d, {-infinity, 5, -infinity, 30000, 30000, -30000, -30000, -30000, -infinity});
+    const Array x = tensor({3, 3}, d, {-inf, 5, -inf, 30000, 30000, -30000, -30000, -30000, -inf});
     ops->softmax(x, x);
     EXPECT_EQ(values(x), (std::vector<double>{0, 1, 0, 0.5, 0.5, 0, 0.5, 0.5, 0}));
   }

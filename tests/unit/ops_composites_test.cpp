@@ -96,7 +96,8 @@ TEST_F(Composites, qkv_rope) {
 }
 
 // softmax(q k^T / sqrt(d)) v over visible positions, by its definition.
-std::vector<double> plain_attention(const std::vector<double>& qkv, const AttentionShape& s) {
+std::vector<double> attention_by_definition(const std::vector<double>& qkv,
+                                            const AttentionShape& s) {
   const auto at = [&](std::int64_t b, std::int64_t t, int which, std::int64_t h, std::int64_t j) {
     return qkv[static_cast<std::size_t>(
         (((b * s.context + t) * 3 + which) * s.heads + h) * s.head_dim + j)];
@@ -141,7 +142,7 @@ TEST_F(Composites, attention) {
       const Array qkv = f64({s.batch, s.context, 3, s.heads, s.head_dim});
       const Array dy = f64({s.batch, s.context, s.heads * s.head_dim});
       Saved saved;
-      expect_close(ops->attention(saved, qkv, s), plain_attention(values(qkv), s));
+      expect_close(ops->attention(saved, qkv, s), attention_by_definition(values(qkv), s));
       const Array dqkv = ops->attention_backward(saved, dy, s);
       expect_gradient(qkv, dqkv, [&] { return dot(ops->attention(saved, qkv, s), dy); });
     }
@@ -163,7 +164,7 @@ TEST_F(Composites, attention_in_float_and_in_half_types) {
       Saved saved_wide;
       const Array y = low->attention(saved, qkv, s);
       EXPECT_EQ(y.dtype(), d);
-      expect_close(y, plain_attention(values(qkv), s), 2);
+      expect_close(y, attention_by_definition(values(qkv), s), 2);
       const Array dqkv = low->attention_backward(saved, dy, s);
       (void)ops->attention(saved_wide, copy_of(qkv, Dtype::f64), s);
       const Array want = ops->attention_backward(saved_wide, copy_of(dy, Dtype::f64), s);

@@ -6,13 +6,11 @@
 
 #include "core/error.h"
 #include "cpu/vector_exp.h"
+#include "tests/unit/constants.h"
 #include "tests/unit/ops_helpers.h"
 
 namespace paceline {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using Elementwise = OpsTest;
 
@@ -32,11 +30,11 @@ TEST_F(Elementwise, cast_rounds_any_dtype_to_any_other) {
 }
 
 TEST_F(Elementwise, cast_keeps_infinities_and_overflows_to_them) {
-  const Array x = tensor({4}, Dtype::f32, {infinity, -infinity, 1e6, -1e6});
+  const Array x = tensor({4}, Dtype::f32, {inf, -inf, 1e6, -1e6});
   const Array y = poisoned({4}, Dtype::f16);
   ops->cast(y, x);
-  EXPECT_EQ(values(y), (std::vector<double>{infinity, -infinity, infinity, -infinity}));
-  const Array n = tensor({1}, Dtype::f32, {nan});
+  EXPECT_EQ(values(y), (std::vector<double>{inf, -inf, inf, -inf}));
+  const Array n = tensor({1}, Dtype::f32, {quiet_nan});
   const Array z = tensor({1}, Dtype::bf16, {0});
   ops->cast(z, n);
   EXPECT_TRUE(std::isnan(values(z)[0]));

@@ -18,6 +18,7 @@
 #include "core/random.h"
 #include "core/toy_ops.h"
 #include "cpu/cpu_device.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 
@@ -42,7 +43,6 @@ inline double tolerance(Dtype d) {
 
 class OpsTest : public ::testing::Test {
  protected:
-  static constexpr std::size_t memory = std::size_t{1} << 30;
   static constexpr int threads = 2;
 
   [[nodiscard]] std::unique_ptr<Ops> make_ops(std::string_view precision) {
@@ -162,7 +162,7 @@ class OpsTest : public ::testing::Test {
     }
   }
 
-  CpuDevice device{memory, threads};
+  CpuDevice device{plenty, threads};
   std::unique_ptr<Ops> ops = make_ops("fp64");
   std::unique_ptr<ToyOps> toys = device.make_toy_ops();
   std::uint64_t streams = 0;

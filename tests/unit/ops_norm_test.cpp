@@ -8,7 +8,7 @@ namespace {
 
 constexpr double eps = 1e-5;
 
-struct Expected {
+struct NormResults {
   std::vector<double> y;
   std::vector<double> mean;
   std::vector<double> rstd;
@@ -17,12 +17,12 @@ struct Expected {
 class Norm : public OpsTest {
  protected:
   // LayerNorm by its definition; RMSNorm is the same with mean 0 and without b.
-  static Expected expected(const Tensor& x, const Tensor& w, const Tensor* b) {
+  static NormResults expected(const Tensor& x, const Tensor& w, const Tensor* b) {
     const auto n = static_cast<std::size_t>(x.cols());
     const std::vector<double> xv = values(x);
     const std::vector<double> wv = values(w);
     const std::vector<double> bv = b != nullptr ? values(*b) : std::vector<double>(n);
-    Expected e;
+    NormResults e;
     for (std::size_t r = 0; r < xv.size(); r += n) {
       double mean = 0;
       if (b != nullptr) {
@@ -54,7 +54,7 @@ TEST_F(Norm, rms_norm_forward) {
         const Array y = poisoned({rows, cols}, d);
         const Array rstd = poisoned({rows}, statistics);
         ops->rms_norm(y, rstd, x, w, eps);
-        const Expected e = expected(x, w, nullptr);
+        const NormResults e = expected(x, w, nullptr);
         expect_close(y, e.y);
         expect_close(rstd, e.rstd);
       }
@@ -146,7 +146,7 @@ TEST_F(Norm, layer_norm_forward) {
         const Array mean = poisoned({rows}, statistics);
         const Array rstd = poisoned({rows}, statistics);
         toys->layer_norm(y, mean, rstd, x, w, b, eps);
-        const Expected e = expected(x, w, &b.tensor());
+        const NormResults e = expected(x, w, &b.tensor());
         expect_close(y, e.y, 2);
         expect_close(mean, e.mean);
         expect_close(rstd, e.rstd);

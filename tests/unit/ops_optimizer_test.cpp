@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-class Optimizer : public OpsTest {
+class OptimizerOps : public OpsTest {
  protected:
   // torch.optim.AdamW (_single_tensor_adamw), in double.
   struct Reference {
@@ -58,7 +58,7 @@ class Optimizer : public OpsTest {
   }
 };
 
-TEST_F(Optimizer, adamw_agrees_with_torch_over_several_steps) {
+TEST_F(OptimizerOps, adamw_agrees_with_torch_over_several_steps) {
   const AdamWConfig config{.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1};
   for (const Dtype d : {Dtype::f64, Dtype::f32}) {
     for (const std::int64_t n : {1, 3, 127, 129, 20001}) {
@@ -82,7 +82,7 @@ TEST_F(Optimizer, adamw_agrees_with_torch_over_several_steps) {
   }
 }
 
-TEST_F(Optimizer, adamw_of_a_half_type_computes_in_float) {
+TEST_F(OptimizerOps, adamw_of_a_half_type_computes_in_float) {
   const AdamWConfig config;
   const StepState state = new_state(false);
   const Arrays a = make(129, Dtype::bf16, Dtype::bf16);
@@ -92,7 +92,7 @@ TEST_F(Optimizer, adamw_of_a_half_type_computes_in_float) {
   expect_close(a.p, reference.p);
 }
 
-TEST_F(Optimizer, adamw_reads_gradients_that_came_as_bfloat16) {
+TEST_F(OptimizerOps, adamw_reads_gradients_that_came_as_bfloat16) {
   const AdamWConfig config{.rate_factor = 0.5};
   const StepState state = new_state(false);
   Arrays a = make(129, Dtype::f32, Dtype::bf16);
@@ -105,7 +105,7 @@ TEST_F(Optimizer, adamw_reads_gradients_that_came_as_bfloat16) {
   expect_close(a.v, reference.v);
 }
 
-TEST_F(Optimizer, a_group_has_bias_corrections_of_its_own) {
+TEST_F(OptimizerOps, a_group_has_bias_corrections_of_its_own) {
   const AdamWConfig first;
   const AdamWConfig second{.beta1 = 0.8, .beta2 = 0.95};
   const StepState state = new_state(false);
@@ -118,7 +118,7 @@ TEST_F(Optimizer, a_group_has_bias_corrections_of_its_own) {
   }
 }
 
-TEST_F(Optimizer, adamw_divides_the_loss_scale_out_of_the_gradients) {
+TEST_F(OptimizerOps, adamw_divides_the_loss_scale_out_of_the_gradients) {
   const AdamWConfig config;
   const auto mixed = make_ops("fp16");
   const StepState state = new_state(true);
@@ -135,7 +135,7 @@ TEST_F(Optimizer, adamw_divides_the_loss_scale_out_of_the_gradients) {
   EXPECT_EQ(values(a.copy), values(copy_of(a.p, Dtype::f16)));
 }
 
-TEST_F(Optimizer, a_skipped_step_changes_nothing) {
+TEST_F(OptimizerOps, a_skipped_step_changes_nothing) {
   const AdamWConfig config;
   const StepState state = new_state(false);
   const Arrays a = make(129, Dtype::f32, Dtype::f16);
@@ -152,7 +152,7 @@ TEST_F(Optimizer, a_skipped_step_changes_nothing) {
   EXPECT_EQ(get(state, StepScalar::found_inf), 0);
 }
 
-TEST_F(Optimizer, bias_corrections_are_exact) {
+TEST_F(OptimizerOps, bias_corrections_are_exact) {
   const AdamWConfig config;
   const StepState state = new_state(false);
   for (int step = 1; step <= 3; ++step) {
@@ -164,7 +164,7 @@ TEST_F(Optimizer, bias_corrections_are_exact) {
   EXPECT_EQ(get(state, StepScalar::good_steps), 0);
 }
 
-TEST_F(Optimizer, the_loss_scale_doubles_after_2000_good_steps_and_halves_after_a_bad_one) {
+TEST_F(OptimizerOps, the_loss_scale_doubles_after_2000_good_steps_and_halves_after_a_bad_one) {
   const AdamWConfig config;
   const auto mixed = make_ops("fp16");
   const StepState state = new_state(true);
@@ -192,7 +192,7 @@ TEST_F(Optimizer, the_loss_scale_doubles_after_2000_good_steps_and_halves_after_
   EXPECT_EQ(get(state, StepScalar::loss_scale), 32768);
 }
 
-TEST_F(Optimizer, check_finite_finds_one_bad_element_and_keeps_an_earlier_finding) {
+TEST_F(OptimizerOps, check_finite_finds_one_bad_element_and_keeps_an_earlier_finding) {
   for (const Dtype d : floating_dtypes) {
     for (const double bad :
          {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
@@ -214,7 +214,7 @@ TEST_F(Optimizer, check_finite_finds_one_bad_element_and_keeps_an_earlier_findin
   }
 }
 
-TEST_F(Optimizer, sgd) {
+TEST_F(OptimizerOps, sgd) {
   for (const Dtype d : floating_dtypes) {
     const Array p = random({129}, d);
     const Array g = random({129}, d);

@@ -72,7 +72,7 @@ TEST_F(Threads, change_no_bit) {
   for (const auto* name : {"fp32", "bf16"}) {
     std::vector<std::vector<std::vector<double>>> all;
     for (const int count : {1, 2, 3}) {
-      CpuDevice other(memory, count);
+      CpuDevice other(plenty, count);
       all.push_back(results(*other.make_ops({.precision = precision_named(name)}),
                             precision_named(name).compute));
     }

@@ -10,14 +10,14 @@
 #include "core/random.h"
 #include "cpu/cpu_device.h"
 #include "parallel/parallel_strategy.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t memory = std::size_t{1} << 24;
-constexpr int steps = 3;
-constexpr AdamWConfig first{.weight_decay = 0.1};
-constexpr AdamWConfig second{.rate_factor = 0.5};
+constexpr int train_steps = 3;
+constexpr AdamWConfig with_decay{.weight_decay = 0.1};
+constexpr AdamWConfig at_half_rate{.rate_factor = 0.5};
 
 // 1000, 300 and 77 elements, each entry padded to a multiple of 128.
 std::vector<ParameterEntry> three_entries() {
@@ -40,10 +40,10 @@ class OptimizerInBackwardTest : public ::testing::Test {
   // Draws new gradients and calls step(optimizer), several times.
   template <class Step>
   std::vector<float> train(const Shard& shard, const Step& step) {
-    AdamW optimizer(store, {{first, {0, 2}}, {second, {1}}}, shard);
+    AdamW optimizer(store, {{with_decay, {0, 2}}, {at_half_rate, {1}}}, shard);
     draw(store.parameters(), 0);
     state.reset(device, false, 0.01);
-    for (std::uint64_t k = 1; k <= steps; ++k) {
+    for (std::uint64_t k = 1; k <= train_steps; ++k) {
       draw(store.gradients(), k);
       step(optimizer);
       device.synchronize();
@@ -69,7 +69,7 @@ class OptimizerInBackwardTest : public ::testing::Test {
     });
   }
 
-  CpuDevice device{memory, 1};
+  CpuDevice device{plenty, 1};
   std::unique_ptr<Ops> ops = device.make_ops({.precision = precision_named("fp32")});
   ParameterStore store{device, precision_named("fp32"), three_entries()};
   StepState state = StepState::create(device, 1, 1, Dtype::f32, false, 0.01);
@@ -117,7 +117,7 @@ TEST_F(OptimizerInBackwardTest, AGradientWaitsForTheUpdateThatReadsItsMemory) {
   access.before_overwriting([this](Stream& stream, const StoreRange& range) {
     updates.wait_for_update(stream, range.offset);
   });
-  AdamW optimizer(five, first, Shard::whole(five));
+  AdamW optimizer(five, with_decay, Shard::whole(five));
   state.reset(device, false, 0.01);
   updates.begin(optimizer, state);
   for (ParameterId id = 0; id < 4; ++id) {

@@ -11,11 +11,10 @@
 #include "cpu/cpu_device.h"
 #include "model/model_config.h"
 #include "model/transformer.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t memory = std::size_t{1} << 28;
 
 std::vector<ParameterEntry> two_entries() {
   return {{.views = {{"a", {3, 5}}, {"b", {3, 5}}}, .shape = {6, 5}},
@@ -24,7 +23,7 @@ std::vector<ParameterEntry> two_entries() {
 
 class ParameterStoreTest : public ::testing::Test {
  protected:
-  CpuDevice device{memory, 1};
+  CpuDevice device{plenty, 1};
 };
 
 TEST_F(ParameterStoreTest, EntriesAreAlignedTo256BytesInEveryArray) {

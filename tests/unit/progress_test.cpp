@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-double now = 0;
-double clock_of_test() { return now; }
+double test_time = 0;
+double clock_of_test() { return test_time; }
 
 std::string contents(std::FILE* file) {
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
@@ -26,13 +26,13 @@ TEST(Progress, ALinePerCaseWhereThereIsNoTerminal) {
     Progress progress(true, 2, out, clock_of_test);
     progress.begin_case(0, "context 128");
     progress.begin_repetitions();
-    now += 5;
+    test_time += 5;
     progress.repetition("step 1/2", 0.5);
-    now += 5;
+    test_time += 5;
     progress.repetition("step 2/2", 1);
     progress.end_case("8.12 s");
     progress.begin_case(1, "context 256");
-    now += 1;
+    test_time += 1;
     progress.end_case("oom: 2 GB asked for");
   }
   EXPECT_EQ(contents(out),
@@ -47,12 +47,12 @@ TEST(Progress, ALineEveryTenSecondsWithinALongCase) {
   {
     Progress progress(true, 1, out, clock_of_test);
     progress.begin_case(0, "model");
-    now += 11;
+    test_time += 11;
     progress.update("rehearsal");
-    now += 3;
+    test_time += 3;
     const auto report = shown_on(progress, {.warmup = 0, .steps = 8});
     for (int i = 1; i <= 8; ++i) {
-      now += 3;
+      test_time += 3;
       report(false, i, 8);
     }
     progress.end_case("step 3.00 s");
@@ -86,13 +86,13 @@ TEST(Progress, RewritesOneLineOnATerminal) {
     progress.begin_case(0, "small 128");
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: set-up\x1b[K");
     progress.begin_repetitions();
-    now += 0.09;
+    test_time += 0.09;
     progress.repetition("step 1/2", 0.5);
     EXPECT_EQ(terminal.read(), "");
-    now += 9.91;
+    test_time += 9.91;
     progress.repetition("step 1/2", 0.5);
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 1/2, 30 s left\x1b[K");
-    now += 5;
+    test_time += 5;
     progress.repetition("step 2/2", 1);
     EXPECT_EQ(terminal.read(), "\r[1/2] small 128: step 2/2, 15 s left\x1b[K");
     progress.end_case("8.12 s");
@@ -103,7 +103,7 @@ TEST(Progress, RewritesOneLineOnATerminal) {
     EXPECT_EQ(terminal.read(), "\r\x1b[K");
     progress.clear();
     EXPECT_EQ(terminal.read(), "");
-    now += 1;
+    test_time += 1;
     progress.update("rehearsal");
     (void)terminal.read();
   }
@@ -133,13 +133,13 @@ TEST(Progress, ShowsTheTimeLeftOfWarmUpAndSteps) {
   progress.begin_case(0, "small");
   const auto report = shown_on(progress, {.warmup = 3, .steps = 5});
   (void)terminal.read();
-  now += 1;
+  test_time += 1;
   report(true, 1, 3);
   EXPECT_EQ(terminal.read(), "\r[1/1] small: warm-up 1/3, 7 s left\x1b[K");
-  now += 2;
+  test_time += 2;
   report(true, 3, 3);
   EXPECT_EQ(terminal.read(), "\r[1/1] small: warm-up 3/3, 5 s left\x1b[K");
-  now += 1;
+  test_time += 1;
   report(false, 1, 5);
   EXPECT_EQ(terminal.read(), "\r[1/1] small: step 1/5, 4 s left\x1b[K");
 }

@@ -24,17 +24,17 @@ Exchange exchange(double begin, double end) {
 }
 
 // forward, backward, communication_exposed, optimizer, step
-const PhaseSeconds step = {1, 2, 0.5, 0.25, 4};
+const PhaseSeconds phase_seconds = {1, 2, 0.5, 0.25, 4};
 
 TEST(CommunicationTimes, WaitsForParametersAreExposed) {
-  PhaseSeconds seconds = step;
+  PhaseSeconds seconds = phase_seconds;
   add_communication_times(seconds, {exchange(0, 0.25), exchange(2, 3)},
                           {{"a", at(0), at(0.125)}, {"b", at(1), at(1.5)}});
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 1.125, 0.25, 1.25, 4}));
 }
 
 TEST(CommunicationTimes, WithoutWaitsTheTimeAfterBackwardIsExposed) {
-  PhaseSeconds seconds = step;
+  PhaseSeconds seconds = phase_seconds;
   add_communication_times(seconds, {exchange(1, 1.5)}, {});
   EXPECT_EQ(seconds, (PhaseSeconds{1, 2, 0.5, 0.25, 0.5, 4}));
 }

@@ -39,17 +39,17 @@ class Contexts final : public Experiment {
 };
 
 // The error message of both ranks, and the number of cases that each has run.
-struct Ends {
+struct SweepEnd {
   std::string message;
   int runs = 0;
 };
 
-Ends end_of(const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& second) {
+SweepEnd end_of(const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& second) {
   const TempFolder folder;
-  std::vector<Ends> ends(2);
+  std::vector<SweepEnd> ends(2);
   ThreadWorld::run(2, [&](World& world) {
     Contexts contexts(world.rank() == 0 ? first : second);
-    Ends& end = ends[static_cast<std::size_t>(world.rank())];
+    SweepEnd& end = ends[static_cast<std::size_t>(world.rank())];
     RunOptions options;
     options.output = (folder.path() / "out.h5").string();
     options.quiet = true;
@@ -68,7 +68,7 @@ Ends end_of(const std::vector<std::int64_t>& first, const std::vector<std::int64
 }
 
 TEST(Sweep, EndsBeforeACaseThatIsNotTheSameOnAllRanks) {
-  const Ends end = end_of({8, 16, 32}, {8, 64, 32});
+  const SweepEnd end = end_of({8, 16, 32}, {8, 64, 32});
   EXPECT_EQ(end.message,
             "case: context 16 (rank 0), context 64 (rank 1); give every rank the same program and "
             "the same files");
@@ -76,7 +76,7 @@ TEST(Sweep, EndsBeforeACaseThatIsNotTheSameOnAllRanks) {
 }
 
 TEST(Sweep, DoesNotBeginWithMoreCasesOnOneRank) {
-  const Ends end = end_of({8, 16}, {8, 16, 32});
+  const SweepEnd end = end_of({8, 16}, {8, 16, 32});
   EXPECT_EQ(end.message,
             "number of cases: 2 (rank 0), 3 (rank 1); give every rank the same program and the "
             "same files");

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-constexpr unsigned rows = 64;
+constexpr unsigned tile_rows = 64;
 
 // Shared memory has 32 banks of 4 bytes.
 template <class Layout>
@@ -19,18 +19,18 @@ unsigned bank(unsigned row, unsigned column) {
 }
 
 template <unsigned columns, unsigned element_bytes>
-struct Case {
+struct SwizzleCase {
   using Layout = Swizzle<columns * element_bytes, element_bytes>;
   static constexpr unsigned chunks = columns * element_bytes / 16;
   static constexpr unsigned per_chunk = 16 / element_bytes;
 
   static void is_a_permutation() {
     std::set<unsigned> offsets;
-    for (unsigned r = 0; r < rows; ++r) {
+    for (unsigned r = 0; r < tile_rows; ++r) {
       for (unsigned c = 0; c < columns; ++c) offsets.insert(Layout::offset(r, c));
     }
-    EXPECT_EQ(offsets.size(), rows * columns);
-    EXPECT_EQ(*offsets.rbegin(), (rows * columns - 1) * element_bytes);
+    EXPECT_EQ(offsets.size(), tile_rows * columns);
+    EXPECT_EQ(*offsets.rbegin(), (tile_rows * columns - 1) * element_bytes);
   }
 
   static void starts_lead_to_every_chunk() {
@@ -46,7 +46,7 @@ struct Case {
 
   // ldmatrix reads one chunk of 16 bytes in each of 8 rows.
   static void matrices_meet_no_bank_twice() {
-    for (unsigned first = 0; first < rows; first += 8) {
+    for (unsigned first = 0; first < tile_rows; first += 8) {
       for (unsigned chunk = 0; chunk < chunks; ++chunk) {
         std::set<unsigned> banks;
         for (unsigned r = 0; r < 8; ++r) banks.insert(bank<Layout>(first + r, chunk * per_chunk));
@@ -57,7 +57,7 @@ struct Case {
 
   // A warp reads 8 adjacent floats in each of four rows that are `stride` apart.
   static void columns_meet_no_bank_twice(unsigned stride) {
-    for (unsigned first = 0; first < rows; first += 4 * stride) {
+    for (unsigned first = 0; first < tile_rows; first += 4 * stride) {
       for (unsigned column = 0; column < columns; column += 8) {
         std::set<unsigned> banks;
         for (unsigned r = 0; r < 4; ++r) {
@@ -85,19 +85,19 @@ struct Case {
 };
 
 TEST(Swizzle, half_precision) {
-  Case<16, 2>::check();
-  Case<32, 2>::check();
-  Case<64, 2>::check();
-  Case<80, 2>::check();
-  Case<128, 2>::check();
+  SwizzleCase<16, 2>::check();
+  SwizzleCase<32, 2>::check();
+  SwizzleCase<64, 2>::check();
+  SwizzleCase<80, 2>::check();
+  SwizzleCase<128, 2>::check();
 }
 
 TEST(Swizzle, float32) {
-  Case<16, 4>::check();
-  Case<32, 4>::check();
-  Case<64, 4>::check();
-  Case<80, 4>::check();
-  Case<128, 4>::check();
+  SwizzleCase<16, 4>::check();
+  SwizzleCase<32, 4>::check();
+  SwizzleCase<64, 4>::check();
+  SwizzleCase<80, 4>::check();
+  SwizzleCase<128, 4>::check();
 }
 
 }  // namespace

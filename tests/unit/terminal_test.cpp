@@ -43,7 +43,7 @@ std::size_t width_below(int launcher_stderr, bool launcher_reads, const char* ma
       if (marks != nullptr) setenv(marks, "1", 1);
       const Terminal terminal(STDERR_FILENO);
       const std::size_t width = terminal.found() ? terminal.width() : 0;
-      (void)!write(answer.in(), &width, sizeof width);
+      (void)!::write(answer.in(), &width, sizeof width);
     };
     const auto shell = [&] {  // between the launcher and the rank; both write to the pipe
       dup2(forwarded.in(), STDERR_FILENO);
@@ -55,7 +55,7 @@ std::size_t width_below(int launcher_stderr, bool launcher_reads, const char* ma
     in_child(shell);
   });
   std::size_t width = 0;
-  EXPECT_EQ(read(answer.out(), &width, sizeof width), static_cast<ssize_t>(sizeof width));
+  EXPECT_EQ(::read(answer.out(), &width, sizeof width), static_cast<ssize_t>(sizeof width));
   for (const int end : answer.ends) close(end);
   return width;
 }

@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-constexpr auto left = TextColumn::Align::left;
-constexpr auto right = TextColumn::Align::right;
+constexpr auto align_left = TextColumn::Align::left;
+constexpr auto align_right = TextColumn::Align::right;
 
 std::size_t widest_line(const std::string& text) {
   std::size_t widest = 0;
@@ -18,14 +18,16 @@ std::size_t widest_line(const std::string& text) {
 }
 
 TEST(LaidOut, AnEmptyCellIsADash) {
-  EXPECT_EQ(laid_out({{"sync", left}, {"bucket_mb", right}}, {{{"flat", ""}, ""}}, 2),
+  EXPECT_EQ(laid_out({{"sync", align_left}, {"bucket_mb", align_right}}, {{{"flat", ""}, ""}}, 2),
             "sync  bucket_mb\n"
             "flat          -\n");
 }
 
 TEST(LaidOut, HeadsAreBrokenWhereTheTableIsTooWide) {
   const std::string wide(70, 'x');
-  EXPECT_EQ(laid_out({{"a", left}, {"communication_exposed [ms]", right}, {"step [s]", right}},
+  EXPECT_EQ(laid_out({{"a", align_left},
+                      {"communication_exposed [ms]", align_right},
+                      {"step [s]", align_right}},
                      {{{wide, "1.5", "20"}, ""}}, 1),
             std::string(72, ' ') + "communication  step\n" +            //
                 "a" + std::string(71, ' ') + " exposed [ms]   [s]\n" +  //
@@ -34,12 +36,12 @@ TEST(LaidOut, HeadsAreBrokenWhereTheTableIsTooWide) {
 
 // Column groups 45, 24 and 60 characters wide, after a key of 4 characters.
 std::string three_groups() {
-  const std::vector<TextColumn> columns = {{"key", right, 0},
-                                           {std::string(45, 'a'), right, 1},
-                                           {std::string(10, 'b'), right, 2},
-                                           {std::string(12, 'c'), right, 2},
-                                           {std::string(29, 'd'), right, 3},
-                                           {std::string(29, 'e'), right, 3}};
+  const std::vector<TextColumn> columns = {{"key", align_right, 0},
+                                           {std::string(45, 'a'), align_right, 1},
+                                           {std::string(10, 'b'), align_right, 2},
+                                           {std::string(12, 'c'), align_right, 2},
+                                           {std::string(29, 'd'), align_right, 3},
+                                           {std::string(29, 'e'), align_right, 3}};
   return laid_out(columns,
                   {{{"1", "a1", "b1", "c1", "d1", "e1"}, ""},
                    {{"1000"}, "oom: no room"},
@@ -61,10 +63,10 @@ TEST(LaidOut, BreaksIntoBlocksBetweenGroups) {
 }
 
 TEST(LaidOut, AGroupWiderThanALineIsBroken) {
-  std::vector<TextColumn> columns = {{"key", left, 0}};
+  std::vector<TextColumn> columns = {{"key", align_left, 0}};
   TextRow row{{"k"}, ""};
   for (int i = 0; i < 30; ++i) {
-    columns.push_back({"column" + std::to_string(i), right, 1});
+    columns.push_back({"column" + std::to_string(i), align_right, 1});
     row.cells.push_back(std::to_string(i));
   }
   const std::string text = laid_out(columns, {row}, 1);
@@ -76,9 +78,9 @@ TEST(LaidOut, AGroupWiderThanALineIsBroken) {
 }
 
 TEST(LaidOut, RowsAreNumberedWhereTheirKeysFillALine) {
-  const std::vector<TextColumn> columns = {{std::string(40, 'a'), left, 0},
-                                           {std::string(40, 'b'), left, 0},
-                                           {std::string(40, 'c'), right, 1}};
+  const std::vector<TextColumn> columns = {{std::string(40, 'a'), align_left, 0},
+                                           {std::string(40, 'b'), align_left, 0},
+                                           {std::string(40, 'c'), align_right, 1}};
   const std::string text = laid_out(columns, {{{"x", "y", "1"}, ""}, {{"x", "z", "2"}, ""}}, 2);
   EXPECT_LE(widest_line(text), 100U);
   EXPECT_EQ(text, "#  " + std::string(40, 'a') + "  " + std::string(40, 'b') + "\n" +  //
@@ -94,7 +96,7 @@ TEST(LaidOut, ALongTailIsWrappedUnderItself) {
   std::string reason = "mismatch:";
   for (int i = 0; i < 20; ++i) reason += " word" + std::to_string(i);
   const std::string text =
-      laid_out({{"context", right}, {"step [s]", right}}, {{{"128"}, reason}}, 1);
+      laid_out({{"context", align_right}, {"step [s]", align_right}}, {{{"128"}, reason}}, 1);
   EXPECT_EQ(text.substr(0, 36), "context  step [s]\n    128  mismatch:");
   EXPECT_LE(widest_line(text), 100U);
   EXPECT_NE(text.find("\n         word"), std::string::npos) << text;

@@ -20,7 +20,7 @@
 namespace paceline {
 namespace {
 
-TileOrder::Shape forward(int context, int heads, int batch, bool causal, int section = 1000) {
+TileOrder::Shape forward_shape(int context, int heads, int batch, bool causal, int section = 1000) {
   constexpr int queries = 192;
   return {.context = context,
           .heads = heads,
@@ -32,7 +32,8 @@ TileOrder::Shape forward(int context, int heads, int batch, bool causal, int sec
           .section = section};
 }
 
-TileOrder::Shape backward(int context, int heads, int batch, bool causal, int section = 1000) {
+TileOrder::Shape backward_shape(int context, int heads, int batch, bool causal,
+                                int section = 1000) {
   return {.context = context,
           .heads = heads,
           .batch = batch,
@@ -50,7 +51,7 @@ TEST(TileOrder, HasEachTileOnce) {
   const auto draw = [&](unsigned max) { return static_cast<int>(1 + random() % max); };
   for (int i = 0; i < 50; ++i) {
     const bool causal = i % 2 == 0;
-    const TileOrder order(forward(draw(5000), draw(5), draw(4), causal, draw(9)));
+    const TileOrder order(forward_shape(draw(5000), draw(5), draw(4), causal, draw(9)));
     std::set<std::tuple<int, int, int>> tiles;
     for (int tile = 0; tile < order.tiles(); ++tile) {
       const WorkItem item = order.tile(tile);
@@ -65,14 +66,14 @@ TEST(TileOrder, HasEachTileOnce) {
 }
 
 TEST(TileOrder, SeesWhatTheMaskLeaves) {
-  const TileOrder keys_of_queries(forward(1000, 1, 1, true));
+  const TileOrder keys_of_queries(forward_shape(1000, 1, 1, true));
   // Queries 960 to 999, 768 to 959, ... 0 to 191.
   const std::vector<int> keys = {8, 8, 6, 5, 3, 2};
   for (int index_in_head = 0; index_in_head < keys_of_queries.tiles_per_head(); ++index_in_head) {
     EXPECT_EQ(keys_of_queries.inner_tiles(index_in_head),
               keys.at(static_cast<std::size_t>(index_in_head)));
   }
-  const TileOrder queries_of_keys(backward(300, 1, 1, true));
+  const TileOrder queries_of_keys(backward_shape(300, 1, 1, true));
   // Queries 0 to 299 of keys 0 to 127, then from 128 and from 256 on.
   EXPECT_EQ(queries_of_keys.inner_tiles(0), 5);
   EXPECT_EQ(queries_of_keys.inner_tiles(1), 3);
@@ -80,7 +81,7 @@ TEST(TileOrder, SeesWhatTheMaskLeaves) {
 }
 
 TEST(TileOrder, HeadsGoInSectionsAndTheLongestTilesOfThoseFirst) {
-  const TileOrder order(forward(2000, 5, 3, true, 4));
+  const TileOrder order(forward_shape(2000, 5, 3, true, 4));
   int section = 0;
   int index_in_head = 0;
   for (int tile = 0; tile < order.tiles(); ++tile) {
@@ -160,7 +161,7 @@ TEST(SnakeScheduler, EveryTileIsComputedOnceWholeOrInAllItsParts) {
 // 8192 queries with a causal mask: no block has 4% more work than the mean. With the longest tile
 // of every wave given to the first block it was 18%.
 TEST(SnakeScheduler, BlocksHaveEqualWork) {
-  const TileOrder order(forward(8192, 16, 1, true));
+  const TileOrder order(forward_shape(8192, 16, 1, true));
   constexpr int blocks = 132;
   const SnakeScheduler scheduler({.tiles = order.tiles(),
                                   .data_parallel_tiles = order.tiles(),

@@ -22,7 +22,7 @@ class TokenFileTest : public testing::Test {
 };
 
 // Rows 2 and 3, with T = 3.
-constexpr BatchShape shape{.first_row = 2, .rows = 2, .context = 3, .vocab = 1000};
+constexpr BatchShape two_rows{.first_row = 2, .rows = 2, .context = 3, .vocab = 1000};
 
 TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
   {
@@ -31,7 +31,7 @@ TEST_F(TokenFileTest, AFlatFileFromTheFirstRowOn) {
       out.write(reinterpret_cast<const char*>(&id), sizeof id);
     }
   }
-  const Batch batch = load_batch(path(), shape);
+  const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{106, 107, 108, 109, 110, 111}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{107, 108, 109, 110, 111, 112}));
 }
@@ -53,12 +53,12 @@ TEST_F(TokenFileTest, AnHdf5FileFromTheFirstRowOn) {
     write_matrix(file, "tokens", 0);
     file.close();
   }
-  const Batch batch = load_batch(path(), shape);
+  const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{21, 22, 23, 31, 32, 33}));
 }
 
-std::string refusal(const std::filesystem::path& file, const BatchShape& wanted) {
+std::string tokens_refusal(const std::filesystem::path& file, const BatchShape& wanted) {
   try {
     (void)load_batch(file, wanted);
   } catch (const UsageError& error) {
@@ -73,14 +73,14 @@ TEST_F(TokenFileTest, TheLastPositionOfAnHdf5RowHasNoTarget) {
     write_matrix(file, "tokens", 0);
     file.close();
   }
-  BatchShape whole = shape;
+  BatchShape whole = two_rows;
   whole.context = 4;
   const Batch batch = load_batch(path(), whole);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 23, 30, 31, 32, 33}));
   EXPECT_EQ(batch.targets,
             (std::vector<std::int32_t>{21, 22, 23, no_target, 31, 32, 33, no_target}));
   whole.context = 5;
-  EXPECT_NE(refusal(path(), whole).find("[4, 5] are needed"), std::string::npos);
+  EXPECT_NE(tokens_refusal(path(), whole).find("[4, 5] are needed"), std::string::npos);
 }
 
 TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
@@ -90,17 +90,18 @@ TEST_F(TokenFileTest, ABadIdIsNamedWithItsPlace) {
     write_matrix(file, "targets", 500);
     file.close();
   }
-  BatchShape few = shape;
+  BatchShape few = two_rows;
   few.vocab = 531;
-  EXPECT_NE(refusal(path(), few).find("holds 531 as targets[3, 1]"), std::string::npos)
-      << refusal(path(), few);
+  EXPECT_NE(tokens_refusal(path(), few).find("holds 531 as targets[3, 1]"), std::string::npos)
+      << tokens_refusal(path(), few);
   few.vocab = 31;
-  EXPECT_NE(refusal(path(), few).find("holds 520 as targets[2, 0]"), std::string::npos);
+  EXPECT_NE(tokens_refusal(path(), few).find("holds 520 as targets[2, 0]"), std::string::npos);
 }
 
 TEST_F(TokenFileTest, AFlatFileOfHalfATokenIsRefused) {
   std::ofstream(path(), std::ios::binary) << std::string(41, '\0');
-  EXPECT_NE(refusal(path(), shape).find("41 bytes: it is neither HDF5"), std::string::npos);
+  EXPECT_NE(tokens_refusal(path(), two_rows).find("41 bytes: it is neither HDF5"),
+            std::string::npos);
 }
 
 TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
@@ -110,7 +111,7 @@ TEST_F(TokenFileTest, AnHdf5FileWithTargets) {
     write_matrix(file, "targets", 500);
     file.close();
   }
-  const Batch batch = load_batch(path(), shape);
+  const Batch batch = load_batch(path(), two_rows);
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{20, 21, 22, 30, 31, 32}));
   EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{520, 521, 522, 530, 531, 532}));
 }

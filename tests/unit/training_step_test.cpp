@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "experiments/training/step_runner.h"
+#include "tests/unit/constants.h"
 #include "tests/unit/tiny_training.h"
 
 namespace paceline {
@@ -62,8 +63,6 @@ struct Fixture {
   TrainingStep step;
   StepRunner runner;
 };
-
-constexpr std::size_t plenty = std::size_t{1} << 28;
 
 TEST(TrainingStepTest, TheRehearsalIsAWholeStepAndAResetUndoesIt) {
   for (const char* precision : {"fp32", "fp16"}) {

@@ -15,11 +15,10 @@
 #include "model/optimizer.h"
 #include "model/weights_file.h"
 #include "parallel/parallel_strategy.h"
+#include "tests/unit/constants.h"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t memory = std::size_t{1} << 30;
 
 // Records the calls of the hooks in order.
 class Recorder final : public ParallelStrategy {
@@ -53,7 +52,7 @@ struct Trainer {
       : Trainer(precision_named(precision), threads, attention) {}
   explicit Trainer(const Precision& precision, int threads = 1,
                    AttentionKind attention = AttentionKind::naive)
-      : device(memory, threads),
+      : device(plenty, threads),
         ops(device.make_ops({.precision = precision, .attention = attention})),
         model(device, config(), precision),
         state(StepState::create(device, 2, 7, precision.loss, precision.loss_scaling, 1e-3)),

@@ -23,7 +23,7 @@ std::vector<double> h200_seconds(std::size_t count) {
   return seconds;
 }
 
-std::vector<double> normal(std::mt19937& engine, std::size_t count, double relative) {
+std::vector<double> noisy_times(std::mt19937& engine, std::size_t count, double relative) {
   std::normal_distribution<double> times(1, relative);
   std::vector<double> values(count);
   for (double& v : values) v = times(engine);
@@ -52,7 +52,7 @@ TEST(HasTrend, IsRightAboutNoiseAndDrift) {
   int found = 0;
   constexpr int series = 2000;
   for (int i = 0; i < series; ++i) {
-    std::vector<double> values = normal(engine, 20, 0.02);
+    std::vector<double> values = noisy_times(engine, 20, 0.02);
     false_alarms += static_cast<int>(has_trend(values, {}));
     for (std::size_t k = 0; k < values.size(); ++k) values[k] *= 1 + 0.005 * static_cast<double>(k);
     found += static_cast<int>(has_trend(values, {}));

@@ -15,7 +15,7 @@ Texts integers(std::string_view text) { return values_of_range(text, ValueType::
 Texts reals(std::string_view text) { return values_of_range(text, ValueType::real, wide); }
 Texts sizes(std::string_view text) { return values_of_range(text, ValueType::size, {}); }
 
-std::string refusal(std::string_view text, ValueType type, const Range& limits = wide) {
+std::string range_refusal(std::string_view text, ValueType type, const Range& limits = wide) {
   try {
     (void)values_of_range(text, type, limits);
   } catch (const UsageError& error) {
@@ -24,7 +24,7 @@ std::string refusal(std::string_view text, ValueType type, const Range& limits =
   return "";
 }
 
-bool says(const std::string& message, std::string_view what) {
+bool mentions(const std::string& message, std::string_view what) {
   return message.find(what) != std::string::npos;
 }
 
@@ -65,32 +65,32 @@ TEST(ValueRange, NonNumericTypesHaveNoRanges) {
 
 TEST(ValueRange, RefusalsSayWhatIsWrong) {
   for (const char* text : {"..", "1..", "..5", "1..5*", "1..5+", "..*"}) {
-    EXPECT_TRUE(says(refusal(text, ValueType::integer), "is not a range")) << text;
+    EXPECT_TRUE(mentions(range_refusal(text, ValueType::integer), "is not a range")) << text;
   }
   for (const ValueType type : {ValueType::integer, ValueType::real, ValueType::size}) {
-    EXPECT_TRUE(says(refusal("5..1", type), "descends"));
-    EXPECT_TRUE(says(refusal("1..5*1", type), "above 1"));
-    EXPECT_TRUE(says(refusal("1..5*0", type), "above 1"));
-    EXPECT_TRUE(says(refusal("0..8*2", type), "0,1..8*2"));
-    EXPECT_TRUE(says(refusal("1..5+0", type), "above 0"));
-    EXPECT_TRUE(says(refusal("1..10001", type), "more than 10000 values"));
-    EXPECT_NE(refusal("1..2..3", type), "");
-    EXPECT_NE(refusal("a..b", type), "");
-    EXPECT_NE(refusal("1..8*-2", type), "");
-    EXPECT_NE(refusal("1..8*2*2", type), "");
+    EXPECT_TRUE(mentions(range_refusal("5..1", type), "descends"));
+    EXPECT_TRUE(mentions(range_refusal("1..5*1", type), "above 1"));
+    EXPECT_TRUE(mentions(range_refusal("1..5*0", type), "above 1"));
+    EXPECT_TRUE(mentions(range_refusal("0..8*2", type), "0,1..8*2"));
+    EXPECT_TRUE(mentions(range_refusal("1..5+0", type), "above 0"));
+    EXPECT_TRUE(mentions(range_refusal("1..10001", type), "more than 10000 values"));
+    EXPECT_NE(range_refusal("1..2..3", type), "");
+    EXPECT_NE(range_refusal("a..b", type), "");
+    EXPECT_NE(range_refusal("1..8*-2", type), "");
+    EXPECT_NE(range_refusal("1..8*2*2", type), "");
   }
-  EXPECT_TRUE(says(refusal("0..4", ValueType::integer, {1, 8}), "use 1 to 8"));
-  EXPECT_TRUE(says(refusal("1..9", ValueType::integer, {1, 8}), "use 1 to 8"));
-  EXPECT_TRUE(says(refusal("1..9", ValueType::real, {1, 8}), "use 1 to 8"));
-  EXPECT_TRUE(says(refusal("1..8*1.5", ValueType::integer), "whole number"));
+  EXPECT_TRUE(mentions(range_refusal("0..4", ValueType::integer, {1, 8}), "use 1 to 8"));
+  EXPECT_TRUE(mentions(range_refusal("1..9", ValueType::integer, {1, 8}), "use 1 to 8"));
+  EXPECT_TRUE(mentions(range_refusal("1..9", ValueType::real, {1, 8}), "use 1 to 8"));
+  EXPECT_TRUE(mentions(range_refusal("1..8*1.5", ValueType::integer), "whole number"));
 }
 
 TEST(ValueRange, NothingOverflows) {
   const std::string most = std::to_string(std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(sizes("1.." + most + "*2").size(), 63U);
   EXPECT_EQ(sizes("1.." + most + "+" + most), (Texts{"1"}));
-  EXPECT_NE(refusal("1..99999999999999999999*2", ValueType::size), "");
-  EXPECT_NE(refusal("1..1e300+1e-300", ValueType::real, {0, 1e308}), "");
+  EXPECT_NE(range_refusal("1..99999999999999999999*2", ValueType::size), "");
+  EXPECT_NE(range_refusal("1..1e300+1e-300", ValueType::real, {0, 1e308}), "");
 }
 
 }  // namespace

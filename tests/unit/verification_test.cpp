@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/error.h"
 
 namespace paceline {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 // Two tensors; the second one's values are `x`.
 Snapshot snapshot(std::vector<float> x) { return {{"first", {1, 2}}, {"second", std::move(x)}}; }
@@ -105,19 +102,19 @@ TEST(Verification, ranks_that_differ_in_bits_are_a_mismatch) {
 }
 
 TEST(Verification, nan_is_never_correct) {
-  EXPECT_EQ(sgd(trained({1, -0.5}, {3, nan})).status(), Status::mismatch);
-  EXPECT_EQ(adamw(trained({1, nan}, {3, 4})).status(), Status::mismatch);
-  EXPECT_EQ(adamw(trained({1, -0.5}, {nan, 4})).status(), Status::mismatch);
+  EXPECT_EQ(sgd(trained({1, -0.5}, {3, NAN})).status(), Status::mismatch);
+  EXPECT_EQ(adamw(trained({1, NAN}, {3, 4})).status(), Status::mismatch);
+  EXPECT_EQ(adamw(trained({1, -0.5}, {NAN, 4})).status(), Status::mismatch);
 }
 
 TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
-  for (const Trained& bad : {trained({1, nan}, {3, 4}), trained({1, -0.5}, {3, HUGE_VALF})}) {
+  for (const Trained& bad : {trained({1, NAN}, {3, 4}), trained({1, -0.5}, {3, HUGE_VALF})}) {
     Verification v;
     v.add_adamw(bad, {bad, bad});
     EXPECT_EQ(v.status(), Status::diverged);
   }
   Verification v;
-  const Trained bad = trained({1, -0.5}, {nan, 4});
+  const Trained bad = trained({1, -0.5}, {NAN, 4});
   v.add_sgd(single, {bad, bad});
   EXPECT_EQ(v.status(), Status::diverged);
   EXPECT_NE(v.reason().find("lower --lr"), std::string::npos);
