@@ -100,10 +100,23 @@ UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
 # What the sources of some folders need beside that.
-CXXFLAGS_ALL += $(if $(filter mpi/% bench/peers/%,$<),$(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)) \
-  $(if $(filter cuda/% tests/gpu/% bench/kernels/hopper_%,$<),$(CUDA_CFLAGS)) $(if $(filter cuda/cupti/%,$<),$(CUPTI_CFLAGS)) \
-  $(if $(filter tests/%,$<),$(GTEST_CFLAGS)) $(if $(filter bench/%,$<),$(BENCHMARK_CFLAGS)) \
-  $(if $(filter src/core/toml_parser.cpp,$<),$(TOML_CFLAGS)) $(if $(filter src/record/environment.cpp,$<),-I$(BUILD))
+of_folder = $(filter $1,$(<:$(BUILD)/together/%=%))
+CXXFLAGS_ALL += $(if $(call of_folder,mpi/% bench/peers/%),$(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)) \
+  $(if $(call of_folder,cuda/% tests/gpu/% bench/kernels/%),$(CUDA_CFLAGS)) $(if $(call of_folder,cuda/cupti/%),$(CUPTI_CFLAGS)) \
+  $(if $(call of_folder,tests/%),$(GTEST_CFLAGS)) $(if $(call of_folder,bench/%),$(BENCHMARK_CFLAGS)) \
+  $(if $(call of_folder,src/core/%),$(TOML_CFLAGS)) $(if $(call of_folder,src/record/%),-I$(BUILD))
+
+# Lint and the sanitizers compile a folder's sources as one, build/together/src/harness/all.cpp, and unit
+# tests by first letter: headers are read once. So helpers in one folder have different names.
+TOGETHER := $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
+together = $(shell printf '$(BUILD)/together/%s\n' $1 | sed -E 's:(/tests/unit/.).*:\1.cpp:; t; s:[^/]*$$:all.cpp:' | sort -u)
+sources_of = $(if $(filter %/all,$1),$(foreach s,$(TOGETHER),$(if $(filter $(dir $1),$(dir $s)),$s)),$(filter $1%,$(TOGETHER)))
+
+.SECONDEXPANSION:
+.PRECIOUS: $(BUILD)/together/%.cpp
+$(BUILD)/together/%.cpp: $$(call sources_of,$$*) $$(dir $$*)
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(filter %.cpp,$^) > $@
 
 # $(call compiled_for,FOLDER,LABEL,FLAGS): sources compiled into FOLDER of build/ with these flags.
 define compiled_for
@@ -149,7 +162,7 @@ $(BUILD)/version.h: FORCE
 	  "$$v" "$$($(CXX) --version | head -n 1)" > $@.new; \
 	  cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 FORCE:
-$(foreach folder,obj asan tsan,$(BUILD)/$(folder)/src/record/environment.o): $(BUILD)/version.h
+$(BUILD)/obj/src/record/environment.o $(BUILD)/asan/$(BUILD)/together/src/record/all.o: $(BUILD)/version.h
 
 $(BUILD)/paceline: $(BUILD)/obj/src/main.o $(LIB_OBJECTS)
 	$(call say,LINK,$@)
@@ -188,9 +201,9 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 # AddressSanitizer and UndefinedBehaviorSanitizer: unit and rank tests, all of their C++.
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 $(eval $(call compiled_for,asan,ASAN,-O1 -g1 $(ASAN)))
-ASAN_LIB := $(LIB_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(CUDA_OBJECTS)
+ASAN_LIB := $(patsubst %.cpp,$(BUILD)/asan/%.o,$(call together,$(LIB_SOURCES))) $(CUDA_OBJECTS)
 
-$(BUILD)/asan/unit_tests: $(UNIT_SOURCES:%.cpp=$(BUILD)/asan/%.o) $(UNIT_CUDA_OBJECTS) $(ASAN_LIB)
+$(BUILD)/asan/unit_tests: $(patsubst %.cpp,$(BUILD)/asan/%.o,$(call together,$(UNIT_SOURCES))) $(UNIT_CUDA_OBJECTS) $(ASAN_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
@@ -211,7 +224,7 @@ asan: $(BUILD)/asan/unit_tests $(ASAN_RANK_TESTS) $(PACKAGES)
 TSAN := -Wno-tsan -fsanitize=thread
 $(eval $(call compiled_for,tsan,TSAN,-O1 -g1 $(TSAN)))
 TSAN_CHECKED := $(filter mpi/% src/cpu/% src/harness/% src/measure/% src/parallel/%,$(LIB_SOURCES))
-TSAN_LIB := $(TSAN_CHECKED:%.cpp=$(BUILD)/tsan/%.o) \
+TSAN_LIB := $(patsubst %.cpp,$(BUILD)/tsan/%.o,$(call together,$(TSAN_CHECKED))) \
   $(filter-out $(TSAN_CHECKED:%.cpp=$(BUILD)/obj/%.o),$(LIB_OBJECTS))
 
 $(BUILD)/tsan/paceline: $(BUILD)/tsan/src/main.o $(TSAN_LIB)
@@ -294,7 +307,7 @@ check-kernels: tools/check_kernels.sh $(CHECKED)
 	@$< $(CHECKED:.o=.log)
 
 # ---- lint: warnings are errors ------------------------------------------------------------------
-TIDY := $(ALL_SOURCES:%.cpp=$(BUILD)/tidy/%.ok)
+TIDY := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(call together,$(TOGETHER)) $(filter-out $(TOGETHER),$(ALL_SOURCES)))
 
 lint: lint-format lint-python lint-shell $(TIDY)
 
