@@ -1,5 +1,5 @@
 // What most sources include, compiled once for all of them. Each source still includes what it uses:
-// lint compiles without this file.
+// lint compiles every folder without this file.
 #include <fmt/format.h>
 
 #include <algorithm>
