@@ -29,6 +29,8 @@ for which in (signal.SIGINT, signal.SIGHUP):
 
 # OpenMP threads that spin at barriers would take cores from other ranks and tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# So would ranks that wait for a message: Open MPI yields only where it knows of too few cores.
+os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 
 if os.geteuid() == 0:  # Open MPI refuses to run as root without these
     os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

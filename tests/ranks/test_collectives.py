@@ -23,13 +23,13 @@ OPS = "all_reduce,reduce_scatter,all_gather,broadcast,reduce,all_to_all,send_rec
 EVERY = ("--op", OPS, "--redop", "sum,prod,min,max,avg", "--in-place", "no,yes")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 6])
+@pytest.mark.parametrize("ranks", [1, 3, 6])
 def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks):
     """Sizes of 0 and of odd element counts; sub-communicators of the same launch."""
-    counts = [1, 3] if ranks == 3 else [ranks]
+    counts = [2, 3] if ranks == 3 else [ranks]
     done = paceline(
-        *(*RUN, "--steps", 1, "--bytes", "0,8,24,100008", *EVERY),
-        *("--dtype", "float32,bfloat16,int32", "--ranks", ",".join(map(str, counts))),
+        *(*RUN, "--steps", 1, "--bytes", "0,24,100008", *EVERY),
+        *("--dtype", "float32,bfloat16", "--ranks", ",".join(map(str, counts))),
         ranks=ranks,
     )
     assert done.code == 0, done.err
@@ -37,12 +37,13 @@ def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks):
     assert set(table["status"]) == {"ok"}
     assert set(table["wrong_elements"]) == {0}
     # 3 reductions x 5 x 2 placements + all_gather x 2 + broadcast, all_to_all, send_recv once.
-    assert len(table["case"]) == len(counts) * 4 * 3 * (3 * 5 * 2 + 2 + 3)
+    assert len(table["case"]) == len(counts) * 3 * 2 * (3 * 5 * 2 + 2 + 3)
 
 
-def test_half_and_double_precision_too(paceline, tmp_path):
+def test_the_other_dtypes_too(paceline, tmp_path):
     done = paceline(
-        *(*RUN, "--steps", 1, "--bytes", "8KB", *EVERY, "--dtype", "float16,float64"), ranks=3
+        *(*RUN, "--steps", 1, "--bytes", "8,8KB", *EVERY, "--dtype", "float16,float64,int32"),
+        ranks=3,
     )
     assert done.code == 0, done.err
     assert set(summary(tmp_path / "out.h5")["status"]) == {"ok"}
