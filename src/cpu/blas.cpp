@@ -1,10 +1,12 @@
 #include "cpu/blas.h"
 
 // Weak, so that a CBLAS without them still links.
+// NOLINTBEGIN(readability-redundant-declaration, modernize-redundant-void-arg)
 extern "C" {
 void openblas_set_num_threads(int threads) __attribute__((weak));
-int openblas_get_num_threads(void) __attribute__((weak));  // NOLINT(modernize-redundant-void-arg)
+int openblas_get_num_threads(void) __attribute__((weak));
 }
+// NOLINTEND(readability-redundant-declaration, modernize-redundant-void-arg)
 
 namespace paceline {
 

@@ -25,7 +25,7 @@ constexpr std::array all_types = {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f1
 constexpr std::array all_ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                 ReduceOp::avg};
 constexpr std::array<std::int64_t, 4> sizes = {0, 1, 3, 1025};
-constexpr std::int64_t large = (1 << 20) + 1;
+constexpr std::int64_t large = (1 << 19) + 1;  // bf16: a piece of 1 MB and one more element
 
 // Whether the event has been reached, without waiting: an event has a time only then.
 bool reached(const EventPtr& event) {
