@@ -329,7 +329,7 @@ lint-python: $(PACKAGES)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-$(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk $(BUILD)/version.h | lint-format
+$(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(HEADERS) $(BUILD)/config.mk | $(BUILD)/version.h lint-format
 	@mkdir -p $(@D)
 	$(call say,TIDY,$<)
 	$(Q)clang-tidy-16 --quiet $< -- $(filter-out -Wno-restrict -Wshadow,$(CXXFLAGS_ALL)) 2> $@.log || { cat $@.log; exit 1; }

@@ -83,7 +83,7 @@ class Repeat:
 
 
 def of(results: Results) -> list[Repeat]:
-    """Every two files with settings in common of which the medians differ."""
+    """The pairs of files that measured the same setting with different medians."""
     if len(results.runs) < 2:
         return []
     names = [name for name in results.factors if name not in EFFORT | {"file"}]
