@@ -75,7 +75,8 @@ BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.
 endif
 # Without toml++ no TOML file is read.
 LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
-UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,tests/unit/toml_test.cpp tests/unit/hardware_test.cpp),$(UNIT_SOURCES))
+NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp calibration_test.cpp)
+UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cpp)
@@ -96,7 +97,10 @@ LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS)
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
 UNIT_CUDA_OBJECTS := $(UNIT_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
-UNIT_OBJECTS := $(UNIT_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(UNIT_CUDA_OBJECTS)
+# Tests are compiled without optimisation, in a third of the time, but for those that compute references.
+QUICK_SOURCES := $(filter-out tests/unit/flash% tests/unit/oracle%,$(filter tests/unit/%,$(UNIT_SOURCES)))
+UNIT_OBJECTS := $(QUICK_SOURCES:%.cpp=$(BUILD)/quick/%.o) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(filter-out $(QUICK_SOURCES),$(UNIT_SOURCES))) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
 # What the sources of some folders need beside that.
@@ -131,6 +135,7 @@ $$(BUILD)/$1/%.o: %.cpp $$(BUILD)/config.mk $$(BUILD)/$1/precompiled.h.gch
 	$$(Q)$$(CXX) -include $$(BUILD)/$1/precompiled.h $$(CXXFLAGS_ALL) $3 -MMD -MP -c $$< -o $$@
 endef
 $(eval $(call compiled_for,obj,CXX,$$(OPT)))
+$(eval $(call compiled_for,quick,CXX,-O0 -g1))
 
 # Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others; what uses
 # Hopper's own instructions runs there alone.
@@ -283,7 +288,7 @@ $(PACKAGES): analysis/requirements.txt
 	@touch $@
 
 # Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
-# after the other, whatever make's -j, but of the latter three at a time: they often wait.
+# after the other, whatever make's -j, but of the latter four at a time: they often wait.
 test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
@@ -292,7 +297,7 @@ unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
 python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
-	$(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+	$(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 
 # ---- hours of random use: what make test tries a little of ----------------------------------------
 SOAK := cd tests && ../$(PYTHON) -m

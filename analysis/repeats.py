@@ -66,7 +66,7 @@ class Repeat:
         first, second = self.first, self.second
         old, new = self.files
         if first.hardware != second.hardware:
-            return "The machines differ: each file holds for its own."
+            return "The machines or their transports differ: each file holds for its own."
         if not self.is_newer:
             return "Which file is newer on the same machine is not recorded."
         if first.software == second.software != "":

@@ -1,10 +1,15 @@
 """One HDF5 result file (schema versions 1 and 2): its tables as frames, and its samples."""
 
+import gzip
+import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 import h5py
 import numpy as np
@@ -14,6 +19,9 @@ from .sound_file import fault_of
 from .words import text
 
 SCHEMA_VERSIONS = ("1", "2")
+MAX_DECOMPRESSED = 4 << 30  # bytes
+# With these at 1, NCCL does without a transport that the machine has.
+TRANSPORT_SWITCHES = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -29,15 +37,21 @@ class Samples:
     measured: dict[str, np.ndarray] = field(default_factory=dict)
 
 
+def stem(path: Path) -> str:
+    """The name in tables and figures: "x" for x.h5 and x.h5.gz."""
+    return Path(path.name.removesuffix(".gz")).stem
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[h5py.File]:
-    """Opens a result file of any experiment. Raises ResultError if it is not one or cannot be
-    read."""
+    """Opens a result file of any experiment, or a gzip-compressed one (.gz). Raises ResultError if
+    it is not one or cannot be read."""
     try:
         path.open("rb").close()
-        if h5py.is_hdf5(path) and (fault := fault_of(path)):
+        plain = decompressed(path) if path.suffix == ".gz" else path
+        if h5py.is_hdf5(plain) and (fault := fault_of(plain)):
             raise ResultError(f"{path} {fault}")
-        with h5py.File(path, "r") as file:
+        with h5py.File(plain, "r") as file:
             check_schema(path, file)
             yield file
     except ResultError:
@@ -46,6 +60,30 @@ def opened(path: Path) -> Iterator[h5py.File]:
         raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
+
+
+def decompressed(path: Path) -> Path:
+    """A temporary file with the contents of a .gz file. Raises OSError if it is none."""
+    status = path.stat()
+    return Path(decompress(path, status.st_ino, status.st_size, status.st_mtime_ns).name)
+
+
+@cache
+def decompress(path: Path, *_state: int) -> IO[bytes]:
+    """Cached, so that a file is decompressed once; the temporary file lasts as long."""
+    plain = tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".h5")  # noqa: SIM115
+    try:
+        with gzip.open(path) as packed:
+            while block := packed.read(1 << 20):
+                plain.write(block)
+                if plain.tell() > MAX_DECOMPRESSED:
+                    raise ResultError(
+                        f"{path}: more than {MAX_DECOMPRESSED >> 30} GiB when decompressed"
+                    )
+    except (EOFError, zlib.error) as error:
+        raise OSError(str(error)) from None
+    plain.flush()
+    return plain
 
 
 def unreadable(path: Path, error: OSError) -> ResultError:
@@ -65,15 +103,23 @@ def check_schema(path: Path, file: h5py.File) -> None:
         raise ResultError(f"{path}: schema version {version}; this reads {known}")
 
 
+def switched_off(file: h5py.File) -> str:
+    """The transports that NCCL was told to do without: "NCCL_P2P_DISABLE=1"; mostly empty."""
+    variables = file["environment"].attrs if "environment" in file else {}
+    return " ".join(f"{name}=1" for name in TRANSPORT_SWITCHES if text(variables.get(name)) == "1")
+
+
 def hardware(file: h5py.File) -> str:
-    """The devices of all ranks, "2 × NVIDIA H200"; a CPU shared by ranks counts once."""
+    """The devices of all ranks, "2 × NVIDIA H200"; a CPU shared by ranks counts once. Transports
+    that were switched off follow: "2 × NVIDIA H200 with NCCL_P2P_DISABLE=1"."""
     if any(f"ranks/{name}" not in file for name in ("device", "host")):
         return ""
     device, host = (file[f"ranks/{name}"].asstr()[:] for name in ("device", "host"))
     uuid = file["ranks/gpu_uuid"].asstr()[:] if "ranks/gpu_uuid" in file else [""] * len(host)
     devices = {(d, u or h) for d, u, h in zip(device, uuid, host, strict=True)}
     counts = Counter(device for device, _ in sorted(devices))
-    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
+    named = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+    return " with ".join(filter(None, [", ".join(named), switched_off(file)]))
 
 
 def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:

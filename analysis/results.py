@@ -26,6 +26,8 @@ from .result_file import (
     opened,
     read_samples,
     read_table,
+    stem,
+    switched_off,
     unreadable,
 )
 from .words import case_label, label, text
@@ -61,8 +63,9 @@ class Run:
     command: str
     software_version: str
     created: str
-    hardware: str  # the devices' names
+    hardware: str  # see result_file.hardware()
     complete: bool
+    switched_off: str = ""  # see result_file.switched_off()
 
     @property
     def software(self) -> str:
@@ -241,7 +244,7 @@ def joined(parts: Sequence[Results]) -> Results:
 
 def file_names(paths: Sequence[Path]) -> list[str]:
     """The names of the files in tables and figures."""
-    stems = [path.stem for path in paths]
+    stems = [stem(path) for path in paths]
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
@@ -283,14 +286,16 @@ def from_file(path: Path, file: h5py.File) -> Results:
         # /summary has flags as 0 and 1, the cases' attributes as truth values.
         if any(isinstance(case.attrs.get(name), np.bool_) for case in cases.values()):
             frame[name] = frame[name].astype(bool)
+    off = switched_off(file)
     run = Run(
         path=path,
         experiment=text(file.attrs.get("experiment", "")),
-        command=text(file.attrs.get("command", "")),
+        command=f"{off} {text(file.attrs.get('command', ''))}".strip(),
         software_version=text(file.attrs.get("software_version", "")),
         created=text(file.attrs.get("created", "")),
         hardware=text(file.attrs.get("hardware", "")) or hardware(file),
         complete=bool(file.attrs.get("complete", True)),
+        switched_off=off,
     )
     own = [cases.get(name, {}) for name in frame["case"]] if "case" in frame else []
     tables = {group: read_table(path, file[group])[0] for group in FILE_TABLES if group in file}
@@ -326,7 +331,9 @@ def from_rows(path: Path) -> Results:
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Adds the columns that every file is expected to have. Values that schema version 1 writes
-    where there is no bucket and nothing is sent become missing, as in version 2."""
+    where there is no bucket and nothing is sent become missing, and its communication_sent_bytes
+    is sent_bytes, as in version 2."""
+    frame = frame.rename(columns={"communication_sent_bytes": "sent_bytes"})
     for name in ("step_median_s", "step_ci_low_s", "step_ci_high_s"):
         if name not in frame:  # no case was measured
             frame[name] = np.nan

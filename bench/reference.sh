@@ -10,7 +10,8 @@ PACELINE_RESULTS=${PACELINE_RESULTS:-results/new}
 run model-sizes 1 model --preset sizes
 run model-warmup 1 model --preset warmup
 run model-precision 1 model --preset precision
-run model-memory 1 model --preset memory
+run model-memory 1 model --preset memory --memory-timeline no
+run model-memory-timeline 1 model --preset memory --context 512 --precision fp32
 run model-checkpointing 1 model --preset checkpointing
 run model-compile 1 model --preset compile
 run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
@@ -39,7 +40,7 @@ run ddp-context 2 ddp --preset context
 run ddp-long 2 ddp --preset long
 run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \
   --bucket-mb 100 --profile 1
-# Without peer-to-peer copies NCCL goes through host memory, where the bucket size matters.
+# Without peer-to-peer copies NCCL goes through host memory, and gradients do not fit beside backward.
 NCCL_P2P_DISABLE=1 run ddp-buckets-no-p2p 2 ddp --preset course --bucket-mb 1,10,25,100,1000
 run zero-course 2 zero --preset course --bucket-mb 25,100
 run zero-fsdp 2 zero --preset fsdp

@@ -1,10 +1,10 @@
 #pragma once
-#include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include <string>
 
 #include "core/error.h"
+#include "cuda/cublaslt.h"
 
 namespace paceline {
 
@@ -15,7 +15,7 @@ inline void throw_unless_success(cudaError_t result, const char* call) {
 
 inline void throw_unless_success(cublasStatus_t result, const char* call) {
   if (result == CUBLAS_STATUS_SUCCESS) return;
-  throw InternalError(std::string(call) + " failed: " + cublasLtGetStatusString(result));
+  throw InternalError(std::string(call) + " failed: " + cublaslt().get_status_string(result));
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/check.h"
+#include "cuda/cublaslt.h"
 #include "cuda/product.h"
 
 namespace paceline {
@@ -32,27 +33,27 @@ cublasComputeType_t compute_type(GemmMath math) {
 
 template <class T>
 void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, T value) {
-  CUDA_CHECK(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value));
+  CUDA_CHECK(cublaslt().layout_set_attribute(layout, attribute, &value, sizeof value));
 }
 
 template <class T>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, T value) {
-  CUDA_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
+  CUDA_CHECK(cublaslt().desc_set_attribute(operation, attribute, &value, sizeof value));
 }
 
 template <class T>
 void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
          T value) {
-  CUDA_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+  CUDA_CHECK(cublaslt().preference_set_attribute(preference, attribute, &value, sizeof value));
 }
 
 // cuBLASLt is column-major: a row-major matrix is the transpose of a column-major one. c^T = b^T
 // a^T, so the operands are swapped, and every layout has the matrix's own rows and row stride.
 cublasLtMatrixLayout_t layout(const Matrix& m, int inner, Batching batching) {
   cublasLtMatrixLayout_t l = nullptr;
-  CUDA_CHECK(cublasLtMatrixLayoutCreate(&l, cuda_type(m.tensor.dtype),
-                                        static_cast<std::uint64_t>(m.cols),
-                                        static_cast<std::uint64_t>(m.rows), m.row_stride));
+  CUDA_CHECK(cublaslt().layout_create(&l, cuda_type(m.tensor.dtype),
+                                      static_cast<std::uint64_t>(m.cols),
+                                      static_cast<std::uint64_t>(m.rows), m.row_stride));
   switch (batching) {
     case Batching::strided: {
       const auto which = static_cast<std::size_t>(inner);
@@ -80,10 +81,10 @@ void* at(const Matrix& m, int outer, std::int64_t i) {
 
 CublasLt::CublasLt(cudaStream_t on_stream, GemmMath float_math, Tensor workspace_memory)
     : stream(on_stream), math(float_math), workspace(workspace_memory) {
-  CUDA_CHECK(cublasLtCreate(&handle));
+  CUDA_CHECK(cublaslt().create(&handle));
 }
 
-CublasLt::~CublasLt() { cublasLtDestroy(handle); }
+CublasLt::~CublasLt() { cublaslt().destroy(handle); }
 
 AlgorithmConfig config_of(const cublasLtMatmulAlgo_t& algorithm) {
   constexpr std::size_t words = 7;  // attributes of 32 bits; the others have 16
@@ -93,7 +94,7 @@ AlgorithmConfig config_of(const cublasLtMatmulAlgo_t& algorithm) {
     const std::size_t bytes = i < words ? 4 : 2;
     std::size_t written = 0;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &config.at(i), bytes, &written);
+        cublaslt().algo_config_get_attribute(&algorithm, attribute, &config.at(i), bytes, &written);
     if (status != CUBLAS_STATUS_SUCCESS) config.at(i) = 0;  // the algorithm lacks this attribute
   }
   return config;
@@ -116,7 +117,7 @@ MatmulPlan::MatmulPlan(const CublasLt& library, const Matrix& c, const Matrix& a
                                                : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE),
       alignments_{alignment_of(c), alignment_of(a), alignment_of(b)} {
   const bool floats = a.tensor.dtype == Dtype::f32;
-  CUDA_CHECK(cublasLtMatmulDescCreate(
+  CUDA_CHECK(cublaslt().desc_create(
       &operation_, floats ? compute_type(library.math) : CUBLAS_COMPUTE_32F, CUDA_R_32F));
   set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -128,15 +129,15 @@ MatmulPlan::MatmulPlan(const CublasLt& library, const Matrix& c, const Matrix& a
 }
 
 MatmulPlan::~MatmulPlan() {
-  for (const cublasLtMatrixLayout_t l : {a_, b_, c_}) cublasLtMatrixLayoutDestroy(l);
-  cublasLtMatmulDescDestroy(operation_);
+  for (const cublasLtMatrixLayout_t l : {a_, b_, c_}) cublaslt().layout_destroy(l);
+  cublaslt().desc_destroy(operation_);
 }
 
 std::vector<cublasLtMatmulAlgo_t> MatmulPlan::proposals(const CublasLt& library,
                                                         const ProposalLimits& limits,
                                                         int most) const {
   cublasLtMatmulPreference_t preference = nullptr;
-  CUDA_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  CUDA_CHECK(cublaslt().preference_create(&preference));
   const auto [of_c, of_a, of_b] = alignments_;
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, limits.workspace_bytes);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT, limits.waves);
@@ -147,9 +148,9 @@ std::vector<cublasLtMatmulAlgo_t> MatmulPlan::proposals(const CublasLt& library,
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c);
   int found = 0;
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+  const cublasStatus_t status = cublaslt().algo_get_heuristic(
       library.handle, operation_, b_, a_, c_, c_, preference, most, results.data(), &found);
-  cublasLtMatmulPreferenceDestroy(preference);
+  cublaslt().preference_destroy(preference);
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
   results.resize(static_cast<std::size_t>(found));
@@ -162,7 +163,7 @@ std::vector<cublasLtMatmulAlgo_t> MatmulPlan::proposals(const CublasLt& library,
 bool MatmulPlan::accepts(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status =
-      cublasLtMatmulAlgoCheck(library.handle, operation_, b_, a_, c_, c_, &algorithm, &result);
+      cublaslt().algo_check(library.handle, operation_, b_, a_, c_, c_, &algorithm, &result);
   return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= library.workspace.bytes();
 }
 
@@ -171,9 +172,9 @@ cublasStatus_t MatmulPlan::call(const CublasLt& library, const cublasLtMatmulAlg
                                 double beta) const {
   const auto scale_alpha = static_cast<float>(alpha);
   const auto scale_beta = static_cast<float>(beta);
-  return cublasLtMatmul(library.handle, operation_, &scale_alpha, b, b_, a, a_, &scale_beta, c, c_,
-                        c, c_, &algorithm, library.workspace.data, library.workspace.bytes(),
-                        library.stream);
+  return cublaslt().matmul(library.handle, operation_, &scale_alpha, b, b_, a, a_, &scale_beta, c,
+                           c_, c, c_, &algorithm, library.workspace.data, library.workspace.bytes(),
+                           library.stream);
 }
 
 cublasStatus_t MatmulPlan::run(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm,

@@ -27,7 +27,7 @@ std::string identity(const CudaDevice& device) {
   for (const auto& [name, version] : info.versions) {
     if (name == "driver") driver = version;
   }
-  return fmt::format("{} driver {} cublasLt {}", info.name, driver, cublasLtGetVersion());
+  return fmt::format("{} driver {} cublasLt {}", info.name, driver, cublaslt().get_version());
 }
 
 // Elements from the first to the last of a matrix, gaps included.

@@ -26,6 +26,18 @@ constexpr auto abort_stagger = 200ms;
 constexpr int question_tag = 1;
 constexpr int answer_tag = 2;
 
+// The hosts of all ranks, by rank. Collective over `comm`.
+std::vector<std::string> gather_hosts(MPI_Comm comm, int size) {
+  constexpr std::size_t most = 64;
+  std::array<char, most> mine{};
+  node_name().copy(mine.data(), most - 1);
+  std::vector<std::array<char, most>> all(static_cast<std::size_t>(size));
+  MPI_CHECK(MPI_Allgather(mine.data(), most, MPI_BYTE, all.data(), most, MPI_BYTE, comm));
+  std::vector<std::string> hosts;
+  for (const auto& host : all) hosts.emplace_back(host.data());
+  return hosts;
+}
+
 }  // namespace
 
 thread_local WaitRegistry::Slot* WaitRegistry::innermost = nullptr;
@@ -81,6 +93,7 @@ MpiWatchdog::MpiWatchdog(double timeout_seconds) : timeouts_(timeout_seconds) {
   MPI_CHECK(MPI_Comm_size(comm_, &size_));
   questions_.resize(static_cast<std::size_t>(size_));
   answers_.resize(static_cast<std::size_t>(size_));
+  hosts_ = gather_hosts(comm_, size_);
   if (size_ > 1) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -254,8 +267,8 @@ std::string MpiWatchdog::timeout_line() {
     if (state == RankState::in_other_wait) in_other_wait.push_back(rank);
   }
   std::string cause = "every rank arrived";
-  if (!in_other_wait.empty()) cause = ranks_text(in_other_wait) + " waited in another operation";
-  if (!missing.empty()) cause = ranks_text(missing) + " did not arrive";
+  if (!in_other_wait.empty()) cause = with_hosts(in_other_wait) + " waited in another operation";
+  if (!missing.empty()) cause = with_hosts(missing) + " did not arrive";
   if (!silent.empty()) {
     cause +=
         silent == missing ? " and did not answer" : " (no answer from " + ranks_text(silent) + ")";
@@ -264,6 +277,18 @@ std::string MpiWatchdog::timeout_line() {
   return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
                      current_case_.empty() ? "" : current_case_ + ": ", late_wait_.what,
                      timeouts_.timeout_seconds(), cause);
+}
+
+std::string MpiWatchdog::with_hosts(const std::vector<int>& ranks) const {
+  constexpr std::size_t most = 4;
+  std::vector<std::string> hosts;
+  for (const int rank : ranks) {
+    const std::string& host = hosts_[static_cast<std::size_t>(rank)];
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  }
+  const std::string more = hosts.size() > most ? " and others" : "";
+  hosts.resize(std::min(hosts.size(), most));
+  return fmt::format("{} on {}{}", ranks_text(ranks), fmt::join(hosts, ", "), more);
 }
 
 void MpiWatchdog::abort_launch(const std::string& line) {

@@ -1,6 +1,7 @@
 #pragma once
 // MpiWatchdog: ends a launch whose ranks wait for each other for longer than the timeout, and
-// prints one line with the operation that did not finish and the ranks that did not arrive.
+// prints one line with the case, the operation that did not finish, and the ranks that did not
+// arrive with their hosts.
 //
 // A thread of every rank checks the rank's waits every 50 ms, on a clock that stops while the
 // thread does not run. When a wait times out, the thread asks every other rank whether it is in the
@@ -124,6 +125,8 @@ class MpiWatchdog final : public Watchdog {
   void send(std::vector<PendingSend>& sends, int to, int tag, const Message& message);
   void poll_monitored();
   [[nodiscard]] std::string timeout_line();
+  // "ranks 0, 1 on node3"
+  [[nodiscard]] std::string with_hosts(const std::vector<int>& ranks) const;
   [[noreturn]] void abort_launch(const std::string& line);
 
   WaitRegistry waits_;
@@ -136,7 +139,8 @@ class MpiWatchdog final : public Watchdog {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
-  std::uint64_t begun_ = 0;  // waits.begun() at the last poll
+  std::vector<std::string> hosts_;  // by rank
+  std::uint64_t begun_ = 0;         // waits.begun() at the last poll
   Clock::time_point last_begin_;
   std::vector<PendingSend> questions_;  // by rank
   std::vector<PendingSend> answers_;    // by rank

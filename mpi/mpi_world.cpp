@@ -62,7 +62,7 @@ class MpiWorld final : public World {
   [[nodiscard]] int local_rank() const override { return local_rank_; }
   [[nodiscard]] int local_size() const override { return local_size_; }
   [[nodiscard]] int usable_cores() const override { return usable_cores_; }
-  [[nodiscard]] std::string host() const override;
+  [[nodiscard]] std::string host() const override { return node_name(); }
   [[nodiscard]] std::string library() const override;
 
   void barrier() override;
@@ -98,15 +98,6 @@ MpiWorld::MpiWorld(std::shared_ptr<Launch> launch, MPI_Comm control)
   MPI_CHECK(MPI_Comm_size(node, &local_size_));
   usable_cores_ = count_usable_cores(node);
   MPI_CHECK(MPI_Comm_free(&node));
-}
-
-std::string MpiWorld::host() const {
-  // Slurm's node name: several Slurm nodes may be one machine.
-  if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
-  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
-  int length = 0;
-  MPI_CHECK(MPI_Get_processor_name(name.data(), &length));
-  return {name.data(), static_cast<std::size_t>(length)};
 }
 
 std::string MpiWorld::library() const {

@@ -133,7 +133,7 @@ int run_command(int argc, char** argv) {
     refusal.emplace(InternalError(error.what()));
   }
   if (in_children) return run_alone([&] { return run_in_processes(parsed, argv); });
-  const bool alone = launched.value_or(1) == 1;
+  const bool alone = is_only_process();
   if (alone && measures(parsed) && !parsed.command->needs_mpi()) {
     return run_ranks(parsed, refusal, *make_lone_world());
   }

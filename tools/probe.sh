@@ -76,7 +76,7 @@ if [ -n "$NVCC" ] && [ -f "$cuda/include/cublasLt.h" ]; then
     sed 's/\.//; s/^90$/90a/' | tr '\n' ' ')
   emit NVCC "$NVCC"
   emit CUDA_CFLAGS "-isystem $cuda/include"
-  emit CUDA_LIBS "-L$cuda/lib64 -Wl,-rpath,$cuda/lib64 -lcublasLt -lcudart_static -ldl -lrt"
+  emit CUDA_LIBS "-L$cuda/lib64 -Wl,-rpath,$cuda/lib64 -lcudart_static -ldl -lrt"
   emit CUDA_ARCH_FOUND "${arch:-80 90a}"
   say nvcc "$("$NVCC" --version | grep -o 'release [0-9.]*'), for ${arch:-80 90a (no GPU here)}"
 

@@ -4,15 +4,23 @@
 .venv/bin/python3 tools/reference_files.py > results/README.md
 """
 
+import sys
 from pathlib import Path
 
 import h5py
 
-FOLDER = Path(__file__).parents[1] / "results/reference"
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from analysis import result_file  # noqa: E402
+from analysis.words import text  # noqa: E402
+
+FOLDER = ROOT / "results/reference"
 HEAD = """# The published files
 
 Made by `tools/reference_files.py`. `bench/reference.sh` measures them anew; what is in a file is in
-[docs/file-format.md](../docs/file-format.md).
+[docs/file-format.md](../docs/file-format.md). Large files that only the analysis reads are
+compressed (`gzip -9n`): the analysis reads them as they are, paceline itself after `gunzip`.
 
 | file | on | cases | of | paceline |
 |---|---|---|---|---|"""
@@ -20,6 +28,7 @@ PEERS = """Rows of PyTorch's, cuDNN's and NCCL's times beside ours, a JSON objec
 
 | file | written by |
 |---|---|
+| `attention-flash4-h100.jsonl` | `bench/peers/attention_ratios.py` |
 | `attention-peers-h200.jsonl` | `bench/peers/attention_ratios.py` |
 | `collective-peers-h200.jsonl` | `bench/peers/collective_ratios.py` |
 | `data-parallel-peers-h200.jsonl` | `bench/peers/data_parallel_ratios.py` |
@@ -27,39 +36,31 @@ PEERS = """Rows of PyTorch's, cuDNN's and NCCL's times beside ours, a JSON objec
 """
 
 
-def text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def hardware(file: h5py.File) -> str:
-    if "ranks" not in file:
-        return "-"
-    devices = [text(d) for d in file["ranks/device"][:]]
-    return f"{len(devices)} x {devices[0]}"
-
-
-def launched(command: str, ranks: int) -> str:
-    """Adds mpirun: the program's own command line does not have its launcher."""
+def launched(command: str, ranks: int, variables: str) -> str:
+    """Adds the environment and mpirun: the recorded command line has neither."""
     alone = ranks == 1 or command.startswith("mpirun")
-    return command if alone else f"mpirun -np {ranks} {command}"
+    words = [variables, "" if alone else f"mpirun -np {ranks}", command]
+    return " ".join(filter(None, words))
 
 
 def document() -> str:
     rows = []
     commands = []
-    for path in sorted(FOLDER.glob("*.h5")):
-        with h5py.File(path) as file:
+    for path in sorted(FOLDER.glob("*.h5*")):
+        plain = result_file.decompressed(path) if path.suffix == ".gz" else path
+        with h5py.File(plain) as file:
             attributes = {name: text(value) for name, value in file.attrs.items()}
             ranks = len(file["ranks/rank"]) if "ranks" in file else 1
             cells = [
                 f"`{path.name}`",
-                hardware(file),
+                result_file.hardware(file) or "-",
                 str(len(file["cases"])) if "cases" in file else "-",
                 attributes["created"][:10],
                 attributes.get("software_version", "-"),
             ]
+            variables = result_file.switched_off(file)
         rows.append(f"| {' | '.join(cells)} |")
-        lines = launched(attributes["command"], ranks).splitlines()
+        lines = launched(attributes["command"], ranks, variables).splitlines()
         commands.append("\n".join([f"`{path.name}`:", "", *(f"    {line}" for line in lines)]))
     parts = ["\n".join([HEAD, *rows]), "The commands that made them:", *commands, PEERS]
     return "\n\n".join(parts)

@@ -74,7 +74,9 @@ def draw_memory(results: Results) -> Figure | None:
         for name, title in titles.items()
         if name in results.frame
     ]
-    note = "As the memory ledger counts it: exact, without spread."
+    ledger = "the memory ledger"
+    counted = f"{ledger}, PyTorch's as its allocator" if "variant" in results.frame else ledger
+    note = f"As {counted} counts it: exact, without spread."
     return draw(results, "Attention: memory over sequence length", rows, [note])
 
 

@@ -14,7 +14,6 @@ from ..results import Results
 from ..words import figure, label
 
 GIB, MIB = 2**30, 2**20
-MILLISECONDS = 1e3
 COLUMNS = 3
 WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.9, 1.5, 0.55, 0.28, 0.48, 0.30  # inches
 BLOCKS = 4  # the largest that are listed below a panel
@@ -38,10 +37,10 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Memory in use over one step",
         notes=[
-            "Of one step after the measured ones, on rank 0, by the host's clock: launches run "
-            "ahead of the device. Shaded by turns: the phases, from their first allocation or "
-            "release on. Below each panel: the largest blocks of the step, with the scope that "
-            "allocated them. All panels have one scale of memory, each its own of time."
+            "Of one step after the measured ones, on rank 0, in the order of allocations and "
+            "releases: the host makes them ahead of the device, so their times say little. Shaded "
+            "by turns: the phases. Below each panel: the largest blocks of the step, with the "
+            "scope that allocated them. All panels have one scale of memory."
         ],
         body=(2 * style.MARGIN + columns * across - GAP, ceil(len(rows) / columns) * pitch),
         legend=[(label(kind), style.KINDS[kind]) for kind in kinds],
@@ -66,10 +65,15 @@ def draw(results: Results) -> Figure | None:
 
 
 def by_kind(timeline: pd.DataFrame) -> pd.DataFrame:
-    """Bytes in use after each event, a column per kind, and its time in ms."""
-    kinds = pd.get_dummies(timeline["kind"]).mul(timeline["bytes"], axis=0).cumsum()
-    kinds.insert(0, "ms", timeline["seconds"] * MILLISECONDS)
-    return kinds
+    """Bytes in use after each allocation and release, a column per kind."""
+    used = pd.get_dummies(timeline["kind"]).mul(timeline["bytes"], axis=0).cumsum()
+    return used.iloc[held_before(timeline) :]
+
+
+def held_before(timeline: pd.DataFrame) -> int:
+    """The number of blocks that were there when the step began, less one: the timeline begins with
+    them, at 0 s."""
+    return max(int((timeline["seconds"] <= 0).sum()) - 1, 0)
 
 
 def kinds_of(curve: pd.DataFrame) -> list[str]:
@@ -79,21 +83,21 @@ def kinds_of(curve: pd.DataFrame) -> list[str]:
 def draw_kinds(axes: Axes, curve: pd.DataFrame, most: float) -> None:
     kinds = kinds_of(curve)
     sizes = (curve[kinds] / GIB).to_numpy().T
-    axes.stackplot(curve["ms"], sizes, step="post", colors=[style.KINDS[kind] for kind in kinds],
-                   lw=0)  # fmt: skip
-    axes.set_xlim(0, max(curve["ms"].max(), np.finfo(float).tiny))
+    axes.stackplot(np.arange(len(curve)), sizes, step="post",
+                   colors=[style.KINDS[kind] for kind in kinds], lw=0)  # fmt: skip
+    axes.set_xlim(0, len(curve))
     axes.set_ylim(0, most * 1.22)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.grid(axis="y")
-    axes.set_xlabel("host time since the step began (ms)", loc="left")
+    axes.set_xlabel("allocations and releases, in order", loc="left")
 
 
 def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float) -> None:
     """Each phase's name in a band above the curves."""
-    named = timeline[timeline["phase"] != ""]
-    starts = (named.groupby("phase", sort=False)["seconds"].min() * MILLISECONDS).to_dict()
+    named = timeline[timeline["phase"] != ""].reset_index(names="event")
+    starts = (named.groupby("phase", sort=False)["event"].min() - held_before(timeline)).to_dict()
     ends = [*list(starts.values())[1:], axes.get_xlim()[1]]
     inch = axes.get_xlim()[1] / WIDTH
     for index, ((phase, start), end) in enumerate(zip(starts.items(), ends, strict=True)):

@@ -67,8 +67,8 @@ def of(paths: Sequence[Path]) -> Report:
 
 def told_apart(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
     """The files with times that other files contradict have their names as a factor, for sentences.
-    Files that a newer one replaces come last: where a section wants one case, it takes the first.
-    """
+    Files that a newer one replaces come last, before them those of a machine without one of its
+    transports: where a section wants one case, it takes the first."""
     contradicted = {run.path for one in repeated for run in (one.first, one.second)}
     replaced = {one.first.path for one in repeated if one.is_newer}
     paths = [results.runs[0].path for results in found]
@@ -76,7 +76,12 @@ def told_apart(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Res
         with_file(results, name) if path in contradicted else results
         for results, path, name in zip(found, paths, file_names(paths), strict=True)
     ]
-    return sorted(named, key=lambda results: results.runs[0].path in replaced)
+
+    def rank(results: Results) -> tuple[bool, bool]:
+        run = results.runs[0]
+        return run.path in replaced, bool(run.switched_off)
+
+    return sorted(named, key=rank)
 
 
 def with_file(results: Results, name: str) -> Results:

@@ -1,5 +1,6 @@
 """One attention: plain, compiled, flash (pytorch_attention, torch_compile, flash_benchmarking)."""
 
+from itertools import product
 from math import isnan
 
 from ..results import Results
@@ -9,7 +10,7 @@ from . import comparisons_parallel as beside
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings
 from .selection import cases_tables, is_compile, methods, named, of_experiment
-from .sentences import in_words, milliseconds
+from .sentences import gib, in_words, milliseconds
 from .speedups import speed_ups
 
 SPLIT = "; its products are of two bf16 parts per operand (bf16x3), not bound by the fp32 peak"
@@ -65,11 +66,12 @@ def out_of_memory(own: list[Case]) -> list[str]:
 
 
 def growth(own: list[Case]) -> list[str]:
-    """Bytes kept for backward at the two longest contexts of one head dimension."""
-    for head_dim in distinct(own, "head_dim"):
+    """Bytes kept for backward at the two longest contexts of one head dimension and precision."""
+    settings = product(distinct(own, "head_dim"), distinct(own, "precision"))
+    for head_dim, precision in settings:
         kept = {
             case.number("context"): case.number("saved_bytes")
-            for case in matching(own, head_dim=head_dim)
+            for case in matching(own, head_dim=head_dim, precision=precision)
             if not isnan(case.number("saved_bytes"))
         }
         if len(kept) >= 2:
@@ -81,9 +83,9 @@ def growth(own: list[Case]) -> list[str]:
                 else "faster than the context, slower than its square"
             )  # fmt: skip
             return [
-                f"What is kept for backward grows {law}: {kept[short] / 2**20:,.0f} MiB at context "
-                f"{short:.0f}, {kept[long] / 2**20:,.0f} MiB at {long:.0f} (head dimension "
-                f"{head_dim})."
+                f"What is kept for backward grows {law}: {gib(kept[short])} at context "
+                f"{short:.0f}, {gib(kept[long])} at {long:.0f} (head dimension {head_dim}, "
+                f"{precision})."
             ]
     return []
 

@@ -23,7 +23,7 @@ def equal_to(own: Sequence[Case], best: Case) -> list[Case]:
     names = ("comm_dtype", "registration", "shard")
     others = [
         one
-        for one in alike(own, best, best.get("sync"))
+        for one in alike(own, best, sync=best.get("sync"))
         if one.row != best.row
         and all(one.get(name) == best.get(name) for name in names)
         and differ(one, best, "step") == 0
@@ -92,7 +92,7 @@ def evaluated(found: Sequence[Results], own: Sequence[Case]) -> list[str]:
         best.number("communication_bytes"), fit["latency_s"], fit["bandwidth_bytes_per_s"]
     )  # fmt: skip
     ideal, left = sqrt(whole * latency * rate), 2 * sqrt(whole * latency / rate)
-    sized = [case for case in alike(own, best, "bucketed") if case in sizes]
+    sized = [case for case in alike(own, best, sync="bucketed") if case in sizes]
 
     def predicted(case: Case) -> float:
         calls = case.number("communication_calls")

@@ -1,6 +1,6 @@
 """All-reduce over ranks, sizes and backends (distributed_communication_single_node)."""
 
-from math import isnan
+from math import isfinite, isnan
 
 from ..results import Results
 from ..tables.table import Table
@@ -9,6 +9,7 @@ from . import comparisons_parallel, published
 from .facts import Case, cases, distinct, file_tables, matching
 from .section import Section, drawings, narrowed
 from .selection import cases_tables, named, of_experiment
+from .sentences import in_words
 
 
 def section(found: list[Results]) -> Section:
@@ -71,11 +72,15 @@ def by_backend(own: list[Case]) -> list[str]:
     return [f"MPI in host memory takes, beside NCCL, {told}."]
 
 
+def of_bytes(bandwidth: float) -> str:
+    """The part of a fit that grows with the size."""
+    return f" + bytes / ({figure(bandwidth / 1e9, 3)} GB/s)" if isfinite(bandwidth) else ""
+
+
 def fits(chosen: list[Results]) -> list[str]:
     return [
-        f"Fit of {row['op']}, {row['backend']}, {row['ranks']} ranks: "
-        f"{figure(1e6 * row['latency_s'], 3)} µs + bytes / "
-        f"({figure(row['bandwidth_bytes_per_s'] / 1e9, 3)} GB/s), at worst "
+        f"Fit of {row['op']}, {row['backend']}, {in_words('ranks', str(row['ranks']))}: "
+        f"{figure(1e6 * row['latency_s'], 3)} µs{of_bytes(row['bandwidth_bytes_per_s'])}, at worst "
         f"{100 * row['worst_relative_error']:.0f}% from a measured time."
         for table in file_tables(chosen, "fit")
         for _, row in table.iterrows()

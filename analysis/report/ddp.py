@@ -5,7 +5,7 @@ from math import isnan
 
 from ..results import Results, joined
 from . import buckets, comparisons_parallel, published
-from .exchanges import exposed, same_setting
+from .exchanges import alike, exposed, one_per_setting, same_setting
 from .facts import Case, cases, matching
 from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, named, of_experiment
@@ -34,18 +34,16 @@ def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]
     """Sentences that compare every case of an exchange with the others of the same file."""
     lines = []
     own = cases(chosen_of(found))
-    seen = set()
-    for case in matching(own, sync=sync):
-        best = same_setting(own, case, sync)
-        if best is None or (id(best.results), best.row) in seen:
+    for case in one_per_setting(matching(own, sync=sync)):
+        best = same_setting(own, case, sync=sync)
+        if best is None:
             continue
-        seen.add((id(best.results), best.row))
         group = buckets.equal_to(own, best)
         lines += buckets.equality(group)
-        for other in filter(None, (same_setting(own, best, kind) for kind in others)):
+        for other in filter(None, (same_setting(own, best, sync=kind) for kind in others)):
             lines.append(buckets.compared(group, other))
-        lines += exposed(best, same_setting(own, best, "none"))
-    return [line for line in lines if line]
+        lines += exposed(best, same_setting(own, best, sync="none"))
+    return list(dict.fromkeys(filter(None, lines)))
 
 
 def naive(found: list[Results]) -> Section:
@@ -128,7 +126,7 @@ def verdict(own: Sequence[Case]) -> str:
     """Whether the best bucket size is faster than one message per parameter, in the first file that
     has both."""
     for case in matching(own, sync="bucketed"):
-        best, single = (same_setting(own, case, sync) for sync in ("bucketed", "overlap"))
+        best, single = (same_setting(own, case, sync=sync) for sync in ("bucketed", "overlap"))
         if best is None or single is None:
             continue
         gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
@@ -136,7 +134,7 @@ def verdict(own: Sequence[Case]) -> str:
         answer = answers[differ(best, single, "step")]
         group = buckets.equal_to(own, best)
         line = buckets.compared(group, single, "overlap of single gradients")
-        naive_case = same_setting(own, case, "naive")
+        naive_case = same_setting(own, case, sync="naive")
         gain = buckets.compared(group, naive_case) if naive_case else ""
         told = [f"Is bucketing worth it: {answer}.", line, gain, *buckets.equality(group)]
         return " ".join(filter(None, told))
@@ -149,10 +147,9 @@ def saving(a: Case, b: Case) -> float:
 
 def bucket_range(found: Sequence[Results]) -> list[str]:
     lines = []
-    for results in found:
-        sizes = [case for case in matching(cases([results]), sync="bucketed")
-                 if not isnan(case.seconds("step"))]  # fmt: skip
-        counts = {case.get("communication_calls") for case in sizes} - {""}
+    own = cases(found)
+    for case in one_per_setting(matching(own, sync="bucketed")):
+        sizes = [one for one in alike(own, case, sync="bucketed") if not isnan(one.seconds("step"))]
         if len(sizes) < 2:
             continue
         best = min(sizes, key=lambda case: case.seconds("step"))
@@ -168,7 +165,7 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
             },
             key=lambda pair: float(pair[0]),
         )
-        if len(counts) < len(same):
+        if len({calls for _, calls in same}) < len(same):
             told = ", ".join(f"{size} MB {calls}" for size, calls in same)
             lines.append(
                 f"Collectives of a step by bucket size: {told}. Sizes of as many collectives send "

@@ -1,6 +1,6 @@
 """Exchanges of gradients in sentences: their names, and what a step with one costs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan
 
 from ..words import figure
@@ -12,14 +12,26 @@ NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (n
 OVERLAPPED = ("overlap", "bucketed")
 
 
-def same_setting(own: Sequence[Case], case: Case, sync: str) -> Case | None:
-    """The case that differs from `case` only in its exchange, with its fastest bucket size."""
-    return fastest(alike(own, case, sync), "step")
+def same_setting(own: Sequence[Case], case: Case, **kind: str) -> Case | None:
+    """The case that differs from `case` only in its exchange (sync="flat") or in what is sharded
+    (shard="zero1"), with its fastest bucket size."""
+    return fastest(alike(own, case, **kind), "step")
 
 
-def alike(own: Sequence[Case], case: Case, sync: str) -> list[Case]:
-    found = matching(own, sync=sync, **{name: case.get(name) for name in SETTING})
-    return [one for one in found if one.results is case.results]
+def alike(own: Sequence[Case], case: Case, **kind: str) -> list[Case]:
+    return [one for one in matching(own, **kind) if setting_of(one) == setting_of(case)]
+
+
+def one_per_setting(own: Iterable[Case]) -> list[Case]:
+    """The first case of each setting of each file."""
+    firsts: dict[tuple[object, ...], Case] = {}
+    for case in own:
+        firsts.setdefault(setting_of(case), case)
+    return list(firsts.values())
+
+
+def setting_of(case: Case) -> tuple[object, ...]:
+    return (id(case.results), *(case.get(name) for name in (*SETTING, "mode")))
 
 
 def name_of(case: Case) -> str:

@@ -84,20 +84,26 @@ def order(case: Case) -> tuple[float, float]:
 
 
 def headlines(with_peak: list[Case]) -> list[str]:
-    """Sentences on the largest model at its longest context, in every measured setting."""
-    trained = [case for case in with_peak if case.get("mode") in ("", "train-step")]
-    case = largest(trained, cost)
-    if case is None:
+    """A sentence on the largest model: for every precision and attention, its longest context."""
+    trained = [
+        case
+        for case in with_peak
+        if case.get("mode") in ("", "train-step") and case.get("recompute") in ("", "none")
+    ]
+    longest = largest(trained, cost)
+    if longest is None:
         return []
-    same: dict[str, float] = {}
-    for other in matching(trained, **{name: case.get(name) for name in ("size", "context")}):
-        where = setting(other.values, without=("size", "context", "file"))
-        same.setdefault(where, other.number("peak_bytes"))
-    told = "; ".join(
-        f"{gib(peak)} with {name}: a GPU of {devices.smallest(peak)}" for name, peak in same.items()
-    )
-    where = f"{case.get('size')} at context {case.get('context')}"
-    return [f"A training step of {where} needs {told} ({devices.EXAMPLES})."]
+    alike = {name: longest.get(name) for name in ("size", "batch_size", "exec")}
+    told = {}
+    for case in sorted(matching(trained, **alike), key=order):
+        peak = case.number("peak_bytes")
+        told[case.get("precision"), case.get("attention")] = (
+            f"at context {case.get('context')} needs {gib(peak)} with "
+            f"{setting(case.values, without=('size', 'context', 'file'))}: "
+            f"a GPU of {devices.smallest(peak)}"
+        )
+    needs = "; ".join(told.values())
+    return [f"A training step of {longest.get('size')} {needs} ({devices.EXAMPLES})."]
 
 
 def by_mode(own: list[Case]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..result_file import TRANSPORT_SWITCHES
 from ..tables.table import Table
 from ..words import ABSENT, figure, label
 from .section import grid
@@ -126,6 +127,8 @@ def is_same_hardware(published: str, ours: str) -> bool:
     if published in ("", "none", "unnamed"):
         return False
     words = set(re.findall(r"\w+", ours))
+    if words & set(TRANSPORT_SWITCHES):
+        return False
     return all(word in words for word in published.split()) and ("PCIe" in words) == (
         "PCIe" in published
     )

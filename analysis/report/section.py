@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from matplotlib.figure import Figure
 
 from .. import figures
+from ..result_file import stem
 from ..results import Results
 from ..tables.table import Column, Table
 
@@ -66,7 +67,7 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
     """The figures of `names` for which each of the results has the data."""
     return [
         Drawing(
-            f"{section}-{results.runs[0].path.stem}-{name}",
+            f"{section}-{stem(results.runs[0].path)}-{name}",
             CAPTIONS[name],
             f"{name}: {', '.join(run.path.name for run in results.runs)}",
             figure,

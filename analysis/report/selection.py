@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .. import tables
+from ..result_file import stem
 from ..results import Results
 from ..tables.table import Table
 from .section import narrowed
@@ -62,12 +63,12 @@ def named(found: list[Results], *names: str) -> list[Table]:
     return [
         replace(
             table,
-            name=f"{stem}-{table.name}",
-            title=f"{table.title} ({stem})" if len(found) > 1 else table.title,
+            name=f"{name}-{table.name}",
+            title=f"{table.title} ({name})" if len(found) > 1 else table.title,
             commands=[],
         )
         for results in found
-        for stem in [results.runs[0].path.stem]
+        for name in [stem(results.runs[0].path)]
         for table in tables.of(results)
         if table.name in names
     ]

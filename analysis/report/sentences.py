@@ -10,9 +10,11 @@ from .facts import Case
 PHASES = {"both": "forward and backward", "time": "time"}
 FEW = "undecided, for one of them has too few repetitions (below 6) for an interval"
 NO_DIFFERENCE = "no difference beyond the intervals"
-# The factors of a setting: what a step computes, and on how many ranks; and the file, where another
-# one has other times.
-SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "ranks", "file")
+# The factors of a setting: what a step computes, how, and on how many ranks; and the file, where
+# another one has other times. USUAL values are not named.
+SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "optimizer",
+           "recompute", "ranks", "file")  # fmt: skip
+USUAL = {"optimizer": "serial", "recompute": "none", "ranks": "1"}
 
 
 def milliseconds(seconds: float, digits: int = 4) -> str:
@@ -24,10 +26,10 @@ def percent(share: float) -> str:
 
 
 def gib(size: float) -> str:
-    """A size as text; below 1 GiB in MiB and MB."""
-    if size < 2**30:
-        return f"{size / 2**20:.1f} MiB ({size / 1e6:.1f} MB)"
-    return f"{size / 2**30:.1f} GiB ({size / 1e9:.1f} GB)"
+    """A size as text; below 1 GiB in MiB and MB, below 1 MiB in KiB and kB."""
+    power = 3 if size >= 2**30 else 2 if size >= 2**20 else 1
+    binary, decimal = {3: ("GiB", "GB"), 2: ("MiB", "MB"), 1: ("KiB", "kB")}[power]
+    return f"{size / 1024**power:.1f} {binary} ({size / 1000**power:.1f} {decimal})"
 
 
 def in_words(name: str, value: str) -> str:
@@ -49,11 +51,14 @@ def in_words(name: str, value: str) -> str:
 
 def setting(factors: Mapping[str, object], without: Collection[str] = ()) -> str:
     """The setting of a case with these factors: xl, context 128, batch size 2 per rank, fp32, naive
-    attention, eager, 2 ranks. A single rank is not named."""
-    values = {name: text(factors.get(name)) for name in SETTING if name not in without}
-    if values.get("ranks") == "1":
-        del values["ranks"]
-    words = {name: in_words(name, value) for name, value in values.items() if value}
+    attention, eager, 2 ranks."""
+    words = {
+        name: word
+        for name in SETTING
+        if name not in without
+        and (value := text(factors.get(name))) != USUAL.get(name)
+        and (word := in_words(name, value))
+    }
     if "batch_size" in words and "ranks" in words:
         words["batch_size"] += " per rank"
     return ", ".join(words.values())

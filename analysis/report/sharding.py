@@ -5,10 +5,13 @@ from math import isnan
 from .. import memory_marks
 from ..results import Results
 from . import comparisons_parallel, published
-from .facts import Case, cases, fastest, matching
+from .exchanges import one_per_setting, same_setting
+from .facts import Case, cases
 from .section import Section, drawings
 from .selection import cases_tables, named, of_experiment
-from .sentences import compared, gib, percent
+from .sentences import SETTING, compared, gib, percent, setting
+
+SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
 
 
 def section(found: list[Results]) -> Section:
@@ -26,20 +29,30 @@ def section(found: list[Results]) -> Section:
         tables=[*named(chosen, "memory-marks"), *cases_tables(chosen)],
         drawings=drawings("sharding", chosen, ["memory-marks", "steps"]),
         published=published.tables(comparisons_parallel.sharding(cases(found))),
-        headline=next((line for line in lines if line.startswith("zero1 lowers")), ""),
+        headline=next((line for line in lines if "zero1 lowers" in line), ""),
     )  # fmt: skip
 
 
 def of_file(own: list[Case]) -> list[str]:
-    best = {kind: fastest(list(matching(own, shard=kind)), "step") for kind in
-            ("none", "broadcast", "zero1")}  # fmt: skip
-    whole = best["none"]
-    lines = [line for case in best.values() if case for line in marks(case)]
-    for kind in ("broadcast", "zero1"):
-        case = best[kind]
-        if case is None or whole is None:
+    settings = one_per_setting(own)
+    same = [name for name in SETTING if len({case.get(name) for case in settings}) == 1]
+    lines = []
+    for case in settings:
+        differing = setting(case.values, without=same)
+        prefix = f"{differing}: " if differing else ""
+        lines += [prefix + line for line in of_setting(own, case)]
+    return lines
+
+
+def of_setting(own: list[Case], case: Case) -> list[str]:
+    """About the cases that differ from this one in what is sharded."""
+    best = {kind: same_setting(own, case, shard=kind) for kind in ("none", *SHARDED)}
+    whole, course, zero1 = best["none"], best["broadcast"], best["zero1"]
+    lines = [line for one in best.values() if one for line in marks(one)]
+    for kind in SHARDED if whole else ():
+        if (one := best[kind]) is None:
             continue
-        before, after = whole.number("peak_bytes"), case.number("peak_bytes")
+        before, after = whole.number("peak_bytes"), one.number("peak_bytes")
         if not isnan(before) and not isnan(after):
             lines.append(
                 f"{kind} lowers the peak of a rank from {gib(before)} to {gib(after)}, by "
@@ -47,10 +60,9 @@ def of_file(own: list[Case]) -> list[str]:
                 if after < before
                 else f"{kind} does not lower the peak of a rank: {gib(after)}, {gib(before)} whole."
             )
-        lines.append(compared(case, whole, "step", kind, "the whole state on every rank"))
-    course, zero1 = best["broadcast"], best["zero1"]
+        lines.append(compared(one, whole, "step", kind, "the whole state on every rank"))
     if course and zero1:
-        sent = [case.number("communication_sent_bytes") for case in (course, zero1)]
+        sent = [one.number("sent_bytes") for one in (course, zero1)]
         if not any(map(isnan, sent)):
             lines.append(
                 f"broadcast (gradients all-reduced, whole tensors owned by ranks and broadcast) "

@@ -63,10 +63,10 @@ def communication(found: Sequence[Results]) -> str:
     case = largest(own, cost) or (own[0] if own else None)
     if case is None:
         return ""
-    best = [same_setting(own, case, kind) for kind in distinct(own, "sync")]
+    best = [same_setting(own, case, sync=kind) for kind in distinct(own, "sync")]
     told = ", ".join(exposed_share(buckets.equal_to(own, one), one) for one in best if one)
     everything = cases([case.results])
-    without = same_setting(everything, case, "none")
+    without = same_setting(everything, case, sync="none")
     base = f"; with {NAMES['none']} it takes {milliseconds(without.seconds('step'))}" if (
         without) else ""  # fmt: skip
     return f"Exposed communication of a step of {setting(case.values)}: {told}{base}."

@@ -27,7 +27,6 @@ RATES = {
     "link_share": ("share of the link (%)", PERCENT),
     "communication_calls": ("collectives", 1.0),
     "sent_bytes": ("sent (MB)", MB),
-    "communication_sent_bytes": ("sent (MB)", MB),
     "exposed_share": ("exposed (%)", PERCENT),
     "communication_overlap": ("overlapped (%)", PERCENT),
     "saved_bytes": ("kept for backward (MiB)", MIB),

@@ -12,24 +12,28 @@ from .table import MILLISECONDS, Column, Table, deviation, interval, texts
 
 def build(results: Results, spread: Spread) -> list[Table]:
     return [
-        table(results, factor, found, spread)
+        table(results, factor, rows, spread)
         for factor in pairs.BASELINES
-        if (found := pairs.of_factor(results, factor))
+        if (rows := timed(results, pairs.of_factor(results, factor)))
     ]
 
 
-def table(results: Results, factor: str, found: list[Pair], spread: Spread) -> Table:
+def timed(results: Results, found: list[Pair]) -> list[tuple[Pair, str]]:
+    """Each pair with each phase that was timed in both its cases."""
     measured = {
         phase: results.statistic(phase, "median").notna().to_numpy() for phase in results.phases
     }
-    rows = [
+    return [
         (pair, phase)
         for pair in found
         for phase in measured
         if measured[phase][[pair.baseline, pair.other]].all()
     ]
+
+
+def table(results: Results, factor: str, rows: list[tuple[Pair, str]], spread: Spread) -> Table:
     baseline = pairs.BASELINES[factor]
-    names = found[0].names
+    names = rows[0][0].names
     columns = [
         texts(label(name), [pair.shared[index] for pair, _ in rows])
         for index, name in enumerate(names)

@@ -4,7 +4,8 @@
 
 Prints one JSON line per case and variant, with paceline's column names. Variants: flash, cudnn and
 efficient are backends of scaled_dot_product_attention (FlashAttention-2, cuDNN, and the
-memory-efficient kernel, which supports float32); flex is flex_attention, compiled through Triton;
+memory-efficient kernel, which supports float32); flash4 is FlashAttention-4 (the package
+flash-attn-4), in its own layout [B, S, H, d]; flex is flex_attention, compiled through Triton;
 naive is softmax(Q K^T) V in eager mode; compile is torch.compile of naive. q, k and v are
 [B, H, S, d] from a normal distribution.
 
@@ -29,7 +30,7 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
-VARIANTS = (*BACKENDS, "flex", "compile", "naive")
+VARIANTS = (*BACKENDS, "flash4", "flex", "compile", "naive")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 FACTORS = ("batch_size", "heads", "context", "head_dim", "causal", "precision")
 
@@ -59,9 +60,21 @@ def flex(causal: bool, context: int) -> Attention:
     return lambda q, k, v: compiled(q, k, v, block_mask=mask)
 
 
+def flash4(causal: bool) -> Attention:
+    from flash_attn.cute import flash_attn_func
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out = flash_attn_func(*(x.transpose(1, 2) for x in (q, k, v)), causal=causal)
+        return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+
+    return attend
+
+
 def attention(variant: str, causal: bool, context: int) -> Attention:
     if variant == "flex":
         return flex(causal, context)
+    if variant == "flash4":
+        return flash4(causal)
     if variant in ("naive", "compile"):
         return torch.compile(naive(causal)) if variant == "compile" else naive(causal)
 
@@ -88,6 +101,8 @@ def phases(case: dict[str, object], variant: str) -> dict[str, Callable[[], obje
         torch.randn(shape, generator=generator, device="cuda").to(DTYPES[str(case["precision"])])
         for _ in range(4)
     )
+    if variant == "flash4":
+        q, k, v, d_o = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v, d_o))
     inputs = [x.requires_grad_() for x in (q, k, v)]
     attend = attention(variant, case["causal"] == "yes", int(case["context"]))
     kept = attend(*inputs)
@@ -173,7 +188,7 @@ def main() -> None:
                     row |= measure(options, case, variant)
             except torch.cuda.OutOfMemoryError as error:
                 row |= {"status": "oom", "reason": str(error).splitlines()[0]}
-            except RuntimeError as error:  # no kernel for this dtype or head dimension
+            except (ImportError, RuntimeError) as error:  # no package, or no kernel for the case
                 row |= {"status": "skipped", "reason": str(error).splitlines()[0]}
             torch._dynamo.reset()
             torch.cuda.empty_cache()

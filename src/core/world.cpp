@@ -1,12 +1,21 @@
 #include "core/world.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/error.h"
 
 namespace paceline {
+
+std::string node_name() {
+  if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
+  utsname system{};
+  uname(&system);
+  return system.nodename;
+}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t most = 8;

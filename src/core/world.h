@@ -58,6 +58,9 @@ class World : NonCopyable {
   [[noreturn]] virtual void abort(ExitCode code) = 0;
 };
 
+// This host's name; Slurm's name of the node if there is one, as several nodes may be one machine.
+[[nodiscard]] std::string node_name();
+
 // "rank 3", "ranks 1, 3"; lists at most eight, then " and 5 more".
 [[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
 

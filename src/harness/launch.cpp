@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -109,6 +110,14 @@ std::optional<int> launched_processes() {
     if (const char* size = std::getenv(name)) return std::atoi(size);
   }
   return std::nullopt;
+}
+
+bool is_only_process() {
+  if (const std::optional<int> processes = launched_processes()) return processes == 1;
+  // Launchers that do not tell how many they started.
+  constexpr std::array names = {"PMIX_RANK", "PMI_RANK", "PMI_FD", "PALS_RANKID",
+                                "MV2_COMM_WORLD_RANK"};
+  return std::ranges::none_of(names, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 void require_all_tasks(int ranks) {

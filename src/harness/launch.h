@@ -16,6 +16,9 @@ namespace paceline {
 // From the launcher's environment variables; nullopt without a launcher.
 [[nodiscard]] std::optional<int> launched_processes();
 
+// Whether this process runs without others: no launcher started it, or started only this one.
+[[nodiscard]] bool is_only_process();
+
 // Whether this process reports errors for the launch: rank 0 by the launcher's variables, or a
 // process without a launcher.
 [[nodiscard]] bool reports_errors();

@@ -1,7 +1,6 @@
 #include "harness/lone_world.h"
 
 #include <sched.h>
-#include <sys/utsname.h>
 
 #include <cstdlib>
 
@@ -20,11 +19,7 @@ class LoneWorld final : public World {
     CPU_ZERO(&mine);
     return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
   }
-  [[nodiscard]] std::string host() const override {
-    utsname system{};
-    uname(&system);
-    return system.nodename;
-  }
+  [[nodiscard]] std::string host() const override { return node_name(); }
   [[nodiscard]] std::string library() const override { return "none"; }
 
   void barrier() override {}

@@ -69,6 +69,15 @@ struct OptionParser::Impl {
     return fmt::format("--config: {}:{}:{}: {}", file, line, column, name.substr(2));
   }
 
+  // What is wrong with the positional arguments, "" if they are not what `error` is about.
+  [[nodiscard]] std::string wrong_files(const CLI::ParseError& error) const {
+    if (files == nullptr || !std::string_view(error.what()).starts_with(files->get_name()))
+      return "";
+    const int least = files->get_expected_min();
+    return least == files->get_expected_max() ? fmt::format("needs {} file", least)
+                                              : fmt::format("needs {} files or more", least);
+  }
+
   CLI::App app;
   CLI::Option* files = nullptr;
   std::map<std::string, Entry> entries;
@@ -174,12 +183,21 @@ bool OptionParser::given(const std::string& name) const {
   return impl_->entries.at(name).source != Source::none;
 }
 
+std::string OptionParser::text(const std::string& name) const {
+  return fmt::format("{}", fmt::join(impl_->entries.at(name).texts, ","));
+}
+
 std::string OptionParser::help() const { return impl_->app.help(); }
 
 bool OptionParser::asks_for_file() const { return impl_->asks_for_file; }
 
 // `dashes`: "--", or "" for a key of a file.
 std::string OptionParser::unknown_option(const std::string& name, std::string_view dashes) const {
+  if (!dashes.empty() && !name.starts_with('-')) {
+    return fmt::format(
+        "{}: unexpected; options begin with --, lists have commas (a,b); see paceline {} --help",
+        name, experiment_);
+  }
   const std::string bare = name.substr(0, name.find('='));
   std::vector<std::string_view> names;
   for (const std::string& known : impl_->order) {
@@ -197,11 +215,11 @@ void OptionParser::parse_command_line(const Texts& arguments) {
     throw;
   } catch (const CLI::ExtrasError&) {
     throw UsageError(unknown_option(impl_->app.remaining().front(), "--"));
-  } catch (const CLI::ArgumentMismatch& error) {
-    throw UsageError(
-        fmt::format("{}; see paceline {} --help", one_line(error.what()), experiment_));
   } catch (const CLI::ParseError& error) {
-    throw UsageError(one_line(error.what()));
+    const std::string files = impl_->wrong_files(error);
+    throw UsageError(fmt::format("{}; see paceline {} --help",
+                                 files.empty() ? one_line(error.what()) : experiment_ + " " + files,
+                                 experiment_));
   }
   for (auto& [name, entry] : impl_->entries) {
     if (entry.option->count() > 0) entry.source = Source::command_line;
@@ -278,7 +296,7 @@ bool OptionParser::parse(const Texts& arguments, GivenOptions& as_written) {
     convert(name);
     // The options of the file are listed, not the file.
     if (name == config_option) continue;
-    as_written[name] = fmt::format("{}", fmt::join(entry.texts, ","));
+    as_written[name] = text(name);
   }
   if (impl_->files != nullptr) {
     as_written["files"] = fmt::format("{}", fmt::join(impl_->files->results(), ","));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -27,13 +28,15 @@ namespace {
 
 constexpr std::string_view variable = "PACELINE_RUN_PROCESS";  // "RUN:OUTPUT"
 
-// Globals, because a signal handler can reach nothing else.
-volatile std::sig_atomic_t running_child = 0;
-volatile std::sig_atomic_t stop_signal = 0;  // the signal that asked for an early stop
+// Globals, because a signal handler can reach nothing else. Any thread may run the handler.
+std::atomic<pid_t> running_child = 0;
+std::atomic<int> stop_signal = 0;  // the signal that asked for an early stop
+static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void hand_on(int signal) {
   stop_signal = signal;
-  if (running_child > 0) kill(running_child, signal);
+  // Read once: kill(0, signal) would signal every process of the group.
+  if (const pid_t child = running_child; child > 0) kill(child, signal);
 }
 
 using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

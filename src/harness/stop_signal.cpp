@@ -1,5 +1,6 @@
 #include "harness/stop_signal.h"
 
+#include <atomic>
 #include <csignal>
 #include <initializer_list>
 
@@ -7,9 +8,11 @@ namespace paceline {
 
 namespace {
 
-volatile std::sig_atomic_t stop = 0;  // global, because a signal handler can reach nothing else
+// Global, because a signal handler can reach nothing else. Any thread may run the handler.
+std::atomic<bool> stop = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void on_stop_signal(int /*signal*/) { stop = 1; }
+extern "C" void on_stop_signal(int /*signal*/) { stop = true; }
 
 }  // namespace
 
@@ -22,6 +25,6 @@ void handle_stop_signals(void (*handler)(int)) {
 
 StopSignal::StopSignal() { handle_stop_signals(on_stop_signal); }
 
-bool StopSignal::requested() { return stop != 0; }
+bool StopSignal::requested() { return stop; }
 
 }  // namespace paceline

@@ -32,7 +32,8 @@ struct Dims {
 };
 
 // Forward of one block: products with weights.
-double dense_flops(const Dims& d) { return 2 * d.R * (4 * d.D * d.D + 3 * d.D * d.F); }
+double projection_flops(const Dims& d) { return 2 * d.R * 4 * d.D * d.D; }
+double feed_forward_flops(const Dims& d) { return 2 * d.R * 3 * d.D * d.F; }
 // Forward of one block: Q K^T and P V with the full T x T matrix.
 double square_flops(const Dims& d) { return 4 * d.B * d.T * d.T * d.D; }
 double head_flops(const Dims& d) { return 2 * d.R * d.D * d.V; }
@@ -124,27 +125,22 @@ std::string kept_formula(const StepShape& s) {
 
 double model_flops(const StepShape& shape) {
   const Dims d(shape);
-  const double forward = d.L * (dense_flops(d) + square_flops(d)) + head_flops(d);
-  return forward * (has_backward(shape.mode) ? 3 : 1);
+  const double block = projection_flops(d) + feed_forward_flops(d) + square_flops(d);
+  return (d.L * block + head_flops(d)) * (has_backward(shape.mode) ? 3 : 1);
 }
 
-double step_flops(const StepShape& shape) {
+ProductFlops step_flops(const StepShape& shape) {
   const Dims d(shape);
   const bool backward = has_backward(shape.mode);
   const double again = backward && shape.recompute > 0 ? 1 : 0;
   const double passes = backward ? 3 : 1;
-  return d.L * dense_flops(d) * (passes + again) + head_flops(d) * passes +
-         step_attention_flops(shape);
-}
-
-double step_attention_flops(const StepShape& shape) {
-  const Dims d(shape);
-  const bool backward = has_backward(shape.mode);
-  const double again = backward && shape.recompute > 0 ? 1 : 0;
   const double squares = shape.attention == AttentionKind::flash
                              ? (1 + (backward ? attention_backward_factor : 0) + again) / 2
-                             : 1 + (backward ? 2 : 0) + again;
-  return d.L * square_flops(d) * squares;
+                             : passes + again;
+  return {.projections = d.L * projection_flops(d) * (passes + again),
+          .feed_forward = d.L * feed_forward_flops(d) * (passes + again),
+          .head = head_flops(d) * passes,
+          .attention = d.L * square_flops(d) * squares};
 }
 
 MemoryForm memory_form(const StepShape& shape) {

@@ -39,14 +39,21 @@ struct StepShape {
   bool upcasts_gemm_inputs = false;  // GEMMs convert half types to float32 copies (the CPU)
 };
 
+// Matrix-product FLOPs, by the shape of the product's weights.
+struct ProductFlops {
+  double projections = 0;   // D x D, in attention
+  double feed_forward = 0;  // D x F
+  double head = 0;          // D x V
+  double attention = 0;     // T x T products, without weights
+  [[nodiscard]] double total() const { return projections + feed_forward + head + attention; }
+};
+
 // Matrix-product FLOPs of one rank's step.
 // model_flops: forward 2 R (L (4 D^2 + 3 D F) + D V) + 4 L B T^2 D, with the full T x T matrix for
 // every attention kind; backward twice that.
 // step_flops: what the step executes. Recomputation adds one forward of the blocks; flash attention
 // skips the masked half of the T x T matrix, and its backward has 2.5 times its forward's FLOPs.
-[[nodiscard]] double step_flops(const StepShape& shape);
-// The part of step_flops() in attention's T x T products.
-[[nodiscard]] double step_attention_flops(const StepShape& shape);
+[[nodiscard]] ProductFlops step_flops(const StepShape& shape);
 [[nodiscard]] double model_flops(const StepShape& shape);
 
 // Bytes of one rank.

@@ -346,9 +346,9 @@ File File::open(const std::filesystem::path& path) {
   silence();
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (id < 0) {
-    const bool readable = access(path.c_str(), R_OK) == 0;
-    throw Hdf5Error(readable ? "it is not an HDF5 file, or a damaged one"
-                             : std::generic_category().message(errno));
+    if (access(path.c_str(), R_OK) != 0) throw Hdf5Error(std::generic_category().message(errno));
+    throw Hdf5Error(path.extension() == ".gz" ? "decompress it with gunzip first"
+                                              : "it is not an HDF5 file, or a damaged one");
   }
   return File(Handle(id, H5Fclose, "H5Fopen"));
 }

@@ -71,12 +71,12 @@ std::string warning_lines(const std::vector<std::pair<std::string, std::string>>
     }
     if (names.empty()) continue;
     const std::size_t count = names.size();
-    const std::string more = count > max_named ? fmt::format(", {} more", count - max_named) : "";
+    const std::string more = count > max_named ? fmt::format("; {} more", count - max_named) : "";
     names.resize(std::min(count, max_named));
     const std::string which = cases.size() == 1
                                   ? ""
                                   : fmt::format(" ({} of {} cases: {}{})", count, cases.size(),
-                                                fmt::join(names, ", "), more);
+                                                fmt::join(names, "; "), more);
     lines += wrapped(fmt::format("warning: {}{}: {}", kind, which,
                                  meaning_of(enum_named<WarningKind>(kind)))) +
              "\n";

@@ -61,7 +61,9 @@ def test_files_of_different_machines_both_hold(two):
     paths = two([row(0.1)], [row(0.12)], OLD | {"ranks": H100}, NEW | {"ranks": H200})
     (one,) = found(paths)
     assert not one.is_newer
-    assert one.sentence.endswith("The machines differ: each file holds for its own.")
+    assert one.sentence.endswith(
+        "The machines or their transports differ: each file holds for its own."
+    )
 
 
 def test_without_dates_none_is_newer(two):

@@ -1,13 +1,17 @@
 """The report of unusual files: correct figures or one error line, never a traceback."""
 
+import gzip
 import re
 import shutil
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.__main__ import main
+from analysis.result_file import decompressed
+from analysis.results import file_names, load
 from conftest import ROOT
 from synthetic import case
 
@@ -85,6 +89,29 @@ def test_a_truncated_file(make_file, tmp_path, capsys):
     assert "cannot be read" in refused(path, tmp_path, capsys)
 
 
+def test_a_compressed_file_is_read_as_the_plain_one(make_file, tmp_path):
+    path = make_file([case({"size": "xl"}, STEP)])
+    packed = tmp_path / f"{path.name}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    (plain,), (read,) = load([path]), load([packed])
+    pd.testing.assert_frame_equal(plain.frame, read.frame)
+    assert file_names([path]) == file_names([packed])
+
+
+@pytest.mark.parametrize("fault", ["truncated", "not compressed", "of something else"])
+def test_a_damaged_compressed_file(make_file, tmp_path, capsys, fault):
+    contents = make_file([case({"size": "xl"}, STEP)]).read_bytes()
+    path = tmp_path / "x.h5.gz"
+    path.write_bytes(
+        {
+            "truncated": gzip.compress(contents)[:1000],
+            "not compressed": contents,
+            "of something else": gzip.compress(b"something else"),
+        }[fault]
+    )
+    assert "cannot be read" in refused(path, tmp_path, capsys)
+
+
 def test_a_missing_file(tmp_path, capsys):
     assert "no such file" in refused(tmp_path / "none.h5", tmp_path, capsys)
 
@@ -93,7 +120,7 @@ def test_a_missing_file(tmp_path, capsys):
 def test_groups_of_a_file_may_be_missing(tmp_path, group):
     """A case without samples; a profile without one of its tables."""
     path = tmp_path / "profile.h5"
-    shutil.copy(ROOT / "results/reference/ddp-profile-h200.h5", path)
+    shutil.copy(decompressed(ROOT / "results/reference/ddp-profile-h200.h5.gz"), path)
     with h5py.File(path, "r+") as file:
         if group == "cases":
             for name in list(file["cases"])[:1]:

@@ -122,6 +122,26 @@ def test_bucket_sizes_with_intervals_that_overlap_are_equal(exchanges):
     assert buckets.equality(buckets.equal_to(own, own[2])) == []
 
 
+def test_exchanges_are_compared_with_the_same_optimizer(exchanges):
+    rows = []
+    for optimizer, times in {"serial": (0.2, 0.1, 0.3), "in-backward": (0.4, 0.5, 0.6)}.items():
+        of_optimizer = [step("naive", times[0])]
+        of_optimizer += [bucket(size, t) for size, t in zip((1.0, 25.0), times[1:], strict=True)]
+        for row in of_optimizer:
+            row["factors"] = row["factors"] | {"optimizer": optimizer}
+        rows += of_optimizer
+    found = exchanges(*rows)
+    told = " ".join(ddp.against(found, "bucketed", ["naive"]))
+    assert "100.0 ms with bucketed 1 MB, 200.0 ms with one all_reduce" in told
+    assert "500.0 ms with bucketed 1 MB, 400.0 ms with one all_reduce" in told
+    assert "fp32, in-backward, 2 ranks)" in told
+    ranges = [line.partition(":")[0] for line in ddp.bucket_range(found) if "ms with" in line]
+    assert ranges == [
+        "100.0 ms with bucketed 1 MB, 300.0 ms with bucketed 25 MB",
+        "500.0 ms with bucketed 1 MB, 600.0 ms with bucketed 25 MB",
+    ]
+
+
 @pytest.mark.parametrize(("latency", "answer"), [(1e-3, "agree"), (1e-7, "do not agree")])
 def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, answer):
     gpus = [("NVIDIA H200", f"GPU-{rank}", "a") for rank in range(2)]
@@ -183,14 +203,16 @@ def test_the_first_headline_has_every_precision_and_the_exchanges(make_file):
 def test_the_growth_of_saved_attention_memory(make_file, power, law):
     rows = [
         case(
-            {"head_dim": 64, "context": context, "attention": "naive"},
+            {"head_dim": 64, "precision": precision, "context": context, "attention": "naive"},
             {"both": around(0.1)},
-            summary={"saved_bytes": 1e6 * context**power},
+            summary={"saved_bytes": size * context**power},
         )
+        for precision, size in (("fp32", 1e6), ("bf16", 5e5))
         for context in (1024, 2048)
     ]
-    found = load([make_file(rows, experiment="attention")])
-    assert law in attention.growth(cases(found))[0]
+    (told,) = attention.growth(cases(load([make_file(rows, experiment="attention")])))
+    assert law in told
+    assert told.endswith("(head dimension 64, fp32).")
 
 
 def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
@@ -200,6 +222,24 @@ def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
     ]
     own = cases(load([make_file(rows, experiment="zero")]))
     assert any("does not lower the peak" in line for line in sharding.of_file(own))
+
+
+def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
+    peaks = {
+        ("xl", "none"): 4e9,
+        ("xl", "fsdp"): 3e9,
+        ("10b", "none"): 8e9,
+        ("10b", "zero2"): 6e9,
+    }
+    rows = [
+        case({"shard": shard, "size": size}, {"step": around(0.1)}, summary={"peak_bytes": peak})
+        for (size, shard), peak in peaks.items()
+    ]
+    lines = sharding.of_file(cases(load([make_file(rows, experiment="zero")])))
+    assert [line for line in lines if "lowers" in line] == [
+        "xl: fsdp lowers the peak of a rank from 3.7 GiB (4.0 GB) to 2.8 GiB (3.0 GB), by 25.0%.",
+        "10b: zero2 lowers the peak of a rank from 7.5 GiB (8.0 GB) to 5.6 GiB (6.0 GB), by 25.0%.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +260,7 @@ def test_the_smallest_gpu_leaves_room_for_libraries(peak, gpu):
         ("H800 PCIe", "NVIDIA H800", False),
         ("unnamed", "unnamed", False),
         ("RTX 5090", "NVIDIA GeForce RTX 5090", True),
+        ("H100", "2 × NVIDIA H100 80GB HBM3 with NCCL_P2P_DISABLE=1", False),
     ],
 )
 def test_a_ratio_needs_the_same_hardware(published, ours, same):
@@ -259,6 +300,7 @@ def test_memory_names_the_tensor_and_has_every_context(make_file):
 def test_sizes_below_a_gib_are_in_mib():
     assert gib(2**30) == "1.0 GiB (1.1 GB)"
     assert gib(3 * 2**20) == "3.0 MiB (3.1 MB)"
+    assert gib(2048) == "2.0 KiB (2.0 kB)"
 
 
 def test_a_setting_names_attention_and_ranks_in_words():

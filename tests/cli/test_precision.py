@@ -194,8 +194,15 @@ def test_precision_without_mpirun_does_not_initialize_mpi(paceline, tmp_path):
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "out.h5") as f:
         assert f["environment"].attrs["mpi"] == "none"
-    measured = ("model", "--size", "tiny", "--steps", 1, "--device", "cpu", "--output", "m.h5")
-    assert paceline(*measured, env=NO_MPI).code != 0
+
+
+def test_a_lone_process_initializes_mpi_for_collectives_alone(paceline, tmp_path):
+    tiny = ("--size", "tiny", "--steps", 1, "--device", "cpu")
+    done = paceline("model", *tiny, "--output", "m.h5", env=NO_MPI)
+    assert done.code == 0, done.err
+    with h5py.File(tmp_path / "m.h5") as f:
+        assert f["environment"].attrs["mpi"] == "none"
+    assert paceline("ddp", *tiny, "--output", "d.h5", env=NO_MPI).code != 0
 
 
 def test_precision_under_mpirun(paceline, tmp_path):

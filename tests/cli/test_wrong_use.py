@@ -56,11 +56,14 @@ WRONG = [
     (("model", "--config", "none.toml"), "--config", "none.toml"),
     (("model", "--global-batch", "4", "--batch-size", "2"), "--global-batch", "--batch-size"),
     (("model", "--size", "custom"), "--size", "--d-model, --d-ff, --layers and --heads"),
-    (("model", "--size", "custom", "--heads", 1), "--size", "leave it out"),
+    (("model", "--size", "custom", "--heads", 1), "--size", "--d-model, --d-ff and --layers"),
+    (("model", "--size", "xl", "--heads", 1), "--size", "--heads"),
+    (("model", "--size", "custom,tiny"), "--size", "the only size"),
     (("model", "--d-model", "64"), "--d-model", "--heads"),
     (("model", "--d-model", 64, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "divide"),
     (("model", "--d-model", 9, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "even"),
-    (("model", "stray"), "stray", "--help"),
+    (("model", "stray"), "stray", "lists have commas"),
+    (("model", "--size", "tiny", "small"), "small", "lists have commas"),
     (("attention", "--attention", "sparse"), "--attention", "naive, fused, flash"),
     (("attention", "--fp32-attention", "exact", "--precision", "bf16"), "--fp32-attention", "fp32"),
     (("attention", "--flash-kernels", "sm70"), "--flash-kernels", "newest, sm80"),
@@ -104,7 +107,8 @@ WRONG = [
     (("model", "--load-weights", "none.h5"), "none.h5", "cannot be read: No such file"),
     (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is not an HDF5 file"),
     (("ddp", "--predict", "none.h5"), "none.h5", "holds no fit (No such file"),
-    (("compare", "none.h5"), "files", "2"),
+    (("compare", "none.h5"), "compare needs 2 files or more", "--help"),
+    (("merge", "a.h5", "b.h5"), "merge needs 1 file", "--help"),
 ]
 
 

@@ -11,10 +11,11 @@
 //   root   every rank contributes what rank 0 does
 //   skip   does nothing
 //   flip   flips the lowest bit of the first element on rank 1
-// `wrong` is for attention, the others are for collectives; twice and root only for all_reduce and
-// reduce_scatter.
+//   late   takes 12 s longer (attention, attention_backward)
+// The others are for collectives; twice and root only for all_reduce and reduce_scatter.
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,7 +155,9 @@ class LyingCommunicator final : public Communicator {
 
 // Of float32.
 void spoil(std::string_view operation, Ops& ops, const Array& result) {
-  if (lie_of(operation, result) != "wrong") return;
+  const std::string lie = lie_of(operation, result);
+  if (lie == "late") std::this_thread::sleep_for(std::chrono::seconds(12));
+  if (lie != "wrong") return;
   const Tensor first = element(result, 0);
   float value = 0;
   ops.device().synchronize();

@@ -1,4 +1,6 @@
-"""Communicators and attention that lie (lying.cpp): every experiment says `mismatch`, code 4."""
+"""Communicators and attention that lie (lying.cpp): every experiment says `mismatch`, code 4.
+
+One that only takes long changes nothing."""
 
 import os
 import subprocess
@@ -35,12 +37,12 @@ def lie(what, operation, elements=0, first=1, last=EVERY):
 
 @pytest.fixture
 def lying(tmp_path, backend):
-    """lying(lies, *args): the table's rows and stdout, after code 4 on every rank."""
+    """lying(lies, *args): the table's rows and stdout, after the same code on every rank."""
     needs_gpu_per_rank(backend, RANKS)
     where = ("--device", "cpu", "--threads", 1) if backend == "mpi" else ("--device", "cuda")
 
-    def run(lies, *args, first_liar=0):
-        words = map(str, (*args, *where, "--timeout", 30, "--quiet", "--output", "out.h5"))
+    def run(lies, *args, timeout=30, first_liar=0, code=4):
+        words = map(str, (*args, *where, "--timeout", timeout, "--quiet", "--output", "out.h5"))
         done = subprocess.run(
             ["mpirun", "--oversubscribe", "-np", str(RANKS), "sh", "-c", RUN_RANK, LYING, *words],
             cwd=tmp_path,
@@ -51,7 +53,7 @@ def lying(tmp_path, backend):
             check=False,
         )
         codes = {file.name: int(file.read_text()) for file in tmp_path.glob("code.*")}
-        assert codes == {f"code.{rank}": 4 for rank in range(RANKS)}, done.stdout + done.stderr
+        assert codes == {f"code.{r}": code for r in range(RANKS)}, done.stdout + done.stderr
         return rows(tmp_path / "out.h5"), done.stdout
 
     return run
@@ -188,6 +190,15 @@ def test_attention(lying, tmp_path, backend):
             assert set(check["rank"][bad]) == {1}
             assert off[row["context"]] in outputs[bad]
             assert (row["context"] == 8) == ("o" in outputs[bad])
+
+
+@pytest.mark.parametrize("backend", ["mpi"])
+def test_ranks_wait_for_the_single_process_of_verify(lying, backend):
+    """It takes longer than the timeout of collectives, while other ranks have nothing to do."""
+    whole_batch = RANKS * 8 * 64  # sequences of 8 tokens; the ranks have one each
+    late = lie("late", "attention", whole_batch, 1, 1)
+    table, _ = lying([late], "ddp", *VERIFIED, "--sync", "flat", timeout=8, code=0)
+    assert [row["status"] for row in table] == ["ok"]
 
 
 def test_the_program_itself_cannot_lie():

@@ -22,6 +22,7 @@ COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
+HOST = os.uname().nodename
 WAITS = PROGRAM.with_name("waits")
 
 
@@ -150,7 +151,7 @@ def test_a_stopped_rank_ends_the_launch_after_the_timeout(
     assert re.search(
         r": context 512: (the ranks' agreement|a maximum over ranks) did not finish in 3 s; ", line
     )
-    assert f"; rank {stopped} did not arrive and did not answer; " in line
+    assert f"; rank {stopped} on {HOST} did not arrive and did not answer; " in line
     assert "--timeout" in line
     wait_until(in_long_case.nobody_is_left)
 
@@ -177,7 +178,7 @@ def test_a_rank_that_stops_or_dies_in_a_step_of_fsdp(paceline, tmp_path, launch,
         assert code == 5
         assert TIMEOUT <= seconds <= TIMEOUT + ANSWERS_TAKE + SLACK
         assert re.search(r": context 512: .* did not finish in 3 s; ", line)
-        assert "; rank 1 did not arrive and did not answer; " in line
+        assert f"; rank 1 on {HOST} did not arrive and did not answer; " in line
     wait_until(run.nobody_is_left)
     assert paceline("merge", "out.h5").code == 0
     assert sorted(step_times(tmp_path / "out.h5")) == FINISHED
@@ -189,7 +190,7 @@ def test_two_stopped_ranks_are_both_named(in_long_case):
     code, line, _ = in_long_case.end()
     assert code == 5
     assert line.startswith("paceline: rank 2: ")
-    assert "; ranks 0, 1 did not arrive and did not answer; " in line
+    assert f"; ranks 0, 1 on {HOST} did not arrive and did not answer; " in line
 
 
 def test_a_rank_that_comes_late_but_while_it_is_asked_for_ends_nothing(in_long_case):
@@ -211,7 +212,7 @@ def test_a_rank_that_does_something_else_answers_but_did_not_arrive(tmp_path, la
         fcntl.flock(lock, fcntl.LOCK_EX)
         code, line, _ = launch(*MODEL, "--timeout", 1, "--context", LONG).end()
     assert code == 5
-    assert "; rank 0 did not arrive; " in line
+    assert f"; rank 0 on {HOST} did not arrive; " in line
 
 
 def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_long_collective):
@@ -224,7 +225,7 @@ def test_a_rank_stopped_in_a_collective_is_named_with_it(paceline, tmp_path, in_
     # A GPU may still finish the work that the stopped rank had enqueued.
     waits = "((20 times )?all_reduce of 100 MB|the ranks' agreement|a barrier)"
     assert re.match(f"{at}{waits} did not finish in 3 s; ", line)
-    assert "; rank 1 did not arrive and did not answer; " in line
+    assert f"; rank 1 on {HOST} did not arrive and did not answer; " in line
     wait_until(run.nobody_is_left)
     assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
 
@@ -241,7 +242,7 @@ def test_a_rank_killed_in_a_collective_ends_the_launch_without_the_watchdog(
 
 
 NOTHING = ""
-STOOD = "all_reduce of 1.00 KB did not finish in 1 s; rank 0 "
+STOOD = f"all_reduce of 1.00 KB did not finish in 1 s; rank 0 on {HOST} "
 COMPUTED = "a step did not finish in 1 s; every rank arrived"
 
 

@@ -181,8 +181,9 @@ TEST_P(Fused, LinearLayersReadTheRoundedGradient) {
 
 void check_cross_entropy_in_place(Oracle& o, std::int64_t r, std::int64_t v) {
   o.check("cross_entropy_in_place",
-          {out(full, {1}, sum_of(1)), inout(low, {r, v}, sum_of(1, 8 / static_cast<double>(r))),
-           ids(r, v), out(full, {r}, sum_of(1))},
+          {out(full, {1}, sum_of(1)),
+           inout(low, {r, v}, sum_of(1, 8 / static_cast<double>(with_target(r)))), targets(r, v),
+           out(full, {r}, sum_of(1))},
           [](const Side& s, const Tensors& t) {
             if (auto* const fused = dynamic_cast<CudaFusedOps*>(s.ops.get())) {
               fused->fill(t[3], 0);

@@ -153,11 +153,11 @@ inline void check_embedding(Oracle& o, std::int64_t r, std::int64_t d, std::int6
 inline void check_cross_entropy(Oracle& o, std::int64_t r, std::int64_t v) {
   const Computed logarithm = sum_of(1);
   o.check("cross entropy",
-          {out(full, {1}, logarithm), out(full, {r}, logarithm), in(low, {r, v}), ids(r, v)},
+          {out(full, {1}, logarithm), out(full, {r}, logarithm), in(low, {r, v}), targets(r, v)},
           [](const Side& s, const Tensors& t) { s.ops->cross_entropy(t[0], t[1], t[2], t[3]); });
   o.check("cross entropy backward",
-          {out(low, {r, v}, sum_of(1, 8 / static_cast<double>(r))), out(full, {1}, logarithm),
-           out(full, {r}, logarithm), in(low, {r, v}), ids(r, v)},
+          {out(low, {r, v}, sum_of(1, 8 / static_cast<double>(with_target(r)))),
+           out(full, {1}, logarithm), out(full, {r}, logarithm), in(low, {r, v}), targets(r, v)},
           [](const Side& s, const Tensors& t) {
             s.ops->cross_entropy(t[1], t[2], t[3], t[4]);
             s.ops->cross_entropy_backward(t[0], t[3], t[2], t[4], s.state);

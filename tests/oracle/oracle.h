@@ -15,6 +15,7 @@
 
 #include "core/ops.h"
 #include "core/random.h"
+#include "core/step_state.h"
 #include "core/toy_ops.h"
 #include "cpu/cpu_device.h"
 #include "tests/oracle/closeness.h"
@@ -22,8 +23,8 @@
 namespace paceline {
 
 // The contents of a tensor determine its dtype: `low` is the compute dtype, `full` the dtype of
-// parameters, `ids` int32.
-enum class Holds : std::uint8_t { low, full, ids };
+// parameters, `ids` and `targets` int32; every third target is no_target.
+enum class Holds : std::uint8_t { low, full, ids, targets };
 // Inputs and inouts start as random numbers, outputs as NaN.
 enum class Role : std::uint8_t { input, output, inout };
 
@@ -31,7 +32,7 @@ struct Operand {
   Role role;
   Holds holds;
   Shape shape;
-  std::int64_t below = 0;  // ids: in [0, below)
+  std::int64_t below = 0;  // ids and targets: in [0, below)
   Computed how;            // of output and inout
 };
 
@@ -45,6 +46,11 @@ inline Operand inout(Holds h, const Shape& s, const Computed& how) {
 inline Operand ids(std::int64_t n, std::int64_t below) {
   return {Role::input, Holds::ids, {n}, below};
 }
+inline Operand targets(std::int64_t n, std::int64_t below) {
+  return {Role::input, Holds::targets, {n}, below};
+}
+
+[[nodiscard]] constexpr std::int64_t with_target(std::int64_t rows) { return rows - rows / 3; }
 
 // The values of a floating-point tensor; all but float64 go through the device's cast to float32.
 inline std::vector<double> read(Device& device, Ops& ops, const Tensor& x) {
@@ -105,7 +111,7 @@ class Oracle {
     std::vector<Array> got;
     std::vector<Array> want;
     for (const Operand& o : operands) {
-      auto [tested, wide] = o.holds == Holds::ids ? drawn_ids(o) : drawn(o);
+      auto [tested, wide] = o.below > 0 ? drawn_integers(o) : drawn(o);
       got.push_back(std::move(tested));
       want.push_back(std::move(wide));
     }
@@ -140,7 +146,8 @@ class Oracle {
     switch (holds) {
       case Holds::low: return precision_.compute;
       case Holds::full: return precision_.parameters;
-      case Holds::ids: return Dtype::i32;
+      case Holds::ids:
+      case Holds::targets: return Dtype::i32;
     }
     throw InternalError("an operand that holds nothing known");
   }
@@ -156,9 +163,14 @@ class Oracle {
     return {std::move(tested), std::move(wide)};
   }
 
-  Pair drawn_ids(const Operand& o) {
+  Pair drawn_integers(const Operand& o) {
     std::vector<std::int32_t> values(static_cast<std::size_t>(o.shape.numel()));
     Random(11, streams_++).fill_integers(values, static_cast<std::int32_t>(o.below));
+    if (o.holds == Holds::targets) {
+      for (std::size_t i = 2; i < values.size(); i += 3) values[i] = no_target;
+      tested_.state.without_target = std::ranges::count(values, no_target);
+      oracle_.state.without_target = tested_.state.without_target;
+    }
     Pair pair;
     for (auto [array, device] :
          {std::pair<Array*, Device*>{&pair.first, &tested_.device}, {&pair.second, &cpu_}}) {

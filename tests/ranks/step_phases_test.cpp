@@ -23,6 +23,11 @@ constexpr std::array strategies = {Strategy::none,    Strategy::naive,    Strate
                                    Strategy::overlap, Strategy::bucketed, Strategy::owner_broadcast,
                                    Strategy::zero1,   Strategy::zero2,    Strategy::fsdp};
 
+// The first of them alone on more than two ranks, which change who owns what and no arithmetic.
+std::vector<const char*> precisions(std::initializer_list<const char*> all) {
+  return shared.world->size() > 2 ? std::vector{*all.begin()} : std::vector(all);
+}
+
 TrainingCase tiny(const char* precision, Strategy strategy) {
   TrainingCase c = tiny_training(precision);
   c.strategy = strategy;
@@ -87,7 +92,7 @@ std::vector<std::vector<StepPhase>> captured_together(const TrainingStep& step) 
 }
 
 TEST_F(StepPhases, captured_one_by_one_they_are_the_eager_step) {
-  for (const char* precision : {"fp32", "bf16"}) {
+  for (const char* precision : precisions({"bf16", "fp32"})) {
     for (const Strategy strategy : strategies) {
       for (const OptimizerOrder order : {OptimizerOrder::serial, OptimizerOrder::in_backward}) {
         SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)) + " " +
@@ -112,7 +117,7 @@ TEST_F(StepPhases, captured_one_by_one_they_are_the_eager_step) {
 }
 
 TEST_F(StepPhases, updates_in_backward_are_bitwise_the_serial_optimizers) {
-  for (const char* precision : {"fp32", "bf16"}) {
+  for (const char* precision : precisions({"bf16", "fp32"})) {
     for (const Strategy strategy : strategies) {
       SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)));
       std::vector<std::vector<float>> weights;
@@ -156,7 +161,7 @@ TEST_F(StepPhases, a_shard_is_scattered_over_another_once_that_is_updated) {
 }
 
 TEST_F(StepPhases, captured_whole_they_are_the_eager_step) {
-  for (const char* precision : {"fp32", "bf16", "fp16"}) {
+  for (const char* precision : precisions({"bf16", "fp32", "fp16"})) {
     for (const Strategy strategy : strategies) {
       for (const int recompute : {0, 2}) {
         SCOPED_TRACE(std::string(precision) + " " + std::string(name_of(strategy)) + " " +

@@ -316,14 +316,3 @@ def test_wrong_use(paceline, options):
     done = paceline(*TINY, *options)
     assert done.code == 2
     assert options[0] in done.message
-
-
-def test_ranks_wait_for_the_single_process_of_verify(paceline, tmp_path):
-    """It takes longer than the timeout of collectives, while other ranks have nothing to do."""
-    done = paceline(
-        *(*TINY, "--context", 32, "--sync", "flat", "--verify", 40, "--timeout", 3),
-        *("--warmup", 0, "--steps", 1),
-        ranks=2,
-    )
-    assert done.code == 0, done.err
-    assert summary(tmp_path / "out.h5")["status"] == ["ok"]

@@ -12,7 +12,9 @@
 namespace paceline {
 namespace {
 
-constexpr WorkRates true_rates = {.flops_per_s = 5e13,
+constexpr WorkRates true_rates = {.projection_flops_per_s = 5e13,
+                                  .feed_forward_flops_per_s = 5e13,
+                                  .head_flops_per_s = 5e13,
                                   .attention_flops_per_s = 2e13,
                                   .parameter_bytes_per_s = 1e12,
                                   .activation_bytes_per_s = 2e12,
@@ -81,57 +83,92 @@ TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
   std::vector<TimedWork> rows;
   for (const MeasuredStep& s : plain_steps()) rows.push_back({s.plan.work(), s.step_s});
   const WorkRates fitted = fit_rates(rows);
-  EXPECT_NEAR(fitted.flops_per_s / true_rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(fitted.projection_flops_per_s / true_rates.projection_flops_per_s, 1, 1e-6);
+  EXPECT_EQ(fitted.feed_forward_flops_per_s, fitted.projection_flops_per_s);
+  EXPECT_EQ(fitted.head_flops_per_s, fitted.projection_flops_per_s);
   EXPECT_NEAR(fitted.parameter_bytes_per_s / true_rates.parameter_bytes_per_s, 1, 1e-6);
   EXPECT_NEAR(fitted.activation_bytes_per_s / true_rates.activation_bytes_per_s, 1, 1e-6);
   EXPECT_NEAR(fitted.attention_flops_per_s / true_rates.attention_flops_per_s, 1, 1e-6);
   EXPECT_NEAR(fitted.blocks_per_s / true_rates.blocks_per_s, 1, 1e-6);
 }
 
+TEST(FitRatesTest, HeadsNeedContextsAndNumbersOfSequences) {
+  WorkRates rates = true_rates;
+  rates.heads_per_s = 1e6;
+  const auto fitted = [&](const std::vector<std::int64_t>& contexts,
+                          const std::vector<std::int64_t>& batches) {
+    std::vector<TimedWork> rows;
+    for (const ModelSize size : {ModelSize::small, ModelSize::medium, ModelSize::large}) {
+      for (const std::int64_t context : contexts) {
+        for (const std::int64_t batch : batches) {
+          PlanCase plan = step_of(size, context);
+          plan.step.batch_size = batch;
+          rows.push_back({plan.work(), rates.seconds(plan.work())});
+        }
+      }
+    }
+    return fit_rates(rows).heads_per_s;
+  };
+  EXPECT_NEAR(fitted({128, 512, 1024}, {1, 4}) / rates.heads_per_s, 1, 1e-6);
+  EXPECT_TRUE(std::isinf(fitted({128, 256}, {1, 4, 16})));
+  EXPECT_TRUE(std::isinf(fitted({128, 512, 1024}, {4})));
+}
+
+TEST(FitRatesTest, ShapesOfProductsThatAreTimedAloneHaveTheirRates) {
+  const WorkRates fitted = fit_rates({{{.projection_flops = 100}, 2},
+                                      {{.feed_forward_flops = 300}, 3},
+                                      {{.head_flops = 100}, 0.5}});
+  EXPECT_NEAR(fitted.projection_flops_per_s, 50, 1e-9);
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s, 100, 1e-9);
+  EXPECT_NEAR(fitted.head_flops_per_s, 200, 1e-9);
+}
+
 TEST(FitRatesTest, OneRowHasOneRate) {
   const WorkRates fitted =
-      fit_rates({{{.flops = 100, .parameter_bytes = 10, .activation_bytes = 0}, 2}});
-  EXPECT_DOUBLE_EQ(fitted.seconds({.flops = 100, .parameter_bytes = 10, .activation_bytes = 0}), 2);
+      fit_rates({{{.feed_forward_flops = 100, .parameter_bytes = 10, .activation_bytes = 0}, 2}});
+  EXPECT_DOUBLE_EQ(
+      fitted.seconds({.feed_forward_flops = 100, .parameter_bytes = 10, .activation_bytes = 0}), 2);
 }
 
 TEST(FitRatesTest, NoRateIsBelowZero) {
   // Times that fall with the activations.
-  const WorkRates fitted = fit_rates(
-      {{{.flops = 100, .activation_bytes = 10}, 1}, {{.flops = 100, .activation_bytes = 20}, 0.9}});
+  const WorkRates fitted = fit_rates({{{.feed_forward_flops = 100, .activation_bytes = 10}, 1},
+                                      {{.feed_forward_flops = 100, .activation_bytes = 20}, 0.9}});
   EXPECT_TRUE(std::isinf(fitted.activation_bytes_per_s));
-  EXPECT_NEAR(fitted.flops_per_s, 100 / 0.95, 1);
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s, 100 / 0.95, 1);
 }
 
 TEST(FitRatesTest, FewRowsHaveFewRates) {
-  const std::vector<TimedWork> rows = {{{.flops = 100, .blocks = 1}, 1},
-                                       {{.flops = 200, .blocks = 1}, 1.5},
-                                       {{.flops = 300, .blocks = 1}, 2}};
+  const std::vector<TimedWork> rows = {{{.feed_forward_flops = 100, .blocks = 1}, 1},
+                                       {{.feed_forward_flops = 200, .blocks = 1}, 1.5},
+                                       {{.feed_forward_flops = 300, .blocks = 1}, 2}};
   EXPECT_TRUE(std::isinf(fit_rates(rows).blocks_per_s));
   std::vector<TimedWork> more = rows;
-  more.push_back({{.flops = 400, .blocks = 1}, 2.5});
+  more.push_back({{.feed_forward_flops = 400, .blocks = 1}, 2.5});
   EXPECT_NEAR(fit_rates(more).blocks_per_s, 2, 1e-9);
-  EXPECT_NEAR(fit_rates(more).flops_per_s, 200, 1e-9);
+  EXPECT_NEAR(fit_rates(more).feed_forward_flops_per_s, 200, 1e-9);
 }
 
 TEST(FitRatesTest, WorkThatIsTimedAloneHasItsRate) {
-  const WorkRates fitted = fit_rates({{{.flops = 100, .attention_flops = 10, .blocks = 1}, 3},
-                                      {{.flops = 100}, 2},
-                                      {{.attention_flops = 10}, 1}});
-  EXPECT_NEAR(fitted.flops_per_s, 50, 1e-9);
+  const WorkRates fitted =
+      fit_rates({{{.feed_forward_flops = 100, .attention_flops = 10, .blocks = 1}, 3},
+                 {{.feed_forward_flops = 100}, 2},
+                 {{.attention_flops = 10}, 1}});
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s, 50, 1e-9);
   EXPECT_NEAR(fitted.attention_flops_per_s, 10, 1e-9);
   EXPECT_TRUE(std::isinf(fitted.blocks_per_s));
 }
 
 TEST(FitRatesTest, NoRateExceedsItsLimit) {
   WorkRates most = unlimited;
-  most.flops_per_s = 80;
+  most.feed_forward_flops_per_s = most.projection_flops_per_s = most.head_flops_per_s = 80;
   // The best fit without a limit explains the times by the blocks only.
-  const WorkRates fitted = fit_rates({{{.flops = 10, .blocks = 10}, 1},
-                                      {{.flops = 40, .blocks = 20}, 2},
-                                      {{.flops = 20, .blocks = 30}, 3},
-                                      {{.flops = 30, .blocks = 40}, 4}},
+  const WorkRates fitted = fit_rates({{{.feed_forward_flops = 10, .blocks = 10}, 1},
+                                      {{.feed_forward_flops = 40, .blocks = 20}, 2},
+                                      {{.feed_forward_flops = 20, .blocks = 30}, 3},
+                                      {{.feed_forward_flops = 30, .blocks = 40}, 4}},
                                      most);
-  EXPECT_NEAR(fitted.flops_per_s, 80, 1e-9);
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s, 80, 1e-9);
   EXPECT_GT(fitted.blocks_per_s, 10);
   EXPECT_LT(fitted.blocks_per_s, 20);
 }
@@ -139,7 +176,11 @@ TEST(FitRatesTest, NoRateExceedsItsLimit) {
 TEST(CalibrationTest, OneProfiledStepSeparatesProductsFromTraffic) {
   MeasuredStep step = measured(step_of(ModelSize::small, 512));
   const Work work = step.plan.work();
-  step.profiled = {{{.flops = work.flops}, work.flops / true_rates.flops_per_s},
+  step.profiled = {{{.projection_flops = work.projection_flops},
+                    work.projection_flops / true_rates.projection_flops_per_s},
+                   {{.feed_forward_flops = work.feed_forward_flops},
+                    work.feed_forward_flops / true_rates.feed_forward_flops_per_s},
+                   {{.head_flops = work.head_flops}, work.head_flops / true_rates.head_flops_per_s},
                    {{.attention_flops = work.attention_flops},
                     work.attention_flops / true_rates.attention_flops_per_s},
                    {{.parameter_bytes = work.parameter_bytes},
@@ -147,7 +188,7 @@ TEST(CalibrationTest, OneProfiledStepSeparatesProductsFromTraffic) {
                    {{.activation_bytes = work.activation_bytes},
                     work.activation_bytes / true_rates.activation_bytes_per_s}};
   const WorkRates fitted = rates_for(Calibration({step}, {}), step.plan).rates;
-  EXPECT_NEAR(fitted.flops_per_s / true_rates.flops_per_s, 1, 0.05);
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s / true_rates.feed_forward_flops_per_s, 1, 0.05);
   EXPECT_NEAR(fitted.attention_flops_per_s / true_rates.attention_flops_per_s, 1, 0.05);
   EXPECT_NEAR(fitted.parameter_bytes_per_s / true_rates.parameter_bytes_per_s, 1, 0.05);
   EXPECT_NEAR(fitted.activation_bytes_per_s / true_rates.activation_bytes_per_s, 1, 0.05);
@@ -163,7 +204,7 @@ TEST(CalibrationTest, RatesAreAtMostTheDataSheetS) {
   PlanCase plan = step_of(ModelSize::small, 128);
   plan.hardware.name = "h200";
   const WorkRates fitted = rates_for(Calibration(steps, {}), plan).rates;
-  EXPECT_NEAR(fitted.flops_per_s, 66.9e12, 1);
+  EXPECT_NEAR(fitted.feed_forward_flops_per_s, 66.9e12, 1);
   EXPECT_NEAR(fitted.activation_bytes_per_s, 4.8e12, 1);
 }
 
@@ -299,11 +340,15 @@ TEST(CalibrationTest, RatesAreThoseOfTheDevice) {
   EXPECT_EQ(of_cpu.other_devices(plan).at(0), "rates of cpu, not of h100: not used");
   add("NVIDIA A100-SXM4-80GB", DeviceKind::cuda, 3);
   const Calibration of_another(steps, {});
-  EXPECT_NEAR(rates_for(of_another, plan).rates.flops_per_s * 3 / true_rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(rates_for(of_another, plan).rates.feed_forward_flops_per_s * 3 /
+                  true_rates.feed_forward_flops_per_s,
+              1, 1e-6);
   EXPECT_EQ(of_another.other_devices(plan).at(0), "rates of NVIDIA A100-SXM4-80GB, not of h100");
   add("NVIDIA H100 80GB HBM3", DeviceKind::cuda, 2);
   const Calibration of_all(steps, {});
-  EXPECT_NEAR(rates_for(of_all, plan).rates.flops_per_s * 2 / true_rates.flops_per_s, 1, 1e-6);
+  EXPECT_NEAR(rates_for(of_all, plan).rates.feed_forward_flops_per_s * 2 /
+                  true_rates.feed_forward_flops_per_s,
+              1, 1e-6);
 }
 
 TEST(CalibrationTest, ASeriesThatDiffersInWarmUpHasNoPrediction) {

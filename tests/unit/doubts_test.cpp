@@ -74,8 +74,8 @@ TEST(WarningLines, NameTheCasesOfEachKind) {
                                            {"c", "trend"},
                                            {"d", "trend"},
                                            {"e", "two_modes,trend"}});
-  EXPECT_NE(lines.find("warning: two_modes (2 of 5 cases: a, e): "), std::string::npos) << lines;
-  EXPECT_NE(lines.find("warning: trend (4 of 5 cases: a, c, d, 1 more): "), std::string::npos)
+  EXPECT_NE(lines.find("warning: two_modes (2 of 5 cases: a; e): "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("warning: trend (4 of 5 cases: a; c; d; 1 more): "), std::string::npos)
       << lines;
   EXPECT_EQ(lines.find("other_load"), std::string::npos);
 }

@@ -36,7 +36,9 @@ PlanCase xxl() {
                    .network_bytes_per_s = 2 * 9e10,
                    .node_devices = 8960};
   plan.memory_bytes = 95 * giga;
-  plan.rates = {.flops_per_s = 4.6e14,
+  plan.rates = {.projection_flops_per_s = 4.6e14,
+                .feed_forward_flops_per_s = 4.6e14,
+                .head_flops_per_s = 4.6e14,
                 .attention_flops_per_s = 4.6e14,
                 .parameter_bytes_per_s = 1e12,
                 .activation_bytes_per_s = 1e12};
@@ -168,7 +170,7 @@ TEST(PlanTest, TheBestRecomputationHasNoNeighbourOfLess) {
 TEST(PlanTest, AStepWithoutOverlapIsTheSumOfItsParts) {
   const PlanCase plan = transformer(ModelSize::xl, Strategy::naive, 2);
   const StepTime t = step_time(plan);
-  EXPECT_DOUBLE_EQ(t.products_s, step_flops(plan.step.step_shape()) / 4.6e14);
+  EXPECT_DOUBLE_EQ(t.products_s, step_flops(plan.step.step_shape()).total() / 4.6e14);
   EXPECT_DOUBLE_EQ(t.exchange_bytes, 4.0 * 1'998'235'200);
   EXPECT_DOUBLE_EQ(t.exchange_s, t.exchange_calls * 1e-5 + t.exchange_bytes / 1.8e11);
   EXPECT_DOUBLE_EQ(t.exposed_s, t.exchange_s);

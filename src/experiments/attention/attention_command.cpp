@@ -21,6 +21,7 @@ class AttentionCommand final : public Command {
     check_run_options(run_);
     factors_.finish(p);
   }
+  [[nodiscard]] bool needs_mpi() const override { return false; }
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(factors_.factors());
   }

@@ -37,7 +37,8 @@ WorkRates limits_of(const PlanCase& plan) {
   WorkRates limits = unlimited;
   for (const Hardware& h : known_hardware()) {
     if (!is_named(device_of(plan), h.name) || !h.has_peak(plan.step.precision)) continue;
-    limits.flops_per_s = limits.attention_flops_per_s = h.peak_flops_per_s(plan.step.precision);
+    limits.projection_flops_per_s = limits.feed_forward_flops_per_s = limits.head_flops_per_s =
+        limits.attention_flops_per_s = h.peak_flops_per_s(plan.step.precision);
     limits.parameter_bytes_per_s = limits.activation_bytes_per_s = h.memory_bytes_per_s;
   }
   return limits;

@@ -43,7 +43,7 @@ ComputeBound compute_bound(const PlanCase& plan, RingFactor ring) {
   b.tensor_bytes_per_token = b.tensor_collectives * static_cast<double>(plan.step.layers) *
                              static_cast<double>(plan.step.d_model) * compute_bytes / X *
                              ring_part(plan.tensor, ring);
-  b.compute_s_per_token = b.flops_per_token / (X * Y * plan.rates.flops_per_s);
+  b.compute_s_per_token = b.flops_per_token / (X * Y * plan.weight_flops_per_s());
   b.exchange_s = b.exchanged_bytes / plan.data_bandwidth_bytes_per_s();
   b.tensor_s_per_token = b.tensor_bytes_per_token / plan.tensor_bandwidth_bytes_per_s();
   b.tensor_least_d_ff =

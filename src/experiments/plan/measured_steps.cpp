@@ -63,6 +63,14 @@ MeasuredStep step_of(const Factors<TrainingCase>& factors, TrainingKind kind, co
   return measured;
 }
 
+// The shape of the products in this scope.
+double Work::*product_in(const std::string& scope) {
+  const auto is_in = [&](const char* part) { return scope.find(part) != std::string::npos; };
+  if (is_in("/scaled dot product attention/")) return &Work::attention_flops;
+  if (is_in("/attention/")) return &Work::projection_flops;
+  return is_in("/ffn/") ? &Work::feed_forward_flops : &Work::head_flops;
+}
+
 // From the columns of kernels/scopes: the seconds of rank 0's operations by kind of work, each with
 // the step's work of that kind. Operations with FLOPs are matrix products. Other operations of the
 // optimizer move parameters; the rest move activations.
@@ -75,18 +83,17 @@ std::vector<TimedWork> profiled_work(const std::vector<Column>& scopes, const Wo
     const auto scope = value_in<std::string>(row, "scope");
     double Work::*kind = &Work::activation_bytes;
     if (scope.starts_with("optimizer/")) kind = &Work::parameter_bytes;
-    if (value_in<double>(row, "flops") > 0) {
-      const bool in_attention = scope.find("/scaled dot product attention/") != std::string::npos;
-      kind = in_attention ? &Work::attention_flops : &Work::flops;
-    }
+    if (value_in<double>(row, "flops") > 0) kind = product_in(scope);
     seconds.*kind += measured_in(row, "total");
   }
   std::vector<TimedWork> parts;
   for (double Work::*const kind :
-       {&Work::flops, &Work::attention_flops, &Work::parameter_bytes, &Work::activation_bytes}) {
+       {&Work::projection_flops, &Work::feed_forward_flops, &Work::head_flops,
+        &Work::attention_flops, &Work::parameter_bytes, &Work::activation_bytes}) {
     if (!(seconds.*kind > 0) || !(step.*kind > 0)) continue;
     Work part;
     part.*kind = step.*kind;
+    if (kind == &Work::attention_flops) part.heads = step.heads;
     parts.push_back({part, seconds.*kind});
   }
   return parts;

@@ -56,27 +56,40 @@ double PlanCase::forward_flops_per_token() const {
   if (block_kind == BlockKind::two_matrix) return 2 * parameters();
   StepShape shape = step.step_shape();
   shape.mode = Mode::forward;
-  return paceline::step_flops(shape) / group_tokens();
+  return paceline::step_flops(shape).total() / group_tokens();
 }
 
 double PlanCase::step_flops() const {
   if (block_kind == BlockKind::transformer)
-    return paceline::step_flops(step.step_shape()) * data_ranks();
+    return paceline::step_flops(step.step_shape()).total() * data_ranks();
   const double passes = step.recompute.blocks > 0 ? 4 : 3;
   return passes * forward_flops_per_token() * tokens();
 }
 
 Work PlanCase::work() const {
-  const double flops = step_flops() / static_cast<double>(ranks());
-  if (block_kind == BlockKind::two_matrix) return {.flops = flops};
+  if (block_kind == BlockKind::two_matrix) {
+    return {.feed_forward_flops = step_flops() / static_cast<double>(ranks())};
+  }
   const StepShape shape = step.step_shape();
+  const ProductFlops flops = paceline::step_flops(shape);
   const double activations = 2 * memory_form(shape).activations;  // written and read
-  const double attention = step_attention_flops(shape) / tensor;
-  return {.flops = flops - attention,
-          .attention_flops = attention,
+  return {.projection_flops = flops.projections / tensor,
+          .feed_forward_flops = flops.feed_forward / tensor,
+          .head_flops = flops.head / tensor,
+          .attention_flops = flops.attention / tensor,
           .parameter_bytes = (step_bytes(shape) - activations) / tensor,
           .activation_bytes = activations / tensor,
-          .blocks = static_cast<double>(step.layers)};
+          .blocks = static_cast<double>(step.layers),
+          .heads = static_cast<double>(step.batch_size * step.heads * step.layers) / tensor};
+}
+
+double PlanCase::weight_flops_per_s() const {
+  const Work all = work();
+  // The quotients are exactly 1 where the shapes share a rate, and the result is that rate.
+  const double rate = rates.feed_forward_flops_per_s;
+  const double weighted = all.projection_flops * (rate / rates.projection_flops_per_s) +
+                          all.feed_forward_flops + all.head_flops * (rate / rates.head_flops_per_s);
+  return rate * (all.weight_flops() / weighted);
 }
 
 StrategyShape PlanCase::strategy_shape() const {

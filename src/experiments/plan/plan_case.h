@@ -68,6 +68,8 @@ struct PlanCase {
   [[nodiscard]] double forward_flops_per_token() const;
   // Matrix-product FLOPs of a step on all ranks, recomputation included.
   [[nodiscard]] double step_flops() const;
+  // The rate of all products with weights together.
+  [[nodiscard]] double weight_flops_per_s() const;
   // The work of a rank's step; for two-matrix blocks FLOPs only.
   [[nodiscard]] Work work() const;
   // The layout of a data-parallel rank's parameters.

@@ -113,33 +113,15 @@ void PlanOptions::check(const OptionParser& p) {
       throw UsageError(fmt::format("{}: goes with --blocks transformer; leave it out", option));
     }
   }
-  check_dimensions(p);
+  std::vector<std::string> dimensions = {"--d-model", "--d-ff", "--layers"};
+  if (block_kind_ == BlockKind::transformer) dimensions.emplace_back("--heads");
+  read_custom_size(p, factors_, dimensions);
   for (const auto& [option, value] : {std::pair("--memory", memory_.bytes),
                                       std::pair("--link-bandwidth", link_bandwidth_.bytes)}) {
     if (p.given(option) && value == 0) {
       throw UsageError(fmt::format("{}: must be above 0; leave it out for the table's", option));
     }
   }
-}
-
-void PlanOptions::check_dimensions(const OptionParser& p) {
-  const bool has_heads = block_kind_ == BlockKind::transformer;
-  const int wanted = has_heads ? 4 : 3;
-  int dimensions = 0;
-  for (const char* option : {"--d-model", "--d-ff", "--layers"}) {
-    dimensions += p.given(option) ? 1 : 0;
-  }
-  if (has_heads && p.given("--heads")) ++dimensions;
-  if (dimensions == 0) return;
-  if (p.by_name("--size")) {
-    throw UsageError(
-        "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
-  }
-  if (dimensions < wanted) {
-    throw UsageError(has_heads ? "--d-model: needs --d-ff, --layers and --heads as well"
-                               : "--d-model: needs --d-ff and --layers as well");
-  }
-  factors_.replace("--size", "custom");
 }
 
 void PlanOptions::check_none_given(const OptionParser& p, const std::string& instead) const {
@@ -227,7 +209,9 @@ PlanCase PlanOptions::plan() const {
   const double flops_per_s =
       utilization_ * (peak_tflops_ > 0 ? peak_tflops_ * tera
                                        : plan.hardware.peak_flops_per_s(plan.step.precision));
-  plan.rates = {.flops_per_s = flops_per_s,
+  plan.rates = {.projection_flops_per_s = flops_per_s,
+                .feed_forward_flops_per_s = flops_per_s,
+                .head_flops_per_s = flops_per_s,
                 .attention_flops_per_s = flops_per_s,
                 .parameter_bytes_per_s = bytes_per_s,
                 .activation_bytes_per_s = bytes_per_s};

@@ -24,7 +24,6 @@ class PlanOptions {
 
  private:
   [[nodiscard]] Hardware hardware() const;
-  void check_dimensions(const OptionParser& p);
   void set_layout(PlanCase& plan) const;
 
   FactorOptions<TrainingCase> factors_;

@@ -41,14 +41,14 @@ PlanSection layout_section(const PlanCase& plan) {
               plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
                                        : plan.memory_text,
               c.precision.name),
-          .lines = {
-              tokens_line("tokens", "batch",
-                          fmt::format("{} x {} x {} data-parallel ranks", c.batch_size, c.context,
-                                      plan.data_ranks()),
-                          plan.tokens()),
-              {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source, plan.rates.flops_per_s},
-              {"element_bytes", "bytes per element", "of the operands of matrix products", width,
-               PlanUnit::count}}};
+          .lines = {tokens_line("tokens", "batch",
+                                fmt::format("{} x {} x {} data-parallel ranks", c.batch_size,
+                                            c.context, plan.data_ranks()),
+                                plan.tokens()),
+                    {"peak_flops_per_s", "peak C [FLOP/s]", plan.hardware.source,
+                     plan.weight_flops_per_s()},
+                    {"element_bytes", "bytes per element", "of the operands of matrix products",
+                     width, PlanUnit::count}}};
 }
 
 PlanSection compute_bound_section(const PlanCase& plan) {
@@ -68,7 +68,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
   };
   seconds("compute_s_per_token", "c, products per token",
           fmt::format("f / (X Y C) = {} / ({} x {} x {})", rate(b.flops_per_token), X, Y,
-                      rate(plan.rates.flops_per_s)),
+                      rate(plan.weight_flops_per_s())),
           b.compute_s_per_token);
   seconds(
       "exchange_s", gathers ? "g, gathers" : "g, gradients",
@@ -85,7 +85,7 @@ PlanSection compute_bound_section(const PlanCase& plan) {
                      "({} x {}); n collectives of e bytes per element, p times "
                      "forward's FLOPs; d_ff is {}: {}",
                      b.tensor_collectives, size_of(plan.step.precision.compute), b.passes, Y,
-                     rate(plan.rates.flops_per_s), rate(w_tensor), plan.axes.tensor,
+                     rate(plan.weight_flops_per_s()), rate(w_tensor), plan.axes.tensor,
                      grouped(static_cast<double>(plan.step.d_ff)),
                      b.tensor_is_hidden() ? "holds" : "does not hold"),
          b.tensor_least_d_ff, PlanUnit::count});
@@ -197,7 +197,10 @@ PlanSection step_time_section(const PlanCase& plan) {
     s.lines.push_back({key, what, std::move(formula), seconds, PlanUnit::seconds});
   };
   add("products_s", "products",
-      fmt::format("{} FLOP / {}, attention {} / {}", rate(work.flops), rate(plan.rates.flops_per_s),
+      fmt::format("D x D {} FLOP / {}, D x F {} / {}, D x V {} / {}, T x T {} / {}",
+                  rate(work.projection_flops), rate(plan.rates.projection_flops_per_s),
+                  rate(work.feed_forward_flops), rate(plan.rates.feed_forward_flops_per_s),
+                  rate(work.head_flops), rate(plan.rates.head_flops_per_s),
                   rate(work.attention_flops), rate(plan.rates.attention_flops_per_s)),
       t.products_s);
   add("traffic_s", "traffic",
@@ -207,7 +210,9 @@ PlanSection step_time_section(const PlanCase& plan) {
       t.traffic_s);
   constexpr double micro = 1e-6;
   add("fixed_s", "fixed",
-      fmt::format("{} blocks x {:.3g} us", work.blocks, 1 / plan.rates.blocks_per_s / micro),
+      fmt::format("{} blocks x {:.3g} us, {} heads x {:.3g} us", work.blocks,
+                  1 / plan.rates.blocks_per_s / micro, work.heads,
+                  1 / plan.rates.heads_per_s / micro),
       t.fixed_s);
   add("tensor_s", "tensor-parallel collectives", "5 per summed sublayer, not overlapped",
       t.tensor_s);

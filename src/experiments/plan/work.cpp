@@ -5,6 +5,8 @@
 #include <bit>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 
@@ -12,13 +14,45 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t terms = 5;
+constexpr std::size_t terms = 8;
 using Terms = std::array<double, terms>;
+// The first of the terms are the FLOPs of products with weights, by shape; the last is heads.
+constexpr std::size_t weight_shapes = 3;
 
 Terms terms_of(const Work& work) {
-  return {work.flops, work.attention_flops, work.parameter_bytes, work.activation_bytes,
-          work.blocks};
+  return {work.projection_flops, work.feed_forward_flops, work.head_flops, work.attention_flops,
+          work.parameter_bytes,  work.activation_bytes,   work.blocks,     work.heads};
 }
+
+Terms terms_of(const WorkRates& rates) {
+  return {1 / rates.projection_flops_per_s, 1 / rates.feed_forward_flops_per_s,
+          1 / rates.head_flops_per_s,       1 / rates.attention_flops_per_s,
+          1 / rates.parameter_bytes_per_s,  1 / rates.activation_bytes_per_s,
+          1 / rates.blocks_per_s,           1 / rates.heads_per_s};
+}
+
+WorkRates rates_of(const Terms& seconds) {
+  return {.projection_flops_per_s = 1 / seconds[0],
+          .feed_forward_flops_per_s = 1 / seconds[1],
+          .head_flops_per_s = 1 / seconds[2],
+          .attention_flops_per_s = 1 / seconds[3],
+          .parameter_bytes_per_s = 1 / seconds[4],
+          .activation_bytes_per_s = 1 / seconds[5],
+          .blocks_per_s = 1 / seconds[6],
+          .heads_per_s = 1 / seconds[7]};
+}
+
+struct TimedTerms {
+  Terms x{};
+  double seconds = 0;
+
+  // The only kind of work; empty if there are several.
+  [[nodiscard]] std::optional<std::size_t> alone() const {
+    const auto is_there = [](double term) { return term != 0; };
+    if (std::count_if(x.begin(), x.end(), is_there) != 1) return std::nullopt;
+    return std::find_if(x.begin(), x.end(), is_there) - x.begin();
+  }
+};
 
 double dot(const Terms& a, const Terms& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -27,15 +61,14 @@ double dot(const Terms& a, const Terms& b) {
 // Fits the residual of the times, after the contribution of `least` is subtracted, with the terms
 // in the bit set `chosen`. Solves the normal equations by elimination; empty if the terms are
 // linearly dependent.
-std::optional<Terms> solve(const std::vector<TimedWork>& rows, const Terms& least,
+std::optional<Terms> solve(const std::vector<TimedTerms>& rows, const Terms& least,
                            unsigned chosen) {
   std::array<std::array<double, terms + 1>, terms> a{};
-  for (const TimedWork& row : rows) {
-    const Terms x = terms_of(row.work);
-    const double rest = row.seconds - dot(x, least);
+  for (const auto& [x, seconds] : rows) {
+    const double rest = seconds - dot(x, least);
     for (std::size_t i = 0; i < terms; ++i) {
-      for (std::size_t j = 0; j < terms; ++j) a[i][j] += x[i] * x[j] / row.seconds / row.seconds;
-      a[i][terms] += x[i] * rest / row.seconds / row.seconds;
+      for (std::size_t j = 0; j < terms; ++j) a[i][j] += x[i] * x[j] / seconds / seconds;
+      a[i][terms] += x[i] * rest / seconds / seconds;
     }
   }
   const auto is_chosen = [&](std::size_t i) { return (chosen >> i & 1U) != 0; };
@@ -60,10 +93,10 @@ std::optional<Terms> solve(const std::vector<TimedWork>& rows, const Terms& leas
   return weights;
 }
 
-double error_of(const std::vector<TimedWork>& rows, const Terms& weights) {
+double error_of(const std::vector<TimedTerms>& rows, const Terms& weights) {
   double sum = 0;
-  for (const TimedWork& row : rows) {
-    const double relative = dot(terms_of(row.work), weights) / row.seconds - 1;
+  for (const TimedTerms& row : rows) {
+    const double relative = dot(row.x, weights) / row.seconds - 1;
     sum += relative * relative;
   }
   return sum;
@@ -71,33 +104,62 @@ double error_of(const std::vector<TimedWork>& rows, const Terms& weights) {
 
 // How many rates the rows determine: one for each kind of work that is timed alone, and one for
 // every two rows that mix kinds.
-int fitted_rates(const std::vector<TimedWork>& rows) {
+int fitted_rates(const std::vector<TimedTerms>& rows) {
   std::size_t mixed = 0;
-  std::array<bool, terms> alone{};
-  for (const TimedWork& row : rows) {
-    const Terms x = terms_of(row.work);
-    const auto is_there = [](double term) { return term != 0; };
-    if (std::count_if(x.begin(), x.end(), is_there) != 1) {
-      ++mixed;
+  std::set<std::size_t> alone;
+  for (const TimedTerms& row : rows) {
+    if (const auto kind = row.alone()) {
+      alone.insert(*kind);
     } else {
-      alone.at(std::find_if(x.begin(), x.end(), is_there) - x.begin()) = true;
+      ++mixed;
     }
   }
-  const auto kinds = static_cast<std::size_t>(std::count(alone.begin(), alone.end(), true));
-  return static_cast<int>(std::max<std::size_t>(1, kinds + mixed / 2));
+  return static_cast<int>(std::max<std::size_t>(1, alone.size() + mixed / 2));
+}
+
+// Adds the FLOPs of all products with weights to those of the first shape.
+void merge_weight_shapes(std::vector<TimedTerms>& rows) {
+  for (TimedTerms& row : rows) {
+    for (std::size_t i = 1; i < weight_shapes; ++i) row.x[0] += std::exchange(row.x.at(i), 0);
+  }
+}
+
+// The largest ratio between rows of `part` over `whole`, of rows that have both.
+double spread(const std::vector<TimedWork>& rows, double Work::*part, double Work::*whole) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (const auto& [work, _] : rows) {
+    if (work.*part == 0 || work.*whole == 0) continue;
+    least = std::min(least, work.*part / work.*whole);
+    most = std::max(most, work.*part / work.*whole);
+  }
+  return most / least;
+}
+
+// Whether the rows tell a head's time from that of its products, which grow with the square of the
+// context, and from a block's, whatever its number of sequences.
+bool tell_heads(const std::vector<TimedWork>& rows) {
+  constexpr double fourfold = 4;
+  return spread(rows, &Work::attention_flops, &Work::heads) >= fourfold * fourfold &&
+         spread(rows, &Work::heads, &Work::blocks) >= fourfold;
 }
 
 }  // namespace
 
-WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
-  if (rows.empty()) throw InternalError("fit_rates needs at least one measurement");
-  const Terms least = {1 / most.flops_per_s, 1 / most.attention_flops_per_s,
-                       1 / most.parameter_bytes_per_s, 1 / most.activation_bytes_per_s,
-                       1 / most.blocks_per_s};
+WorkRates fit_rates(const std::vector<TimedWork>& times, const WorkRates& most) {
+  if (times.empty()) throw InternalError("fit_rates needs at least one measurement");
+  std::vector<TimedTerms> rows;
+  for (const TimedWork& timed : times) rows.push_back({terms_of(timed.work), timed.seconds});
+  const bool tells_shapes = std::any_of(rows.begin(), rows.end(), [](const TimedTerms& row) {
+    const auto kind = row.alone();
+    return kind && *kind < weight_shapes;
+  });
+  if (!tells_shapes) merge_weight_shapes(rows);
+  const Terms least = terms_of(most);
   const int fitted = fitted_rates(rows);
   Terms best = least;
   double best_error = error_of(rows, least);
-  constexpr unsigned subsets = 1U << terms;
+  const unsigned subsets = 1U << (tell_heads(times) ? terms : terms - 1);
   for (unsigned chosen = 1; chosen < subsets; ++chosen) {
     if (std::popcount(chosen) > fitted) continue;
     std::optional<Terms> weights = solve(rows, least, chosen);
@@ -109,11 +171,8 @@ WorkRates fit_rates(const std::vector<TimedWork>& rows, const WorkRates& most) {
     best_error = error;
     best = *weights;
   }
-  return {.flops_per_s = 1 / best[0],
-          .attention_flops_per_s = 1 / best[1],
-          .parameter_bytes_per_s = 1 / best[2],
-          .activation_bytes_per_s = 1 / best[3],
-          .blocks_per_s = 1 / best[4]};
+  if (!tells_shapes) std::fill_n(best.begin(), weight_shapes, best[0]);
+  return rates_of(best);
 }
 
 }  // namespace paceline

@@ -6,31 +6,46 @@
 
 namespace paceline {
 
-// The work of one rank's step. Each of the four kinds has its own rate. In addition a block takes a
-// fixed time, since multiprocessors idle at the start and the end of its kernels.
+// The work of one rank's step. Each kind has its own rate. In addition a block and a
+// head take a fixed time: multiprocessors idle at the start and the end of a block's kernels, and a
+// head's T x T products, of its own sequence, are too small to reach the rate of large ones.
 struct Work {
-  double flops = 0;             // products with weights
-  double attention_flops = 0;   // attention's T x T products
-  double parameter_bytes = 0;   // weights, gradients and optimizer state, read and written
-  double activation_bytes = 0;  // activations, read and written
+  double projection_flops = 0;    // products with D x D weights
+  double feed_forward_flops = 0;  // with D x F weights
+  double head_flops = 0;          // with D x V weights
+  double attention_flops = 0;     // attention's T x T products
+  double parameter_bytes = 0;     // weights, gradients and optimizer state, read and written
+  double activation_bytes = 0;    // activations, read and written
   double blocks = 0;
+  double heads = 0;  // of all sequences and blocks
+
+  [[nodiscard]] double weight_flops() const {
+    return projection_flops + feed_forward_flops + head_flops;
+  }
 };
 
 struct WorkRates {
-  double flops_per_s = 0;
+  double projection_flops_per_s = 0;
+  double feed_forward_flops_per_s = 0;
+  double head_flops_per_s = 0;
   double attention_flops_per_s = 0;
   double parameter_bytes_per_s = 0;
   double activation_bytes_per_s = 0;
   double blocks_per_s = std::numeric_limits<double>::infinity();
+  double heads_per_s = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] double products_s(const Work& work) const {
-    return work.flops / flops_per_s + work.attention_flops / attention_flops_per_s;
+    return work.projection_flops / projection_flops_per_s +
+           work.feed_forward_flops / feed_forward_flops_per_s + work.head_flops / head_flops_per_s +
+           work.attention_flops / attention_flops_per_s;
   }
   [[nodiscard]] double traffic_s(const Work& work) const {
     return work.parameter_bytes / parameter_bytes_per_s +
            work.activation_bytes / activation_bytes_per_s;
   }
-  [[nodiscard]] double fixed_s(const Work& work) const { return work.blocks / blocks_per_s; }
+  [[nodiscard]] double fixed_s(const Work& work) const {
+    return work.blocks / blocks_per_s + work.heads / heads_per_s;
+  }
   [[nodiscard]] double seconds(const Work& work) const {
     return products_s(work) + traffic_s(work) + fixed_s(work);
   }
@@ -41,15 +56,18 @@ struct TimedWork {
   double seconds = 0;
 };
 inline constexpr WorkRates unlimited = {
-    .flops_per_s = std::numeric_limits<double>::infinity(),
+    .projection_flops_per_s = std::numeric_limits<double>::infinity(),
+    .feed_forward_flops_per_s = std::numeric_limits<double>::infinity(),
+    .head_flops_per_s = std::numeric_limits<double>::infinity(),
     .attention_flops_per_s = std::numeric_limits<double>::infinity(),
     .parameter_bytes_per_s = std::numeric_limits<double>::infinity(),
     .activation_bytes_per_s = std::numeric_limits<double>::infinity()};
 // Fits rates to measured times: least squares of relative errors, no rate above `most`. Rows with
 // one kind of work determine its rate; two rows that mix kinds determine one more. At most that
 // many rates (at least one) are fitted, the subset with the least error; the others are `most`.
+// Products with weights share one rate unless rows have those of one shape alone.
 // Throws InternalError without rows.
-[[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& rows,
+[[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& times,
                                   const WorkRates& most = unlimited);
 
 }  // namespace paceline

@@ -102,7 +102,7 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     c.heads = model.heads;
   } else if (c.d_model == 0) {
     throw UsageError(
-        "--size: custom needs --d-model, --d-ff, --layers and --heads; leave --size out");
+        "--size: custom needs --d-model, --d-ff, --layers and --heads, and is the only size then");
   }
   if (!c.registration) {
     const bool symmetric = data_parallel_.communicator != nullptr &&
@@ -115,7 +115,7 @@ void TrainingExperiment::complete(TrainingCase& c) const {
 
 Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
   const StepShape shape = c.step_shape();
-  return {.flops = step_flops(shape),
+  return {.flops = step_flops(shape).total(),
           .bytes = step_bytes(shape),
           .memory_bytes = memory_form(shape).peak()};
 }

@@ -142,6 +142,11 @@ struct TrainingCase : ModelFactors,
 
 [[nodiscard]] Factors<TrainingCase> training_factors(TrainingKind kind);
 [[nodiscard]] TrainingCase training_defaults(TrainingKind kind);
+// Called after parsing. Makes the size custom if the options `dimensions` are given. Throws
+// UsageError for some of them only, for --size custom without them, and for another --size with
+// them.
+void read_custom_size(const OptionParser& p, FactorOptions<TrainingCase>& factors,
+                      const std::vector<std::string>& dimensions);
 [[nodiscard]] const Presets& training_presets(TrainingKind kind);
 // Options that, when given, replace another option of a preset: given -> replaced.
 [[nodiscard]] const std::map<std::string, std::string>& training_preset_exclusions();

@@ -41,23 +41,13 @@ class TrainingCommand final : public Command {
     if (p.given("--global-batch") && p.by_name("--batch-size")) {
       throw UsageError("--global-batch: replaces --batch-size; give one of them");
     }
-    int dimensions = 0;
-    for (const char* option : {"--d-model", "--d-ff", "--layers", "--heads"})
-      dimensions += p.given(option) ? 1 : 0;
-    if (dimensions == 0) return;
-    if (p.given("--size")) {
-      throw UsageError(
-          "--size: cannot be combined with --d-model, --d-ff, --layers, --heads; leave it out");
-    }
-    if (dimensions < 4) {
-      throw UsageError("--d-model: needs --d-ff, --layers and --heads as well");
-    }
-    options_.factors.replace("--size", "custom");
+    read_custom_size(p, options_.factors, {"--d-model", "--d-ff", "--layers", "--heads"});
   }
 
   [[nodiscard]] bool separates_runs() const override {
     return options_.factors.first().cold_start && !run_.dry_run;
   }
+  [[nodiscard]] bool needs_mpi() const override { return options_.kind != TrainingKind::model; }
   [[nodiscard]] std::vector<FactorNote> factor_notes() const override {
     return notes_of(options_.factors.factors());
   }

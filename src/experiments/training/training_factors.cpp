@@ -1,5 +1,7 @@
 // The factors of `model`, `ddp` and `zero`, each declared once.
 
+#include <fmt/format.h>
+
 #include "experiments/training/training_case.h"
 
 namespace paceline {
@@ -158,6 +160,14 @@ Factors<C> cold_start_factor() {
           .bare("yes"));
 }
 
+// "--d-model, --d-ff and --heads"
+std::string listed(const std::vector<std::string>& options) {
+  return options.size() < 2
+             ? fmt::format("{}", fmt::join(options, ""))
+             : fmt::format("{} and {}", fmt::join(options.begin(), options.end() - 1, ", "),
+                           options.back());
+}
+
 }  // namespace
 
 Factors<C> training_factors(TrainingKind kind) {
@@ -182,6 +192,27 @@ TrainingCase training_defaults(TrainingKind kind) {
   TrainingCase c;
   if (kind != TrainingKind::model) c.timing = Timing::step;
   return c;
+}
+
+void read_custom_size(const OptionParser& p, FactorOptions<TrainingCase>& factors,
+                      const std::vector<std::string>& dimensions) {
+  std::vector<std::string> given;
+  std::vector<std::string> missing;
+  for (const std::string& option : dimensions) {
+    (p.given(option) ? given : missing).push_back(option);
+  }
+  const bool says_custom = p.text("--size") == "custom";
+  if (given.empty() && !says_custom) return;
+  if (p.by_name("--size") && !says_custom) {
+    throw UsageError(
+        fmt::format("--size: is given by {} too; leave one of them out", listed(given)));
+  }
+  if (!missing.empty()) {
+    throw UsageError(fmt::format("{} {}",
+                                 says_custom ? "--size: custom needs" : given.front() + ": needs",
+                                 listed(missing)));
+  }
+  factors.replace("--size", "custom");
 }
 
 }  // namespace paceline

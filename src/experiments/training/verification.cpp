@@ -23,11 +23,7 @@ bool all_finite(const Snapshot& snapshot) {
   });
 }
 
-bool all_finite(const std::vector<Trained>& runs) {
-  return std::all_of(runs.begin(), runs.end(), [](const Trained& run) {
-    return all_finite(run.gradients) && all_finite(run.weights);
-  });
-}
+bool all_finite(const Trained& run) { return all_finite(run.gradients) && all_finite(run.weights); }
 
 // The largest of_element(a[i], b[i]); infinite if one is NaN.
 template <class F>
@@ -60,65 +56,72 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
 }
 
-// The largest distance(a, b) between tensor t of any two runs. part: gradients or weights.
-template <class F>
-double noise(const std::vector<Trained>& runs, Snapshot Trained::*part, std::size_t t, F distance) {
-  double most = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (std::size_t j = i + 1; j < runs.size(); ++j) {
-      most = std::max(most, distance((runs[j].*part)[t].values, (runs[i].*part)[t].values));
-    }
-  }
-  return most;
-}
-
 // error / allowed. If the single-process runs are equal, allowed is 0 and any error fails.
 double over(double error, double allowed) { return error <= 0 ? 0 : error / allowed; }
 
-void require_noise(const std::vector<Trained>& single) {
-  if (single.size() < 2) throw InternalError("the noise needs two single-process runs");
+template <class F>
+bool all_of(const std::vector<TensorErrors>& tensors, F is_allowed) {
+  return std::all_of(tensors.begin(), tensors.end(), is_allowed);
 }
+
+bool sgd_is_allowed(const TensorErrors& t) { return t.sgd <= 1; }
+bool adamw_is_allowed(const TensorErrors& t) { return t.gradient <= 1 && t.adamw <= 1; }
 
 }  // namespace
 
-void Verification::add_sgd(const Trained& parallel, const std::vector<Trained>& single) {
-  require_noise(single);
-  diverged_ = diverged_ || !all_finite(single);
-  tensors_.resize(single.front().weights.size());
+void Noise::add(const Trained& run, const Trained& first) {
+  finite_ = finite_ && all_finite(run);
+  tensors_.resize(first.weights.size());
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
-    const NamedValues& want = single.front().weights[t];
-    const double allowed = noise_factor * noise(single, &Trained::weights, t, largest_difference);
+    OfTensor& noise = tensors_[t];
+    const std::vector<float>& weights = first.weights[t].values;
+    noise.weight = std::max(noise.weight, largest_difference(run.weights[t].values, weights));
+    noise.distance = std::max(noise.distance, distance(run.weights[t].values, weights));
+    if (first.gradients.empty()) continue;
+    noise.gradient = std::max(
+        noise.gradient, largest_difference(run.gradients[t].values, first.gradients[t].values));
+  }
+}
+
+void Verification::begin(const Trained& single, const Noise& noise) {
+  if (noise.tensors().empty()) throw InternalError("the noise needs two single-process runs");
+  diverged_ = diverged_ || !all_finite(single) || !noise.is_finite();
+  tensors_.resize(single.weights.size());
+}
+
+bool Verification::compare_sgd(const Trained& parallel, const Trained& single, const Noise& noise) {
+  begin(single, noise);
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const NamedValues& want = single.weights[t];
+    const double allowed = noise_factor * noise.tensors()[t].weight;
     tensors_[t].name = want.name;
     tensors_[t].sgd = largest(parallel.weights[t].values, want.values, [&](double a, double b) {
       return std::abs(a - b) / std::max(atol + rtol * std::abs(b), allowed);
     });
   }
+  return all_of(tensors_, sgd_is_allowed);
 }
 
-void Verification::add_adamw(const Trained& parallel, const std::vector<Trained>& single) {
-  require_noise(single);
-  diverged_ = diverged_ || !all_finite(single);
-  tensors_.resize(single.front().weights.size());
+bool Verification::compare_adamw(const Trained& parallel, const Trained& single,
+                                 const Noise& noise) {
+  begin(single, noise);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
-    const NamedValues& gradient = single.front().gradients[t];
+    const NamedValues& gradient = single.gradients[t];
     TensorErrors& errors = tensors_[t];
     errors.name = gradient.name;
     const double beyond =
         largest(parallel.gradients[t].values, gradient.values,
                 [](double a, double b) { return std::abs(a - b) - rtol * std::abs(b); });
-    errors.gradient =
-        over(beyond, noise_factor * noise(single, &Trained::gradients, t, largest_difference));
-    errors.adamw_distance = distance(parallel.weights[t].values, single.front().weights[t].values);
-    errors.adamw =
-        over(errors.adamw_distance, noise_factor * noise(single, &Trained::weights, t, distance));
+    errors.gradient = over(beyond, noise_factor * noise.tensors()[t].gradient);
+    errors.adamw_distance = distance(parallel.weights[t].values, single.weights[t].values);
+    errors.adamw = over(errors.adamw_distance, noise_factor * noise.tensors()[t].distance);
   }
+  return all_of(tensors_, adamw_is_allowed);
 }
 
 Status Verification::status() const {
   if (diverged_) return Status::diverged;
-  const bool fails = std::any_of(tensors_.begin(), tensors_.end(), [](const TensorErrors& t) {
-    return !(t.gradient <= 1) || !(t.sgd <= 1) || !(t.adamw <= 1);
-  });
+  const bool fails = !all_of(tensors_, sgd_is_allowed) || !all_of(tensors_, adamw_is_allowed);
   return fails || ranks_differ_ ? Status::mismatch : Status::ok;
 }
 

@@ -31,20 +31,40 @@ struct TensorErrors {
   double adamw_distance = 0;  // the relative L2 distance itself
 };
 
+// How far rounding alone moves the results of a single process, tensor by tensor: the largest
+// difference between the first run, on the rows in the ranks' order, and runs that permute the rows
+// and start from weights one unit in the last place away.
+class Noise {
+ public:
+  struct OfTensor {
+    double gradient = 0;  // the largest difference of elements, as `weight`
+    double weight = 0;
+    double distance = 0;  // of weights: relative L2
+  };
+
+  void add(const Trained& run, const Trained& first);
+  [[nodiscard]] const std::vector<OfTensor>& tensors() const { return tensors_; }
+  [[nodiscard]] bool is_finite() const { return finite_; }
+
+ private:
+  std::vector<OfTensor> tensors_;
+  bool finite_ = true;
+};
+
 // Compares the ranks' training with single-process training, tensor by tensor. Ranks round
 // differently from one process, and training may amplify a rounding without bound: AdamW where a
-// gradient is near zero, SGD where its step is too long. The allowed error is therefore the noise
-// of single-process training: single[0] trains on the rows in the ranks' order; the other runs
-// permute the rows and start from weights one unit in the last place away. The noise of a tensor is
-// the largest difference between two of these runs. Both calls throw InternalError for fewer than
-// two.
+// gradient is near zero, SGD where its step is too long. The allowed error is therefore a multiple
+// of the noise of single-process training.
+//
+// Both comparisons may be repeated with more noise, and return whether every error is allowed. They
+// throw InternalError without noise.
 class Verification {
  public:
   // Weights: |a - b| <= atol + rtol |b|, or 8 times the noise where that is more.
-  void add_sgd(const Trained& parallel, const std::vector<Trained>& single);
+  bool compare_sgd(const Trained& parallel, const Trained& single, const Noise& noise);
   // Gradients: |a - b| <= rtol |b| + 8 times the noise. Weights: a relative L2 distance of at most
   // 8 times the noise.
-  void add_adamw(const Trained& parallel, const std::vector<Trained>& single);
+  bool compare_adamw(const Trained& parallel, const Trained& single, const Noise& noise);
   // Records that the ranks' results are not bitwise equal.
   void ranks_differ() { ranks_differ_ = true; }
 
@@ -56,6 +76,8 @@ class Verification {
   void add_to(CaseRecord& record) const;
 
  private:
+  void begin(const Trained& single, const Noise& noise);
+
   std::vector<TensorErrors> tensors_;
   bool ranks_differ_ = false;
   bool diverged_ = false;
