@@ -198,7 +198,7 @@ $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 PEERS := $(PEER_SOURCES:bench/peers/%.cpp=$(BUILD)/%)
 bench-peers: $(PEERS)
 
-$(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/statistics.o
+$(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/statistics.o $(BUILD)/obj/src/core/error.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 

@@ -24,10 +24,10 @@ for ranks in 8 4 2; do
   run "strong-ddp-$ranks" "$ranks" ddp "${strong[@]}" "${exchange[@]}"
 done
 
-for ranks in 2 4 6 8; do
+for ranks in 8 6 4 2; do
   run "collectives-$ranks" "$ranks" collectives --backend nccl --ranks "$ranks" \
     --op all_reduce,reduce_scatter,all_gather,broadcast,reduce,all_to_all,send_recv \
-    --bytes '1KiB..1GiB*2' --in-place no,yes --cadence back-to-back,graph \
+    --bytes '1KiB..1GiB*4' --in-place no,yes --cadence back-to-back,graph \
     --registration none,symmetric --fit
 done
 end
