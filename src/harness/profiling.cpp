@@ -138,7 +138,8 @@ void add_profile(CaseRecord& record, World& world, Device& device, CaseRun& run,
                  Progress& progress) {
   ProfiledCase profiled{.phases = run.phases()};
   std::vector<PhaseSeconds> events;
-  std::unique_ptr<Profiler> profiler = device.start_profiler();
+  std::unique_ptr<Profiler> profiler;
+  collectively(world, [&] { profiler = device.start_profiler(); });
   const bool captures = world.max(profiler->sees_into_graphs() ? 0 : 1) == 0;
   if (captures) run.capture_again();
   const Samples samples = take_steps(world, run, steps, "profile", progress, &events);

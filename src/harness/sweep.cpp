@@ -118,7 +118,7 @@ class Results {
         options_(options),
         run_(std::move(run)),
         file_(checked_output(options, experiment.name()), existing(options)) {
-    for (const std::string& damage : file_.damaged()) write_to(stderr, "{}\n", damage);
+    for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
   }
 
   // True if the file has the case with a status that `kept` accepts.

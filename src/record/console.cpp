@@ -133,8 +133,17 @@ std::string short_reason(const std::string& status, const std::string& reason) {
 }
 
 FactorTexts factors_of_row(const Row& row, const std::vector<std::string>& names) {
+  // A file has NaN where a factor does not apply to the case; a case that was just measured lacks
+  // the column.
+  const auto applies = [&](const std::string& name) {
+    const Cell* cell = find_column(row, name);
+    const double* number = cell == nullptr ? nullptr : std::get_if<double>(&cell->value);
+    return number == nullptr || !std::isnan(*number);
+  };
   FactorTexts factors;
-  for (const std::string& name : names) factors.emplace_back(name, text_in(row, name));
+  for (const std::string& name : names) {
+    factors.emplace_back(name, applies(name) ? text_in(row, name) : "");
+  }
   return factors;
 }
 

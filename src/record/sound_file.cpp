@@ -16,6 +16,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "record/hdf5.h"
@@ -113,6 +114,18 @@ std::string end_of(int status) {
   }
 }
 
+// The environment of the child process: ours, but without threads, each of which takes address space
+// and CPU time that count against the limits. OpenBLAS starts one per core when it is loaded.
+std::vector<char*> environment_of_reader() {
+  static std::array<char[32], 3> first = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+                                          "MALLOC_ARENA_MAX=1"};
+  std::vector<char*> all;
+  for (char* variable : first) all.push_back(variable);  // getenv() finds the first of a name
+  for (char** variable = environ; *variable != nullptr; ++variable) all.push_back(*variable);
+  all.push_back(nullptr);
+  return all;
+}
+
 int wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -177,7 +190,8 @@ void require_sound_file(const std::filesystem::path& path) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words.data(), environ);
+  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words.data(),
+                                environment_of_reader().data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     throw EnvironmentError(fmt::format("no process can be started to read {}: {}", path.string(),

@@ -1,5 +1,6 @@
 """Some seeds of tests/fuzz/files.py, and regression tests of what other seeds have found."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -38,10 +39,48 @@ def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
         file["more"] = h5py.ExternalLink("other.h5", "/")
     done = paceline("merge", "out.h5")
     assert done.code == 0
-    assert "b.h5 has links to other files" in done.message
+    assert "warning: out.h5.cases/b.h5 has links to other files" in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "out.h5.b.damaged"]
     with h5py.File(tmp_path / "out.h5") as file:
         assert len(file["cases"]) == 1
+
+
+def test_merge_of_damaged_cases_alone_is_an_error(paceline, tmp_path):
+    (tmp_path / "out.h5.cases").mkdir()
+    (tmp_path / "out.h5.cases" / "a.h5").write_bytes(b"no HDF5 file")
+    done = paceline("merge", "out.h5")
+    assert done.code == 2
+    assert "out.h5: none of its cases can be read" in done.message
+    assert [path.name for path in tmp_path.iterdir()] == ["out.h5.a.damaged"]
+
+
+# A library that notes the threads of the process that reads foreign files.
+SPY = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+__attribute__((constructor)) static void note(int argc, char** argv) {
+  if (argc < 2 || strcmp(argv[1], "--read-everything") != 0) return;
+  FILE* file = fopen(getenv("NOTES"), "w");
+  fprintf(file, "%s %s", getenv("OPENBLAS_NUM_THREADS"), getenv("OMP_NUM_THREADS"));
+  fclose(file);
+}
+"""
+
+
+def test_the_process_that_reads_foreign_files_starts_no_threads(tmp_path, whole):
+    """Their stacks count against its memory limit: on 64 cores, sound files were refused."""
+    (tmp_path / "spy.c").write_text(SPY)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", "spy.so", "spy.c"], cwd=tmp_path, timeout=60, check=True
+    )
+    spied = {"LD_PRELOAD": str(tmp_path / "spy.so"), "NOTES": str(tmp_path / "notes")}
+    threads = {"OPENBLAS_NUM_THREADS": "64", "OMP_NUM_THREADS": "64"}
+    subprocess.run(
+        command(0, "compare", whole, whole), env=os.environ | threads | spied,
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (tmp_path / "notes").read_text() == "1 1"
 
 
 @pytest.mark.parametrize("name", ["..", "a\nb", "\x1b[31m", "x" * 300, "-rf", ".hidden"])

@@ -281,6 +281,20 @@ def test_none_is_model_bit_for_bit(paceline, tmp_path):
             np.testing.assert_array_equal(none[part][name], want, err_msg=name)
 
 
+def test_resume_shows_the_same_table(paceline, tmp_path):
+    """A file has NaN where a factor, here --bucket-mb, does not apply to a case."""
+    words = [*TINY, "--context", 8, "--sync", "none,bucketed", "--warmup", 0, "--steps", 1]
+    words.remove("--quiet")
+    words.remove("--force")
+    tables = []
+    for more in ([], ["--resume"]):
+        done = paceline(*words, *more, ranks=2)
+        assert done.code == 0, done.err
+        tables.append(done.out.split("step: median")[0])
+    assert tables[0] == tables[1]
+    assert "nan" not in tables[0]
+
+
 def test_global_batch_is_split(paceline, tmp_path):
     args = (*TINY, "--context", 16, "--vocab", 128, "--warmup", 0, "--steps", 1)
     assert paceline(*args, "--global-batch", 6, ranks=3).code == 0

@@ -1,8 +1,12 @@
 // `paceline merge`, `compare` and `columns`: commands on result files, which measure nothing.
 
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "core/error.h"
 #include "core/screen.h"
 #include "harness/command.h"
 #include "record/compare.h"
@@ -20,7 +24,11 @@ class MergeCommand final : public Command {
   void declare(OptionParser& p) override { p.files(files_, 1, 1, "the result file to rebuild"); }
   [[nodiscard]] ExitCode run(World* /*world*/, const std::string& /*line*/) override {
     for (const std::string& damage : merge_after_crash(files_.front())) {
-      write_to(stderr, "paceline: {}\n", damage);
+      write_to(stderr, "warning: {}\n", damage);
+    }
+    if (!std::filesystem::exists(files_.front())) {
+      throw UsageError(fmt::format("{}: none of its cases can be read: there is nothing to merge",
+                                   files_.front()));
     }
     return ExitCode::done;
   }
