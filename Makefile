@@ -296,7 +296,7 @@ test:
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PACKAGES)
+python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(PACKAGES)
 	$(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 
 # ---- hours of random use: what make test tries a little of ----------------------------------------

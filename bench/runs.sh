@@ -29,6 +29,12 @@ if command -v nvidia-smi >/dev/null; then
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0 | awk '{print tolower($2)}')
 fi
 
+stopped() {
+  echo "stopped; start this script again to resume"
+  exit 6
+}
+trap stopped INT TERM HUP # mpirun ends with 1 after Ctrl-C
+
 failed=0
 known=' '
 # run NAME RANKS EXPERIMENT [options]: one rank per GPU; writes NAME-<gpu>.h5 with --resume, which
@@ -52,7 +58,7 @@ run() {
   "${launch[@]}" "$program" "$@" --output "$file" --resume >"$results/$name.log" 2>&1 || code=$?
   case $code in
     0) ;;
-    6 | 130 | 143) echo "stopped; start this script again to resume" && exit 6 ;;
+    6 | 130 | 143) stopped ;;
     *) echo "$name: ended with $code: $(tail -n 1 "$results/$name.log")" >&2 && failed=1 ;;
   esac
 }

@@ -17,11 +17,13 @@ case $1 in
 esac
 """
 # In place of paceline: appends its arguments to $NOTES. Exits with 6 (stopped by a signal) if they
-# contain $STOPS, and fails with 3 if they contain $BREAKS.
+# contain $STOPS, and fails with 3 if they contain $BREAKS. If they contain $INTERRUPTS, Ctrl-C was
+# typed: the script gets the signal as well, and mpirun ends with 1.
 STAND_IN = """#!/bin/sh
 echo "$@" >>"$NOTES"
 case $* in
   *"$STOPS"*) exit 6 ;;
+  *"$INTERRUPTS"*) kill -INT $PPID && exit 1 ;;
   *"$BREAKS"*) echo "paceline: no" && exit 3 ;;
 esac
 """
@@ -50,6 +52,7 @@ def bench(tmp_path):
             "NOTES": str(notes),
             "GPUS": str(gpus),
             "STOPS": "no run",
+            "INTERRUPTS": "no run",
             "BREAKS": "no run",
         }
         done = subprocess.run(
@@ -77,8 +80,9 @@ def test_every_listed_command_is_accepted(bench, script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_stopped_run_resumes(bench, script):
-    done, ran = bench(script, STOPS="ddp")
+@pytest.mark.parametrize("how", ["STOPS", "INTERRUPTS"])
+def test_a_stopped_run_resumes(bench, script, how):
+    done, ran = bench(script, **{how: "ddp"})
     assert done.returncode == 6
     assert "start this script again to resume" in done.stdout
     assert "ddp" in ran[-1]

@@ -1,10 +1,14 @@
 """`collectives` under mpirun: every operation is checked on every rank; contents of the file."""
 
+import json
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
 
-from conftest import gpu_count
+from conftest import PROGRAM, ROOT, gpu_count
 from result_files import summary
 
 RUN = (
@@ -207,3 +211,17 @@ def test_what_the_timed_calls_left_is_checked(paceline, tmp_path):
             sets = 20 if case.attrs["cache"] == "cold" else 1
             timed = 0 if case.attrs["in_place"] == "yes" else sets
             assert when == (["before"] + ["timed"] * timed + ["after"]) * 2  # of two ranks
+
+
+def test_the_comparison_with_bare_mpi(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    script = ROOT / "bench/peers/collective_ratios.py"
+    words = [script, "--backend", "mpi", "--ranks", "2", "--bytes", "4096", "--steps", "3"]
+    done = subprocess.run(
+        [sys.executable, *words, "--turns", "1", "--paceline", PROGRAM, "--output", rows],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "| 4096 |" in done.stdout
+    measured = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert {row["variant"] for row in measured} >= {"bare", "barrier"}
