@@ -1,8 +1,7 @@
 """One HDF5 result file (schema versions 1 and 2): its tables as frames, and its samples."""
 
-import gzip
+import lzma
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,17 +37,17 @@ class Samples:
 
 
 def stem(path: Path) -> str:
-    """The name in tables and figures: "x" for x.h5 and x.h5.gz."""
-    return Path(path.name.removesuffix(".gz")).stem
+    """The name in tables and figures: "x" for x.h5 and x.h5.xz."""
+    return Path(path.name.removesuffix(".xz")).stem
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[h5py.File]:
-    """Opens a result file of any experiment, or a gzip-compressed one (.gz). Raises ResultError if
-    it is not one or cannot be read."""
+    """Opens a result file of any experiment, also compressed (.xz). Raises ResultError if it is not
+    one or cannot be read."""
     try:
         path.open("rb").close()
-        plain = decompressed(path) if path.suffix == ".gz" else path
+        plain = decompressed(path) if path.suffix == ".xz" else path
         if h5py.is_hdf5(plain) and (fault := fault_of(plain)):
             raise ResultError(f"{path} {fault}")
         with h5py.File(plain, "r") as file:
@@ -63,7 +62,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
 
 
 def decompressed(path: Path) -> Path:
-    """A temporary file with the contents of a .gz file. Raises OSError if it is none."""
+    """A temporary file with the contents of an .xz file. Raises OSError if it is none."""
     status = path.stat()
     return Path(decompress(path, status.st_ino, status.st_size, status.st_mtime_ns).name)
 
@@ -73,14 +72,14 @@ def decompress(path: Path, *_state: int) -> IO[bytes]:
     """Cached, so that a file is decompressed once; the temporary file lasts as long."""
     plain = tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".h5")  # noqa: SIM115
     try:
-        with gzip.open(path) as packed:
+        with lzma.open(path) as packed:
             while block := packed.read(1 << 20):
                 plain.write(block)
                 if plain.tell() > MAX_DECOMPRESSED:
                     raise ResultError(
                         f"{path}: more than {MAX_DECOMPRESSED >> 30} GiB when decompressed"
                     )
-    except (EOFError, zlib.error) as error:
+    except (EOFError, lzma.LZMAError) as error:
         raise OSError(str(error)) from None
     plain.flush()
     return plain

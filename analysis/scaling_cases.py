@@ -2,32 +2,58 @@
 
 from dataclasses import dataclass
 
+import pandas as pd
+
 from .results import Results
 from .words import case_label, text
 
 # Factors that change with the number of ranks.
 WITH_RANKS = ("ranks", "file", "threads", "global_batch")
+# Factors of the exchange, of which one rank has none.
+EXCHANGE = ("sync", "shard", "bucket_mb", "comm_dtype", "registration")
 
 
 @dataclass(frozen=True)
 class Scaling:
-    label: str
+    setting: str
+    exchange: str
     rows: list[int]  # of Results.frame, by rising number of ranks
+
+    @property
+    def label(self) -> str:
+        return ", ".join(filter(None, (self.setting, self.exchange)))
 
 
 def of(results: Results) -> list[Scaling]:
-    """None for an experiment without steps, or if each case has only one number of ranks."""
+    """None for an experiment without steps, or if each case has only one number of ranks. A step of
+    one rank without an exchange is the first of every exchange."""
     frame = results.frame
     if "ranks" not in frame or "batch_size" not in frame or results.headline != "step":
         return []
     names = [name for name in results.varying if name not in WITH_RANKS]
-    keys = [tuple(map(text, row)) for row in frame[names].itertuples(index=False)]
+    alone = [name for name in names if name not in EXCHANGE]
+    exchange = [name for name in names if name in EXCHANGE]
+    timed = [row for row in range(len(frame)) if results.medians[row] > 0]
     groups: dict[tuple, list[int]] = {}
-    for row, key in enumerate(keys):
-        if results.medians[row] > 0:
-            groups.setdefault(key, []).append(row)
-    return [
-        Scaling(case_label(names, key), sorted(rows, key=lambda row: frame["ranks"][row]))
-        for key, rows in groups.items()
-        if frame["ranks"][rows].nunique() > 1
-    ]
+    for row in timed:
+        key = values(frame, row, alone), values(frame, row, exchange)
+        groups.setdefault(key, []).append(row)
+    without = {values(frame, row, alone): row for row in timed if exchanges_nothing(frame, row)}
+    found = []
+    for (setting, kind), rows in groups.items():
+        first = without.get(setting)
+        if first is not None and not (frame["ranks"][rows] == 1).any():
+            rows.append(first)
+        if frame["ranks"][rows].nunique() > 1:
+            rows.sort(key=lambda row: frame["ranks"][row])
+            found.append(Scaling(case_label(alone, setting), case_label(exchange, kind), rows))
+    return found
+
+
+def values(frame: pd.DataFrame, row: int, names: list[str]) -> tuple[str, ...]:
+    return tuple(text(frame[name][row]) for name in names)
+
+
+def exchanges_nothing(frame: pd.DataFrame, row: int) -> bool:
+    kinds = [name for name in ("sync", "shard") if name in frame]
+    return frame["ranks"][row] == 1 and all(text(frame[name][row]) == "none" for name in kinds)

@@ -20,7 +20,7 @@ HEAD = """# The published files
 
 Made by `tools/reference_files.py`. `bench/reference.sh` measures them anew; what is in a file is in
 [docs/file-format.md](../docs/file-format.md). Large files that only the analysis reads are
-compressed (`gzip -9n`): the analysis reads them as they are, paceline itself after `gunzip`.
+compressed (`xz -9e`): the analysis reads them as they are, paceline itself after `unxz`.
 
 | file | on | cases | of | paceline |
 |---|---|---|---|---|"""
@@ -47,7 +47,7 @@ def document() -> str:
     rows = []
     commands = []
     for path in sorted(FOLDER.glob("*.h5*")):
-        plain = result_file.decompressed(path) if path.suffix == ".gz" else path
+        plain = result_file.decompressed(path) if path.suffix == ".xz" else path
         with h5py.File(plain) as file:
             attributes = {name: text(value) for name, value in file.attrs.items()}
             ranks = len(file["ranks/rank"]) if "ranks" in file else 1

@@ -12,20 +12,22 @@ from ..results import Results
 from ..words import capitalized
 
 WIDTH, HEIGHT = 4.6, 2.9  # inches
-SPREAD = 0.012  # of the axis, between the marks of series at one number of ranks
+SPREAD = 0.24  # of a doubling of the ranks, between the first and the last of the marks beside it
 
 
 def draw(results: Results) -> Figure | None:
-    """None if no case was measured with several numbers of ranks."""
+    """A row of panels for each setting, with a series for each exchange; if no exchange varies, one
+    row with a series for each setting. None if no case was measured with several numbers of
+    ranks."""
     found = scaling_cases.of(results)
     if not found:
         return None
-    series = [
-        Series(one.label, one.rows, style.SERIES[i % len(style.SERIES)],
-               style.MARKERS[i % len(style.MARKERS)])
-        for i, one in enumerate(found)
-    ]  # fmt: skip
-    grid = Grid(1, 2, WIDTH, HEIGHT, OWN_SCALE)
+    exchanges = len({one.exchange for one in found}) > 1
+    named = [(one.setting, one.exchange) if exchanges else ("", one.setting) for one in found]
+    settings = list(dict.fromkeys(setting for setting, _ in named))
+    labels = list(dict.fromkeys(label for _, label in named))
+    ranks = sorted({results.frame["ranks"][row] for one in found for row in one.rows})
+    grid = Grid(len(settings), 2, WIDTH, HEIGHT, OWN_SCALE)
     few = " (none below 6 steps)" if results.lacks_intervals else ""
     sheet = Sheet(
         results,
@@ -37,28 +39,39 @@ def draw(results: Results) -> Figure | None:
             "Marks of one number of ranks stand side by side."
         ],
         body=grid.body,
-        legend=legend(series),
+        legend=legend([series_of(label, labels, []) for label in labels]),
     )
     unit, scale = time_unit(results.medians)
-    time = grid.axes(sheet, 0, 0, "Step", f"time ({unit})")
-    efficiency = grid.axes(sheet, 0, 1, "Efficiency", "% of the fewest ranks' rate a rank")
     low, median, high = (
         results.statistic("step", name).to_numpy() for name in ("ci_low", "median", "ci_high")
     )
-    for index, one in enumerate(series):
-        rows, first = one.rows, one.rows[0]
-        x = results.frame["ranks"][rows].to_numpy(float)
-        x *= 2 ** ((index - (len(series) - 1) / 2) * SPREAD * 5)
-        values = [part[rows] * scale for part in (median, low, high)]
-        draw_points(time, one, x, *values, joined=True)
-        shares = [100 * median[first] / median[rows], 100 * low[first] / high[rows],
-                  100 * high[first] / low[rows]]  # fmt: skip
-        shares[1][0] = shares[2][0] = np.nan  # the first is 100% by definition
-        draw_points(efficiency, one, x, *shares, joined=True)
-    ranks = sorted({results.frame["ranks"][row] for one in series for row in one.rows})
-    for axes in (time, efficiency):
-        finish(axes, ranks)
+    for row, setting in enumerate(settings):
+        heading = f"{setting}: step" if setting else "Step"
+        time = grid.axes(sheet, row, 0, heading, f"time ({unit})")
+        efficiency = grid.axes(sheet, row, 1, "Efficiency", "% of the fewest ranks' rate a rank")
+        for (of, label), one in zip(named, found, strict=True):
+            if of != setting:
+                continue
+            series = series_of(label, labels, one.rows)
+            rows, first = one.rows, one.rows[0]
+            aside = labels.index(label) / max(1, len(labels) - 1) - 0.5
+            x = results.frame["ranks"][rows].to_numpy(float) * 2 ** (aside * SPREAD)
+            draw_points(
+                time, series, x, *(p[rows] * scale for p in (median, low, high)), joined=True
+            )
+            shares = [100 * median[first] / median[rows], 100 * low[first] / high[rows],
+                      100 * high[first] / low[rows]]  # fmt: skip
+            shares[1][0] = shares[2][0] = np.nan  # the first is 100% by definition
+            draw_points(efficiency, series, x, *shares, joined=True)
+        for axes in (time, efficiency):
+            finish(axes, ranks)
     return sheet.figure
+
+
+def series_of(label: str, labels: list[str], rows: list[int]) -> Series:
+    index = labels.index(label)
+    return Series(label, rows, style.SERIES[index % len(style.SERIES)],
+                  style.MARKERS[index % len(style.MARKERS)])  # fmt: skip
 
 
 def finish(axes: Axes, ranks: list[int]) -> None:

@@ -19,7 +19,7 @@ from synthetic_profile import profile, write_profile
 hta = pytest.importorskip("hta.trace_analysis")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:hta.*")
 
-RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.gz"
+RECORDED = ROOT / "results/reference/ddp-profile-h200.h5.xz"
 EXACT = {"abs": 2e-3}  # µs: HTA adds times in floating point
 PERCENT = {"abs": 0.005 + 1e-9}  # HTA rounds to two decimals
 

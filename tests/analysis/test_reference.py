@@ -45,9 +45,6 @@ EXPECTED = {
     "ddp-course-h200": MEASURED_STEPS,
     "ddp-long-h100": MEASURED_STEPS,
     "ddp-profile-h200": MEASURED_STEPS | PROFILED,
-    "ddp-weak-scaling-1-h200": MEASURED_STEPS,
-    "ddp-weak-scaling-2-h200": MEASURED_STEPS,
-    "ddp-weak-scaling-4-h200": MEASURED_STEPS,
     "model-batches-h200": MEASURED_STEPS,
     "model-checkpointing-h200": MEASURED_STEPS,
     "model-compile-h200": MEASURED_STEPS | {"speedups"},
@@ -60,7 +57,15 @@ EXPECTED = {
     "model-sizes-h200": MEASURED_STEPS,
     "model-warmup-h200": MEASURED_STEPS,
     "precision-course-h200": {"accumulation", "norms"},
+    "strong-ddp-1-h200": MEASURED_STEPS,
+    "strong-ddp-2-h200": MEASURED_STEPS,
+    "strong-ddp-4-h200": MEASURED_STEPS,
     "train-step-peers-h200": STEPS | {"speedups"},
+    "weak-ddp-1-h200": MEASURED_STEPS | {"speedups"},
+    "weak-ddp-2-h200": MEASURED_STEPS | {"speedups"},
+    "weak-ddp-4-h200": MEASURED_STEPS | {"speedups"},
+    "weak-zero-2-h200": MEASURED_STEPS | {"speedups"},
+    "weak-zero-4-h200": MEASURED_STEPS | {"speedups"},
     "zero-fsdp-h100": MEASURED_STEPS,
     "zero-course-h200": MEASURED_STEPS,
 }
@@ -353,20 +358,24 @@ def test_speed_ups_have_both_times_and_an_interval():
 
 
 def test_weak_scaling_over_three_files():
-    paths = [reference(f"ddp-weak-scaling-{ranks}") for ranks in (1, 2, 4)]
+    """Steps of one rank were measured without an exchange, and are the first of each exchange."""
+    paths = [reference(f"weak-ddp-{ranks}") for ranks in (1, 2, 4)]
     (results,) = load(paths)
     drawn = scaling.draw(results)
     assert_legible("scaling", drawn)
-    time, efficiency = drawn.axes
-    frames = [raw(path) for path in paths]
-    for index, (line, share) in enumerate(
-        zip(time.get_lines(), efficiency.get_lines(), strict=True)
-    ):
-        steps = np.array([frame["step_median_s"][index] for frame in frames])
-        np.testing.assert_allclose(line.get_ydata(), 1e3 * steps)
-        np.testing.assert_allclose(share.get_ydata(), 100 * steps[0] / steps)
+    alone, *frames = [raw(path) for path in paths]
+    steps = [frame.groupby(["size", "exec"], sort=False)["step_median_s"] for frame in frames]
+    assert len(drawn.axes) == 2 * len(alone) == 8
+    for setting, (_, row) in enumerate(alone.iterrows()):
+        time, efficiency = drawn.axes[2 * setting : 2 * setting + 2]
+        assert len(time.get_lines()) == 5
+        own = [frame.get_group((row["size"], row["exec"])).to_numpy() for frame in steps]
+        for index, lines in enumerate(zip(time.get_lines(), efficiency.get_lines(), strict=True)):
+            times = np.array([row["step_median_s"], *(one[index] for one in own)])
+            np.testing.assert_allclose(lines[0].get_ydata(), 1e3 * times)
+            np.testing.assert_allclose(lines[1].get_ydata(), 100 * times[0] / times)
     (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
-    assert len(table.rows) == 15
+    assert len(table.rows) == 60
 
 
 def test_memory_marks_are_of_the_first_step():
@@ -426,7 +435,7 @@ def test_predicted_and_measured_memory_are_drawn():
 
 
 def test_a_transport_that_was_switched_off_is_named():
-    (results,) = load([REFERENCE / "ddp-buckets-no-p2p-h100.h5.gz"])
+    (results,) = load([REFERENCE / "ddp-buckets-no-p2p-h100.h5.xz"])
     (run,) = results.runs
     assert run.hardware == "2 × NVIDIA H100 80GB HBM3 with NCCL_P2P_DISABLE=1"
     assert run.command.startswith("NCCL_P2P_DISABLE=1 build/paceline ddp")

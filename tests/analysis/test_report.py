@@ -82,7 +82,7 @@ def test_figures_in_the_comparison_are_those_of_the_files(whole):
     row = next(row for row in table.rows if row[:2] == ["2.7b", "512"])
     assert "490.07" in row and "1003.19" in row
     wanted = {"size": "2.7b", "precision": "fp32", "exec": "eager", "mode": "train-step"}
-    newest = REFERENCE / "model-compile-h200.h5.gz"
+    newest = REFERENCE / "model-compile-h200.h5.xz"
     with result_file.opened(newest) as file:
         (case,) = [c for c in file["cases"].values() if wanted.items() <= dict(c.attrs).items()]
         for phase in ("forward", "backward"):

@@ -1,6 +1,6 @@
 """The report of unusual files: correct figures or one error line, never a traceback."""
 
-import gzip
+import lzma
 import re
 import shutil
 
@@ -91,8 +91,8 @@ def test_a_truncated_file(make_file, tmp_path, capsys):
 
 def test_a_compressed_file_is_read_as_the_plain_one(make_file, tmp_path):
     path = make_file([case({"size": "xl"}, STEP)])
-    packed = tmp_path / f"{path.name}.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
+    packed = tmp_path / f"{path.name}.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes()))
     (plain,), (read,) = load([path]), load([packed])
     pd.testing.assert_frame_equal(plain.frame, read.frame)
     assert file_names([path]) == file_names([packed])
@@ -101,12 +101,12 @@ def test_a_compressed_file_is_read_as_the_plain_one(make_file, tmp_path):
 @pytest.mark.parametrize("fault", ["truncated", "not compressed", "of something else"])
 def test_a_damaged_compressed_file(make_file, tmp_path, capsys, fault):
     contents = make_file([case({"size": "xl"}, STEP)]).read_bytes()
-    path = tmp_path / "x.h5.gz"
+    path = tmp_path / "x.h5.xz"
     path.write_bytes(
         {
-            "truncated": gzip.compress(contents)[:1000],
+            "truncated": lzma.compress(contents)[:1000],
             "not compressed": contents,
-            "of something else": gzip.compress(b"something else"),
+            "of something else": lzma.compress(b"something else"),
         }[fault]
     )
     assert "cannot be read" in refused(path, tmp_path, capsys)
@@ -120,7 +120,7 @@ def test_a_missing_file(tmp_path, capsys):
 def test_groups_of_a_file_may_be_missing(tmp_path, group):
     """A case without samples; a profile without one of its tables."""
     path = tmp_path / "profile.h5"
-    shutil.copy(decompressed(ROOT / "results/reference/ddp-profile-h200.h5.gz"), path)
+    shutil.copy(decompressed(ROOT / "results/reference/ddp-profile-h200.h5.xz"), path)
     with h5py.File(path, "r+") as file:
         if group == "cases":
             for name in list(file["cases"])[:1]:

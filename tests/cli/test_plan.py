@@ -280,8 +280,7 @@ def check(paceline, path, *options: object) -> list[dict]:
 
 @pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
 def test_peaks_of_published_runs_are_within_2_percent(paceline, name):
-    path = REFERENCE / f"{name}-h200.h5"
-    rows = check(paceline, path if path.exists() else decompressed(Path(f"{path}.gz")))
+    rows = check(paceline, published(name))
     assert rows
     for row in rows:
         assert abs(row["peak_error_percent"]) < 2, row
@@ -377,7 +376,7 @@ def test_the_published_errors_are_what_check_prints(paceline, row):
 
 
 def test_all_rows_of_the_published_errors_are_parsed():
-    assert len(PUBLISHED) == 7
+    assert len(PUBLISHED) == 6
 
 
 FORECAST = re.findall(
@@ -404,6 +403,48 @@ def test_the_published_forecast_is_what_plan_prints(paceline, row):
 
 def test_all_rows_of_the_published_forecast_are_parsed():
     assert len(FORECAST) == 8
+
+
+SCALING = re.findall(
+    r"^\| (\S+), (eager|compiled) \| (.+?) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| \S* ?\| "
+    r"(\S+) \((\S+)%\) \|$",
+    (ROOT / "docs/results.md").read_text(),
+    re.M,
+)
+
+
+def published(name: str) -> Path:
+    """A published file, decompressed if it is compressed."""
+    path = REFERENCE / f"{name}-h200.h5"
+    return path if path.exists() else decompressed(Path(f"{path}.xz"))
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "zero"])
+def test_the_published_scaling_is_what_check_prints(paceline, strategy):
+    calibration = ",".join(str(REFERENCE / f"{name}-h200.h5") for name in FORECAST_FILES)
+    rows = {ranks: check(paceline, published(f"weak-{strategy}-{ranks}"), "--from", calibration)
+            for ranks in (2, 4)}  # fmt: skip
+    alone = check(paceline, published("weak-ddp-1"))
+    shown = [row for row in SCALING if (row[2] == "zero1") == (strategy == "zero")]
+    assert len(shown) == len(rows[4]) == {"ddp": 20, "zero": 4}[strategy]
+    for row in shown:
+        size, execution, exchange, *times, efficiency, predicted, error = row
+        kind = {"no exchange": "-none-none-", "zero1": "-zero1-"}.get(exchange, "-bucketed-")
+        dtype, megabytes = re.match(r"(\w*)[, ]*(\d*)", exchange).groups()
+        words = [f"{size}-512-", f"-{execution}-", kind]
+        words += [f"-{megabytes}-{dtype}-"] if megabytes else []
+
+        def own(rows, words=words):
+            (found,) = [r for r in rows if all(word in r["case"] for word in words)]
+            return found
+
+        first = own(alone, [f"{size}-512-", f"-{execution}-"])
+        steps = [first, own(rows[2]), own(rows[4])]
+        seconds = [step["measured_step_s"] for step in steps]
+        assert times == [f"{1e3 * time:.1f}" for time in seconds], row
+        assert efficiency == f"{seconds[0] / seconds[2]:.2f}", row
+        assert predicted == f"{1e3 * steps[2]['predicted_step_s']:.1f}", row
+        assert error == f"{steps[2]['step_error_percent']:+.1f}", row
 
 
 @pytest.mark.parametrize(
