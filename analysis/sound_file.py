@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s
 
-MAX_MEMORY = 8 << 30  # bytes
+MAX_MEMORY = 8 << 30  # bytes, beyond what the parent has mapped: on many cores its threads take GBs
 SECONDS = 10  # of the processor, and another for each 10 MB
 DEEPEST = 16  # nested groups: hard links may form cycles
 BEST_RATIO = 1032  # of deflate; no HDF5 filter compresses better
@@ -65,7 +65,8 @@ def read_everything(path: Path) -> int:
         seconds = SECONDS + size // 10_000_000
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+        most = mapped_bytes() + MAX_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         with h5py.File(path, "r") as file:
             read_group(file.id, size, 0)
     except Unsound as fault:
@@ -75,6 +76,11 @@ def read_everything(path: Path) -> int:
     except BaseException:  # harmless: the later reader reports it
         return 0
     return 0
+
+
+def mapped_bytes() -> int:
+    """The size of this process's address space."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def read_group(group: h5g.GroupID, size: int, depth: int) -> None:

@@ -1,6 +1,7 @@
 """The report of unusual files: correct figures or one error line, never a traceback."""
 
 import lzma
+import mmap
 import re
 import shutil
 
@@ -12,6 +13,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.result_file import decompressed
 from analysis.results import file_names, load
+from analysis.sound_file import fault_of
 from conftest import ROOT
 from synthetic import case
 
@@ -110,6 +112,13 @@ def test_a_damaged_compressed_file(make_file, tmp_path, capsys, fault):
         }[fault]
     )
     assert "cannot be read" in refused(path, tmp_path, capsys)
+
+
+def test_memory_that_is_only_mapped_does_not_count(make_file):
+    """NumPy's threads map gigabytes on machines with many cores."""
+    path = make_file([case({"size": "xl"}, STEP)])
+    with mmap.mmap(-1, 9 << 30, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
+        assert fault_of(path) == ""
 
 
 def test_a_missing_file(tmp_path, capsys):
