@@ -117,6 +117,8 @@ def test_a_damaged_compressed_file(make_file, tmp_path, capsys, fault):
 def test_memory_that_is_only_mapped_does_not_count(make_file):
     """NumPy's threads map gigabytes on machines with many cores."""
     path = make_file([case({"size": "xl"}, STEP)])
+    with h5py.File(path, "r+") as file:
+        file["large"] = np.zeros(1 << 22)
     with mmap.mmap(-1, 9 << 30, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
         assert fault_of(path) == ""
 
