@@ -22,7 +22,7 @@ struct Symbol {
 
 Symbol symbol(const char* name) {
   static const std::string file = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  static void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (void* const found = library == nullptr ? nullptr : dlsym(library, name)) return {found};
   throw EnvironmentError(
       fmt::format("{}; add the folder of {} to LD_LIBRARY_PATH", dlerror(), file));

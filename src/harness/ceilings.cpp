@@ -42,7 +42,8 @@ const Ceiling& Ceilings::known(const std::string& name, const std::string& unit,
   world_.barrier();
   const SensorLog log(device_.sensors());
   const double began = host_seconds();
-  const std::vector<double> rates = measure();
+  std::vector<double> rates;
+  collectively(world_, [&] { rates = measure(); });
   const auto all_rates = gather_values(world_, rates);
   const auto conditions = gather_values(world_, log.during(began, host_seconds()).values);
 

@@ -347,7 +347,7 @@ File File::open(const std::filesystem::path& path) {
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (id < 0) {
     if (access(path.c_str(), R_OK) != 0) throw Hdf5Error(std::generic_category().message(errno));
-    throw Hdf5Error(path.extension() == ".gz" ? "decompress it with gunzip first"
+    throw Hdf5Error(path.extension() == ".xz" ? "it is compressed; decompress it with unxz first"
                                               : "it is not an HDF5 file, or a damaged one");
   }
   return File(Handle(id, H5Fclose, "H5Fopen"));

@@ -114,8 +114,9 @@ std::string end_of(int status) {
   }
 }
 
-// The environment of the child process: ours, but without threads, each of which takes address space
-// and CPU time that count against the limits. OpenBLAS starts one per core when it is loaded.
+// The environment of the child process: ours, with variables that keep its libraries to one thread.
+// Threads take address space and CPU time, which the limits count, and OpenBLAS starts one per core
+// when it is loaded.
 std::vector<char*> environment_of_reader() {
   static std::array<char[32], 3> first = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
                                           "MALLOC_ARENA_MAX=1"};

@@ -62,7 +62,7 @@ def test_a_plan_takes_less_than_a_second(paceline):
         (("--d-model", 64, "--d-ff", 128), "--d-model: needs --layers and --heads"),
         (("--heads", 7), "--heads: needs --d-model, --d-ff and --layers"),
         (("--blocks", "two-matrix", "--layers", 2), "--layers: needs --d-model and --d-ff"),
-        (("--size", "xl", "--heads", 5), "--size: is given by --heads too"),
+        (("--size", "xl", "--heads", 5), "--size: cannot be combined with --heads"),
         (("--size", "custom"), "--size: custom needs --d-model, --d-ff, --layers and --heads"),
         (("--memory", 0), "--memory: must be above 0"),
         (("--link-bandwidth", 0), "--link-bandwidth: must be above 0"),
@@ -107,8 +107,6 @@ link_GB_per_s = 450
 network_GB_per_s = 400
 node_devices = 8
 source = "the NVL form"
-
-
 """
 
 

@@ -7,11 +7,12 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PROGRAM, WRITE_CODE
+from conftest import PROGRAM, ROOT, WRITE_CODE
 
 ONCE = ("--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", "--context", 8, "--device", "cpu", *ONCE)
 
+PACKED = ROOT / "results/reference/weak-ddp-1-h200.h5.xz"
 WRONG = [
     (("model", "--sizes", "tiny"), "--sizes", "--help"),
     (("model", "--size", "smal"), "--size", "tiny, small, medium"),
@@ -58,7 +59,7 @@ WRONG = [
     (("model", "--size", "custom"), "--size", "--d-model, --d-ff, --layers and --heads"),
     (("model", "--size", "custom", "--heads", 1), "--size", "--d-model, --d-ff and --layers"),
     (("model", "--size", "xl", "--heads", 1), "--size", "--heads"),
-    (("model", "--size", "custom,tiny"), "--size", "the only size"),
+    (("model", "--size", "custom,tiny"), "--size", "other sizes"),
     (("model", "--d-model", "64"), "--d-model", "--heads"),
     (("model", "--d-model", 64, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "divide"),
     (("model", "--d-model", 9, "--d-ff", 8, "--layers", 1, "--heads", 3), "--heads", "even"),
@@ -106,6 +107,7 @@ WRONG = [
     (("compare", "none.h5", "none.h5"), "none.h5", "none.h5: No such file"),
     (("model", "--load-weights", "none.h5"), "none.h5", "cannot be read: No such file"),
     (("model", "--load-weights", "/bin/sh"), "/bin/sh", "cannot be read: it is not an HDF5 file"),
+    (("compare", PACKED, PACKED), "weak-ddp-1-h200.h5.xz", "decompress it with unxz first"),
     (("ddp", "--predict", "none.h5"), "none.h5", "holds no fit (No such file"),
     (("compare", "none.h5"), "compare needs 2 files or more", "--help"),
     (("merge", "a.h5", "b.h5"), "merge needs 1 file", "--help"),

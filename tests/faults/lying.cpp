@@ -12,7 +12,8 @@
 //   skip   does nothing
 //   flip   flips the lowest bit of the first element on rank 1
 //   late   takes 12 s longer (attention, attention_backward)
-// The others are for collectives; twice and root only for all_reduce and reduce_scatter.
+// wrong and late are for attention, the others for collectives; twice and root only for all_reduce
+// and reduce_scatter.
 
 #include <array>
 #include <chrono>

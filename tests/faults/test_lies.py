@@ -4,6 +4,7 @@ One that only takes long changes nothing."""
 
 import os
 import subprocess
+import time
 
 import h5py
 import pytest
@@ -197,7 +198,9 @@ def test_ranks_wait_for_the_single_process_of_verify(lying, backend):
     """It takes longer than the timeout of collectives, while other ranks have nothing to do."""
     whole_batch = RANKS * 8 * 64  # sequences of 8 tokens; the ranks have one each
     late = lie("late", "attention", whole_batch, 1, 1)
+    begin = time.monotonic()
     table, _ = lying([late], "ddp", *VERIFIED, "--sync", "flat", timeout=8, code=0)
+    assert time.monotonic() - begin > 12  # seconds: it was late
     assert [row["status"] for row in table] == ["ok"]
 
 

@@ -22,7 +22,7 @@ COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
-HOST = os.uname().nodename
+HOST = os.environ.get("SLURMD_NODENAME", os.uname().nodename)
 WAITS = PROGRAM.with_name("waits")
 
 

@@ -23,7 +23,8 @@ constexpr std::array strategies = {Strategy::none,    Strategy::naive,    Strate
                                    Strategy::overlap, Strategy::bucketed, Strategy::owner_broadcast,
                                    Strategy::zero1,   Strategy::zero2,    Strategy::fsdp};
 
-// The first of them alone on more than two ranks, which change who owns what and no arithmetic.
+// On more than two ranks only the first: more ranks change which rank owns a parameter, and not the
+// arithmetic.
 std::vector<const char*> precisions(std::initializer_list<const char*> all) {
   return shared.world->size() > 2 ? std::vector{*all.begin()} : std::vector(all);
 }

@@ -123,11 +123,14 @@ TEST(FitRatesTest, ShapesOfProductsThatAreTimedAloneHaveTheirRates) {
   EXPECT_NEAR(fitted.head_flops_per_s, 200, 1e-9);
 }
 
-TEST(FitRatesTest, OneRowHasOneRate) {
-  const WorkRates fitted =
-      fit_rates({{{.feed_forward_flops = 100, .parameter_bytes = 10, .activation_bytes = 0}, 2}});
-  EXPECT_DOUBLE_EQ(
-      fitted.seconds({.feed_forward_flops = 100, .parameter_bytes = 10, .activation_bytes = 0}), 2);
+// Each single rate fits one row but for rounding, which must not choose among them.
+TEST(FitRatesTest, OneRowHasTheRateOfProducts) {
+  for (const double seconds : {2.0, 0.3, 0.07, 1.1, 0.013, 5.7}) {
+    const Work work{.feed_forward_flops = 97, .parameter_bytes = 11, .activation_bytes = 3};
+    const WorkRates fitted = fit_rates({{work, seconds}});
+    EXPECT_DOUBLE_EQ(fitted.seconds(work), seconds);
+    EXPECT_NEAR(fitted.feed_forward_flops_per_s, 97 / seconds, 1e-9 / seconds);
+  }
 }
 
 TEST(FitRatesTest, NoRateIsBelowZero) {

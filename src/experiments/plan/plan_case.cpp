@@ -85,11 +85,11 @@ Work PlanCase::work() const {
 
 double PlanCase::weight_flops_per_s() const {
   const Work all = work();
-  // The quotients are exactly 1 where the shapes share a rate, and the result is that rate.
   const double rate = rates.feed_forward_flops_per_s;
-  const double weighted = all.projection_flops * (rate / rates.projection_flops_per_s) +
-                          all.feed_forward_flops + all.head_flops * (rate / rates.head_flops_per_s);
-  return rate * (all.weight_flops() / weighted);
+  if (rates.projection_flops_per_s == rate && rates.head_flops_per_s == rate) return rate;
+  return all.weight_flops() /
+         (all.projection_flops / rates.projection_flops_per_s + all.feed_forward_flops / rate +
+          all.head_flops / rates.head_flops_per_s);
 }
 
 StrategyShape PlanCase::strategy_shape() const {

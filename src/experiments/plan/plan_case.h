@@ -68,7 +68,7 @@ struct PlanCase {
   [[nodiscard]] double forward_flops_per_token() const;
   // Matrix-product FLOPs of a step on all ranks, recomputation included.
   [[nodiscard]] double step_flops() const;
-  // The rate of all products with weights together.
+  // The FLOPs of all products with weights over their time.
   [[nodiscard]] double weight_flops_per_s() const;
   // The work of a rank's step; for two-matrix blocks FLOPs only.
   [[nodiscard]] Work work() const;

@@ -136,8 +136,8 @@ double spread(const std::vector<TimedWork>& rows, double Work::*part, double Wor
   return most / least;
 }
 
-// Whether the rows tell a head's time from that of its products, which grow with the square of the
-// context, and from a block's, whatever its number of sequences.
+// Whether the rows separate the time per head from the time of its T x T products (contexts differ
+// fourfold) and from the time per block (heads per block differ fourfold).
 bool tell_heads(const std::vector<TimedWork>& rows) {
   constexpr double fourfold = 4;
   return spread(rows, &Work::attention_flops, &Work::heads) >= fourfold * fourfold &&
@@ -167,7 +167,8 @@ WorkRates fit_rates(const std::vector<TimedWork>& times, const WorkRates& most) 
       continue;
     for (std::size_t i = 0; i < terms; ++i) (*weights)[i] += least[i];
     const double error = error_of(rows, *weights);
-    if (error >= best_error) continue;
+    constexpr double rounding = 1e-18;  // fits as good as each other differ by this: the first is kept
+    if (error + rounding >= best_error) continue;
     best_error = error;
     best = *weights;
   }

@@ -205,7 +205,7 @@ void read_custom_size(const OptionParser& p, FactorOptions<TrainingCase>& factor
   if (given.empty() && !says_custom) return;
   if (p.by_name("--size") && !says_custom) {
     throw UsageError(
-        fmt::format("--size: is given by {} too; leave one of them out", listed(given)));
+        fmt::format("--size: cannot be combined with {}; leave --size out", listed(given)));
   }
   if (!missing.empty()) {
     throw UsageError(fmt::format("{} {}",

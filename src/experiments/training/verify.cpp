@@ -184,12 +184,13 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
     };
     const Trained single = train(0);
     Noise noise;
-    bool allowed = false;
-    for (int run = 1; run < least_runs || (run < most_runs && !allowed); ++run) {
+    bool decided = false;
+    for (int run = 1; run < least_runs || (run < most_runs && !decided); ++run) {
       noise.add(train(run), single);
       if (run + 1 < least_runs) continue;
-      allowed = sgd ? verification.compare_sgd(parallel, single, noise)
-                    : verification.compare_adamw(parallel, single, noise);
+      const bool allowed = sgd ? verification.compare_sgd(parallel, single, noise)
+                               : verification.compare_adamw(parallel, single, noise);
+      decided = allowed || verification.status() == Status::diverged;
     }
   };
   (void)fits_in_memory(world, record, {}, compare, WaitLimit::none);
