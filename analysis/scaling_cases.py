@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .results import Results
+from .results import Results, file_names
 from .words import case_label, text
 
 # Factors that change with the number of ranks.
@@ -25,8 +25,8 @@ class Scaling:
 
 
 def of(results: Results) -> list[Scaling]:
-    """None for an experiment without steps, or if each case has only one number of ranks. A step of
-    one rank without an exchange is the first of every exchange."""
+    """Empty for an experiment without steps, or if each case has only one number of ranks. One
+    rank's step without an exchange is the first of every exchange on the same model of GPU."""
     frame = results.frame
     if "ranks" not in frame or "batch_size" not in frame or results.headline != "step":
         return []
@@ -36,12 +36,15 @@ def of(results: Results) -> list[Scaling]:
     timed = [row for row in range(len(frame)) if results.medians[row] > 0]
     groups: dict[tuple, list[int]] = {}
     for row in timed:
-        key = values(frame, row, alone), values(frame, row, exchange)
+        key = values(frame, row, alone), gpu_of(results, row), values(frame, row, exchange)
         groups.setdefault(key, []).append(row)
-    without = {values(frame, row, alone): row for row in timed if exchanges_nothing(frame, row)}
+    without: dict[tuple, int] = {}
+    for row in timed:
+        if exchanges_nothing(frame, row):
+            without.setdefault((values(frame, row, alone), gpu_of(results, row)), row)
     found = []
-    for (setting, kind), rows in groups.items():
-        first = without.get(setting)
+    for (setting, gpu, kind), rows in groups.items():
+        first = without.get((setting, gpu))
         if first is not None and not (frame["ranks"][rows] == 1).any():
             rows.append(first)
         if frame["ranks"][rows].nunique() > 1:
@@ -52,6 +55,13 @@ def of(results: Results) -> list[Scaling]:
 
 def values(frame: pd.DataFrame, row: int, names: list[str]) -> tuple[str, ...]:
     return tuple(text(frame[name][row]) for name in names)
+
+
+def gpu_of(results: Results, row: int) -> str:
+    """ "NVIDIA H200" of "2 × NVIDIA H200"."""
+    names = file_names([run.path for run in results.runs])
+    file = text(results.frame["file"][row]) if "file" in results.frame else names[0]
+    return results.runs[names.index(file)].hardware.split(" × ")[-1]
 
 
 def exchanges_nothing(frame: pd.DataFrame, row: int) -> bool:

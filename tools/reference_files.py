@@ -18,9 +18,11 @@ from analysis.words import text  # noqa: E402
 FOLDER = ROOT / "results/reference"
 HEAD = """# The published files
 
-Made by `tools/reference_files.py`. `bench/reference.sh` measures them anew; what is in a file is in
-[docs/file-format.md](../docs/file-format.md). Large files that only the analysis reads are
+Made by `tools/reference_files.py`. `bench/reference.sh` and, for `weak-*` and `strong-*`,
+`bench/scaling.sh` measure them anew; what is in a file is in
+[docs/file-format.md](../docs/file-format.md). Most files that only the analysis reads are
 compressed (`xz -9e`): the analysis reads them as they are, paceline itself after `unxz`.
+`startup1` is a build of the branch before 5b91dc5 was committed.
 
 | file | on | cases | of | paceline |
 |---|---|---|---|---|"""

@@ -49,12 +49,12 @@ def draw(results: Results) -> Figure | None:
         heading = f"{setting}: step" if setting else "Step"
         time = grid.axes(sheet, row, 0, heading, f"time ({unit})")
         efficiency = grid.axes(sheet, row, 1, "Efficiency", "% of the fewest ranks' rate a rank")
-        for (of, label), one in zip(named, found, strict=True):
-            if of != setting:
+        for (own, label), one in zip(named, found, strict=True):
+            if own != setting:
                 continue
             series = series_of(label, labels, one.rows)
             rows, first = one.rows, one.rows[0]
-            aside = labels.index(label) / max(1, len(labels) - 1) - 0.5
+            aside = (labels.index(label) - (len(labels) - 1) / 2) / max(1, len(labels) - 1)
             x = results.frame["ranks"][rows].to_numpy(float) * 2 ** (aside * SPREAD)
             draw_points(
                 time, series, x, *(p[rows] * scale for p in (median, low, high)), joined=True

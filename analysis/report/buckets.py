@@ -8,7 +8,7 @@ import pandas as pd
 from ..results import Results
 from ..words import figure
 from . import sentences
-from .exchanges import alike, name_of
+from .exchanges import alike, name_of, of_dtype
 from .facts import Case, cases, matching
 from .sentences import differ, in_words, milliseconds, of_file, percent, setting
 
@@ -18,14 +18,16 @@ FORMULA = (
 )
 
 
+KIND = ("comm_dtype", "registration", "shard")  # of an exchange, beside its bucket size
+
+
 def equal_to(own: Sequence[Case], best: Case) -> list[Case]:
     """`best`, and the bucket sizes of the same setting whose intervals overlap its own."""
-    names = ("comm_dtype", "registration", "shard")
     others = [
         one
         for one in alike(own, best, sync=best.get("sync"))
         if one.row != best.row
-        and all(one.get(name) == best.get(name) for name in names)
+        and all(one.get(name) == best.get(name) for name in KIND)
         and differ(one, best, "step") == 0
     ]
     return sorted([best, *others], key=lambda one: one.number("bucket_mb"))
@@ -64,7 +66,7 @@ def compared(group: Sequence[Case], other: Case, other_name: str = "") -> str:
     low, high = percent(min(changes)), percent(max(changes))
     change = low if low == high else f"{low.removesuffix('%')} to {high}"
     return (
-        f"{times(group)} with {best.get('sync')} {listed(group, 'or')}, "
+        f"{times(group)} with {best.get('sync')} {listed(group, 'or')}{of_dtype(best)}, "
         f"{milliseconds(other.seconds('step'))} with {name}{of_file(best)}: {change} {word}, and "
         "the 95% intervals do not overlap."
     )

@@ -148,8 +148,10 @@ def saving(a: Case, b: Case) -> float:
 def bucket_range(found: Sequence[Results]) -> list[str]:
     lines = []
     own = cases(found)
-    for case in one_per_setting(matching(own, sync="bucketed")):
-        sizes = [one for one in alike(own, case, sync="bucketed") if not isnan(one.seconds("step"))]
+    for case in one_per_setting(matching(own, sync="bucketed"), buckets.KIND):
+        kind = {name: case.get(name) for name in buckets.KIND}
+        same_kind = alike(own, case, sync="bucketed", **kind)
+        sizes = [one for one in same_kind if not isnan(one.seconds("step"))]
         if len(sizes) < 2:
             continue
         best = min(sizes, key=lambda case: case.seconds("step"))

@@ -22,11 +22,11 @@ def alike(own: Sequence[Case], case: Case, **kind: str) -> list[Case]:
     return [one for one in matching(own, **kind) if setting_of(one) == setting_of(case)]
 
 
-def one_per_setting(own: Iterable[Case]) -> list[Case]:
-    """The first case of each setting of each file."""
+def one_per_setting(own: Iterable[Case], also: Sequence[str] = ()) -> list[Case]:
+    """The first case of each setting of each file, and of each value of the factors `also`."""
     firsts: dict[tuple[object, ...], Case] = {}
     for case in own:
-        firsts.setdefault(setting_of(case), case)
+        firsts.setdefault((setting_of(case), *(case.get(name) for name in also)), case)
     return list(firsts.values())
 
 
@@ -36,7 +36,13 @@ def setting_of(case: Case) -> tuple[object, ...]:
 
 def name_of(case: Case) -> str:
     bucket, sync = case.get("bucket_mb"), case.get("sync")
-    return f"{sync} {bucket} MB" if bucket else NAMES.get(sync, sync)
+    return (f"{sync} {bucket} MB" if bucket else NAMES.get(sync, sync)) + of_dtype(case)
+
+
+def of_dtype(case: Case) -> str:
+    """The dtype that is sent, where it is not the gradients' own."""
+    dtype = case.get("comm_dtype")
+    return "" if dtype in ("", "fp32") else f" sent as {dtype}"
 
 
 def exposed(case: Case, without: Case | None) -> list[str]:
@@ -54,19 +60,16 @@ def exposed(case: Case, without: Case | None) -> list[str]:
         told = compared(case, without, "step", name, name_of(without))
         return [f"{plain}, of which {wait} ({where}).", told, *gpu_seconds(case, without)]
     more = whole - without.seconds("step")
-    rest = more - waited
     lines = [
         f"{plain}, {milliseconds(more)} ({percent(more / without.seconds('step'))}) longer than "
         f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({where}). "
-        f"Of the step, {wait} (exposed)" + longer_work(case, without, rest)
+        f"Of the step, {wait} (exposed)" + longer_work(case, without)
     ]
     return lines + gpu_seconds(case, without)
 
 
-def longer_work(case: Case, without: Case, rest: float) -> str:
-    """The end of the sentence: the part of the difference that is no wait."""
-    if rest <= 0:
-        return "."
+def longer_work(case: Case, without: Case) -> str:
+    """The end of the sentence: the phases that are longer with the exchange."""
     overlapped = case.get("sync") in OVERLAPPED
     beside = {"backward": ", beside which the collectives run," if overlapped else ""}
     phases = [
@@ -75,8 +78,7 @@ def longer_work(case: Case, without: Case, rest: float) -> str:
         for phase in ("backward", "forward", "optimizer")
         if differ(case, without, phase) == 1
     ]
-    told = f"the other {milliseconds(rest)} are"
-    return f"; {told} longer work: {', '.join(phases)}." if phases else f"; {told} no wait."
+    return f"; these phases are longer: {', '.join(phases)}." if phases else "."
 
 
 def gpu_seconds(case: Case, without: Case | None) -> list[str]:

@@ -95,15 +95,16 @@ def headlines(with_peak: list[Case]) -> list[str]:
         return []
     alike = {name: longest.get(name) for name in ("size", "batch_size", "exec")}
     told = {}
-    for case in sorted(matching(trained, **alike), key=order):
+    for case in sorted(matching(trained, **alike), key=lambda one: -one.number("context")):
         peak = case.number("peak_bytes")
-        told[case.get("precision"), case.get("attention")] = (
-            f"at context {case.get('context')} needs {gib(peak)} with "
-            f"{setting(case.values, without=('size', 'context', 'file'))}: "
-            f"a GPU of {devices.smallest(peak)}"
+        told.setdefault(
+            (case.get("precision"), case.get("attention")),
+            f"{gib(peak)} at context {case.get('context')} with "
+            f"{setting(case.values, without=('size', 'context', 'file'))} "
+            f"(a GPU of {devices.smallest(peak)})",
         )
     needs = "; ".join(told.values())
-    return [f"A training step of {longest.get('size')} {needs} ({devices.EXAMPLES})."]
+    return [f"A training step of {longest.get('size')} needs {needs}. {devices.EXAMPLES}."]
 
 
 def by_mode(own: list[Case]) -> list[str]:

@@ -16,7 +16,7 @@ SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
 
 def section(found: list[Results]) -> Section:
     chosen = of_experiment(found, "zero")
-    lines = [line for results in chosen for line in of_file(cases([results]))]
+    lines = sentences_of(cases(chosen))
     return Section(
         name="sharding",
         title="What does sharding the optimizer's state save, and cost?",
@@ -33,7 +33,7 @@ def section(found: list[Results]) -> Section:
     )  # fmt: skip
 
 
-def of_file(own: list[Case]) -> list[str]:
+def sentences_of(own: list[Case]) -> list[str]:
     settings = one_per_setting(own)
     same = [name for name in SETTING if len({case.get(name) for case in settings}) == 1]
     lines = []

@@ -92,13 +92,37 @@ def test_a_step_beyond_one_without_an_exchange(make_file):
     assert "(xl, context 128, batch size 2 per rank, fp32, 2 ranks)" in told
     assert "it waits 1.000 ms (0.8%) for gradients (exposed)" in told
     assert (
-        "the other 19.00 ms are longer work: backward, beside which the collectives run, by" in told
+        "these phases are longer: backward, beside which the collectives run, by 20.00 ms" in told
     )
     assert "0.2400 GPU-seconds a step, 0.2000 with no exchange (none)" in told
     told = " ".join(told_of(naive, none))
-    assert "0 ms are no wait" in told and "beside which" not in told
+    assert "(exposed)." in told and "beside which" not in told
     told = " ".join(told_of(naive, None))
     assert "of which it waits 40.00 ms" in told and "longer" not in told
+
+
+def test_bucket_sizes_are_compared_at_one_dtype(exchanges):
+    rows = [
+        case(XL | {"sync": "bucketed", "bucket_mb": size, "comm_dtype": dtype}, samples)
+        for dtype, seconds in (("fp32", (0.2, 0.3)), ("bf16", (0.1, 0.15)))
+        for size, samples in zip((25.0, 100.0), ({"step": around(s)} for s in seconds), strict=True)
+    ]
+    fp32, bf16 = ddp.bucket_range(exchanges(*rows))
+    assert "200.0 ms with bucketed 25 MB, 300.0 ms with bucketed 100 MB" in fp32
+    assert (
+        "100.0 ms with bucketed 25 MB sent as bf16, 150.0 ms with bucketed 100 MB sent as" in bf16
+    )
+
+
+def test_the_memory_headline_is_of_the_first_file(make_file):
+    def peaks(gigabytes):
+        factors = XL | {"layers": 2, "d_model": 64}
+        row = case(factors, {"step": around(0.1)}, summary={"peak_bytes": gigabytes * 1e9})
+        return cases(load([make_file([row], f"{gigabytes}.h5")]))
+
+    own = [*peaks(20), *peaks(40)]
+    (told,) = memory.headlines(own)
+    assert "needs 18.6 GiB (20.0 GB) at context 128" in told
 
 
 def bucket(size, seconds, calls=8):
@@ -221,7 +245,7 @@ def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
         for shard, peak in (("none", 1e9), ("zero1", 2e9))
     ]
     own = cases(load([make_file(rows, experiment="zero")]))
-    assert any("does not lower the peak" in line for line in sharding.of_file(own))
+    assert any("does not lower the peak" in line for line in sharding.sentences_of(own))
 
 
 def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
@@ -235,7 +259,7 @@ def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
         case({"shard": shard, "size": size}, {"step": around(0.1)}, summary={"peak_bytes": peak})
         for (size, shard), peak in peaks.items()
     ]
-    lines = sharding.of_file(cases(load([make_file(rows, experiment="zero")])))
+    lines = sharding.sentences_of(cases(load([make_file(rows, experiment="zero")])))
     assert [line for line in lines if "lowers" in line] == [
         "xl: fsdp lowers the peak of a rank from 3.7 GiB (4.0 GB) to 2.8 GiB (3.0 GB), by 25.0%.",
         "10b: zero2 lowers the peak of a rank from 7.5 GiB (8.0 GB) to 5.6 GiB (6.0 GB), by 25.0%.",

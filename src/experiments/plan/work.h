@@ -7,8 +7,8 @@
 namespace paceline {
 
 // The work of one rank's step. Each kind has its own rate. In addition a block and a head take a
-// fixed time. Multiprocessors idle at the start and the end of a block's kernels. The T x T products
-// of one head and one sequence are too small to reach the rate of large products.
+// fixed time. Multiprocessors idle at the start and the end of a block's kernels. The T x T
+// products of one head and one sequence are too small to reach the rate of large products.
 struct Work {
   double projection_flops = 0;    // products with D x D weights
   double feed_forward_flops = 0;  // with D x F weights

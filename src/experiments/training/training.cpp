@@ -102,7 +102,8 @@ void TrainingExperiment::complete(TrainingCase& c) const {
     c.heads = model.heads;
   } else if (c.d_model == 0) {
     throw UsageError(
-        "--size: custom cannot be combined with other sizes; give it alone, with --d-model, --d-ff, "
+        "--size: custom cannot be combined with other sizes; give it alone, with --d-model, "
+        "--d-ff, "
         "--layers and --heads");
   }
   if (!c.registration) {
