@@ -121,6 +121,11 @@ def hardware(file: h5py.File) -> str:
     return " with ".join(filter(None, [", ".join(named), switched_off(file)]))
 
 
+def device_of(hardware: str) -> str:
+    """The device without its count: "NVIDIA H200" of "2 × NVIDIA H200"."""
+    return hardware.split(" × ")[-1]
+
+
 def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, str]]:
     """A group of columns with times in seconds, and every column's unit."""
     columns, units = {}, {}

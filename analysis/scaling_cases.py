@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from .result_file import device_of
 from .results import Results, file_names
 from .words import case_label, text
 
@@ -33,15 +34,16 @@ def of(results: Results) -> list[Scaling]:
     names = [name for name in results.varying if name not in WITH_RANKS]
     alone = [name for name in names if name not in EXCHANGE]
     exchange = [name for name in names if name in EXCHANGE]
+    gpus = gpu_of_rows(results)
     timed = [row for row in range(len(frame)) if results.medians[row] > 0]
     groups: dict[tuple, list[int]] = {}
     for row in timed:
-        key = values(frame, row, alone), gpu_of(results, row), values(frame, row, exchange)
+        key = values(frame, row, alone), gpus[row], values(frame, row, exchange)
         groups.setdefault(key, []).append(row)
     without: dict[tuple, int] = {}
     for row in timed:
         if exchanges_nothing(frame, row):
-            without.setdefault((values(frame, row, alone), gpu_of(results, row)), row)
+            without.setdefault((values(frame, row, alone), gpus[row]), row)
     found = []
     for (setting, gpu, kind), rows in groups.items():
         first = without.get((setting, gpu))
@@ -57,11 +59,12 @@ def values(frame: pd.DataFrame, row: int, names: list[str]) -> tuple[str, ...]:
     return tuple(text(frame[name][row]) for name in names)
 
 
-def gpu_of(results: Results, row: int) -> str:
-    """ "NVIDIA H200" of "2 × NVIDIA H200"."""
-    names = file_names([run.path for run in results.runs])
-    file = text(results.frame["file"][row]) if "file" in results.frame else names[0]
-    return results.runs[names.index(file)].hardware.split(" × ")[-1]
+def gpu_of_rows(results: Results) -> list[str]:
+    devices = [device_of(run.hardware) for run in results.runs]
+    if "file" not in results.frame:
+        return devices[:1] * len(results.frame)
+    of_file = dict(zip(file_names([run.path for run in results.runs]), devices, strict=True))
+    return [of_file[text(name)] for name in results.frame["file"]]
 
 
 def exchanges_nothing(frame: pd.DataFrame, row: int) -> bool:

@@ -7,8 +7,6 @@
 import sys
 from pathlib import Path
 
-import h5py
-
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -49,8 +47,7 @@ def document() -> str:
     rows = []
     commands = []
     for path in sorted(FOLDER.glob("*.h5*")):
-        plain = result_file.decompressed(path) if path.suffix == ".xz" else path
-        with h5py.File(plain) as file:
+        with result_file.opened(path) as file:
             attributes = {name: text(value) for name, value in file.attrs.items()}
             ranks = len(file["ranks/rank"]) if "ranks" in file else 1
             cells = [

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import repeats
 from ..repeats import Repeat
+from ..result_file import device_of
 from ..results import ResultError, Results, Run, as_written, by_experiment, file_names, load
 from . import (
     accounting,
@@ -50,7 +51,7 @@ class Report:
     def origin(self) -> str:
         """The files and their machines, in one line."""
         named = (name for run in self.runs for name in run.hardware.split(", "))
-        devices = ", ".join(dict.fromkeys(name.split(" × ")[-1] for name in named if name))
+        devices = ", ".join(dict.fromkeys(device_of(name) for name in named if name))
         count = f"{len(self.runs)} file{'s' * (len(self.runs) > 1)}"
         return f"Made by paceline's analysis from {count} of {devices or 'unnamed machines'}."
 

@@ -5,6 +5,7 @@ from math import ceil, isnan, sqrt
 
 import pandas as pd
 
+from ..result_file import device_of
 from ..results import Results
 from ..words import figure
 from . import sentences
@@ -124,7 +125,7 @@ def evaluated(found: Sequence[Results], own: Sequence[Case]) -> list[str]:
 
 def fit_for(found: Sequence[Results], case: Case) -> pd.Series | None:
     """The fit of all_reduce on as many ranks of the same device."""
-    device = case.hardware.split(" × ")[-1]
+    device = device_of(case.hardware)
     backend = "nccl" if case.get("device") == "cuda" else "mpi"
     for results in found:
         table = results.file_tables.get("fit")
