@@ -2,14 +2,21 @@
 
 from math import isfinite, isnan
 
+import pandas as pd
+
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure
+from ..words import figure, text
 from . import comparisons_parallel, published
-from .facts import Case, cases, distinct, file_tables, matching
+from .facts import Case, cases, distinct, matching
 from .section import Section, drawings, narrowed
 from .selection import cases_tables, named, of_experiment
 from .sentences import in_words
+
+# Factors that name a fit in every file.
+NAMED = ("op", "backend", "ranks")
+# Factors that a case of one backend shares with that of another which it is compared with.
+SAME = ("op", "bytes", "ranks", "dtype", "redop", "in_place", "registration", "cadence", "cache")
 
 
 def section(found: list[Results]) -> Section:
@@ -44,7 +51,8 @@ def best_bandwidth(own: list[Case], backend: str) -> list[str]:
     best = max(rated, key=lambda case: case.number("busbw_bytes_per_s"))
     return [
         f"{backend} reaches a bus bandwidth of {figure(best.number('busbw_bytes_per_s') / 1e9, 3)} "
-        f"GB/s ({size_of(best)}, {best.get('ranks')} ranks)."
+        f"GB/s ({best.get('op')} of {size_of(best)}, {in_words('ranks', best.get('ranks'))}"
+        f"{on_machine(best.hardware)})."
     ]
 
 
@@ -53,20 +61,21 @@ def size_of(case: Case) -> str:
 
 
 def by_backend(own: list[Case]) -> list[str]:
-    """The largest and the smallest size that both backends have with the same number of ranks."""
+    """The largest and the smallest size that both backends have in one file with the same
+    collective and number of ranks."""
     shared = [
         (mpi, nccl)
         for mpi in matching(own, backend="mpi")
-        for nccl in matching(own, backend="nccl", op=mpi.get("op"), bytes=mpi.get("bytes"),
-                             ranks=mpi.get("ranks"))
-    ]  # fmt: skip
+        for nccl in matching(own, backend="nccl", **{name: mpi.get(name) for name in SAME})
+        if nccl.results is mpi.results
+    ]
     if not shared:
         return []
     shared.sort(key=lambda pair: pair[0].number("bytes"))
     ends = dict.fromkeys([0, len(shared) - 1])
     told = ", ".join(
-        f"{figure(mpi.seconds('time') / nccl.seconds('time'), 3)} times as long at {size_of(mpi)} "
-        f"on {mpi.get('ranks')} ranks"
+        f"{figure(mpi.seconds('time') / nccl.seconds('time'), 3)} times as long for "
+        f"{mpi.get('op')} of {size_of(mpi)} on {mpi.get('ranks')} ranks"
         for mpi, nccl in (shared[index] for index in ends)
     )
     return [f"MPI in host memory takes, beside NCCL, {told}."]
@@ -79,9 +88,21 @@ def of_bytes(bandwidth: float) -> str:
 
 def fits(chosen: list[Results]) -> list[str]:
     return [
-        f"Fit of {row['op']}, {row['backend']}, {in_words('ranks', str(row['ranks']))}: "
-        f"{figure(1e6 * row['latency_s'], 3)} µs{of_bytes(row['bandwidth_bytes_per_s'])}, at worst "
-        f"{100 * row['worst_relative_error']:.0f}% from a measured time."
-        for table in file_tables(chosen, "fit")
-        for _, row in table.iterrows()
+        f"Fit of {name_of_fit(results, row)}: "
+        f"{figure(1e6 * row['latency_s'], 3)} µs{of_bytes(row['bandwidth_bytes_per_s'])}; the "
+        f"measured time furthest from it is {100 * row['worst_relative_error']:.0f}% off."
+        for results in chosen
+        if "fit" in results.file_tables
+        for _, row in results.file_tables["fit"].iterrows()
     ]
+
+
+def name_of_fit(results: Results, row: pd.Series) -> str:
+    """The collective, the backend, other factors that vary in the file, ranks and hardware."""
+    others = [name for name in results.varying if name in row and name not in NAMED]
+    words = [in_words(name, text(row[name])) for name in ("op", "backend", *others, "ranks")]
+    return ", ".join(words) + on_machine(results.runs[0].hardware)
+
+
+def on_machine(hardware: str) -> str:
+    return f" on {hardware}" if hardware else ""

@@ -5,13 +5,15 @@ from math import isnan
 from .. import memory_marks
 from ..results import Results
 from . import comparisons_parallel, published
-from .exchanges import one_per_setting, same_setting
-from .facts import Case, cases
+from .exchanges import alike, one_per_setting, same_setting
+from .facts import Case, cases, distinct
 from .section import Section, drawings
 from .selection import cases_tables, named, of_experiment
-from .sentences import SETTING, compared, gib, percent, setting
+from .sentences import SETTING, compared, gib, in_words, percent, setting
 
 SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
+# What a sharding leaves to choose.
+CHOICES = ("bucket_mb", "prefetch", "reshard")
 
 
 def section(found: list[Results]) -> Section:
@@ -48,19 +50,20 @@ def of_setting(own: list[Case], case: Case) -> list[str]:
     """About the cases that differ from this one in what is sharded."""
     best = {kind: same_setting(own, case, shard=kind) for kind in ("none", *SHARDED)}
     whole, course, zero1 = best["none"], best["broadcast"], best["zero1"]
-    lines = [line for one in best.values() if one for line in marks(one)]
+    lines = [line for one in best.values() if one for line in marks(own, one)]
     for kind in SHARDED if whole else ():
         if (one := best[kind]) is None:
             continue
+        name = name_of(own, one)
         before, after = whole.number("peak_bytes"), one.number("peak_bytes")
         if not isnan(before) and not isnan(after):
             lines.append(
-                f"{kind} lowers the peak of a rank from {gib(before)} to {gib(after)}, by "
+                f"{name} lowers the peak of a rank from {gib(before)} to {gib(after)}, by "
                 f"{percent(1 - after / before)}."
                 if after < before
-                else f"{kind} does not lower the peak of a rank: {gib(after)}, {gib(before)} whole."
+                else f"{name} does not lower the peak of a rank: {gib(after)}, {gib(before)} whole."
             )
-        lines.append(compared(one, whole, "step", kind, "the whole state on every rank"))
+        lines.append(compared(one, whole, "step", name, "the whole state on every rank"))
     if course and zero1:
         sent = [one.number("sent_bytes") for one in (course, zero1)]
         if not any(map(isnan, sent)):
@@ -72,9 +75,18 @@ def of_setting(own: list[Case], case: Case) -> list[str]:
     return [line for line in lines if line]
 
 
-def marks(case: Case) -> list[str]:
+def name_of(own: list[Case], case: Case) -> str:
+    """What is sharded, with the choices that differ between the cases of this setting: fsdp
+    (prefetch 2, reshard no)."""
+    kind = case.get("shard")
+    others = alike(own, case, shard=kind)
+    chosen = [in_words(name, case.get(name)) for name in CHOICES if len(distinct(others, name)) > 1]
+    return f"{kind} ({', '.join(chosen)})" if chosen else kind
+
+
+def marks(own: list[Case], case: Case) -> list[str]:
     table = memory_marks.of_row(case.results, case.row)
     if table is None:
         return []
     peaks = ", ".join(f"{gib(row['peak'])} {mark}" for mark, row in table.iterrows())
-    return [f"{case.get('shard') or case.label}: peak {peaks}."]
+    return [f"{name_of(own, case) or case.label}: peak {peaks}."]

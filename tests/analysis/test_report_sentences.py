@@ -4,7 +4,16 @@ import h5py
 import numpy as np
 import pytest
 
-from analysis.report import attention, buckets, ddp, devices, memory, sharding, steps_apart
+from analysis.report import (
+    attention,
+    buckets,
+    collectives,
+    ddp,
+    devices,
+    memory,
+    sharding,
+    steps_apart,
+)
 from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
@@ -186,6 +195,40 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
     assert buckets.model(steps, steps) == [formula]
 
 
+def test_collectives_of_two_machines_are_told_apart(make_file):
+    def swept(name, gpu, registrations, seconds):
+        factors = {"op": "all_reduce", "dtype": "float32", "bytes": 10**6}
+        rows = [
+            case(factors | {"backend": backend, "registration": one, "ranks": 2},
+                 {"time": around(seconds * (10 if backend == "mpi" else 1))},
+                 summary={"busbw_bytes_per_s": 1e6 / seconds})
+            for backend in ("mpi", "nccl") for one in registrations
+        ]  # fmt: skip
+        gpus = [(gpu, f"GPU-{rank}", "a") for rank in range(2)]
+        path = make_file(rows, name, experiment="collectives", ranks=gpus)
+        fit = {"op": "all_reduce", "backend": "nccl", "ranks": 2, "latency_s": 1e-5,
+               "bandwidth_bytes_per_s": 1e11, "worst_relative_error": 0.1}  # fmt: skip
+        with h5py.File(path, "r+") as file:
+            for key, value in fit.items():
+                write_column(file.require_group("fit"), key, [value] * len(registrations))
+            write_column(file["fit"], "registration", list(registrations))
+        return path
+
+    paths = [swept("a.h5", "NVIDIA H200", ["none", "symmetric"], 1e-5),
+             swept("b.h5", "NVIDIA H100", ["none"], 2e-5)]  # fmt: skip
+    told = collectives.section([one for path in paths for one in load([path])]).sentences
+    assert told[1] == (
+        "nccl reaches a bus bandwidth of 100 GB/s (all_reduce of 1.00 MB, 2 ranks on 2 × NVIDIA "
+        "H200)."
+    )
+    assert told[2].count("10.0 times as long for all_reduce of 1.00 MB on 2 ranks") == 2
+    assert [line.partition(":")[0] for line in told[3:]] == [
+        "Fit of all_reduce, nccl, registration none, 2 ranks on 2 × NVIDIA H200",
+        "Fit of all_reduce, nccl, symmetric, 2 ranks on 2 × NVIDIA H200",
+        "Fit of all_reduce, nccl, 2 ranks on 2 × NVIDIA H100",
+    ]
+
+
 def test_shares_of_a_step_add_up(make_file):
     samples = {
         "forward": around(0.03), "backward": around(0.06), "optimizer": around(0.01),
@@ -264,6 +307,19 @@ def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
         "xl: fsdp lowers the peak of a rank from 3.7 GiB (4.0 GB) to 2.8 GiB (3.0 GB), by 25.0%.",
         "10b: zero2 lowers the peak of a rank from 7.5 GiB (8.0 GB) to 5.6 GiB (6.0 GB), by 25.0%.",
     ]
+
+
+def test_the_fastest_fsdp_is_named_by_what_was_chosen(make_file):
+    base = {"size": "xl", "shard": "none", "prefetch": np.nan, "reshard": ""}
+    rows = [case(base, {"step": around(0.1)}, summary={"peak_bytes": 4e9})]
+    for prefetch, seconds in ((0, 0.08), (2, 0.05)):
+        fsdp = {"size": "xl", "shard": "fsdp", "prefetch": prefetch, "reshard": "yes"}
+        rows.append(case(fsdp, {"step": around(seconds)}, summary={"peak_bytes": 3e9 + prefetch}))
+    lines = sharding.sentences_of(cases(load([make_file(rows, experiment="zero")])))
+    assert [line.partition(" lowers")[0] for line in lines if "lowers" in line] == [
+        "fsdp (prefetch 2)"
+    ]
+    assert any("50.00 ms with fsdp (prefetch 2), 100.0 ms with the whole" in line for line in lines)
 
 
 @pytest.mark.parametrize(
