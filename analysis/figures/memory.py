@@ -67,12 +67,12 @@ def draw(results: Results) -> Figure | None:
 def by_kind(timeline: pd.DataFrame) -> pd.DataFrame:
     """Bytes in use after each allocation and release, a column per kind."""
     used = pd.get_dummies(timeline["kind"]).mul(timeline["bytes"], axis=0).cumsum()
-    return used.iloc[held_before(timeline) :]
+    return used.iloc[first_shown(timeline) :]
 
 
-def held_before(timeline: pd.DataFrame) -> int:
-    """The number of blocks that were there when the step began, less one: the timeline begins with
-    them, at 0 s."""
+def first_shown(timeline: pd.DataFrame) -> int:
+    """The row at which the curve begins: the last of the blocks that were there before the step,
+    which the timeline lists first, at 0 s."""
     return max(int((timeline["seconds"] <= 0).sum()) - 1, 0)
 
 
@@ -97,7 +97,7 @@ def draw_kinds(axes: Axes, curve: pd.DataFrame, most: float) -> None:
 def shade_phases(axes: Axes, timeline: pd.DataFrame, most: float) -> None:
     """Each phase's name in a band above the curves."""
     named = timeline[timeline["phase"] != ""].reset_index(names="event")
-    starts = (named.groupby("phase", sort=False)["event"].min() - held_before(timeline)).to_dict()
+    starts = (named.groupby("phase", sort=False)["event"].min() - first_shown(timeline)).to_dict()
     ends = [*list(starts.values())[1:], axes.get_xlim()[1]]
     inch = axes.get_xlim()[1] / WIDTH
     for index, ((phase, start), end) in enumerate(zip(starts.items(), ends, strict=True)):
