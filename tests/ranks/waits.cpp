@@ -2,8 +2,9 @@
 // tests/faults/test_watchdog.py. The timeout is 1 s.
 //   waits computing      a step in which every rank computes for longer than the timeout
 //   waits many           a step of many collectives that takes longer than the timeout
+//   waits late           rank 0 arrives in an all_reduce of the step while the others ask for it
 //   waits busy           rank 0 computes; the others wait for it in an all_reduce of the step
-//   waits computing|many|busy monitored    the same while an Abortable is monitored, as for NCCL
+//   waits computing|many|late|busy monitored    the same while an Abortable is monitored, as for NCCL
 
 #include <chrono>
 #include <memory>
@@ -39,6 +40,7 @@ void step(std::string_view what, Communicator& all, const Tensor& x) {
     std::this_thread::sleep_for(250ms);
     add_up(all, x);
   }
+  if (what == "late" && all.rank() == 0) std::this_thread::sleep_for(1.8s);
   if (what == "busy") std::this_thread::sleep_for(all.rank() == 0 ? 60s : 0.5s);
   add_up(all, x);
 }
