@@ -296,8 +296,14 @@ test:
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-python-test: $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(PACKAGES)
-	$(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+TESTED := $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(PACKAGES)
+PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+python-test: $(TESTED)
+	$(PYTEST) -m "not long"
+
+# What takes minutes: all sweeps under Slurm, its time limits and dead nodes, and the largest products.
+test-long: $(TESTED)
+	$(PYTEST) -m long
 
 # ---- hours of random use: what make test tries a little of ----------------------------------------
 SOAK := cd tests && ../$(PYTHON) -m

@@ -36,7 +36,9 @@ def synthetic(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["synthetic", "recorded"])
+@pytest.fixture(
+    scope="module", params=["synthetic", pytest.param("recorded", marks=pytest.mark.long)]
+)
 def analysed(request, tmp_path_factory):
     """[(profiled case, HTA's TraceAnalysis of its traces)]. Tests must not modify it."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -153,7 +153,7 @@ def false_alarms():
     return module
 
 
-@pytest.mark.parametrize("size", [1, 4, 10])
+@pytest.mark.parametrize("size", [1, 4, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("series", "count"), [("identical_runs", 200), ("identical_long_runs", 100)]
 )

@@ -57,8 +57,8 @@ def test_at_set_up(paceline, next_is_fresh, training):
 @pytest.mark.parametrize(
     ("training", "place", "limit"),
     [
-        ("ddp", "backward/", "600MB"),
-        ("ddp", "optimizer/", "1.2GB"),
+        pytest.param("ddp", "backward/", "600MB", marks=pytest.mark.long),
+        pytest.param("ddp", "optimizer/", "1.2GB", marks=pytest.mark.long),
         ("fsdp", "backward/", "600MB"),
         ("fsdp", "optimizer/", "900MB"),
     ],

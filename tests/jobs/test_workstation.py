@@ -33,8 +33,9 @@ def workstation(folder: Path, *arguments: str, **variables: str) -> subprocess.C
 KINDS = ("attention", "collectives", "sizes", "ddp", "scaling", "scaling_nodes")
 
 
+@pytest.mark.long
 def test_every_kind_of_sweep_on_a_workstation(tmp_path: Path):
-    """tests/slurm runs each of the sweeps."""
+    """The Slurm tests run each of the sweeps."""
     done = workstation(tmp_path, "--tiny", *KINDS)
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "results/tiny"
@@ -186,7 +187,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path, command: tuple[str, ...]):
     assert "there is no folder nowhere" in done.stderr
 
 
-@pytest.mark.parametrize("how", ["install", "dist"])
+@pytest.mark.parametrize("how", ["install", pytest.param("dist", marks=pytest.mark.long)])
 def test_jobs_run_from_an_installation(tmp_path: Path, how: str):
     """Runs a job from another folder; it must use the installed program."""
     if how == "install":

@@ -23,6 +23,7 @@ def measured(path: Path) -> list[int]:
     return sorted(int(case["context"]) for case in cases(path).values())
 
 
+@pytest.mark.long
 def test_all_sweeps_run_to_completion(jobs: Jobs):
     printed = jobs.shell(JOBS / "all.sh")
     assert str(jobs.results) in printed
@@ -74,9 +75,11 @@ def test_an_array_task_past_the_end_is_refused(jobs: Jobs):
 
 
 # Slurm checks time limits every 30 s; the sweep takes longer than that.
+@pytest.mark.long
 def test_requeue_at_the_time_limit_neither_loses_nor_repeats_cases(jobs: Jobs):
     text = SWEEP.replace("--time=10", "--time=1 --signal=B:USR1@40")
     text = text.replace("--min-time 2", "--min-time 8")
+    text = text.replace("--ntasks-per-node=2", "--ntasks-per-node=1")
     job = jobs.script(text, **LONG)
     jobs.wait(job, seconds=900)
     words = jobs.words("sweep")
@@ -114,6 +117,7 @@ def test_scancel_keeps_finished_cases_and_does_not_requeue(jobs: Jobs):
     assert " stopped " in table
 
 
+@pytest.mark.long
 def test_a_dead_node_loses_no_case(jobs: Jobs):
     job = jobs.script(SWEEP, **LONG)
     jobs.wait_for(lambda: list(jobs.results.glob("sweep.h5.cases/*.h5")) != [], job)
