@@ -249,8 +249,8 @@ COMPUTED = "a step did not finish in 1 s; every rank arrived"
     ],
 )
 def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
-    """Between collectives in host memory a step has no time limit. A rank that comes late, but while
-    it is asked for, ends nothing.
+    """Between collectives in host memory a step has no time limit. A late rank ends nothing if it
+    arrives while the others ask for it.
 
     A monitored communicator, as NCCL's, shows the watchdog no single collective: the step must make
     progress.
