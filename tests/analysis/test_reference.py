@@ -72,6 +72,19 @@ EXPECTED = {
 }
 
 
+def drawn_by(path):
+    """The experiment and the figures of a file."""
+    return path.name.split("-")[0], frozenset(EXPECTED.get(stem(path), ()))
+
+
+# Of files with the same experiment and figures, make test takes the first, make test-long the rest.
+LIKE_OTHERS_LONG = [
+    pytest.param(path, marks=pytest.mark.long if before else ())
+    for index, path in enumerate(FILES)
+    for before in [drawn_by(path) in map(drawn_by, FILES[:index])]
+]
+
+
 @cache
 def results_of(path):
     (results,) = load([path])
@@ -109,7 +122,7 @@ def ids(path):
     return stem(path)
 
 
-@pytest.mark.parametrize("path", FILES, ids=ids)
+@pytest.mark.parametrize("path", LIKE_OTHERS_LONG, ids=ids)
 def test_every_case_has_a_row_in_every_format(path):
     found = tables.of(results_of(path))
     for table in found:
@@ -142,7 +155,7 @@ def test_the_published_files_stay_below_12_megabytes():
     assert sum(path.stat().st_size for path in FILES) < 12e6
 
 
-@pytest.mark.parametrize("path", FILES, ids=ids)
+@pytest.mark.parametrize("path", LIKE_OTHERS_LONG, ids=ids)
 def test_every_figure_is_drawn(path):
     assert set(figures_of(path)) == EXPECTED[stem(path)]
 

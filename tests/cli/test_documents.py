@@ -69,6 +69,7 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
+@pytest.mark.long
 def test_the_list_of_published_files_is_current():
     document = (ROOT / "results/README.md").read_text()
     assert document == reference_files.document()

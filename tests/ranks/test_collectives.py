@@ -28,7 +28,10 @@ REDUCTIONS = "sum,prod,min,max,avg"
 EVERY = ("--op", OPS, "--in-place", "no,yes", "--redop")
 
 
-@pytest.mark.parametrize(("ranks", "redops"), [(1, "sum"), (3, REDUCTIONS), (6, "max,avg")])
+@pytest.mark.parametrize(
+    ("ranks", "redops"),
+    [(1, "sum"), pytest.param(3, REDUCTIONS, marks=pytest.mark.long), (6, "max,avg")],
+)
 def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks, redops):
     """Sizes of 0 and of odd element counts; sub-communicators of the same launch."""
     counts = [2, 3] if ranks == 3 else [ranks]
@@ -46,6 +49,7 @@ def test_every_operation_and_reduction_is_right(paceline, tmp_path, ranks, redop
     assert len(table["case"]) == len(counts) * 3 * 2 * (reducing + 2 + 3)
 
 
+@pytest.mark.long
 def test_the_other_dtypes_too(paceline, tmp_path):
     done = paceline(
         *(*RUN, "--steps", 1, "--bytes", "8,8KB", *EVERY, REDUCTIONS),

@@ -104,7 +104,7 @@ def test_a_model_s_scopes_are_those_of_its_parts(profiled):
     ],
     ids=["ddp", "zero", "in-backward", "collectives", "attention"],
 )
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_every_experiment_s_profile_adds_up(profiled, ranks, args):
     path = profiled(ranks, *args, *ONCE, "--profile", 4)
     found = {one.case: one for one in timeline.read(path)}

@@ -16,7 +16,7 @@ SMALL = ("--size", "tiny", *ROWS)
 THREE_BLOCKS = ("--d-model", 64, "--d-ff", 192, "--layers", 3, "--heads", 4, *ROWS)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_every_sharding_trains_as_one_process_on_the_whole_batch(paceline, tmp_path, ranks):
     args = ("--verify", "--shard", "none,broadcast,zero1,zero2,fsdp", "--bucket-mb", "0.01,25")
     done = paceline("zero", *SMALL, *args, "--warmup", 0, "--steps", 1, ranks=ranks)
@@ -57,9 +57,9 @@ def dumps(paceline, folder, ranks, *args):
     ("precision", "comm_dtype", "recompute"),
     [
         ("fp32", "fp32", "none"),
-        ("bf16", "fp32", "block"),
         ("bf16", "bf16", "2"),
-        ("fp16", "fp32", "swiglu"),
+        pytest.param("bf16", "fp32", "block", marks=pytest.mark.long),
+        pytest.param("fp16", "fp32", "swiglu", marks=pytest.mark.long),
     ],
 )
 def test_two_ranks_dump_the_same_bits_sharded_or_not(
