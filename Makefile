@@ -301,7 +301,8 @@ PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 python-test: $(TESTED)
 	$(PYTEST) -m "not long"
 
-# What takes minutes: all sweeps under Slurm, its time limits and dead nodes, and the largest products.
+# What takes minutes: all sweeps under Slurm, its time limits and dead nodes, the largest products, and
+# the documents held against the published files.
 test-long: $(TESTED)
 	$(PYTEST) -m long
 

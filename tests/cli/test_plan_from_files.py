@@ -124,6 +124,7 @@ FORECAST_FILES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", FORECAST, ids=lambda row: row[0])
 def test_the_published_forecast_is_what_plan_prints(paceline, row):
     options, *times = row
@@ -153,6 +154,7 @@ def published(name: str) -> Path:
     return path if path.exists() else decompressed(Path(f"{path}.xz"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "zero"])
 def test_the_published_scaling_is_what_check_prints(paceline, strategy):
     calibration = ",".join(str(REFERENCE / f"{name}-h200.h5") for name in FORECAST_FILES)
