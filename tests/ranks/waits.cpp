@@ -4,7 +4,7 @@
 //   waits many           a step of many collectives that takes longer than the timeout
 //   waits late           rank 0 arrives in an all_reduce of the step while the others ask for it
 //   waits busy           rank 0 computes; the others wait for it in an all_reduce of the step
-//   waits computing|many|late|busy monitored    the same while an Abortable is monitored, as for NCCL
+//   waits computing|many|late|busy monitored   the same with a monitored Abortable, as for NCCL
 
 #include <chrono>
 #include <memory>
