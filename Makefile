@@ -222,7 +222,7 @@ $(ASAN_RANK_TESTS): $(BUILD)/asan/%: $(BUILD)/asan/tests/ranks/%.o $(ASAN_LIB)
 asan: $(BUILD)/asan/unit_tests $(ASAN_RANK_TESTS) $(PACKAGES)
 	$< --gtest_brief=1
 	ASAN_OPTIONS=detect_leaks=0 PACELINE_BUILD=$(BUILD)/asan $(PYTHON) -m pytest tests/ranks/test_programs.py \
-	  -k "2-mpi or groups or (3-mpi and sharded)"
+	  -k "2-mpi or 3-mpi or groups"
 
 # ThreadSanitizer: what threads share (streams, the communicator, the watchdog, sensors, the end by a
 # signal) in rank tests and in the program. One thread computes: it does not know OpenMP's barriers.

@@ -13,11 +13,9 @@ from analysis.result_file import stem
 from conftest import ROOT
 from synthetic import case, write_file
 
-FOLDER = ROOT / "results/reference"
-# Of every experiment and schema; test_reference.py reads all files.
 REFERENCE = [
-    *sorted(FOLDER.glob("*.h5")),
-    *(FOLDER / f"{name}.h5.xz" for name in ("ddp-long-h100", "precision-course-h200")),
+    pytest.param(path, marks=pytest.mark.long if path.suffix == ".xz" else ())
+    for path in sorted((ROOT / "results/reference").glob("*.h5*"))
 ]
 
 

@@ -52,6 +52,6 @@ def test_parameters_that_come_and_go_train_as_resident_ones(tmp_path, ranks, bac
 
 
 @pytest.mark.parametrize("backend", ["mpi", "nccl"])
-@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(5, marks=pytest.mark.long)])
 def test_a_step_is_phases_that_launch_and_allocate_nothing_new(tmp_path, ranks, backend):
     run_tests("step_phases_test", ranks, backend, tmp_path)

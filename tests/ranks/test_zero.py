@@ -148,8 +148,9 @@ ALL = 6 * BLOCK + 64 * 128 + FULL_PRECISION
 
 
 @pytest.mark.parametrize(
-    ("ranks", "precision"), [(2, "fp32"), (2, "bf16"), (3, "bf16"), (5, "fp32"), (6, "bf16")]
+    "ranks", [2, 5, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 4, 6))]
 )
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_zero2_and_fsdp_keep(paceline, tmp_path, ranks, precision):
     """Bytes by hand, and within 2% of the closed form."""
     done = paceline(
