@@ -6,7 +6,7 @@ import pandas as pd
 
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure, text
+from ..words import case_label, figure, text
 from . import comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings, narrowed
@@ -100,8 +100,10 @@ def fits(chosen: list[Results]) -> list[str]:
 def name_of_fit(results: Results, row: pd.Series) -> str:
     """The collective, the backend, other factors that vary in the file, ranks and hardware."""
     others = [name for name in results.varying if name in row and name not in NAMED]
-    words = [in_words(name, text(row[name])) for name in ("op", "backend", *others, "ranks")]
-    return ", ".join(words) + on_machine(results.runs[0].hardware)
+    names = ["op", "backend", *others]
+    kind = case_label(names, [text(row[name]) for name in names])
+    ranks = in_words("ranks", text(row["ranks"]))
+    return f"{kind}, {ranks}{on_machine(results.runs[0].hardware)}"
 
 
 def on_machine(hardware: str) -> str:

@@ -4,12 +4,13 @@ from math import isnan
 
 from .. import memory_marks
 from ..results import Results
+from ..words import case_label
 from . import comparisons_parallel, published
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct
 from .section import Section, drawings
 from .selection import cases_tables, named, of_experiment
-from .sentences import SETTING, compared, gib, in_words, percent, setting
+from .sentences import SETTING, compared, gib, percent, setting
 
 SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
 # What a sharding leaves to choose.
@@ -50,11 +51,12 @@ def of_setting(own: list[Case], case: Case) -> list[str]:
     """About the cases that differ from this one in what is sharded."""
     best = {kind: same_setting(own, case, shard=kind) for kind in ("none", *SHARDED)}
     whole, course, zero1 = best["none"], best["broadcast"], best["zero1"]
-    lines = [line for one in best.values() if one for line in marks(own, one)]
+    names = {kind: name_of(own, one) for kind, one in best.items() if one}
+    lines = [line for kind, name in names.items() for line in marks(best[kind], name)]
     for kind in SHARDED if whole else ():
         if (one := best[kind]) is None:
             continue
-        name = name_of(own, one)
+        name = names[kind]
         before, after = whole.number("peak_bytes"), one.number("peak_bytes")
         if not isnan(before) and not isnan(after):
             lines.append(
@@ -80,13 +82,14 @@ def name_of(own: list[Case], case: Case) -> str:
     (prefetch 2, reshard no)."""
     kind = case.get("shard")
     others = alike(own, case, shard=kind)
-    chosen = [in_words(name, case.get(name)) for name in CHOICES if len(distinct(others, name)) > 1]
-    return f"{kind} ({', '.join(chosen)})" if chosen else kind
+    differing = [name for name in CHOICES if len(distinct(others, name)) > 1]
+    chosen = case_label(differing, [case.get(name) for name in differing])
+    return f"{kind} ({chosen})" if chosen else kind
 
 
-def marks(own: list[Case], case: Case) -> list[str]:
+def marks(case: Case, name: str) -> list[str]:
     table = memory_marks.of_row(case.results, case.row)
     if table is None:
         return []
     peaks = ", ".join(f"{gib(row['peak'])} {mark}" for mark, row in table.iterrows())
-    return [f"{name_of(own, case) or case.label}: peak {peaks}."]
+    return [f"{name or case.label}: peak {peaks}."]

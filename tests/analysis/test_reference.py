@@ -20,7 +20,6 @@ from analysis.results import load
 from analysis.tables import WRITERS, cases
 from analysis.tables import scaling as scaling_table
 from analysis.words import figure
-from synthetic import case
 
 REFERENCE = Path(__file__).parents[2] / "results/reference"
 FILES = sorted(REFERENCE.iterdir())
@@ -79,9 +78,10 @@ def drawn_by(path):
 
 # Of files with the same experiment and figures, make test takes the first, make test-long the rest.
 LIKE_OTHERS_LONG = [
-    pytest.param(path, marks=pytest.mark.long if before else ())
+    pytest.param(
+        path, marks=pytest.mark.long if drawn_by(path) in map(drawn_by, FILES[:index]) else ()
+    )
     for index, path in enumerate(FILES)
-    for before in [drawn_by(path) in map(drawn_by, FILES[:index])]
 ]
 
 
@@ -390,31 +390,6 @@ def test_weak_scaling_over_three_files():
             np.testing.assert_allclose(lines[1].get_ydata(), 100 * times[0] / times)
     (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
     assert len(table.rows) == 60
-
-
-def test_scaling_of_one_series_is_drawn_at_its_ranks(make_file):
-    rows = [case({"size": "xl", "batch_size": 4, "ranks": n}, {"step": [[0.1 * n] * 6]})
-            for n in (1, 2)]  # fmt: skip
-    (results,) = load([make_file(rows, experiment="ddp")])
-    for axes in scaling.draw(results).axes:
-        (line,) = axes.get_lines()
-        assert list(line.get_xdata()) == [1, 2]
-
-
-def test_scaling_starts_from_the_same_model_of_gpu(make_file):
-    """Steps of one rank, each the first of the bucketed steps of two on the same GPUs."""
-    paths = []
-    for gpu, seconds in (("H200", 0.1), ("A100", 0.3)):
-        for ranks, sync in ((1, "none"), (2, "bucketed")):
-            factors = {"size": "xl", "batch_size": 4, "sync": sync, "ranks": ranks}
-            one = case(factors, {"step": [[seconds * ranks] * 6]})
-            devices = [(f"NVIDIA {gpu}", f"GPU-{gpu}-{n}", "vm") for n in range(ranks)]
-            name = f"{gpu}-{ranks}.h5"
-            paths.append(make_file([one], name, experiment="ddp", ranks=devices))
-    (results,) = load(paths)
-    (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
-    shown = [column for column in table.columns if column.header == "efficiency (%)"]
-    assert [cells for column in shown for cells in column.cells] == ["100.0", "50.00"] * 2
 
 
 def test_memory_marks_are_of_the_first_step():

@@ -103,8 +103,7 @@ void TrainingExperiment::complete(TrainingCase& c) const {
   } else if (c.d_model == 0) {
     throw UsageError(
         "--size: custom cannot be combined with other sizes; give it alone, with --d-model, "
-        "--d-ff, "
-        "--layers and --heads");
+        "--d-ff, --layers and --heads");
   }
   if (!c.registration) {
     const bool symmetric = data_parallel_.communicator != nullptr &&
