@@ -5,8 +5,9 @@
 
 The cases are the product of the axes; a size is a name or D_MODELxD_FFxLAYERSxHEADS. In each case
 paceline runs before and after PyTorch's variants, eager and compiled, and in train-step mode with
-the optimizer after backward and in backward. The output file has one row per measurement and is
-rewritten after every case. Cases that it already holds are not measured again, so that the same
+the optimizer after backward and in backward. --gpus 0 1 measures a case on each GPU at a time, in
+the given order, so the longest should come first. The output file has one row per measurement and
+is rewritten after every case. Cases that it already holds are not measured again, so that the same
 command resumes an interrupted run. At the end, the tables of `python3 -m analysis peers` are
 printed for the whole file.
 """
@@ -14,13 +15,17 @@ printed for the whole file.
 import argparse
 import itertools
 import math
+import os
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 
 import h5py
 from json_rows import Row, rows_of
@@ -40,7 +45,7 @@ def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def gpu() -> str:
+def hardware_name() -> str:
     return output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
 
 
@@ -51,6 +56,13 @@ def cases(options: argparse.Namespace) -> list[Row]:
 
 def key(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in peers.CASE)
+
+
+def position(row: Row) -> tuple[object, ...]:
+    """Orders the rows of the file: by size, from the smallest, then by the other axes."""
+    d_model, d_ff, layers, _ = dimensions(str(row["size"]))
+    weights = layers * d_model * (4 * d_model + 3 * d_ff)
+    return weights, *(row[name] for name in peers.CASE)
 
 
 def arguments(options: argparse.Namespace, case: Row) -> list[str]:
@@ -64,7 +76,7 @@ def arguments(options: argparse.Namespace, case: Row) -> list[str]:
     ]
 
 
-def paceline(options: argparse.Namespace, case: Row) -> list[Row]:
+def paceline(options: argparse.Namespace, case: Row, gpu: str) -> list[Row]:
     factors = ["--exec", "eager,compiled", "--timing", "step"]
     # fp16 skips steps whose gradients overflow; updates in backward cannot be skipped.
     if case["mode"] == "train-step" and case["precision"] != "fp16":
@@ -72,7 +84,7 @@ def paceline(options: argparse.Namespace, case: Row) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
         model = [options.paceline, "model", "--device", "cuda", *size_options(str(case["size"]))]
-        rows = rows_of([*model, *arguments(options, case), *factors, *output])
+        rows = rows_of([*model, *arguments(options, case), *factors, *output], gpu=gpu)
     software = output_of(options.paceline, "--version")
     return [{"software": software, "variant": variant(row), **row} for row in rows]
 
@@ -91,12 +103,39 @@ def variant(row: Row) -> str:
     return f"paceline {row['exec']}" + (", in-backward" if in_backward else "")
 
 
-def measure(options: argparse.Namespace, case: Row) -> list[Row]:
-    before = paceline(options, case)
+def measure(options: argparse.Namespace, case: Row, gpu: str) -> list[Row]:
     peer = [sys.executable, str(PEER), "--size", str(case["size"]), *arguments(options, case)]
-    rows = [*before, *rows_of([*peer, "--variants", *options.variants]), *paceline(options, case)]
+    rows = paceline(options, case, gpu)
+    rows += rows_of([*peer, "--variants", *options.variants], gpu=gpu)
+    rows += paceline(options, case, gpu)
     created = {"created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
     return [row | case | created for row in rows]
+
+
+def measured_cases(options: argparse.Namespace, missing: list[Row]) -> Iterator[list[Row]]:
+    """Yields the rows of a case as soon as it ends; every GPU measures one case at a time."""
+    began = time.monotonic()
+    free: SimpleQueue[str] = SimpleQueue()
+    for gpu in options.gpus:
+        free.put(gpu)
+
+    def rows_of_case(number: int, case: Row) -> list[Row]:
+        if time.monotonic() - began > 60 * options.minutes:
+            return []
+        gpu = free.get()
+        try:
+            title = f"case {number} of {len(missing)}, GPU {gpu}: {' '.join(key(case))}"
+            print(title, file=sys.stderr)
+            return measure(options, case, gpu)
+        finally:
+            free.put(gpu)
+
+    pool = ThreadPoolExecutor(len(options.gpus))
+    try:
+        running = [pool.submit(rows_of_case, n, case) for n, case in enumerate(missing, 1)]
+        yield from (done.result() for done in as_completed(running))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def write(path: Path, rows: list[Row], commands: list[str], hardware: str) -> None:
@@ -107,7 +146,7 @@ def write(path: Path, rows: list[Row], commands: list[str], hardware: str) -> No
         file.attrs.update(peers.SCHEMA)
         file.attrs["hardware"] = hardware
         file.attrs["command"] = "\n".join(commands)
-        file.attrs["created"] = rows[-1]["created"]
+        file.attrs["created"] = max(str(row["created"]) for row in rows)
         file.attrs["software_versions"] = "; ".join(dict.fromkeys(row["software"] for row in rows))
         summary = file.create_group("summary", track_order=True)
         for name in dict.fromkeys(name for row in rows for name in row):
@@ -144,6 +183,12 @@ def parsed(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=math.inf, help="starts no case after this time"
     )
+    parser.add_argument(
+        "--gpus",
+        nargs="+",
+        default=[os.environ.get("CUDA_VISIBLE_DEVICES", "0")],
+        help="numbers of the GPUs that measure at the same time (default: %(default)s)",
+    )
     parser.add_argument("--paceline", default="build/paceline", help="the program to measure")
     parser.add_argument("--output", type=Path, required=True, help="F.h5")
     return parser.parse_args(words)
@@ -151,7 +196,7 @@ def parsed(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> None:
     options = parsed(words)
-    began, hardware = time.monotonic(), gpu()
+    hardware = hardware_name()
     rows: list[Row] = []
     commands: list[str] = []
     if options.output.exists():
@@ -165,13 +210,14 @@ def main(words: list[str] | None = None) -> None:
     commands = list(dict.fromkeys([*commands, command]))
     measured = {key(row) for row in rows}
     missing = [case for case in cases(options) if key(case) not in measured]
-    for number, case in enumerate(missing, 1):
-        if time.monotonic() - began > 60 * options.minutes:
-            print(f"cases left: {len(missing) - number + 1}", file=sys.stderr)
-            break
-        print(f"case {number} of {len(missing)}: {' '.join(key(case))}", file=sys.stderr)
-        rows += measure(options, case)
-        write(options.output, rows, commands, hardware)
+    left = len(missing)
+    for measured_rows in measured_cases(options, missing):
+        if measured_rows:
+            left -= 1
+            rows = sorted([*rows, *measured_rows], key=position)
+            write(options.output, rows, commands, hardware)
+    if left:
+        print(f"cases left: {left}", file=sys.stderr)
     if options.output.exists():
         print(peers.section(options.output), end="")
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 import h5py
@@ -22,13 +23,14 @@ PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*.h5")
 # A fake program: prints its rows and appends its command line to calls.json. Every third call
 # prints times that are 10% longer.
 PROGRAM = """#!{python}
-import json, pathlib, sys
+import json, os, pathlib, sys
 if "--version" in sys.argv:
     print("paceline abc")
     raise SystemExit
 calls = pathlib.Path("{folder}/calls.json")
 known = json.loads(calls.read_text()) if calls.exists() else []
-calls.write_text(json.dumps(known + [sys.argv]))
+gpu = "GPU " + os.environ["CUDA_VISIBLE_DEVICES"]
+calls.write_text(json.dumps(known + [[*sys.argv, gpu]]))
 slower = 1.1 if len(known) % 3 == 2 else 1.0
 for row in json.loads(pathlib.Path(__file__).with_suffix(".json").read_text()):
     if "step_median_s" in row:
@@ -89,10 +91,21 @@ def value_of(call, option):
 
 
 def test_paceline_runs_before_and_after_the_peer_in_every_case(run, tmp_path):
-    calls = run("--size", "small", "512x2048x6x8", "--precision", "bf16", "--attention", "flash")
+    calls = run(
+        "--size",
+        "small",
+        "512x2048x6x8",
+        "--gpus",
+        "1",
+        "--precision",
+        "bf16",
+        "--attention",
+        "flash",
+    )
     names = [Path(call[0]).name for call in calls]
     assert names == ["paceline", "peer.py", "paceline"] * 2
     for call in calls:
+        assert call[-1] == "GPU 1"
         assert value_of(call, "--precision") == "bf16" and value_of(call, "--attention") == "flash"
     assert value_of(calls[0], "--size") == "small"
     assert "--size" not in calls[3] and value_of(calls[4], "--size") == "512x2048x6x8"
@@ -127,15 +140,33 @@ def test_no_case_begins_after_the_given_minutes(run, tmp_path, capsys):
 def test_an_interrupt_keeps_the_finished_cases(run, tmp_path, monkeypatch):
     measure = sweep.measure
 
-    def breaks(options, case):
+    def breaks(options, case, gpu):
         if case["context"] == 256:
             raise KeyboardInterrupt
-        return measure(options, case)
+        return measure(options, case, gpu)
 
     monkeypatch.setattr(sweep, "measure", breaks)
     with pytest.raises(KeyboardInterrupt):
         run("--context", "128", "256")
     assert list(peers.read(tmp_path / "sweep.h5")[0]["context"].unique()) == [128]
+
+
+def test_gpus_measure_at_the_same_time_and_the_file_is_in_order(run, tmp_path, monkeypatch):
+    both = threading.Barrier(2, timeout=60)
+    gpus = []
+
+    def waits_for_the_other(options, case, gpu):
+        gpus.append(gpu)
+        both.wait()
+        common = {"software": "paceline", "created": "now", "variant": gpu}
+        return [row | case | common for row in OURS + THEIRS]
+
+    monkeypatch.setattr(sweep, "measure", waits_for_the_other)
+    run("--gpus", "2", "3", "--size", "xl", "small", "--context", "512", "128")
+    assert sorted(gpus) == ["2", "2", "3", "3"]
+    frame, _ = peers.read(tmp_path / "sweep.h5")
+    order = list(frame[["size", "context"]].drop_duplicates().itertuples(index=False, name=None))
+    assert order == [("small", 128), ("small", 512), ("xl", 128), ("xl", 512)]
 
 
 def test_a_file_of_another_gpu_is_refused(run, tmp_path):
