@@ -59,10 +59,17 @@ def key(row: Row) -> tuple[str, ...]:
 
 
 def position(row: Row) -> tuple[object, ...]:
-    """Orders the rows of the file: by size, from the smallest, then by the other axes."""
+    """Orders the file: by mode, attention and precision, then from the smallest size."""
     d_model, d_ff, layers, _ = dimensions(str(row["size"]))
     weights = layers * d_model * (4 * d_model + 3 * d_ff)
-    return weights, *(row[name] for name in peers.CASE)
+    return (
+        row["mode"],
+        row["attention"],
+        row["precision"],
+        weights,
+        row["context"],
+        row["batch_size"],
+    )
 
 
 def arguments(options: argparse.Namespace, case: Row) -> list[str]:
