@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from . import style
 from .factors import IMPLIED_BY
-from .results import Results
+from .results import Results, Run
 from .words import case_label, label, text
 
 # Factors shown in the heading if all cases have the same value.
@@ -172,7 +172,12 @@ def entry_width(word: str) -> float:
 def sources(results: Results) -> list[str]:
     """One line per file: how its numbers were measured."""
     return [
-        ": ".join(part for part in (run.origin or run.path.name, run.command) if part)
+        ": ".join(part for part in (run.origin or run.path.name, commands(run)) if part)
         + ("" if run.complete else " (not completed)")
         for run in results.runs
     ]
+
+
+def commands(run: Run) -> str:
+    """On one line: a file of bench/peers/ has a command per line."""
+    return "; ".join(run.command.splitlines())

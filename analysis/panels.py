@@ -14,6 +14,7 @@ from .words import case_label, figure, text
 
 LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own
+MIN_TICKS = 3  # of a logarithmic axis
 LOST_STEP = 0.07  # of the axes' height, between the crosses of several series at one point
 
 
@@ -116,3 +117,23 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
 def plain(value: float, _: int = 0) -> str:
     """A tick label without exponent."""
     return f"{value:,.10g}" if value >= 1e-4 else figure(value, 1)
+
+
+def log_axis(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic horizontal axis with room beside these ends and at least three ticks."""
+    low, high = low / 1.3, high * 1.3
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(LogLocator(subs=subdivisions(low, high)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(plain)
+
+
+def subdivisions(low: float, high: float) -> tuple[int, ...]:
+    """The fewest multiples of powers of ten of which at least three are between these."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for subs in ((1,), (1, 2, 5)):
+        ticks = np.outer(powers, subs)
+        if ((ticks >= low) & (ticks <= high)).sum() >= MIN_TICKS:
+            return subs
+    return (1, 2, 3, 4, 6, 8)

@@ -23,6 +23,7 @@ from . import (
     memory,
     norms,
     overhead,
+    peers,
     predicted,
     scaling,
     speedups,
@@ -35,6 +36,7 @@ EXTENSIONS = (".svg", ".pdf", ".png")
 FOLDER_EXTENSIONS = (".svg", ".png")
 # By name, in the order in which they are drawn.
 OF_RESULTS = {
+    "peers": peers.draw,
     "steps": steps.draw,
     "attention-time": attention.draw_time,
     "attention-throughput": attention.draw_throughput,

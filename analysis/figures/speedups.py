@@ -6,24 +6,24 @@ from math import isnan
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from .. import pairs, style
 from ..layout import Sheet, time_unit
 from ..pairs import Pair
-from ..panels import plain
+from ..panels import log_axis, plain
 from ..results import Results
 from ..words import figure, label
 
 WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.5  # inches
 LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
-MIN_TICKS = 3  # of a logarithmic axis
 BESIDE = 0.15  # inches from the axes to the words on their right
 
 
 def draw(results: Results) -> Figure | None:
-    """None if no factor with a baseline varies; `attention` has curves instead."""
-    if "head_dim" in results.frame:
+    """None if no factor with a baseline varies; `attention` has curves instead, and steps beside
+    other software's have a figure of their own."""
+    if "head_dim" in results.frame or results.experiment == "model-peers":
         return None
     measured = [
         pair
@@ -114,20 +114,7 @@ def finish(axes: Axes, rows: int, low: float, high: float, unit: str) -> None:
         room = 0.1 * (high - low) or 0.1 * high
         axes.set_xlim(low - room, high + room)
         axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.xaxis.set_major_formatter(plain)
     else:
-        axes.set_xscale("log")
-        axes.set_xlim(low / 1.3, high * 1.3)
-        axes.xaxis.set_major_locator(LogLocator(subs=subdivisions(low / 1.3, high * 1.3)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(plain)
+        log_axis(axes, low, high)
     axes.set_xlabel(f"time ({unit})" if is_linear else f"time ({unit}, log scale)", loc="left")
-
-
-def subdivisions(low: float, high: float) -> tuple[int, ...]:
-    """The fewest multiples of powers of ten of which at least three are between these."""
-    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    for subs in ((1,), (1, 2, 5)):
-        ticks = np.outer(powers, subs)
-        if ((ticks >= low) & (ticks <= high)).sum() >= MIN_TICKS:
-            return subs
-    return (1, 2, 3, 4, 6, 8)

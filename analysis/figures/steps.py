@@ -48,8 +48,8 @@ class Bar:
 
 
 def draw(results: Results) -> Figure | None:
-    """None for experiments whose cases are not steps."""
-    if OTHER_CASES & set(results.frame):
+    """None for experiments whose cases are not steps, and for steps beside other software's."""
+    if OTHER_CASES & set(results.frame) or results.experiment == "model-peers":
         return None
     panels = panels_of(results)
     # Then panels are in two columns, and segments have no figures.

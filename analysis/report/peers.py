@@ -1,22 +1,16 @@
 """PyTorch's, cuDNN's and NCCL's times beside ours on the same machine (bench/peers/)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isnan
-from statistics import median
 
+from .. import beside
+from ..beside import Beside
 from ..results import Results
 from ..tables.table import Table
 from ..words import figure, label
-from .facts import Case, cases
-from .section import Section, grid
+from .section import Section, drawings, grid
 from .selection import cases_tables
 from .sentences import in_words, milliseconds, percent, spanned
 
-# The factors that identify the work, the same on both sides.
-WORK = ("op", "backend", "size", "heads", "head_dim", "causal", "context", "batch_size",
-        "precision", "attention", "mode", "ranks", "bytes")  # fmt: skip
-OURS = "paceline"
 EQUAL = 0.005  # ratios this close to 1 are neither faster nor slower
 LISTED = 6  # slower cases that are named in a sentence
 PARTS = {
@@ -52,30 +46,9 @@ VARIANTS = {
 }
 
 
-# Ways to call that no peer has: they are in the tables of cases, not in the ratios.
-OURS_ALONE = (
-    "paceline graph",
-    "paceline graph, registered",
-    "paceline back-to-back, registered",
-)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """One piece of work, by the fastest variant of each side."""
-
-    work: dict[str, str]  # by factor
-    ours: tuple[str, float]  # the variant and its seconds
-    theirs: tuple[str, float]
-
-    @property
-    def ratio(self) -> float:
-        return self.ours[1] / self.theirs[1]
-
-
 def section(found: list[Results]) -> Section:
     chosen = [results for results in found if results.experiment.endswith("-peers")]
-    rows = {results.runs[0].path.name: beside(results) for results in chosen}
+    rows = {results.runs[0].path.name: beside.of(results) for results in chosen}
     told = [
         line
         for results, pairs in zip(chosen, rows.values(), strict=True)
@@ -89,72 +62,22 @@ def section(found: list[Results]) -> Section:
         command="python3 bench/peers/train_step_ratios.py, attention_ratios.py, "
         "collective_ratios.py or data_parallel_ratios.py",
         sentences=[*told, *definitions(chosen)],
+        drawings=drawings("peers", chosen, ["peers"]),
         tables=[*(table(name, pairs) for name, pairs in rows.items() if pairs),
                 *cases_tables(chosen)],
     )  # fmt: skip
 
 
-def beside(results: Results) -> list[Beside]:
-    """All work that both sides have done. Of a variant that was measured several times, the slowest
-    median counts; of a collective, the median of the medians, as in collective_ratios.py."""
-    phase = results.headline
-    by_work: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    timed = [
-        case
-        for case in cases([results])
-        if not isnan(case.seconds(phase)) and case.get("variant") not in OURS_ALONE
-    ]
-    names = [name for name in WORK if all(factor(case, name) for case in timed)]
-    for case in timed:
-        of_work = by_work.setdefault((kind(case), *(factor(case, name) for name in names)), {})
-        of_work.setdefault(case.get("variant"), []).append(case.seconds(phase))
-    found = []
-    summed = median if "op" in results.frame else max
-    for (_, *values), turns in by_work.items():
-        times = {variant: summed(seconds) for variant, seconds in turns.items()}
-        sides = [
-            {variant: seconds for variant, seconds in times.items()
-             if variant.startswith(OURS) == is_ours}
-            for is_ours in (True, False)
-        ]  # fmt: skip
-        if all(sides):
-            ours, theirs = (min(side.items(), key=lambda item: item[1]) for side in sides)
-            found.append(Beside(dict(zip(names, values, strict=True)), ours, theirs))
-    return found
-
-
-def factor(case: Case, name: str) -> str:
-    """Rows of other software have no backend: it is the software."""
-    if name == "backend" and "op" in case.values and not case.get(name):
-        return "nccl" if case.get("software").startswith("NCCL") else "mpi"
-    return case.get(name)
-
-
-def kind(case: Case) -> str:
-    """Whether the optimizer's state may be sharded (the experiment zero) or not (ddp)."""
-    return "zero" if case.get("shard") or case.get("variant") == "PyTorch zero" else ""
-
-
 def ratios(part: str, pairs: Sequence[Beside]) -> list[str]:
     """A line for each group of cases."""
-    return [of_group(f"{part}{common(group)}", group, varying(group)) for group in groups(pairs)]
-
-
-def groups(pairs: Sequence[Beside]) -> list[list[Beside]]:
-    """By precision, attention and backend."""
-    found: dict[tuple, list[Beside]] = {}
-    for pair in pairs:
-        key = tuple(pair.work.get(name) for name in ("backend", "precision", "attention"))
-        found.setdefault(key, []).append(pair)
-    return list(found.values())
-
-
-def varying(group: Sequence[Beside]) -> list[str]:
-    return [name for name in group[0].work if len({pair.work[name] for pair in group}) > 1]
+    return [
+        of_group(f"{part}{common(group)}", group, beside.varying(group))
+        for group in beside.groups(pairs)
+    ]
 
 
 def common(group: Sequence[Beside]) -> str:
-    skipped = {"op", *varying(group)}
+    skipped = {"op", *beside.varying(group)}
     words = [in_words(name, value) for name, value in group[0].work.items() if name not in skipped]
     return f" ({', '.join(words)})" if words else ""
 

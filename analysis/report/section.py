@@ -14,6 +14,7 @@ from ..tables.table import Column, Table
 LONGEST_OPEN = 24
 # By the names of figures.
 CAPTIONS = {
+    "peers": "Steps of paceline and of other software, over the time of the fastest peer.",
     "steps": "Step time by phase, each case's median with its 95% interval.",
     "attention-time": "Time of attention over context.",
     "attention-throughput": "FLOP/s of attention over context.",

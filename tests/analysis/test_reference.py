@@ -24,8 +24,8 @@ from analysis.words import figure
 REFERENCE = Path(__file__).parents[2] / "results/reference"
 FILES = sorted(REFERENCE.iterdir())
 TIMED = [path for path in FILES if not path.name.startswith("precision")]
-STEPS = {"steps", "predicted-memory"}
-MEASURED_STEPS = STEPS | {"memory-marks", "warmup"}
+PEERS = {"peers", "predicted-memory"}
+MEASURED_STEPS = {"steps", "predicted-memory", "memory-marks", "warmup"}
 PROFILED = {"streams", "block", "attention-kernels"}
 ATTENTION = {"attention-time", "attention-throughput", "attention-memory", "predicted-memory"}
 # The names of the figures of each file.
@@ -40,7 +40,7 @@ EXPECTED = {
     "collective-peers-h200": {"collectives"},
     "collectives-single-node-h200": {"collectives"},
     "collectives-symmetric-h100": {"collectives"},
-    "data-parallel-peers-h200": STEPS,
+    "data-parallel-peers-h200": PEERS,
     "ddp-buckets-no-p2p-h100": MEASURED_STEPS,
     "ddp-course-h200": MEASURED_STEPS,
     "ddp-long-h100": MEASURED_STEPS,
@@ -48,8 +48,8 @@ EXPECTED = {
     "model-batches-h200": MEASURED_STEPS,
     "model-checkpointing-h200": MEASURED_STEPS,
     "model-compile-h200": MEASURED_STEPS | {"speedups"},
-    "model-compile-peers-h200": STEPS | {"speedups"},
-    "model-compile-peers-modes-h200": STEPS,
+    "model-compile-peers-h200": PEERS,
+    "model-compile-peers-modes-h200": PEERS,
     "model-flash-h200": MEASURED_STEPS | {"speedups"},
     "model-memory-h200": MEASURED_STEPS | {"speedups"},
     "model-memory-timeline-h200": MEASURED_STEPS | {"memory"},
@@ -61,7 +61,7 @@ EXPECTED = {
     "strong-ddp-1-h200": MEASURED_STEPS,
     "strong-ddp-2-h200": MEASURED_STEPS,
     "strong-ddp-4-h200": MEASURED_STEPS,
-    "train-step-peers-h200": STEPS | {"speedups"},
+    "train-step-peers-h200": PEERS,
     "weak-ddp-1-h200": MEASURED_STEPS | {"speedups"},
     "weak-ddp-2-h200": MEASURED_STEPS | {"speedups"},
     "weak-ddp-4-h200": MEASURED_STEPS | {"speedups"},
@@ -172,7 +172,8 @@ def test_every_figure_is_drawn(path):
         ("model-precision", {"steps", "speedups", "memory-marks", "warmup"}),
         ("model-profile", PROFILED | {"speedups"}),
         ("model-warmup", {"warmup"}),
-        ("data-parallel-peers", {"steps"}),
+        ("data-parallel-peers", {"peers"}),
+        ("model-compile-peers-modes", {"peers"}),
     ],
 )
 def test_figures_are_legible(name, kinds):

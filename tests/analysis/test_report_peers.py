@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from analysis import tables
+from analysis import style, tables
 from analysis.report import peers
 from analysis.results import load
 
@@ -25,8 +25,8 @@ def step(variant, seconds, size="small", **others):
     software = "paceline" if variant.startswith("paceline") else "PyTorch 2.11.0"
     return {
         "software": software, "variant": variant, "size": size, "context": 128, "batch_size": 4,
-        "precision": "bf16", "mode": "train-step", "step_median_s": seconds, **others,
-    }  # fmt: skip
+        "precision": "bf16", "mode": "train-step", "step_median_s": seconds,
+    } | others  # fmt: skip
 
 
 def test_ours_beside_the_fastest_peer_and_losses_are_stated(told):
@@ -45,6 +45,54 @@ def test_ours_beside_the_fastest_peer_and_losses_are_stated(told):
     assert "PyTorch captured is the whole eager step in one CUDA graph" in section.sentences[-1]
     assert "reduce-overhead" not in section.sentences[-1]
     assert len(section.tables[0].rows) == 2
+
+
+def figure_of(section):
+    (drawing,) = [drawn for drawn in section.drawings if "peers" in drawn.name]
+    return drawing.figure
+
+
+def marks(axes):
+    """(ratio, row from the top, colour) of every mark."""
+    return {
+        (round(float(x), 3), float(y), line.get_color())
+        for line in axes.lines
+        if line.get_marker() not in ("None", "")
+        for x, y in zip(*line.get_data(), strict=True)
+    }
+
+
+def test_the_figure_has_a_mark_for_each_variant_over_the_fastest_peer(told):
+    rows = [
+        step("paceline eager", 0.010), step("paceline eager", 0.012), step("eager", 0.02),
+        step("captured", 0.01), step("paceline eager", 0.03, "xl", precision="fp32"),
+        step("captured", 0.06, "xl", precision="fp32"), step("captured", 0.06, "2.7b"),
+    ]  # fmt: skip
+    drawn = figure_of(told(rows))
+    ours, theirs = style.PHASES["forward"], "#D55E00"
+    assert [marks(axes) for axes in drawn.axes] == [
+        {(1.2, 0.5, ours), (2.0, 0.5, theirs), (1.0, 0.5, theirs)},
+        {(0.5, 0.5, ours), (1.0, 0.5, theirs)},
+    ]
+    words = [text.get_text() for text in drawn.texts]
+    assert {"12.0 / 10.0 ms = 1.20", "30.0 / 60.0 ms = 0.50"} <= set(words)
+    assert {"small, bf16", "xl, fp32", "PyTorch eager", "paceline eager"} <= set(words)
+
+
+def test_the_figure_tells_sharded_from_replicated_optimizers(told):
+    ranks = {"context": 64, "ranks": 2}
+    rows = [
+        step("paceline bucketed", 0.01, sync="bucketed", **ranks),
+        step("ddp", 0.02, **ranks),
+        step("paceline zero1", 0.01, shard="zero1", **ranks),
+        step("zero", 0.02, **ranks),
+    ]
+    words = [text.get_text() for text in figure_of(told(rows)).texts]
+    assert {"ddp", "zero"} <= set(words)
+
+
+def test_steps_of_one_side_alone_have_no_figure(told):
+    assert told([step("paceline eager", 0.01), step("paceline compiled", 0.01)]).drawings == []
 
 
 def test_of_many_cases_the_slower_ones_are_named(told):

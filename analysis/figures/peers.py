@@ -1,0 +1,111 @@
+"""The figure of steps beside other software: a row per case, a mark per variant."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .. import beside, style
+from ..beside import OURS, Beside
+from ..layout import Sheet
+from ..panels import log_axis
+from ..results import Results
+from ..words import case_label, figure
+
+WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.58  # inches
+BESIDE = 0.15  # inches from the axes to the words on their right
+SIDES = {True: "#0072B2", False: "#D55E00"}  # paceline's colour and the others'
+
+
+def draw(results: Results) -> Figure | None:
+    """None for experiments whose cases are not steps, and where one side did nothing."""
+    if results.experiment != "model-peers":
+        return None
+    found = beside.of(results)
+    if not found:
+        return None
+    panels = [(group, labels_of(group)) for group in beside.groups(found)]
+    words = {id(one): times(one) for one in found}
+    labels = max(style.widest([label for _, names in panels for label in names]), 0.3) + 0.15
+    width = 2 * style.MARGIN + labels + WIDTH + BESIDE + style.widest(list(words.values()))
+    heading = HEADING if len(panels) > 1 else 0.0
+    height = sum(heading + len(group) * ROW + AXIS for group, _ in panels)
+    looks = looks_of(found)
+    sheet = Sheet(
+        results,
+        title="Steps beside other software",
+        notes=[
+            "A mark at the median of each variant, of the slower run where there are several. "
+            "Beside: the fastest variant of paceline and of the others, and their ratio; below 1 "
+            "paceline is faster."
+        ],
+        body=(width, height),
+        legend=[(variant, *look) for variant, look in looks.items()],
+    )
+    ends = [one.times[variant] / one.theirs[1] for one in found for variant in one.times]
+    top = sheet.body_top
+    left = style.MARGIN + labels
+    for group, names in panels:
+        sheet.page.heading(style.MARGIN, top, title_of(group, found), "")
+        top += heading
+        axes = sheet.page.axes(left, top, WIDTH, len(group) * ROW)
+        finish(axes, len(group), min(ends), max(ends))
+        for index, (one, name) in enumerate(zip(group, names, strict=True)):
+            middle = top + (index + 0.5) * ROW
+            for place, word in ((style.MARGIN, name), (left + WIDTH + BESIDE, words[id(one)])):
+                sheet.page.text(place, middle, word, va="center_baseline",
+                                fontsize=style.TEXT, color=style.INK)  # fmt: skip
+            draw_row(axes, one, index + 0.5, looks)
+        top += len(group) * ROW + AXIS
+    return sheet.figure
+
+
+def labels_of(group: list[Beside]) -> list[str]:
+    names = beside.varying(group)
+    kinds = len({one.kind for one in group}) > 1
+    return [
+        case_label([*names, "kind"], [*(one.work[name] for name in names), one.kind * kinds])
+        for one in group
+    ]
+
+
+def title_of(group: list[Beside], found: list[Beside]) -> str:
+    """What tells this group from the others."""
+    names = [name for name in beside.varying(found) if name not in beside.varying(group)]
+    return case_label(names, [group[0].work[name] for name in names])
+
+
+def looks_of(found: list[Beside]) -> dict[str, tuple[str, str]]:
+    """The colour, which is of the side, and the marker of each variant."""
+    looks = {}
+    for is_ours, color in SIDES.items():
+        variants = dict.fromkeys(
+            variant for one in found for variant in one.times
+            if variant.startswith(OURS) == is_ours
+        )  # fmt: skip
+        looks |= {
+            variant: (color, style.MARKERS[index % len(style.MARKERS)])
+            for index, variant in enumerate(variants)
+        }
+    return looks
+
+
+def times(one: Beside) -> str:
+    ours, theirs = (figure(1e3 * seconds, 3) for _, seconds in (one.ours, one.theirs))
+    return f"{ours} / {theirs} ms = {one.ratio:.2f}"
+
+
+def draw_row(axes: Axes, one: Beside, place: float, looks: dict[str, tuple[str, str]]) -> None:
+    ratios = {variant: seconds / one.theirs[1] for variant, seconds in one.times.items()}
+    axes.hlines(place, min(ratios.values()), max(ratios.values()), color=style.GRID, lw=2.4)
+    for variant, ratio in ratios.items():
+        color, marker = looks[variant]
+        axes.plot(ratio, place, marker, ms=5, color=color, mew=0)
+
+
+def finish(axes: Axes, rows: int, low: float, high: float) -> None:
+    axes.set_ylim(rows, 0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    axes.axvline(1, color=style.FAINT, lw=1)
+    log_axis(axes, low, high)
+    axes.set_xlabel("time over that of the fastest peer (log scale)", loc="left")
