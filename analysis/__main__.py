@@ -52,14 +52,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     figures = verbs.add_parser(
         "figures",
         help="steps, attention, collectives, speed-ups, scaling, memory, warm-up, streams",
-        description="Draws every figure that the files have the data for: step time by phase with exposed "
-        "communication; attention's time, throughput under its roofline, memory and speed-up "
-        "over sequence length; time and bus bandwidth of collectives over message size, with "
-        "the fit; speed-ups; steps beside other software; weak scaling; exposed communication "
-        "by bucket size beside the prediction; memory at the marks of a step and over time, "
-        "predicted and measured; steps from cold; of profiled cases a step on its streams, one "
-        "block and its attention kernels; errors of sums and norms in low precision. Files may "
-        "be of any experiment, and files of bench/peers/.",
+        description="Draws every figure that the files have the data for: step time by phase "
+        "with exposed communication; attention's time, throughput under its roofline, memory "
+        "and speed-up over sequence length; time and bus bandwidth of collectives over message "
+        "size, with the fit; speed-ups; steps beside other software; weak scaling; exposed "
+        "communication by bucket size beside the prediction; memory at the marks of a step and "
+        "over time, predicted and measured; steps from cold; of profiled cases a step on its "
+        "streams, one block and its attention kernels; errors of sums and norms in low "
+        "precision. Files may be of any experiment or of bench/peers/.",
     )
     report = verbs.add_parser(
         "report",
