@@ -91,17 +91,8 @@ def value_of(call, option):
 
 
 def test_paceline_runs_before_and_after_the_peer_in_every_case(run, tmp_path):
-    calls = run(
-        "--size",
-        "small",
-        "512x2048x6x8",
-        "--gpus",
-        "1",
-        "--precision",
-        "bf16",
-        "--attention",
-        "flash",
-    )
+    axes = ["--precision", "bf16", "--attention", "flash"]
+    calls = run("--size", "small", "512x2048x6x8", "--gpus", "1", *axes)
     names = [Path(call[0]).name for call in calls]
     assert names == ["paceline", "peer.py", "paceline"] * 2
     for call in calls:
