@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isnan
 from statistics import median
 
+from . import peer_rows
 from .results import Results
 from .words import text
 
@@ -41,6 +42,12 @@ class Beside:
     def ratio(self) -> float:
         return self.ours[1] / self.theirs[1]
 
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The time of each variant over that of the others' fastest."""
+        fastest = self.theirs[1]
+        return {variant: seconds / fastest for variant, seconds in self.times.items()}
+
     def _fastest(self, *, is_ours: bool) -> tuple[str, float]:
         side = [item for item in self.times.items() if item[0].startswith(OURS) == is_ours]
         return min(side, key=lambda item: item[1])
@@ -69,6 +76,11 @@ def of(results: Results) -> list[Beside]:
         for (kind, *values), variants in by_work.items()
         if len({variant.startswith(OURS) for variant in variants}) == 2
     ]
+
+
+def are_steps(results: Results) -> bool:
+    """Steps beside other software's have a figure of their own."""
+    return results.experiment == peer_rows.STEPS
 
 
 def seconds(row: dict[str, object], results: Results) -> float:

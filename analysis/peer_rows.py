@@ -13,8 +13,9 @@ FACTORS = (
     "software", "variant", "op", "size", "causal", "head_dim", "heads", "context", "batch_size",
     "precision", "mode", "ranks", "bytes",
 )  # fmt: skip
+STEPS = "model-peers"
 # The experiment of a sweep, by a column that only its rows have.
-EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": "model-peers"}
+EXPERIMENTS = {"op": "collective-peers", "head_dim": "attention-peers", "size": STEPS}
 
 VERSION = re.compile(r" \d")  # where it begins in "PyTorch 2.11.0+cu130"
 

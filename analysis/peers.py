@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from . import peer_rows
 from .result_file import ResultError, opened, read_table
 from .tables import formats
 from .tables.table import is_number
 from .words import ABSENT, figure, label, text
 
 CASE = ("size", "context", "batch_size", "precision", "attention", "mode")
-EXPERIMENT = "model-peers"
+EXPERIMENT = peer_rows.STEPS
 SCHEMA = {
     "schema": "paceline", "schema_version": 2, "software": "paceline", "experiment": EXPERIMENT,
 }  # fmt: skip

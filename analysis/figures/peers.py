@@ -5,27 +5,25 @@ from matplotlib.figure import Figure
 
 from .. import beside, style
 from ..beside import OURS, Beside
+from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet
 from ..panels import log_axis
 from ..results import Results
 from ..words import case_label, figure
 
-WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.58  # inches
-BESIDE = 0.15  # inches from the axes to the words on their right
+AXIS = 0.58  # inches under the rows: figures, the axis' label, space
 SIDES = {True: "#0072B2", False: "#D55E00"}  # paceline's colour and the others'
 
 
 def draw(results: Results) -> Figure | None:
     """None for experiments whose cases are not steps, and where one side did nothing."""
-    if results.experiment != "model-peers":
+    if not beside.are_steps(results):
         return None
     found = beside.of(results)
     if not found:
         return None
     panels = [(group, labels_of(group)) for group in beside.groups(found)]
-    words = {id(one): times(one) for one in found}
-    labels = max(style.widest([label for _, names in panels for label in names]), 0.3) + 0.15
-    width = 2 * style.MARGIN + labels + WIDTH + BESIDE + style.widest(list(words.values()))
+    columns = Columns.of([name for _, names in panels for name in names], [*map(times, found)])
     heading = HEADING if len(panels) > 1 else 0.0
     height = sum(heading + len(group) * ROW + AXIS for group, _ in panels)
     looks = looks_of(found)
@@ -37,22 +35,19 @@ def draw(results: Results) -> Figure | None:
             "Beside: the fastest variant of paceline and of the others, and their ratio; below 1 "
             "paceline is faster."
         ],
-        body=(width, height),
+        body=(columns.width, height),
         legend=[(variant, *look) for variant, look in looks.items()],
     )
-    ends = [one.times[variant] / one.theirs[1] for one in found for variant in one.times]
+    ends = [ratio for one in found for ratio in one.ratios.values()]
     top = sheet.body_top
-    left = style.MARGIN + labels
     for group, names in panels:
         sheet.page.heading(style.MARGIN, top, title_of(group, found), "")
         top += heading
-        axes = sheet.page.axes(left, top, WIDTH, len(group) * ROW)
-        finish(axes, len(group), min(ends), max(ends))
-        for index, (one, name) in enumerate(zip(group, names, strict=True)):
-            middle = top + (index + 0.5) * ROW
-            for place, word in ((style.MARGIN, name), (left + WIDTH + BESIDE, words[id(one)])):
-                sheet.page.text(place, middle, word, va="center_baseline",
-                                fontsize=style.TEXT, color=style.INK)  # fmt: skip
+        axes = columns.axes(sheet, top, names, [*map(times, group)])
+        axes.axvline(1, color=style.FAINT, lw=1)
+        log_axis(axes, min(ends), max(ends))
+        axes.set_xlabel("time over that of the fastest peer (log scale)", loc="left")
+        for index, one in enumerate(group):
             draw_row(axes, one, index + 0.5, looks)
         top += len(group) * ROW + AXIS
     return sheet.figure
@@ -94,18 +89,8 @@ def times(one: Beside) -> str:
 
 
 def draw_row(axes: Axes, one: Beside, place: float, looks: dict[str, tuple[str, str]]) -> None:
-    ratios = {variant: seconds / one.theirs[1] for variant, seconds in one.times.items()}
-    axes.hlines(place, min(ratios.values()), max(ratios.values()), color=style.GRID, lw=2.4)
-    for variant, ratio in ratios.items():
+    ends = min(one.ratios.values()), max(one.ratios.values())
+    axes.hlines(place, *ends, color=style.GRID, lw=2.4)
+    for variant, ratio in one.ratios.items():
         color, marker = looks[variant]
         axes.plot(ratio, place, marker, ms=5, color=color, mew=0)
-
-
-def finish(axes: Axes, rows: int, low: float, high: float) -> None:
-    axes.set_ylim(rows, 0)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x")
-    axes.axvline(1, color=style.FAINT, lw=1)
-    log_axis(axes, low, high)
-    axes.set_xlabel("time over that of the fastest peer (log scale)", loc="left")

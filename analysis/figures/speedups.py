@@ -8,22 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .. import pairs, style
+from .. import beside, pairs, style
+from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet, time_unit
 from ..pairs import Pair
 from ..panels import log_axis, plain
 from ..results import Results
 from ..words import figure, label
 
-WIDTH, ROW, HEADING, AXIS = 5.4, 0.26, 0.32, 0.5  # inches
+AXIS = 0.5  # inches under the rows: figures, the axis' label, space
 LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
-BESIDE = 0.15  # inches from the axes to the words on their right
 
 
 def draw(results: Results) -> Figure | None:
     """None if no factor with a baseline varies; `attention` has curves instead, and steps beside
     other software's have a figure of their own."""
-    if "head_dim" in results.frame or results.experiment == "model-peers":
+    if "head_dim" in results.frame or beside.are_steps(results):
         return None
     measured = [
         pair
@@ -34,9 +34,8 @@ def draw(results: Results) -> Figure | None:
         return None
     panels = [(factor, list(group)) for factor, group in groupby(measured, lambda p: p.factor)]
     unit, scale = time_unit(results.medians)
-    words = {id(pair): beside(results, pair, unit, scale) for pair in measured}
-    labels = max(style.widest([pair.label for pair in measured]), 0.3) + 0.15
-    width = 2 * style.MARGIN + labels + WIDTH + BESIDE + style.widest(list(words.values()))
+    words = {id(pair): times(results, pair, unit, scale) for pair in measured}
+    columns = Columns.of([pair.label for pair in measured], list(words.values()))
     height = sum(len(rows) * ROW + HEADING + AXIS for _, rows in panels)
     sheet = Sheet(
         results,
@@ -45,22 +44,18 @@ def draw(results: Results) -> Figure | None:
             "A mark at each median, with its 95% interval. Beside: the two medians, their ratio, "
             "and in brackets the ratios of the intervals' opposite ends."
         ],
-        body=(width, height),
+        body=(columns.width, height),
         legend=legend(measured),
     )
     ends = extent(results, measured) * scale
     top = sheet.body_top
     for factor, rows in panels:
         sheet.page.heading(style.MARGIN, top, label(factor), f"over {rows[0].labels[0]}")
-        left = style.MARGIN + labels
-        axes = sheet.page.axes(left, top + HEADING, WIDTH, len(rows) * ROW)
-        finish(axes, len(rows), ends.min(), ends.max(), unit)
+        axes = columns.axes(
+            sheet, top + HEADING, [pair.label for pair in rows], [words[id(pair)] for pair in rows]
+        )
+        finish(axes, ends.min(), ends.max(), unit)
         for index, pair in enumerate(rows):
-            middle = top + HEADING + (index + 0.5) * ROW
-            sheet.page.text(style.MARGIN, middle, pair.label, va="center_baseline",
-                            fontsize=style.TEXT, color=style.INK)  # fmt: skip
-            sheet.page.text(left + WIDTH + BESIDE, middle, words[id(pair)], va="center_baseline",
-                            fontsize=style.TEXT, color=style.INK)  # fmt: skip
             draw_pair(axes, results, pair, index + 0.5, scale, colors_of(measured))
         top += len(rows) * ROW + HEADING + AXIS
     return sheet.figure
@@ -85,7 +80,7 @@ def legend(measured: list[Pair]) -> list[tuple[str, str, str]]:
     return [(name, color, "o") for name, color in colors_of(measured).items()]
 
 
-def beside(results: Results, pair: Pair, unit: str, scale: float) -> str:
+def times(results: Results, pair: Pair, unit: str, scale: float) -> str:
     before, after = (figure(results.medians[row] * scale, 3) for row in (pair.baseline, pair.other))
     found = pairs.ratio(results, pair, results.headline)
     words = f"{before} → {after} {unit}, {found.value:.2f}×"
@@ -104,11 +99,7 @@ def draw_pair(
         axes.plot(results.medians[row] * scale, place, "o", ms=5, color=colors[name])
 
 
-def finish(axes: Axes, rows: int, low: float, high: float, unit: str) -> None:
-    axes.set_ylim(rows, 0)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x")
+def finish(axes: Axes, low: float, high: float, unit: str) -> None:
     is_linear = high / low < LOGARITHMIC_FROM
     if is_linear:
         room = 0.1 * (high - low) or 0.1 * high

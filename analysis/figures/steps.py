@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .. import parts, style
+from .. import beside, parts, style
 from ..layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
 from ..results import Results
 from ..words import capitalized, figure, label, text
@@ -49,7 +49,7 @@ class Bar:
 
 def draw(results: Results) -> Figure | None:
     """None for experiments whose cases are not steps, and for steps beside other software's."""
-    if OTHER_CASES & set(results.frame) or results.experiment == "model-peers":
+    if OTHER_CASES & set(results.frame) or beside.are_steps(results):
         return None
     panels = panels_of(results)
     # Then panels are in two columns, and segments have no figures.
@@ -208,12 +208,12 @@ def draw_bars(axes: Axes, panel: Panel, bars: list[Bar], unit: str, with_figures
     end = max(bar.end for bar in bars) or 1.0
     axes.set_xlim(0, end * BARS_WIDTH / (BARS_WIDTH - room))
     inch = axes.get_xlim()[1] / BARS_WIDTH
-    for place, bar, beside in zip(positions(panel), bars, words, strict=True):
+    for place, bar, word in zip(positions(panel), bars, words, strict=True):
         if bar.end > 0:
             draw_segments(axes, place, bar, inch if with_figures else None)
             draw_step(axes, place, bar, inch)
             color = style.INK if bar.status == "ok" else style.ALARM
-            axes.text(bar.end + 0.09 * inch, place, beside, va="center_baseline", color=color,
+            axes.text(bar.end + 0.09 * inch, place, word, va="center_baseline", color=color,
                       bbox=style.CLEAR)  # fmt: skip
         else:
             draw_status(axes, place, bar, inch)
