@@ -24,7 +24,7 @@ SCHEMA = {
 
 HEAD = """# Training steps beside PyTorch
 
-Made by `python3 -m analysis peers results/reference/model-compile-peers-*.h5 --output
+Made by `python3 -m analysis peers results/reference/model-compile-peers-* --output
 docs/training-steps.md`: the median time of a step in ms, both sides measured in one run on one GPU.
 
 - A size like 512x2048x6x8 is d_model x d_ff x layers x heads.

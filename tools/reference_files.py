@@ -32,7 +32,6 @@ PEERS = """Rows of PyTorch's, cuDNN's and NCCL's times beside ours, a JSON objec
 | `attention-peers-h200.jsonl` | `bench/peers/attention_ratios.py` |
 | `collective-peers-h200.jsonl` | `bench/peers/collective_ratios.py` |
 | `data-parallel-peers-h200.jsonl` | `bench/peers/data_parallel_ratios.py` |
-| `train-step-peers-h200.jsonl` | `bench/peers/train_step_ratios.py` |
 """
 
 

@@ -84,7 +84,8 @@ def fit_of(results: Results, row: int) -> tuple[float, float] | None:
     if fits is None:
         return None
     case = results.frame.iloc[row]
-    shared = [name for name in fits if name in results.factors]
+    # Files up to version 72f31b5 name a value in /fit for factors that do not apply to the case.
+    shared = [name for name in fits if name in results.factors and case[name] != ""]
     same = (fits[shared] == case[shared]).all(axis=1)
     found = fits[same]
     return tuple(found.iloc[0][["latency_s", "bandwidth_bytes_per_s"]]) if len(found) else None

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench/peers"))
 import train_step_ratios as sweep
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*.h5"))
+PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
 
 # A fake program: prints its rows and appends its command line to calls.json. Every third call
 # prints times that are 10% longer.

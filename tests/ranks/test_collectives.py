@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import PROGRAM, ROOT, gpu_count
-from result_files import summary
+from result_files import columns_of, summary
 
 RUN = (
     "collectives",
@@ -91,6 +91,11 @@ def test_the_record(paceline, tmp_path):
         assert len(fit["latency_s"]) == 2 * 2 * 2 * 2
         assert (fit["latency_s"][:] >= 0).all()
         assert (fit["bandwidth_bytes_per_s"][:] > 0).all()
+        fitted = columns_of(fit)
+        shared = [name for name in fitted if name in table]
+        assert {"op", "redop", "in_place", "ranks"} < set(shared)
+        keys = [set(zip(*(t[name] for name in shared), strict=True)) for t in (fitted, table)]
+        assert keys[0] == keys[1]
         residuals = f["fit_residuals"]
         assert len(residuals["time_s"]) == len(table["case"])
         assert sorted(residuals["time_s"][:]) == sorted(table["time_median_s"])

@@ -36,17 +36,13 @@ void check_count(const CollectiveCase& c) {
                                c.op->name, most, elements));
 }
 
-// A row of the tables of --fit: the factors of the sweep, then `figures`.
-Row with_factors(const CollectiveCase& c, const Row& figures) {
-  Row row = {{"backend", std::string(name_of(c.backend))},
-             {"op", std::string(c.op->name)},
-             {"dtype", std::string(name_of(c.dtype))},
-             {"redop", std::string(c.op->reduces ? name_of(c.redop) : "none")},
-             {"in_place", std::string(c.is_in_place() ? "yes" : "no")},
-             {"registration", std::string(name_of(c.registration))},
-             {"cadence", std::string(name_of(c.cadence))},
-             {"cache", std::string(name_of(c.cache))},
-             {"ranks", std::int64_t{c.ranks}}};
+// A row of the tables of --fit: the factors of the sweep as the summary has them, then `figures`.
+Row with_factors(const Case& sweep, const Row& figures) {
+  Row row;
+  for (const char* name : {"backend", "op", "dtype", "redop", "in_place", "registration", "cadence",
+                           "cache", "ranks"}) {
+    row.push_back({name, sweep.has(name) ? sweep.at(name) : std::string()});
+  }
   row.insert(row.end(), figures.begin(), figures.end());
   return row;
 }
@@ -179,11 +175,11 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
 std::vector<Table> CollectivesExperiment::closing_tables(
     const std::vector<SummaryRow>& rows) const {
   if (!options_.fit) return {};
-  std::vector<std::pair<CollectiveCase, std::vector<TimedSize>>> sweeps;  // cases without a size
+  std::vector<std::pair<Case, std::vector<TimedSize>>> sweeps;  // cases without a size
   for (const SummaryRow& row : rows) {
     if (value_in<std::string>(row.columns, "status") != "ok") continue;
-    CollectiveCase c = case_at(row.index);
-    c.bytes = {};
+    Case c = cases().at(row.index);
+    c.set("bytes", std::int64_t{0});
     auto sweep = std::find_if(sweeps.begin(), sweeps.end(),
                               [&](const auto& other) { return other.first == c; });
     if (sweep == sweeps.end()) sweep = sweeps.insert(sweep, {c, {}});

@@ -1,0 +1,76 @@
+"""Tables of docs/results.md that are copied from files: each figure is the file's."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis import frames
+
+ROOT = Path(__file__).parents[2]
+RESULTS = (ROOT / "docs/results.md").read_text("utf-8")
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def rows_under(head: str, text: str) -> list[list[str]]:
+    """The rows of the table whose first row starts with `head`."""
+    table = text[text.index(head) :].split("\n\n", maxsplit=1)[0]
+    lines = table.splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_steps_beside_pytorch_are_those_of_the_generated_table():
+    rows = rows_under("| model | precision | eager | compiled |", RESULTS)
+    generated = (ROOT / "docs/training-steps.md").read_text("utf-8")
+    table = rows_under("| size         | context |", generated)
+    times = {(size, precision): row for size, context, precision, *row in table if context == "512"}
+    assert len(rows) == 10
+    for size, precision, *shown in rows:
+        *five, variant, _, eager_ratio, compiled_ratio = times[size, precision]
+        assert variant == "captured-compile"
+        assert shown == [*five, eager_ratio, compiled_ratio], (size, precision)
+
+
+COLLECTIVES = rows_under("| operation | 1 KiB, back-to-back |", RESULTS)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return frames.load(ROOT / "results/reference/collectives-4-h200.h5.xz")
+
+
+def test_every_collective_is_checked_and_none_is_wrong(measured):
+    assert len(measured) == 484
+    assert set(measured["status"]) == {"ok"}
+    assert (measured["wrong_elements"] == 0).all()
+    assert set(measured["op"]) == {operation for operation, *_ in COLLECTIVES}
+
+
+@pytest.mark.parametrize("row", COLLECTIVES, ids=lambda row: row[0])
+def test_the_collectives_of_four_gpus_are_those_of_their_file(measured, row):
+    operation, *shown = row
+    ours = measured[(measured["op"] == operation) & (measured["ranks"] == 4)]
+    out_of_place = ours[ours["in_place"] == "no"]
+    ours = out_of_place if len(out_of_place) else ours
+
+    def value(column, size, cadence, registration):
+        chosen = (ours["bytes"] == size) & (ours["cadence"] == cadence)
+        (found,) = ours[chosen & (ours["registration"] == registration)][column]
+        return found
+
+    small = [
+        (KIB, "back-to-back", "none"), (KIB, "graph", "none"), (KIB, "graph", "symmetric"),
+        (MIB, "graph", "none"), (MIB, "graph", "symmetric"),
+    ]  # fmt: skip
+    large = [(size, "back-to-back", kind)
+             for size in (64 * MIB, GIB) for kind in ("none", "symmetric")]  # fmt: skip
+    times = [f"{1e6 * value('time_median_s', *case):.2f}" for case in small]
+    rates = [f"{value('busbw_bytes_per_s', *case) / 1e9:.0f}" for case in large]
+    assert shown == times + rates
+
+
+def test_the_files_that_are_named_exist():
+    names = re.findall(r"`(?:results/reference/)?([\w-]+-(?:h100|h200)\.\w+(?:\.xz)?)`", RESULTS)
+    published = {path.name for path in (ROOT / "results/reference").iterdir()}
+    assert len(names) > 20
+    assert {name for name in names if name not in published} == set()
