@@ -16,7 +16,7 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s
 
 MAX_MEMORY = 8 << 30  # bytes, beyond what the parent has mapped: on many cores its threads take GBs
-SECONDS = 10  # of the processor, and another for each 10 MB
+SECONDS = 10  # of the processor, and another for each MB: a sweep of many small cases needs 0.4
 DEEPEST = 16  # nested groups: hard links may form cycles
 BEST_RATIO = 1032  # of deflate; no HDF5 filter compresses better
 
@@ -62,7 +62,7 @@ def read_everything(path: Path) -> int:
     """Runs in the child process: reads everything within limits; returns the exit code."""
     try:
         size = path.stat().st_size
-        seconds = SECONDS + size // 10_000_000
+        seconds = SECONDS + size // 1_000_000
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         most = mapped_bytes() + MAX_MEMORY

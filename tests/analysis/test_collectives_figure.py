@@ -11,7 +11,10 @@ from analysis.results import load
 REFERENCE = Path(__file__).parents[2] / "results/reference"
 
 
-@pytest.mark.parametrize("name", ["collectives-4-h200", "collectives-symmetric-h100"])
+@pytest.mark.parametrize(
+    "name",
+    ["collectives-symmetric-h100", pytest.param("collectives-4-h200", marks=pytest.mark.long)],
+)
 def test_every_series_has_the_curve_of_its_fit(name):
     (results,) = load([REFERENCE / f"{name}.h5.xz"])
     fits = results.file_tables["fit"]

@@ -39,6 +39,7 @@ def measured():
     return frames.load(ROOT / "results/reference/collectives-4-h200.h5.xz")
 
 
+@pytest.mark.long
 def test_every_collective_is_checked_and_none_is_wrong(measured):
     assert len(measured) == 484
     assert set(measured["status"]) == {"ok"}
@@ -46,6 +47,7 @@ def test_every_collective_is_checked_and_none_is_wrong(measured):
     assert set(measured["op"]) == {operation for operation, *_ in COLLECTIVES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", COLLECTIVES, ids=lambda row: row[0])
 def test_the_collectives_of_four_gpus_are_those_of_their_file(measured, row):
     operation, *shown = row

@@ -78,12 +78,15 @@ def drawn_by(path):
     return path.name.split("-")[0], frozenset(EXPECTED.get(stem(path), ()))
 
 
-# Of files with the same experiment and figures, make test takes the first, make test-long the rest.
+def smallest(path):
+    """Whether no smaller file of the same experiment has the same figures."""
+    alike = [other for other in FILES if drawn_by(other) == drawn_by(path)]
+    return path == min(alike, key=lambda other: other.stat().st_size)
+
+
+# Of files with the same experiment and figures, make test takes the smallest, make test-long all.
 LIKE_OTHERS_LONG = [
-    pytest.param(
-        path, marks=pytest.mark.long if drawn_by(path) in map(drawn_by, FILES[:index]) else ()
-    )
-    for index, path in enumerate(FILES)
+    pytest.param(path, marks=() if smallest(path) else pytest.mark.long) for path in FILES
 ]
 
 
