@@ -123,22 +123,26 @@ def bucketed(found: list[Results]) -> Section:
 
 
 def verdict(own: Sequence[Case]) -> str:
-    """Whether the best bucket size is faster than one message per parameter, in the first file that
-    has both."""
-    for case in matching(own, sync="bucketed"):
-        best, single = (same_setting(own, case, sync=sync) for sync in ("bucketed", "overlap"))
-        if best is None or single is None:
-            continue
-        gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
-        answers = {-1: gains, 0: "no difference here", 1: "no, it is slower", None: "undecided"}
-        answer = answers[differ(best, single, "step")]
-        group = buckets.equal_to(own, best)
-        line = buckets.compared(group, single, "overlap of single gradients")
-        naive_case = same_setting(own, case, sync="naive")
-        gain = buckets.compared(group, naive_case) if naive_case else ""
-        told = [f"Is bucketing worth it: {answer}.", line, gain, *buckets.equality(group)]
-        return " ".join(filter(None, told))
-    return ""
+    """Whether the best bucket size is faster than one message per parameter, where the most bucket
+    sizes were measured beside it."""
+    pairs = [
+        (best, single)
+        for case in one_per_setting(matching(own, sync="bucketed"))
+        if (best := same_setting(own, case, sync="bucketed"))
+        and (single := same_setting(own, case, sync="overlap"))
+    ]
+    if not pairs:
+        return ""
+    best, single = max(pairs, key=lambda pair: len(alike(own, pair[0], sync="bucketed")))
+    gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
+    answers = {-1: gains, 0: "no difference here", 1: "no, it is slower", None: "undecided"}
+    answer = answers[differ(best, single, "step")]
+    group = buckets.equal_to(own, best)
+    line = buckets.compared(group, single, "overlap of single gradients")
+    naive_case = same_setting(own, best, sync="naive")
+    gain = buckets.compared(group, naive_case) if naive_case else ""
+    told = [f"Is bucketing worth it: {answer}.", line, gain, *buckets.equality(group)]
+    return " ".join(filter(None, told))
 
 
 def saving(a: Case, b: Case) -> float:

@@ -81,6 +81,20 @@ def test_the_verdict_on_bucketing(exchanges, overlap, bucketed, answer):
     assert ddp.verdict(cases(found)).startswith(f"Is bucketing worth it: {answer}")
 
 
+def test_the_verdict_is_where_the_most_bucket_sizes_were_measured(exchanges):
+    def at(context, *given, **named):
+        made = step(*given, **named)
+        made["factors"]["context"] = context
+        return made
+
+    found = exchanges(
+        at(64, "overlap", 0.1), at(64, "bucketed", 0.1, bucket=25.0),
+        at(128, "overlap", 0.2), at(128, "bucketed", 0.1, bucket=25.0),
+        at(128, "bucketed", 0.15, bucket=1.0),
+    )  # fmt: skip
+    assert ddp.verdict(cases(found)).startswith("Is bucketing worth it: yes. 100.0 ms")
+
+
 def test_no_verdict_without_the_case_to_compare_with(exchanges):
     assert ddp.verdict(cases(exchanges(step("bucketed", 0.1, bucket=25.0)))) == ""
 
