@@ -8,6 +8,7 @@ from pathlib import Path
 
 import h5py
 import pytest
+from markdown_text import markdown_rows
 
 from analysis import peers
 from analysis.__main__ import main
@@ -187,19 +188,18 @@ def test_the_table_has_the_best_variants_and_the_slower_run_of_paceline(run, tmp
     run("--size", "small", "2.7b", "--attention", "flash")
     printed = capsys.readouterr().out
     best, every = printed.split("Every variant;")
-    header, _, *rows = [line for line in best.splitlines() if line.startswith("|")]
-    assert [cell.strip() for cell in header.split("|")[1:-1]] == [
+    header, _, *rows = markdown_rows(best)
+    assert header == [
         "size", "paceline eager", "paceline compiled", "PyTorch eager", "captured",
         "torch.compile", "variant", "SDPA", "eager ratio", "compiled ratio",
     ]  # fmt: skip
     # paceline: 9 and 6 ms, 10% slower in the second run. PyTorch: captured 11, compiled 8.8 ms.
-    assert [cell.strip() for cell in rows[0].split("|")[1:-1]] == [
+    assert rows[0] == [
         "small", "9.900", "6.600", "40.00", "11.00", "8.800", "captured-compile", "cudnn",
         "0.90", "0.75",
     ]  # fmt: skip
     assert "context 512, batch size 4, precision fp32, attention flash, mode train-step" in best
-    row = [line for line in every.splitlines() if line.startswith("|")][2]
-    assert [cell.strip() for cell in row.split("|")[1:-1]] == [
+    assert markdown_rows(every)[2] == [
         "small", "11.00", "9.900", "6.600", "7.700", "40.00", "11.00", "12.00", "8.800", "oom",
     ]  # fmt: skip
 
@@ -210,8 +210,8 @@ def test_a_case_that_no_variant_could_run_shows_the_status(run, tmp_path):
     )
     run("--attention", "flash")
     table = peers.section(tmp_path / "sweep.h5")
-    row = next(line for line in table.splitlines() if line.startswith("| small"))
-    assert [cell.strip() for cell in row.split("|")[4:-1]] == [
+    row = next(row for row in markdown_rows(table) if row[0] == "small")
+    assert row[3:] == [
         "oom", "oom", "oom", "", "cudnn", "–", "–",
     ]  # fmt: skip
 

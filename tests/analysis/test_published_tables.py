@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from markdown_text import markdown_rows
 
 from analysis import frames
 
@@ -15,8 +16,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 def rows_under(head: str, text: str) -> list[list[str]]:
     """The rows of the table whose first row starts with `head`."""
     table = text[text.index(head) :].split("\n\n", maxsplit=1)[0]
-    lines = table.splitlines()[2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return markdown_rows(table)[2:]
 
 
 def test_the_steps_beside_pytorch_are_those_of_the_generated_table():

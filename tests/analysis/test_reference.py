@@ -83,7 +83,8 @@ def smallest(path):
     return path == min(alike, key=lambda other: other.stat().st_size)
 
 
-# Of files with the same experiment and figures, make test takes the smallest, make test-long all.
+# Of files with the same experiment and figures, make test takes the smallest and make test-long the
+# others.
 LIKE_OTHERS_LONG = [
     pytest.param(path, marks=() if smallest(path) else pytest.mark.long) for path in FILES
 ]

@@ -5,6 +5,7 @@ import io
 
 import h5py
 import pytest
+from markdown_text import markdown_rows
 
 from analysis.results import load
 from analysis.tables import cases, formats
@@ -65,11 +66,6 @@ def latex(results):
 
 def csv_text(results):
     return formats.csv(of_cases(results))
-
-
-def markdown_rows(words):
-    lines = [line for line in words.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 def test_markdown_has_a_row_per_case_with_units_and_intervals(sweep):
