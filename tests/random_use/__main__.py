@@ -6,7 +6,7 @@
 
 A command line is determined by its seed; --first S --launches 1 repeats one. After exit code 0
 there must be a complete result file and no other file, after 2 or 3 no file at all, after 4 a row
-with the status diverged. Any other code, and a run of more than two minutes, is a failure. Failures
+with the status diverged. Any other code, and a run of more than 150 s, is a failure. Failures
 are printed, with --shorter also as a shorter command line that fails in the same way. Some launches
 are followed by another use of the file: --resume, --force, merge, compare. --disagree starts ranks
 with different command lines: each rank must exit with 2, and one line must name the difference.

@@ -1,10 +1,12 @@
 """Judges how a random command line ended, and uses its result file in further commands."""
 
+import contextlib
 import json
 import random
 import re
 import shlex
 import tempfile
+import threading
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +20,8 @@ from random_use.runs import FAULT, HUNG, Done, check_refusal, names_in, require,
 FAILED_CHECK = 4  # an exit code
 MAX_SHRINKING = 25  # runs
 MAX_RANKS = 6
+# Two programs that profile NCCL on the same GPUs beside others wait for each other without end.
+PROFILED_NCCL = threading.Lock()
 FOLLOWED = 0.3  # share of the command lines that are followed by another command
 KEPT = "the results are in out.h5"  # in the error line of a refusal after the sweep
 NAN = re.compile(r"(?<![\w/])-?nan(?![\w/])", re.IGNORECASE)
@@ -38,8 +42,14 @@ def launched(use: Use) -> list[str]:
     return command(use.ranks, *use.arguments)
 
 
+def profiles_nccl(use: Use) -> bool:
+    nccl = "nccl" in use.values("--backend") or "cuda" in use.values("--device")
+    return nccl and use.ranks > 1 and "--profile" in use.options
+
+
 def start(use: Use, folder: Path) -> Done:
-    return run(folder, launched(use))
+    with PROFILED_NCCL if profiles_nccl(use) else contextlib.nullcontext():
+        return run(folder, launched(use))
 
 
 def shown(use: Use) -> str:

@@ -39,7 +39,7 @@ class Done:
         return lines[0]
 
 
-def run(folder: Path, command: list[str], limit: float = 120) -> Done:
+def run(folder: Path, command: list[str], limit: float = 150) -> Done:
     """Runs a command. One that is still running after `limit` seconds is killed: code HUNG."""
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
