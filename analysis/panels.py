@@ -55,15 +55,32 @@ def series_of(frame: pd.DataFrame, names: Sequence[str], along: str) -> list[Ser
     values = ordered[list(names)].map(text)
     keys = pd.Series(list(map(tuple, values.to_numpy().tolist())), index=ordered.index)
     found = {key: list(keys.index[keys == key]) for key in dict.fromkeys(keys.sort_index())}
-    return [
-        Series(
-            case_label(names, key),
-            rows,
-            style.SERIES[index % len(style.SERIES)],
-            style.MARKERS[(index + index // len(style.SERIES)) % len(style.MARKERS)],
+    looks = looks_of(list(found))
+    return [Series(case_label(names, key), found[key], *looks[key]) for key in found]
+
+
+def looks_of(keys: list[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[str, str]]:
+    """The colour and marker of each series. Where there are more series than colours, the colour
+    shows as many of the first factors as it can, and the marker the others."""
+
+    def by_color(factors: int) -> list[tuple[str, ...]]:
+        return list(dict.fromkeys(key[:factors] for key in keys))
+
+    most = max(map(len, keys), default=0)
+    shown = next((n for n in range(most, 0, -1) if len(by_color(n)) <= len(style.SERIES)), 0)
+    if shown == 0 or shown == most:
+        numbers = {key: (n, n + n // len(style.SERIES)) for n, key in enumerate(keys)}
+    else:
+        colors = by_color(shown)
+        markers = list(dict.fromkeys(key[shown:] for key in keys))
+        numbers = {key: (colors.index(key[:shown]), markers.index(key[shown:])) for key in keys}
+    return {
+        key: (
+            style.SERIES[color % len(style.SERIES)],
+            style.MARKERS[marker % len(style.MARKERS)],
         )
-        for index, (key, rows) in enumerate(found.items())
-    ]
+        for key, (color, marker) in numbers.items()
+    }
 
 
 def legend(series: Sequence[Series]) -> list[tuple[str, str, str]]:
