@@ -16,7 +16,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def fail(message: str, code: int) -> NoReturn:
-    print(f"analysis: {message}", file=sys.stderr)
+    """Prints one line: a quoted name may contain control characters."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    print(f"analysis: {line}", file=sys.stderr)
     raise SystemExit(code)
 
 

@@ -78,6 +78,12 @@ def test_a_missing_file(tmp_path, capsys):
     assert refused(capsys, "tables", missing, "--output", "t.md") == f"{missing}: no such file"
 
 
+def test_control_characters_of_a_name_are_escaped(tmp_path, capsys):
+    missing = tmp_path / "a\nb\x1b[31mé.h5"
+    said = refused(capsys, "tables", missing, "--output", "t.md")
+    assert said == rf"{tmp_path}/a\nb\x1b[31mé.h5: no such file"
+
+
 def test_a_file_that_is_no_hdf5(tmp_path, capsys):
     path = tmp_path / "notes.h5"
     path.write_text("not a result")

@@ -36,6 +36,7 @@ JARGON = re.compile(r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|ba
 class Done:
     code: int
     err: str
+    out: str = ""
 
 
 def start(folder: Path, *args: object) -> Done:
@@ -46,7 +47,9 @@ def start(folder: Path, *args: object) -> Done:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return Done(-1, f"did not end within {PATIENCE} s")
-    return Done(done.returncode, done.stderr.decode(errors="replace"))
+    return Done(
+        done.returncode, done.stderr.decode(errors="replace"), done.stdout.decode(errors="replace")
+    )
 
 
 class Analysis:
@@ -180,7 +183,7 @@ def resume(whole: Whole, folder: Path, change: Callable[[Path], None], chance: r
 def load(whole: Whole, folder: Path, change: Callable[[Path], None], chance: random.Random):
     change(whole.copy("weights.h5", folder / "bad.h5"))
     done = start(folder, *TINY, "--context", "8", "--output", "w.h5", "--load-weights", "bad.h5")
-    diverges = done.code == 4 and "diverged" in done.err
+    diverges = done.code == 4 and "diverged: " in done.out
     return done, "" if diverges else complaint(done, {0, 2}, "paceline: ", "bad.h5")
 
 
