@@ -1,4 +1,5 @@
-# paceline: make, make demo, test, check-kernels, bench, lint, format, asan, tsan, fuzz, deps, dist, install, clean.
+# paceline: make, make demo, test, test-long, soak, check-kernels, bench, bench-peers, lint, format, asan, tsan, fuzz,
+# deps, dist, install, clean.
 
 BUILD := build
 CXX ?= g++
@@ -16,7 +17,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
-.PHONY: all test unit-test python-test soak asan tsan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
+.PHONY: all test unit-test python-test test-long soak asan tsan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
 # All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
 # sub-make shares its parent's jobs.
@@ -302,7 +303,7 @@ python-test: $(TESTED)
 	$(PYTEST) -m "not long"
 
 # What takes minutes: all sweeps under Slurm, its time limits and dead nodes, the largest products, and
-# the documents held against the published files.
+# the documents checked against the published files.
 test-long: $(TESTED)
 	$(PYTEST) -m long
 

@@ -1,6 +1,7 @@
 """The command line: python3 -m analysis VERB FILES... --output PATH; --help lists the verbs."""
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -108,6 +109,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
+    refuse_inputs_as_output(options.files, options.output)
     try:
         from .result_file import ResultError
 
@@ -130,8 +132,20 @@ def main(arguments: list[str] | None = None) -> None:
         fail(str(error), WRONG_USE)
     except OSError as error:
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", WRONG_USE)
-    for path in written:
-        print(path)
+    print_paths(written)
+
+
+def refuse_inputs_as_output(files: list[Path], output: Path) -> None:
+    for path in files:
+        if path.is_file() and output.is_file() and path.samefile(output):
+            fail(f"--output {output}: is one of the files to read; name another", WRONG_USE)
+
+
+def print_paths(written: list[Path]) -> None:
+    try:
+        print(*written, sep="\n", flush=True)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

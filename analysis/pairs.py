@@ -63,12 +63,20 @@ def of_factor(results: Results, factor: str) -> list[Pair]:
     return found
 
 
+def statistics(results: Results, pair: Pair, phase: str, name: str) -> np.ndarray:
+    """Of the baseline and the other; NaN of a case that is not ok, such as one that diverged."""
+    rows = [pair.baseline, pair.other]
+    seconds = results.statistic(phase, name).to_numpy(float)[rows]
+    if "status" not in results.frame:
+        return seconds
+    return np.where(results.frame["status"].map(text).to_numpy()[rows] == "ok", seconds, np.nan)
+
+
 def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
     """The ratio of medians. Its interval is made of the ends of the two intervals, and so is at
     least a 90% interval."""
-    rows = [pair.baseline, pair.other]
     median, low, high = (
-        results.statistic(phase, name).to_numpy()[rows] for name in ("median", "ci_low", "ci_high")
+        statistics(results, pair, phase, name) for name in ("median", "ci_low", "ci_high")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         return Ratio(median[0] / median[1], low[0] / high[1], high[0] / low[1])
@@ -76,8 +84,7 @@ def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
 
 def mean_ratio(results: Results, pair: Pair, phase: str) -> tuple[float, float]:
     """The ratio of means, with its standard deviation to first order for independent times."""
-    rows = [pair.baseline, pair.other]
-    mean, deviation = (results.statistic(phase, name).to_numpy()[rows] for name in ("mean", "std"))
+    mean, deviation = (statistics(results, pair, phase, name) for name in ("mean", "std"))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = mean[0] / mean[1]
         return value, value * np.hypot(*(deviation / mean))

@@ -114,7 +114,6 @@ def draw_lost(axes: Axes, series: Series, x: np.ndarray, level: int) -> None:
 def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
     """Makes both axes logarithmic, with ticks at `x` and a range that includes all of `y`."""
     axes.set_xscale("log")
-    axes.set_yscale("log")
     ticks = sorted(set(x))
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
     axes.xaxis.set_major_locator(FixedLocator(ticks[:: -(-len(ticks) // 6)]))
@@ -122,8 +121,10 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())
     y = y[np.isfinite(y) & (y > 0)]
-    if len(y):
-        axes.set_ylim(y.min() / 1.6, y.max() * 2.2)
+    if len(y) == 0:
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(y.min() / 1.6, y.max() * 2.2)
     low, high = axes.get_ylim()
     steps = (1, 2, 5) if high / low < 300 else (1,)
     axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=9))

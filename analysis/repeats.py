@@ -68,7 +68,7 @@ class Repeat:
         if first.hardware != second.hardware:
             return "The machines or their transports differ: each file holds for its own."
         if not self.is_newer:
-            return "Which file is newer on the same machine is not recorded."
+            return "Which file is newer is not recorded."
         if first.software == second.software != "":
             return (
                 f"{new} is newer, but of the same commit: the difference is one "

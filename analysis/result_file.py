@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from .sound_file import fault_of
+from .untrusted_file import fault_of
 from .words import text
 
 SCHEMA_VERSIONS = ("1", "2")

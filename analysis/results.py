@@ -185,6 +185,8 @@ class Results:
         """The number of repetitions: "n = 10 steps", or "n = 8 to 12 steps" if cases differ."""
         tables = [values for case in self.samples for values in case.measured.values()]
         counts = sorted({values.shape[1] for values in tables if values.size})
+        if not counts and "steps" in self.frame:  # of other software, whose samples are not kept
+            counts = sorted({int(count) for count in self.frame["steps"].dropna()})
         if not counts:
             return f"an unrecorded number of {of_what}"
         low, high = counts[0], counts[-1]

@@ -1,6 +1,6 @@
 #pragma once
-// CudaDevice: one GPU, with a compute stream, a communication stream and a caching allocator.
-// Called by one thread; must outlive its arrays, ops, events and graphs.
+// CudaDevice: one GPU, with streams for compute, communication, gathers and the optimizer, and a
+// caching allocator. Called by one thread; must outlive its arrays, ops, events and graphs.
 
 #include <cuda_runtime.h>
 

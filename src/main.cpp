@@ -18,7 +18,7 @@
 #include "harness/stop_signal.h"
 #include "mpi/mpi_world.h"
 #include "record/environment.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 using namespace paceline;
 
@@ -147,7 +147,7 @@ bool output_is_written() { return std::fflush(stdout) == 0 && std::ferror(stdout
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const std::optional<int> code = read_as_asked(argc, argv)) return *code;
+  if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
   const int code = run_command(argc, argv);
   if (output_is_written()) return code;

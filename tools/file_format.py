@@ -22,7 +22,7 @@ OF_FILE = (
 HEAD = """# The result file
 
 Made by `python3 tools/file_format.py > docs/file-format.md` from what `paceline columns` says. Every
-dataset carries its `unit` and `description` as attributes, and so says itself what stands below.
+dataset carries its `unit` and `description` as attributes, so the file documents itself; this page lists the same texts.
 
 A result file is HDF5, schema version 2. Version 1 and files of version 2 without `/runs` or
 descriptions are still read, by `paceline compare` and by the analysis.
@@ -34,9 +34,9 @@ descriptions are still read, by `paceline compare` and by the analysis.
 - `/runs/<run>` is a launch of the program: command, environment and ranks. `--resume` adds one, and
   each case names its own by its attribute `run`. The root's attributes, `/environment` and `/ranks`
   describe the newest.
-- Units: `1` is a number without one, such as a ratio or a count; flags are 0 and 1; `text` is text.
-- Text is UTF-8 of variable length. Time stamps are ISO 8601, UTC.
-- What a case does not have is absent: no group, no column, no attribute. In a column that other cases
+- Units: `1` is dimensionless, such as a ratio or a count; flags are 0 and 1; `text` is text.
+- Text is UTF-8 of variable length. Timestamps are ISO 8601, UTC.
+- Data that a case lacks is absent: no group, no column, no attribute. In a column that other cases
   need, it is NaN or an empty text, never 0.
 
 ## Reading it

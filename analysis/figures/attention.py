@@ -91,6 +91,8 @@ def draw_speedup(results: Results) -> Figure | None:
         if (found := pairs.of_factor(results, factor))
         for phase in PHASES
     ]
+    if all(row.values[1].isna().all() for row in rows):
+        return None
     note = (
         "The baseline's median time over the case's; bars: the ratios of the opposite ends of the "
         "two 95% intervals."
@@ -182,8 +184,9 @@ def coinciding(frame: pd.DataFrame, series: Sequence[Series], rows: Sequence[Row
     alike: dict[tuple, list[str]] = {}
     for one in series:
         columns = [frame[ALONG], frame[COLUMNS], *(row.values[1] for row in rows)]
-        points = pd.concat(columns, axis=1).loc[one.rows].fillna(-1).to_numpy().tolist()
-        alike.setdefault(tuple(sorted(map(tuple, points))), []).append(one.label)
+        points = pd.concat(columns, axis=1).loc[one.rows].dropna().to_numpy().tolist()
+        if points:
+            alike.setdefault(tuple(sorted(map(tuple, points))), []).append(one.label)
     return [
         f"The marks of {', '.join(hidden)} and {top} coincide: their values are the same."
         for *hidden, top in alike.values()

@@ -33,7 +33,7 @@ def draw(results: Results) -> Figure | None:
         results.statistic("time", name) for name in ("ci_low", "median", "ci_high")
     )
     # Bus bandwidth is inversely proportional to time.
-    factor = bus_bytes(frame)
+    factor = bus_bytes(frame).where(frame["ranks"] > 1)  # a single rank uses no bus
     for line, op in enumerate(ops):
         rows = frame[ROWS] == op
         time = grid.axes(sheet, line, 0, op, "time (µs)")
@@ -110,11 +110,12 @@ def draw_fit(
 
 
 def size(value: float) -> str:
-    """A size as text: 100 MB, 4 KiB."""
-    for unit, name in BINARY:
-        if value >= unit and value % unit == 0:
-            return f"{plain(value / unit)} {name}"
-    for unit, name in SIZES:
-        if value >= unit:
-            return f"{float(f'{value / unit:.3g}'):,g} {name}"
-    return f"{value:g} B"
+    """A size as text: 100 MB, 4 KiB; in decimal units unless three digits of them are not exact and
+    binary ones are."""
+    unit, name = next(((unit, name) for unit, name in SIZES if value >= unit), SIZES[-1])
+    digits = float(f"{value / unit:.3g}")
+    if digits * unit != value:
+        for binary, binary_name in BINARY:
+            if value >= binary and value % binary == 0:
+                return f"{plain(value / binary)} {binary_name}"
+    return f"{digits:,g} {name}"

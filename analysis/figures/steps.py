@@ -38,7 +38,7 @@ class Bar:
         is not ok."""
         time = f"{figure(self.median, 3)} {unit}"
         if not isnan(self.exposed):
-            time += f", {figure(self.exposed, 2)} exposed"
+            time += f", {figure(self.exposed, 2)} {unit} exposed"
         return time if self.status == "ok" else f"{time}, {self.status}"
 
     @property

@@ -8,13 +8,14 @@ from ..results import Results
 from ..tables.table import Table
 from ..words import figure
 from . import comparisons, published, steps_apart
-from .facts import Case, cases, file_factor, largest
+from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_cold, is_timing
-from .sentences import milliseconds, percent, spanned
+from .sentences import milliseconds, percent, setting, spanned
 from .steps_apart import cost
 
 FIRST = 3  # steps from cold that are listed one by one
+LONGER = 1.05  # ratio from which a first step is said to be longer than others
 
 
 def timings(found: list[Results]) -> Section:
@@ -39,22 +40,31 @@ def timings(found: list[Results]) -> Section:
 
 
 def two_passes(own: list[Case]) -> list[str]:
-    timed = [case for case in own if not isnan(case.seconds("backward"))]
-    case = largest(timed, cost) or (timed[0] if timed else None)
-    if case is None:
+    """The largest case of each precision, and the ratio of all; recomputing lengthens backward."""
+    timed = [case for case in own if not isnan(case.seconds("backward"))
+             and case.get("recompute") in ("", "none")]  # fmt: skip
+    if not timed:
         return []
-    forward, backward = case.seconds("forward"), case.seconds("backward")
-    sentences = [
-        f"{case.label}: forward {milliseconds(forward)}, backward {milliseconds(backward)}."
-    ]
+    by_precision = [list(matching(timed, precision=name)) for name in distinct(timed, "precision")]
     ratios = [one.seconds("backward") / one.seconds("forward") for one in timed]
-    sentences.append(f"Backward takes {spanned(ratios, ' times')} as long as forward.")
-    return sentences
+    return [
+        *(both_passes(largest(group, cost) or group[0]) for group in by_precision or [timed]),
+        f"Backward takes {spanned(ratios, ' times')} as long as forward.",
+    ]
+
+
+def both_passes(case: Case) -> str:
+    forward, backward = case.seconds("forward"), case.seconds("backward")
+    return (
+        f"{setting(case.values) or case.label}: forward {milliseconds(forward)}, backward "
+        f"{milliseconds(backward)}."
+    )
 
 
 def variability(own: list[Case]) -> list[str]:
     shares = {
-        (case.label, phase): case.seconds(phase, "std") / case.seconds(phase, "mean")
+        (setting(case.values) or case.label, phase): case.seconds(phase, "std")
+        / case.seconds(phase, "mean")
         for case in own
         for phase in ("forward", "backward")
     }
@@ -118,12 +128,15 @@ def cold_sentences(rows: list[list[float]]) -> list[str]:
     if not rows:
         return []
     first = [row[0] / row[-1] for row in rows]
+    slow = [row for row in rows if row[0] > LONGER * row[-1]]
+    why = (
+        ": libraries load their kernels and choose algorithms in it, and memory is reserved"
+        if slow and all(row[0] > LONGER * row[1] for row in slow)
+        else ""
+    )
     sentences = [
         f"The first step of a process takes {spanned(first, ' times')} the median of the measured "
-        "ones: libraries load their kernels and choose algorithms in it, and memory is reserved."
-        if min(first) > 1.05
-        else f"The first step of a process takes {spanned(first, ' times')} the median of the "
-        "measured ones."
+        f"ones{why}."
     ]
     for index in (1, 2):
         ratios = [row[index] / row[-1] for row in rows if not isnan(row[index])]

@@ -22,7 +22,9 @@ SAME = ("op", "bytes", "ranks", "dtype", "redop", "in_place", "registration", "c
 def section(found: list[Results]) -> Section:
     chosen = of_experiment(found, "collectives")
     own = [case for case in cases(chosen) if not isnan(case.seconds("time"))]
-    rates = [line for backend in distinct(own, "backend") for line in best_bandwidth(own, backend)]
+    rated = [case for case in own if bus_bandwidth(case) > 0 and case.number("ranks") > 1]
+    best = [max(matching(rated, backend=backend), key=bus_bandwidth)
+            for backend in distinct(rated, "backend")]  # fmt: skip
     return Section(
         name="collectives",
         title="How fast are collectives?",
@@ -31,11 +33,11 @@ def section(found: list[Results]) -> Section:
         "these work together?",
         command="mpirun --oversubscribe -np 6 build/paceline collectives --preset single-node "
         "--fit",
-        sentences=[*rates, *by_backend(own), *fits(chosen)],
+        sentences=[*map(bandwidth_of, best), *by_backend(own), *fits(chosen)],
         tables=[*cases_tables(chosen), *fit_tables(chosen)],
         drawings=drawings("collectives", chosen, ["collectives"]),
         published=published.tables(comparisons_parallel.collectives(cases(found))),
-        headline=rates[-1] if rates else "",
+        headline=bandwidth_of(max(best, key=bus_bandwidth)) if best else "",
     )
 
 
@@ -43,17 +45,16 @@ def fit_tables(chosen: list[Results]) -> list[Table]:
     return [narrowed(table, ["worst"]) for table in named(chosen, "fit")]
 
 
-def best_bandwidth(own: list[Case], backend: str) -> list[str]:
-    rated = [case for case in matching(own, backend=backend)
-             if not isnan(case.number("busbw_bytes_per_s"))]  # fmt: skip
-    if not rated:
-        return []
-    best = max(rated, key=lambda case: case.number("busbw_bytes_per_s"))
-    return [
-        f"{backend} reaches a bus bandwidth of {figure(best.number('busbw_bytes_per_s') / 1e9, 3)} "
-        f"GB/s ({best.get('op')} of {size_of(best)}, {in_words('ranks', best.get('ranks'))}"
-        f"{on_machine(best.hardware)})."
-    ]
+def bus_bandwidth(case: Case) -> float:
+    return case.number("busbw_bytes_per_s")
+
+
+def bandwidth_of(case: Case) -> str:
+    return (
+        f"{case.get('backend')} reaches a bus bandwidth of {figure(bus_bandwidth(case) / 1e9, 3)} "
+        f"GB/s ({case.get('op')} of {size_of(case)}, {in_words('ranks', case.get('ranks'))}"
+        f"{on_machine(case.hardware)})."
+    )
 
 
 def size_of(case: Case) -> str:

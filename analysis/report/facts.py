@@ -28,7 +28,8 @@ class Case:
         return float(value) if isinstance(value, int | float) else float("nan")
 
     def seconds(self, phase: str, statistic: str = "median") -> float:
-        return self.number(f"{phase}_{statistic}_s")
+        """NaN of a case that is not ok: the time of a step that diverged says nothing."""
+        return self.number(f"{phase}_{statistic}_s") if self.is_measured else float("nan")
 
     @property
     def label(self) -> str:
@@ -43,7 +44,7 @@ class Case:
 
     @property
     def is_measured(self) -> bool:
-        return self.get("status") == "ok"
+        return text(self.values.get("status", "ok")) == "ok"
 
 
 def cases(found: Sequence[Results]) -> list[Case]:

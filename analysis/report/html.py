@@ -13,7 +13,7 @@ from .. import style
 from ..tables.table import Table
 from . import environment
 from .section import LONGEST_OPEN, REPEATED, Drawing, Section, first_figures
-from .terms import TERMS, WRITE_UPS
+from .terms import NO_SUMMARY, TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -60,6 +60,8 @@ def summary(report: "Report") -> list[str]:
         items = [f'<li>{escape(s.headline)} <a href="#{s.name}">{escape(s.title)}</a></li>'
                  for s in told]  # fmt: skip
         lines += ["<ul>", *items, "</ul>"]
+    else:
+        lines.append(f"<p>{NO_SUMMARY}</p>")
     return [*lines, "</section>"]
 
 

@@ -8,7 +8,7 @@ from ..tables import formats
 from ..tables.table import Table
 from . import environment
 from .section import REPEATED, Section, first_figures
-from .terms import TERMS, WRITE_UPS
+from .terms import NO_SUMMARY, TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -43,8 +43,8 @@ def write(report: "Report", target: Path) -> list[Path]:
 
 def summary(report: "Report") -> list[str]:
     lines = ["## Summary", ""]
-    lines += [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
-    return [*lines, ""]
+    told = [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
+    return [*lines, *(told or [NO_SUMMARY]), ""]
 
 
 def repeats(report: "Report") -> list[str]:

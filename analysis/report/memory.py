@@ -154,7 +154,7 @@ def blocks(with_peak: list[Case]) -> list[str]:
     stream = batch * context * width * 4
     lines = [
         f"A tensor of the residual stream of {setting(case.values)} takes "
-        f"{stream / 2**20:.1f} MiB: {batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
+        f"{figure(stream / 2**20, 3)} MiB: {batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
     ]
     listed = [one for one in course or with_peak if activations(one) is not None]
     trained = list(matching(listed, mode="train-step"))
@@ -164,7 +164,7 @@ def blocks(with_peak: list[Case]) -> list[str]:
         block = kept.loc[kept["bytes"].idxmax()]
         lines.append(
             f"The largest block of activations of {setting(case.values)} is "
-            f"{block['bytes'] / 2**20:.0f} MiB: {tensor(case, block)}{of_shape(block)}."
+            f"{figure(block['bytes'] / 2**20, 3)} MiB: {tensor(case, block)}{of_shape(block)}."
         )
     return lines
 

@@ -52,7 +52,7 @@ def section(found: list[Results]) -> Section:
     told = [
         line
         for results, pairs in zip(chosen, rows.values(), strict=True)
-        for line in ratios(PARTS.get(results.experiment, results.experiment), pairs)
+        for line in ratios(part_of(results, chosen), pairs)
     ]
     return Section(
         name="peers",
@@ -66,6 +66,14 @@ def section(found: list[Results]) -> Section:
         tables=[*(table(name, pairs) for name, pairs in rows.items() if pairs),
                 *cases_tables(chosen)],
     )  # fmt: skip
+
+
+def part_of(results: Results, chosen: Sequence[Results]) -> str:
+    """What was compared; on which hardware, where there are several files of it."""
+    part = PARTS.get(results.experiment, results.experiment)
+    alike = [other for other in chosen if other.experiment == results.experiment]
+    hardware = results.runs[0].hardware
+    return f"{part} on {hardware}" if len(alike) > 1 and hardware else part
 
 
 def ratios(part: str, pairs: Sequence[Beside]) -> list[str]:

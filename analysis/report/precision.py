@@ -4,9 +4,11 @@ benchmarking_mixed_precision)."""
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from ..results import Results
 from ..tables.table import Table
+from ..words import text
 from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
@@ -102,17 +104,22 @@ def mixed(found: list[Results]) -> Section:
 def norm_sentences(studies: Sequence[Results]) -> list[str]:
     lines = []
     for table in file_tables(studies, "norm_breaks"):
-        plain = table[(table["norm"] == "layer_norm") & (table["mean"] == 0)]
+        plain = table[(table["norm"] == "layer_norm") & (table["mean"].map(text) == "0")]
         for dtype in ("fp16", "bf16"):
             for _, row in plain[plain["norm_dtype"] == dtype].iterrows():
-                end = row["breaks_at"]
                 inside = "fp32" if row["statistics"] == "float32" else "rounded"
                 lines.append(
-                    f"LayerNorm of {dtype} input with {inside} statistics "
-                    + (
-                        f"breaks at a scale of {end:g}."
-                        if not np.isnan(end)
-                        else "holds at every scale tried."
-                    )
+                    f"LayerNorm of {dtype} input with {inside} statistics {break_of(row)}."
                 )
     return lines
+
+
+def break_of(row: pd.Series) -> str:
+    """Columns of /norm_breaks are texts: scales as they were given."""
+    if not text(row["holds_from"]):
+        return "has an error above 0.1 at every scale that was tried"
+    scales = f"scales from {text(row['holds_from'])} to {text(row['holds_to'])}"
+    end = text(row["breaks_at"])
+    if not end:
+        return f"has an error of at most 0.1 at all {scales}, the largest that was tried"
+    return f"has an error of at most 0.1 at {scales} and a larger one at {end}"

@@ -56,8 +56,8 @@ def of_case(case: Case) -> list[str]:
         if not isnan(row["busy"]):
             lines.append(
                 f"Forward takes {milliseconds(row['host'])} by the host's clock, "
-                f"{milliseconds(row['events'])} by events; kernels run for "
-                f"{milliseconds(row['busy'])} of it ({away(row['busy'], row['host'])})."
+                f"{milliseconds(row['events'])} by events while it is profiled; in those kernels "
+                f"run for {milliseconds(row['busy'])} ({away(row['busy'], row['events'])})."
             )
     for row in rows(case, "profile/costliest"):
         passes = row["phases"].replace("_", " + ")

@@ -10,8 +10,8 @@ TERMS = {
     "to compute",
     "headline": "the phase whose median stands for a case: step, both (forward and backward) or "
     "time",
-    "rehearsal": "a step before the first measured one, in which all memory is reserved and "
-    "collectives send nothing",
+    "rehearsal": "the steps of a case before warm-up, repeated until one allocates nothing new; "
+    "their collectives send nothing",
     "compiled": "the same step with fused operations, tuned matrix products and CUDA graphs; eager "
     "launches one kernel per operation",
     "recompute": "the inputs of blocks are kept, and their forward pass runs again in backward",
@@ -28,3 +28,4 @@ WRITE_UPS = (
     "own text. They are from other machines and other code: context, not a baseline. Those "
     "without a row that these files measure are folded."
 )
+NO_SUMMARY = "These files have no result for a summary."

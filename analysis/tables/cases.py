@@ -134,8 +134,9 @@ def caption(results: Results, spread: Spread) -> list[str]:
     elif results.headline_is_expected:
         lines.append("No case was measured.")
     if results.lacks_intervals and spread == Spread.INTERVAL:
+        other = " or other software recorded none" if "variant" in results.frame else ""
         lines.append(
-            "Where no interval is given, there were too few repetitions (below 6) for one."
+            f"Where no interval is given, there were too few repetitions (below 6) for one{other}."
         )
     kinds = set(results.frame["sync"].map(text)) if "sync" in results.varying else set()
     told = [f"{kind} is {words}" for kind, words in EXCHANGES.items() if kind in kinds]

@@ -60,24 +60,4 @@ __device__ inline void prefetch(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Adds contiguous floats of shared memory to global memory. The address and the size must be
-// multiples of 16 bytes.
-__device__ inline void add_to_global(float* to, const void* from, int bytes) {
-  asm volatile(
-      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-      "r"(shared_address(from)), "r"(bytes)
-      : "memory");
-}
-// Closes a group of this thread's copies out of shared memory.
-__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until all groups but the last `Pending` have read shared memory.
-template <int Pending = 0>
-__device__ void wait_for_stores_to_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
-}
-// Waits until all groups have written global memory.
-__device__ inline void wait_for_stores() {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
 }  // namespace paceline::hopper

@@ -26,8 +26,9 @@ struct PrecisionFactor {
 
 template <class C>
 [[nodiscard]] Factors<C> precision_factor() {
-  return factors_of<PrecisionFactor>(axis<C>(
-      &C::precision, "precision", "of products and what they read and write (tf32 needs a GPU)"));
+  return factors_of<PrecisionFactor>(
+      axis<C>(&C::precision, "precision",
+              "precision of matmuls and of the tensors they read and write (tf32 needs a GPU)"));
 }
 
 // float32 throughout.
@@ -39,19 +40,19 @@ template <class C>
 [[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
   return factors_of<AttentionFactors>(
       axis<C>(&C::attention, "attention",
-              "kernels: naive (an operation each), fused (scale, mask and softmax in one), flash "
-              "(no T x T "
-              "matrix is kept)")
+              "kernels: naive (one per operation), fused (scale, mask and softmax in one), flash "
+              "(no T x T matrix in memory)")
           .by_default(defaults),
-      axis<C>(&C::fp32_attention, "fp32_attention",
-              "products of flash attention on fp32; bf16x3: two bfloat16 per operand")
+      axis<C>(
+          &C::fp32_attention, "fp32_attention",
+          "arithmetic of flash attention's matmuls in fp32; bf16x3: each operand as two bfloat16")
           .where(
               [](const C& c) {
                 return c.attention == AttentionKind::flash && is_fp32(c.precision);
               },
               "--attention flash and --precision fp32"),
       axis<C>(&C::flash_kernels, "flash_kernels",
-              "kernels of flash attention: of the GPU's generation, or Ampere's")
+              "flash attention kernels; newest: for the GPU's generation; sm80: for Ampere")
           .where(
               [](const C& c) {
                 const bool splits =

@@ -9,11 +9,11 @@
 
 #include "core/units.h"
 #include "harness/conditions.h"
-#include "harness/doubts.h"
 #include "harness/gather.h"
 #include "harness/profile_tables.h"
 #include "harness/profiling.h"
 #include "harness/stop_signal.h"
+#include "harness/timing_warnings.h"
 
 namespace paceline {
 
@@ -141,7 +141,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
   }
   add_run(records, world, device, run, sampling.profile, progress);
   for (CaseRecord& record : records) {
-    if (world.rank() == 0) record.warnings = doubts_of(record, world, device.info());
+    if (world.rank() == 0) record.warnings = timing_warnings(record, world, device.info());
     record.status = world.agree(record.status);
   }
   return records;

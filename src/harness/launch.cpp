@@ -129,7 +129,7 @@ void require_all_tasks(int ranks) {
   if (tasks == nullptr || of_mpirun || std::atoi(tasks) == ranks) return;
   throw EnvironmentError(fmt::format(
       "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
-      "says whether Slurm has it) or mpirun within the job",
+      "shows the plug-ins) or mpirun within the job",
       tasks, ranks));
 }
 

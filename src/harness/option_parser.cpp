@@ -141,7 +141,7 @@ void OptionParser::config_file() {
            impl_->file = t.front();
          });
   flag(std::string(print_option), impl_->asks_for_file,
-       "print the options as such a file; run nothing");
+       "print the given options as a TOML file; run nothing");
 }
 
 void OptionParser::presets(const Presets& presets,
@@ -156,14 +156,14 @@ void OptionParser::presets(const Presets& presets,
       throw InternalError(fmt::format("preset '{}': unknown option {}", name, option));
     }
   }
-  option("--preset",
-         fmt::format("{}: a named sweep; options given beside it replace its values",
-                     fmt::join(names, ", ")),
-         [names](const Texts& t) {
-           const std::vector<std::string_view> choices(names.begin(), names.end());
-           (void)index_of_name(choices, single(t));
-         },
-         {.type = ValueType::name});
+  option(
+      "--preset",
+      fmt::format("{}: a named sweep; other options override its values", fmt::join(names, ", ")),
+      [names](const Texts& t) {
+        const std::vector<std::string_view> choices(names.begin(), names.end());
+        (void)index_of_name(choices, single(t));
+      },
+      {.type = ValueType::name});
 }
 
 void OptionParser::note(std::string_view text) { impl_->app.footer(std::string(text)); }

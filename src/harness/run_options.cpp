@@ -29,24 +29,23 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
   p.flag("--quiet", run.quiet, "no progress");
   p.flag("--json", run.json, "one line of JSON per case on standard output, and no table");
   p.value("--format", run.table.format,
-          "of the table: text, md (Markdown) or csv (the summary's names, SI units, all digits; no "
-          "other table) [text]");
+          "table format: text, md (Markdown) or csv (all digits, SI units, the summary's column "
+          "names; no other table) [text]");
   p.value("--stats", run.table.statistic,
           "times in the table: median (with its 95% interval) or mean (with the standard "
           "deviation) [median]");
-  p.option("--columns",
-           "the summary's columns that the table shows beside the factors, by their names in the "
-           "file (a,b) [by experiment]",
+  p.option("--columns", "summary columns to show after the factors (a,b) [by experiment]",
            [&run](const OptionParser::Texts& values) {
              run.table.columns = OptionParser::split(values);
            });
-  p.option("--memory-limit",
-           "the device refuses more: an oom row; the one option that may differ between ranks "
-           "[CPU: 0.9 x available / ranks]",
-           [&run](const OptionParser::Texts& values) {
-             run.memory_limit = static_cast<std::size_t>(parse_bytes(OptionParser::single(values)));
-             if (*run.memory_limit < 1) throw UsageError("must be at least one byte");
-           });
+  p.option(
+      "--memory-limit",
+      "device memory limit; a case that needs more is recorded as oom; the only option that may "
+      "differ between ranks [CPU: 0.9 x available / ranks of the host]",
+      [&run](const OptionParser::Texts& values) {
+        run.memory_limit = static_cast<std::size_t>(parse_bytes(OptionParser::single(values)));
+        if (*run.memory_limit < 1) throw UsageError("must be at least one byte");
+      });
   p.config_file();
 }
 
@@ -64,7 +63,7 @@ void check_run_options(const RunOptions& run) {
                                                                 : nullptr;
   if (of_table == nullptr) return;
   throw UsageError(
-      fmt::format("{}: is of the table, which {} does not print; leave one of them out", of_table,
+      fmt::format("{}: formats the table, which {} does not print; leave one of them out", of_table,
                   without_table));
 }
 

@@ -61,9 +61,9 @@ template <class C>
       by_launch<C>(&C::ranks, "ranks", "processes of the launch"),
       by_launch<C>(&C::device, "device", "cpu or cuda"),
       by_launch<C>(&C::threads, "threads", "CPU threads of each rank"),
-      setting<C>(&C::seed, "seed", "of the random weights, tokens and inputs").from(0, 0x1p62),
+      setting<C>(&C::seed, "seed", "seed of the random weights, tokens and inputs").from(0, 0x1p62),
       setting<C>(&C::deterministic, "deterministic",
-                 "the same bits from run to run (the CPU device's always are)")
+                 "bitwise reproducible from run to run (the CPU device always is)")
           .bare("yes"));
 }
 
@@ -75,31 +75,33 @@ template <class C>
 [[nodiscard]] Factors<C> sampling_factors(FactorUse warmup = FactorUse::setting) {
   constexpr double most = 1e6;
   return factors_of<SamplerConfig>(
-      factor<C>(warmup, &C::warmup, "warmup", "repetitions before measuring")
+      factor<C>(warmup, &C::warmup, "warmup", "warm-up repetitions")
           .from(0, most)
           .naming_if_varied(),
       setting<C>(&C::max_warmup, "max_warmup",
-                 "go on warming up until the times show no trend, for at most this many "
-                 "repetitions; 0: --warmup alone")
+                 "continue warming up until the times show no trend, for at most this many "
+                 "repetitions in total; 0: --warmup alone")
           .from(0, most),
-      setting<C>(&C::steps, "steps", "repetitions measured").from(1, most),
+      setting<C>(&C::steps, "steps", "measured repetitions").from(1, most),
       setting<C>(&C::min_time, "min_time",
-                 "go on until the repetitions took this many seconds together; 0: after --steps")
+                 "continue until the measured repetitions total this many seconds; 0: stop after "
+                 "--steps")
           .from(0, most),
       setting<C>(&C::until_ci, "until_ci",
-                 "go on until the 95% interval's half width is at most this many percent of the "
-                 "median; 0: after --steps")
+                 "continue until the half-width of the 95% interval is at most this percentage of "
+                 "the median; 0: stop after --steps")
           .in("%")
           .from(0, 100),
       setting<C>(&C::max_steps, "max_steps",
-                 "the most repetitions measured; 0: 10 x steps with --until-ci, no limit with "
+                 "maximum of measured repetitions; 0: 10 x steps with --until-ci, no limit with "
                  "--min-time")
           .from(0, most)
           .where([](const C& c) { return c.until_ci > 0 || c.min_time > 0; },
                  "--until-ci or --min-time"),
-      setting<C>(&C::profile, "profile",
-                 "profile this many repetitions more, after the measured ones: kernels, copies and "
-                 "calls, by scope; 0: none")
+      setting<C>(
+          &C::profile, "profile",
+          "profile this many additional repetitions after the measured ones: kernels, copies "
+          "and calls, by scope; 0: none")
           .bare("10")
           .from(0, 1e4)
           .where([](const C& c) { return c.profile > 0; }, "a number above 0"));

@@ -22,7 +22,7 @@
 #include "record/environment.h"
 #include "record/profile_view.h"
 #include "record/result_file.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -31,11 +31,12 @@ namespace {
 // A file has cases of one experiment only.
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
   std::filesystem::path path = output_path(options, experiment);
-  if (options.resume) require_sound_file(path);
+  if (options.resume) require_readable(path);
   if (options.resume && std::filesystem::is_regular_file(path) &&
       experiment_of(path) != experiment) {
-    throw UsageError(fmt::format("--resume: {} is of '{}', not of '{}'; name another --output",
-                                 path.string(), experiment_of(path), experiment));
+    throw UsageError(
+        fmt::format("--resume: {} has results of '{}', not of '{}'; name another --output",
+                    path.string(), experiment_of(path), experiment));
   }
   return path;
 }
@@ -258,7 +259,7 @@ class Results {
 // Every case with its predicted FLOPs, bytes and memory.
 void print_plan(const Experiment& experiment) {
   const std::vector<Case>& cases = experiment.cases();
-  write_out("{} case{} of '{}'; of one rank and repetition:\n", cases.size(),
+  write_out("{} case{} of '{}'; per rank and repetition:\n", cases.size(),
             cases.size() == 1 ? "" : "s", experiment.name());
   std::vector<std::string> names = experiment.naming_factors();
   std::erase_if(names, [&](const std::string& name) {

@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "core/step_state.h"
 #include "record/hdf5.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -133,7 +133,7 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
   if (!std::filesystem::is_regular_file(file))
     refuse_tokens(file, "is not a file that can be read");
-  require_sound_file(file);
+  require_readable(file);
   try {
     return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);
   } catch (const Hdf5Error& error) {

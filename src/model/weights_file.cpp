@@ -15,7 +15,7 @@
 #include "core/fnv1a.h"
 #include "core/random.h"
 #include "record/hdf5.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -107,7 +107,7 @@ void initialise_weights(Ops& ops, ParameterStore& store, std::uint64_t seed) {
 }
 
 void check_weights_file(const std::filesystem::path& file, const ModelConfig& config) {
-  require_sound_file(file);
+  require_readable(file);
   read_weights(file, [&](const hdf5::Group& group) {
     std::set<std::string> wanted;
     for_each_view(Transformer::entries(config), [&](const auto&, const ParameterView& view) {

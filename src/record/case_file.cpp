@@ -224,16 +224,16 @@ File merged_file(const std::vector<std::filesystem::path>& files, bool complete,
   std::map<std::pair<std::string, std::string>, std::filesystem::path> by_age;
   for (const std::filesystem::path& path : files) {
     const File file = open_result_file(path);
-    summaries.push_back(reading(path, [&] {
+    reading(path, [&] {
       std::vector<std::string> runs;
       for (const std::string& id : case_names(file)) {
         runs.push_back(run_of_case(file, id));
         copy_run(file, runs.back(), merged);
         copy_case(file, id, runs.back(), merged);
       }
-      return with_runs(read_columns(file.group("summary")), std::move(runs));
-    }));
-    by_age.insert_or_assign({newest_run(file), file.text_attribute("created")}, path);
+      summaries.push_back(with_runs(read_columns(file.group("summary")), std::move(runs)));
+      by_age.insert_or_assign({newest_run(file), file.text_attribute("created")}, path);
+    });
   }
   std::vector<Column> summary = concatenate(summaries);
   std::vector<Row> rows;
@@ -276,11 +276,11 @@ File open_result_file(const std::filesystem::path& path) {
   return reading(path, [&] {
     File file = File::open(path);
     if (file.text_attribute("schema") != "paceline") {
-      throw UsageError(fmt::format("{} is not a file of paceline's results", path.string()));
+      throw UsageError(fmt::format("{} is not a paceline result file", path.string()));
     }
     const std::int64_t version = version_of(file);
     if (version < oldest_schema_version || version > schema_version) {
-      throw UsageError(fmt::format("{} is of schema version {}; this reads {} and {}",
+      throw UsageError(fmt::format("{} has schema version {}; this program reads {} and {}",
                                    path.string(), version, oldest_schema_version, schema_version));
     }
     return file;
@@ -296,8 +296,8 @@ void refuse_older_schema(const std::filesystem::path& path) {
   }
   if (version == schema_version) return;
   throw UsageError(
-      fmt::format("{} is of schema version {}, of an older paceline: cases of version {} cannot "
-                  "be in one file with its own; name another --output",
+      fmt::format("{} has schema version {}, from an older paceline; cases of version {} cannot be "
+                  "added to it; name another --output",
                   path.string(), version, schema_version));
 }
 

@@ -13,7 +13,7 @@
 #include "measure/statistics.h"
 #include "record/case_file.h"
 #include "record/result_file.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -79,7 +79,7 @@ bool agree(double a, double b) {
 }
 
 std::filesystem::path checked_path(std::filesystem::path path) {
-  require_sound_file(path);
+  require_readable(path);
   return path;
 }
 

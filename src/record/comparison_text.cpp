@@ -15,8 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr const char* below_table =
-    "A, B: medians over repetitions of the slowest rank; B / A: with the interval that the verdict "
-    "is by\n(docs/measuring.md)\n";
+    "A, B: medians over repetitions of the slowest rank; B / A: with the interval on which "
+    "the verdict\nis based (docs/measuring.md)\n";
 constexpr const char* more_repetitions =
     "undecided without an interval: that needs 6 repetitions of every run (--steps)\n";
 constexpr const char* more_pairs =
@@ -40,12 +40,12 @@ std::string table_of(const std::vector<ComparedCase>& cases) {
     factors.push_back(c.key);
     medians.insert(medians.end(), {c.a.median, c.b.median});
   }
-  const Scale scale = scale_for(medians, "s");
-  const Scale plain;
+  const DisplayUnit display = display_unit_for(medians, "s");
+  const DisplayUnit plain;
   TextTable table(factors);
   table.column("verdict", TextTable::Align::left);
   for (const std::string& head :
-       {head_for("A", "s", scale), head_for("B", "s", scale), std::string("B / A"),
+       {head_for("A", "s", display), head_for("B", "s", display), std::string("B / A"),
         std::string("interval"), std::string("pairs"), std::string("repetitions")}) {
     table.column(head, TextTable::Align::right);
   }
@@ -54,9 +54,9 @@ std::string table_of(const std::vector<ComparedCase>& cases) {
       table.row({c.verdict}, status_text("A", c.a) + "; " + status_text("B", c.b));
       continue;
     }
-    table.row({c.verdict, scale.text(c.a.median), scale.text(c.b.median), plain.text(c.ratio.ratio),
-               plain.interval_text(c.ratio.low, c.ratio.high), std::to_string(c.pairs),
-               fmt::format("{}, {}", c.a.repetitions, c.b.repetitions)});
+    table.row({c.verdict, display.text(c.a.median), display.text(c.b.median),
+               plain.text(c.ratio.ratio), plain.interval_text(c.ratio.low, c.ratio.high),
+               std::to_string(c.pairs), fmt::format("{}, {}", c.a.repetitions, c.b.repetitions)});
   }
   return table.str();
 }
@@ -125,7 +125,7 @@ std::string references_text(const std::vector<ReferenceResult>& references) {
   table.column("tolerance", TextTable::Align::right);
   table.column("better", TextTable::Align::left);
   table.column("column and case", TextTable::Align::left);
-  const Scale plain;
+  const DisplayUnit plain;
   for (const auto& [reference, verdict, measured] : references) {
     table.row({std::string(name_of(verdict)), plain.text(measured), plain.text(reference.value),
                fmt::format("{}%", reference.tolerance), std::string(name_of(reference.better)),

@@ -34,17 +34,17 @@ struct CellTexts {
 
 CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows) {
   const std::string& name = column.names.front();
-  const std::string& scale_of = column.scale_of.empty() ? name : column.scale_of;
-  const std::vector<double> numbers = numbers_in(rows, scale_of);
+  const std::string& unit_from = column.unit_from.empty() ? name : column.unit_from;
+  const std::vector<double> numbers = numbers_in(rows, unit_from);
   std::string unit;
   for (const Row& row : rows) {
-    if (const Cell* cell = find_column(row, scale_of)) unit = cell->unit;
+    if (const Cell* cell = find_column(row, unit_from)) unit = cell->unit;
   }
-  const Scale scale = scale_for(numbers, unit);
+  const DisplayUnit display = display_unit_for(numbers, unit);
   const auto number = [](const Row& row, const std::string& of) {
     return numbers_in({row}, of).front();
   };
-  CellTexts cells{.head = head_for(column.head, unit, scale), .text = {}};
+  CellTexts cells{.head = head_for(column.head, unit, display), .text = {}};
   if (!column.format.empty()) {
     cells.head = column.head;
     cells.text = [name, format = column.format](const Row& row) {
@@ -54,15 +54,15 @@ CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows)
   } else if (column.names.size() == 2) {
     cells.head = column.head;
     cells.text = [=](const Row& row) {
-      return scale.interval_text(number(row, column.names[0]), number(row, column.names[1]));
+      return display.interval_text(number(row, column.names[0]), number(row, column.names[1]));
     };
-  } else if (unit.empty() && scale.divisor == 1 && all_whole(numbers)) {
+  } else if (unit.empty() && display.divisor == 1 && all_whole(numbers)) {
     cells.text = [=](const Row& row) {
       const double n = number(row, name);
       return std::isnan(n) ? "-" : fmt::format("{:.0f}", n);
     };
   } else {
-    cells.text = [=](const Row& row) { return scale.text(number(row, name)); };
+    cells.text = [=](const Row& row) { return display.text(number(row, name)); };
   }
   return cells;
 }
@@ -201,12 +201,14 @@ std::string closing_table(const Table& table, const std::vector<Row>& rows,
   for (auto column = measured; column != table.columns.end(); ++column) {
     std::vector<double> numbers;
     for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_of(value_at(*column, i)));
-    const Scale scale = is_measured(*column) ? scale_for(numbers, column->unit) : Scale{};
+    const DisplayUnit display =
+        is_measured(*column) ? display_unit_for(numbers, column->unit) : DisplayUnit{};
     const bool text = std::holds_alternative<std::vector<std::string>>(column->data);
-    shown.column(is_measured(*column) ? head_for(column->name, column->unit, scale) : column->name,
-                 text ? TextTable::Align::left : TextTable::Align::right);
+    shown.column(
+        is_measured(*column) ? head_for(column->name, column->unit, display) : column->name,
+        text ? TextTable::Align::left : TextTable::Align::right);
     for (std::size_t i = 0; i < count; ++i) {
-      texts[i].push_back(is_measured(*column) ? scale.text(numbers[i])
+      texts[i].push_back(is_measured(*column) ? display.text(numbers[i])
                                               : to_text(value_at(*column, i)));
     }
   }

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "record/case_file.h"
 #include "record/console.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 #include "record/whole_file.h"
 
 namespace paceline {
@@ -73,7 +73,7 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
 // Why a case file cannot be read; empty if it can. Throws UsageError for a file of an older schema.
 std::string damage_of(const fs::path& file) {
   try {
-    require_sound_file(file);
+    require_readable(file);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -104,7 +104,7 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
 std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder) {
   std::vector<std::string> damaged = set_aside_damaged(path, folder);
   if (!fs::exists(path)) return damaged;
-  require_sound_file(path);
+  require_readable(path);
   split(path, folder);
   return damaged;
 }
@@ -236,7 +236,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   if (case_files(folder_of(file)).empty()) {
     throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",
                                  folder_of(file).string(),
-                                 fs::exists(file) ? ", the file is whole" : ""));
+                                 fs::exists(file) ? "; the result file is complete" : ""));
   }
   LockedFolder folder(folder_of(file));
   std::vector<std::string> damaged = only_cases(file, folder.path());

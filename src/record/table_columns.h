@@ -32,7 +32,7 @@ struct ShownColumn {
 struct TableColumn {
   std::string head;                // without its unit
   std::vector<std::string> names;  // in the summary: one, or the bounds of an interval
-  std::string scale_of = {};       // the column whose unit it shares; empty: its own
+  std::string unit_from = {};      // the column whose unit it shares; empty: its own
   std::string format = {};         // that of ShownColumn
 };
 using TableGroup = std::vector<TableColumn>;  // columns that are kept together

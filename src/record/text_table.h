@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "record/scale.h"
+#include "record/display_unit.h"
 #include "record/text_layout.h"
 
 namespace paceline {

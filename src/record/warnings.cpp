@@ -25,13 +25,14 @@ std::string_view meaning_of(WarningKind kind) {
     case WarningKind::not_converged:
       return "--max-steps was reached before --until-ci or --min-time; allow more repetitions";
     case WarningKind::clocks_limited:
-      return "power or temperature held the clocks down; clocks/ has every repetition's";
+      return "power or temperature limited the clocks; clocks/ has the readings of every "
+             "repetition";
     case WarningKind::other_load:
       return "other programs used the cores; measure on an idle machine";
     case WarningKind::oversubscribed:
       return "ranks have more threads than cores; start fewer ranks, or give them fewer --threads";
     case WarningKind::one_rank:
-      return "one rank has nobody to communicate with; start more (mpirun -np N)";
+      return "a single rank communicates with no other; start more ranks (mpirun -np N)";
   }
   return "";
 }

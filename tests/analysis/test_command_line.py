@@ -139,8 +139,8 @@ def replace(group, name, *shape_and_type):
         (lambda f: f["cases/case-000/samples/step"].__setitem__((0, 2), -1), "took -1.0 s in rep"),
         (lambda f: f["cases"].__setitem__("more", h5py.SoftLink("/none")), "not as paceline writ"),
         (lambda f: f.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
-        (lambda f: f.__setitem__("more", f["/"]), "groups in groups without end"),
-        (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims to hold more"),
+        (lambda f: f.__setitem__("more", f["/"]), "nests groups too deep"),
+        (lambda f: f.create_dataset("more", (2**40,), "f8"), "claims more data than"),
     ],
     ids=["scalar", "complex", "no space", "no ranks", "negative", "dangling", "external", "circle",
          "huge"],
@@ -151,6 +151,13 @@ def test_files_that_paceline_cannot_have_written_are_refused(good, capsys, damag
     message = refused(capsys, "tables", good, "--output", "t.md")
     assert str(good) in message
     assert says in message
+
+
+def test_an_input_is_not_overwritten(good, capsys):
+    before = good.read_bytes()
+    said = refused(capsys, "tables", good, "--output", good, "--format", "markdown")
+    assert said == f"--output {good}: is one of the files to read; name another"
+    assert good.read_bytes() == before
 
 
 def test_a_missing_file_among_good_ones_is_named(good, tmp_path, capsys):

@@ -7,6 +7,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.figures import norms
+from analysis.report import precision
 from analysis.results import load
 
 NORMS = ("precision", "--study", "norms", "--device", "cpu", "--quiet", "--output", "n.h5")
@@ -55,3 +56,16 @@ def test_a_study_without_norms_has_no_figure(paceline, tmp_path, capsys):
         main(["figures", str(tmp_path / "a.h5"), "--output", str(tmp_path / "f")])
     assert stop.value.code == 2
     assert "a.h5: nothing to draw: see" in capsys.readouterr().err
+
+
+def test_the_report_says_at_which_scales_layer_norm_breaks(measured):
+    assert precision.norm_sentences(load([measured("--mean", "0,100")])) == [
+        "LayerNorm of fp16 input with fp32 statistics has an error of at most 0.1 at scales from "
+        "1e-06 to 10000 and a larger one at 1000000.",
+        "LayerNorm of fp16 input with rounded statistics has an error of at most 0.1 at scales "
+        "from 1e-06 to 1 and a larger one at 100.",
+        "LayerNorm of bf16 input with fp32 statistics has an error of at most 0.1 at all scales "
+        "from 1e-06 to 1000000, the largest that was tried.",
+        "LayerNorm of bf16 input with rounded statistics has an error of at most 0.1 at all scales "
+        "from 1e-06 to 1000000, the largest that was tried.",
+    ]

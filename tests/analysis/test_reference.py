@@ -258,7 +258,7 @@ def test_stacks_add_up_and_mark_exposed_communication():
             phases = ["forward", "backward", "communication_exposed", "optimizer"]
             if "zero1" in case:  # its exposed communication lies within forward and backward
                 phases.remove("communication_exposed")
-            assert any(one.endswith(f"ms, {figure(1e3 * seconds, 2)} exposed") for one in words)
+            assert any(one.endswith(f"ms, {figure(1e3 * seconds, 2)} ms exposed") for one in words)
             samples = file["cases"][case]["samples"]
             expected = median_part(samples, phases)
             step = np.median(samples["step"][:].max(axis=0))

@@ -13,7 +13,7 @@ import pytest
 from analysis.__main__ import main
 from analysis.result_file import decompressed
 from analysis.results import file_names, load
-from analysis.sound_file import fault_of
+from analysis.untrusted_file import fault_of
 from conftest import ROOT
 from synthetic import case
 

@@ -84,3 +84,14 @@ def test_a_rate_above_the_fp32_peak_is_explained(flash):
     fp32, bf16 = attention.best_rate(cases([found]))
     assert "bf16x3), not bound by the fp32 peak" in fp32
     assert "peak" not in bf16
+
+
+@pytest.mark.parametrize("status", ["diverged", "mismatch"])
+def test_a_case_that_is_not_ok_has_no_speed_up_and_no_time(make_file, status):
+    rows = [
+        case({"precision": "fp32", "context": 128}, around(0.2)),
+        case({"precision": "bf16", "context": 128}, around(0.1), status=status, reason="nan"),
+    ]
+    (found,) = load([make_file(rows)])
+    assert speed_ups(found, "precision") == []
+    assert [np.isnan(one.seconds("both")) for one in cases([found])] == [False, True]

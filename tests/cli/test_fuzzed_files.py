@@ -69,7 +69,7 @@ __attribute__((constructor)) static void note(int argc, char** argv) {
 
 
 def test_the_process_that_reads_foreign_files_starts_no_threads(tmp_path, whole):
-    """Their stacks count against its memory limit: on 64 cores, sound files were refused."""
+    """Their stacks count against its memory limit: on 64 cores, good files were refused."""
     (tmp_path / "spy.c").write_text(SPY)
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-o", "spy.so", "spy.c"], cwd=tmp_path, timeout=60, check=True

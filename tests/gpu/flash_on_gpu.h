@@ -15,7 +15,7 @@
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/current_device.h"
-#include "tests/oracle/flash_bars.h"
+#include "tests/oracle/flash_tolerances.h"
 #include "tests/oracle/oracle.h"
 
 namespace paceline {
@@ -24,8 +24,8 @@ struct Arithmetic {
   const char* name;
   const char* precision;
   Fp32Attention fp32;
-  double bar;  // for the relative L2 distance
-  double bar_logsumexp;
+  double tolerance;  // for the relative L2 distance
+  double logsumexp_tolerance;
   FlashKernels kernels = FlashKernels::newest;
 };
 inline constexpr std::array<Arithmetic, 8> arithmetics = {
@@ -232,22 +232,23 @@ class FlashOnGpu : public ::testing::TestWithParam<Arithmetic> {
     return flash_roundoff(precision_named(GetParam().precision).compute, GetParam().fp32);
   }
   void compare_forward(const FlashShape& s, const Result& got, const Result& want) {
-    EXPECT_LT(error(s, got.o, want.o), GetParam().bar) << "O";
-    EXPECT_TRUE(every_element_is_right(got.o, want.o, FlashBars(want.o, s.head_dim, roundoff())))
+    EXPECT_LT(error(s, got.o, want.o), GetParam().tolerance) << "O";
+    EXPECT_TRUE(
+        every_element_is_right(got.o, want.o, FlashTolerances(want.o, s.head_dim, roundoff())))
         << "O";
     for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
-      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().bar_logsumexp) << i;
+      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], GetParam().logsumexp_tolerance) << i;
     }
   }
   void compare(const FlashShape& s, const Result& got, const Result& want) {
     compare_forward(s, got, want);
     const std::array<const char*, 3> names = {"dQ", "dK", "dV"};
-    const FlashBars by_o(want.o, s.head_dim, roundoff());
-    const FlashBars by_dv(part(s, want.dqkv, 2), s.head_dim, roundoff());
+    const FlashTolerances by_o(want.o, s.head_dim, roundoff());
+    const FlashTolerances by_dv(part(s, want.dqkv, 2), s.head_dim, roundoff());
     for (std::size_t i = 0; i < 3; ++i) {
       const Values part_got = part(s, got.dqkv, i);
       const Values part_want = part(s, want.dqkv, i);
-      EXPECT_LT(error(s, part_got, part_want), GetParam().bar) << names[i];
+      EXPECT_LT(error(s, part_got, part_want), GetParam().tolerance) << names[i];
       EXPECT_TRUE(every_element_is_right(part_got, part_want, i == 0 ? by_o : by_dv)) << names[i];
     }
   }

@@ -45,7 +45,7 @@ TEST_P(FlashOnGpu, scores_that_rise_late) {
 
 // Each tile's scores exceed the limit of the last maximum, so that every tile is computed a second
 // time; its keys must still be in shared memory. Checks O only: such a large logsumexp exceeds its
-// bar.
+// tolerance.
 TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
   if (!uses_hopper(FlashPass::forward)) GTEST_SKIP() << "these kernels always look for the maximum";
   for (const std::int64_t head_dim : head_dims) {
@@ -54,8 +54,8 @@ TEST_P(FlashOnGpu, scores_that_rise_in_every_tile) {
       const Values want = expected(s, in, FlashPass::forward).o;
       const Values got = run_forward(s, in).o;
       SCOPED_TRACE(describe(s));
-      EXPECT_LT(error(s, got, want), GetParam().bar);
-      EXPECT_TRUE(every_element_is_right(got, want, FlashBars(want, s.head_dim, roundoff())));
+      EXPECT_LT(error(s, got, want), GetParam().tolerance);
+      EXPECT_TRUE(every_element_is_right(got, want, FlashTolerances(want, s.head_dim, roundoff())));
     }
   }
 }

@@ -174,44 +174,5 @@ TEST_F(HopperRing, LoadsNeighbouringFloatsAndNoMore) {
   }
 }
 
-// Each block adds (block + 1) (i + 1) to element i twice, and rewrites the shared memory in
-// between.
-__global__ void add_rows(float* to, int floats) {
-  auto& shared = shared_as<Row>();
-  for (int round = 0; round < 2; ++round) {
-    for (int i = threadIdx.x; i < floats; i += blockDim.x) {
-      shared.at[i] = static_cast<float>((blockIdx.x + 1) * (i + 1));
-    }
-    publish_to_async_proxy();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      add_to_global(to, shared.at, floats * 4);
-      commit_stores();
-      wait_for_stores_to_read();
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < floats; i += blockDim.x) shared.at[i] = NAN;
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) wait_for_stores();
-}
-
-TEST_F(HopperRing, BlocksAddToGlobalMemoryTogether) {
-  constexpr int margin = 8;
-  constexpr int blocks = 60;
-  for (const int floats : {4, 64, 128, 256}) {
-    std::vector<float> x(static_cast<std::size_t>(floats + 2 * margin));
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 3 * static_cast<float>(i);
-    std::vector<float> want = x;
-    for (int i = 0; i < floats; ++i) {
-      want[static_cast<std::size_t>(i + margin)] +=
-          static_cast<float>(blocks * (blocks + 1) * (i + 1));
-    }
-    const DeviceArray<float> sums(x);
-    run(add_rows, blocks, 128, sizeof(Row), sums.get() + margin, floats);
-    expect_same(sums.read(), want, floats, std::to_string(floats) + " floats");
-  }
-}
-
 }  // namespace
 }  // namespace paceline

@@ -97,7 +97,7 @@ TEST_P(CudaStepTest, TwoRunsAreBitwiseEqual) {
 TEST_P(CudaStepTest, GradientsAreEagers) {
   const Precision precision = ops->precision();
   const bool half = size_of(precision.compute) == 2;
-  const double bar = half ? 0.02 : precision.gemm == GemmMath::tf32 ? 0.01 : 1e-4;
+  const double tolerance = half ? 0.02 : precision.gemm == GemmMath::tf32 ? 0.01 : 1e-4;
   state.set(*device, StepScalar::loss_scale, precision.loss_scaling ? 1024 : 1);
   model->store().allocate_gradients();
   const auto gradients_by = [&](Execution execution, AttentionKind attention, int recompute) {
@@ -116,13 +116,13 @@ TEST_P(CudaStepTest, GradientsAreEagers) {
     for (const int recompute : {0, 1}) {
       const std::vector<double> got =
           gradients_by(std::get<Execution>(GetParam()), attention, recompute);
-      EXPECT_NEAR(read(*device, *ops, state.loss)[0], loss, 0.1 * bar * loss);
+      EXPECT_NEAR(read(*device, *ops, state.loss)[0], loss, 0.1 * tolerance * loss);
       for (const ParameterEntry& entry : model->store().entries()) {
         const auto of_entry = [&](const std::vector<double>& all) {
           const auto first = all.begin() + entry.offset;
           return std::vector<double>(first, first + entry.shape.numel());
         };
-        EXPECT_LT(distance(of_entry(got), of_entry(want), 0), bar)
+        EXPECT_LT(distance(of_entry(got), of_entry(want), 0), tolerance)
             << entry.views.front().name << " " << name_of(attention) << " " << recompute;
       }
     }

@@ -50,11 +50,11 @@ class TunedProducts : public ::testing::TestWithParam<const char*> {
     const Array got = copy_of(c);
     eager->matmul(Matrix(want), a, b, alpha, beta);
     ops.matmul(Matrix(got), a, b, alpha, beta);
-    Bar bar = bar_of(gemm_over(a.read_cols() + 1), c.dtype(), precision.gemm);
-    bar.absolute *= 2;
-    bar.relative *= 2;
+    Tolerance tolerance = tolerance_of(gemm_over(a.read_cols() + 1), c.dtype(), precision.gemm);
+    tolerance.absolute *= 2;
+    tolerance.relative *= 2;
     EXPECT_TRUE(
-        every_element_is_right(values(got), values(want), [&](std::size_t) { return bar; }));
+        every_element_is_right(values(got), values(want), [&](std::size_t) { return tolerance; }));
   }
   // c [m, n], the product of fixed random numbers.
   [[nodiscard]] std::vector<double> some_product(Ops& ops) {

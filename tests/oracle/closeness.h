@@ -1,7 +1,7 @@
 #pragma once
-// How close computed values must be to the oracle's: each element within its own error bar, and the
+// How close computed values must be to the oracle's: each element within its own tolerance, and the
 // whole tensor within a relative L2 distance. The distance misses one wrong element among many; the
-// bars miss a small error in every element.
+// tolerances miss a small error in every element.
 
 #include <gtest/gtest.h>
 
@@ -19,12 +19,12 @@
 namespace paceline {
 
 // An element is correct if |got - want| <= absolute + relative |want|.
-struct Bar {
+struct Tolerance {
   double absolute = 0;
   double relative = 0;
 };
 
-// How an output is computed, which determines its bar.
+// How an output is computed, which determines its tolerance.
 struct Computed {
   bool arithmetic = true;  // false: only copied or rounded to the output's dtype
   double terms = 0;        // number of summed terms of both signs; 0: no cancellation
@@ -46,7 +46,7 @@ inline Computed gemm_over(std::int64_t terms) {
 inline double half_smallest(Dtype d) {
   switch (d) {
     case Dtype::f64:
-    case Dtype::f32: return 0;  // negligible against every bar
+    case Dtype::f32: return 0;  // negligible against every tolerance
     case Dtype::bf16: return 0x1p-134;
     case Dtype::f16: return 0x1p-25;
     case Dtype::i32: return 0;
@@ -54,13 +54,13 @@ inline double half_smallest(Dtype d) {
   throw_unnamed(static_cast<std::size_t>(d));
 }
 
-// The bar, with u the unit roundoff of the dtype in which an output is stored:
+// The tolerance, with u the unit roundoff of the dtype in which an output is stored:
 //
 //   |got - want| <= u |want| + half_smallest                            one rounding
 //                 + 128 v |want| + 128 v sqrt(terms) size               arithmetic
 //
 // v = 2^-24 is the unit roundoff of float32, in which devices compute; float64 tensors are held to
-// the same bar. Why 128: without cancellation the longest chain is exp(x - logsumexp) in the
+// the same tolerance. Why 128: without cancellation the longest chain is exp(x - logsumexp) in the
 // cross-entropy, with an error of 17 v from the exponent, 4 v from the exponential and up to 35 v
 // from logsumexp. A sum of n terms of random sign, added in chains of length L, has an error with
 // standard deviation size v sqrt(n L / 6); at six standard deviations, 128 suffices for chains of
@@ -68,36 +68,36 @@ inline double half_smallest(Dtype d) {
 // terms of k, which is 32 v sqrt(k) at k = 256.
 //
 // tf32 products have operands with a relative error of w = 2^-11 (rounded) or 2 w (truncated). They
-// add 4 w |want| + 8 w sqrt(terms) size to the bar; a standard deviation of that error is
+// add 4 w |want| + 8 w sqrt(terms) size to the tolerance; a standard deviation of that error is
 // 0.8 w sqrt(terms) size.
-inline Bar bar_of(const Computed& how, Dtype stored, GemmMath gemm) {
-  Bar bar{.absolute = half_smallest(stored), .relative = unit_roundoff(stored)};
-  if (!how.arithmetic) return bar;
+inline Tolerance tolerance_of(const Computed& how, Dtype stored, GemmMath gemm) {
+  Tolerance tolerance{.absolute = half_smallest(stored), .relative = unit_roundoff(stored)};
+  if (!how.arithmetic) return tolerance;
   const double v = 128 * unit_roundoff(Dtype::f32);
   const double terms = std::sqrt(how.terms) * how.size;
-  bar.relative += v;
-  bar.absolute += v * terms;
-  if (!how.products) return bar;
+  tolerance.relative += v;
+  tolerance.absolute += v * terms;
+  if (!how.products) return tolerance;
   switch (gemm) {
-    case GemmMath::exact: return bar;
+    case GemmMath::exact: return tolerance;
     case GemmMath::tf32:
-      bar.relative += 4 * 0x1p-11;
-      bar.absolute += 8 * 0x1p-11 * terms;
-      return bar;
+      tolerance.relative += 4 * 0x1p-11;
+      tolerance.absolute += 8 * 0x1p-11 * terms;
+      return tolerance;
   }
-  throw InternalError("an arithmetic of GEMMs without a bar");
+  throw InternalError("an arithmetic of GEMMs without a tolerance");
 }
 
-// The bar of the relative L2 distance: the larger of two roundings to the dtype and of 1e-5 for
-// float32 arithmetic; at least 1e-3 for tf32 products.
-inline double distance_bar(const Computed& how, Dtype stored, GemmMath gemm) {
-  const double bar = std::max(2 * unit_roundoff(stored), 1e-5);
-  if (!how.products) return bar;
+// The tolerance of the relative L2 distance: the larger of two roundings to the dtype and of 1e-5
+// for float32 arithmetic; at least 1e-3 for tf32 products.
+inline double distance_tolerance(const Computed& how, Dtype stored, GemmMath gemm) {
+  const double tolerance = std::max(2 * unit_roundoff(stored), 1e-5);
+  if (!how.products) return tolerance;
   switch (gemm) {
-    case GemmMath::exact: return bar;
-    case GemmMath::tf32: return std::max(bar, 1e-3);
+    case GemmMath::exact: return tolerance;
+    case GemmMath::tf32: return std::max(tolerance, 1e-3);
   }
-  throw InternalError("an arithmetic of GEMMs without a bar");
+  throw InternalError("an arithmetic of GEMMs without a tolerance");
 }
 
 // ||got - want|| / max(||want||, scale sqrt(n)). Equal infinities in the same element are ignored;
@@ -116,23 +116,24 @@ inline double distance(const std::vector<double>& got, const std::vector<double>
 }
 
 // How far `got` deviates: the number of wrong elements, and the element with the largest error
-// relative to its bar.
+// relative to its tolerance.
 struct Deviation {
   std::size_t wrong = 0;
-  std::size_t where = 0;  // the element with the largest error relative to its bar
-  double share = 0;  // that error over its bar; infinite if the bar is 0 or the error not finite
+  std::size_t where = 0;  // the element with the largest error relative to its tolerance
+  double share =
+      0;  // that error over its tolerance; infinite if the tolerance is 0 or the error not finite
 };
 
-// bar(i) is the bar of element i. An infinity is correct only if the same infinity is wanted; NaN
-// is never correct.
-template <class BarOfElement>
+// tolerance(i) is the tolerance of element i. An infinity is correct only if the same infinity is
+// wanted; NaN is never correct.
+template <class ToleranceOfElement>
 Deviation deviation(const std::vector<double>& got, const std::vector<double>& want,
-                    BarOfElement bar) {
+                    ToleranceOfElement tolerance) {
   if (got.size() != want.size()) throw InternalError("vectors of different lengths are compared");
   Deviation d;
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] == want[i]) continue;
-    const Bar b = bar(i);
+    const Tolerance b = tolerance(i);
     const double error = std::abs(got[i] - want[i]);
     const double allowed = b.absolute + b.relative * std::abs(want[i]);
     const bool within = std::isfinite(want[i]) && error <= allowed;
@@ -148,16 +149,16 @@ Deviation deviation(const std::vector<double>& got, const std::vector<double>& w
   return d;
 }
 
-template <class BarOfElement>
+template <class ToleranceOfElement>
 ::testing::AssertionResult every_element_is_right(const std::vector<double>& got,
                                                   const std::vector<double>& want,
-                                                  BarOfElement bar) {
-  const Deviation d = deviation(got, want, bar);
+                                                  ToleranceOfElement tolerance) {
+  const Deviation d = deviation(got, want, tolerance);
   if (d.wrong == 0) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()
          << d.wrong << " of " << got.size() << " elements are wrong; element " << d.where << " is "
          << got[d.where] << " instead of " << want[d.where] << ", " << d.share
-         << " times as far off as its bar allows";
+         << " times as far off as its tolerance allows";
 }
 
 }  // namespace paceline

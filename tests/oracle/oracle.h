@@ -136,7 +136,7 @@ class Oracle {
     return values;
   }
 
-  // The largest error over its bar of all elements computed (not copied) in float32 so far.
+  // The largest error over its tolerance of all elements computed (not copied) in float32 so far.
   [[nodiscard]] double furthest() const { return furthest_; }
 
  private:
@@ -185,12 +185,12 @@ class Oracle {
     // Below the smallest normal number, rounding errors are absolute.
     const double least = half_smallest(stored) / unit_roundoff(stored);
     EXPECT_LT(distance(got, want, std::max(how.terms > 0 ? 1.0 : 0.0, least)),
-              distance_bar(how, stored, precision_.gemm));
-    const Bar bar = bar_of(how, stored, precision_.gemm);
-    const auto bar_of_element = [&](std::size_t) { return bar; };
-    EXPECT_TRUE(every_element_is_right(got, want, bar_of_element));
+              distance_tolerance(how, stored, precision_.gemm));
+    const Tolerance tolerance = tolerance_of(how, stored, precision_.gemm);
+    const auto tolerance_of_element = [&](std::size_t) { return tolerance; };
+    EXPECT_TRUE(every_element_is_right(got, want, tolerance_of_element));
     if (how.arithmetic && stored == Dtype::f32) {
-      furthest_ = std::max(furthest_, deviation(got, want, bar_of_element).share);
+      furthest_ = std::max(furthest_, deviation(got, want, tolerance_of_element).share);
     }
   }
 

@@ -85,14 +85,14 @@ TEST(AttentionCheckTest, NarrowHeadsPass) {
 }
 
 TEST(AttentionCheckTest, BarsAreWiderForNarrowHeadsAlone) {
-  const auto bar = [](std::int64_t head_dim) {
+  const auto tolerance = [](std::int64_t head_dim) {
     const AttentionShape shape{1, 8, 1, head_dim, false};
     const CheckedRun c(shape, checked_rows(shape, 1), flash_with("bf16", Fp32Attention::bf16x3));
-    return attention_errors(c.inputs, c.rows, c.results, c.config).front().bar;
+    return attention_errors(c.inputs, c.rows, c.results, c.config).front().tolerance;
   };
-  EXPECT_DOUBLE_EQ(bar(64), 5e-3);
-  EXPECT_DOUBLE_EQ(bar(16), 1.5 * 5e-3);
-  EXPECT_DOUBLE_EQ(bar(1), 6 * 5e-3);
+  EXPECT_DOUBLE_EQ(tolerance(64), 5e-3);
+  EXPECT_DOUBLE_EQ(tolerance(16), 1.5 * 5e-3);
+  EXPECT_DOUBLE_EQ(tolerance(1), 6 * 5e-3);
 }
 
 // An error far below the largest element is found in any checked query row and in any key row.

@@ -3,7 +3,7 @@
 #include "tests/oracle/closeness.h"
 
 #include "core/random.h"
-#include "tests/oracle/flash_bars.h"
+#include "tests/oracle/flash_tolerances.h"
 #include "tests/unit/constants.h"
 
 namespace paceline {
@@ -33,18 +33,18 @@ class Closeness : public ::testing::Test {
     });
     return got;
   }
-  // Sets element i of a correct result to x: the distance must not detect it, the bar must.
+  // Sets element i of a correct result to x: the distance must not detect it, the tolerance must.
   void expect_found_by_its_bar_alone(Dtype dtype, const Computed& how, std::size_t i, double x) {
     std::vector<double> got = rounded(dtype);
-    const Bar bar = bar_of(how, dtype, GemmMath::exact);
-    const auto bar_of_element = [&](std::size_t) { return bar; };
-    ASSERT_TRUE(every_element_is_right(got, want, bar_of_element));
+    const Tolerance tolerance = tolerance_of(how, dtype, GemmMath::exact);
+    const auto tolerance_of_element = [&](std::size_t) { return tolerance; };
+    ASSERT_TRUE(every_element_is_right(got, want, tolerance_of_element));
     got[i] = x;
-    EXPECT_LT(distance(got, want, 0), distance_bar(how, dtype, GemmMath::exact)) << x;
-    const Deviation found = deviation(got, want, bar_of_element);
+    EXPECT_LT(distance(got, want, 0), distance_tolerance(how, dtype, GemmMath::exact)) << x;
+    const Deviation found = deviation(got, want, tolerance_of_element);
     EXPECT_EQ(found.wrong, 1U) << x;
     EXPECT_EQ(found.where, i) << x;
-    EXPECT_FALSE(every_element_is_right(got, want, bar_of_element)) << x;
+    EXPECT_FALSE(every_element_is_right(got, want, tolerance_of_element)) << x;
   }
 
   std::vector<double> want = std::vector<double>(element_count);
@@ -55,7 +55,7 @@ TEST_F(Closeness, one_wrong_element_in_100003_is_found_by_its_bar_alone) {
   for (const Dtype dtype : dtypes) {
     SCOPED_TRACE(name_of(dtype));
     for (const Computed& how : {copied, without_cancellation, sum_of(1)}) {
-      // The error: four times a rounding to the dtype plus four times the bar of float32
+      // The error: four times a rounding to the dtype plus four times the tolerance of float32
       // arithmetic.
       const double off = 4 * (unit_roundoff(dtype) + 256 * unit_roundoff(Dtype::f32));
       for (const std::size_t i : {std::size_t{0}, element_count / 2, element_count - 1}) {
@@ -75,7 +75,7 @@ TEST_F(Closeness, a_small_element_of_the_wrong_sign_is_found_by_its_bar_alone) {
   }
 }
 
-// For float32 the bar of the distance is 1e-5 of a norm of 316, which hides an error of 3e-3.
+// For float32 the tolerance of the distance is 1e-5 of a norm of 316, which hides an error of 3e-3.
 TEST_F(Closeness, a_small_error_in_float32_is_found_by_its_bar_alone) {
   for (const Computed& how : {copied, sum_of(1), sum_of(768)}) {
     expect_found_by_its_bar_alone(Dtype::f32, how, small, want[small] + 1e-3);
@@ -85,33 +85,33 @@ TEST_F(Closeness, a_small_error_in_float32_is_found_by_its_bar_alone) {
 
 TEST_F(Closeness, neither_nan_nor_infinity_is_ever_close) {
   for (const Dtype dtype : dtypes) {
-    const Bar bar = bar_of(sum_of(1'000'000, 1e6), dtype, GemmMath::tf32);
-    const auto bar_of_element = [&](std::size_t) { return bar; };
+    const Tolerance tolerance = tolerance_of(sum_of(1'000'000, 1e6), dtype, GemmMath::tf32);
+    const auto tolerance_of_element = [&](std::size_t) { return tolerance; };
     for (const double bad : {quiet_nan, inf, -inf}) {
       std::vector<double> got = rounded(dtype);
       got[17] = bad;
-      EXPECT_EQ(deviation(got, want, bar_of_element).wrong, 1U) << bad;
-      EXPECT_EQ(deviation(got, want, bar_of_element).where, 17U) << bad;
+      EXPECT_EQ(deviation(got, want, tolerance_of_element).wrong, 1U) << bad;
+      EXPECT_EQ(deviation(got, want, tolerance_of_element).where, 17U) << bad;
       EXPECT_FALSE(distance(got, want, 0) < 1) << bad;
       // A finite number is wrong if NaN or an infinity is wanted; NaN is wrong even if NaN is
       // wanted.
-      EXPECT_EQ(deviation({1}, {bad}, bar_of_element).wrong, 1U) << bad;
+      EXPECT_EQ(deviation({1}, {bad}, tolerance_of_element).wrong, 1U) << bad;
     }
-    EXPECT_EQ(deviation({quiet_nan}, {quiet_nan}, bar_of_element).wrong, 1U);
-    EXPECT_EQ(deviation({inf}, {-inf}, bar_of_element).wrong, 1U);
-    EXPECT_EQ(deviation({inf}, {inf}, bar_of_element).wrong, 0U);
+    EXPECT_EQ(deviation({quiet_nan}, {quiet_nan}, tolerance_of_element).wrong, 1U);
+    EXPECT_EQ(deviation({inf}, {-inf}, tolerance_of_element).wrong, 1U);
+    EXPECT_EQ(deviation({inf}, {inf}, tolerance_of_element).wrong, 0U);
   }
 }
 
 TEST_F(Closeness, an_empty_bar_allows_no_error_and_lengths_must_agree) {
-  const auto nothing_allowed = [](std::size_t) { return Bar{}; };
+  const auto nothing_allowed = [](std::size_t) { return Tolerance{}; };
   EXPECT_EQ(deviation({0, 1e-30}, {0, 0}, nothing_allowed).wrong, 1U);
   EXPECT_THROW((void)deviation({0, 0}, {0}, nothing_allowed), InternalError);
 }
 
 TEST_F(Closeness, bars_grow_with_the_terms_and_with_tf32) {
   const auto absolute = [](const Computed& how, GemmMath gemm) {
-    return bar_of(how, Dtype::f32, gemm).absolute;
+    return tolerance_of(how, Dtype::f32, gemm).absolute;
   };
   EXPECT_EQ(absolute(copied, GemmMath::exact), 0);
   EXPECT_EQ(absolute(without_cancellation, GemmMath::exact), 0);
@@ -127,13 +127,14 @@ TEST_F(Closeness, each_row_of_flash_attention_has_a_bar_of_its_own) {
   constexpr std::size_t head_dim = 16;
   std::vector<double> rows(want.begin(), want.begin() + 64 * head_dim);
   for (std::size_t i = 32 * head_dim; i < rows.size(); ++i) rows[i] /= 100;
-  const FlashBars bars(rows, head_dim, flash_roundoff(Dtype::bf16, Fp32Attention::bf16x3));
+  const FlashTolerances tolerances(rows, head_dim,
+                                   flash_roundoff(Dtype::bf16, Fp32Attention::bf16x3));
   for (const std::size_t i : {std::size_t{5}, rows.size() - 5}) {
     std::vector<double> got = rows;
-    EXPECT_EQ(deviation(got, rows, bars).wrong, 0U);
+    EXPECT_EQ(deviation(got, rows, tolerances).wrong, 0U);
     const double usual = i < 32 * head_dim ? 1 : 0.01;
     got[i] += usual * 0.15 + std::abs(rows[i]) * 0.03;
-    EXPECT_EQ(deviation(got, rows, bars).wrong, 1U) << i;
+    EXPECT_EQ(deviation(got, rows, tolerances).wrong, 1U) << i;
   }
 }
 

@@ -311,16 +311,16 @@ TEST(ShortReason, LeavesTheDetailsToTheFile) {
 }
 
 TEST(ScaleFor, SuitsTheMiddleValue) {
-  EXPECT_EQ(scale_for({1e-3, 2e-3, 5}, "s").unit, "ms");
-  EXPECT_EQ(scale_for({1, 2, 5}, "s").unit, "s");
-  EXPECT_EQ(scale_for({3e-6}, "s").unit, "us");
-  EXPECT_EQ(scale_for({3e-12}, "s").unit, "ns");
-  EXPECT_EQ(scale_for({std::nan("")}, "s").unit, "s");
-  EXPECT_EQ(scale_for({5e9, 2e6, 1e9}, "bytes").unit, "GB");
-  EXPECT_EQ(scale_for({0}, "bytes").unit, "B");
-  EXPECT_EQ(scale_for({2e12}, "FLOP/s").unit, "TFLOP/s");
-  EXPECT_EQ(scale_for({2e5}, "1/s").unit, "1/s");
-  EXPECT_EQ(scale_for({2e12}, "FLOP/s").text(2.5e12), "2.500");
+  EXPECT_EQ(display_unit_for({1e-3, 2e-3, 5}, "s").unit, "ms");
+  EXPECT_EQ(display_unit_for({1, 2, 5}, "s").unit, "s");
+  EXPECT_EQ(display_unit_for({3e-6}, "s").unit, "us");
+  EXPECT_EQ(display_unit_for({3e-12}, "s").unit, "ns");
+  EXPECT_EQ(display_unit_for({std::nan("")}, "s").unit, "s");
+  EXPECT_EQ(display_unit_for({5e9, 2e6, 1e9}, "bytes").unit, "GB");
+  EXPECT_EQ(display_unit_for({0}, "bytes").unit, "B");
+  EXPECT_EQ(display_unit_for({2e12}, "FLOP/s").unit, "TFLOP/s");
+  EXPECT_EQ(display_unit_for({2e5}, "1/s").unit, "1/s");
+  EXPECT_EQ(display_unit_for({2e12}, "FLOP/s").text(2.5e12), "2.500");
 }
 
 TEST(JsonLine, HasTheSummarysNames) {

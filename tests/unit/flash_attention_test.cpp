@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tests/oracle/flash_bars.h"
+#include "tests/oracle/flash_tolerances.h"
 #include "tests/unit/constants.h"
 #include "tests/unit/ops_helpers.h"
 
@@ -115,23 +115,24 @@ class Flash : public OpsTest {
   static double error(const Values& got, const Values& want, std::int64_t context) {
     return distance(got, want, 1 / std::sqrt(static_cast<double>(context)));
   }
-  static void expect_within(const Result& got, const Result& want, double bar, double bar_logsumexp,
-                            std::int64_t context) {
-    EXPECT_LT(error(got.o, want.o, context), bar) << "O";
-    EXPECT_LT(error(got.dq, want.dq, context), bar) << "dQ";
-    EXPECT_LT(error(got.dk, want.dk, context), bar) << "dK";
-    EXPECT_LT(error(got.dv, want.dv, context), bar) << "dV";
+  static void expect_within(const Result& got, const Result& want, double tolerance,
+                            double logsumexp_tolerance, std::int64_t context) {
+    EXPECT_LT(error(got.o, want.o, context), tolerance) << "O";
+    EXPECT_LT(error(got.dq, want.dq, context), tolerance) << "dQ";
+    EXPECT_LT(error(got.dk, want.dk, context), tolerance) << "dK";
+    EXPECT_LT(error(got.dv, want.dv, context), tolerance) << "dV";
     for (std::size_t i = 0; i < want.logsumexp.size(); ++i) {
-      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], bar_logsumexp);
+      ASSERT_NEAR(got.logsumexp[i], want.logsumexp[i], logsumexp_tolerance);
     }
   }
 };
 
-// The comparison of GPU results, with half of its bars, which allow for other orders of summation.
+// The comparison of GPU results, with half of its tolerances, which allow for other orders of
+// summation.
 void expect_elements(const Result& got, const Result& want, std::int64_t head_dim,
                      double roundoff) {
-  const FlashBars by_o(want.o, head_dim, roundoff / 2);
-  const FlashBars by_dv(want.dv, head_dim, roundoff / 2);
+  const FlashTolerances by_o(want.o, head_dim, roundoff / 2);
+  const FlashTolerances by_dv(want.dv, head_dim, roundoff / 2);
   EXPECT_TRUE(every_element_is_right(got.o, want.o, by_o)) << "O";
   EXPECT_TRUE(every_element_is_right(got.dq, want.dq, by_o)) << "dQ";
   EXPECT_TRUE(every_element_is_right(got.dk, want.dk, by_dv)) << "dK";
@@ -162,8 +163,8 @@ TEST_F(Flash, as_the_course_tests_it) {
 struct FlashArithmetic {
   const char* precision;
   Fp32Attention fp32;
-  double bar;
-  double bar_logsumexp;
+  double tolerance;
+  double logsumexp_tolerance;
 };
 constexpr std::array<FlashArithmetic, 6> flash_arithmetics = {
     {{"fp64", Fp32Attention::bf16x3, 1e-12, 1e-12},
@@ -185,7 +186,7 @@ TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
           const Inputs in = inputs(s, o->precision().compute);
           const Result got = run(*o, s, in);
           const Result want = expected(s, in);
-          expect_within(got, want, a.bar, a.bar_logsumexp, context);
+          expect_within(got, want, a.tolerance, a.logsumexp_tolerance, context);
           const Dtype compute = o->precision().compute;
           if (compute == Dtype::f64) continue;
           expect_elements(got, want, head_dim, flash_roundoff(compute, a.fp32));
@@ -195,7 +196,7 @@ TEST_F(Flash, every_head_dimension_mask_length_and_arithmetic) {
   }
 }
 
-// The bars above would also pass if a mode rounded less than its name says.
+// The tolerances above would also pass if a mode rounded less than its name says.
 TEST_F(Flash, arithmetics_of_float32_differ_as_they_should) {
   const AttentionShape s{1, 128, 1, 64, true};
   const Inputs in = inputs(s, Dtype::f32);

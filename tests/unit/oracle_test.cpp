@@ -1,5 +1,5 @@
 // The oracle's comparison applied to float32, bfloat16 and float16 on the CPU: at the shapes of the
-// GPU tests, errors must stay well within the bars.
+// GPU tests, errors must stay well within the tolerances.
 
 #include "tests/oracle/attention_cases.h"
 
@@ -11,7 +11,7 @@ class CpuOracle : public ::testing::TestWithParam<const char*> {
   static constexpr std::array<std::int64_t, 3> rows = {1, 3, 129};
   static constexpr std::array<std::int64_t, 4> cols = {1, 5, 131, 768};
 
-  // The rest of the bar is for GPUs, which sum in other orders and have faster exponentials.
+  // The rest of the tolerance is for GPUs, which sum in other orders and have faster exponentials.
   void TearDown() override {
     EXPECT_LT(oracle.furthest(), 0.25);
     if (oracle.precision().compute == Dtype::f32) {

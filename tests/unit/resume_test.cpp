@@ -185,7 +185,7 @@ TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
     other.close();
   }
   EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
-            path().string() + " is not a file of paceline's results");
+            path().string() + " is not a paceline result file");
   {
     hdf5::File newer = hdf5::File::create(path());
     newer.set_attribute("schema", std::string("paceline"));
@@ -193,7 +193,7 @@ TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
     newer.close();
   }
   EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
-            path().string() + " is of schema version 3; this reads 1 and 2");
+            path().string() + " has schema version 3; this program reads 1 and 2");
   EXPECT_TRUE(fs::exists(path()));
   EXPECT_FALSE(fs::exists(folder()));
 }
@@ -211,7 +211,7 @@ TEST_F(ResumeTest, RefusesCasesOfAnOlderSchema) {
     }
     EXPECT_TRUE(message_of([&] {
                   ResultFile(path(), Existing::resume);
-                }).starts_with(old.string() + " is of schema version 1, of an older paceline"));
+                }).starts_with(old.string() + " has schema version 1, from an older paceline"));
     EXPECT_TRUE(fs::exists(old));
     fs::remove(old);
   }
@@ -250,9 +250,9 @@ TEST_F(ResumeTest, MergeAfterACrashNeedsACase) {
   EXPECT_EQ(message_of([&] { (void)merge_after_crash(path()); }),
             folder().string() + " holds no finished case: there is nothing to merge");
   make_file({make_record(128, {1})});
-  EXPECT_EQ(
-      message_of([&] { (void)merge_after_crash(path()); }),
-      folder().string() + " holds no finished case: there is nothing to merge, the file is whole");
+  EXPECT_EQ(message_of([&] { (void)merge_after_crash(path()); }),
+            folder().string() +
+                " holds no finished case: there is nothing to merge; the result file is complete");
   EXPECT_FALSE(fs::exists(folder()));
   EXPECT_THROW((void)merge_after_crash(root() / "F.txt"), UsageError);
 }

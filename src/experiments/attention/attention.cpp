@@ -152,7 +152,7 @@ std::vector<ShownColumn> AttentionExperiment::shown_columns() const {
           {"both_bandwidth_floor_s", "floor"},
           {"saved_bytes", "saved"},
           {"peak_bytes", "peak"},
-          {"largest_error_of_bar", "error/bar"}};
+          {"largest_error_of_bar", "error/tolerance"}};
 }
 
 std::string AttentionExperiment::notes() const {
@@ -161,7 +161,7 @@ std::string AttentionExperiment::notes() const {
       "time; floor: the bytes of q, k, v, o and their gradients over the median copy rate. "
       "saved: kept for backward; formulas: B batch, H heads, T context, d head dimension, e bytes "
       "per element; "
-      "error/bar: the largest error of an output over its tolerance; "
+      "error/tolerance: the largest error of an output over its tolerance; "
       "speed_up: naive's time over the case's";
   return columns + ceilings_.text();
 }

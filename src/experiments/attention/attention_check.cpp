@@ -50,14 +50,14 @@ struct Distance {
   }
 };
 
-struct Bars {
+struct Tolerances {
   double outputs;
   double logsumexp;
 };
 
-// Naive and fused attention have larger bars than flash: they also round the scores, P and dS to a
-// half type.
-Bars bars_of_wide_heads(const OpsConfig& config) {
+// Naive and fused attention have larger tolerances than flash: they also round the scores, P and dS
+// to a half type.
+Tolerances tolerances_of_wide_heads(const OpsConfig& config) {
   const bool flash = config.attention == AttentionKind::flash;
   switch (config.precision.compute) {
     case Dtype::bf16: return {flash ? 5e-3 : 2e-2, 1e-5};
@@ -76,11 +76,12 @@ Bars bars_of_wide_heads(const OpsConfig& config) {
 }
 
 // Rounding errors of a score's products average out over the elements of a head. With few elements
-// they are larger: errors up to 4.7 times the bar were measured for head_dim 1, 1.7 times for 4.
-Bars bars_of(const OpsConfig& config, std::int64_t head_dim) {
+// they are larger: errors up to 4.7 times the tolerance were measured for head_dim 1, 1.7 times
+// for 4.
+Tolerances tolerances_of(const OpsConfig& config, std::int64_t head_dim) {
   constexpr double of_one_element = 6;
   const double room = std::max(1.0, of_one_element / std::sqrt(static_cast<double>(head_dim)));
-  const Bars wide = bars_of_wide_heads(config);
+  const Tolerances wide = tolerances_of_wide_heads(config);
   return {room * wide.outputs, room * wide.logsumexp};
 }
 
@@ -165,15 +166,15 @@ std::vector<OutputError> attention_errors(const AttentionInputs& inputs,
       ++next;
     }
   }
-  const Bars bars = bars_of(config, s.head_dim);
+  const Tolerances tolerances = tolerances_of(config, s.head_dim);
   const auto compared =
       static_cast<double>(rows.size()) * static_cast<double>(s.batch * s.heads * s.head_dim);
   const double least = std::sqrt(compared / static_cast<double>(s.context));
-  std::vector<OutputError> errors = {{"o", of_o.relative(least), bars.outputs},
-                                     {"dq", of_dq.relative(least), bars.outputs},
-                                     {"dk", of_dk.relative(least), bars.outputs},
-                                     {"dv", of_dv.relative(least), bars.outputs}};
-  if (!got.logsumexp.empty()) errors.push_back({"logsumexp", of_logsumexp, bars.logsumexp});
+  std::vector<OutputError> errors = {{"o", of_o.relative(least), tolerances.outputs},
+                                     {"dq", of_dq.relative(least), tolerances.outputs},
+                                     {"dk", of_dk.relative(least), tolerances.outputs},
+                                     {"dv", of_dv.relative(least), tolerances.outputs}};
+  if (!got.logsumexp.empty()) errors.push_back({"logsumexp", of_logsumexp, tolerances.logsumexp});
   return errors;
 }
 

@@ -35,8 +35,8 @@ struct AttentionResults {
 struct OutputError {
   std::string output;  // "o", "logsumexp", "dq", "dk", "dv"
   double error = 0;
-  double bar = 0;  // the largest error that passes
-  [[nodiscard]] bool passed() const { return error <= bar; }
+  double tolerance = 0;  // the largest error that passes
+  [[nodiscard]] bool passed() const { return error <= tolerance; }
 };
 
 // The query rows that are checked, ascending: all rows if that takes about a second or less.

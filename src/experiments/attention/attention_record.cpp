@@ -14,31 +14,31 @@ namespace paceline {
 
 namespace {
 
-// Table "check": the error and the bar of every output of every rank.
+// Table "check": the error and the tolerance of every output of every rank.
 void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome) {
   std::vector<double> mine;
   for (const OutputError& e : outcome.errors) mine.push_back(e.error);
   const auto all = gather_values(world, mine);
   if (world.rank() != 0) return;
   TableRows check("check");
-  double most = 0;  // the largest error / bar
+  double most = 0;  // the largest error / tolerance
   for (std::size_t i = 0; i < outcome.errors.size(); ++i) {
     OutputError worst = outcome.errors[i];
     for (std::size_t r = 0; r < all.size(); ++r) {
-      const OutputError one{worst.output, all[r][i], worst.bar};
+      const OutputError one{worst.output, all[r][i], worst.tolerance};
       check.add({{"rank", static_cast<std::int64_t>(r)},
                  {"output", one.output},
                  {"error", one.error},
-                 {"bar", one.bar},
+                 {"bar", one.tolerance},
                  {"checked_rows", static_cast<std::int64_t>(outcome.checked_rows)}});
       if (!one.passed() || one.error > worst.error) worst = one;
     }
     record.add("error_" + worst.output, worst.error);
-    most = std::max(most, std::isnan(worst.error) ? HUGE_VAL : worst.error / worst.bar);
+    most = std::max(most, std::isnan(worst.error) ? HUGE_VAL : worst.error / worst.tolerance);
     if (worst.passed() || record.status == Status::mismatch) continue;
     record.status = Status::mismatch;
     record.reason = fmt::format("{} is off by {:.2g}, more than {:g}; see check/", worst.output,
-                                worst.error, worst.bar);
+                                worst.error, worst.tolerance);
   }
   record.add("largest_error_of_bar", most);
   record.tables.push_back(check.take());

@@ -24,7 +24,7 @@ struct AttentionOutcome {
   std::size_t checked_rows = 0;  // query rows per head
 };
 
-// Collective. Sets the status `mismatch` if an error exceeds its bar.
+// Collective. Sets the status `mismatch` if an error exceeds its tolerance.
 void add_attention(CaseRecord& record, World& world, const AttentionCase& c,
                    const AttentionOutcome& outcome);
 

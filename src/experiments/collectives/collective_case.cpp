@@ -48,7 +48,7 @@ Factors<C> collective_case_factors() {
           .where([](const C& c) { return c.op->in_place && c.op->out_of_place; },
                  "an --op that can run in both ways: all_reduce reduce_scatter all_gather reduce"),
       axis<C>(&C::registration, "registration",
-              "of buffers with NCCL; symmetric: all ranks register them as windows"),
+              "registration of buffers with NCCL; symmetric: all ranks register them as windows"),
       axis<C>(&C::cadence, "cadence",
               "a repetition: one call after a barrier, 20 calls, or 20 calls in a CUDA graph"),
       axis<C>(&C::cache, "cache",

@@ -10,7 +10,7 @@
 #include "record/case_file.h"
 #include "record/datasets.h"
 #include "record/result_file.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -135,11 +135,10 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
     MeasuredStep measured = with_place(path, place, [&] { return step_of(factors, kind, row); });
     measured.plan.hardware.name = device;
     const std::string scopes = fmt::format("cases/{}/kernels/scopes", measured.name);
-    if (file.has(scopes)) {
-      measured.profiled = with_place(path, scopes, [&] {
-        return profiled_work(read_columns(file.group(scopes)), measured.plan.work());
-      });
-    }
+    measured.profiled = with_place(path, scopes, [&]() -> std::vector<TimedWork> {
+      if (!file.has(scopes)) return {};
+      return profiled_work(read_columns(file.group(scopes)), measured.plan.work());
+    });
     steps.push_back(std::move(measured));
   }
   if (steps.empty()) {
@@ -153,7 +152,7 @@ std::string experiment_in(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
     throw UsageError(fmt::format("{}: is a folder; give a result file", path));
   }
-  require_sound_file(path);
+  require_readable(path);
   return experiment_of(path);
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "record/hdf5.h"
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 namespace paceline {
 
@@ -46,7 +46,7 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
   const std::string_view dtype =
       name_of(c.comm_dtype == GradientDtype::bf16 ? Dtype::bf16 : Dtype::f32);
   std::optional<Link> link;
-  require_sound_file(path);
+  require_readable(path);
   try {
     link = find_link(read_fitted_links(path), backend, dtype, c.ranks);
   } catch (const Hdf5Error& error) {

@@ -190,8 +190,7 @@ void TrainingExperiment::check_exchange(const TrainingCase& c) const {
   if (c.verify > 0 && c.beta1 * c.beta1 > std::sqrt(c.beta2)) {
     throw UsageError(
         "--verify: needs --beta1 squared to be at most the square root of --beta2; otherwise no "
-        "two "
-        "runs agree");
+        "two runs agree");
   }
   if (c.verify > 0 &&
       (c.precision != precision_named("fp32") || c.comm_dtype != GradientDtype::fp32)) {

@@ -91,10 +91,8 @@ Factor<C> shard_factor() {
              &C::strategy, "shard",
              "what is sharded over ranks; none: nothing (bucketed ddp); broadcast: each tensor has "
              "an owner rank, which updates and broadcasts it; zero1: reduce_scatter of gradients, "
-             "all_gather of parameters during the next forward; zero2: each rank also keeps only "
-             "its "
-             "shard of the gradients; fsdp: and only its shard of the parameters, which are "
-             "gathered block by block ahead of their use",
+             "all_gather of parameters during the next forward; zero2: gradients are sharded too; "
+             "fsdp: parameters are sharded too and gathered block by block ahead of use",
              {{"none", Strategy::bucketed},
               {"broadcast", Strategy::owner_broadcast},
               {"zero1", Strategy::zero1},
@@ -126,7 +124,8 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
       axis<C>(&C::comm_dtype, "comm_dtype", "dtype in which gradients are sent")
           .where(exchanges, a_sync),
       axis<C>(&C::registration, "registration",
-              "of buffers with NCCL; symmetric: all ranks register parameters and gradients as "
+              "registration of buffers with NCCL; symmetric: all ranks register parameters and "
+              "gradients as "
               "windows, on which collectives occupy fewer multiprocessors")
           .said("symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
                 "else none")

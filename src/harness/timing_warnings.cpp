@@ -1,4 +1,4 @@
-#include "harness/doubts.h"
+#include "harness/timing_warnings.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ double number_in(const CaseRecord& record, std::string_view name) {
   return cell == nullptr ? std::nan("") : number_of(cell->value);
 }
 
-void add_doubts_of_times(std::vector<Warning>& warnings, const std::vector<double>& times) {
+void add_warnings_of_times(std::vector<Warning>& warnings, const std::vector<double>& times) {
   constexpr double widest = 0.05;
   const Summary summary = summarize(times);
   const double width = (summary.ci_high - summary.ci_low) / summary.median;
@@ -46,11 +46,11 @@ void add_doubts_of_times(std::vector<Warning>& warnings, const std::vector<doubl
 
 }  // namespace
 
-std::vector<Warning> doubts_of(const CaseRecord& record, const World& world,
-                               const DeviceInfo& device) {
+std::vector<Warning> timing_warnings(const CaseRecord& record, const World& world,
+                                     const DeviceInfo& device) {
   std::vector<Warning> warnings;
   const std::vector<double> times = max_over_ranks(record.samples.back().measured);
-  add_doubts_of_times(warnings, times);
+  add_warnings_of_times(warnings, times);
   if (record.stop_reason == "max_steps") {
     warnings.push_back(
         {WarningKind::not_converged,
@@ -59,7 +59,7 @@ std::vector<Warning> doubts_of(const CaseRecord& record, const World& world,
   if (const double limited = number_in(record, "limited_repetitions"); limited > 0) {
     warnings.push_back(
         {WarningKind::clocks_limited,
-         fmt::format("the clocks were held down in {} of {} repetitions", limited, times.size())});
+         fmt::format("the clocks were limited in {} of {} repetitions", limited, times.size())});
   }
   constexpr double tolerated = 0.2;  // of a core
   if (const double others = number_in(record, "other_load_cores"); others > tolerated) {

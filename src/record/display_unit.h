@@ -8,7 +8,7 @@
 namespace paceline {
 
 // The divisor of a column's numbers, and their unit after the division.
-struct Scale {
+struct DisplayUnit {
   double divisor = 1;
   std::string unit;
 
@@ -18,11 +18,11 @@ struct Scale {
   [[nodiscard]] std::string interval_text(double low, double high) const;
 };
 
-// A scale that suits the median of the values. "s" becomes s, ms, us or ns; "bytes" becomes B, KB,
+// A unit that suits the median of the values. "s" becomes s, ms, us or ns; "bytes" becomes B, KB,
 // ...; "bytes/s" becomes B/s, KB/s, ...; other units are kept, with a prefix from a million on.
-[[nodiscard]] Scale scale_for(std::vector<double> values, std::string_view unit);
+[[nodiscard]] DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit);
 // A column head: "peak_bytes" in MB -> "peak [MB]".
 [[nodiscard]] std::string head_for(std::string_view name, std::string_view unit,
-                                   const Scale& scale);
+                                   const DisplayUnit& display);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "harness/doubts.h"
+#include "harness/timing_warnings.h"
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,12 @@ CaseRecord record_of(const std::vector<double>& times) {
   return record;
 }
 
-// The kinds of doubts about a record measured on one rank, such as "wide_interval,trend".
-std::string doubts(const CaseRecord& record, int threads = 1) {
+// The kinds of warnings of a record measured on one rank, such as "wide_interval,trend".
+std::string warnings_of(const CaseRecord& record, int threads = 1) {
   std::string kinds;
-  ThreadWorld::run(
-      1, [&](World& world) { kinds = kinds_text(doubts_of(record, world, {.threads = threads})); });
+  ThreadWorld::run(1, [&](World& world) {
+    kinds = kinds_text(timing_warnings(record, world, {.threads = threads}));
+  });
   return kinds;
 }
 
@@ -35,34 +36,34 @@ std::vector<double> around_one(std::size_t count) {
   return times;
 }
 
-TEST(Doubts, NoneAboutSteadyTimes) {
-  EXPECT_EQ(doubts(record_of(around_one(30))), "");
-  EXPECT_EQ(doubts(record_of({1, 2, 3})), "");  // too few repetitions for a doubt
+TEST(TimingWarnings, NoneAboutSteadyTimes) {
+  EXPECT_EQ(warnings_of(record_of(around_one(30))), "");
+  EXPECT_EQ(warnings_of(record_of({1, 2, 3})), "");  // too few repetitions for a warning
 }
 
-TEST(Doubts, AboutTheTimes) {
-  EXPECT_EQ(doubts(record_of({1, 1.2, 1, 1.2, 1.1, 0.9, 1.1, 1.2, 0.9, 1})), "wide_interval");
+TEST(TimingWarnings, AboutTheTimes) {
+  EXPECT_EQ(warnings_of(record_of({1, 1.2, 1, 1.2, 1.1, 0.9, 1.1, 1.2, 0.9, 1})), "wide_interval");
   std::vector<double> modes = around_one(24);
   for (std::size_t i = 0; i < modes.size(); i += 3) modes[i] += 0.5;
-  EXPECT_EQ(doubts(record_of(modes)), "wide_interval,two_modes");
+  EXPECT_EQ(warnings_of(record_of(modes)), "wide_interval,two_modes");
   std::vector<double> rising = around_one(30);
   for (std::size_t i = 0; i < rising.size(); ++i) rising[i] += 0.002 * static_cast<double>(i);
-  EXPECT_EQ(doubts(record_of(rising)), "trend");
+  EXPECT_EQ(warnings_of(record_of(rising)), "trend");
 }
 
-TEST(Doubts, AboutTheConditionsOfTheMeasurement) {
+TEST(TimingWarnings, AboutTheConditionsOfTheMeasurement) {
   CaseRecord record = record_of(around_one(30));
   record.stop_reason = "max_steps";
-  EXPECT_EQ(doubts(record), "not_converged");
+  EXPECT_EQ(warnings_of(record), "not_converged");
   record.stop_reason = "converged";
   record.add("limited_repetitions", std::int64_t{0});
   record.add("other_load_cores", 0.05);
-  EXPECT_EQ(doubts(record), "");
+  EXPECT_EQ(warnings_of(record), "");
   record.summary = {{"limited_repetitions", std::int64_t{3}}, {"other_load_cores", 0.8}};
-  EXPECT_EQ(doubts(record), "clocks_limited,other_load");
+  EXPECT_EQ(warnings_of(record), "clocks_limited,other_load");
   record.summary = {{"other_load_cores", std::nan("")}};
-  EXPECT_EQ(doubts(record), "");
-  EXPECT_EQ(doubts(record, 2), "oversubscribed");
+  EXPECT_EQ(warnings_of(record), "");
+  EXPECT_EQ(warnings_of(record, 2), "oversubscribed");
 }
 
 TEST(WarningLines, NameTheCasesOfEachKind) {

@@ -1,5 +1,5 @@
 #pragma once
-// How close flash attention must be to the oracle: an error bar per row.
+// How close flash attention must be to the oracle: an tolerance per row.
 
 #include <cmath>
 #include <cstddef>
@@ -29,21 +29,21 @@ inline double flash_roundoff(Dtype dtype, Fp32Attention fp32) {
     case Dtype::f64:
     case Dtype::i32: break;
   }
-  throw InternalError("an arithmetic of flash attention without a bar");
+  throw InternalError("an arithmetic of flash attention without a tolerance");
 }
 
-// The bars of x [rows, head_dim] if each row is a weighted sum of head_dim-wide vectors of normal
-// numbers and the weights are rounded. Rows of o and dq have the weights of o's row (P, and P times
-// a normal number); rows of dv and dk have the weights of dv's row. `like` [rows, head_dim] is o or
-// dv of the oracle.
+// The tolerances of x [rows, head_dim] if each row is a weighted sum of head_dim-wide vectors of
+// normal numbers and the weights are rounded. Rows of o and dq have the weights of o's row (P, and
+// P times a normal number); rows of dv and dk have the weights of dv's row. `like` [rows, head_dim]
+// is o or dv of the oracle.
 //
 // An element of a row with weights p has an error of u ||p|| times about one normal number. Where
 // D (the row sum of dO O) has an error too, it is u ||p|| times a product of two normal numbers, of
 // which 1 in 10^6 exceeds 13. ||p|| is the root mean square of the row of `like`. Hence 16 u ||p||,
 // and 4 u |want| for roundings of the element itself.
-class FlashBars {
+class FlashTolerances {
  public:
-  FlashBars(const std::vector<double>& like, std::int64_t head_dim, double roundoff)
+  FlashTolerances(const std::vector<double>& like, std::int64_t head_dim, double roundoff)
       : head_dim_(static_cast<std::size_t>(head_dim)), roundoff_(roundoff) {
     for (std::size_t first = 0; first < like.size(); first += head_dim_) {
       double squares = 0;
@@ -52,7 +52,7 @@ class FlashBars {
     }
   }
 
-  Bar operator()(std::size_t element) const {
+  Tolerance operator()(std::size_t element) const {
     return {.absolute = 16 * roundoff_ * sizes_[element / head_dim_], .relative = 4 * roundoff_};
   }
 

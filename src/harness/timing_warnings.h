@@ -10,7 +10,7 @@
 namespace paceline {
 
 // For a record that already has its samples and conditions; on rank 0.
-[[nodiscard]] std::vector<Warning> doubts_of(const CaseRecord& record, const World& world,
-                                             const DeviceInfo& device);
+[[nodiscard]] std::vector<Warning> timing_warnings(const CaseRecord& record, const World& world,
+                                                   const DeviceInfo& device);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "record/scale.h"
+#include "record/display_unit.h"
 
 #include <fmt/format.h>
 
@@ -43,17 +43,17 @@ const Prefix& fitting(std::span<const Prefix> largest_first, double value) {
 
 }  // namespace
 
-std::string Scale::text(double value) const {
+std::string DisplayUnit::text(double value) const {
   constexpr int digits = 4;
   return number_text(value / divisor, digits);
 }
 
-std::string Scale::interval_text(double low, double high) const {
+std::string DisplayUnit::interval_text(double low, double high) const {
   if (std::isnan(low) || std::isnan(high)) return "-";
   return fmt::format("{} .. {}", text(low), text(high));
 }
 
-Scale scale_for(std::vector<double> values, std::string_view unit) {
+DisplayUnit display_unit_for(std::vector<double> values, std::string_view unit) {
   const double middle = middle_of(std::move(values));
   if (unit == "s" || unit == "bytes") {
     const Prefix& prefix = unit == "s" ? fitting(times, middle) : fitting(sizes, middle);
@@ -67,13 +67,13 @@ Scale scale_for(std::vector<double> values, std::string_view unit) {
   return {prefix.divisor, fmt::format("{}{}", prefix.name, unit)};
 }
 
-std::string head_for(std::string_view name, std::string_view unit, const Scale& scale) {
+std::string head_for(std::string_view name, std::string_view unit, const DisplayUnit& display) {
   std::string suffix = fmt::format("_{}", unit);
   if (const std::size_t per = suffix.find('/'); per != std::string::npos) {
     suffix.replace(per, 1, "_per_");
   }
   if (!unit.empty() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  return scale.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, scale.unit);
+  return display.unit.empty() ? std::string(name) : fmt::format("{} [{}]", name, display.unit);
 }
 
 }  // namespace paceline

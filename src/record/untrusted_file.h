@@ -11,11 +11,11 @@ namespace paceline {
 // than 10 s of CPU time plus 1 s per MB, needs more than 8 GB of memory, claims more data than
 // its size can encode, or has data in other files. A file whose reading returns an error passes;
 // its later reader reports that. A file that is not HDF5 passes.
-void require_sound_file(const std::filesystem::path& path);
+void require_readable(const std::filesystem::path& path);
 
 // Called by main(): if the command line makes this process such a reader, reads the file and
 // returns the exit code. In a program that never calls this, such as a test, there is no reader and
 // every file passes.
-[[nodiscard]] std::optional<int> read_as_asked(int argc, char** argv);
+[[nodiscard]] std::optional<int> run_as_file_reader(int argc, char** argv);
 
 }  // namespace paceline

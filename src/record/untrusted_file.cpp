@@ -1,4 +1,4 @@
-#include "record/sound_file.h"
+#include "record/untrusted_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ namespace paceline {
 
 namespace {
 
-enum Soundness : int {
-  sound = 0,
+enum Verdict : int {
+  readable = 0,
   links_to_other_files = 10,
   too_large = 11,
   nests_too_deep = 12,
@@ -102,7 +102,7 @@ std::string end_of(int status) {
   if (!WIFSIGNALED(status)) return "cannot be examined";
   switch (WTERMSIG(status)) {
     case SIGXCPU:
-    case SIGKILL: return "keeps HDF5 reading without end: it is damaged";
+    case SIGKILL: return "exceeds the CPU time for reading a file: it is damaged";
     case SIGSEGV:
     case SIGBUS:
     case SIGABRT:
@@ -136,7 +136,7 @@ int wait_for(pid_t child) {
 
 constexpr std::string_view read_option = "--read-everything";  // followed by the path only
 
-bool has_reader = false;  // whether read_as_asked() was called
+bool has_reader = false;  // whether run_as_file_reader() was called
 
 int read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
@@ -156,26 +156,26 @@ int read_everything(const char* path) {
       H5close();
     }
   } catch (const Hdf5Error&) {
-    return sound;
+    return readable;
   } catch (const std::bad_alloc&) {
     return too_large;
   } catch (const std::length_error&) {
     return too_large;
-  } catch (const Soundness verdict) {
+  } catch (const Verdict verdict) {
     return verdict;
   }
-  return sound;
+  return readable;
 }
 
 }  // namespace
 
-std::optional<int> read_as_asked(int argc, char** argv) {
+std::optional<int> run_as_file_reader(int argc, char** argv) {
   has_reader = true;
   if (argc != 3 || argv[1] != read_option) return std::nullopt;
   return read_everything(argv[2]);
 }
 
-void require_sound_file(const std::filesystem::path& path) {
+void require_readable(const std::filesystem::path& path) {
   std::error_code failed;
   const bool is_there = std::filesystem::exists(path, failed);
   if (!is_there || std::filesystem::is_directory(path)) return;  // reported when it is opened
@@ -201,16 +201,16 @@ void require_sound_file(const std::filesystem::path& path) {
   const int status = wait_for(child);
   const int verdict = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   switch (verdict) {
-    case sound: return;
+    case readable: return;
     case links_to_other_files:
       throw UsageError(
           fmt::format("{} has links to other files: copy them into it", path.string()));
     case too_large:
-      throw UsageError(
-          fmt::format("{} claims to hold more than it can: it is damaged", path.string()));
+      throw UsageError(fmt::format(
+          "{} is damaged: a dataset claims more data than the file can hold", path.string()));
     case damaged: throw UsageError(fmt::format("{} is a damaged HDF5 file", path.string()));
     case nests_too_deep:
-      throw UsageError(fmt::format("{} has groups in groups without end", path.string()));
+      throw UsageError(fmt::format("{} nests groups too deep: it is damaged", path.string()));
     default: throw UsageError(fmt::format("{} {}", path.string(), end_of(status)));
   }
 }

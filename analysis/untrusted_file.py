@@ -1,5 +1,5 @@
 """HDF5 trusts what it reads: a damaged or hostile file can crash it, or take all memory. A process
-of its own therefore reads every file once before it is used, as src/record/sound_file.h has it. It
+of its own therefore reads every file once before it is used, as in src/record/untrusted_file.h. It
 uses h5py's low-level interface, which takes half the time: files have thousands of attributes."""
 
 import gc
@@ -24,12 +24,12 @@ LINKS, TOO_LARGE, TOO_DEEP = 10, 11, 12
 ERRORS = (OSError, RuntimeError, LookupError, TypeError, ValueError)  # raised by h5py
 FAULTS = {
     LINKS: "has links to other files: copy them into it",
-    TOO_LARGE: "claims to hold more than it can: it is damaged",
-    TOO_DEEP: "has groups in groups without end",
+    TOO_LARGE: "is damaged: a dataset claims more data than the file can hold",
+    TOO_DEEP: "nests groups too deep: it is damaged",
 }
 
 
-class Unsound(Exception):
+class Unreadable(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(FAULTS[code])
         self.code = code
@@ -53,7 +53,7 @@ def fault_at(path: Path, *_state: int) -> str:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         endless = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
-        what = "keeps HDF5 reading without end" if endless else "crashes HDF5"
+        what = "exceeds the CPU time for reading a file" if endless else "crashes HDF5"
         return f"{what}: it is damaged"
     return FAULTS.get(os.WEXITSTATUS(status), "")
 
@@ -69,7 +69,7 @@ def read_everything(path: Path) -> int:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         with h5py.File(path, "r") as file:
             read_group(file.id, size, 0)
-    except Unsound as fault:
+    except Unreadable as fault:
         return fault.code
     except MemoryError:
         return TOO_LARGE
@@ -85,11 +85,11 @@ def mapped_bytes() -> int:
 
 def read_group(group: h5g.GroupID, size: int, depth: int) -> None:
     if depth > DEEPEST:
-        raise Unsound(TOO_DEEP)
+        raise Unreadable(TOO_DEEP)
     read_attributes(group)
     for name in group:
         if group.links.get_info(name).type == h5l.TYPE_EXTERNAL:
-            raise Unsound(LINKS)
+            raise Unreadable(LINKS)
         with suppress(*ERRORS):
             member = h5o.open(group, name)
             if isinstance(member, h5g.GroupID):
@@ -109,9 +109,9 @@ def read_dataset(dataset: h5d.DatasetID, size: int) -> None:
     read_attributes(dataset)
     stored = dataset.get_create_plist()
     if stored.get_layout() == h5d.VIRTUAL or stored.get_external_count():
-        raise Unsound(LINKS)
+        raise Unreadable(LINKS)
     values = dataset.get_space().get_simple_extent_npoints()
     if values * dataset.dtype.itemsize > BEST_RATIO * size:
-        raise Unsound(TOO_LARGE)
+        raise Unreadable(TOO_LARGE)
     if values:
         dataset.read(h5s.ALL, h5s.ALL, np.empty(dataset.shape, dataset.dtype))
