@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/screen.h"
@@ -39,11 +40,17 @@ ExitCode print_or_read_files(const ParsedCommand& parsed) {
   return ExitCode::done;
 }
 
+std::string working_folder() {
+  std::error_code gone;
+  const std::string folder = std::filesystem::current_path(gone).string();
+  if (gone) throw EnvironmentError("the working folder no longer exists; cd to one that does");
+  return folder;
+}
+
 ExitCode run(const ParsedCommand& parsed, World& world) {
   if (measures(parsed)) {
     require_all_tasks(world.size());
-    require_same(world, "working folder", std::filesystem::current_path().string(),
-                 "start every rank in the same folder");
+    require_same(world, "working folder", working_folder(), "start every rank in the same folder");
     return parsed.command->run(&world, parsed.line);
   }
   ExitCode code = ExitCode::done;
@@ -58,6 +65,12 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
     if (failed) throw *failed;
   });
   return static_cast<ExitCode>(world.max(static_cast<int>(code)));
+}
+
+// A thread that cannot be started, a file that cannot be examined.
+EnvironmentError refusal_of(const std::system_error& error) {
+  return EnvironmentError(
+      fmt::format("the system refuses: {}; see the limits of 'ulimit -a'", error.what()));
 }
 
 // Every rank catches the same Error, with one exception: internal and collective errors may arise
@@ -84,6 +97,8 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
     if (same_command_line && unforeseen) end_all(error);
     return world.rank() == 0 && reports_errors() ? report(error) : static_cast<int>(error.code());
+  } catch (const std::system_error& error) {
+    end_all(refusal_of(error));
   } catch (const std::exception& error) {
     end_all(InternalError(error.what()));
   }
@@ -97,6 +112,8 @@ int run_alone(const F& work) {
     return static_cast<int>(work());
   } catch (const Error& error) {
     return report(error);
+  } catch (const std::system_error& error) {
+    return report(refusal_of(error));
   } catch (const std::exception& error) {
     return report(InternalError(error.what()));
   }

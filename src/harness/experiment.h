@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/non_copyable.h"
+#include "core/units.h"
 #include "harness/prediction.h"
 #include "measure/case.h"
 #include "measure/factors.h"
@@ -34,6 +35,8 @@ class Experiment : NonCopyable {
   [[nodiscard]] const std::vector<std::string>& naming_factors() const { return naming_; }
   [[nodiscard]] const std::vector<FactorNote>& factor_notes() const { return notes_; }
   [[nodiscard]] virtual Prediction predict(std::size_t index) const = 0;
+  // Why a case will be skipped or run out of memory here, "skipped: needs 4 ranks"; empty: it runs.
+  [[nodiscard]] virtual std::string cannot_run(std::size_t index) const = 0;
   // Called for all cases before any runs. Throws UsageError or EnvironmentError for a case that
   // cannot run.
   virtual void validate(std::size_t index) const = 0;
@@ -73,6 +76,13 @@ class ExperimentOf : public Experiment {
   [[nodiscard]] Prediction predict(std::size_t index) const final {
     return prediction(case_at(index));
   }
+  [[nodiscard]] std::string cannot_run(std::size_t index) const final {
+    const C& c = case_at(index);
+    if (const std::string reason = reason_to_skip(c); !reason.empty()) return "skipped: " + reason;
+    const std::size_t limit = device_memory(c);
+    if (prediction(c).needed_bytes() <= static_cast<double>(limit)) return {};
+    return "oom: the device has " + bytes_text(static_cast<double>(limit));
+  }
   void validate(std::size_t index) const final { check(case_at(index)); }
   [[nodiscard]] CaseRecord run(std::size_t index, Progress& progress) final {
     CaseRecord record = measure(case_at(index), progress);
@@ -104,6 +114,10 @@ class ExperimentOf : public Experiment {
   // predict(), validate() and run() of the base, by case.
   [[nodiscard]] virtual Prediction prediction(const C& c) const = 0;
   virtual void check(const C& c) const = 0;
+  // The reason why this launch cannot run a case, which is then skipped; empty if it can.
+  [[nodiscard]] virtual std::string reason_to_skip(const C& /*c*/) const { return {}; }
+  // Bytes that the case's device may allocate.
+  [[nodiscard]] virtual std::size_t device_memory(const C& c) const = 0;
   [[nodiscard]] virtual CaseRecord measure(const C& c, Progress& progress) = 0;
 
  private:

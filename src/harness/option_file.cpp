@@ -137,6 +137,10 @@ Texts option_texts(const TomlDocument& file, const TomlEntry& entry, const Optio
 }
 
 std::string option_line(const std::string& key, const Texts& texts, const OptionTraits& traits) {
+  if (std::any_of(texts.begin(), texts.end(), has_control_characters)) {
+    throw UsageError(
+        fmt::format("--{}: has a control character in it, which --config refuses", key));
+  }
   if (!traits.list || (texts.size() == 1 && texts[0].find(',') == std::string::npos)) {
     return fmt::format("{} = {}", key, toml_value(texts.at(0), traits));
   }

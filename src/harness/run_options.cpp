@@ -25,7 +25,8 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
   p.flag("--resume", run.resume, "keep the finished cases of an output that exists");
   p.flag("--force", run.force, "replace an output that exists");
   p.flag("--dry-run", run.dry_run,
-         "print every case with predicted FLOPs, bytes and memory; run nothing");
+         "print every case with predicted FLOPs, bytes and memory, and why it cannot run here; run "
+         "nothing");
   p.flag("--quiet", run.quiet, "no progress");
   p.flag("--json", run.json, "one line of JSON per case on standard output, and no table");
   p.value("--format", run.table.format,
@@ -53,6 +54,11 @@ void check_run_options(const RunOptions& run) {
   if (run.resume && run.force) {
     throw UsageError(
         "--resume: cannot be combined with --force; keep finished cases or replace them");
+  }
+  if (run.output.empty() && (run.resume || run.force)) {
+    throw UsageError(fmt::format("{}: needs --output, the file to {}",
+                                 run.resume ? "--resume" : "--force",
+                                 run.resume ? "resume" : "replace"));
   }
   const char* without_table = run.json ? "--json" : run.dry_run ? "--dry-run" : nullptr;
   if (without_table == nullptr) return;

@@ -29,14 +29,19 @@ namespace paceline {
 namespace {
 
 // A file has cases of one experiment only.
+void require_experiment(const std::filesystem::path& path, const std::string& theirs,
+                        const std::string& ours) {
+  if (theirs.empty() || theirs == ours) return;
+  throw UsageError(
+      fmt::format("--resume: {} has results of '{}', not of '{}'; name another --output",
+                  path.string(), theirs, ours));
+}
+
 std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
   std::filesystem::path path = output_path(options, experiment);
   if (options.resume) require_readable(path);
-  if (options.resume && std::filesystem::is_regular_file(path) &&
-      experiment_of(path) != experiment) {
-    throw UsageError(
-        fmt::format("--resume: {} has results of '{}', not of '{}'; name another --output",
-                    path.string(), experiment_of(path), experiment));
+  if (options.resume && std::filesystem::is_regular_file(path)) {
+    require_experiment(path, experiment_of(path), experiment);
   }
   return path;
 }
@@ -119,6 +124,7 @@ class Results {
         options_(options),
         run_(std::move(run)),
         file_(checked_output(options, experiment.name()), existing(options)) {
+    require_experiment(file_.path(), file_.experiment(), experiment.name());
     for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
   }
 
@@ -256,7 +262,22 @@ class Results {
   std::vector<Profile> profiles_;
 };
 
-// Every case with its predicted FLOPs, bytes and memory.
+// --dry-run --json: a line for each case.
+void print_plan_as_json(const Experiment& experiment) {
+  const std::vector<Case>& cases = experiment.cases();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Row row{{"case", cases[i].id(experiment.naming_factors())}};
+    for (const auto& [name, value] : cases[i].factors()) row.push_back({name, value});
+    const Prediction p = experiment.predict(i);
+    row.push_back({"predicted_flops", p.flops});
+    row.push_back({"predicted_bytes", p.bytes});
+    row.push_back({"predicted_peak_bytes", p.needed_bytes()});
+    row.push_back({"reason", experiment.cannot_run(i)});
+    write_out("{}\n", json_line(row));
+  }
+}
+
+// --dry-run: every case with its predicted FLOPs, bytes and memory, and why it cannot run here.
 void print_plan(const Experiment& experiment) {
   const std::vector<Case>& cases = experiment.cases();
   write_out("{} case{} of '{}'; per rank and repetition:\n", cases.size(),
@@ -273,8 +294,9 @@ void print_plan(const Experiment& experiment) {
     for (const std::string& name : names) {
       values.push_back(cases[i].has(name) ? to_text(cases[i].at(name)) : "-");
     }
-    write_out("{:>10} {:>12} {:>12}  {}\n", count_text(p.flops), bytes_text(p.bytes),
-              bytes_text(p.needed_bytes()), fmt::join(values, " "));
+    const std::string why = experiment.cannot_run(i);
+    write_out("{:>10} {:>12} {:>12}  {}{}{}\n", count_text(p.flops), bytes_text(p.bytes),
+              bytes_text(p.needed_bytes()), fmt::join(values, " "), why.empty() ? "" : "  ", why);
   }
 }
 
@@ -319,10 +341,19 @@ bool stop_asked(World& world) {
 }  // namespace
 
 std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
+  namespace fs = std::filesystem;
   if (!options.output.empty()) return options.output;
   std::string time = utc_now();  // 2026-11-21T02:05:31Z
   std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
-  return fmt::format("results/{}-{}.h5", experiment, time);
+  std::error_code error;
+  fs::create_directories("results", error);
+  for (int n = 1;; ++n) {
+    const std::string number = n == 1 ? "" : fmt::format("-{}", n);
+    const fs::path path = fmt::format("results/{}-{}{}.h5", experiment, time, number);
+    if (fs::exists(path, error)) continue;
+    // Creating it succeeds in one process only. ResultFile reports an error.
+    if (fs::create_directory(path.string() + ".cases", error) || error) return path;
+  }
 }
 
 ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunOptions& options) {
@@ -333,7 +364,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   });
   require_same(world, "number of cases", std::to_string(cases.size()), same_files);
   if (options.dry_run) {
-    if (root) print_plan(experiment);
+    if (root) options.json ? print_plan_as_json(experiment) : print_plan(experiment);
     return ExitCode::done;
   }
   std::optional<RunProcess> process;

@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-// --output, or results/<experiment>-<now>.h5.
+// --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
+// start in the same second get different names.
 [[nodiscard]] std::filesystem::path output_path(const RunOptions& options,
                                                 const std::string& experiment);
 

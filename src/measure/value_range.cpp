@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -60,6 +61,10 @@ void check(std::string_view text, Number first, Number last, char how, Number by
   if (how == '*' && !(by > 1)) {
     throw UsageError(fmt::format("{}: the factor must be above 1", text));
   }
+  if (how == '*' && first < 0) {
+    throw UsageError(
+        fmt::format("{}: a factor leads away from 0; use a step, as in -8..-1+1", text));
+  }
   if (how == '*' && first == 0) {
     throw UsageError(
         fmt::format("{}: a factor leads nowhere from 0; write 0 beside the range, as "
@@ -97,12 +102,14 @@ std::vector<std::string> real_numbers(std::string_view text, const RangeText& pa
   const double last = parse_real(parts.last, limits.least, limits.most);
   const double by = parse_real(parts.by, 0, std::numeric_limits<double>::max());
   check(text, first, last, parts.how, by);
-  constexpr double rounding = 1e-12;  // relative tolerance for the last value
+  constexpr double rounding = 1e-12;  // of a value, relative to it and to the step
+  const bool multiplies = parts.how == '*';
+  const double least = multiplies ? 0 : rounding * by;
   std::vector<std::string> values;
   for (int i = 0;; ++i) {
-    const double value = parts.how == '*' ? first * std::pow(by, i) : first + i * by;
-    if (!(value <= last + rounding * std::abs(last))) break;
-    add(values, fmt::format("{:.15g}", value), text);
+    const double value = multiplies ? first * std::pow(by, i) : first + i * by;
+    if (!(value <= last + std::max(rounding * std::abs(last), least))) break;
+    add(values, fmt::format("{:.15g}", std::abs(value) < least ? 0 : value), text);
   }
   return values;
 }

@@ -99,13 +99,28 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
   return lines;
 }
 
+void require_one_experiment(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files) {
+    const std::string first = experiment_of(files.front());
+    const std::string other = experiment_of(file);
+    if (first == other) continue;
+    throw UsageError(fmt::format("{} has results of '{}' and {} of '{}': move one of them away",
+                                 files.front().string(), first, file.string(), other));
+  }
+}
+
 // Leaves only readable case files in the folder, including those from splitting an existing F.h5.
 // Returns a line for each file that was set aside.
 std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder) {
   std::vector<std::string> damaged = set_aside_damaged(path, folder);
-  if (!fs::exists(path)) return damaged;
-  require_readable(path);
-  split(path, folder);
+  std::vector<fs::path> files = case_files(folder);
+  const bool exists = fs::exists(path);
+  if (exists) {
+    require_readable(path);
+    files.push_back(path);
+  }
+  require_one_experiment(files);
+  if (exists) split(path, folder);
   return damaged;
 }
 
@@ -226,6 +241,11 @@ void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
   merge_folder(path_, folder_, ids, complete, tables);
 }
 
+std::string ResultFile::experiment() const {
+  const std::vector<fs::path> files = case_files(folder_.path());
+  return files.empty() ? "" : experiment_of(files.front());
+}
+
 std::string experiment_of(const fs::path& path) {
   return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
 }
@@ -234,9 +254,8 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   // F.h5 need not exist.
   const fs::path file = checked(path, ResultFile::Existing::resume);
   if (case_files(folder_of(file)).empty()) {
-    throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge{}",
-                                 folder_of(file).string(),
-                                 fs::exists(file) ? "; the result file is complete" : ""));
+    throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge",
+                                 folder_of(file).string()));
   }
   LockedFolder folder(folder_of(file));
   std::vector<std::string> damaged = only_cases(file, folder.path());

@@ -52,6 +52,8 @@ class ResultFile {
 
   // With symbolic links resolved.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Of the finished cases; empty if there are none.
+  [[nodiscard]] std::string experiment() const;
   // A line for each case file that was set aside as F.h5.<id>.damaged.
   [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
 

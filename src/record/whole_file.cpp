@@ -42,6 +42,14 @@ fs::path target_of(fs::path path) {
   return path;
 }
 
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code none;
+  const auto resolved = [&](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(target_of(path), none), none);
+  };
+  return resolved(a) == resolved(b) || fs::equivalent(a, b, none);
+}
+
 std::error_code write_whole(const fs::path& path, const fs::path& temporary,
                             std::string_view bytes) {
   std::error_code error(write_bytes(temporary, bytes), std::generic_category());

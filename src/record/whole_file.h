@@ -10,6 +10,9 @@ namespace paceline {
 // The path with symbolic links resolved, whether the target exists or not.
 [[nodiscard]] std::filesystem::path target_of(std::filesystem::path path);
 
+// Whether both paths lead to one file, which need not exist.
+[[nodiscard]] bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
 // Writes the bytes to `temporary` (in the same file system), flushes them to disk, then renames the
 // file to `path`: `path` never exists incomplete. On an error neither file is left.
 [[nodiscard]] std::error_code write_whole(const std::filesystem::path& path,

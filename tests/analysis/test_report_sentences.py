@@ -387,7 +387,7 @@ def test_memory_names_the_tensor_and_has_every_context(make_file):
         "(640.0 MB), -50.0%."
     ]
     stream, block = memory.blocks(own)
-    assert "small, context 128, batch size 4, fp32 takes 0.0156 MiB: 4 x 128 x 8 x 4 bytes" in stream
+    assert "context 128, batch size 4, fp32 takes 0.0156 MiB: 4 x 128 x 8 x 4 bytes" in stream
     assert "gate and up projections of the feed-forward network (scope forward/block */f" in block
 
 

@@ -95,7 +95,7 @@ def check_output(use: Use, done: Done, folder: Path) -> None:
     if "--print-config" in use.options:
         tomllib.loads(done.out)
         return
-    if "--json" in use.options and "--dry-run" not in use.options:
+    if "--json" in use.options:
         count = len(statuses(folder / "out.h5")) if use.runs else 0
         check_json(done.out, count)
     elif use.experiment != "precision" and not use.may_diverge:  # these may print nan and inf

@@ -251,8 +251,7 @@ TEST_F(ResumeTest, MergeAfterACrashNeedsACase) {
             folder().string() + " holds no finished case: there is nothing to merge");
   make_file({make_record(128, {1})});
   EXPECT_EQ(message_of([&] { (void)merge_after_crash(path()); }),
-            folder().string() +
-                " holds no finished case: there is nothing to merge; the result file is complete");
+            folder().string() + " holds no finished case: there is nothing to merge");
   EXPECT_FALSE(fs::exists(folder()));
   EXPECT_THROW((void)merge_after_crash(root() / "F.txt"), UsageError);
 }

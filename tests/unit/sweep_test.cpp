@@ -27,6 +27,7 @@ class Contexts final : public Experiment {
   }
   [[nodiscard]] std::string name() const override { return "contexts"; }
   [[nodiscard]] Prediction predict(std::size_t /*index*/) const override { return {}; }
+  [[nodiscard]] std::string cannot_run(std::size_t /*index*/) const override { return ""; }
   void validate(std::size_t /*index*/) const override {}
   [[nodiscard]] CaseRecord run(std::size_t index, Progress& /*progress*/) override {
     ++runs;

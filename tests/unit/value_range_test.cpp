@@ -10,9 +10,12 @@ namespace {
 using Texts = std::vector<std::string>;
 
 constexpr Range wide = {0, 0x1p62};
+constexpr Range with_sign = {-1e3, 1e3};
 
 Texts integers(std::string_view text) { return values_of_range(text, ValueType::integer, wide); }
-Texts reals(std::string_view text) { return values_of_range(text, ValueType::real, wide); }
+Texts reals(std::string_view text, const Range& limits = wide) {
+  return values_of_range(text, ValueType::real, limits);
+}
 Texts sizes(std::string_view text) { return values_of_range(text, ValueType::size, {}); }
 
 std::string range_refusal(std::string_view text, ValueType type, const Range& limits = wide) {
@@ -56,6 +59,8 @@ TEST(ValueRange, RealNumbers) {
   EXPECT_EQ(reals("1..2+0.25"), (Texts{"1", "1.25", "1.5", "1.75", "2"}));
   EXPECT_EQ(reals("1..3*1.5"), (Texts{"1", "1.5", "2.25"}));
   EXPECT_EQ(reals("1..2e+3*1e1"), (Texts{"1", "10", "100", "1000"}));
+  EXPECT_EQ(reals("-0.3..0.2+0.1", with_sign), (Texts{"-0.3", "-0.2", "-0.1", "0", "0.1", "0.2"}));
+  EXPECT_EQ(reals("-0.3..0+0.1", with_sign), (Texts{"-0.3", "-0.2", "-0.1", "0"}));
 }
 
 TEST(ValueRange, NonNumericTypesHaveNoRanges) {
@@ -79,6 +84,8 @@ TEST(ValueRange, RefusalsSayWhatIsWrong) {
     EXPECT_NE(range_refusal("1..8*-2", type), "");
     EXPECT_NE(range_refusal("1..8*2*2", type), "");
   }
+  EXPECT_TRUE(mentions(range_refusal("-8..-1*2", ValueType::real, with_sign),
+                       "a factor leads away from 0"));
   EXPECT_TRUE(mentions(range_refusal("0..4", ValueType::integer, {1, 8}), "use 1 to 8"));
   EXPECT_TRUE(mentions(range_refusal("1..9", ValueType::integer, {1, 8}), "use 1 to 8"));
   EXPECT_TRUE(mentions(range_refusal("1..9", ValueType::real, {1, 8}), "use 1 to 8"));

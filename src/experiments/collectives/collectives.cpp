@@ -72,8 +72,7 @@ const Backend& CollectivesExperiment::backend_of(const CollectiveCase& c) const 
                        [&](const Backend& b) { return b.kind == c.backend; });
 }
 
-// The reason why this launch cannot run a case; empty if it can. A value that was named in an
-// option is not skipped: check() refuses it.
+// A value that was named in an option is not skipped: check() refuses it.
 std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const {
   const Backend& backend = backend_of(c);
   if (c.ranks > world_.size()) {
@@ -84,6 +83,10 @@ std::string CollectivesExperiment::reason_to_skip(const CollectiveCase& c) const
                        name_of(backend.kind), backend.ranks, c.ranks);
   }
   return {};
+}
+
+std::size_t CollectivesExperiment::device_memory(const CollectiveCase& c) const {
+  return backend_of(c).device->info().memory_bytes;
 }
 
 Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {

@@ -44,10 +44,11 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
 
   [[nodiscard]] Prediction prediction(const CollectiveCase& c) const override;
   void check(const CollectiveCase& c) const override;
+  [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const override;
+  [[nodiscard]] std::size_t device_memory(const CollectiveCase& c) const override;
   [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
 
   [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const;
-  [[nodiscard]] std::string reason_to_skip(const CollectiveCase& c) const;
   // Collective over all ranks.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
 

@@ -26,6 +26,9 @@ class PrecisionExperiment final : public ExperimentOf<PrecisionCase> {
  private:
   [[nodiscard]] Prediction prediction(const PrecisionCase& c) const override;
   void check(const PrecisionCase& c) const override;
+  [[nodiscard]] std::size_t device_memory(const PrecisionCase& /*c*/) const override {
+    return device_.info().memory_bytes;
+  }
   [[nodiscard]] CaseRecord measure(const PrecisionCase& c, Progress& progress) override;
 
   [[nodiscard]] bool has(Study study) const;

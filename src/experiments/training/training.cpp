@@ -13,6 +13,7 @@
 #include "experiments/training/verify.h"
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -124,6 +125,7 @@ Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
 void TrainingExperiment::check(const TrainingCase& c) const {
   check_sampling(c);
   check_warmup(c);
+  check_inputs(c);
   check_model(c.model());
   check_precision(c.precision, c.device);
   if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
@@ -164,14 +166,25 @@ void TrainingExperiment::check_dump() const {
   if (case_count() > 1) {
     throw UsageError("--dump: holds one case; this sweep has " + std::to_string(case_count()));
   }
-  namespace fs = std::filesystem;
-  const auto path = [](const fs::path& name) {
-    return fs::weakly_canonical(fs::current_path() / name);
-  };
-  if (path(options_.dump) == path(run_.output)) {
+  if (is_same_file(options_.dump, run_.output)) {
     throw UsageError("--dump: is the same file as --output; name another file");
   }
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
+}
+
+// With --force an output replaces a file before the files to read are read. Weights may be dumped
+// to where they came from: they are in memory by then.
+void TrainingExperiment::check_inputs(const TrainingCase& c) const {
+  const auto refuse = [](std::string_view output, const std::string& path, std::string_view input,
+                         const std::string& file) {
+    if (path.empty() || file.empty() || !is_same_file(path, file)) return;
+    throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
+  };
+  refuse("--output", run_.output, "--load-weights", c.weights);
+  refuse("--output", run_.output, "--tokens", c.tokens);
+  refuse("--output", run_.output, "--predict", options_.predict);
+  refuse("--dump", options_.dump, "--tokens", c.tokens);
+  refuse("--dump", options_.dump, "--predict", options_.predict);
 }
 
 void TrainingExperiment::check_exchange(const TrainingCase& c) const {

@@ -51,8 +51,12 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   void complete(TrainingCase& c) const;
   [[nodiscard]] Prediction prediction(const TrainingCase& c) const override;
   void check(const TrainingCase& c) const override;
+  [[nodiscard]] std::size_t device_memory(const TrainingCase& /*c*/) const override {
+    return device_.info().memory_bytes;
+  }
   void check_warmup(const TrainingCase& c) const;
   void check_dump() const;
+  void check_inputs(const TrainingCase& c) const;
   void check_exchange(const TrainingCase& c) const;
   [[nodiscard]] CaseRecord measure(const TrainingCase& c, Progress& progress) override;
   // Measures the cases that differ from c only in --warmup; one record per value, in order.

@@ -1,0 +1,119 @@
+"""Which files a run writes and which it leaves alone; --dry-run."""
+
+import json
+import shutil
+import subprocess
+
+import h5py
+import pytest
+
+from conftest import command
+from result_files import summary
+
+TINY = (
+    "model", "--size", "tiny", "--context", "8", "--batch-size", "2", "--threads", "1",
+    "--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet",
+)  # fmt: skip
+BITS = ("precision", "--study", "bits", "--number", "1", "--float-format", "fp32", "--quiet")
+
+
+def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
+    """By --resume of a sweep that was killed, or by merge."""
+    folder = tmp_path / "m.h5.cases"
+    folder.mkdir()
+    for args, name in ((TINY, "one"), (BITS, "two")):
+        assert paceline(*args, "--output", f"{name}.h5").code == 0
+    shutil.copy(tmp_path / "one.h5", folder / "one.h5")
+    done = paceline(*BITS, "--output", "m.h5", "--resume")
+    assert done.code == 2
+    assert done.message == (
+        "paceline: --resume: m.h5 has results of 'model', not of 'precision'; name another --output"
+    )
+    assert [path.name for path in folder.glob("*.h5")] == ["one.h5"]
+    shutil.copy(tmp_path / "two.h5", folder / "two.h5")
+    done = paceline("merge", "m.h5")
+    assert done.code == 2
+    assert "results of 'model' and m.h5.cases/two.h5 of 'precision'" in done.message
+    assert len(list(folder.glob("*.h5"))) == 2
+    (folder / "two.h5").unlink()
+    assert paceline("merge", "m.h5").code == 0
+    assert len(summary(tmp_path / "m.h5")["case"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "option", "file"),
+    [("--output", "--load-weights", "w.h5"), ("--output", "--tokens", "t.h5"),
+     ("--dump", "--tokens", "t.h5")],
+)  # fmt: skip
+def test_a_file_to_read_is_not_replaced(paceline, tmp_path, output, option, file):
+    assert paceline(*TINY, "--output", "r.h5", "--dump", "w.h5").code == 0
+    with h5py.File(tmp_path / "t.h5", "w") as tokens:
+        tokens["tokens"] = [[1, 2, 3, 4, 5, 6, 7, 8]] * 2
+        tokens["targets"] = tokens["tokens"][:]
+    before = (tmp_path / file).read_bytes()
+    (tmp_path / "link.h5").symlink_to(file)
+    for name in (file, "link.h5"):
+        rest = () if output == "--output" else ("--output", "new.h5")
+        done = paceline(*TINY, option, file, output, name, *rest, "--force")
+        assert done.code == 2
+        assert (
+            done.message == f"paceline: {output}: is the same file as {option}; name another file"
+        )
+        assert (tmp_path / file).read_bytes() == before
+
+
+def test_the_dump_is_not_the_output_that_a_link_leads_to(paceline, tmp_path):
+    (tmp_path / "link.h5").symlink_to("out.h5")
+    done = paceline(*TINY, "--dump", "link.h5", "--output", "out.h5")
+    assert done.code == 2
+    assert "--dump: is the same file as --output" in done.message
+
+
+def test_weights_may_be_dumped_to_where_they_came_from(paceline):
+    assert paceline(*TINY, "--output", "r.h5", "--dump", "w.h5").code == 0
+    args = ("--load-weights", "w.h5", "--dump", "w.h5", "--force")
+    done = paceline(*TINY, "--output", "s.h5", *args)
+    assert done.code == 0, done.err
+
+
+def test_runs_that_start_together_have_files_of_their_own(tmp_path):
+    runs = [
+        subprocess.Popen(command(0, *TINY), cwd=tmp_path, stdout=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    assert [run.wait(60) for run in runs] == [0, 0, 0]
+    assert len(list((tmp_path / "results").iterdir())) == 3
+
+
+def test_a_working_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"rmdir ../gone && exec {' '.join(command(0, *TINY))} --output {tmp_path}/out.h5"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "the working folder no longer exists; cd to one that does" in done.stderr
+
+
+def test_a_dry_run_says_what_cannot_run_here(paceline):
+    preset = paceline("collectives", "--preset", "single-node", "--dry-run")
+    assert preset.code == 0, preset.err
+    lines = [line for line in preset.out.splitlines() if " mpi all_reduce 4 " in line]
+    assert lines
+    for line in lines:
+        assert line.endswith("  skipped: needs 4 ranks; this launch has 1")
+    limited = ("model", "--size", "tiny,small", "--memory-limit", "1GB", "--dry-run")
+    *_, tiny, small = paceline(*limited).out.splitlines()
+    assert "oom" not in tiny
+    assert small.endswith("  oom: the device has 1.00 GB")
+
+
+def test_a_dry_run_in_json(paceline):
+    done = paceline("model", "--size", "tiny,small", "--memory-limit", "1GB", "--dry-run", "--json")
+    assert done.code == 0, done.err
+    tiny, small = (json.loads(line) for line in done.out.splitlines())
+    assert (tiny["size"], tiny["reason"]) == ("tiny", "")
+    assert (small["size"], small["reason"]) == ("small", "oom: the device has 1.00 GB")
+    assert small["predicted_peak_bytes"] > 1e9 > tiny["predicted_peak_bytes"] > 1e6
+    assert small["predicted_flops"] > tiny["predicted_flops"] > 1e6
