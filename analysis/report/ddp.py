@@ -9,7 +9,7 @@ from .exchanges import alike, exposed, one_per_setting, same_setting
 from .facts import Case, cases, matching
 from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, named, of_experiment
-from .sentences import differ
+from .sentences import differ, setting
 
 LITTLE = 0.05  # of a step
 PRESET = "mpirun -np 2 build/paceline ddp --preset course"
@@ -161,8 +161,10 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
         best = min(sizes, key=lambda case: case.seconds("step"))
         worst = max(sizes, key=lambda case: case.seconds("step"))
         group = buckets.equal_to(sizes, best)
+        where = setting(case.values)
+        beginning = f"{where}: " if where else ""
         if worst.row not in {one.row for one in group}:
-            lines.append(buckets.compared(group, worst))
+            lines.append(beginning + buckets.compared(group, worst))
         same = sorted(
             {
                 (case.get("bucket_mb"), case.get("communication_calls"))
@@ -174,8 +176,9 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
         if len({calls for _, calls in same}) < len(same):
             told = ", ".join(f"{size} MB {calls}" for size, calls in same)
             lines.append(
-                f"Collectives of a step by bucket size: {told}. Sizes of as many collectives send "
-                "the same messages: a tensor larger than the bucket is one of its own."
+                f"{beginning}collectives of a step by bucket size: {told}. Sizes of as many "
+                "collectives send the same messages: a tensor larger than the bucket is one of its "
+                "own."
             )
     return list(dict.fromkeys(lines))
 

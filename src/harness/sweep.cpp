@@ -138,7 +138,9 @@ class Results {
 
   void add(std::size_t index, const CaseRecord& record) {
     file_.write(record, run_);
-    show(index, summary_row(record));
+    Row row = summary_row(record);
+    row.insert(row.begin() + 1, {"run", run_.id()});
+    show(index, std::move(row));
     add_profile(index, record.tables);
   }
   // "results/model.h5", or empty if no case is finished.

@@ -73,7 +73,7 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
 // Why a case file cannot be read; empty if it can. Throws UsageError for a file of an older schema.
 std::string damage_of(const fs::path& file) {
   try {
-    require_readable(file);
+    require_readable(file, Use::copied);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -116,7 +116,7 @@ std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder
   std::vector<fs::path> files = case_files(folder);
   const bool exists = fs::exists(path);
   if (exists) {
-    require_readable(path);
+    require_readable(path, Use::copied);
     files.push_back(path);
   }
   require_one_experiment(files);

@@ -92,6 +92,17 @@ void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
   }
 }
 
+// What merge and --resume copy from a result file.
+void copy_groups(const hdf5::File& file) {
+  const hdf5::File copy = hdf5::File::in_memory();
+  for (const char* name : {"cases", "runs", "environment", "ranks"}) {
+    try {
+      if (file.has(name)) copy.copy_from(file, name);
+    } catch (const Hdf5Error&) {  // harmless, as above
+    }
+  }
+}
+
 void limit(int resource, rlim_t most) {
   const rlimit limits{most, most};
   setrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
@@ -134,11 +145,13 @@ int wait_for(pid_t child) {
   return status;
 }
 
-constexpr std::string_view read_option = "--read-everything";  // followed by the path only
+// Followed by the path only.
+constexpr std::string_view read_option = "--read-everything";
+constexpr std::string_view copy_option = "--read-and-copy-everything";
 
 bool has_reader = false;  // whether run_as_file_reader() was called
 
-int read_everything(const char* path) {
+int read_everything(const char* path, Use use) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
   constexpr rlim_t bytes_per_second = 1'000'000;  // files of many small cases: 3'700'000
   const std::uintmax_t size = std::filesystem::file_size(path);
@@ -152,7 +165,11 @@ int read_everything(const char* path) {
   try {
     for (const int fill : fills) {
       mallopt(M_PERTURB, fill);
-      read_group(hdf5::File::open(path), size, 0);
+      {
+        const hdf5::File file = hdf5::File::open(path);
+        read_group(file, size, 0);
+        if (use == Use::copied) copy_groups(file);
+      }
       H5close();
     }
   } catch (const Hdf5Error&) {
@@ -171,11 +188,13 @@ int read_everything(const char* path) {
 
 std::optional<int> run_as_file_reader(int argc, char** argv) {
   has_reader = true;
-  if (argc != 3 || argv[1] != read_option) return std::nullopt;
-  return read_everything(argv[2]);
+  if (argc != 3) return std::nullopt;
+  if (argv[1] == read_option) return read_everything(argv[2], Use::read);
+  if (argv[1] == copy_option) return read_everything(argv[2], Use::copied);
+  return std::nullopt;
 }
 
-void require_readable(const std::filesystem::path& path) {
+void require_readable(const std::filesystem::path& path, Use use) {
   std::error_code failed;
   const bool is_there = std::filesystem::exists(path, failed);
   if (!is_there || std::filesystem::is_directory(path)) return;  // reported when it is opened
@@ -184,7 +203,7 @@ void require_readable(const std::filesystem::path& path) {
   }
   if (!has_reader || !hdf5::File::is_hdf5(path)) return;
   std::string program = "paceline";
-  std::string option(read_option);
+  std::string option(use == Use::copied ? copy_option : read_option);
   std::string name = std::filesystem::absolute(path).string();
   const std::array<char*, 4> words = {program.data(), option.data(), name.data(), nullptr};
   posix_spawn_file_actions_t actions;

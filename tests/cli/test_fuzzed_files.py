@@ -45,6 +45,18 @@ def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
         assert len(file["cases"]) == 1
 
 
+def test_merge_names_the_case_whose_root_is_damaged(paceline, tmp_path, whole):
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    shutil.copy(whole, folder / "a.h5")
+    with h5py.File(folder / "a.h5", "a") as file:
+        file.attrs["created"] = [0.0, 0.0]
+    done = paceline("merge", "out.h5")
+    assert done.code == 2
+    assert "cannot read out.h5.cases/a.h5: attribute 'created'" in done.message
+    assert (folder / "a.h5").exists()
+
+
 def test_merge_of_damaged_cases_alone_is_an_error(paceline, tmp_path):
     (tmp_path / "out.h5.cases").mkdir()
     (tmp_path / "out.h5.cases" / "a.h5").write_bytes(b"no HDF5 file")
@@ -101,6 +113,12 @@ def test_case_names_that_are_no_file_names_are_refused(paceline, tmp_path, whole
         assert [path.name for path in tmp_path.iterdir()] == ["out.h5"]
 
 
+def no_group_of_the_case(file):
+    (name,) = file["cases"]
+    del file["cases"][name]
+    file["cases"][name] = [1]
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -110,8 +128,9 @@ def test_case_names_that_are_no_file_names_are_refused(paceline, tmp_path, whole
         (lambda f: f["summary/step_median_s"].__setitem__(0, -1), "'step_median_s' holds -1"),
         (lambda f: f["summary/attention"].__setitem__(0, "none"), "'none'"),
         (lambda f: f["ranks"].clear(), "/ranks is empty"),
+        (no_group_of_the_case, "is damaged or not as paceline writes it"),
     ],
-    ids=["no status", "ranks", "heads", "a time", "a name", "no ranks"],
+    ids=["no status", "ranks", "heads", "a time", "a name", "no ranks", "no group"],
 )
 def test_plan_names_the_damaged_file_and_the_column(paceline, tmp_path, whole, damage, says):
     shutil.copy(whole, tmp_path / "bad.h5")
@@ -122,6 +141,23 @@ def test_plan_names_the_damaged_file_and_the_column(paceline, tmp_path, whole, d
         assert done.code == 2
         assert "bad.h5" in done.message
         assert says in done.message
+
+
+def test_damage_on_which_hdf5_crashes_only_when_it_copies(paceline, tmp_path, whole):
+    """Reading the dataset fails with an error: its header has no dataspace."""
+    out = tmp_path / "out.h5"
+    shutil.copy(whole, out)
+    with h5py.File(out) as file:
+        (case,) = file["cases"].values()
+        header = h5py.h5o.get_info(case["memory/active"].id).addr
+    damaged = bytearray(out.read_bytes())
+    assert damaged[header + 16] == 1  # the type of the first message
+    damaged[header + 16] = 5
+    out.write_bytes(damaged)
+    done = paceline(*TINY, "--context", 8, "--output", "out.h5", "--resume")
+    assert done.code == 2
+    assert "out.h5 crashes HDF5: it is damaged" in done.message
+    assert out.read_bytes() == damaged
 
 
 def test_toml_keys_of_many_parts_are_refused(paceline, tmp_path):
