@@ -110,6 +110,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     refuse_inputs_as_output(options.files, options.output)
+    options.files = distinct(options.files)
     try:
         from .result_file import ResultError
 
@@ -139,6 +140,11 @@ def refuse_inputs_as_output(files: list[Path], output: Path) -> None:
     for path in files:
         if path.is_file() and output.is_file() and path.samefile(output):
             fail(f"--output {output}: is one of the files to read; name another", WRONG_USE)
+
+
+def distinct(files: list[Path]) -> list[Path]:
+    """Without the second name of a file: its cases would count twice."""
+    return list({path.resolve(): path for path in reversed(files)}.values())[::-1]
 
 
 def print_paths(written: list[Path]) -> None:

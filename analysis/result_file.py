@@ -88,6 +88,8 @@ def decompress(path: Path, *_state: int) -> IO[bytes]:
 def unreadable(path: Path, error: OSError) -> ResultError:
     if isinstance(error, FileNotFoundError):
         return ResultError(f"{path}: no such file")
+    if path.is_dir():
+        return ResultError(f"{path}: is a folder; give result files")
     if isinstance(error, PermissionError):
         return ResultError(f"{path}: cannot be read: permission denied")
     return ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one")

@@ -153,6 +153,19 @@ def test_files_that_paceline_cannot_have_written_are_refused(good, capsys, damag
     assert says in message
 
 
+def test_a_folder_is_no_result_file(good, tmp_path, capsys):
+    said = refused(capsys, "tables", good, tmp_path, "--output", "t.md")
+    assert said == f"{tmp_path}: is a folder; give result files"
+
+
+def test_a_file_that_is_named_twice_counts_once(good, tmp_path):
+    (tmp_path / "link.h5").symlink_to(good)
+    for name, files in (("once", [good]), ("twice", [good, tmp_path / "link.h5", good])):
+        main(["tables", *map(str, files), "--output", str(tmp_path / f"{name}.csv")])
+    once, twice = ((tmp_path / f"{name}.csv").read_text("utf-8") for name in ("once", "twice"))
+    assert once == twice
+
+
 def test_an_input_is_not_overwritten(good, capsys):
     before = good.read_bytes()
     said = refused(capsys, "tables", good, "--output", good, "--format", "markdown")

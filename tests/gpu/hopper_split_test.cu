@@ -93,7 +93,8 @@ __global__ void ab(float* d, const float* a, const __grid_constant__ CUtensorMap
   write(d, sums);
 }
 
-// The tolerance for a product without low low. Without any other term the error would be above 1e-3.
+// The tolerance for a product without low low. Without any other term the error would be above
+// 1e-3.
 void expect_close(const HostMatrix<float>& got, const HostMatrix<float>& want) {
   EXPECT_LT(distance({got.at.begin(), got.at.end()}, {want.at.begin(), want.at.end()}, 0), 1e-5);
 }
