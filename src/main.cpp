@@ -42,7 +42,7 @@ ExitCode print_or_read_files(const ParsedCommand& parsed) {
 
 std::string working_folder() {
   std::error_code gone;
-  const std::string folder = std::filesystem::current_path(gone).string();
+  std::string folder = std::filesystem::current_path(gone).string();
   if (gone) throw EnvironmentError("the working folder no longer exists; cd to one that does");
   return folder;
 }

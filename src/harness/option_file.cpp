@@ -68,7 +68,7 @@ std::string one_text(const TomlDocument& file, const TomlEntry& entry, const Tom
   return *text;
 }
 
-std::optional<double> number_of(const std::string& text) {
+std::optional<double> parsed_number(const std::string& text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -155,8 +155,8 @@ bool same_values(const Texts& a, const Texts& b) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end(),
                     [](const std::string& x, const std::string& y) {
                       if (x == y) return true;
-                      const std::optional<double> number = number_of(x);
-                      return number && number == number_of(y);
+                      const std::optional<double> number = parsed_number(x);
+                      return number && number == parsed_number(y);
                     });
 }
 

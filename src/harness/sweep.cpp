@@ -351,7 +351,7 @@ std::filesystem::path output_path(const RunOptions& options, const std::string& 
   fs::create_directories("results", error);
   for (int n = 1;; ++n) {
     const std::string number = n == 1 ? "" : fmt::format("-{}", n);
-    const fs::path path = fmt::format("results/{}-{}{}.h5", experiment, time, number);
+    fs::path path = fmt::format("results/{}-{}{}.h5", experiment, time, number);
     if (fs::exists(path, error)) continue;
     // Creating it succeeds in one process only. ResultFile reports an error.
     if (fs::create_directory(path.string() + ".cases", error) || error) return path;
