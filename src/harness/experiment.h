@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/non_copyable.h"
-#include "core/units.h"
 #include "harness/prediction.h"
 #include "measure/case.h"
 #include "measure/factors.h"
@@ -79,9 +78,8 @@ class ExperimentOf : public Experiment {
   [[nodiscard]] std::string cannot_run(std::size_t index) const final {
     const C& c = case_at(index);
     if (const std::string reason = reason_to_skip(c); !reason.empty()) return "skipped: " + reason;
-    const std::size_t limit = device_memory(c);
-    if (prediction(c).needed_bytes() <= static_cast<double>(limit)) return {};
-    return "oom: the device has " + bytes_text(static_cast<double>(limit));
+    const bool fits = prediction(c).needed_bytes() <= static_cast<double>(device_memory(c));
+    return fits ? "" : "oom: more than the device's memory";
   }
   void validate(std::size_t index) const final { check(case_at(index)); }
   [[nodiscard]] CaseRecord run(std::size_t index, Progress& progress) final {

@@ -2,6 +2,7 @@
 
 import pickle
 import pickletools
+import shutil
 from pathlib import Path
 
 import h5py
@@ -195,7 +196,8 @@ def test_a_file_without_a_measured_case_is_refused(make_file, tmp_path, capsys):
 
 
 def test_the_same_case_twice_is_refused(timed, tmp_path, capsys):
-    assert "in another file too" in refused(capsys, timed, timed, "--output", tmp_path / "m")
+    again = shutil.copy(timed, tmp_path / "again.h5")
+    assert "in another file too" in refused(capsys, timed, again, "--output", tmp_path / "m")
 
 
 def test_snapshot_of_a_measured_timeline(paceline, tmp_path, capsys):

@@ -200,7 +200,8 @@ def test_an_oom_case_is_explained_and_leaves_no_memory_behind(run):
 
 def test_the_memory_preset(paceline):
     done = paceline("model", "--preset", "memory", "--dry-run")
-    cases = [line.split(" 2.7b ")[1] for line in done.out.splitlines() if " 2.7b " in line]
+    lines = [line.partition("  oom: ")[0] for line in done.out.splitlines()]
+    cases = [line.split(" 2.7b ")[1] for line in lines if " 2.7b " in line]
     assert sorted(cases) == sorted(
         f"{context} 4 {precision} naive eager {mode}"
         for context in (128, 256, 512)
