@@ -22,7 +22,8 @@ OF_FILE = (
 HEAD = """# The result file
 
 Made by `python3 tools/file_format.py > docs/file-format.md` from what `paceline columns` says. Every
-dataset carries its `unit` and `description` as attributes, so the file documents itself; this page lists the same texts.
+dataset carries its `unit` and `description` as attributes, so the file documents itself; this page
+lists the same texts.
 
 A result file is HDF5, schema version 2. Version 1 and files of version 2 without `/runs` or
 descriptions are still read, by `paceline compare` and by the analysis.

@@ -17,6 +17,7 @@
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
 #include "measure/statistics.h"
+#include "record/case_file.h"
 #include "record/console.h"
 #include "record/descriptions.h"
 #include "record/environment.h"
@@ -138,9 +139,7 @@ class Results {
 
   void add(std::size_t index, const CaseRecord& record) {
     file_.write(record, run_);
-    Row row = summary_row(record);
-    row.insert(row.begin() + 1, {"run", run_.id()});
-    show(index, std::move(row));
+    show(index, summary_row(record, run_));
     add_profile(index, record.tables);
   }
   // "results/model.h5", or empty if no case is finished.

@@ -197,6 +197,12 @@ std::vector<std::string> case_names(const File& file) {
   return names;
 }
 
+Row summary_row(const CaseRecord& record, const RunInfo& run) {
+  Row row = summary_row(record);
+  row.insert(row.begin() + 1, {"run", run.id()});
+  return row;
+}
+
 File case_file(const CaseRecord& record, const RunInfo& run) {
   File file = File::in_memory();
   const std::string created = utc_now();
@@ -209,9 +215,7 @@ File case_file(const CaseRecord& record, const RunInfo& run) {
   write_run(file.make_group("runs"), run);
   show_run(file, run.id());
   write_case(file.make_group("cases/" + record.id), record, created, run.id());
-  Row row = summary_row(record);
-  row.insert(row.begin() + 1, {"run", run.id()});
-  write_table(file, summary_of(row, record.factor_notes));
+  write_table(file, summary_of(summary_row(record, run), record.factor_notes));
   return file;
 }
 

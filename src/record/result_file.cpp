@@ -100,8 +100,9 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
 }
 
 void require_one_experiment(const std::vector<fs::path>& files) {
+  if (files.empty()) return;
+  const std::string first = experiment_of(files.front());
   for (const fs::path& file : files) {
-    const std::string first = experiment_of(files.front());
     const std::string other = experiment_of(file);
     if (first == other) continue;
     throw UsageError(fmt::format("{} has results of '{}' and {} of '{}': move one of them away",

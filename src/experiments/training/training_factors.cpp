@@ -125,8 +125,7 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
           .where(exchanges, a_sync),
       axis<C>(&C::registration, "registration",
               "registration of buffers with NCCL; symmetric: all ranks register parameters and "
-              "gradients as "
-              "windows, on which collectives occupy fewer multiprocessors")
+              "gradients as windows, on which collectives occupy fewer multiprocessors")
           .said("symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
                 "else none")
           .where(exchanges, a_sync),
