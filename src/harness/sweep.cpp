@@ -23,29 +23,10 @@
 #include "record/environment.h"
 #include "record/profile_view.h"
 #include "record/result_file.h"
-#include "record/untrusted_file.h"
 
 namespace paceline {
 
 namespace {
-
-// A file has cases of one experiment only.
-void require_experiment(const std::filesystem::path& path, const std::string& theirs,
-                        const std::string& ours) {
-  if (theirs.empty() || theirs == ours) return;
-  throw UsageError(
-      fmt::format("--resume: {} has results of '{}', not of '{}'; name another --output",
-                  path.string(), theirs, ours));
-}
-
-std::filesystem::path checked_output(const RunOptions& options, const std::string& experiment) {
-  std::filesystem::path path = output_path(options, experiment);
-  if (options.resume) require_readable(path);
-  if (options.resume && std::filesystem::is_regular_file(path)) {
-    require_experiment(path, experiment_of(path), experiment);
-  }
-  return path;
-}
 
 ResultFile::Existing existing(const RunOptions& run) {
   if (run.resume) return ResultFile::Existing::resume;
@@ -124,8 +105,7 @@ class Results {
       : experiment_(experiment),
         options_(options),
         run_(std::move(run)),
-        file_(checked_output(options, experiment.name()), existing(options)) {
-    require_experiment(file_.path(), file_.experiment(), experiment.name());
+        file_(output_path(options, experiment.name()), existing(options), experiment.name()) {
     for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
   }
 

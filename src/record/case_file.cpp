@@ -291,15 +291,26 @@ File open_result_file(const std::filesystem::path& path) {
   });
 }
 
-void refuse_older_schema(const std::filesystem::path& path) {
-  std::int64_t version = schema_version;
-  try {
-    version = version_of(open_result_file(path));
-  } catch (const UsageError&) {
-    return;
+std::vector<Column> read_summary(const std::filesystem::path& path) {
+  const File file = open_result_file(path);
+  std::vector<Column> columns = reading(path, [&] { return read_columns(file.group("summary")); });
+  if (columns.empty()) throw UsageError(fmt::format("{}: /summary is empty", path.string()));
+  for (const Column& column : columns) {
+    if (length_of(column) != length_of(columns.front())) {
+      throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));
+    }
   }
+  return columns;
+}
+
+std::string experiment_of(const std::filesystem::path& path) {
+  return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
+}
+
+void refuse_older_schema(const std::filesystem::path& path, const File& file) {
+  const std::int64_t version = version_of(file);
   if (version == schema_version) return;
-  throw UsageError(
+  throw OlderSchemaError(
       fmt::format("{} has schema version {}, from an older paceline; cases of version {} cannot be "
                   "added to it; name another --output",
                   path.string(), version, schema_version));

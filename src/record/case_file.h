@@ -49,9 +49,20 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 // cannot be read or is of another version.
 [[nodiscard]] hdf5::File open_result_file(const std::filesystem::path& path);
 
-// Throws UsageError for a file of an older version: new cases cannot be added to it. Ignores files
-// that cannot be read.
-void refuse_older_schema(const std::filesystem::path& path);
+// The summary of a result file (merged, or of one case), as columns of equal length. Throws
+// UsageError like open_result_file().
+[[nodiscard]] std::vector<Column> read_summary(const std::filesystem::path& path);
+
+// The experiment whose results a file has. Throws UsageError like open_result_file().
+[[nodiscard]] std::string experiment_of(const std::filesystem::path& path);
+
+class OlderSchemaError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
+// Throws OlderSchemaError for a file of an older version: new cases cannot be added to it.
+void refuse_older_schema(const std::filesystem::path& path, const hdf5::File& file);
 
 // The attributes of /cases/<id> that are factors, sorted by name. Version 1 also recorded factors
 // that did not apply to the case; they are left out.

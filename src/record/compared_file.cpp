@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "measure/statistics.h"
 #include "record/case_file.h"
-#include "record/result_file.h"
 #include "record/untrusted_file.h"
 
 namespace paceline {

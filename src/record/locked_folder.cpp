@@ -57,9 +57,9 @@ std::vector<fs::path> entries(const fs::path& folder, const Wanted& wanted) {
   return found;
 }
 
-void remove_each(const std::vector<fs::path>& paths) {
+void remove_with_contents(const std::vector<fs::path>& paths) {
   std::error_code ignored;
-  for (const fs::path& path : paths) fs::remove(path, ignored);
+  for (const fs::path& path : paths) fs::remove_all(path, ignored);
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ LockedFolder::LockedFolder(fs::path folder, double patience)
     throw;
   }
   // Partial files of a killed run.
-  remove_each(entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
+  remove_with_contents(
+      entries(folder_, [](const fs::path& path) { return path.extension() == ".tmp"; }));
 }
 
 LockedFolder::~LockedFolder() {
@@ -94,7 +95,8 @@ LockedFolder::~LockedFolder() {
 }
 
 void LockedFolder::remove() {
-  remove_each(entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
+  remove_with_contents(
+      entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
   unlock_and_remove();
 }
 
@@ -147,7 +149,7 @@ bool LockedFolder::try_lock() {
 void LockedFolder::remove_what_is_empty() const {
   std::error_code ignored;
   fs::remove(folder_, ignored);  // fails unless it is empty
-  remove_each(made_parents_);
+  for (const fs::path& parent : made_parents_) fs::remove(parent, ignored);
 }
 
 }  // namespace paceline

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "record/case_file.h"
 #include "record/console.h"
 #include "record/untrusted_file.h"
@@ -22,28 +24,6 @@ fs::path folder_of(const fs::path& path) { return path.string() + ".cases"; }
 [[noreturn]] void throw_unwritable(const fs::path& path, const std::error_code& error,
                                    const std::string& then) {
   throw StoppedError(fmt::format("cannot write {}: {}; {}", path.string(), error.message(), then));
-}
-
-// Splits F.h5 into case files. Case files that already exist are newer and are kept.
-void split(const fs::path& path, const fs::path& folder) {
-  refuse_older_schema(path);
-  const hdf5::File file = open_result_file(path);
-  std::vector<fs::path> made;
-  try {
-    const std::vector<Column> summary = read_summary(path);
-    const std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
-    for (const std::string& id : ids) {
-      const fs::path target = folder / (id + ".h5");
-      if (fs::exists(target)) continue;
-      const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
-      const std::error_code error = write_whole(target, target.string() + ".tmp", one.image());
-      if (error) throw_unwritable(target, error, "make room there");
-      made.push_back(target);
-    }
-  } catch (...) {
-    for (const fs::path& target : made) fs::remove(target);
-    throw;
-  }
 }
 
 // The files in the order of `ids`, followed by the others, by name.
@@ -70,27 +50,49 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
   folder.remove();
 }
 
-// Why a case file cannot be read; empty if it can. Throws UsageError for a file of an older schema.
-std::string damage_of(const fs::path& file) {
+// Where files are split; removed with its contents.
+class Scratch : NonCopyable {
+ public:
+  explicit Scratch(fs::path folder) : folder_(std::move(folder)) {}
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+  [[nodiscard]] fs::path file(const std::string& id) const { return folder_ / (id + ".h5"); }
+
+ private:
+  fs::path folder_;
+};
+
+// Replaces the case file by copies that are safe to open, named after their cases. Returns why this
+// cannot be done; empty if it is done. Throws OlderSchemaError.
+std::string damage_of(const fs::path& file, const Scratch& scratch) {
+  std::vector<std::string> ids;
   try {
-    require_readable(file, Use::copied);
+    ids = split_untrusted(file, scratch.folder());
+  } catch (const OlderSchemaError&) {
+    throw;
   } catch (const UsageError& error) {
     return error.what();
   }
-  refuse_older_schema(file);
-  try {
-    (void)read_summary(file);
-  } catch (const UsageError& error) {
-    return error.what();
+  const auto target = [&](const std::string& id) { return file.parent_path() / (id + ".h5"); };
+  for (const std::string& id : ids) {
+    if (target(id) != file && fs::exists(target(id))) {
+      return fmt::format("{} has a case that {} has too", file.string(), target(id).string());
+    }
   }
+  for (const std::string& id : ids) fs::rename(scratch.file(id), target(id));
+  if (std::ranges::find(ids, file.stem().string()) == ids.end()) fs::remove(file);
   return "";
 }
 
 // Renames case files that cannot be read. Returns a line for each.
-std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path& folder) {
+std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path& folder,
+                                           const Scratch& scratch) {
   std::vector<std::string> lines;
   for (const fs::path& file : case_files(folder)) {
-    const std::string why = damage_of(file);
+    const std::string why = damage_of(file, scratch);
     if (why.empty()) continue;
     const fs::path aside = fmt::format("{}.{}.damaged", path.string(), file.stem().string());
     fs::rename(file, aside);
@@ -99,30 +101,54 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
   return lines;
 }
 
-void require_one_experiment(const std::vector<fs::path>& files) {
-  if (files.empty()) return;
-  const std::string first = experiment_of(files.front());
-  for (const fs::path& file : files) {
-    const std::string other = experiment_of(file);
-    if (first == other) continue;
+// The results that --resume and merge find.
+struct Found {
+  std::vector<std::string> damaged;  // a line for each case file that was set aside
+  std::vector<std::string> ids;      // the cases of F.h5, in its order
+};
+
+struct NamedExperiment {
+  fs::path file;
+  std::string experiment;
+};
+
+void require_one_experiment(const std::vector<NamedExperiment>& all) {
+  for (const NamedExperiment& one : all) {
+    const NamedExperiment& first = all.front();
+    if (one.experiment == first.experiment) continue;
     throw UsageError(fmt::format("{} has results of '{}' and {} of '{}': move one of them away",
-                                 files.front().string(), first, file.string(), other));
+                                 first.file.string(), first.experiment, one.file.string(),
+                                 one.experiment));
   }
 }
 
-// Leaves only readable case files in the folder, including those from splitting an existing F.h5.
-// Returns a line for each file that was set aside.
-std::vector<std::string> only_cases(const fs::path& path, const fs::path& folder) {
-  std::vector<std::string> damaged = set_aside_damaged(path, folder);
-  std::vector<fs::path> files = case_files(folder);
-  const bool exists = fs::exists(path);
-  if (exists) {
-    require_readable(path, Use::copied);
-    files.push_back(path);
+// --resume adds cases of `experiment`, merge none.
+void require_experiment(const fs::path& path, const std::vector<NamedExperiment>& all,
+                        const std::string& experiment) {
+  for (const NamedExperiment& one : all) {
+    if (experiment.empty() || one.experiment == experiment) continue;
+    throw UsageError(
+        fmt::format("--resume: {} has results of '{}', not of '{}'; name another --output",
+                    path.string(), one.experiment, experiment));
   }
-  require_one_experiment(files);
-  if (exists) split(path, folder);
-  return damaged;
+}
+
+// Leaves only case files in the folder that are safe to open, including those from splitting an
+// existing F.h5. Case files that already exist are newer than F.h5's and are kept.
+Found only_cases(const fs::path& path, const fs::path& folder, const std::string& experiment) {
+  const Scratch scratch(folder / "split.tmp");
+  Found found{set_aside_damaged(path, folder, scratch), {}};
+  std::vector<NamedExperiment> all;
+  for (const fs::path& file : case_files(folder)) all.push_back({file, experiment_of(file)});
+  if (fs::exists(path)) found.ids = split_untrusted(path, scratch.folder());
+  if (!found.ids.empty()) all.push_back({path, experiment_of(scratch.file(found.ids.front()))});
+  require_experiment(path, all, experiment);
+  require_one_experiment(all);
+  for (const std::string& id : found.ids) {
+    const fs::path target = folder / (id + ".h5");
+    if (!fs::exists(target)) fs::rename(scratch.file(id), target);
+  }
+  return found;
 }
 
 void remove_file(const fs::path& path) {
@@ -160,7 +186,7 @@ fs::path checked(const fs::path& path, ResultFile::Existing existing) {
 
 }  // namespace
 
-ResultFile::ResultFile(const fs::path& path, Existing existing)
+ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
     : path_(checked(path, existing)), folder_(folder_of(path_)) {
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
@@ -177,7 +203,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing)
       for (const fs::path& file : cases) remove_file(file);
       remove_file(path_);
       break;
-    case Existing::resume: damaged_ = only_cases(path_, folder_.path()); break;
+    case Existing::resume: damaged_ = only_cases(path_, folder_.path(), experiment).damaged; break;
   }
 }
 
@@ -242,15 +268,6 @@ void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
   merge_folder(path_, folder_, ids, complete, tables);
 }
 
-std::string ResultFile::experiment() const {
-  const std::vector<fs::path> files = case_files(folder_.path());
-  return files.empty() ? "" : experiment_of(files.front());
-}
-
-std::string experiment_of(const fs::path& path) {
-  return reading(path, [&] { return open_result_file(path).text_attribute("experiment"); });
-}
-
 std::vector<std::string> merge_after_crash(const fs::path& path) {
   // F.h5 need not exist.
   const fs::path file = checked(path, ResultFile::Existing::resume);
@@ -259,25 +276,9 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
                                  folder_of(file).string()));
   }
   LockedFolder folder(folder_of(file));
-  std::vector<std::string> damaged = only_cases(file, folder.path());
-  std::vector<std::string> ids;
-  if (fs::exists(file)) {
-    ids = reading(file, [&] { return case_names(open_result_file(file)); });
-  }
-  merge_folder(file, folder, ids, false);
-  return damaged;
-}
-
-std::vector<Column> read_summary(const fs::path& path) {
-  const hdf5::File file = open_result_file(path);
-  std::vector<Column> columns = reading(path, [&] { return read_columns(file.group("summary")); });
-  if (columns.empty()) throw UsageError(fmt::format("{}: /summary is empty", path.string()));
-  for (const Column& column : columns) {
-    if (length_of(column) != length_of(columns.front())) {
-      throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));
-    }
-  }
-  return columns;
+  const Found found = only_cases(file, folder.path(), "");
+  merge_folder(file, folder, found.ids, false);
+  return found.damaged;
 }
 
 }  // namespace paceline

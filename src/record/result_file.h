@@ -29,7 +29,8 @@ class ResultFile {
   // both. Throws UsageError if the folder cannot be written, another run keeps the lock, or the
   // name does not end in .h5. Leaves no folder behind when it throws, and no folder without a case
   // when it is destroyed.
-  ResultFile(const std::filesystem::path& path, Existing existing);
+  // `experiment`: what is measured; throws UsageError if --resume finds cases of another.
+  ResultFile(const std::filesystem::path& path, Existing existing, const std::string& experiment);
 
   enum class Kept : std::uint8_t { finished, any };
   // Whether there is a case of this id and these factors. Kept::finished: with status `ok` or
@@ -52,8 +53,6 @@ class ResultFile {
 
   // With symbolic links resolved.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // Of the finished cases; empty if there are none.
-  [[nodiscard]] std::string experiment() const;
   // A line for each case file that was set aside as F.h5.<id>.damaged.
   [[nodiscard]] const std::vector<std::string>& damaged() const { return damaged_; }
 
@@ -65,17 +64,10 @@ class ResultFile {
   std::vector<std::string> damaged_;
 };
 
-// The experiment of a result file. Throws UsageError like read_summary().
-[[nodiscard]] std::string experiment_of(const std::filesystem::path& path);
-
 // `paceline merge F.h5`: merge() after a crash, with `complete` false. Takes the lock like a run.
 // An F.h5 that was being resumed keeps the cases that it had. Case files that cannot be read are
 // set aside as F.h5.<id>.damaged; returns a line for each. Throws UsageError if there is no
 // F.h5.cases folder with a case in it.
 [[nodiscard]] std::vector<std::string> merge_after_crash(const std::filesystem::path& path);
-
-// The summary of a result file (merged, or of one case), as columns of equal length. Throws
-// UsageError if it cannot be read or is not a paceline file of a supported schema version.
-[[nodiscard]] std::vector<Column> read_summary(const std::filesystem::path& path);
 
 }  // namespace paceline

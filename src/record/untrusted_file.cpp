@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,13 +15,18 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "record/case_file.h"
 #include "record/hdf5.h"
+#include "record/split_file.h"
 
 namespace paceline {
 
@@ -31,7 +37,11 @@ enum Verdict : int {
   links_to_other_files = 10,
   too_large = 11,
   nests_too_deep = 12,
-  damaged = 13
+  damaged = 13,
+  // Of splitting; with a message.
+  refused = 14,
+  older_schema = 15,
+  unwritable = 16
 };
 
 // Contiguous numbers are harmless, since HDF5 only copies them, and weights have gigabytes of them.
@@ -100,18 +110,6 @@ void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
   }
 }
 
-// What merge and --resume do with the file.
-void copy_cases(const char* path) {
-  try_out([&] { (void)merged_file({path}, false, {}); });
-  try_out([&] {
-    const hdf5::File file = open_result_file(path);
-    const std::vector<Column> summary = read_columns(file.group("summary"));
-    for (const std::string& id : case_names(file)) {
-      try_out([&] { (void)extracted_case(file, summary, id); });
-    }
-  });
-}
-
 void limit(int resource, rlim_t most) {
   const rlimit limits{most, most};
   setrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
@@ -154,13 +152,13 @@ int wait_for(pid_t child) {
   return status;
 }
 
-// Followed by the path only.
+// Followed by the file, and by the folder to split it into.
 constexpr std::string_view read_option = "--read-everything";
-constexpr std::string_view copy_option = "--read-and-copy-everything";
+constexpr std::string_view split_option = "--read-and-split";
 
 bool has_reader = false;  // whether run_as_file_reader() was called
 
-int read_everything(const char* path, Use use) {
+Verdict read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
   constexpr rlim_t bytes_per_second = 1'000'000;  // files of many small cases: 3'700'000
   const std::uintmax_t size = std::filesystem::file_size(path);
@@ -169,14 +167,13 @@ int read_everything(const char* path, Use use) {
   limit(RLIMIT_CPU, seconds);
   limit(RLIMIT_AS, bytes);
   // With a damaged group HDF5 uses uninitialized memory, so the outcome depends on the memory's
-  // previous contents: the file is read with each of these.
+  // previous contents: the file is read with each of these. The last is the one that splitting
+  // meets: with memory of zeros, HDF5 takes pointers that it did not set for none.
   constexpr std::array fills = {0, 0xa5, 0x01};
   try {
     for (const int fill : fills) {
       mallopt(M_PERTURB, fill);
       try_out([&] { read_group(hdf5::File::open(path), size, 0); });
-      // With memory of zeros, HDF5 takes pointers that it did not set for none, and does not crash.
-      if (use == Use::copied && fill == fills.back()) copy_cases(path);
       H5close();
     }
   } catch (const std::bad_alloc&) {
@@ -189,33 +186,66 @@ int read_everything(const char* path, Use use) {
   return readable;
 }
 
-}  // namespace
-
-std::optional<int> run_as_file_reader(int argc, char** argv) {
-  has_reader = true;
-  if (argc != 3) return std::nullopt;
-  if (argv[1] == read_option) return read_everything(argv[2], Use::read);
-  if (argv[1] == copy_option) return read_everything(argv[2], Use::copied);
-  return std::nullopt;
+// Writes the ids, or the message of the error, to standard output.
+Verdict split_and_report(const char* path, const char* folder) {
+  Verdict verdict = readable;
+  std::vector<std::string> lines;
+  try {
+    lines = split(path, folder);
+  } catch (const OlderSchemaError& error) {
+    verdict = older_schema;
+    lines = {error.what()};
+  } catch (const UsageError& error) {
+    verdict = refused;
+    lines = {error.what()};
+  } catch (const StoppedError& error) {
+    verdict = unwritable;
+    lines = {error.what()};
+  } catch (const std::bad_alloc&) {
+    return too_large;
+  }
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+  return verdict;
 }
 
-void require_readable(const std::filesystem::path& path, Use use) {
-  std::error_code failed;
-  const bool is_there = std::filesystem::exists(path, failed);
-  if (!is_there || std::filesystem::is_directory(path)) return;  // reported when it is opened
-  if (!std::filesystem::is_regular_file(path)) {
-    throw UsageError(fmt::format("{} is not a file", path.string()));
+// The child's standard output, in memory: a pipe could fill up, and so could a disk.
+class Output : NonCopyable {
+ public:
+  Output() : descriptor_(memfd_create("paceline", MFD_CLOEXEC)) {}
+  ~Output() { close(descriptor_); }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::string text(static_cast<std::size_t>(std::max<off_t>(0, lseek(descriptor_, 0, SEEK_END))),
+                     '\0');
+    const ssize_t size = pread(descriptor_, text.data(), text.size(), 0);
+    std::istringstream stream(text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(0, size))));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
   }
-  if (!has_reader || !hdf5::File::is_hdf5(path)) return;
-  std::string program = "paceline";
-  std::string option(use == Use::copied ? copy_option : read_option);
-  std::string name = std::filesystem::absolute(path).string();
-  const std::array<char*, 4> words = {program.data(), option.data(), name.data(), nullptr};
+
+ private:
+  int descriptor_;
+};
+
+struct Reading {
+  int verdict;                     // -1: the child ended without one
+  int status;                      // of waitpid()
+  std::vector<std::string> lines;  // of its standard output
+};
+
+Reading read_in_child(const std::filesystem::path& path, std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const Output output;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, output.descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words.data(),
+  const int error = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(),
                                 environment_of_reader().data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
@@ -223,8 +253,12 @@ void require_readable(const std::filesystem::path& path, Use use) {
                                        std::strerror(error)));
   }
   const int status = wait_for(child);
-  const int verdict = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  switch (verdict) {
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, status, output.lines()};
+}
+
+void require_sound(const std::filesystem::path& path, const Reading& reading) {
+  const std::string message = reading.lines.empty() ? "" : reading.lines.front();
+  switch (reading.verdict) {
     case readable: return;
     case links_to_other_files:
       throw UsageError(
@@ -235,8 +269,48 @@ void require_readable(const std::filesystem::path& path, Use use) {
     case damaged: throw UsageError(fmt::format("{} is a damaged HDF5 file", path.string()));
     case nests_too_deep:
       throw UsageError(fmt::format("{} nests groups too deep: it is damaged", path.string()));
-    default: throw UsageError(fmt::format("{} {}", path.string(), end_of(status)));
+    case refused: throw UsageError(message);
+    case older_schema: throw OlderSchemaError(message);
+    case unwritable: throw StoppedError(message);
+    default: throw UsageError(fmt::format("{} {}", path.string(), end_of(reading.status)));
   }
+}
+
+// Whether a process must read the file first. Throws UsageError if it is not a file.
+bool is_to_be_read(const std::filesystem::path& path) {
+  std::error_code failed;
+  const bool is_there = std::filesystem::exists(path, failed);
+  if (!is_there || std::filesystem::is_directory(path)) return false;  // reported when opened
+  if (!std::filesystem::is_regular_file(path)) {
+    throw UsageError(fmt::format("{} is not a file", path.string()));
+  }
+  return has_reader && hdf5::File::is_hdf5(path);
+}
+
+}  // namespace
+
+std::optional<int> run_as_file_reader(int argc, char** argv) {
+  has_reader = true;
+  const bool reads = argc == 3 && argv[1] == read_option;
+  const bool splits = argc == 4 && argv[1] == split_option;
+  if (!reads && !splits) return std::nullopt;
+  const Verdict verdict = read_everything(argv[2]);
+  if (reads || verdict != readable) return verdict;
+  return split_and_report(argv[2], argv[3]);
+}
+
+void require_readable(const std::filesystem::path& path) {
+  if (!is_to_be_read(path)) return;
+  require_sound(path, read_in_child(path, {"paceline", std::string(read_option), path.string()}));
+}
+
+std::vector<std::string> split_untrusted(const std::filesystem::path& path,
+                                         const std::filesystem::path& folder) {
+  if (!is_to_be_read(path)) return split(path, folder);
+  Reading reading =
+      read_in_child(path, {"paceline", std::string(split_option), path.string(), folder.string()});
+  require_sound(path, reading);
+  return std::move(reading.lines);
 }
 
 }  // namespace paceline

@@ -66,13 +66,15 @@ def test_damaged_files_are_refused_and_left_unchanged(paceline, tmp_path, whole,
         assert [p.name for p in tmp_path.iterdir()] == ["bad.h5"]
 
 
-def test_merge_refuses_two_files_with_the_same_case(paceline, tmp_path, whole):
-    """Two copies of a case file; merge must keep both."""
+def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
     folder = tmp_path / "out.h5.cases"
     folder.mkdir()
     for name in ("a.h5", "b.h5"):
         shutil.copy(whole, folder / name)
     done = paceline("merge", "out.h5")
-    assert done.code == 2
-    assert "b.h5" in done.message
-    assert len(list(folder.glob("*.h5"))) == 2
+    assert done.code == 0
+    assert "warning: out.h5.cases/b.h5 has a case that out.h5.cases/" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "out.h5.b.damaged"]
+    assert (tmp_path / "out.h5.b.damaged").read_bytes() == whole.read_bytes()
+    with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
+        assert set(file["cases"]) == set(alone["cases"])

@@ -45,7 +45,7 @@ def test_merge_sets_a_damaged_case_aside(paceline, tmp_path, whole):
         assert len(file["cases"]) == 1
 
 
-def test_merge_names_the_case_whose_root_is_damaged(paceline, tmp_path, whole):
+def test_merge_sets_a_case_with_a_damaged_root_aside(paceline, tmp_path, whole):
     folder = tmp_path / "out.h5.cases"
     folder.mkdir()
     shutil.copy(whole, folder / "a.h5")
@@ -53,8 +53,8 @@ def test_merge_names_the_case_whose_root_is_damaged(paceline, tmp_path, whole):
         file.attrs["created"] = [0.0, 0.0]
     done = paceline("merge", "out.h5")
     assert done.code == 2
-    assert "cannot read out.h5.cases/a.h5: attribute 'created'" in done.message
-    assert (folder / "a.h5").exists()
+    assert "cannot read out.h5.cases/a.h5: attribute 'created'" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["out.h5.a.damaged"]
 
 
 def test_merge_of_damaged_cases_alone_is_an_error(paceline, tmp_path):

@@ -33,7 +33,7 @@ class CompareTest : public testing::Test {
  protected:
   void write(const std::string& name, const std::vector<CaseRecord>& records,
              const RunInfo& run = make_run()) const {
-    ResultFile file(path(name), ResultFile::Existing::replace);
+    ResultFile file(path(name), ResultFile::Existing::replace, "model");
     std::vector<std::string> ids;
     for (const CaseRecord& record : records) {
       file.write(record, run);

@@ -28,7 +28,7 @@ CaseRecord numbered(std::int64_t n) {
 // writing its number to the pipe.
 [[noreturn]] void write_without_end(const fs::path& path, std::int64_t first, int acknowledge) {
   for (std::int64_t n = first;;) {
-    ResultFile results(path, ResultFile::Existing::resume);
+    ResultFile results(path, ResultFile::Existing::resume, "model");
     for (int i = 0; i < 4; ++i, ++n) {
       results.write(numbered(n), make_run());
       (void)!write(acknowledge, &n, sizeof n);
@@ -110,7 +110,7 @@ TEST(Crash, ResumeHasEveryCaseThatKilledRunsSaved) {
     const std::int64_t first = all.empty() ? 0 : *all.rbegin() + 1;
     for (const std::int64_t n : acknowledged_before_kill(path, first, 6, 5'000)) all.insert(n);
   }
-  ResultFile results(path, ResultFile::Existing::resume);
+  ResultFile results(path, ResultFile::Existing::resume, "model");
   for (const std::int64_t n : all) EXPECT_TRUE(results.has(numbered(n).id, numbered(n).factors));
   results.merge({}, true);
   EXPECT_GE(open_result_file(path).group("cases").names().size(), all.size());

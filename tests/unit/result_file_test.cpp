@@ -25,7 +25,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema2) {
   setenv("SLURM_ARRAY_TASK_ID", "3", 1);
   unsetenv("SLURM_RESTART_COUNT");
   const CaseRecord record = rich_record();
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   results.write(record, make_run(2));
   unsetenv("SLURM_JOB_ID");
   unsetenv("SLURM_ARRAY_TASK_ID");
@@ -78,7 +78,7 @@ TEST_F(ResultFileTest, ACaseFileIsSchema2) {
 }
 
 TEST_F(ResultFileTest, MergeMakesOneFileAndRemovesTheFolder) {
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   const std::vector<CaseRecord> records = {make_record(512, {3}), make_record(128, {1}),
                                            make_oom(256)};
   for (const CaseRecord& record : records) results.write(record, make_run());
@@ -104,7 +104,7 @@ TEST_F(ResultFileTest, MergeMakesOneFileAndRemovesTheFolder) {
 }
 
 TEST_F(ResultFileTest, CasesOutsideTheSweepComeLastByName) {
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   const CaseRecord a = make_record(1, {1});
   const CaseRecord b = make_record(2, {1});
   const CaseRecord c = make_record(3, {1});
@@ -115,7 +115,7 @@ TEST_F(ResultFileTest, CasesOutsideTheSweepComeLastByName) {
 }
 
 TEST_F(ResultFileTest, TheRootDescribesTheNewestRun) {
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   const CaseRecord a = make_record(1, {1});
   const CaseRecord b = make_record(2, {1});
   RunInfo run = make_run();
@@ -130,17 +130,17 @@ TEST_F(ResultFileTest, TheRootDescribesTheNewestRun) {
 
 TEST_F(ResultFileTest, NothingToMergeLeavesNothing) {
   {
-    ResultFile results(root() / "runs" / "deep" / "F.h5", Existing::refuse);
+    ResultFile results(root() / "runs" / "deep" / "F.h5", Existing::refuse, "model");
     results.merge({"a"}, false);
   }
   EXPECT_TRUE(fs::is_empty(root()));
-  { const ResultFile results(path(), Existing::refuse); }
+  { const ResultFile results(path(), Existing::refuse, "model"); }
   EXPECT_TRUE(fs::is_empty(root()));
 }
 
 TEST_F(ResultFileTest, RefusesAFileThatExists) {
   make_file({make_record(128, {1})});
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::refuse); }),
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::refuse, "model"); }),
             "--output " + path().string() +
                 " exists: give --resume to keep its finished cases, --force to replace it, or name "
                 "another file");
@@ -149,10 +149,10 @@ TEST_F(ResultFileTest, RefusesAFileThatExists) {
 
 TEST_F(ResultFileTest, RefusesFinishedCasesOfACrashedRun) {
   {
-    ResultFile crashed(path(), Existing::refuse);
+    ResultFile crashed(path(), Existing::refuse, "model");
     crashed.write(make_record(128, {1}), make_run());
   }
-  const std::string message = message_of([&] { ResultFile(path(), Existing::refuse); });
+  const std::string message = message_of([&] { ResultFile(path(), Existing::refuse, "model"); });
   EXPECT_NE(message.find("--resume"), std::string::npos) << message;
   EXPECT_NE(message.find("--force"), std::string::npos) << message;
   EXPECT_NE(message.find("paceline merge"), std::string::npos) << message;
@@ -163,7 +163,7 @@ TEST_F(ResultFileTest, ReplaceRemovesOldResults) {
   make_file({make_record(128, {1})});
   fs::create_directories(folder());
   std::ofstream(folder() / "left.h5") << "x";
-  ResultFile results(path(), Existing::replace);
+  ResultFile results(path(), Existing::replace, "model");
   EXPECT_FALSE(fs::exists(path()));
   EXPECT_TRUE(case_files(folder()).empty());
   const CaseRecord record = make_record(256, {1});
@@ -173,19 +173,19 @@ TEST_F(ResultFileTest, ReplaceRemovesOldResults) {
 }
 
 TEST_F(ResultFileTest, TheNameMustEndInH5) {
-  EXPECT_EQ(message_of([&] { ResultFile(root() / "F.hdf", Existing::refuse); }),
+  EXPECT_EQ(message_of([&] { ResultFile(root() / "F.hdf", Existing::refuse, "model"); }),
             "--output " + (root() / "F.hdf").string() + ": the name must end in .h5");
-  EXPECT_THROW(ResultFile(root() / ".h5", Existing::refuse), UsageError);
-  EXPECT_THROW(ResultFile("", Existing::refuse), UsageError);
+  EXPECT_THROW(ResultFile(root() / ".h5", Existing::refuse, "model"), UsageError);
+  EXPECT_THROW(ResultFile("", Existing::refuse, "model"), UsageError);
   fs::create_directories(root() / "dir.h5");
-  EXPECT_THROW(ResultFile(root() / "dir.h5", Existing::replace), UsageError);
+  EXPECT_THROW(ResultFile(root() / "dir.h5", Existing::replace, "model"), UsageError);
   EXPECT_EQ(std::distance(fs::directory_iterator(root()), {}), 1);
 }
 
 TEST_F(ResultFileTest, APlaceThatCannotBeWrittenIsNamedAndLeftAlone) {
   std::ofstream(root() / "file") << "x";
   const std::string message =
-      message_of([&] { ResultFile(root() / "file" / "deep" / "F.h5", Existing::refuse); });
+      message_of([&] { ResultFile(root() / "file" / "deep" / "F.h5", Existing::refuse, "model"); });
   EXPECT_NE(message.find("--output " + (root() / "file" / "deep" / "F.h5").string()),
             std::string::npos)
       << message;
@@ -193,14 +193,14 @@ TEST_F(ResultFileTest, APlaceThatCannotBeWrittenIsNamedAndLeftAlone) {
 }
 
 TEST_F(ResultFileTest, AStoppedCaseIsNeverWritten) {
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   CaseRecord record = make_record(128, {1});
   record.status = Status::stopped;
   EXPECT_THROW(results.write(record, make_run()), InternalError);
 }
 
 TEST_F(ResultFileTest, RaggedSamplesLeaveNoFile) {
-  ResultFile results(path(), Existing::refuse);
+  ResultFile results(path(), Existing::refuse, "model");
   CaseRecord record = make_record(128, {1});
   record.samples[0].measured = {{1, 2}, {1}};
   EXPECT_THROW(results.write(record, make_run()), InternalError);
@@ -237,7 +237,7 @@ TEST_F(ResultFileTest, AFullDiskStopsTheRunAndLeavesNothingHalfWritten) {
   const CaseRecord small = make_record(128, {1});
   const CaseRecord large = make_record(256, std::vector<double>(100'000, 1.0));
   EXPECT_TRUE(stopped_on_full_disk(200'000, [&] {
-    ResultFile results(path(), Existing::refuse);
+    ResultFile results(path(), Existing::refuse, "model");
     results.write(small, make_run());
     results.write(large, make_run());
   }));
@@ -250,7 +250,7 @@ TEST_F(ResultFileTest, AFullDiskStopsTheRunAndLeavesNothingHalfWritten) {
 TEST_F(ResultFileTest, AFullDiskAtTheMergeKeepsTheCases) {
   const auto seconds = std::vector<double>(10'000, 1.0);
   EXPECT_TRUE(stopped_on_full_disk(200'000, [&] {
-    ResultFile results(path(), Existing::refuse);
+    ResultFile results(path(), Existing::refuse, "model");
     for (int i = 0; i < 3; ++i) results.write(make_record(i, seconds), make_run());
     results.merge({}, true);
   }));
@@ -264,7 +264,7 @@ TEST_F(ResultFileTest, AFullDiskAtTheMergeKeepsTheCases) {
 TEST_F(ResultFileTest, ASecondRunWaitsForOneThatIsBeingKilled) {
   const pid_t child = fork();
   if (child == 0) {
-    ResultFile results(path(), Existing::refuse);
+    ResultFile results(path(), Existing::refuse, "model");
     results.write(make_record(128, {1}), make_run());
     pause();
   }
@@ -275,7 +275,7 @@ TEST_F(ResultFileTest, ASecondRunWaitsForOneThatIsBeingKilled) {
     kill(child, SIGKILL);
     _exit(0);
   }
-  const ResultFile results(path(), Existing::resume);
+  const ResultFile results(path(), Existing::resume, "model");
   EXPECT_EQ(case_files(folder()).size(), 1U);
   waitpid(child, nullptr, 0);
   waitpid(killer, nullptr, 0);

@@ -24,7 +24,7 @@ class ResultFiles : public testing::Test {
 
   // Writes and merges F.h5 with these records.
   void make_file(const std::vector<CaseRecord>& records, bool complete = true) const {
-    ResultFile file(path(), ResultFile::Existing::replace);
+    ResultFile file(path(), ResultFile::Existing::replace, "model");
     std::vector<std::string> ids;
     for (const CaseRecord& record : records) {
       file.write(record, make_run());

@@ -22,7 +22,7 @@ TEST_F(ResumeTest, SplitsAndMergesWithoutLoss) {
   const std::string created =
       open_result_file(path()).group("cases/" + a.id).text_attribute("created");
   {
-    ResultFile results(path(), Existing::resume);
+    ResultFile results(path(), Existing::resume, "model");
     EXPECT_TRUE(fs::exists(path()));  // kept until the merge replaces it
     EXPECT_TRUE(results.has(a.id, a.factors));
     EXPECT_FALSE(results.has(b.id, b.factors));  // oom cases are measured again
@@ -74,7 +74,7 @@ TEST_F(ResumeTest, EveryCaseKeepsTheRunThatMeasuredIt) {
   later.started = "2026-11-25T00:00:00.000Z";
   for (RankInfo& rank : later.ranks) rank.host = "node2";
   for (const bool measures : {true, false}) {  // the second resume has no case to measure
-    ResultFile results(path(), Existing::resume);
+    ResultFile results(path(), Existing::resume, "model");
     if (measures) results.write(b, later);
     results.merge({b.id, a.id}, true);
     const hdf5::File file = open_result_file(path());
@@ -115,7 +115,7 @@ TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
   }
   const CaseRecord added = make_record(2, {1});
   {
-    ResultFile results(path(), Existing::resume);
+    ResultFile results(path(), Existing::resume, "model");
     EXPECT_TRUE(results.has(old.id, old.factors));
     results.write(added, make_run());
     results.merge({old.id, added.id}, true);
@@ -131,7 +131,7 @@ TEST_F(ResumeTest, AFileWithoutRunsGetsOne) {
 TEST_F(ResumeTest, MatchesByEveryFactor) {
   const CaseRecord record = rich_record();
   make_file({record});
-  const ResultFile results(path(), Existing::resume);
+  const ResultFile results(path(), Existing::resume, "model");
   EXPECT_TRUE(results.has(record.id, record.factors));
   Case reordered;  // the order of factors does not matter
   reordered.set("deterministic", true);
@@ -157,7 +157,7 @@ TEST_F(ResumeTest, KeepsOnlyOkAndSkippedCases) {
     CaseRecord record = make_record(128, {1});
     record.status = status;
     make_file({record});
-    const ResultFile results(path(), Existing::resume);
+    const ResultFile results(path(), Existing::resume, "model");
     EXPECT_EQ(results.has(record.id, record.factors),
               status == Status::ok || status == Status::skipped)
         << name_of(status);
@@ -168,7 +168,7 @@ TEST_F(ResumeTest, MeasuresUnreadableCasesAgain) {
   const CaseRecord record = make_record(128, {1});
   fs::create_directories(folder());
   std::ofstream(folder() / (record.id + ".h5")) << "torn";
-  ResultFile results(path(), Existing::resume);
+  ResultFile results(path(), Existing::resume, "model");
   EXPECT_FALSE(results.has(record.id, record.factors));
   results.write(record, make_run());
   EXPECT_TRUE(results.has(record.id, record.factors));
@@ -178,13 +178,13 @@ TEST_F(ResumeTest, MeasuresUnreadableCasesAgain) {
 
 TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
   std::ofstream(path()) << "no results";
-  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume); }).find("cannot read"),
+  EXPECT_NE(message_of([&] { ResultFile(path(), Existing::resume, "model"); }).find("cannot read"),
             std::string::npos);
   {
     hdf5::File other = hdf5::File::create(path());
     other.close();
   }
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume, "model"); }),
             path().string() + " is not a paceline result file");
   {
     hdf5::File newer = hdf5::File::create(path());
@@ -192,7 +192,7 @@ TEST_F(ResumeTest, RefusesOtherFilesAndNewerSchemas) {
     newer.set_attribute("schema_version", std::int64_t{3});
     newer.close();
   }
-  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume); }),
+  EXPECT_EQ(message_of([&] { ResultFile(path(), Existing::resume, "model"); }),
             path().string() + " has schema version 3; this program reads 1 and 2");
   EXPECT_TRUE(fs::exists(path()));
   EXPECT_FALSE(fs::exists(folder()));
@@ -210,7 +210,7 @@ TEST_F(ResumeTest, RefusesCasesOfAnOlderSchema) {
       file.close();
     }
     EXPECT_TRUE(message_of([&] {
-                  ResultFile(path(), Existing::resume);
+                  ResultFile(path(), Existing::resume, "model");
                 }).starts_with(old.string() + " has schema version 1, from an older paceline"));
     EXPECT_TRUE(fs::exists(old));
     fs::remove(old);
@@ -221,7 +221,7 @@ TEST_F(ResumeTest, NewerCasesWinOverThoseOfTheFile) {
   const CaseRecord old_record = make_record(128, {1});
   make_file({old_record, make_record(256, {1})});
   {
-    ResultFile crashed(path(), Existing::resume);
+    ResultFile crashed(path(), Existing::resume, "model");
     crashed.write(make_record(128, {7}), make_run());
   }
   (void)merge_after_crash(path());
@@ -234,7 +234,7 @@ TEST_F(ResumeTest, MergeAfterACrashKeepsCasesThatWereNotSplitYet) {
   // A resuming run was killed after it had split off one case of the file and written a new one.
   const CaseRecord fresh = make_record(512, {3});
   {
-    ResultFile crashed(path(), Existing::resume);
+    ResultFile crashed(path(), Existing::resume, "model");
     crashed.write(fresh, make_run());
   }
   ASSERT_EQ(case_files(folder()).size(), 3U);

@@ -10,8 +10,8 @@
 #include "core/units.h"
 #include "experiments/plan/device_memory.h"
 #include "experiments/plan/step_time.h"
+#include "record/case_file.h"
 #include "record/console.h"
-#include "record/result_file.h"
 
 namespace paceline {
 

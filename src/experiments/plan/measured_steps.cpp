@@ -9,7 +9,6 @@
 
 #include "record/case_file.h"
 #include "record/datasets.h"
-#include "record/result_file.h"
 #include "record/untrusted_file.h"
 
 namespace paceline {

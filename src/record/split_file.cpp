@@ -1,0 +1,30 @@
+#include "record/split_file.h"
+
+#include <fmt/format.h>
+
+#include "record/case_file.h"
+#include "record/whole_file.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> split(const fs::path& path, const fs::path& folder) {
+  const hdf5::File file = open_result_file(path);
+  refuse_older_schema(path, file);
+  const std::vector<Column> summary = read_summary(path);
+  (void)merged_file({path}, false, {});  // throws for cases that could not be merged later
+  const std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
+  fs::create_directories(folder);
+  for (const std::string& id : ids) {
+    const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
+    const fs::path target = folder / (id + ".h5");
+    if (const auto error = write_whole(target, target.string() + ".tmp", one.image())) {
+      throw StoppedError(
+          fmt::format("cannot write {}: {}; make room there", target.string(), error.message()));
+    }
+  }
+  return ids;
+}
+
+}  // namespace paceline
