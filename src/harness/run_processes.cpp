@@ -20,7 +20,7 @@
 
 #include "core/units.h"
 #include "harness/stop_signal.h"
-#include "harness/sweep.h"
+#include "harness/sweep_results.h"
 
 namespace paceline {
 

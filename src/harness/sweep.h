@@ -1,18 +1,10 @@
 #pragma once
-#include <filesystem>
-#include <string>
-
 #include "core/world.h"
 #include "harness/experiment.h"
 #include "harness/run_options.h"
 #include "record/environment.h"
 
 namespace paceline {
-
-// --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
-// start in the same second get different names.
-[[nodiscard]] std::filesystem::path output_path(const RunOptions& options,
-                                                const std::string& experiment);
 
 // Runs every case of an experiment and writes its result file, with `run` as one of the file's
 // runs; with --dry-run prints the cases instead. Collective. Returns mismatch if a check failed or

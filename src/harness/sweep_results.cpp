@@ -1,0 +1,203 @@
+#include "harness/sweep_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "core/screen.h"
+#include "record/case_file.h"
+#include "record/console.h"
+#include "record/descriptions.h"
+#include "record/profile_view.h"
+
+namespace paceline {
+
+namespace {
+
+ResultFile::Existing existing(const RunOptions& run) {
+  if (run.resume) return ResultFile::Existing::resume;
+  return run.force ? ResultFile::Existing::replace : ResultFile::Existing::refuse;
+}
+
+// "measuring ended by: converged (3 cases), max_steps (1)"; empty if only --steps decided.
+std::string stop_reasons(const std::vector<Row>& rows) {
+  std::map<std::string, int> counts;
+  for (const Row& row : rows) {
+    const Cell* reason = find_column(row, "stop_reason");
+    if (reason != nullptr && reason->value != Value(std::string()))
+      ++counts[to_text(reason->value)];
+  }
+  if (counts.empty() || (counts.size() == 1 && counts.count("steps") == 1)) return "";
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : counts) {
+    parts.push_back(fmt::format("{} ({} {})", reason, count, count == 1 ? "case" : "cases"));
+  }
+  return fmt::format("measuring ended by: {}\n", fmt::join(parts, ", "));
+}
+
+// Rows grouped by the value of the factor that splits the console table, in the order of the
+// cases.
+std::vector<std::vector<Row>> grouped(const std::vector<Row>& rows, const std::string& factor) {
+  if (factor.empty()) return {rows};
+  std::vector<std::vector<Row>> groups;
+  for (const Row& row : rows) {
+    const auto same = [&](const std::vector<Row>& group) {
+      return find_column(group.front(), factor)->value == find_column(row, factor)->value;
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), same);
+    group == groups.end() ? groups.push_back({row}) : group->push_back(row);
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::filesystem::path output_path(const RunOptions& options, const std::string& experiment) {
+  namespace fs = std::filesystem;
+  if (!options.output.empty()) return options.output;
+  std::string time = utc_now();  // 2026-11-21T02:05:31Z
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  std::error_code error;
+  fs::create_directories("results", error);
+  for (int n = 1;; ++n) {
+    const std::string number = n == 1 ? "" : fmt::format("-{}", n);
+    fs::path path = fmt::format("results/{}-{}{}.h5", experiment, time, number);
+    if (fs::exists(path, error)) continue;
+    // Creating it succeeds in one process only. ResultFile reports an error.
+    if (fs::create_directory(path.string() + ".cases", error) || error) return path;
+  }
+}
+
+std::vector<std::string> display_names(const Experiment& experiment) {
+  std::vector<FactorTexts> factors;
+  for (const Case& c : experiment.cases()) {
+    FactorTexts& texts = factors.emplace_back();
+    for (const std::string& name : experiment.naming_factors()) {
+      texts.emplace_back(name, c.has(name) ? to_text(c.at(name)) : "");
+    }
+  }
+  const FactorColumns varying(factors);
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& texts : varying.texts) {
+    std::string name;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].empty()) continue;
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", varying.names[i], texts[i]);
+    }
+    names.push_back(name.empty() ? experiment.name() : name);
+  }
+  return names;
+}
+
+SweepResults::SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run)
+    : experiment_(experiment),
+      options_(options),
+      run_(std::move(run)),
+      file_(output_path(options, experiment.name()), existing(options), experiment.name()) {
+  for (const std::string& damage : file_.damaged()) write_to(stderr, "warning: {}\n", damage);
+}
+
+bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
+  if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
+  show(index, file_.row(id));
+  add_profile(index, file_.tables(id, shown_tables));
+  return true;
+}
+
+void SweepResults::add(std::size_t index, const CaseRecord& record) {
+  file_.write(record, run_);
+  show(index, summary_row(record, run_));
+  add_profile(index, record.tables);
+}
+
+std::string SweepResults::finish(const std::vector<std::string>& ids, bool complete) {
+  if (rows_.empty()) return {};
+  std::vector<Table> closing = experiment_.closing_tables(rows_);
+  for (Table& table : closing) describe(table.path, experiment_.factor_notes(), table.columns);
+  file_.merge(ids, complete, closing);
+  for (Table& table : profile_answers(rows())) {  // merge() has written these as well
+    describe(table.path, experiment_.factor_notes(), table.columns);
+    closing.push_back(std::move(table));
+  }
+  if (!options_.json) print(closing);
+  std::fflush(stdout);
+  return file_.path().string();
+}
+
+void SweepResults::require_columns(ExitCode worst) const {
+  const std::string unknown = unknown_columns(rows(), options_.table.columns);
+  if (rows_.empty() || unknown.empty()) return;
+  throw Error(std::max(worst, ExitCode::usage),
+              fmt::format("--columns: {}; the results are in {}, and --resume shows them again",
+                          unknown, file_.path().string()));
+}
+
+void SweepResults::add_profile(std::size_t index, const std::vector<Table>& tables) {
+  std::vector<Table> shown = largest_parts(tables);
+  if (!shown.empty()) profiles_.push_back({index, std::move(shown), profile_remark(tables)});
+}
+
+std::vector<Row> SweepResults::rows() const {
+  std::vector<Row> rows;
+  for (const SummaryRow& row : rows_) rows.push_back(row.columns);
+  return rows;
+}
+
+void SweepResults::print(const std::vector<Table>& closing) const {
+  const std::vector<Row> rows = this->rows();
+  const TableOptions& shown = options_.table;
+  const std::vector<std::string>& factors = experiment_.naming_factors();
+  if (shown.format == TableFormat::csv) {
+    write_out("{}", console_table(rows, factors, experiment_.shown_columns(), shown));
+    if (!options_.quiet) write_to(stderr, "{}\n", file_.path().string());
+    return;
+  }
+  const bool markdown = shown.format == TableFormat::md;
+  for (const std::vector<Row>& group : grouped(rows, experiment_.splitting_factor())) {
+    write_out("\n{}{}", console_table(group, factors, experiment_.shown_columns(), shown),
+              markdown ? "\n" : "");
+  }
+  if (shown.columns.empty() && !ok_rows(rows).empty()) {
+    const std::string times = times_note(ok_rows(rows), shown);
+    write_out("{}\n", wrapped(times + (times.empty() ? "" : " ") + experiment_.notes()));
+  }
+  for (const Table& t : closing) {
+    write_out("\n{}:\n{}{}", t.path, markdown ? "\n" : "",
+              closing_table(t, rows, factors, shown.format));
+  }
+  print_profiles(markdown);
+  write_out("{}{}{}\n", markdown ? "\n" : "", remarks(), file_.path().string());
+}
+
+void SweepResults::print_profiles(bool markdown) const {
+  const std::vector<std::string> names = display_names(experiment_);
+  for (const auto& [index, tables, remark] : profiles_) {
+    for (const Table& table : tables) {
+      write_out("\n{} of {}:\n{}{}", table.path, names.at(index), markdown ? "\n" : "",
+                closing_table(table, {}, {}, options_.table.format));
+    }
+    if (!remark.empty()) write_out("{}\n", wrapped(remark));
+  }
+}
+
+void SweepResults::show(std::size_t index, Row row) {
+  if (options_.json) write_out("{}\n", json_line(row));
+  std::fflush(stdout);
+  rows_.push_back({index, std::move(row)});
+}
+
+// The text below the table: why measuring ended, and warnings.
+std::string SweepResults::remarks() const {
+  const std::vector<std::string> names = display_names(experiment_);
+  std::vector<std::pair<std::string, std::string>> warned;
+  for (const SummaryRow& row : rows_) {
+    const Cell* kinds = find_column(row.columns, "warnings");
+    warned.emplace_back(names.at(row.index), kinds == nullptr ? "" : to_text(kinds->value));
+  }
+  return stop_reasons(rows()) + warning_lines(warned);
+}
+
+}  // namespace paceline

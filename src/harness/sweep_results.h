@@ -1,0 +1,63 @@
+#pragma once
+// What a sweep leaves behind: its result file and its console output.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/experiment.h"
+#include "harness/run_options.h"
+#include "record/environment.h"
+#include "record/result_file.h"
+
+namespace paceline {
+
+// --output; or results/<experiment>-<now>.h5, whose folder of case files is then created: runs that
+// start in the same second get different names.
+[[nodiscard]] std::filesystem::path output_path(const RunOptions& options,
+                                                const std::string& experiment);
+
+// A name for every case, of the factors that differ between cases: "context 128, sync flat". The
+// experiment's name if none differ.
+[[nodiscard]] std::vector<std::string> display_names(const Experiment& experiment);
+
+// Only rank 0 has one.
+class SweepResults {
+ public:
+  // Creates the result file; throws like ResultFile. `options` must outlive this object.
+  SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run);
+
+  // True if the file has the case with a status that `kept` accepts.
+  [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept);
+  // Throws StoppedError if the case cannot be written.
+  void add(std::size_t index, const CaseRecord& record);
+  // Merges the file and prints the tables. Returns its path, "results/model.h5"; empty if no case
+  // is finished.
+  [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
+  // Throws an error with code usage, or `worst` if that is worse, if --columns names a column that
+  // no row has.
+  void require_columns(ExitCode worst) const;
+
+ private:
+  struct Profile {
+    std::size_t index;  // of the case
+    std::vector<Table> tables;
+    std::string remark;
+  };
+
+  void add_profile(std::size_t index, const std::vector<Table>& tables);
+  void show(std::size_t index, Row row);
+  [[nodiscard]] std::vector<Row> rows() const;
+  void print(const std::vector<Table>& closing) const;
+  void print_profiles(bool markdown) const;
+  [[nodiscard]] std::string remarks() const;
+
+  const Experiment& experiment_;
+  const RunOptions& options_;
+  RunInfo run_;
+  ResultFile file_;
+  std::vector<SummaryRow> rows_;
+  std::vector<Profile> profiles_;
+};
+
+}  // namespace paceline
