@@ -81,7 +81,7 @@ UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cpp)
-ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp $(BENCH_SOURCES) \
+ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp tests/sleep_when_idle.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
 HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
@@ -191,6 +191,10 @@ $(BUILD)/paceline_lying: $(BUILD)/obj/src/main.o $(LYING) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $$(nm $(LYING) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') $^ $(LIBS) -o $@
 
+$(BUILD)/sleep_when_idle.so: tests/sleep_when_idle.cpp
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(CXXSTD) $(WARN) -O2 -fPIC -shared $< -o $@
+
 $(BUILD)/bench_kernels: $(BENCH_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(BENCHMARK_LIBS) $(LIBS) -o $@
@@ -297,7 +301,7 @@ test:
 unit-test: $(BUILD)/unit_tests
 	$< --gtest_brief=1
 
-TESTED := $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(PACKAGES)
+TESTED := $(BUILD)/paceline $(BUILD)/paceline_lying $(RANK_TESTS) $(PEERS) $(BUILD)/sleep_when_idle.so $(PACKAGES)
 PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 python-test: $(TESTED)
 	$(PYTEST) -m "not long"

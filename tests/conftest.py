@@ -31,6 +31,9 @@ for which in (signal.SIGINT, signal.SIGHUP):
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # So would ranks that wait for a message: Open MPI yields only where it knows of too few cores.
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+SLEEP_WHEN_IDLE = BUILD / "sleep_when_idle.so"
+if SLEEP_WHEN_IDLE.exists():  # not with sanitizers, whose libraries must be loaded first
+    os.environ.setdefault("LD_PRELOAD", str(SLEEP_WHEN_IDLE))
 # All ranks are on this host: looking for networks takes 0.2 s of each launch.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 os.environ.setdefault("OMPI_MCA_btl", "vader,self")
