@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "experiments/training/bucket_prediction.h"
@@ -13,7 +11,6 @@
 #include "experiments/training/verify.h"
 #include "harness/profile_tables.h"
 #include "measure/statistics.h"
-#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -120,109 +117,6 @@ Prediction TrainingExperiment::prediction(const TrainingCase& c) const {
   return {.flops = step_flops(shape).total(),
           .bytes = step_bytes(shape),
           .memory_bytes = memory_form(shape).peak()};
-}
-
-void TrainingExperiment::check(const TrainingCase& c) const {
-  check_sampling(c);
-  check_warmup(c);
-  check_inputs(c);
-  check_model(c.model());
-  check_precision(c.precision, c.device);
-  if (c.execution == Execution::compiled && c.device == DeviceKind::cpu) {
-    throw UsageError("--exec: compiled needs a GPU; use eager on the CPU");
-  }
-  device_.check_attention(c.ops_config(), {.batch = c.batch_size,
-                                           .context = c.context,
-                                           .heads = c.heads,
-                                           .head_dim = c.model().head_dim()});
-  if (c.optimizer == OptimizerOrder::in_backward && c.precision.loss_scaling) {
-    throw UsageError(
-        "--optimizer: in-backward cannot skip a step whose gradients overflow; use serial with "
-        "--precision fp16");
-  }
-  if (c.weights != "random") check_weights_file(c.weights, c.model());
-  if (c.tokens != "random") (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
-  check_dump();
-  if (options_.kind != TrainingKind::model) check_exchange(c);
-}
-
-void TrainingExperiment::check_warmup(const TrainingCase& c) const {
-  const bool shares = warmups_.at(run_of(index_of(c))).size() > 1;
-  if (c.max_warmup > 0 && (c.cold_start || shares)) {
-    throw UsageError(fmt::format("--max-warmup: cannot be combined with {}; leave one of them out",
-                                 c.cold_start ? "--cold-start" : "several values of --warmup"));
-  }
-  if (!c.cold_start) return;
-  if (!options_.dump.empty()) {
-    throw UsageError("--dump: cannot be combined with --cold-start; leave one of them out");
-  }
-  if (world_.size() > 1) {
-    throw UsageError("--cold-start: needs a single rank; start paceline without mpirun or srun");
-  }
-}
-
-void TrainingExperiment::check_dump() const {
-  if (options_.dump.empty()) return;
-  if (case_count() > 1) {
-    throw UsageError("--dump: holds one case; this sweep has " + std::to_string(case_count()));
-  }
-  if (is_same_file(options_.dump, run_.output)) {
-    throw UsageError("--dump: is the same file as --output; name another file");
-  }
-  if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
-}
-
-// With --force an output replaces a file before the files to read are read. Weights may be dumped
-// to where they came from: they are in memory by then.
-void TrainingExperiment::check_inputs(const TrainingCase& c) const {
-  const auto refuse = [](std::string_view output, const std::string& path, std::string_view input,
-                         const std::string& file) {
-    if (path.empty() || file.empty() || !is_same_file(path, file)) return;
-    throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
-  };
-  refuse("--output", run_.output, "--load-weights", c.weights);
-  refuse("--output", run_.output, "--tokens", c.tokens);
-  refuse("--output", run_.output, "--predict", options_.predict);
-  refuse("--dump", options_.dump, "--tokens", c.tokens);
-  refuse("--dump", options_.dump, "--predict", options_.predict);
-}
-
-void TrainingExperiment::check_exchange(const TrainingCase& c) const {
-  if (c.mode < Mode::forward_backward) {
-    throw UsageError(fmt::format("--mode: {} has no gradients; use train-step or forward-backward",
-                                 name_of(c.mode)));
-  }
-  if (options_.kind == TrainingKind::zero && c.mode != Mode::train_step) {
-    throw UsageError(fmt::format("--mode: {} has no optimizer; use train-step", name_of(c.mode)));
-  }
-  if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
-    throw UsageError("--comm-dtype: bf16 cannot be combined with --precision fp16; use fp32");
-  }
-  // The convergence condition of Kingma & Ba (Adam, 2015). Without it updates are unbounded and
-  // dominated by rounding.
-  if (c.verify > 0 && c.beta1 * c.beta1 > std::sqrt(c.beta2)) {
-    throw UsageError(
-        "--verify: needs --beta1 squared to be at most the square root of --beta2; otherwise no "
-        "two runs agree");
-  }
-  if (c.verify > 0 &&
-      (c.precision != precision_named("fp32") || c.comm_dtype != GradientDtype::fp32)) {
-    throw UsageError("--verify: compares in fp32; leave out other --precision and --comm-dtype");
-  }
-  if (c.verify > 0 && c.mode != Mode::train_step) {
-    throw UsageError("--verify: needs train-step; leave out --mode");
-  }
-  if (c.exchanges() && c.registration == WindowRegistration::symmetric) {
-    if (data_parallel_.communicator->backend() == BackendKind::mpi) {
-      throw UsageError("--registration: symmetric needs nccl; use none with mpi");
-    }
-    if (data_parallel_.world.local_size() < data_parallel_.world.size()) {
-      throw EnvironmentError("--registration: symmetric windows need all ranks on one node");
-    }
-  }
-  if (!options_.predict.empty() && c.strategy == Strategy::bucketed) {
-    (void)read_link(options_.predict, *data_parallel_.communicator, c);
-  }
 }
 
 // --warmup is the last axis, so cases that differ only in --warmup are adjacent.

@@ -7,8 +7,8 @@
 
 #include "core/fnv1a.h"
 #include "core/random.h"
+#include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
-#include "experiments/training/verification.h"
 #include "harness/case_run.h"
 
 namespace paceline {
@@ -157,7 +157,7 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
 // that few runs amplify (AdamW, where a gradient is near zero) may have been amplified by the ranks
 // alone: runs are added as long as the ranks seem wrong.
 void compare_with_single_process(const TrainingCase& c, World& world, Device& device, int replicas,
-                                 bool sgd, const Trained& parallel, Verification& verification,
+                                 bool sgd, const Trained& parallel, TrainingComparison& comparison,
                                  CaseRecord& record) {
   constexpr int least_runs = 3;
   constexpr int most_runs = 12;
@@ -188,9 +188,9 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
     for (int run = 1; run < least_runs || (run < most_runs && !decided); ++run) {
       noise.add(train(run), single);
       if (run + 1 < least_runs) continue;
-      const bool allowed = sgd ? verification.compare_sgd(parallel, single, noise)
-                               : verification.compare_adamw(parallel, single, noise);
-      decided = allowed || verification.status() == Status::diverged;
+      const bool allowed = sgd ? comparison.compare_sgd(parallel, single, noise)
+                               : comparison.compare_adamw(parallel, single, noise);
+      decided = allowed || comparison.status() == Status::diverged;
     }
   };
   (void)fits_in_memory(world, record, {}, compare, WaitLimit::none);
@@ -201,18 +201,18 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
 CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
                            const ProcessGroup& data_parallel, Progress& progress) {
   CaseRecord record;
-  Verification verification;
+  TrainingComparison comparison;
   for (const bool sgd : {true, false}) {
     progress.update(sgd ? "verify: SGD" : "verify: AdamW");
     Trained parallel = train_data_parallel(c, world, device, data_parallel, sgd, record);
     if (record.status == Status::ok) {
       const std::string sum = std::to_string(checksum(parallel));
-      if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) verification.ranks_differ();
+      if (world.max(world.broadcast(sum, 0) == sum ? 0 : 1) > 0) comparison.ranks_differ();
       if (world.rank() != 0) parallel = {};
     }
     if (record.status == Status::ok) {
       compare_with_single_process(c, world, device, data_parallel.world.size(), sgd, parallel,
-                                  verification, record);
+                                  comparison, record);
     }
     if (record.status != Status::ok) {
       record.reason = "--verify: a model that trains on the whole batch does not fit in memory; " +
@@ -221,9 +221,9 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
     }
   }
   if (world.rank() == 0) {
-    verification.add_to(record);
-    record.status = verification.status();
-    if (record.status != Status::ok) record.reason = verification.reason();
+    comparison.add_to(record);
+    record.status = comparison.status();
+    if (record.status != Status::ok) record.reason = comparison.reason();
   }
   record.status = world.agree(record.status);
   return record;

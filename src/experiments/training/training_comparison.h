@@ -58,7 +58,7 @@ class Noise {
 //
 // Both comparisons may be repeated with more noise, and return whether every error is allowed. They
 // throw InternalError without noise.
-class Verification {
+class TrainingComparison {
  public:
   // Weights: |a - b| <= atol + rtol |b|, or 8 times the noise where that is more.
   bool compare_sgd(const Trained& parallel, const Trained& single, const Noise& noise);

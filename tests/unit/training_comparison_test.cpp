@@ -1,6 +1,6 @@
 // --verify's decision: data-parallel training against the noise of single-process training.
 
-#include "experiments/training/verification.h"
+#include "experiments/training/training_comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -29,22 +29,24 @@ Noise noise_of(const std::vector<Trained>& runs) {
   return noise;
 }
 
-Verification sgd(const Trained& together, const std::vector<Trained>& runs = {single, single}) {
-  Verification v;
+TrainingComparison sgd(const Trained& together,
+                       const std::vector<Trained>& runs = {single, single}) {
+  TrainingComparison v;
   const bool allowed = v.compare_sgd(together, runs[0], noise_of(runs));
   EXPECT_TRUE(v.status() == Status::diverged || allowed == (v.status() == Status::ok));
   return v;
 }
 
-Verification adamw(const Trained& together, const std::vector<Trained>& runs = {single, noisy}) {
-  Verification v;
+TrainingComparison adamw(const Trained& together,
+                         const std::vector<Trained>& runs = {single, noisy}) {
+  TrainingComparison v;
   const bool allowed = v.compare_adamw(together, runs[0], noise_of(runs));
   EXPECT_TRUE(v.status() == Status::diverged || allowed == (v.status() == Status::ok));
   return v;
 }
 
-TEST(Verification, equal_training_has_no_error) {
-  Verification v = sgd(single);
+TEST(TrainingComparison, equal_training_has_no_error) {
+  TrainingComparison v = sgd(single);
   v.compare_adamw(single, single, noise_of({single, single}));
   EXPECT_EQ(v.status(), Status::ok);
   CaseRecord record;
@@ -55,32 +57,32 @@ TEST(Verification, equal_training_has_no_error) {
   }
 }
 
-TEST(Verification, weights_after_sgd_are_within_1e_5_of_their_size_and_1e_6) {
+TEST(TrainingComparison, weights_after_sgd_are_within_1e_5_of_their_size_and_1e_6) {
   const auto off_by = [](double error) {
     return trained({1, -0.5}, {3, static_cast<float>(4 + error)}).weights[1].values;
   };
   const double allowed = 1e-6 + 1e-5 * 4;
   EXPECT_EQ(sgd(trained({1, -0.5}, off_by(0.95 * allowed))).status(), Status::ok);
-  const Verification v = sgd(trained({1, -0.5}, off_by(1.1 * allowed)));
+  const TrainingComparison v = sgd(trained({1, -0.5}, off_by(1.1 * allowed)));
   EXPECT_EQ(v.status(), Status::mismatch);
   EXPECT_NE(v.reason().find("after SGD 1.1 (second)"), std::string::npos) << v.reason();
 }
 
-TEST(Verification, gradients_are_within_eight_times_the_noise) {
+TEST(TrainingComparison, gradients_are_within_eight_times_the_noise) {
   EXPECT_EQ(adamw(trained({1, -0.5F + 0.0079F}, {3, 4})).status(), Status::ok);
-  const Verification v = adamw(trained({1, -0.5F + 0.0082F}, {3, 4}));
+  const TrainingComparison v = adamw(trained({1, -0.5F + 0.0082F}, {3, 4}));
   EXPECT_EQ(v.status(), Status::mismatch);
   EXPECT_NE(v.reason().find("gradients 1.02 (second)"), std::string::npos) << v.reason();
 }
 
-TEST(Verification, weights_after_adamw_are_within_eight_times_the_noise) {
+TEST(TrainingComparison, weights_after_adamw_are_within_eight_times_the_noise) {
   EXPECT_EQ(adamw(trained({1, -0.5}, {3, 4 + 0.0395F})).status(), Status::ok);
-  const Verification v = adamw(trained({1, -0.5}, {3, 4 + 0.0405F}));
+  const TrainingComparison v = adamw(trained({1, -0.5}, {3, 4 + 0.0405F}));
   EXPECT_EQ(v.status(), Status::mismatch);
   EXPECT_NE(v.reason().find("after AdamW 1.01 (second)"), std::string::npos) << v.reason();
 }
 
-TEST(Verification, the_noise_is_the_largest_of_all_runs) {
+TEST(TrainingComparison, the_noise_is_the_largest_of_all_runs) {
   const Trained other = trained({1, -0.502F}, {3, 4.01F});
   const Trained together = trained({1, -0.5F + 0.0155F}, {3, 4 + 0.079F});
   EXPECT_EQ(adamw(together, {single, noisy}).status(), Status::mismatch);
@@ -88,9 +90,9 @@ TEST(Verification, the_noise_is_the_largest_of_all_runs) {
   EXPECT_EQ(adamw(together, {single, other, noisy}).status(), Status::ok);
 }
 
-TEST(Verification, a_comparison_with_more_noise_replaces_the_one_before) {
+TEST(TrainingComparison, a_comparison_with_more_noise_replaces_the_one_before) {
   const Trained together = trained({1, -0.5}, {3, 4 + 0.0405F});
-  Verification v;
+  TrainingComparison v;
   Noise noise = noise_of({single, noisy});
   EXPECT_FALSE(v.compare_adamw(together, single, noise));
   noise.add(trained({1, -0.5}, {3, 4.01F}), single);
@@ -98,13 +100,13 @@ TEST(Verification, a_comparison_with_more_noise_replaces_the_one_before) {
   EXPECT_EQ(v.status(), Status::ok);
 }
 
-TEST(Verification, sgd_may_be_off_by_eight_times_the_noise_where_that_is_more) {
+TEST(TrainingComparison, sgd_may_be_off_by_eight_times_the_noise_where_that_is_more) {
   const Trained unstable = trained({1, -0.5}, {3, 4.001F});
   EXPECT_EQ(sgd(trained({1, -0.5}, {3, 4.0079F}), {single, unstable}).status(), Status::ok);
   EXPECT_EQ(sgd(trained({1, -0.5}, {3, 4.0081F}), {single, unstable}).status(), Status::mismatch);
 }
 
-TEST(Verification, without_noise_only_the_relative_tolerance_of_gradients_is_allowed) {
+TEST(TrainingComparison, without_noise_only_the_relative_tolerance_of_gradients_is_allowed) {
   EXPECT_EQ(adamw(trained({1, -0.5F - 0.9e-5F * 0.5F}, {3, 4}), {single, single}).status(),
             Status::ok);
   EXPECT_EQ(adamw(trained({1, -0.5F - 1.1e-5F * 0.5F}, {3, 4}), {single, single}).status(),
@@ -113,27 +115,27 @@ TEST(Verification, without_noise_only_the_relative_tolerance_of_gradients_is_all
             Status::mismatch);
 }
 
-TEST(Verification, ranks_that_differ_in_bits_are_a_mismatch) {
-  Verification v = sgd(single);
+TEST(TrainingComparison, ranks_that_differ_in_bits_are_a_mismatch) {
+  TrainingComparison v = sgd(single);
   EXPECT_EQ(v.status(), Status::ok);
   v.ranks_differ();
   EXPECT_EQ(v.status(), Status::mismatch);
   EXPECT_NE(v.reason().find("ranks differ in bits"), std::string::npos);
 }
 
-TEST(Verification, nan_is_never_correct) {
+TEST(TrainingComparison, nan_is_never_correct) {
   EXPECT_EQ(sgd(trained({1, -0.5}, {3, NAN})).status(), Status::mismatch);
   EXPECT_EQ(adamw(trained({1, NAN}, {3, 4})).status(), Status::mismatch);
   EXPECT_EQ(adamw(trained({1, -0.5}, {NAN, 4})).status(), Status::mismatch);
 }
 
-TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
+TEST(TrainingComparison, a_single_process_that_is_not_finite_itself_has_diverged) {
   for (const Trained& bad : {trained({1, NAN}, {3, 4}), trained({1, -0.5}, {3, HUGE_VALF})}) {
-    Verification v;
+    TrainingComparison v;
     v.compare_adamw(bad, bad, noise_of({bad, bad}));
     EXPECT_EQ(v.status(), Status::diverged);
   }
-  Verification v;
+  TrainingComparison v;
   const Trained bad = trained({1, -0.5}, {NAN, 4});
   v.compare_sgd(single, bad, noise_of({bad, bad}));
   EXPECT_EQ(v.status(), Status::diverged);
@@ -141,7 +143,7 @@ TEST(Verification, a_single_process_that_is_not_finite_itself_has_diverged) {
 }
 
 // Otherwise its noise would be infinite and allow any error.
-TEST(Verification, a_permuted_run_that_is_not_finite_allows_nothing) {
+TEST(TrainingComparison, a_permuted_run_that_is_not_finite_allows_nothing) {
   const Trained wrong = trained({1, 7}, {3, 7});
   for (const Trained& bad : {trained({1, HUGE_VALF}, {3, 4}), trained({1, -0.5}, {HUGE_VALF, 4})}) {
     EXPECT_EQ(adamw(wrong, {single, bad}).status(), Status::diverged);
@@ -149,7 +151,7 @@ TEST(Verification, a_permuted_run_that_is_not_finite_allows_nothing) {
   }
 }
 
-TEST(Verification, one_single_process_run_shows_no_noise) {
+TEST(TrainingComparison, one_single_process_run_shows_no_noise) {
   EXPECT_THROW(sgd(single, {single}), InternalError);
   EXPECT_THROW(adamw(single, {single}), InternalError);
 }

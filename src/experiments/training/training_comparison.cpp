@@ -1,4 +1,4 @@
-#include "experiments/training/verification.h"
+#include "experiments/training/training_comparison.h"
 
 #include <fmt/format.h>
 
@@ -83,13 +83,14 @@ void Noise::add(const Trained& run, const Trained& first) {
   }
 }
 
-void Verification::begin(const Trained& single, const Noise& noise) {
+void TrainingComparison::begin(const Trained& single, const Noise& noise) {
   if (noise.tensors().empty()) throw InternalError("the noise needs two single-process runs");
   diverged_ = diverged_ || !all_finite(single) || !noise.is_finite();
   tensors_.resize(single.weights.size());
 }
 
-bool Verification::compare_sgd(const Trained& parallel, const Trained& single, const Noise& noise) {
+bool TrainingComparison::compare_sgd(const Trained& parallel, const Trained& single,
+                                     const Noise& noise) {
   begin(single, noise);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const NamedValues& want = single.weights[t];
@@ -102,8 +103,8 @@ bool Verification::compare_sgd(const Trained& parallel, const Trained& single, c
   return all_of(tensors_, sgd_is_allowed);
 }
 
-bool Verification::compare_adamw(const Trained& parallel, const Trained& single,
-                                 const Noise& noise) {
+bool TrainingComparison::compare_adamw(const Trained& parallel, const Trained& single,
+                                       const Noise& noise) {
   begin(single, noise);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const NamedValues& gradient = single.gradients[t];
@@ -119,13 +120,13 @@ bool Verification::compare_adamw(const Trained& parallel, const Trained& single,
   return all_of(tensors_, adamw_is_allowed);
 }
 
-Status Verification::status() const {
+Status TrainingComparison::status() const {
   if (diverged_) return Status::diverged;
   const bool fails = !all_of(tensors_, sgd_is_allowed) || !all_of(tensors_, adamw_is_allowed);
   return fails || ranks_differ_ ? Status::mismatch : Status::ok;
 }
 
-std::string Verification::reason() const {
+std::string TrainingComparison::reason() const {
   if (diverged_) {
     return "--verify: single-process training is not finite; lower --lr or check --load-weights";
   }
@@ -141,7 +142,7 @@ std::string Verification::reason() const {
       worst("weights after SGD", &TensorErrors::sgd), worst("after AdamW", &TensorErrors::adamw));
 }
 
-void Verification::add_to(CaseRecord& record) const {
+void TrainingComparison::add_to(CaseRecord& record) const {
   TableRows check("check");
   TensorErrors most;
   for (const TensorErrors& t : tensors_) {
