@@ -190,6 +190,7 @@ ExitCode run_sweep(Experiment& experiment, World& world, RunInfo run, const RunO
   const std::size_t count = experiment.cases().size();
   collectively(world, [&] {
     for (std::size_t i = 0; i < count; ++i) experiment.validate(i);
+    require_possible_columns(experiment, options.table.columns);
   });
   require_same(world, "number of cases", std::to_string(count), same_files);
   if (options.dry_run) {

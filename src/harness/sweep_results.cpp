@@ -92,6 +92,20 @@ std::vector<std::string> display_names(const Experiment& experiment) {
   return names;
 }
 
+void require_possible_columns(const Experiment& experiment, const std::vector<std::string>& names) {
+  Row possible;
+  for (const FactorNote& factor : experiment.factor_notes()) possible.push_back({factor.name});
+  for (const Description& column : descriptions()) {
+    if (column.group == "summary") possible.push_back({std::string(column.name)});
+  }
+  std::vector<std::string> undescribed = names;
+  std::erase_if(undescribed, [](const std::string& name) {
+    return find_description("summary", name) != nullptr;  // names with '*' match others
+  });
+  const std::string unknown = unknown_columns({possible}, undescribed);
+  if (!unknown.empty()) throw UsageError("--columns: " + unknown);
+}
+
 SweepResults::SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run)
     : experiment_(experiment),
       options_(options),

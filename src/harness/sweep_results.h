@@ -21,6 +21,9 @@ namespace paceline {
 // experiment's name if none differ.
 [[nodiscard]] std::vector<std::string> display_names(const Experiment& experiment);
 
+// Throws UsageError if --columns names a column that the summary of this experiment never has.
+void require_possible_columns(const Experiment& experiment, const std::vector<std::string>& names);
+
 // Only rank 0 has one.
 class SweepResults {
  public:
@@ -35,7 +38,7 @@ class SweepResults {
   // is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
   // Throws an error with code usage, or `worst` if that is worse, if --columns names a column that
-  // no row has.
+  // no row of this sweep has.
   void require_columns(ExitCode worst) const;
 
  private:

@@ -63,11 +63,19 @@ def test_columns_option(paceline):
     assert len(values) == 2
 
 
-def test_an_unknown_column_is_refused_after_the_results_are_saved(paceline, tmp_path):
+def test_an_unknown_column_is_refused_before_anything_runs(paceline, tmp_path):
     done = paceline(*TINY, "--columns", "peak_bytes,losss")
     assert done.code == 2
-    assert "the summary has no losss (did you mean loss?)" in done.message
+    assert "--columns: the summary has no losss (did you mean loss?)" in done.message
     assert "paceline columns" in done.message
+    assert done.out == ""
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_column_that_no_case_has_is_an_error_after_the_results_are_saved(paceline, tmp_path):
+    done = paceline(*TINY, "--columns", "peak_bytes,exposed_share")
+    assert done.code == 2
+    assert "the summary has no exposed_share" in done.message
     assert "peak [MB]" in done.out
     assert len(rows(tmp_path / "out.h5")) == 2
     args = [arg for arg in TINY if arg != "--force"]

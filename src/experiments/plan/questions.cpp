@@ -75,8 +75,9 @@ Answer fewest_devices(const PlanCase& plan) {
   }
   other.step.ranks = data_ranks;
   return {Question::fewest_devices,
-          fmt::format("{} devices ({} {}): {} each", grouped(static_cast<double>(other.ranks())),
-                      data_ranks, layout, of_memory(plan, peak_of(other))),
+          fmt::format("{} device{} ({} {}): {} each", grouped(static_cast<double>(other.ranks())),
+                      other.ranks() == 1 ? "" : "s", data_ranks, layout,
+                      of_memory(plan, peak_of(other))),
           {{"devices", other.ranks()}, {"peak_bytes", peak_of(other)}}};
 }
 
@@ -213,9 +214,9 @@ Answer training_run(const PlanCase& plan, double run_tokens) {
   const double seconds = run_tokens / per_second;
   const double device_hours = seconds / hour * static_cast<double>(plan.ranks());
   return {Question::run,
-          fmt::format("{} tokens take {} days on {} devices: {} tokens/s, {} device hours",
+          fmt::format("{} tokens take {} days on {} device{}: {} tokens/s, {} device hours",
                       count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
-                      grouped(per_second), grouped(device_hours)),
+                      plan.ranks() == 1 ? "" : "s", grouped(per_second), grouped(device_hours)),
           {{"run_s", seconds}, {"tokens_per_s", per_second}, {"device_hours", device_hours}}};
 }
 
