@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from .words import text
+from .formatting import text
 
 # Attributes of a case that are not factors of the sweep.
 NOT_FACTORS = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from .formatting import text
 from .result_file import ResultError, Samples, opened, read_samples, read_table
-from .words import text
 
 
 def load(path: str | PathLike[str]) -> pd.DataFrame:

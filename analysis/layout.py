@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from . import style
 from .factors import IMPLIED_BY
+from .formatting import case_label, label, text
 from .results import Results, Run
-from .words import case_label, label, text
 
 # Factors shown in the heading if all cases have the same value.
 HEADLINE = (

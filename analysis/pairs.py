@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .formatting import case_label, text
 from .results import Results
-from .words import case_label, text
 
 # Factors for which speed-ups are shown, with the value that is the baseline.
 BASELINES = {"precision": "fp32", "exec": "eager", "attention": "naive"}

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from . import style
+from .formatting import case_label, figure, text
 from .layout import Sheet
-from .words import case_label, figure, text
 
 LEFT, GAP, HEADING, BELOW = 0.68, 0.24, 0.28, 0.56  # inches around a panel's axes
 OWN_SCALE = 0.8  # inches from a panel to the next, where each shows a scale of its own

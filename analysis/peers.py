@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 
 from . import peer_rows
+from .formatting import ABSENT, figure, label, text
 from .result_file import ResultError, opened, read_table
 from .tables import formats
 from .tables.table import is_number
-from .words import ABSENT, figure, label, text
 
 CASE = ("size", "context", "batch_size", "precision", "attention", "mode")
 EXPERIMENT = peer_rows.STEPS

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pandas as pd
 
+from .formatting import figure, label, text
 from .results import Results, Run, file_names
-from .words import figure, label, text
 
 # Factors that say how long was measured and what else was recorded, and the ratio up to which two
 # times count as the same: those of `paceline compare`.

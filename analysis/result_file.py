@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from .formatting import text
 from .untrusted_file import fault_of
-from .words import text
 
 SCHEMA_VERSIONS = ("1", "2")
 MAX_DECOMPRESSED = 4 << 30  # bytes

@@ -19,6 +19,7 @@ import pandas as pd
 from . import factors as sweep
 from . import peer_rows
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
+from .formatting import case_label, label, text
 from .result_file import (
     ResultError,
     Samples,
@@ -30,7 +31,6 @@ from .result_file import (
     switched_off,
     unreadable,
 )
-from .words import case_label, label, text
 
 # In the order in which tables show them.
 PHASES = (

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from .formatting import case_label, text
 from .result_file import device_of
 from .results import Results, file_names
-from .words import case_label, text
 
 # Factors that change with the number of ranks.
 WITH_RANKS = ("ranks", "file", "threads", "global_batch")

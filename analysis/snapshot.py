@@ -16,8 +16,8 @@ from typing import Any
 
 import h5py
 
+from .formatting import text
 from .result_file import ResultError, opened
-from .words import text
 
 PROTOCOL = 2
 DEVICE = STREAM = 0

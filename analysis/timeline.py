@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from . import intervals
+from .formatting import text
 from .result_file import opened, read_table
-from .words import text
 
 NCCL_KERNEL = r"(?:void )?nccl\w*Kernel"
 EVENTS = "events"  # the source of profiles without launches: the CPU, and GPUs without CUPTI

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis import result_file  # noqa: E402
-from analysis.words import text  # noqa: E402
+from analysis.formatting import text  # noqa: E402
 
 FOLDER = ROOT / "results/reference"
 HEAD = """# The published files

@@ -5,9 +5,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from .. import style
+from ..formatting import figure
 from ..layout import Sheet
 from ..results import Results
-from ..words import figure
 
 WIDTH, ROW, BESIDE = 6.0, 0.26, 1.6  # inches
 AXIS = 0.55  # inches

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import pairs, style
+from ..formatting import capitalized, label, text
 from ..hardware import DATASHEET
 from ..layout import Sheet
 from ..pairs import Pair
 from ..panels import Grid, Series, draw_lost, draw_points, legend, log_axes, series_of
 from ..results import Results
-from ..words import capitalized, label, text
 
 ALONG, COLUMNS = "context", "head_dim"
 PHASES = ("forward", "backward", "both")

@@ -6,9 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .. import style
+from ..formatting import figure
 from ..layout import Sheet, time_axis
 from ..profiles import Profiles, Step, last_step, middle_block
-from ..words import figure
 
 MICROSECONDS = 1e6
 ATTENTION = "attention/scaled dot product attention"

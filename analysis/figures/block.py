@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import style
+from ..formatting import figure
 from ..layout import Sheet, time_axis
 from ..profiles import Profiles, Step, last_step, middle_block
 from ..trace_events import name_of
-from ..words import figure
 
 MICROSECONDS = 1e6
 WIDTH = 11.0  # inches

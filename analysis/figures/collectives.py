@@ -7,10 +7,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..formatting import capitalized
 from ..layout import Sheet
 from ..panels import OWN_SCALE, Grid, Series, draw_points, legend, log_axes, plain, series_of
 from ..results import Results
-from ..words import capitalized
 
 ALONG, ROWS = "bytes", "op"
 WIDTH, HEIGHT = 4.6, 2.7  # inches

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import memory_marks, style
+from ..formatting import figure, label
 from ..layout import Sheet
 from ..results import Results
-from ..words import figure, label
 
 GIB = 2**30
 COLUMNS = 2

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .. import style
+from ..formatting import figure, label
 from ..layout import Sheet
 from ..results import Results
-from ..words import figure, label
 
 GIB, MIB = 2**30, 2**20
 COLUMNS = 3

@@ -3,13 +3,13 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .. import beside, style
-from ..beside import OURS, Beside
+from .. import peer_comparison, style
+from ..formatting import case_label, figure
 from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet
 from ..panels import log_axis
+from ..peer_comparison import OURS, Beside
 from ..results import Results
-from ..words import case_label, figure
 
 AXIS = 0.58  # inches under the rows: figures, the axis' label, space
 SIDES = {True: "#0072B2", False: "#D55E00"}  # paceline's colour and the others'
@@ -17,12 +17,12 @@ SIDES = {True: "#0072B2", False: "#D55E00"}  # paceline's colour and the others'
 
 def draw(results: Results) -> Figure | None:
     """None for experiments whose cases are not steps, and where one side did nothing."""
-    if not beside.are_steps(results):
+    if not peer_comparison.are_steps(results):
         return None
-    found = beside.of(results)
+    found = peer_comparison.of(results)
     if not found:
         return None
-    panels = [(group, labels_of(group)) for group in beside.groups(found)]
+    panels = [(group, labels_of(group)) for group in peer_comparison.groups(found)]
     columns = Columns.of([name for _, names in panels for name in names], [*map(times, found)])
     heading = HEADING if len(panels) > 1 else 0.0
     height = sum(heading + len(group) * ROW + AXIS for group, _ in panels)
@@ -54,7 +54,7 @@ def draw(results: Results) -> Figure | None:
 
 
 def labels_of(group: list[Beside]) -> list[str]:
-    names = beside.varying(group)
+    names = peer_comparison.varying(group)
     kinds = len({one.kind for one in group}) > 1
     return [
         case_label([*names, "kind"], [*(one.work[name] for name in names), one.kind * kinds])
@@ -64,7 +64,11 @@ def labels_of(group: list[Beside]) -> list[str]:
 
 def title_of(group: list[Beside], found: list[Beside]) -> str:
     """What tells this group from the others."""
-    names = [name for name in beside.varying(found) if name not in beside.varying(group)]
+    names = [
+        name
+        for name in peer_comparison.varying(found)
+        if name not in peer_comparison.varying(group)
+    ]
     return case_label(names, [group[0].work[name] for name in names])
 
 

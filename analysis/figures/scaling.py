@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from .. import scaling_cases, style
+from ..formatting import capitalized
 from ..layout import Sheet, time_unit
 from ..panels import OWN_SCALE, Grid, Series, draw_points, legend
 from ..results import Results
-from ..words import capitalized
 
 WIDTH, HEIGHT = 4.6, 2.9  # inches
 SPREAD = 0.24  # of a doubling of the ranks, between the first and the last of the marks beside it

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .. import beside, pairs, style
+from .. import pairs, peer_comparison, style
+from ..formatting import figure, label
 from ..labelled_rows import HEADING, ROW, Columns
 from ..layout import Sheet, time_unit
 from ..pairs import Pair
 from ..panels import log_axis, plain
 from ..results import Results
-from ..words import figure, label
 
 AXIS = 0.5  # inches under the rows: figures, the axis' label, space
 LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
@@ -23,7 +23,7 @@ LOGARITHMIC_FROM = 2.0  # the longest time over the shortest
 def draw(results: Results) -> Figure | None:
     """None if no factor with a baseline varies; `attention` has curves instead, and steps beside
     other software's have a figure of their own."""
-    if "head_dim" in results.frame or beside.are_steps(results):
+    if "head_dim" in results.frame or peer_comparison.are_steps(results):
         return None
     measured = [
         pair

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .. import beside, parts, style
+from .. import parts, peer_comparison, style
+from ..formatting import capitalized, figure, label, text
 from ..layout import MANY_ROWS, Panel, Sheet, panels_of, time_unit
 from ..results import Results
-from ..words import capitalized, figure, label, text
 
 ROW, BAR = 0.29, 0.66  # inches from bar to bar; a bar's share of that
 MAX_WITHOUT_CAPS = 0.06  # inches: caps would hide so short an interval
@@ -49,7 +49,7 @@ class Bar:
 
 def draw(results: Results) -> Figure | None:
     """None for experiments whose cases are not steps, and for steps beside other software's."""
-    if OTHER_CASES & set(results.frame) or beside.are_steps(results):
+    if OTHER_CASES & set(results.frame) or peer_comparison.are_steps(results):
         return None
     panels = panels_of(results)
     # Then panels are in two columns, and segments have no figures.

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import intervals, style
+from ..formatting import figure
 from ..layout import Sheet, time_axis
 from ..profiles import Profiles, Step, last_step
 from ..timeline import overlap_fraction, times
 from ..trace_events import name_of
-from ..words import figure
 
 MILLISECONDS = 1e3
 LABELS, WIDTH = 1.75, 8.2  # inches: of the streams' names; of the axis

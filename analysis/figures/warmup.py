@@ -10,10 +10,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from .. import style
+from ..formatting import case_label, figure, text
 from ..layout import Panel, Sheet, panels_of, time_unit
 from ..result_file import Samples
 from ..results import Results
-from ..words import case_label, figure, text
 
 PHASE = "step"
 # Above this many cases all cells share one axis, of multiples of each case's median.

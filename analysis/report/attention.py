@@ -3,10 +3,9 @@
 from itertools import product
 from math import isnan
 
+from ..formatting import figure
 from ..results import Results
-from ..words import figure
-from . import comparisons, published
-from . import comparisons_parallel as beside
+from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings
 from .selection import cases_tables, is_compile, methods, named, of_experiment
@@ -40,7 +39,7 @@ def pytorch(found: list[Results]) -> Section:
         sentences=[*out_of_memory(naive), *growth(naive), *longest(naive)],
         tables=cases_tables(chosen),
         drawings=drawings("pytorch-attention", chosen, ["attention-time", "attention-memory"]),
-        published=published.tables(beside.attention(cases(found))),
+        published=published.tables(comparisons_parallel.attention(cases(found))),
     )
 
 
@@ -123,7 +122,7 @@ def compiled(found: list[Results]) -> Section:
             *drawings("compile", whole, ["speedups"]),
         ],
         published=[
-            *published.tables(beside.attention_compile(everything)),
+            *published.tables(comparisons_parallel.attention_compile(everything)),
             *published.tables(comparisons.compiled(everything)),
         ],
     )
@@ -152,7 +151,7 @@ def flash(found: list[Results]) -> Section:
             chosen,
             ["attention-time", "attention-memory", "attention-throughput", "attention-speedup"],
         ),
-        published=published.tables(beside.flash(cases(found))),
+        published=published.tables(comparisons_parallel.flash(cases(found))),
         headline=f"Attention: {' '.join(ratios)}" if ratios else "",
     )
 

@@ -4,15 +4,15 @@ from math import isnan
 
 import numpy as np
 
+from ..formatting import figure
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure
-from . import comparisons, published, steps_apart
+from . import comparisons, published, step_breakdown
 from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_cold, is_timing
 from .sentences import milliseconds, percent, setting, spanned
-from .steps_apart import cost
+from .step_breakdown import cost
 
 FIRST = 3  # steps from cold that are listed one by one
 LONGER = 1.05  # ratio from which a first step is said to be longer than others
@@ -35,7 +35,7 @@ def timings(found: list[Results]) -> Section:
             *published.tables(comparisons.timing(cases(found))),
             *published.tables(comparisons.sizes(cases(found))),
         ],
-        headline=steps_apart.headline(own, found),
+        headline=step_breakdown.headline(own, found),
     )
 
 

@@ -5,9 +5,9 @@ from math import ceil, isnan, sqrt
 
 import pandas as pd
 
+from ..formatting import figure
 from ..result_file import device_of
 from ..results import Results
-from ..words import figure
 from . import sentences
 from .exchanges import alike, name_of, of_dtype
 from .facts import Case, cases, matching

@@ -4,9 +4,9 @@ from math import isfinite, isnan
 
 import pandas as pd
 
+from ..formatting import case_label, figure, text
 from ..results import Results
 from ..tables.table import Table
-from ..words import case_label, figure, text
 from . import comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings, narrowed

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from ..formatting import ABSENT
 from ..results import Run
 from ..tables.table import Table
-from ..words import ABSENT
 from .section import grid
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import isnan
 
-from ..words import figure
+from ..formatting import figure
 from .facts import Case, fastest, matching
 from .sentences import SETTING, compared, differ, in_words, milliseconds, of_file, percent, setting
 

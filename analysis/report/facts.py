@@ -6,8 +6,8 @@ from math import isnan
 
 import pandas as pd
 
+from ..formatting import text
 from ..results import Results
-from ..words import text
 
 
 @dataclass(frozen=True)

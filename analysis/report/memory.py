@@ -4,16 +4,16 @@ from math import isnan
 
 from pandas import DataFrame, Series
 
+from ..formatting import figure
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure
 from . import comparisons, devices, published
 from .comparisons import COURSE
 from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, named, of_experiment
 from .sentences import gib, setting
-from .steps_apart import cost
+from .step_breakdown import cost
 
 
 def section(found: list[Results]) -> Section:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from .. import beside
-from ..beside import Beside
+from .. import peer_comparison
+from ..formatting import figure, label
+from ..peer_comparison import Beside
 from ..results import Results
 from ..tables.table import Table
-from ..words import figure, label
 from .section import Section, drawings, grid
 from .selection import cases_tables
 from .sentences import in_words, milliseconds, percent, spanned
@@ -48,7 +48,7 @@ VARIANTS = {
 
 def section(found: list[Results]) -> Section:
     chosen = [results for results in found if results.experiment.endswith("-peers")]
-    rows = {results.runs[0].path.name: beside.of(results) for results in chosen}
+    rows = {results.runs[0].path.name: peer_comparison.of(results) for results in chosen}
     told = [
         line
         for results, pairs in zip(chosen, rows.values(), strict=True)
@@ -79,13 +79,13 @@ def part_of(results: Results, chosen: Sequence[Results]) -> str:
 def ratios(part: str, pairs: Sequence[Beside]) -> list[str]:
     """A line for each group of cases."""
     return [
-        of_group(f"{part}{common(group)}", group, beside.varying(group))
-        for group in beside.groups(pairs)
+        of_group(f"{part}{common(group)}", group, peer_comparison.varying(group))
+        for group in peer_comparison.groups(pairs)
     ]
 
 
 def common(group: Sequence[Beside]) -> str:
-    skipped = {"op", *beside.varying(group)}
+    skipped = {"op", *peer_comparison.varying(group)}
     words = [in_words(name, value) for name, value in group[0].work.items() if name not in skipped]
     return f" ({', '.join(words)})" if words else ""
 

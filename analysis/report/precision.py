@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ..formatting import text
 from ..results import Results
 from ..tables.table import Table
-from ..words import text
 from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid

@@ -11,7 +11,7 @@ from .facts import Case, cases, largest
 from .section import Section, drawings
 from .selection import has_profile, named
 from .sentences import milliseconds, percent, setting
-from .steps_apart import cost
+from .step_breakdown import cost
 
 TABLES = ("profile-forward", "profile-costliest", "profile-products", "profile-softmax")
 

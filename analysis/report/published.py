@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..formatting import ABSENT, figure, label
 from ..result_file import TRANSPORT_SWITCHES
 from ..tables.table import Table
-from ..words import ABSENT, figure, label
 from .section import grid
 
 FOLDER = Path(__file__).parents[1] / "published"

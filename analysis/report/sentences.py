@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from math import isnan
 
-from ..words import case_label, figure, text
+from ..formatting import case_label, figure, text
 from .facts import Case
 
 # The names of phases in sentences.

@@ -3,8 +3,8 @@
 from math import isnan
 
 from .. import memory_marks
+from ..formatting import case_label
 from ..results import Results
-from ..words import case_label
 from . import comparisons_parallel, published
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct

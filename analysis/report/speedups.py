@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import pairs
+from ..formatting import label, text
 from ..results import Results
-from ..words import label, text
 from .sentences import PHASES, in_words, setting, spanned
 
 LISTED = 4  # values of a factor that are listed rather than given as a range

@@ -6,8 +6,8 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from .. import repeats
+from ..formatting import label, text
 from ..results import Results, Run
-from ..words import label, text
 from .spread import Spread
 from .table import GIB, Column, Table, figures, texts
 

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from .. import memory_marks
+from ..formatting import label, text
 from ..results import Results
-from ..words import label, text
 from .spread import Spread
 from .table import GIB, Column, Table, figures, texts
 

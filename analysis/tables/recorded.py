@@ -3,8 +3,8 @@
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from ..formatting import figure, label, text
 from ..results import Results
-from ..words import figure, label, text
 from .spread import Spread
 from .table import Column, Table, texts
 

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from .. import pairs
+from ..formatting import label
 from ..pairs import Pair
 from ..results import Results
-from ..words import label
 from .spread import Spread
 from .table import MILLISECONDS, Column, Table, deviation, interval, texts
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from ..words import ABSENT, decimals, figure
+from ..formatting import ABSENT, decimals, figure
 
 MILLISECONDS = 1e3
 GIB = 2**30

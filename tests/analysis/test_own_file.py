@@ -9,7 +9,7 @@ import h5py
 import pytest
 
 from analysis.__main__ import main
-from analysis.words import figure
+from analysis.formatting import figure
 from conftest import command
 from result_files import rows
 from synthetic import statistics

@@ -15,11 +15,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import figures, tables
 from analysis.figures import scaling
+from analysis.formatting import figure
 from analysis.result_file import opened, stem
 from analysis.results import load
 from analysis.tables import WRITERS, cases
 from analysis.tables import scaling as scaling_table
-from analysis.words import figure
 
 REFERENCE = Path(__file__).parents[2] / "results/reference"
 FILES = sorted(REFERENCE.iterdir())

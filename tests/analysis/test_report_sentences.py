@@ -12,7 +12,7 @@ from analysis.report import (
     devices,
     memory,
     sharding,
-    steps_apart,
+    step_breakdown,
 )
 from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
@@ -253,7 +253,7 @@ def test_shares_of_a_step_add_up(make_file):
         "step": around(0.1),
     }  # fmt: skip
     found = load([make_file([case({"size": "small", "context": 64, "batch_size": 2}, samples)])])
-    told = steps_apart.where_a_step_goes(cases(found)[0])
+    told = step_breakdown.where_a_step_goes(cases(found)[0])
     assert "backward 60.0%, forward 30.0%, optimizer 10.0% of the 100.0 ms" in told
     assert "rest" not in told
 
@@ -267,7 +267,7 @@ def test_the_first_headline_has_every_precision_and_the_exchanges(make_file):
     (models,) = load([make_file([model("fp32", 0.1), model("bf16", 0.04)], "m.h5")])
     rows = [step("naive", 0.2, exposed=0.05), step("none", 0.1)]
     ddp_file = load([make_file(rows, "d.h5", experiment="ddp")])
-    told = steps_apart.headline(cases([models])[:1], [models, *ddp_file])
+    told = step_breakdown.headline(cases([models])[:1], [models, *ddp_file])
     assert (
         "of the 100.0 ms of a step of small, context 64, batch size 2, fp32, naive attention"
         in told
@@ -278,7 +278,7 @@ def test_the_first_headline_has_every_precision_and_the_exchanges(make_file):
     )
     assert "25.0% of 200.0 ms with one all_reduce per gradient (naive)" in told
     assert "with no exchange (none) it takes 100.0 ms" in told
-    assert steps_apart.headline([], []) == ""
+    assert step_breakdown.headline([], []) == ""
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import h5py
 import pytest
 from markdown_text import markdown_rows
 
+from analysis.formatting import figure
 from analysis.results import load
 from analysis.tables import cases, formats
 from analysis.tables.spread import Spread
 from analysis.tables.table import interval
-from analysis.words import figure
 from synthetic import case
 
 # Ten samples 10, 11, ..., 19 ms: the median is 14.5 ms; the bounds of the interval are the values

@@ -29,7 +29,9 @@ PATIENCE = 30  # seconds
 ONCE = ("--device", "cpu", "--warmup", "0", "--steps", "1", "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
 # Internals of HDF5, C++ and Python, which no message may contain.
-JARGON = re.compile(r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|\b0x[0-9a-f]|Traceback")
+JARGON = re.compile(
+    r"H5[A-Z]|errno|unable to|internal error|bad_alloc|vector|basic_|\b0x[0-9a-f]|Traceback"
+)
 
 
 @dataclass

@@ -48,7 +48,7 @@ def test_sharded_optimizers_equal_unsharded_ones(tmp_path, ranks, backend):
 @pytest.mark.parametrize("backend", ["mpi", "nccl"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_parameters_that_come_and_go_train_as_resident_ones(tmp_path, ranks, backend):
-    run_tests("parameter_seam_test", ranks, backend, tmp_path)
+    run_tests("parameter_access_test", ranks, backend, tmp_path)
 
 
 @pytest.mark.parametrize("backend", ["mpi", "nccl"])

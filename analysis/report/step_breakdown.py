@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import isnan
 
 from .. import parts
+from ..formatting import label
 from ..results import Results
-from ..words import label
 from . import buckets
 from .exchanges import NAMES, name_of, same_setting
 from .facts import Case, cases, distinct, largest, matching

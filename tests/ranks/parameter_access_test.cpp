@@ -1,7 +1,7 @@
 // ParameterAccess between a model and a strategy, tested with a strategy that keeps the parameters
 // elsewhere, copies each into one of two slots at or before its acquire, and poisons the slot at
 // its release. Every rank trains on its own.
-//   parameter_seam_test mpi|nccl [GoogleTest's options]
+//   parameter_access_test mpi|nccl [GoogleTest's options]
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@ from math import isnan
 from statistics import median
 
 from . import peer_rows
+from .formatting import text
 from .results import Results
-from .words import text
 
 # The factors that identify the work, the same on both sides.
 WORK = ("op", "backend", "size", "heads", "head_dim", "causal", "context", "batch_size",
