@@ -3,8 +3,8 @@
 import lzma
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from . import untrusted_file
 from .formatting import text
-from .untrusted_file import fault_of
 
 SCHEMA_VERSIONS = ("1", "2")
 MAX_DECOMPRESSED = 4 << 30  # bytes
@@ -48,7 +48,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
     try:
         path.open("rb").close()
         plain = decompressed(path) if path.suffix == ".xz" else path
-        if h5py.is_hdf5(plain) and (fault := fault_of(plain)):
+        if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
             raise ResultError(f"{path} {fault}")
         with h5py.File(plain, "r") as file:
             check_schema(path, file)
@@ -59,6 +59,18 @@ def opened(path: Path) -> Iterator[h5py.File]:
         raise unreadable(path, error) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise ResultError(f"{path}: cannot be read: it is not as paceline writes it") from None
+
+
+def examine(paths: Sequence[Path]) -> None:
+    """Has several files read before they are opened, at the same time. Files that cannot be are
+    left to opened(), which says why."""
+    found = []
+    for path in filter(Path.is_file, paths):
+        with suppress(OSError, ResultError):
+            plain = decompressed(path) if path.suffix == ".xz" else path
+            if h5py.is_hdf5(plain):
+                found.append(plain)
+    untrusted_file.examine(found)
 
 
 def decompressed(path: Path) -> Path:

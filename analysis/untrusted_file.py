@@ -7,8 +7,8 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 import h5py
@@ -38,18 +38,48 @@ class Unreadable(Exception):
 def fault_of(path: Path) -> str:
     """Why an HDF5 file is refused; empty if it can be read. A file is read again only after it
     changed."""
+    key = state_of(path)
+    if key not in FOUND:
+        FOUND[key] = wait_for(start_reading(path))
+    return FOUND[key]
+
+
+def examine(paths: Sequence[Path]) -> None:
+    """Finds the faults of several files, as many at a time as there are cores."""
+    children: dict[State, int] = {}
+    for path in paths:
+        key = state_of(path)
+        if key in FOUND or key in children:
+            continue
+        if len(children) == (os.cpu_count() or 1):
+            first = next(iter(children))
+            FOUND[first] = wait_for(children.pop(first))
+        children[key] = start_reading(path)
+    for key, child in children.items():
+        FOUND[key] = wait_for(child)
+
+
+State = tuple[Path, int, int, int, int]
+FOUND: dict[State, str] = {}
+
+
+def state_of(path: Path) -> State:
     status = path.stat()
-    return fault_at(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-@cache
-def fault_at(path: Path, *_state: int) -> str:
+def start_reading(path: Path) -> int:
+    """The process that reads the file."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         gc.disable()  # a collection would copy every page with objects of the parent
         os._exit(read_everything(path))
+    return child
+
+
+def wait_for(child: int) -> str:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         endless = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
