@@ -1,6 +1,8 @@
 // The program: parse the command line, start MPI if needed, run the command, return its exit code.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -161,9 +163,19 @@ int run_command(int argc, char** argv) {
 // Whether all of standard output has been written.
 bool output_is_written() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
+// Opens /dev/null in place of standard streams that are closed, so that no file of ours takes their
+// place. It is opened for reading: what is written to standard output is lost, and that is an
+// error.
+void open_closed_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", O_RDONLY);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_closed_streams();
   if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
   const int code = run_command(argc, argv);

@@ -118,11 +118,13 @@ class Sweep {
                        : "finished cases are in " + path + "; --resume goes on from it";
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
-    if (more) return static_cast<ExitCode>(more_runs_follow + static_cast<int>(worst_));
-    collectively(world_, [&] {
-      if (is_root()) results_->require_columns(worst_);
-    });
-    return worst_;
+    if (!more) {
+      collectively(world_, [&] {
+        if (is_root()) results_->require_columns(worst_);
+      });
+    }
+    report_failures();
+    return more ? static_cast<ExitCode>(more_runs_follow + static_cast<int>(worst_)) : worst_;
   }
 
  private:
@@ -147,7 +149,11 @@ class Sweep {
     stopping_early([&] { record = experiment_.run(i, progress_); });
     if (stopped_) return;
     record.id = ids_[i];
-    if (record.status >= Status::diverged) worst_ = ExitCode::mismatch;
+    if (record.status >= Status::diverged) {
+      worst_ = ExitCode::mismatch;
+      failures_.push_back(
+          fmt::format("'{}': {}: {}", names_[i], name_of(record.status), record.reason));
+    }
     if (is_root()) progress_.end_case(headline(record));
     if (options_.json) progress_.clear();
     // If the file cannot be written, the run ends without a merge: finished cases keep their own
@@ -160,6 +166,13 @@ class Sweep {
         if (is_root()) experiment_.after_saved();
       });
     });
+  }
+
+  void report_failures() const {
+    if (!is_root() || failures_.empty()) return;
+    const std::string others =
+        failures_.size() == 1 ? "" : fmt::format(" (and {} more)", failures_.size() - 1);
+    write_to(stderr, "paceline: {}{}\n", failures_.front(), others);
   }
 
   // Runs work(). A StoppedError ends the sweep early; other errors are thrown.
@@ -181,6 +194,7 @@ class Sweep {
   RunOptions options_;
   std::unique_ptr<SweepResults> results_;  // rank 0's
   ExitCode worst_ = ExitCode::done;
+  std::vector<std::string> failures_;   // of cases that diverged or failed a check
   std::optional<std::string> stopped_;  // why the sweep ends early
 };
 

@@ -33,6 +33,8 @@ def test_nan_weights_diverge(paceline, tmp_path, mode, device):
     done = paceline("model", *ONCE, *device, "--steps", 2, *args)
     assert done.code == 4
     assert "diverged: the loss is nan" in done.out
+    assert done.message.startswith("paceline: 'model': diverged: the loss is nan")
+    assert "check --load-weights" in done.message
     assert "--load-weights" in diverged(tmp_path / "out.h5")["reason"]
 
 

@@ -119,3 +119,15 @@ def test_a_dry_run_in_json(paceline):
     assert (small["size"], small["reason"]) == ("small", "oom: more than the device's memory")
     assert small["predicted_peak_bytes"] > 1e9 > tiny["predicted_peak_bytes"] > 1e6
     assert small["predicted_flops"] > tiny["predicted_flops"] > 1e6
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
+    """Without a descriptor for stdin, the first file that is opened would be standard output."""
+    line = command(0, *TINY, "--output", "out.h5")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *line],
+        cwd=tmp_path, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 6
+    assert len(summary(tmp_path / "out.h5")["case"]) == 1

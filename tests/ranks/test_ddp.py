@@ -330,3 +330,13 @@ def test_wrong_use(paceline, options):
     done = paceline(*TINY, *options)
     assert done.code == 2
     assert options[0] in done.message
+
+
+def test_too_few_tokens_name_what_all_ranks_need(paceline, tmp_path):
+    with h5py.File(tmp_path / "tokens.h5", "w") as file:
+        file["tokens"] = np.ones((4, 8), dtype=np.int32)
+        file["targets"] = file["tokens"][:]
+    shape = ("--context", 8, "--batch-size", 2)
+    done = paceline(*TINY, *shape, "--tokens", "tokens.h5", ranks=5)
+    assert done.code == 2
+    assert "holds tokens [4, 8]; [10, 8] are needed" in done.message

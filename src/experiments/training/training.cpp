@@ -272,7 +272,9 @@ std::string TrainingExperiment::notes() const {
       return fmt::format(
           "communication_total: the sum of the all_reduces' times; _exposed: from the end of "
           "backward to the end of the last all_reduce; share, exposed: over the step. {}. "
-          "Gradients: of the mean loss over all ranks' rows, added up over ranks. MFU: model FLOPs "
+          "Gradients: of the mean loss over all ranks' rows, added up over ranks; loss: of rank "
+          "0's "
+          "rows. MFU: model FLOPs "
           "over the GEMM ceiling{}{}",
           sent,
           options_.predict.empty()
@@ -287,7 +289,7 @@ std::string TrainingExperiment::notes() const {
           "backward until the last gradients are reduced, plus the compute stream's waits within "
           "forward, backward and at the end of the step. With sharded state these waits are also "
           "in forward and backward, so the phases do not add up; rest is what follows backward. "
-          "{}; state: Adam's, on the rank with the largest shard{}",
+          "{}; state: Adam's, on the rank with the largest shard; loss: of rank 0's rows{}",
           sent, ceilings_.text());
   }
   constexpr const char* columns =

@@ -54,6 +54,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
   [[nodiscard]] std::size_t device_memory(const TrainingCase& /*c*/) const override {
     return device_.info().memory_bytes;
   }
+  void check_tokens(const TrainingCase& c) const;
   void check_warmup(const TrainingCase& c) const;
   void check_dump() const;
   void check_inputs(const TrainingCase& c) const;

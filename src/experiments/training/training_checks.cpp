@@ -31,9 +31,17 @@ void TrainingExperiment::check(const TrainingCase& c) const {
         "--precision fp16");
   }
   if (c.weights != "random") check_weights_file(c.weights, c.model());
-  if (c.tokens != "random") (void)c.rows(data_parallel_.world.rank() * c.batch_size, c.batch_size);
+  check_tokens(c);
   check_dump();
   if (options_.kind != TrainingKind::model) check_exchange(c);
+}
+
+void TrainingExperiment::check_tokens(const TrainingCase& c) const {
+  if (c.tokens == "random") return;
+  const int rank = data_parallel_.world.rank();
+  const int last = data_parallel_.world.size() - 1;
+  if (rank == 0 && last > 0) (void)c.rows(last * c.batch_size, c.batch_size);  // names all it needs
+  (void)c.rows(rank * c.batch_size, c.batch_size);
 }
 
 void TrainingExperiment::check_warmup(const TrainingCase& c) const {
