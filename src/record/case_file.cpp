@@ -295,12 +295,16 @@ std::vector<Column> read_summary(const std::filesystem::path& path) {
   const File file = open_result_file(path);
   std::vector<Column> columns = reading(path, [&] { return read_columns(file.group("summary")); });
   if (columns.empty()) throw UsageError(fmt::format("{}: /summary is empty", path.string()));
+  reading(path, [&] { require_equal_lengths(columns, "summary"); });
+  return columns;
+}
+
+void require_equal_lengths(const std::vector<Column>& columns, const std::string& table) {
   for (const Column& column : columns) {
     if (length_of(column) != length_of(columns.front())) {
-      throw UsageError(fmt::format("{}: the columns of /summary differ in length", path.string()));
+      throw Hdf5Error(fmt::format("the columns of /{} differ in length", table));
     }
   }
-  return columns;
 }
 
 std::string experiment_of(const std::filesystem::path& path) {

@@ -53,6 +53,9 @@ auto reading(const std::filesystem::path& path, const Read& read) {
 // UsageError like open_result_file().
 [[nodiscard]] std::vector<Column> read_summary(const std::filesystem::path& path);
 
+// Throws Hdf5Error unless all columns of a table have one length.
+void require_equal_lengths(const std::vector<Column>& columns, const std::string& table);
+
 // The experiment whose results a file has. Throws UsageError like open_result_file().
 [[nodiscard]] std::string experiment_of(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/non_copyable.h"
 #include "record/case_file.h"
 #include "record/console.h"
+#include "record/split_file.h"
 #include "record/untrusted_file.h"
 #include "record/whole_file.h"
 
@@ -37,7 +39,7 @@ std::vector<fs::path> ordered(std::vector<fs::path> files, const std::vector<std
 }
 
 void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<std::string>& ids,
-                  bool complete, const std::vector<Table>& tables = {}) {
+                  bool complete, const std::vector<Table>& tables) {
   const std::vector<fs::path> files = ordered(case_files(folder.path()), ids);
   if (!files.empty()) {
     const hdf5::File merged = merged_file(files, complete, tables);
@@ -105,7 +107,54 @@ std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path&
 struct Found {
   std::vector<std::string> damaged;  // a line for each case file that was set aside
   std::vector<std::string> ids;      // the cases of F.h5, in its order
+  std::vector<Table> fits;           // of F.h5
 };
+
+std::vector<Table> read_fits(const fs::path& path) {
+  const hdf5::File file = hdf5::File::open(path);
+  std::vector<Table> fits;
+  for (const char* table : fitted_tables) {
+    if (!file.has(table)) continue;
+    std::vector<Column> columns = read_columns(file.group(table));
+    if (columns.empty()) continue;
+    require_equal_lengths(columns, table);
+    fits.push_back({table, std::move(columns)});
+  }
+  return fits;
+}
+
+// A row's texts and integers, which say what was fitted.
+Row key_of(Row row) {
+  std::erase_if(row, [](const Cell& cell) { return std::holds_alternative<double>(cell.value); });
+  return row;
+}
+
+// The table with those rows of an earlier one that it does not replace.
+void add_earlier(Table& table, const Table& earlier) {
+  std::set<std::string> replaced;
+  for (std::size_t i = 0; !table.columns.empty() && i < length_of(table.columns.front()); ++i) {
+    replaced.insert(json_line(key_of(row_of(table.columns, i))));
+  }
+  TableRows kept(table.path);
+  for (std::size_t i = 0; i < length_of(earlier.columns.front()); ++i) {
+    const Row row = row_of(earlier.columns, i);
+    if (!replaced.contains(json_line(key_of(row)))) kept.add(row);
+  }
+  if (kept.empty()) return;
+  table.columns = table.columns.empty() ? kept.take().columns
+                                        : concatenate({kept.take().columns, table.columns});
+}
+
+// `tables` with the fits of earlier launches.
+std::vector<Table> with_earlier(std::vector<Table> tables, const std::vector<Table>& fits) {
+  for (const Table& earlier : fits) {
+    const auto same = [&](const Table& table) { return table.path == earlier.path; };
+    auto table = std::find_if(tables.begin(), tables.end(), same);
+    if (table == tables.end()) table = tables.insert(tables.end(), {earlier.path, {}});
+    add_earlier(*table, earlier);
+  }
+  return tables;
+}
 
 struct NamedExperiment {
   fs::path file;
@@ -137,10 +186,13 @@ void require_experiment(const fs::path& path, const std::vector<NamedExperiment>
 // existing F.h5. Case files that already exist are newer than F.h5's and are kept.
 Found only_cases(const fs::path& path, const fs::path& folder, const std::string& experiment) {
   const Scratch scratch(folder / "split.tmp");
-  Found found{set_aside_damaged(path, folder, scratch), {}};
+  Found found{set_aside_damaged(path, folder, scratch), {}, {}};
   std::vector<NamedExperiment> all;
   for (const fs::path& file : case_files(folder)) all.push_back({file, experiment_of(file)});
-  if (fs::exists(path)) found.ids = split_untrusted(path, scratch.folder());
+  if (fs::exists(path)) {
+    found.ids = split_untrusted(path, scratch.folder());
+    found.fits = reading(path, [&] { return read_fits(scratch.folder() / "fits"); });
+  }
   if (!found.ids.empty()) all.push_back({path, experiment_of(scratch.file(found.ids.front()))});
   require_experiment(path, all, experiment);
   require_one_experiment(all);
@@ -203,7 +255,12 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       for (const fs::path& file : cases) remove_file(file);
       remove_file(path_);
       break;
-    case Existing::resume: damaged_ = only_cases(path_, folder_.path(), experiment).damaged; break;
+    case Existing::resume: {
+      Found found = only_cases(path_, folder_.path(), experiment);
+      damaged_ = std::move(found.damaged);
+      fits_ = std::move(found.fits);
+      break;
+    }
   }
 }
 
@@ -265,7 +322,7 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
 
 void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
                        const std::vector<Table>& tables) {
-  merge_folder(path_, folder_, ids, complete, tables);
+  merge_folder(path_, folder_, ids, complete, with_earlier(tables, fits_));
 }
 
 std::vector<std::string> merge_after_crash(const fs::path& path) {
@@ -277,7 +334,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   }
   LockedFolder folder(folder_of(file));
   const Found found = only_cases(file, folder.path(), "");
-  merge_folder(file, folder, found.ids, false);
+  merge_folder(file, folder, found.ids, false, found.fits);
   return found.damaged;
 }
 

@@ -46,8 +46,9 @@ class ResultFile {
   // case was written instead, in a folder for temporary files.
   void write(const CaseRecord& record, const RunInfo& run);
   // Writes F.h5 from all case files, in the order of `ids`, then by name, and removes the folder.
-  // Without a case it writes no F.h5. If F.h5 cannot be written, throws StoppedError and keeps the
-  // case files. Must be the last call: it releases the lock. `tables`: those of the whole sweep.
+  // Fits of an F.h5 that was resumed stay unless `tables` replaces them. Without a case it writes
+  // no F.h5. If F.h5 cannot be written, throws StoppedError and keeps the case files. Must be the
+  // last call: it releases the lock. `tables`: those of the whole sweep.
   void merge(const std::vector<std::string>& ids, bool complete,
              const std::vector<Table>& tables = {});
 
@@ -62,6 +63,7 @@ class ResultFile {
   std::filesystem::path path_;
   LockedFolder folder_;
   std::vector<std::string> damaged_;
+  std::vector<Table> fits_;  // of F.h5 before it was resumed
 };
 
 // `paceline merge F.h5`: merge() after a crash, with `complete` false. Takes the lock like a run.

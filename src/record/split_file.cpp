@@ -9,6 +9,17 @@ namespace paceline {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+void write(const fs::path& target, const hdf5::File& file) {
+  if (const auto error = write_whole(target, target.string() + ".tmp", file.image())) {
+    throw StoppedError(
+        fmt::format("cannot write {}: {}; make room there", target.string(), error.message()));
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> split(const fs::path& path, const fs::path& folder) {
   const hdf5::File file = open_result_file(path);
   refuse_older_schema(path, file);
@@ -17,12 +28,15 @@ std::vector<std::string> split(const fs::path& path, const fs::path& folder) {
   fs::create_directories(folder);
   for (const std::string& id : ids) {
     const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });
-    const fs::path target = folder / (id + ".h5");
-    if (const auto error = write_whole(target, target.string() + ".tmp", one.image())) {
-      throw StoppedError(
-          fmt::format("cannot write {}: {}; make room there", target.string(), error.message()));
-    }
+    write(folder / (id + ".h5"), one);
   }
+  const hdf5::File fits = hdf5::File::in_memory();
+  reading(path, [&] {
+    for (const char* table : fitted_tables) {
+      if (file.has(table)) fits.copy_from(file, table);
+    }
+  });
+  write(folder / "fits", fits);
   return ids;
 }
 

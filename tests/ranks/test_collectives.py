@@ -237,3 +237,27 @@ def test_the_comparison_with_bare_mpi(tmp_path):
     assert "| 4096 |" in done.stdout
     measured = [json.loads(line) for line in rows.read_text().splitlines()]
     assert {row["variant"] for row in measured} >= {"bare", "barrier"}
+
+
+def test_resume_keeps_the_fits_of_other_cases(paceline, tmp_path):
+    """Of other ranks and operations, with and without --fit; those of the same cases are replaced."""
+    args = ("collectives", "--device", "cpu", "--threads", 1, "--steps", 2, "--warmup", 1, "--quiet", "--output", "fits.h5")
+    few = ("--bytes", "1KB..64KB*4")
+
+    def fits():
+        with h5py.File(tmp_path / "fits.h5") as file:
+            names = zip(file["fit/op"].asstr()[:], file["fit/ranks"][:], strict=True)
+            return sorted(names), len(file["fit_residuals/op"])
+
+    def run(ranks, *more):
+        done = paceline(*args, *more, ranks=ranks)
+        assert done.code == 0, done.err
+
+    run(2, "--op", "all_reduce", *few, "--fit")
+    run(2, "--op", "all_reduce", "--bytes", "256KB", "--resume")
+    assert fits() == ([("all_reduce", 2)], 4)
+    run(2, "--op", "all_reduce", "--bytes", "1KB..256KB*4", "--fit", "--resume")
+    assert fits() == ([("all_reduce", 2)], 5)
+    run(2, "--op", "all_gather", *few, "--fit", "--resume")
+    run(3, "--op", "all_reduce", *few, "--fit", "--resume")
+    assert fits() == ([("all_gather", 2), ("all_reduce", 2), ("all_reduce", 3)], 13)
