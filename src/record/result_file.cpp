@@ -6,6 +6,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "core/error.h"
 #include "core/non_copyable.h"
@@ -129,20 +130,32 @@ Row key_of(Row row) {
   return row;
 }
 
-// The table with those rows of an earlier one that it does not replace.
+std::vector<Column> selected(std::vector<Column> columns, const std::vector<std::size_t>& rows) {
+  for (Column& column : columns) {
+    std::visit(
+        [&](auto& data) {
+          for (std::size_t i = 0; i < rows.size(); ++i) data[i] = std::move(data[rows[i]]);
+          data.resize(rows.size());
+        },
+        column.data);
+  }
+  return columns;
+}
+
+// Adds to the table those rows of an earlier one that it does not replace.
 void add_earlier(Table& table, const Table& earlier) {
   std::set<std::string> replaced;
   for (std::size_t i = 0; !table.columns.empty() && i < length_of(table.columns.front()); ++i) {
     replaced.insert(json_line(key_of(row_of(table.columns, i))));
   }
-  TableRows kept(table.path);
+  std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < length_of(earlier.columns.front()); ++i) {
-    const Row row = row_of(earlier.columns, i);
-    if (!replaced.contains(json_line(key_of(row)))) kept.add(row);
+    if (!replaced.contains(json_line(key_of(row_of(earlier.columns, i))))) kept.push_back(i);
   }
   if (kept.empty()) return;
-  table.columns = table.columns.empty() ? kept.take().columns
-                                        : concatenate({kept.take().columns, table.columns});
+  std::vector<Column> columns = selected(earlier.columns, kept);
+  table.columns =
+      table.columns.empty() ? std::move(columns) : concatenate({std::move(columns), table.columns});
 }
 
 // `tables` with the fits of earlier launches.
