@@ -134,8 +134,9 @@ std::vector<Column> selected(std::vector<Column> columns, const std::vector<std:
   for (Column& column : columns) {
     std::visit(
         [&](auto& data) {
-          for (std::size_t i = 0; i < rows.size(); ++i) data[i] = std::move(data[rows[i]]);
-          data.resize(rows.size());
+          std::decay_t<decltype(data)> chosen;
+          for (const std::size_t row : rows) chosen.push_back(data[row]);
+          data = std::move(chosen);
         },
         column.data);
   }
