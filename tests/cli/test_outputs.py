@@ -123,8 +123,8 @@ def test_a_dry_run_in_json(paceline):
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
-    """Without a descriptor for stdin, the first file that is opened would be standard output."""
-    line = command(0, *TINY, "--output", "out.h5")
+    """Otherwise a pipe that MPI opens takes the place of standard output, and the table."""
+    line = command(0, "ddp", *TINY[1:], "--output", "out.h5")
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *line],
         cwd=tmp_path, capture_output=True, timeout=60, check=False,
