@@ -240,7 +240,7 @@ def test_the_comparison_with_bare_mpi(tmp_path):
 
 
 def test_resume_keeps_the_fits_of_other_cases(paceline, tmp_path):
-    """Of other ranks and operations, with and without --fit; fits of the same cases are replaced."""
+    """Of other ranks and operations, with and without --fit; fits of the same cases change."""
     once = ("--device", "cpu", "--threads", 1, "--steps", 2, "--warmup", 1, "--quiet")
     args = ("collectives", *once, "--output", "fits.h5")
     few = ("--bytes", "1KB..64KB*4")
