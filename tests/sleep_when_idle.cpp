@@ -1,6 +1,6 @@
-// Preloaded into what tests start (conftest.py). Open MPI's ranks yield while they wait for a message;
-// beside a process that computes, each yield lasts that one's time slice, and a test of many small
-// messages takes 136 s instead of 5. A rank that sleeps runs as soon as it wakes up.
+// Preloaded into what tests start (conftest.py). Open MPI's ranks yield while they wait for a
+// message; beside a process that computes, each yield lasts that one's time slice, and a test of
+// many small messages takes 136 s instead of 5. A rank that sleeps runs as soon as it wakes up.
 
 #include <ctime>
 
