@@ -24,7 +24,7 @@ std::vector<std::string> split(const fs::path& path, const fs::path& folder) {
   const hdf5::File file = open_result_file(path);
   refuse_older_schema(path, file);
   const std::vector<Column> summary = read_summary(path);
-  const std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
+  std::vector<std::string> ids = reading(path, [&] { return case_names(file); });
   fs::create_directories(folder);
   for (const std::string& id : ids) {
     const hdf5::File one = reading(path, [&] { return extracted_case(file, summary, id); });

@@ -294,7 +294,7 @@ std::optional<int> run_as_file_reader(int argc, char** argv) {
   const bool reads = argc == 3 && argv[1] == read_option;
   const bool splits = argc == 4 && argv[1] == split_option;
   if (!reads && !splits) return std::nullopt;
-  const Verdict verdict = read_everything(argv[2]);
+  const int verdict = read_everything(argv[2]);
   if (reads || verdict != readable) return verdict;
   return split_and_report(argv[2], argv[3]);
 }
