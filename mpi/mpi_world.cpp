@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/non_copyable.h"
 #include "mpi/check.h"
+#include "mpi/deadline.h"
 #include "mpi/mpi_watchdog.h"
 
 namespace paceline {
@@ -33,20 +34,29 @@ int count_usable_cores(MPI_Comm node) {
 // From MPI_Init to MPI_Finalize.
 class MpiLibrary : NonCopyable {
  public:
-  MpiLibrary(int* argc, char*** argv) {
+  MpiLibrary(int* argc, char*** argv, const LaunchTimeout& timeout) : timeout_(timeout) {
     int provided = 0;
-    MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+    {
+      const Deadline deadline("MPI_Init_thread()", timeout_);
+      MPI_CHECK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
+    }
     if (provided >= MPI_THREAD_MULTIPLE) return;
     MPI_Finalize();
     throw EnvironmentError("this MPI does not provide MPI_THREAD_MULTIPLE; use a build that does");
   }
-  ~MpiLibrary() { MPI_Finalize(); }
+  ~MpiLibrary() {
+    const Deadline deadline("MPI_Finalize()", timeout_);
+    MPI_Finalize();
+  }
+
+ private:
+  LaunchTimeout timeout_;
 };
 
 // Shared by all worlds of a launch, and destroyed with the last of them.
 struct Launch {
-  Launch(int* argc, char*** argv, double timeout_seconds)
-      : library(argc, argv), watchdog(timeout_seconds) {}
+  Launch(int* argc, char*** argv, const LaunchTimeout& timeout)
+      : library(argc, argv, timeout), watchdog(timeout.seconds) {}
   MpiLibrary library;
   MpiWatchdog watchdog;
 };
@@ -191,8 +201,8 @@ void MpiWorld::abort(ExitCode code) {
 
 }  // namespace
 
-std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, double timeout_seconds) {
-  auto launch = std::make_shared<Launch>(argc, argv, timeout_seconds);
+std::unique_ptr<World> make_mpi_world(int* argc, char*** argv, const LaunchTimeout& timeout) {
+  auto launch = std::make_shared<Launch>(argc, argv, timeout);
   MPI_Comm control = MPI_COMM_NULL;
   {
     const WatchdogScope watchdog_scope(launch->watchdog, "making the world", WaitFor::ranks);

@@ -125,8 +125,8 @@ int run_alone(const F& work) {
 // over MPI can ranks compare their command lines.
 int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal, int argc,
                char** argv) {
-  constexpr double seconds = 120;  // timeout of commands without --timeout
-  const double timeout = parsed.command ? parsed.command->run_options().timeout : seconds;
+  LaunchTimeout timeout{.reports = reports_errors()};
+  if (parsed.command) timeout.seconds = parsed.command->run_options().timeout;
   std::unique_ptr<World> world;
   try {
     world = make_mpi_world(&argc, &argv, timeout);

@@ -267,7 +267,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       break;
     case Existing::replace:
       for (const fs::path& file : cases) remove_file(file);
-      remove_file(path_);
+      replaces_ = fs::exists(path_);
       break;
     case Existing::resume: {
       Found found = only_cases(path_, folder_.path(), experiment);
@@ -323,7 +323,10 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
   const std::error_code error = write_whole(path, path.string() + ".tmp", file.image());
-  if (!error) return;
+  if (!error) {
+    if (std::exchange(replaces_, false)) remove_file(path_);
+    return;
+  }
   const fs::path elsewhere = write_elsewhere(path.filename(), file.image());
   throw_unwritable(
       path, error,
@@ -342,11 +345,12 @@ void ResultFile::merge(const std::vector<std::string>& ids, bool complete,
 std::vector<std::string> merge_after_crash(const fs::path& path) {
   // F.h5 need not exist.
   const fs::path file = checked(path, ResultFile::Existing::resume);
-  if (case_files(folder_of(file)).empty()) {
-    throw UsageError(fmt::format("{} holds no finished case: there is nothing to merge",
-                                 folder_of(file).string()));
+  const fs::path cases = folder_of(file);
+  if (case_files(cases).empty()) {
+    throw UsageError(fmt::format("{} {}: there is nothing to merge", cases.string(),
+                                 fs::exists(cases) ? "holds no finished case" : "does not exist"));
   }
-  LockedFolder folder(folder_of(file));
+  LockedFolder folder(cases);
   const Found found = only_cases(file, folder.path(), "");
   merge_folder(file, folder, found.ids, false, found.fits);
   return found.damaged;

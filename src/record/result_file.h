@@ -26,9 +26,9 @@ class ResultFile {
   // 10 s if another run holds it. Existing::refuse: throws UsageError if F.h5 or finished cases
   // exist (the message names --resume and --force). resume: keeps finished cases, splits an F.h5
   // back into case files, and sets aside files that cannot be read (damaged()). replace: deletes
-  // both. Throws UsageError if the folder cannot be written, another run keeps the lock, or the
-  // name does not end in .h5. Leaves no folder behind when it throws, and no folder without a case
-  // when it is destroyed.
+  // the finished cases now, and F.h5 once the first new case is written. Throws UsageError if the
+  // folder cannot be written, another run keeps the lock, or the name does not end in .h5. Leaves
+  // no folder behind when it throws, and no folder without a case when it is destroyed.
   // `experiment`: what is measured; throws UsageError if --resume finds cases of another.
   ResultFile(const std::filesystem::path& path, Existing existing, const std::string& experiment);
 
@@ -64,6 +64,7 @@ class ResultFile {
   LockedFolder folder_;
   std::vector<std::string> damaged_;
   std::vector<Table> fits_;  // of F.h5 before it was resumed
+  bool replaces_ = false;    // an F.h5 that is deleted once a case is written
 };
 
 // `paceline merge F.h5`: merge() after a crash, with `complete` false. Takes the lock like a run.

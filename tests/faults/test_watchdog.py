@@ -230,6 +230,25 @@ def test_a_rank_killed_in_a_collective_ends_the_launch_without_the_watchdog(
     assert finished_bytes(paceline, tmp_path) == [1000 * n for n in FINISHED]
 
 
+def test_a_rank_that_never_calls_mpi_ends_the_launch_after_the_timeout(tmp_path):
+    """Before MPI_Init_thread() has returned, no rank can ask another one."""
+    late = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep {10 * PATIENCE}; exec "$0" "$@"'
+    started = ["mpirun", "--oversubscribe", "-np", str(RANKS), "sh", "-c", late, PROGRAM]
+    done = subprocess.run(
+        [*started, *map(str, MODEL), "--timeout", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("paceline: ")]
+    assert len(lines) == 1, done.stderr
+    assert "MPI_Init_thread() did not finish in 1 s: a rank has not called it; " in lines[0]
+    assert "--timeout" in lines[0]
+
+
 NOTHING = ""
 STOOD = f"all_reduce of 1.00 KB did not finish in 1 s; rank 0 on {HOST} "
 COMPUTED = "a step did not finish in 1 s; every rank arrived"

@@ -89,6 +89,9 @@ def test_a_prediction_needs_its_fit(paceline, tmp_path, fitted):
 
     assert "has no fit of all_reduce, mpi, float32, 3 ranks" in refused(path, 3)
     with h5py.File(path, "r+") as f:
+        f["fit/latency_s"][:] = np.nan  # as earlier versions wrote for a single size
+    assert "has no fit of all_reduce, mpi, float32, 2 ranks" in refused(path, 2)
+    with h5py.File(path, "r+") as f:
         del f["fit"]
     assert "holds no fit" in refused(path, 2)
-    assert "holds no fit" in refused(tmp_path / "missing.h5", 2)
+    assert "does not exist" in refused(tmp_path / "missing.h5", 2)

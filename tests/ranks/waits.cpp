@@ -48,7 +48,7 @@ void step(std::string_view what, Communicator& all, const Tensor& x) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv, 1);
+  const std::unique_ptr<World> world = make_mpi_world(&argc, &argv, {.seconds = 1});
   const std::string what = argc > 1 ? argv[1] : "";
   CpuDevice device(std::size_t{1} << 20U, 1);
   const std::unique_ptr<Communicator> all = make_host_communicator(*world, device);

@@ -47,6 +47,11 @@ Row with_factors(const Case& sweep, const Row& figures) {
   return row;
 }
 
+bool has_two_sizes(const std::vector<TimedSize>& points) {
+  return std::ranges::any_of(points,
+                             [&](const TimedSize& p) { return p.bytes != points.front().bytes; });
+}
+
 }  // namespace
 
 CollectivesExperiment::CollectivesExperiment(const CollectivesOptions& options, World& world,
@@ -104,9 +109,15 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
-  if (c.bytes.bytes % c.element_bytes() != 0) {
-    throw UsageError(fmt::format("--bytes: {} is not a multiple of the {} bytes of {}",
-                                 c.bytes.bytes, c.element_bytes(), name_of(c.dtype)));
+  if (c.message_bytes() == 0) {
+    throw UsageError(fmt::format(
+        "--bytes: {} is less than a part for each of {} ranks; give at least {} ({} each)",
+        c.bytes.bytes, c.ranks, c.message_unit(), c.message_unit() / c.ranks));
+  }
+  if (options_.fit && !any_case([&](const CollectiveCase& other) {
+        return other.message_bytes() != c.message_bytes();
+      })) {
+    throw UsageError("--fit: needs cases of two message sizes at least; give --bytes several");
   }
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
@@ -189,6 +200,7 @@ std::vector<Table> CollectivesExperiment::closing_tables(
     sweep->second.push_back({.bytes = value_in<double>(row.columns, "message_bytes"),
                              .seconds = value_in<double>(row.columns, "time_median_s")});
   }
+  std::erase_if(sweeps, [](const auto& sweep) { return !has_two_sizes(sweep.second); });
   if (sweeps.empty()) return {};
   TableRows fits("fit");
   TableRows residuals("fit_residuals");
@@ -209,11 +221,15 @@ std::vector<Table> CollectivesExperiment::closing_tables(
 }
 
 std::vector<ShownColumn> CollectivesExperiment::shown_columns() const {
-  return {{"algbw_bytes_per_s", "algbw"},
-          {"busbw_bytes_per_s", "busbw"},
-          {"link_share", "link share"},
-          {"slowest_rank", "slowest"},
-          {"wrong_elements", "wrong"}};
+  std::vector<ShownColumn> shown = {{"algbw_bytes_per_s", "algbw"},
+                                    {"busbw_bytes_per_s", "busbw"},
+                                    {"link_share", "link share"},
+                                    {"slowest_rank", "slowest"},
+                                    {"wrong_elements", "wrong"}};
+  if (any_case([](const CollectiveCase& c) { return c.message_bytes() != c.bytes.bytes; })) {
+    shown.insert(shown.begin(), {"message_bytes", "message"});
+  }
+  return shown;
 }
 
 std::string CollectivesExperiment::notes() const {

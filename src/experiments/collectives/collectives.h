@@ -49,6 +49,14 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
   [[nodiscard]] CaseRecord measure(const CollectiveCase& c, Progress& progress) override;
 
   [[nodiscard]] const Backend& backend_of(const CollectiveCase& c) const;
+  // Whether a case has this property.
+  template <class Property>
+  [[nodiscard]] bool any_case(const Property& property) const {
+    for (std::size_t i = 0; i < case_count(); ++i) {
+      if (property(case_at(i))) return true;
+    }
+    return false;
+  }
   // Collective over all ranks.
   [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
 

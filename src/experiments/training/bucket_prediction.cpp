@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "core/error.h"
@@ -45,6 +46,10 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
   const std::string_view backend = name_of(communicator.backend());
   const std::string_view dtype =
       name_of(c.comm_dtype == GradientDtype::bf16 ? Dtype::bf16 : Dtype::f32);
+  if (!std::filesystem::exists(path)) {
+    throw UsageError(
+        fmt::format("--predict: {} does not exist; make it with collectives --fit", path));
+  }
   std::optional<Link> link;
   require_readable(path);
   try {

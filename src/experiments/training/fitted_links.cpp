@@ -1,5 +1,7 @@
 #include "experiments/training/fitted_links.h"
 
+#include <cmath>
+
 #include "record/hdf5.h"
 
 namespace paceline {
@@ -25,6 +27,7 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
   }
   std::vector<FittedLink> links;
   for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (std::isnan(latency[i]) || std::isnan(bandwidth[i])) continue;
     links.push_back({.backend = backends[i],
                      .op = ops[i],
                      .dtype = dtypes[i],

@@ -23,7 +23,8 @@ struct FittedLink {
   Link link;
 };
 
-// Every row of /fit. Throws Hdf5Error if the file has no /fit.
+// The rows of /fit; files of earlier versions have NaN where a fit had one size: left out. Throws
+// Hdf5Error if the file has no /fit.
 [[nodiscard]] std::vector<FittedLink> read_fitted_links(const std::string& path);
 
 }  // namespace paceline
