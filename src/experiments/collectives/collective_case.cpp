@@ -12,12 +12,9 @@ std::int64_t CollectiveCase::element_bytes() const {
   return static_cast<std::int64_t>(size_of(dtype));
 }
 
-std::int64_t CollectiveCase::message_unit() const {
-  return ranks * (is_registered() ? registered_part_bytes : element_bytes());
-}
-
 std::int64_t CollectiveCase::message_bytes() const {
-  return bytes.bytes - bytes.bytes % message_unit();
+  const std::int64_t unit = is_registered() ? registered_part_bytes : element_bytes();
+  return bytes.bytes - bytes.bytes % (ranks * unit);
 }
 
 bool CollectiveCase::is_in_place() const {

@@ -44,9 +44,8 @@ struct CollectiveCase : CollectiveFactors, SamplerConfig {
   [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
 
   [[nodiscard]] std::int64_t element_bytes() const;
-  // Ranks x the dtype's size, or ranks x 16 bytes if the buffers are registered.
-  [[nodiscard]] std::int64_t message_unit() const;
-  // --bytes rounded down to a multiple of message_unit().
+  // --bytes rounded down to a multiple of ranks x the dtype's size, or of ranks x 16 bytes if the
+  // buffers are registered.
   [[nodiscard]] std::int64_t message_bytes() const;
   // --in-place, unless the operation supports only one of the two.
   [[nodiscard]] bool is_in_place() const;

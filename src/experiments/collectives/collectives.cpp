@@ -109,11 +109,6 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
-  if (c.message_bytes() == 0) {
-    throw UsageError(fmt::format(
-        "--bytes: {} is less than a part for each of {} ranks; give at least {} ({} each)",
-        c.bytes.bytes, c.ranks, c.message_unit(), c.message_unit() / c.ranks));
-  }
   if (options_.fit && !any_case([&](const CollectiveCase& other) {
         return other.message_bytes() != c.message_bytes();
       })) {
