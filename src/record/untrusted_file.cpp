@@ -24,6 +24,8 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
+#include "core/screen.h"
+#include "core/units.h"
 #include "record/case_file.h"
 #include "record/hdf5.h"
 #include "record/split_file.h"
@@ -235,7 +237,18 @@ struct Reading {
   std::vector<std::string> lines;  // of its standard output
 };
 
+// What takes more than a few seconds is announced.
+void announce_long_reading(const std::filesystem::path& path) {
+  constexpr double large = 20e6;  // bytes
+  std::error_code unknown;
+  const auto size = static_cast<double>(std::filesystem::file_size(path, unknown));
+  if (!unknown && size >= large) {
+    write_to(stderr, "reading {} ({})\n", path.string(), bytes_text(size));
+  }
+}
+
 Reading read_in_child(const std::filesystem::path& path, std::vector<std::string> words) {
+  announce_long_reading(path);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -1,5 +1,6 @@
 """Damaged result files: exit code 2, one line that names the file, and the file is unchanged."""
 
+import re
 import shutil
 import subprocess
 
@@ -78,3 +79,14 @@ def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
     assert (tmp_path / "out.h5.b.damaged").read_bytes() == whole.read_bytes()
     with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
         assert set(file["cases"]) == set(alone["cases"])
+
+
+def test_the_reading_of_a_large_file_is_announced(paceline, tmp_path, whole):
+    path = tmp_path / "large.h5"
+    shutil.copy(whole, path)
+    assert "reading" not in paceline("compare", "large.h5", "large.h5").err
+    with h5py.File(path, "a") as file:
+        file["notes"] = np.zeros(21_000_000, np.uint8)
+    done = paceline("compare", "large.h5", "large.h5")
+    assert done.code == 0, done.err
+    assert re.findall(r"^reading large.h5 \(21.\d MB\)$", done.err, re.M)
