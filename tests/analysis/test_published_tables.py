@@ -35,27 +35,32 @@ def test_the_steps_beside_pytorch_are_those_of_the_generated_table():
         assert shown == [*five, eager_ratio, compiled_ratio], (size, precision)
 
 
-COLLECTIVES = rows_under("| operation | 1 KiB, back-to-back |", RESULTS)
+COLLECTIVES = rows_under("| GPUs | operation | 1 KiB, back-to-back |", RESULTS)
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return frames.load(ROOT / "results/reference/collectives-4-h200.h5.xz")
+    """By the number of GPUs."""
+    files = ROOT / "results/reference"
+    return {gpus: frames.load(files / f"collectives-{gpus}-h200.h5.xz") for gpus in ("2", "4")}
 
 
 @pytest.mark.long
-def test_every_collective_is_checked_and_none_is_wrong(measured):
-    assert len(measured) == 484
-    assert set(measured["status"]) == {"ok"}
-    assert (measured["wrong_elements"] == 0).all()
-    assert set(measured["op"]) == {operation for operation, *_ in COLLECTIVES}
+@pytest.mark.parametrize("gpus", ["2", "4"])
+def test_every_collective_is_checked_and_none_is_wrong(measured, gpus):
+    cases = measured[gpus]
+    assert len(cases) == 484
+    assert set(cases["status"]) == {"ok"}
+    assert (cases["wrong_elements"] == 0).all()
+    assert set(cases["op"]) == {operation for count, operation, *_ in COLLECTIVES if count == gpus}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("row", COLLECTIVES, ids=lambda row: row[0])
-def test_the_collectives_of_four_gpus_are_those_of_their_file(measured, row):
-    operation, *shown = row
-    ours = measured[(measured["op"] == operation) & (measured["ranks"] == 4)]
+@pytest.mark.parametrize("row", COLLECTIVES, ids=lambda row: "-".join(row[:2]))
+def test_the_collectives_are_those_of_their_file(measured, row):
+    gpus, operation, *shown = row
+    cases = measured[gpus]
+    ours = cases[(cases["op"] == operation) & (cases["ranks"] == int(gpus))]
     out_of_place = ours[ours["in_place"] == "no"]
     ours = out_of_place if len(out_of_place) else ours
 

@@ -37,6 +37,7 @@ EXPECTED = {
     "attention-pytorch-48gb-h200": ATTENTION | {"attention-speedup"},
     "attention-pytorch-h200": ATTENTION | {"attention-speedup"},
     "collective-peers-h200": {"collectives"},
+    "collectives-2-h200": {"collectives"},
     "collectives-4-h200": {"collectives"},
     "collectives-single-node-h200": {"collectives"},
     "collectives-symmetric-h100": {"collectives"},
