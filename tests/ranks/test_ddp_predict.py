@@ -1,26 +1,37 @@
 """`ddp --predict`: the bucket equation, from a file of `collectives --fit`, and the sweep."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
 
+from conftest import PATIENCE, command
 from result_files import rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 TINY = ("ddp", "--size", "tiny", *CPU)
 
 
-@pytest.fixture
-def fitted(paceline, tmp_path):
-    """A file of collectives --fit in which every fit has different figures, with the given ones."""
-    done = paceline(
-        *("collectives", *CPU, "--op", "all_gather,all_reduce", "--bytes", "1KB,10KB,100KB"),
-        *("--dtype", "float32,bfloat16", "--cadence", "barrier,back-to-back", "--fit"),
-        *("--ranks", "1,2", "--warmup", 0, "--steps", 1),
-        ranks=2,
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A file of collectives --fit."""
+    path = tmp_path_factory.mktemp("fit") / "fit.h5"
+    line = command(
+        *(2, "collectives", *CPU[:-1], path, "--op", "all_gather,all_reduce", "--bytes"),
+        *("1KB,100KB", "--dtype", "float32,bfloat16", "--cadence", "barrier,back-to-back"),
+        *("--ranks", "1,2", "--fit", "--warmup", 0, "--steps", 1),
     )
-    assert done.code == 0, done.err
-    path = (tmp_path / "out.h5").rename(tmp_path / "fit.h5")
+    subprocess.run(line, capture_output=True, timeout=PATIENCE, check=True)
+    return path
+
+
+@pytest.fixture
+def fitted(tmp_path, measured):
+    """A file in which every fit has different figures, with the given ones."""
+    path = Path(shutil.copy(measured, tmp_path / "fit.h5"))
     with h5py.File(path, "r+") as f:
         fit = f["fit"]
         fit["cadence"][:] = fit["cadence"][:][::-1]  # the wanted fit is not the first
