@@ -88,6 +88,7 @@ RankDevice make_device(const RunOptions& run, World& world) {
   }
   RankDevice made;
   collectively(world, [&] { made = on_gpu ? make_gpu(run, world) : make_cpu(run, world); });
+  require_same_device(world, made.device->info().name);
   made.device->set_start_seconds(host_seconds() - began);
   return made;
 }
@@ -111,6 +112,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   if (mpi.limit_reason.empty()) {
     mpi.ranks = world.size();
     collectively(world, [&] { give(mpi, make_cpu(run, world)); });
+    require_same_device(world, mpi.device->info().name);
   }
   if (!nccl.limit_reason.empty()) return backends;
   Gpus gpus = find_gpus(world);
@@ -121,6 +123,7 @@ std::vector<Backend> make_backends(const RunOptions& run, const std::vector<Back
   collectively(world, [&] {
     if (world.rank() < gpus.ranks) give(nccl, make_gpu(run, world));
   });
+  require_same_device(world, nccl.device ? nccl.device->info().name : "");
   return backends;
 }
 

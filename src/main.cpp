@@ -82,7 +82,8 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout pipe must not end a run before its file is written
   const auto end_all = [&](const Error& error) {
-    report(Error(error.code(), fmt::format("rank {}: {}", world.rank(), error.what())));
+    report(Error(error.code(),
+                 fmt::format("rank {} on {}: {}", world.rank(), world.host(), error.what())));
     world.abort(error.code());
   };
   bool same_command_line = false;

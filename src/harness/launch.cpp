@@ -182,6 +182,12 @@ void require_same(World& world, std::string_view what, const std::string& mine,
   });
 }
 
+void require_same_device(World& world, const std::string& name) {
+  const std::string first = world.broadcast(name, 0);
+  require_same(world, "device", name.empty() ? first : name,
+               "the slowest would be measured: use ranks with the same");
+}
+
 void require_same_command_line(World& world, const CommandLine& mine) {
   std::vector<CommandLine> lines;
   for (const std::string& text : world.gather(to_json(mine))) lines.push_back(from_json(text));

@@ -49,6 +49,10 @@ void require_all_tasks(int ranks);
 void require_same(World& world, std::string_view what, const std::string& mine,
                   std::string_view advice);
 
+// Collective. Throws UsageError on every rank unless all ranks that have a device have one of the
+// same name. Empty: this rank has none; rank 0 has one if any has.
+void require_same_device(World& world, const std::string& name);
+
 // Collective. Throws disagreement()'s error on every rank.
 void require_same_command_line(World& world, const CommandLine& mine);
 

@@ -205,8 +205,10 @@ void Dump::write(const std::filesystem::path& file) const {
   const std::filesystem::path target = target_of(file);
   const std::error_code error = write_whole(target, temporary_of(target), h5.image());
   if (!error) return;
-  throw StoppedError(
-      fmt::format("--dump: {} cannot be written: {}", file.string(), error.message()));
+  const std::filesystem::path elsewhere = write_elsewhere(target.filename(), h5.image());
+  throw StoppedError(fmt::format(
+      "--dump: cannot write {}: {}; {}", file.string(), error.message(),
+      elsewhere.empty() ? "nor can any other place be" : "it is in " + elsewhere.string()));
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -237,6 +238,21 @@ struct Reading {
   std::vector<std::string> lines;  // of its standard output
 };
 
+// What a file has of its own until it is written again or replaced.
+struct FileState {
+  ino_t inode = 0;
+  off_t size = 0;
+  std::pair<time_t, long> written;
+
+  [[nodiscard]] bool operator==(const FileState&) const = default;
+};
+
+FileState state_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return {status.st_ino, status.st_size, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}};
+}
+
 // What takes more than a few seconds is announced.
 void announce_long_reading(const std::filesystem::path& path) {
   constexpr double large = 20e6;  // bytes
@@ -249,6 +265,7 @@ void announce_long_reading(const std::filesystem::path& path) {
 
 Reading read_in_child(const std::filesystem::path& path, std::vector<std::string> words) {
   announce_long_reading(path);
+  const FileState before = state_of(path);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -266,6 +283,12 @@ Reading read_in_child(const std::filesystem::path& path, std::vector<std::string
                                        std::strerror(error)));
   }
   const int status = wait_for(child);
+  if (state_of(path) != before) {
+    throw UsageError(
+        fmt::format("{} changed while it was read: wait until it is written, and read "
+                    "it again",
+                    path.string()));
+  }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, status, output.lines()};
 }
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import threading
 
 import h5py
 import numpy as np
@@ -90,3 +91,26 @@ def test_the_reading_of_a_large_file_is_announced(paceline, tmp_path, whole):
     done = paceline("compare", "large.h5", "large.h5")
     assert done.code == 0, done.err
     assert re.findall(r"^reading large.h5 \(21.\d MB\)$", done.err, re.M)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(paceline, tmp_path, whole):
+    path = tmp_path / "live.h5"
+    shutil.copy(whole, path)
+    done = threading.Event()
+
+    def keep_writing():
+        with path.open("ab") as file:
+            while not done.wait(0.001):
+                file.write(b"\0")
+                file.flush()
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        for args in (("compare", whole, "live.h5"), (*TINY, "--output", "live.h5", "--resume")):
+            refused = paceline(*args)
+            assert refused.code == 2, refused.err
+            assert "live.h5 changed while it was read" in refused.message
+    finally:
+        done.set()
+        writer.join()

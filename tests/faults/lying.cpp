@@ -12,6 +12,7 @@
 //   skip   does nothing
 //   flip   flips the lowest bit of the first element on rank 1
 //   late   takes 12 s longer (attention, attention_backward)
+//   throw  throws an exception on rank 1
 // wrong and late are for attention, the others for collectives; twice and root only for all_reduce
 // and reduce_scatter.
 
@@ -23,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -130,6 +132,8 @@ class LyingCommunicator final : public Communicator {
   }
 
   void spoil(std::string_view lie, const Tensor& recv) {
+    if (lie == "throw" && real_->rank() == 1)
+      throw std::runtime_error("this was foreseen by nobody");
     if (lie == "last") {
       const Tensor last = element(recv, recv.numel() - 1);
       real_->all_reduce(last, last, ReduceOp::sum);

@@ -195,3 +195,15 @@ def test_a_dump_that_cannot_be_written_is_refused_before_the_run(paceline, tmp_p
     assert done.code == 2
     assert "--dump" in done.message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_dump_that_a_full_disk_does_not_take_is_kept_elsewhere(paceline, disk):
+    folder = disk("size=40k")
+    done = paceline(*ONCE, "--steps", 1, "--context", 8, "--dump", "disk/dump.h5", "--quiet")
+    assert done.code == 6, done.err
+    says = r"--dump: cannot write disk/dump.h5: No space left on device; it is in (\S+)$"
+    elsewhere = Path(re.search(says, done.message.splitlines()[0])[1])
+    assert list(folder.iterdir()) == []
+    with h5py.File(elsewhere) as file:
+        assert "logits" in file
+    shutil.rmtree(elsewhere.parent)

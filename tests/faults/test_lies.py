@@ -9,7 +9,7 @@ import time
 import h5py
 import pytest
 
-from conftest import PROGRAM, needs_gpu_per_rank
+from conftest import PATIENCE, PROGRAM, needs_gpu_per_rank
 from result_files import rows
 
 RANKS = 2
@@ -202,6 +202,38 @@ def test_ranks_wait_for_the_single_process_of_verify(lying, backend):
     table, _ = lying([late], "ddp", *VERIFIED, "--sync", "flat", timeout=8, code=0)
     assert time.monotonic() - begin > 12  # seconds: it was late
     assert [row["status"] for row in table] == ["ok"]
+
+
+@with_backends
+def test_a_rank_that_throws_ends_the_launch_with_its_name_and_case(tmp_path, backend):
+    needs_gpu_per_rank(backend, RANKS)
+    kind = "cpu" if backend == "mpi" else "cuda"
+    case = (
+        "collectives",
+        "--device",
+        kind,
+        "--bytes",
+        "4KB",
+        "--timeout",
+        30,
+        "--output",
+        "out.h5",
+    )
+    done = subprocess.run(
+        ["mpirun", "--oversubscribe", "-np", str(RANKS), LYING, *map(str, case)],
+        cwd=tmp_path,
+        env=os.environ | {"PACELINE_LIE": lie("throw", "all_reduce", 1000, 2)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 7, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
+    host = os.environ.get("SLURMD_NODENAME", os.uname().nodename)
+    said = f"internal error: rank 1 on {host}: 'collectives': this was foreseen by nobody"
+    assert line == f"paceline: {said}"
+    assert not (tmp_path / "out.h5").exists()
 
 
 def test_the_program_itself_cannot_lie():

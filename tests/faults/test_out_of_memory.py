@@ -16,6 +16,7 @@ TRAININGS = {
     "ddp": ("ddp", "--sync", "bucketed"),
     "broadcast": ("zero", "--shard", "broadcast"),
     "zero1": ("zero", "--shard", "zero1"),
+    "zero2": ("zero", "--shard", "zero2"),
     "fsdp": ("zero", "--shard", "fsdp"),
 }
 ATTENTION = ("attention", "--attention", "naive", "--cache", "warm")

@@ -7,8 +7,9 @@ import pytest
 from conftest import gpu_count
 
 STRATEGIES = {
-    "ddp": ("--sync", "bucketed", "--bucket-mb", "0.01"),
-    "zero": ("--shard", "fsdp", "--prefetch", 2),
+    "bucketed": ("ddp", "--sync", "bucketed", "--bucket-mb", "0.01"),
+    "zero1": ("zero", "--shard", "zero1"),
+    "fsdp": ("zero", "--shard", "fsdp", "--prefetch", 2),
 }
 SIZE = ("--d-model", 16, "--d-ff", 24, "--layers", 3, "--heads", 2, "--vocab", 50, "--context", 12)
 RUN = ("--threads", 1, "--warmup", 0, "--steps", 5, "--deterministic", "--quiet", "--force")
@@ -19,15 +20,18 @@ def weights(path):
         return {name: values[:] for name, values in file["weights"].items()}
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("experiment", STRATEGIES)
-def test_launches_end_with_the_same_weights(paceline, tmp_path, experiment, device):
+@pytest.mark.parametrize("launches", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["cpu", "cuda", "cuda compiled"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_launches_end_with_the_same_weights(paceline, tmp_path, strategy, how, launches):
+    device, *compiled = how.split()
     ranks = 3 if device == "cpu" else gpu_count()
     if ranks < 2:
         pytest.skip(f"needs 2 GPUs, {ranks} here")
-    line = (experiment, *SIZE, *STRATEGIES[experiment], "--device", device, *RUN)
+    where = ("--device", device, "--exec", *(compiled or ["eager"]))
+    line = (*STRATEGIES[strategy], *SIZE, *where, *RUN)
     first = None
-    for _ in range(4):
+    for _ in range(launches):
         done = paceline(*line, "--output", "out.h5", "--dump", "dump.h5", ranks=ranks)
         assert done.code == 0, done.err
         now = weights(tmp_path / "dump.h5")

@@ -97,6 +97,21 @@ TEST(Launch, every_rank_throws_the_same) {
   ThreadWorld::run(2, [](World& world) { require_same_command_line(world, model({})); });
 }
 
+TEST(Launch, ranks_without_a_device_agree_with_any) {
+  std::atomic<int> right = 0;
+  ThreadWorld::run(3, [&](World& world) {
+    require_same_device(world, world.rank() == 2 ? "" : "H200");
+    require_same_device(world, "");
+    try {
+      require_same_device(world, world.rank() == 1 ? "H100" : "H200");
+    } catch (const UsageError& error) {
+      right +=
+          std::string_view(error.what()).starts_with("device: H200 (ranks 0, 2), H100 (rank 1); ");
+    }
+  });
+  EXPECT_EQ(right, 3);
+}
+
 TEST(Launch, a_value_that_differs_is_named_with_its_ranks) {
   std::atomic<int> right = 0;
   ThreadWorld::run(3, [&](World& world) {
