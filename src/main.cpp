@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/screen.h"
 #include "harness/command.h"
+#include "harness/error_report.h"
 #include "harness/launch.h"
 #include "harness/lone_world.h"
 #include "harness/run_processes.h"
@@ -26,12 +27,6 @@
 using namespace paceline;
 
 namespace {
-
-int report(const Error& error) {
-  write_to(stderr, "paceline: {}{}\n", error.code() == ExitCode::internal ? "internal error: " : "",
-           error.what());
-  return static_cast<int>(error.code());
-}
 
 bool measures(const ParsedCommand& parsed) { return parsed.command && parsed.command->measures(); }
 
@@ -69,23 +64,14 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
   return static_cast<ExitCode>(world.max(static_cast<int>(code)));
 }
 
-// A thread that cannot be started, a file that cannot be examined.
-EnvironmentError refusal_of(const std::system_error& error) {
-  return EnvironmentError(
-      fmt::format("the system refuses: {}; see the limits of 'ulimit -a'", error.what()));
-}
-
 // Every rank catches the same Error, with one exception: internal and collective errors may arise
-// on one rank only. That rank aborts the launch, since the other ranks may be waiting for it.
+// on one rank only. That rank aborts the launch, since the other ranks may be waiting for it. Other
+// exceptions are not caught: see error_report.h.
 int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, World& world) {
   const StopSignal stop;
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout pipe must not end a run before its file is written
-  const auto end_all = [&](const Error& error) {
-    report(Error(error.code(),
-                 fmt::format("rank {} on {}: {}", world.rank(), world.host(), error.what())));
-    world.abort(error.code());
-  };
+  end_launch_when_uncaught(world);
   bool same_command_line = false;
   try {
     require_same_command_line(world, {.version = software_version(),
@@ -98,14 +84,9 @@ int run_ranks(const ParsedCommand& parsed, const std::optional<Error>& refusal, 
   } catch (const Error& error) {
     const bool unforeseen =
         error.code() == ExitCode::internal || error.code() == ExitCode::collective;
-    if (same_command_line && unforeseen) end_all(error);
+    if (same_command_line && unforeseen) end_launch(world, error);
     return world.rank() == 0 && reports_errors() ? report(error) : static_cast<int>(error.code());
-  } catch (const std::system_error& error) {
-    end_all(refusal_of(error));
-  } catch (const std::exception& error) {
-    end_all(InternalError(error.what()));
   }
-  return static_cast<int>(ExitCode::internal);
 }
 
 // Runs work() in a process without MPI: its exit code, or that of the error it throws.
@@ -115,10 +96,8 @@ int run_alone(const F& work) {
     return static_cast<int>(work());
   } catch (const Error& error) {
     return report(error);
-  } catch (const std::system_error& error) {
-    return report(refusal_of(error));
   } catch (const std::exception& error) {
-    return report(InternalError(error.what()));
+    return report(error_of(error));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "core/screen.h"
 #include "core/units.h"
 #include "harness/dry_run.h"
+#include "harness/error_report.h"
 #include "harness/launch.h"
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
@@ -102,6 +103,7 @@ class Sweep {
       }
     }
     world_.watchdog().set_current_case("");
+    set_current_case("");
     progress_.clear();
   }
 
@@ -145,9 +147,9 @@ class Sweep {
   void measure(std::size_t i) {
     progress_.begin_case(static_cast<int>(i), names_[i]);
     world_.watchdog().set_current_case(names_[i]);
+    set_current_case(names_[i]);
     CaseRecord record;
-    stopping_early(
-        [&] { record = naming_the_case(i, [&] { return experiment_.run(i, progress_); }); });
+    stopping_early([&] { record = experiment_.run(i, progress_); });
     if (stopped_) return;
     record.id = ids_[i];
     if (record.status >= Status::diverged) {
@@ -167,18 +169,6 @@ class Sweep {
         if (is_root()) experiment_.after_saved();
       });
     });
-  }
-
-  // run(). An exception that is no Error says in which case it was thrown.
-  template <class Run>
-  CaseRecord naming_the_case(std::size_t i, const Run& run) {
-    try {
-      return run();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& unforeseen) {
-      throw InternalError(fmt::format("'{}': {}", names_[i], unforeseen.what()));
-    }
   }
 
   void report_failures() const {

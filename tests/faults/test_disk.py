@@ -201,7 +201,7 @@ def test_the_dump_that_a_full_disk_does_not_take_is_kept_elsewhere(paceline, dis
     folder = disk("size=40k")
     done = paceline(*ONCE, "--steps", 1, "--context", 8, "--dump", "disk/dump.h5", "--quiet")
     assert done.code == 6, done.err
-    says = r"--dump: cannot write disk/dump.h5: No space left on device; it is in (\S+)$"
+    says = r"--dump: cannot write disk/dump.h5: No space left on device; it is in (\S+); "
     elsewhere = Path(re.search(says, done.message.splitlines()[0])[1])
     assert list(folder.iterdir()) == []
     with h5py.File(elsewhere) as file:

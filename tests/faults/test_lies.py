@@ -208,19 +208,10 @@ def test_ranks_wait_for_the_single_process_of_verify(lying, backend):
 def test_a_rank_that_throws_ends_the_launch_with_its_name_and_case(tmp_path, backend):
     needs_gpu_per_rank(backend, RANKS)
     kind = "cpu" if backend == "mpi" else "cuda"
-    case = (
-        "collectives",
-        "--device",
-        kind,
-        "--bytes",
-        "4KB",
-        "--timeout",
-        30,
-        "--output",
-        "out.h5",
-    )
+    case = ("collectives", "--device", kind, "--bytes", "4KB", "--timeout", 30)
+    line = ["mpirun", "--oversubscribe", "-np", RANKS, LYING, *case, "--output", "out.h5"]
     done = subprocess.run(
-        ["mpirun", "--oversubscribe", "-np", str(RANKS), LYING, *map(str, case)],
+        list(map(str, line)),
         cwd=tmp_path,
         env=os.environ | {"PACELINE_LIE": lie("throw", "all_reduce", 1000, 2)},
         capture_output=True,
@@ -229,10 +220,10 @@ def test_a_rank_that_throws_ends_the_launch_with_its_name_and_case(tmp_path, bac
         check=False,
     )
     assert done.returncode == 7, done.stderr
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
     host = os.environ.get("SLURMD_NODENAME", os.uname().nodename)
-    said = f"internal error: rank 1 on {host}: 'collectives': this was foreseen by nobody"
-    assert line == f"paceline: {said}"
+    where = f"rank 1 on {host}: 'collectives'"
+    assert said == f"paceline: internal error: {where}: this was foreseen by nobody"
     assert not (tmp_path / "out.h5").exists()
 
 

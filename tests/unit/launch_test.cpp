@@ -104,7 +104,7 @@ TEST(Launch, ranks_without_a_device_agree_with_any) {
     require_same_device(world, "");
     try {
       require_same_device(world, world.rank() == 1 ? "H100" : "H200");
-    } catch (const UsageError& error) {
+    } catch (const Error& error) {
       right +=
           std::string_view(error.what()).starts_with("device: H200 (ranks 0, 2), H100 (rank 1); ");
     }

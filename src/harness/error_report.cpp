@@ -1,0 +1,69 @@
+#include "harness/error_report.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <system_error>
+
+#include "core/screen.h"
+
+namespace paceline {
+
+namespace {
+
+// Global, because std::terminate() passes nothing to its handler.
+World* launch = nullptr;
+std::mutex mutex;
+std::string current_case;  // protected by `mutex`
+
+[[noreturn]] void end_uncaught() {
+  const std::exception_ptr uncaught = std::current_exception();
+  if (!uncaught) std::abort();
+  try {
+    std::rethrow_exception(uncaught);
+  } catch (const Error& error) {
+    end_launch(*launch, error);
+  } catch (const std::exception& error) {
+    end_launch(*launch, error_of(error));
+  }
+}
+
+}  // namespace
+
+int report(const Error& error) {
+  write_to(stderr, "paceline: {}{}\n", error.code() == ExitCode::internal ? "internal error: " : "",
+           error.what());
+  return static_cast<int>(error.code());
+}
+
+Error error_of(const std::exception& unforeseen) {
+  if (dynamic_cast<const std::system_error*>(&unforeseen) == nullptr) {
+    return InternalError(unforeseen.what());
+  }
+  return EnvironmentError(
+      fmt::format("the system refuses: {}; see the limits of 'ulimit -a'", unforeseen.what()));
+}
+
+void end_launch(World& world, const Error& error) {
+  std::string name;
+  {
+    const std::lock_guard lock(mutex);
+    name = current_case.empty() ? "" : fmt::format("'{}': ", current_case);
+  }
+  report(Error(error.code(),
+               fmt::format("rank {} on {}: {}{}", world.rank(), world.host(), name, error.what())));
+  world.abort(error.code());
+}
+
+void end_launch_when_uncaught(World& world) {
+  launch = &world;
+  std::set_terminate(end_uncaught);
+}
+
+void set_current_case(const std::string& name) {
+  const std::lock_guard lock(mutex);
+  current_case = name;
+}
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+#pragma once
+// How errors reach the user: one line on stderr, and the exit code.
+//
+// An exception other than Error is not caught while ranks run: unwinding would free memory that
+// other threads of the rank, such as those of its streams, still use. std::terminate() prints the
+// line instead and ends the launch.
+
+#include <exception>
+#include <string>
+
+#include "core/error.h"
+#include "core/world.h"
+
+namespace paceline {
+
+// Prints "paceline: ..." and returns the exit code.
+int report(const Error& error);
+
+// EnvironmentError for what the system refuses, a thread that cannot be started or a file that
+// cannot be examined; otherwise InternalError.
+[[nodiscard]] Error error_of(const std::exception& unforeseen);
+
+// For an error of this rank alone: prints it with rank, host and case, and aborts the launch, since
+// other ranks may be waiting for this one.
+[[noreturn]] void end_launch(World& world, const Error& error);
+
+// Until the process ends: an exception that nobody catches, in any thread, ends the launch.
+void end_launch_when_uncaught(World& world);
+
+// The case that end_launch() names; empty: none.
+void set_current_case(const std::string& name);
+
+}  // namespace paceline
