@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import threading
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -80,6 +81,22 @@ def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
     assert (tmp_path / "out.h5.b.damaged").read_bytes() == whole.read_bytes()
     with h5py.File(tmp_path / "out.h5") as file, h5py.File(whole) as alone:
         assert set(file["cases"]) == set(alone["cases"])
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (lambda file: file.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "to other files"),
+        (lambda file: file.__setitem__("more", file["/"]), "nests groups too deep"),
+        (lambda file: file.create_dataset("more", (2**40,), "f8"), "claims more data than"),
+    ],
+)
+def test_what_hdf5_should_not_follow_is_refused(paceline, tmp_path, whole, more, says):
+    path = Path(shutil.copy(whole, tmp_path / "bad.h5"))
+    with h5py.File(path, "a") as file:
+        more(file)
+    refused = paceline("compare", whole, "bad.h5")
+    assert (refused.code, says in refused.message) == (2, True), refused.err
 
 
 def test_the_reading_of_a_large_file_is_announced(paceline, tmp_path, whole):
