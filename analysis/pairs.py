@@ -69,7 +69,8 @@ def statistics(results: Results, pair: Pair, phase: str, name: str) -> np.ndarra
     seconds = results.statistic(phase, name).to_numpy(float)[rows]
     if "status" not in results.frame:
         return seconds
-    return np.where(results.frame["status"].map(text).to_numpy()[rows] == "ok", seconds, np.nan)
+    statuses = results.frame["status"].to_numpy()[rows]
+    return np.where([text(status) == "ok" for status in statuses], seconds, np.nan)
 
 
 def ratio(results: Results, pair: Pair, phase: str) -> Ratio:

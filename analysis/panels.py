@@ -119,7 +119,6 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks[:: -(-len(ticks) // 6)]))
     axes.xaxis.set_major_formatter(plain)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_minor_locator(NullLocator())
     y = y[np.isfinite(y) & (y > 0)]
     if len(y) == 0:
         return
@@ -128,6 +127,7 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
     low, high = axes.get_ylim()
     steps = (1, 2, 5) if high / low < 300 else (1,)
     axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=9))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(plain)
     axes.grid(axis="y")
 

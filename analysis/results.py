@@ -288,7 +288,9 @@ def from_file(path: Path, file: h5py.File) -> Results:
     factors &= set(frame.columns)
     for name in factors:
         # /summary has flags as 0 and 1, the cases' attributes as truth values.
-        if any(isinstance(case.attrs.get(name), np.bool_) for case in cases.values()):
+        if frame[name].isin((0, 1, np.nan)).all() and any(
+            isinstance(case.attrs.get(name), np.bool_) for case in cases.values()
+        ):
             frame[name] = frame[name].astype(bool)
     off = switched_off(file)
     run = Run(

@@ -5,10 +5,11 @@ from math import isnan
 
 from ..formatting import figure
 from ..results import Results
+from ..tables import speedups
 from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings
-from .selection import cases_tables, is_compile, methods, named, of_experiment
+from .selection import cases_tables, is_compile, methods, of_experiment, tables_of
 from .sentences import gib, in_words, milliseconds
 from .speedups import speed_ups
 
@@ -116,7 +117,10 @@ def compiled(found: list[Results]) -> Section:
             *(f"Attention: {line}" for r in fused for line in speed_ups(r, "attention")),
             *(f"The model: {line}" for r in whole for line in speed_ups(r, "exec")),
         ],
-        tables=named(fused, "speedup-attention") + named(whole, "speedup-exec"),
+        tables=[
+            *tables_of(fused, speedups.build, "speedup-attention"),
+            *tables_of(whole, speedups.build, "speedup-exec"),
+        ],
         drawings=[
             *drawings("compile", fused, ["attention-speedup"]),
             *drawings("compile", whole, ["speedups"]),
@@ -145,7 +149,7 @@ def flash(found: list[Results]) -> Section:
             *best_rate(own),
             *([CHECKED] if any(case.is_measured for case in own) else []),
         ],
-        tables=[*named(chosen, "speedup-attention"), *cases_tables(chosen)],
+        tables=[*tables_of(chosen, speedups.build, "speedup-attention"), *cases_tables(chosen)],
         drawings=drawings(
             "flash",
             chosen,

@@ -6,11 +6,12 @@ import pandas as pd
 
 from ..formatting import case_label, figure, text
 from ..results import Results
+from ..tables import recorded
 from ..tables.table import Table
 from . import comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
 from .section import Section, drawings, narrowed
-from .selection import cases_tables, named, of_experiment
+from .selection import cases_tables, of_experiment, tables_of
 from .sentences import in_words
 
 # Factors that name a fit in every file.
@@ -42,7 +43,7 @@ def section(found: list[Results]) -> Section:
 
 
 def fit_tables(chosen: list[Results]) -> list[Table]:
-    return [narrowed(table, ["worst"]) for table in named(chosen, "fit")]
+    return [narrowed(table, ["worst"]) for table in tables_of(chosen, recorded.build, "fit")]
 
 
 def bus_bandwidth(case: Case) -> float:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from math import isnan
 
 from ..results import Results, joined
+from ..tables import recorded
+from ..tables import scaling as scaling_table
 from . import buckets, comparisons_parallel, published
 from .exchanges import alike, exposed, one_per_setting, same_setting
 from .facts import Case, cases, matching
 from .section import Section, drawings
-from .selection import cases_tables, has_profile, methods, named, of_experiment
+from .selection import cases_tables, has_profile, methods, of_experiment, tables_of
 from .sentences import differ, setting
 
 LITTLE = 0.05  # of a step
@@ -113,7 +115,11 @@ def bucketed(found: list[Results]) -> Section:
             *bucket_range(exchanges),
             *buckets.model(found, exchanges),
         ] if chosen else [],
-        tables=[*cases_tables(exchanges), *named(chosen, "predict"), *named(scaling, "scaling")],
+        tables=[
+            *cases_tables(exchanges),
+            *tables_of(chosen, recorded.build, "predict"),
+            *tables_of(scaling, scaling_table.build),
+        ],
         drawings=[
             *drawings("ddp-bucketed", exchanges, ["steps", "overhead"]),
             *drawings("ddp-bucketed", scaling, ["scaling"]),

@@ -6,12 +6,13 @@ from pandas import DataFrame, Series
 
 from ..formatting import figure
 from ..results import Results
+from ..tables import marks
 from ..tables.table import Table
 from . import comparisons, devices, published
 from .comparisons import COURSE
 from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
-from .selection import is_memory, named, of_experiment
+from .selection import is_memory, of_experiment, tables_of
 from .sentences import gib, setting
 from .step_breakdown import cost
 
@@ -31,7 +32,7 @@ def section(found: list[Results]) -> Section:
         "residual stream, and which blocks are the largest?",
         command="build/paceline model --preset memory",
         sentences=[*needed, *by_mode(cases(chosen)), *blocks(with_peak)],
-        tables=[*([peak_table(with_peak)] if with_peak else []), *named(timed, "memory-marks")],
+        tables=[*([peak_table(with_peak)] if with_peak else []), *tables_of(timed, marks.build)],
         drawings=drawings("memory", map(longest_in_fp32, timed), ["memory", "memory-marks"]),
         published=published.tables(comparisons.memory(cases(found))),
         headline=needed[0] if needed else "",

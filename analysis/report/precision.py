@@ -8,11 +8,12 @@ import pandas as pd
 
 from ..formatting import text
 from ..results import Results
+from ..tables import recorded, speedups
 from ..tables.table import Table
 from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
-from .selection import cases_tables, is_precision, named, of_experiment
+from .selection import cases_tables, is_precision, of_experiment, tables_of
 from .speedups import speed_ups
 
 COMMAND = "build/paceline precision"
@@ -88,9 +89,9 @@ def mixed(found: list[Results]) -> Section:
         command="build/paceline model --preset precision, and " + COMMAND,
         sentences=[*ratios, *norm_sentences(studies)],
         tables=[
-            *named(chosen, "speedup-precision"),
+            *tables_of(chosen, speedups.build, "speedup-precision"),
             *cases_tables(chosen),
-            *named(studies, "dtypes", "norm-breaks"),
+            *tables_of(studies, recorded.build, "dtypes", "norm-breaks"),
         ],
         drawings=drawings("precision", [*chosen, *studies], ["speedups", "norms"]),
         published=[

@@ -6,10 +6,11 @@ from math import isnan
 import pandas as pd
 
 from ..results import Results
+from ..tables import recorded
 from . import comparisons, published
 from .facts import Case, cases, largest
 from .section import Section, drawings
-from .selection import has_profile, named
+from .selection import has_profile, tables_of
 from .sentences import milliseconds, percent, setting
 from .step_breakdown import cost
 
@@ -33,7 +34,7 @@ def section(found: list[Results]) -> Section:
         "products of attention compare in time and in FLOPs?",
         command="build/paceline model --preset profile",
         sentences=answers,
-        tables=named(chosen, *TABLES),
+        tables=tables_of(chosen, recorded.build, *TABLES),
         drawings=drawings("profile", chosen, ["streams", "block", "attention-kernels"]),
         published=[
             *published.tables(comparisons.profile(cases(found))),

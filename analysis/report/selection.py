@@ -1,10 +1,12 @@
 """The choice of files for each question, by the factors they vary and the data they have."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from .. import tables
 from ..result_file import stem
 from ..results import Results
+from ..tables import cases
+from ..tables.spread import Spread
 from ..tables.table import Table
 from .section import narrowed
 
@@ -58,8 +60,12 @@ def methods(results: Results, factor: str) -> set[str]:
     return set(results.frame[factor]) if factor in results.frame else set()
 
 
-def named(found: list[Results], *names: str) -> list[Table]:
-    """Tables of these results with these names, each titled with its file."""
+Build = Callable[[Results, Spread], list[Table]]
+
+
+def tables_of(found: list[Results], build: Build, *names: str) -> list[Table]:
+    """The tables that `build` makes of these results, or those with these names, each titled with
+    its file."""
     return [
         replace(
             table,
@@ -69,10 +75,10 @@ def named(found: list[Results], *names: str) -> list[Table]:
         )
         for results in found
         for name in [stem(results.runs[0].path)]
-        for table in tables.of(results)
-        if table.name in names
+        for table in build(results, Spread.INTERVAL)
+        if not names or table.name in names
     ]
 
 
 def cases_tables(found: list[Results]) -> list[Table]:
-    return [narrowed(table, ASIDE) for table in named(found, "cases")]
+    return [narrowed(table, ASIDE) for table in tables_of(found, cases.build)]

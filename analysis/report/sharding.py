@@ -5,11 +5,12 @@ from math import isnan
 from .. import memory_marks
 from ..formatting import case_label
 from ..results import Results
+from ..tables import marks as marks_table
 from . import comparisons_parallel, published
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct
 from .section import Section, drawings
-from .selection import cases_tables, named, of_experiment
+from .selection import cases_tables, of_experiment, tables_of
 from .sentences import SETTING, compared, gib, percent, setting
 
 SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
@@ -29,7 +30,7 @@ def section(found: list[Results]) -> Section:
         "stage 1?",
         command="mpirun -np 2 build/paceline zero --preset course",
         sentences=lines,
-        tables=[*named(chosen, "memory-marks"), *cases_tables(chosen)],
+        tables=[*tables_of(chosen, marks_table.build), *cases_tables(chosen)],
         drawings=drawings("sharding", chosen, ["memory-marks", "steps"]),
         published=published.tables(comparisons_parallel.sharding(cases(found))),
         headline=next((line for line in lines if "zero1 lowers" in line), ""),

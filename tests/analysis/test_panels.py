@@ -2,8 +2,10 @@
 
 from itertools import product
 
+import numpy as np
+
 from analysis import style
-from analysis.panels import looks_of
+from analysis.panels import log_axes, looks_of
 
 
 def test_the_same_factors_have_the_same_color_if_there_are_too_few_colors():
@@ -26,3 +28,10 @@ def test_every_series_has_a_color_of_its_own_if_there_are_enough():
 def test_series_of_one_factor_differ_beyond_the_colors():
     keys = [(str(n),) for n in range(3 * len(style.SERIES))]
     assert len(set(looks_of(keys).values())) == len(keys)
+
+
+def test_only_the_ticks_with_a_label_are_on_logarithmic_axes():
+    axes = style.page(4, 3).axes(0.5, 0.5, 3, 2)
+    log_axes(axes, [128, 256], np.array([40.0, 90.0]))
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [axis.get_minorticklocs().tolist() for axis in (axes.xaxis, axes.yaxis)] == [[], []]
