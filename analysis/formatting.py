@@ -8,6 +8,8 @@ import numpy as np
 ABSENT = "–"
 # Words that need their factor's name.
 NEED_NAME = ("yes", "no", "true", "false", "none")
+# Figures outside of this range have an exponent: they would be longer than their place.
+SMALLEST_PLAIN, LARGEST_PLAIN = 1e-9, 1e10
 
 
 def text(value: object) -> str:
@@ -55,5 +57,8 @@ def decimals(value: float, digits: int = 4) -> int:
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """A number with `digits` significant digits, never with an exponent."""
-    return ABSENT if math.isnan(value) else f"{value:,.{decimals(value, digits)}f}"
+    """A number with `digits` significant digits."""
+    if math.isnan(value):
+        return ABSENT
+    is_plain = value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN or math.isinf(value)
+    return f"{value:,.{decimals(value, digits)}f}" if is_plain else f"{value:.{digits - 1}e}"

@@ -133,7 +133,7 @@ def log_axes(axes: Axes, x: Sequence[float], y: np.ndarray) -> None:
 
 
 def plain(value: float, _: int = 0) -> str:
-    """A tick label without exponent."""
+    """A tick label, without exponent where that is short."""
     return f"{value:,.10g}" if value >= 1e-4 else figure(value, 1)
 
 

@@ -22,6 +22,7 @@ MAX_DECOMPRESSED = 4 << 30  # bytes
 # With these at 1, NCCL does without a transport that the machine has.
 TRANSPORT_SWITCHES = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+LONGEST = 1e10  # seconds: longer than any run, and than the time since 1970
 
 
 class ResultError(ValueError):
@@ -157,6 +158,8 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
             values, unit = values * SECONDS[unit], "s"
+            if (long := values[values > LONGEST]).size:
+                raise ResultError(f"{path}: {dataset.name}: {long[0]:g} s is no measured time")
         columns[name], units[name] = values, unit
     if len({len(values) for values in columns.values()}) > 1:
         raise ResultError(f"{path}: the columns of {group.name} differ in length")
@@ -177,7 +180,7 @@ def read_phase(path: Path, dataset: h5py.Dataset) -> np.ndarray:
     if len(dataset.shape or ()) != 2 or dataset.dtype.kind != "f":
         raise ResultError(f"{path}: {dataset.name} is not [rank, repetition] of real numbers")
     seconds = dataset[:]
-    wrong = ~(np.isfinite(seconds) & (seconds >= 0))
+    wrong = ~((seconds >= 0) & (seconds <= LONGEST))
     if wrong.any():
         rank, repetition = np.argwhere(wrong)[0]
         raise ResultError(

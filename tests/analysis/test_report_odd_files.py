@@ -1,5 +1,6 @@
 """The report of unusual files: correct figures or one error line, never a traceback."""
 
+import base64
 import lzma
 import mmap
 import re
@@ -77,12 +78,28 @@ def test_the_ratio_to_the_published_figure_on_the_same_hardware(make_file, tmp_p
     assert "0.719" in text  # 21.57 / 30
 
 
-@pytest.mark.parametrize("value", [np.nan, -1.0])
+@pytest.mark.parametrize("value", [np.nan, -1.0, np.inf, 1e12])
 def test_a_sample_that_is_no_time(make_file, tmp_path, capsys, value):
     path = make_file([case(SMALL, STEP)])
     with h5py.File(path, "r+") as file:
         file["cases/case-000/samples/step"][0, 2] = value
     assert "rank 0 took" in refused(path, tmp_path, capsys)
+
+
+def test_a_summary_that_is_no_time(make_file, tmp_path, capsys):
+    path = make_file([case(SMALL, STEP)])
+    with h5py.File(path, "r+") as file:
+        file["summary/step_median_s"][0] = 1e11
+    assert "/summary/step_median_s: 1e+11 s is no measured" in refused(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e9])
+def test_extreme_times_have_short_figures(make_file, tmp_path, scale):
+    own = {phase: scale * np.array(samples) for phase, samples in STEP.items()}
+    text = made(make_file([case(SMALL, own, warmup=own)]), tmp_path)
+    for image in re.findall(r"svg\+xml;base64,([^\"]+)", text):
+        words = re.findall(r"<text[^>]*>([^<]+)<", base64.b64decode(image).decode())
+        assert not [word for word in words if re.search(r"\d{13}|(,\d{3}){4}", word)]
 
 
 def test_a_truncated_file(make_file, tmp_path, capsys):
