@@ -6,8 +6,9 @@ from math import isnan
 from ..results import Results, joined
 from ..tables import recorded
 from ..tables import scaling as scaling_table
+from ..tables.table import Table
 from . import buckets, comparisons_parallel, published
-from .exchanges import alike, exposed, one_per_setting, same_setting
+from .exchanges import ORDER, alike, device_seconds, exposed, one_per_setting, same_setting
 from .facts import Case, cases, matching
 from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, of_experiment, tables_of
@@ -48,6 +49,14 @@ def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]
     return list(dict.fromkeys(filter(None, lines)))
 
 
+def device_seconds_in(found: list[Results], sync: str) -> list[Table]:
+    """One table of every exchange, in the section of the first that was measured."""
+    own = cases(chosen_of(found))
+    measured = {case.get("sync") for case in own if not isnan(case.seconds("step"))}
+    is_first = sync == next((kind for kind in ORDER[1:] if kind in measured), "")
+    return device_seconds(own) if is_first else []
+
+
 def naive(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive"))
     return Section(
@@ -58,7 +67,7 @@ def naive(found: list[Results]) -> Section:
         "how much of it goes to communication?",
         command=PRESET,
         sentences=against(found, "naive", ["none"]),
-        tables=cases_tables(chosen),
+        tables=[*device_seconds_in(found, "naive"), *cases_tables(chosen)],
         drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
     )
@@ -74,7 +83,7 @@ def flat(found: list[Results]) -> Section:
         "one for each parameter?",
         command=PRESET,
         sentences=against(found, "flat", ["naive"]),
-        tables=cases_tables(chosen),
+        tables=[*device_seconds_in(found, "flat"), *cases_tables(chosen)],
         drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
 
@@ -90,7 +99,7 @@ def overlap(found: list[Results]) -> Section:
         "and do traces show the overlap?",
         command=PRESET + "; with --profile for the streams",
         sentences=against(found, "overlap", ["naive", "flat"]),
-        tables=cases_tables(chosen),
+        tables=[*device_seconds_in(found, "overlap"), *cases_tables(chosen)],
         drawings=[
             *drawings("ddp-overlap", chosen, ["steps"]),
             *drawings("ddp-overlap", profiled, ["streams"]),
@@ -116,6 +125,7 @@ def bucketed(found: list[Results]) -> Section:
             *buckets.model(found, exchanges),
         ] if chosen else [],
         tables=[
+            *device_seconds_in(found, "bucketed"),
             *cases_tables(exchanges),
             *tables_of(chosen, recorded.build, "predict"),
             *tables_of(scaling, scaling_table.build),

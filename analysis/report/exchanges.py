@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from math import isnan
 
-from ..formatting import figure
+from ..formatting import ABSENT, figure
+from ..tables.table import Table
 from .facts import Case, fastest, matching
-from .sentences import SETTING, compared, differ, in_words, milliseconds, of_file, percent, setting
+from .section import grid
+from .sentences import SETTING, compared, differ, milliseconds, percent, setting
 
 NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
+ORDER = ("none", "naive", "flat", "overlap", "bucketed")
 # Exchanges whose collectives run while backward still computes.
 OVERLAPPED = ("overlap", "bucketed")
 
@@ -55,17 +58,16 @@ def exposed(case: Case, without: Case | None) -> list[str]:
     plain = f"{name}: the step takes {milliseconds(whole)}"
     wait = f"it waits {milliseconds(waited)} ({of_step}) for gradients"
     if without is None or isnan(without.seconds("step")):
-        return [f"{plain}, of which {wait} ({where}).", *gpu_seconds(case, None)]
+        return [f"{plain}, of which {wait} ({where})."]
     if differ(case, without, "step") != 1:
         told = compared(case, without, "step", name, name_of(without))
-        return [f"{plain}, of which {wait} ({where}).", told, *gpu_seconds(case, without)]
+        return [f"{plain}, of which {wait} ({where}).", told]
     more = whole - without.seconds("step")
-    lines = [
+    return [
         f"{plain}, {milliseconds(more)} ({percent(more / without.seconds('step'))}) longer than "
         f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({where}). "
         f"Of the step, {wait} (exposed)" + longer_work(case, without)
     ]
-    return lines + gpu_seconds(case, without)
 
 
 def longer_work(case: Case, without: Case) -> str:
@@ -81,14 +83,33 @@ def longer_work(case: Case, without: Case) -> str:
     return f"; these phases are longer: {', '.join(phases)}." if phases else "."
 
 
-def gpu_seconds(case: Case, without: Case | None) -> list[str]:
-    """Ranks times seconds of a step: what the machine spends on it."""
-    ranks = case.number("ranks")
-    if isnan(ranks):
+def device_seconds(own: Sequence[Case]) -> list[Table]:
+    """Ranks times seconds of a step, what the machine spends on it: a row for each setting with an
+    exchange, a column for each exchange with its fastest case."""
+    timed = [one for one in own if one.get("sync") and not isnan(spent(one))]
+    rows = one_per_setting(one for one in timed if one.get("sync") != "none")
+    if not rows:
         return []
-    unit = "GPU-seconds" if case.get("device") == "cuda" else "rank-seconds"
-    line = f"{name_of(case)}: {figure(ranks * case.seconds('step'))} {unit} a step"
-    if without is not None and not isnan(without.seconds("step")):
-        line += f", {figure(ranks * without.seconds('step'))} with {name_of(without)}"
-    times = f"{in_words('ranks', case.get('ranks'))} x the step's seconds"
-    return [f"{line} ({times}){of_file(case)}."]
+    syncs = [sync for sync in ORDER if any(one.get("sync") == sync for one in timed)]
+    unit = "GPU-seconds" if {one.get("device") for one in timed} == {"cuda"} else "rank-seconds"
+    cells = [
+        [setting(row.values), *(spent_with(same_setting(timed, row, sync=sync)) for sync in syncs)]
+        for row in rows
+    ]
+    caption = [f"{unit}: the number of ranks times the median step, of the fastest case of each "
+               "exchange."]  # fmt: skip
+    return [grid("device-seconds", f"What a step costs in {unit}", caption,
+                 ["setting", *(NAMES.get(sync, sync) for sync in syncs)], cells)]  # fmt: skip
+
+
+def spent(case: Case) -> float:
+    return case.number("ranks") * case.seconds("step")
+
+
+def spent_with(case: Case | None) -> str:
+    """With the bucket size and the dtype, where the exchange has one."""
+    if case is None:
+        return ABSENT
+    bucket = case.get("bucket_mb")
+    kind = ((f" {bucket} MB" if bucket else "") + of_dtype(case)).strip()
+    return figure(spent(case)) + (f" ({kind})" if kind else "")
