@@ -33,7 +33,20 @@ def read(path: Path) -> tuple[str, pd.DataFrame]:
     experiment = next(name for column, name in EXPERIMENTS.items() if column in frame)
     if "status" in frame:
         frame["status"] = frame["status"].replace("", "ok")
-    return experiment, frame
+    return experiment, with_bandwidths(frame)
+
+
+def with_bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
+    """Other software's collectives have only times: their bandwidths as paceline defines its own,
+    algorithm bandwidth as bytes over time, and bus bandwidth as that times the factor of the same
+    collective on as many ranks."""
+    if not {"algbw_bytes_per_s", "busbw_bytes_per_s"} <= set(frame):
+        return frame
+    algorithm = frame["algbw_bytes_per_s"].fillna(frame["bytes"] / frame["time_median_s"])
+    factor = frame["busbw_bytes_per_s"] / frame["algbw_bytes_per_s"]
+    factor = factor.groupby([frame["op"], frame["ranks"]]).transform("median")
+    bus = frame["busbw_bytes_per_s"].fillna(algorithm * factor)
+    return frame.assign(algbw_bytes_per_s=algorithm, busbw_bytes_per_s=bus)
 
 
 def factors(frame: pd.DataFrame) -> set[str]:

@@ -96,9 +96,9 @@ def collectives(cases: list[Case]) -> Comparison:
     return Comparison(
         "collectives", "All-reduce", ("backend", "ranks", "message_mb"),
         ("mean", "median", "bandwidth_gb_s"),
-        "Gloo's counterpart is MPI in host memory. Bandwidth is bytes over the mean, as published; "
-        "the table above has it over the median, and the bus bandwidth. Where no unit is stated "
-        "ours are ms.",
+        "Gloo's counterpart is MPI in host memory. Bandwidth is the algorithm bandwidth on both "
+        "sides, bytes over the mean, as published; that of the bus is in the table above, over "
+        "the median. Where no unit is stated ours are ms.",
         find,
     )  # fmt: skip
 

@@ -138,6 +138,11 @@ def caption(results: Results, spread: Spread) -> list[str]:
         lines.append(
             f"Where no interval is given, there were too few repetitions (below 6) for one{other}."
         )
+    if "variant" in results.frame and "busbw_bytes_per_s" in results.frame:
+        lines.append(
+            "Bus bandwidth is as nccl-tests defines it, that of other software computed from its "
+            "times."
+        )
     kinds = set(results.frame["sync"].map(text)) if "sync" in results.varying else set()
     told = [f"{kind} is {words}" for kind, words in EXCHANGES.items() if kind in kinds]
     if told:

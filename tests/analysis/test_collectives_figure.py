@@ -8,6 +8,8 @@ import pytest
 
 from analysis.figures import collectives
 from analysis.results import load
+from analysis.tables import cases
+from analysis.tables.spread import Spread
 from synthetic import case
 
 REFERENCE = Path(__file__).parents[2] / "results/reference"
@@ -55,3 +57,16 @@ def test_a_single_rank_has_no_bus_bandwidth(make_file):
         figure.canvas.draw()
     _, bandwidth = figure.axes
     assert all(np.isnan(line.get_ydata()).all() for line in bandwidth.get_lines())
+
+
+def test_bandwidths_of_other_software_are_defined_as_ours():
+    (results,) = load([REFERENCE / "collective-peers-h200.jsonl"])
+    frame = results.frame
+    expected = 2 * (frame["ranks"] - 1) / frame["ranks"] * frame["bytes"] / frame["time_median_s"]
+    assert {"NCCL bare", "Open MPI bare", "PyTorch gloo"} <= set(frame["variant"])
+    np.testing.assert_allclose(frame["busbw_bytes_per_s"], expected, rtol=1e-4)
+    _, bandwidth = collectives.draw(results).axes
+    drawn = [line for line in bandwidth.get_lines() if np.isfinite(line.get_ydata()).all()]
+    assert len(drawn) == len(bandwidth.get_lines())
+    (caption,) = (table.caption for table in cases.build(results, Spread.INTERVAL))
+    assert "Bus bandwidth is as nccl-tests defines it" in " ".join(caption)

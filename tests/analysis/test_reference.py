@@ -111,7 +111,8 @@ def raw(path):
 
 def stored(path):
     if path.suffix == ".jsonl":
-        return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+        rows = pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+        return with_bandwidths(rows) if "op" in rows else rows
     with opened(path) as file:
         return pd.DataFrame(
             {
@@ -119,6 +120,14 @@ def stored(path):
                 for name, column in file["summary"].items()
             }
         )
+
+
+def with_bandwidths(rows):
+    """All rows are of all_reduce; other software's have only times."""
+    assert set(rows["op"]) == {"all_reduce"}
+    algorithm = rows["algbw_bytes_per_s"].fillna(rows["bytes"] / rows["time_median_s"])
+    bus = rows["busbw_bytes_per_s"].fillna(algorithm * (2 * (rows["ranks"] - 1) / rows["ranks"]))
+    return rows.assign(algbw_bytes_per_s=algorithm, busbw_bytes_per_s=bus)
 
 
 def reference(name):
