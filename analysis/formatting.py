@@ -18,7 +18,14 @@ def text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{value:.10g}"
-    return "" if value is None else str(value)
+    return "" if value is None else printable(str(value))
+
+
+def printable(words: str) -> str:
+    """With control characters escaped, which neither SVG nor HTML may contain; lines are kept."""
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in words)
 
 
 def label(name: str) -> str:

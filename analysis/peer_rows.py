@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from .formatting import text
+
 # Factors common to both sides; each side has further options.
 FACTORS = (
     "software", "variant", "op", "size", "causal", "head_dim", "heads", "context", "batch_size",
@@ -27,7 +29,8 @@ def read(path: Path) -> tuple[str, pd.DataFrame]:
     frame["software"] = frame["software"].fillna("paceline")
     for name in frame:
         if not is_numeric_dtype(frame[name]):
-            frame[name] = frame[name].fillna("")
+            values = frame[name].fillna("")
+            frame[name] = [text(one) if isinstance(one, str) else one for one in values]
             with contextlib.suppress(ValueError):  # some factors' numbers are written as text
                 frame[name] = pd.to_numeric(frame[name])
     experiment = next(name for column, name in EXPERIMENTS.items() if column in frame)

@@ -154,7 +154,7 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
             or not (is_text or dataset.dtype.kind in "biuf")
         ):
             raise ResultError(f"{path}: {dataset.name} is not a column of numbers or texts")
-        values = dataset.asstr()[:] if is_text else dataset[:]
+        values = np.array([*map(text, dataset.asstr()[:])], object) if is_text else dataset[:]
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
             values, unit = values * SECONDS[unit], "s"

@@ -1,5 +1,6 @@
 """The style of figures: colours for colour-blind readers, sizes in inches, plain axes."""
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
+
+# A character that the font lacks is a box in pixels; SVG has it as text, for the reader's fonts.
+warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
 
 # Okabe and Ito's palette (2008).
 PHASES = {

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import h5py
 import pytest
@@ -44,6 +45,15 @@ def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path}/new/table.md\n"
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
+
+
+def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_path):
+    rows = [case({"size": size}, STEP, STEP) for size in ("\u6a21\u578b", "\U0001f600", "a\a")]
+    done = run("figures", make_file(rows), "--output", tmp_path / "drawn")
+    assert (done.returncode, done.stderr) == (0, "")
+    root = ElementTree.parse(tmp_path / "drawn" / "steps.svg").getroot()
+    words = {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
 
 
 def test_help_lists_all_verbs():
