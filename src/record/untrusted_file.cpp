@@ -165,7 +165,7 @@ Verdict read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
   constexpr rlim_t bytes_per_second = 1'000'000;  // files of many small cases: 3'700'000
   const std::uintmax_t size = std::filesystem::file_size(path);
-  const rlim_t seconds = 10 + size / bytes_per_second;
+  const rlim_t seconds = 5 + size / bytes_per_second;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, seconds);
   limit(RLIMIT_AS, bytes);
