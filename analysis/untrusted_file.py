@@ -16,7 +16,7 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s
 
 MAX_MEMORY = 8 << 30  # bytes, beyond what the parent has mapped: on many cores its threads take GBs
-SECONDS = 10  # of the processor, and another for each MB: a sweep of many small cases needs 0.4
+SECONDS = 5  # of the processor, and another for each MB: a sweep of many small cases needs 0.4
 DEEPEST = 16  # nested groups: hard links may form cycles
 BEST_RATIO = 1032  # of deflate; no HDF5 filter compresses better
 
