@@ -318,7 +318,8 @@ class Generator:
         o["--op"] = self._list(OPS, 3)
         o["--dtype"] = self._list(list(BYTES_OF), 2)
         whole = max(BYTES_OF[name] for name in use.values("--dtype"))
-        o["--bytes"] = self._list([whole * n for n in (1, 2, 3, 7, 60, 1000, 30001)], 3)
+        sizes = [whole * n for n in (1, 2, 3, 7, 60, 1000, 30001)]
+        o["--bytes"] = self._list([*sizes, 5, 4001], 3)
         o["--ranks"] = self._list(range(1, use.world + 1), 3)
         if any(op in REDUCTIONS for op in use.values("--op")):
             o["--redop"] = self._list(("sum", "prod", "min", "max", "avg"), 3)
@@ -329,7 +330,8 @@ class Generator:
         if self._chance(0.2):
             o["--cache"] = self._list(("cold", "warm"))
         self._maybe(use, 0.1, "--registration", ("none",))
-        self._maybe(use, 0.3, "--fit")
+        if len(use.values("--bytes")) > 1:
+            self._maybe(use, 0.3, "--fit")
         if self._chance(0.1):
             o["--preset"] = "single-node"
             use.valid = False

@@ -110,9 +110,9 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
   if (options_.fit && !any_case([&](const CollectiveCase& other) {
-        return other.message_bytes() != c.message_bytes();
+        return other.bytes.bytes != c.bytes.bytes;
       })) {
-    throw UsageError("--fit: needs cases of two message sizes at least; give --bytes several");
+    throw UsageError("--fit: needs two message sizes at least; give --bytes several");
   }
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
