@@ -25,16 +25,21 @@ class Grid:
     width: float  # of a panel's axes, in inches
     height: float
     gap: float = GAP
+    above: float = 0.0  # for a heading of each row
+
+    @property
+    def row_height(self) -> float:
+        return self.above + HEADING + self.height + BELOW
 
     @property
     def body(self) -> tuple[float, float]:
         """The size in inches, margins included."""
         across = self.columns * (self.width + self.gap) - self.gap
-        return 2 * style.MARGIN + LEFT + across, self.rows * (HEADING + self.height + BELOW)
+        return 2 * style.MARGIN + LEFT + across, self.rows * self.row_height
 
     def axes(self, sheet: Sheet, row: int, column: int, title: str, note: str = "") -> Axes:
         left = style.MARGIN + LEFT + column * (self.width + self.gap)
-        top = sheet.body_top + row * (HEADING + self.height + BELOW)
+        top = sheet.body_top + row * self.row_height + self.above
         sheet.page.heading(left, top, title, note)
         return sheet.page.axes(left, top + HEADING, self.width, self.height)
 

@@ -1,12 +1,14 @@
 """Weak scaling: cases that differ only in the number of ranks, with the same work per rank."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
+from .factors import NOTHING
 from .formatting import case_label, text
 from .result_file import device_of
-from .results import Results, file_names
+from .results import Results, file_names, joined
 
 # Factors that change with the number of ranks.
 WITH_RANKS = ("ranks", "file", "threads", "global_batch")
@@ -55,6 +57,28 @@ def of(results: Results) -> list[Scaling]:
     return found
 
 
+def together(parts: Sequence[Results]) -> list[Results]:
+    """The cases of several files that scale, by groups of files with settings in common."""
+    if len(parts) < 2:
+        return []
+    whole = joined(parts)
+    groups: list[set[str]] = []
+    for one in of(whole):
+        files = set(whole.frame["file"][one.rows])
+        linked = [group for group in groups if group & files]
+        groups = [group for group in groups if group not in linked] + [files.union(*linked)]
+    names = file_names([part.runs[0].path for part in parts])
+    of_groups = [
+        joined([part for part, name in zip(parts, names, strict=True) if name in group])
+        for group in groups
+    ]
+    return [results.only(rows_that_scale(results)) for results in of_groups]
+
+
+def rows_that_scale(results: Results) -> list[int]:
+    return sorted({row for one in of(results) for row in one.rows})
+
+
 def values(frame: pd.DataFrame, row: int, names: list[str]) -> tuple[str, ...]:
     return tuple(text(frame[name][row]) for name in names)
 
@@ -69,4 +93,4 @@ def gpu_of_rows(results: Results) -> list[str]:
 
 def exchanges_nothing(frame: pd.DataFrame, row: int) -> bool:
     kinds = [name for name in ("sync", "shard") if name in frame]
-    return frame["ranks"][row] == 1 and all(text(frame[name][row]) == "none" for name in kinds)
+    return frame["ranks"][row] == 1 and all(text(frame[name][row]) in NOTHING for name in kinds)

@@ -148,12 +148,12 @@ def widest(words: Sequence[str], size: float = TEXT) -> float:
     return max((text_width(word, size) for word in words), default=0.0)
 
 
-def wrap(words: str, width: float, size: float = SMALL) -> list[str]:
+def wrap(words: str, width: float, size: float = SMALL, weight: str = "normal") -> list[str]:
     """Lines of `words` that fit into `width` inches; a wider word has a line of its own."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer, size) > width:
+        if lines[-1] and text_width(longer, size, weight) > width:
             lines.append(word)
         else:
             lines[-1] = longer

@@ -8,10 +8,11 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from .. import scaling_cases, style
 from ..formatting import capitalized
 from ..layout import Sheet, time_unit
-from ..panels import OWN_SCALE, Grid, Series, draw_points, legend
+from ..panels import LEFT, OWN_SCALE, Grid, Series, draw_points, legend
 from ..results import Results
 
 WIDTH, HEIGHT = 4.6, 2.9  # inches
+HEADING_LINE = 0.23
 SPREAD = 0.24  # of a doubling of the ranks, between the first and the last of the marks beside it
 
 
@@ -27,7 +28,8 @@ def draw(results: Results) -> Figure | None:
     settings = list(dict.fromkeys(setting for setting, _ in named))
     labels = list(dict.fromkeys(label for _, label in named))
     ranks = sorted({results.frame["ranks"][row] for one in found for row in one.rows})
-    grid = Grid(len(settings), 2, WIDTH, HEIGHT, OWN_SCALE)
+    headings = [heading_of(setting) for setting in settings]
+    grid = Grid(len(settings), 2, WIDTH, HEIGHT, OWN_SCALE, max(map(len, headings)) * HEADING_LINE)
     few = " (none below 6 steps)" if results.lacks_intervals else ""
     sheet = Sheet(
         results,
@@ -46,8 +48,10 @@ def draw(results: Results) -> Figure | None:
         results.statistic("step", name).to_numpy() for name in ("ci_low", "median", "ci_high")
     )
     for row, setting in enumerate(settings):
-        heading = f"{setting}: step" if setting else "Step"
-        time = grid.axes(sheet, row, 0, heading, f"time ({unit})")
+        for number, line in enumerate(headings[row]):
+            top = sheet.body_top + row * grid.row_height + number * HEADING_LINE
+            sheet.page.heading(style.MARGIN + LEFT, top, line, "")
+        time = grid.axes(sheet, row, 0, "Step", f"time ({unit})")
         efficiency = grid.axes(sheet, row, 1, "Efficiency", "% of the fewest ranks' rate a rank")
         for (own, label), one in zip(named, found, strict=True):
             if own != setting:
@@ -66,6 +70,11 @@ def draw(results: Results) -> Figure | None:
         for axes in (time, efficiency):
             finish(axes, ranks)
     return sheet.figure
+
+
+def heading_of(setting: str) -> list[str]:
+    """The lines above a row of panels."""
+    return style.wrap(setting, 2 * WIDTH, style.HEAD, "bold") if setting else []
 
 
 def series_of(label: str, labels: list[str], rows: list[int]) -> Series:

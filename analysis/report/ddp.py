@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from math import isnan
 
-from ..results import Results, joined
+from .. import scaling_cases
+from ..results import Results
 from ..tables import recorded
 from ..tables import scaling as scaling_table
 from ..tables.table import Table
@@ -109,7 +110,7 @@ def overlap(found: list[Results]) -> Section:
 
 def bucketed(found: list[Results]) -> Section:
     chosen = [r for r in chosen_of(found) if "bucketed" in methods(r, "sync")]
-    scaling = weak_scaling(chosen)
+    scaling = scaling_cases.together(chosen_of(found))
     exchanges = [r for r in chosen if methods(r, "sync") - {"none", "bucketed"}] or chosen
     worth = against(exchanges, "bucketed", ["overlap", "flat", "naive"])
     return Section(
@@ -197,8 +198,3 @@ def bucket_range(found: Sequence[Results]) -> list[str]:
                 "own."
             )
     return list(dict.fromkeys(lines))
-
-
-def weak_scaling(chosen: list[Results]) -> list[Results]:
-    """Files that differ in the number of ranks, in one table."""
-    return [joined(chosen)] if len(chosen) > 1 else []

@@ -2,11 +2,13 @@
 
 from math import isnan
 
-from .. import memory_marks
+from .. import memory_marks, scaling_cases
 from ..formatting import case_label
 from ..results import Results
 from ..tables import marks as marks_table
+from ..tables import scaling as scaling_table
 from . import comparisons_parallel, published
+from .ddp import chosen_of as data_parallel
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct
 from .section import Section, drawings
@@ -21,6 +23,7 @@ CHOICES = ("bucket_mb", "prefetch", "reshard")
 def section(found: list[Results]) -> Section:
     chosen = of_experiment(found, "zero")
     lines = sentences_of(cases(chosen))
+    scaling = scaling_cases.together([*chosen, *steps_of_one_rank(found)]) if chosen else []
     return Section(
         name="sharding",
         title="What does sharding the optimizer's state save, and cost?",
@@ -30,11 +33,28 @@ def section(found: list[Results]) -> Section:
         "stage 1?",
         command="mpirun -np 2 build/paceline zero --preset course",
         sentences=lines,
-        tables=[*tables_of(chosen, marks_table.build), *cases_tables(chosen)],
-        drawings=drawings("sharding", chosen, ["memory-marks", "steps"]),
+        tables=[
+            *tables_of(chosen, marks_table.build),
+            *cases_tables(chosen),
+            *tables_of(scaling, scaling_table.build),
+        ],
+        drawings=[
+            *drawings("sharding", chosen, ["memory-marks", "steps"]),
+            *drawings("sharding", scaling, ["scaling"]),
+        ],
         published=published.tables(comparisons_parallel.sharding(cases(found))),
         headline=next((line for line in lines if "zero1 lowers" in line), ""),
     )  # fmt: skip
+
+
+def steps_of_one_rank(found: list[Results]) -> list[Results]:
+    """Data-parallel steps that exchange nothing: one rank has nothing to shard."""
+    parts = []
+    for results in data_parallel(found):
+        every = range(len(results.frame))
+        rows = [row for row in every if scaling_cases.exchanges_nothing(results.frame, row)]
+        parts += [results.only(rows)] if rows else []
+    return parts
 
 
 def sentences_of(own: list[Case]) -> list[str]:

@@ -1,9 +1,13 @@
 """Steps over numbers of ranks: the figure, and the step that efficiency is relative to."""
 
+import pytest
+
 from analysis import tables
 from analysis.figures import scaling
-from analysis.results import load
+from analysis.report import ddp, sharding
+from analysis.results import joined, load
 from analysis.tables import scaling as scaling_table
+from legibility import assert_legible
 from synthetic import case
 
 
@@ -30,3 +34,63 @@ def test_scaling_starts_from_the_same_model_of_gpu(make_file):
     (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
     shown = [column for column in table.columns if column.header == "efficiency (%)"]
     assert [cells for column in shown for cells in column.cells] == ["100.0", "50.00"] * 2
+
+
+SETTINGS = (
+    {"size": "xl", "context": 512, "batch_size": 4, "precision": "bf16", "attention": "flash",
+     "exec": "compiled", "warmup": 30, "steps": 20},
+    {"size": "small", "context": 128, "batch_size": 2, "precision": "fp32", "attention": "naive",
+     "exec": "eager", "warmup": 5, "steps": 10},
+)  # fmt: skip
+
+
+@pytest.fixture
+def weak(make_file):
+    """Loads a file for each number of ranks: a step of 0.1 s a rank, of every setting given."""
+
+    def loaded(settings, ranks=(1, 2, 4), experiment="ddp", kind="sync", exchange="bucketed"):
+        found = []
+        for number, setting in enumerate(settings):
+            for count in ranks:
+                own = setting | {kind: exchange if count > 1 else "none", "ranks": count}
+                name = f"{experiment}-{number}-{count}.h5"
+                one = case(own, {"step": [[0.1 * count] * 6]})
+                found += load([make_file([one], name, experiment=experiment)])
+        return found
+
+    return loaded
+
+
+def scaling_of(section):
+    shown = [table for table in section.tables if table.name.endswith("scaling")]
+    drawn = [drawing for drawing in section.drawings if drawing.name.endswith("scaling")]
+    return shown, drawn
+
+
+def efficiency(table):
+    return next(one.cells for one in table.columns if one.header == "efficiency (%)")
+
+
+def test_the_report_joins_files_of_one_setting_from_one_rank_on(weak):
+    shown, drawn = scaling_of(ddp.bucketed(weak(SETTINGS)))
+    assert [efficiency(table) for table in shown] == [["100.0", "50.00", "25.00"]] * 2
+    assert [one.source.count(".h5") for one in drawn] == [3, 3]
+    for one in drawn:
+        assert_legible(one.name, one.figure)
+
+
+def test_long_settings_are_legible(weak):
+    """Two settings that differ in every factor, in one figure."""
+    parts = weak(SETTINGS, ranks=[1, 2]) + weak(SETTINGS, ranks=[4], exchange="flat")
+    drawn = scaling.draw(joined(parts))
+    assert len(drawn.axes) == 2 * len(SETTINGS)
+    assert_legible("scaling", drawn)
+
+
+def test_sharded_steps_scale_from_the_data_parallel_step_of_one_rank(weak):
+    first, _ = SETTINGS
+    alone = weak([first], ranks=[1])
+    sharded = weak([first], ranks=[2, 4], experiment="zero", kind="shard", exchange="zero1")
+    (shown,), (drawn,) = scaling_of(sharding.section(alone + sharded))
+    assert efficiency(shown) == ["100.0", "50.00", "25.00"]
+    assert_legible(drawn.name, drawn.figure)
