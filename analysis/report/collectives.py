@@ -1,21 +1,21 @@
 """All-reduce over ranks, sizes and backends (distributed_communication_single_node)."""
 
-from math import isfinite, isnan
+from math import isnan
 
-import pandas as pd
+from numpy import isfinite
+from pandas import DataFrame, Series, concat
 
-from ..formatting import case_label, figure, text
+from ..formatting import figure
+from ..result_file import device_of
 from ..results import Results
 from ..tables import recorded
-from ..tables.table import Table
 from . import comparisons_parallel, published
 from .facts import Case, cases, distinct, matching
-from .section import Section, drawings, narrowed
+from .section import Section, drawings
 from .selection import cases_tables, of_experiment, tables_of
-from .sentences import in_words
+from .sentences import in_words, spanned
 
-# Factors that name a fit in every file.
-NAMED = ("op", "backend", "ranks")
+OP = "all_reduce"  # the course's
 # Factors that a case of one backend shares with that of another which it is compared with.
 SAME = ("op", "bytes", "ranks", "dtype", "redop", "in_place", "registration", "cadence", "cache")
 
@@ -35,15 +35,11 @@ def section(found: list[Results]) -> Section:
         command="mpirun --oversubscribe -np 6 build/paceline collectives --preset single-node "
         "--fit",
         sentences=[*map(bandwidth_of, best), *by_backend(own), *fits(chosen)],
-        tables=[*cases_tables(chosen), *fit_tables(chosen)],
+        tables=[*cases_tables(chosen), *tables_of(chosen, recorded.build, "fit")],
         drawings=drawings("collectives", chosen, ["collectives"]),
         published=published.tables(comparisons_parallel.collectives(cases(found))),
         headline=bandwidth_of(max(best, key=bus_bandwidth)) if best else "",
     )
-
-
-def fit_tables(chosen: list[Results]) -> list[Table]:
-    return [narrowed(table, ["worst"]) for table in tables_of(chosen, recorded.build, "fit")]
 
 
 def bus_bandwidth(case: Case) -> float:
@@ -83,29 +79,39 @@ def by_backend(own: list[Case]) -> list[str]:
     return [f"MPI in host memory takes, beside NCCL, {told}."]
 
 
-def of_bytes(bandwidth: float) -> str:
-    """The part of a fit that grows with the size."""
-    return f" + bytes / ({figure(bandwidth / 1e9, 3)} GB/s)" if isfinite(bandwidth) else ""
-
-
 def fits(chosen: list[Results]) -> list[str]:
-    return [
-        f"Fit of {name_of_fit(results, row)}: "
-        f"{figure(1e6 * row['latency_s'], 3)} µs{of_bytes(row['bandwidth_bytes_per_s'])}; the "
-        f"measured time furthest from it is {100 * row['worst_relative_error']:.0f}% off."
+    """A sentence on each backend; every fit is in the table."""
+    tables = [
+        results.file_tables["fit"].assign(hardware=results.runs[0].hardware)
         for results in chosen
         if "fit" in results.file_tables
-        for _, row in results.file_tables["fit"].iterrows()
     ]
+    if not tables:
+        return []
+    fitted = concat(tables, ignore_index=True)
+    return [fits_of(own, backend) for backend, own in fitted.groupby("backend", sort=False)]
 
 
-def name_of_fit(results: Results, row: pd.Series) -> str:
-    """The collective, the backend, other factors that vary in the file, ranks and hardware."""
-    others = [name for name in results.varying if name in row and name not in NAMED]
-    names = ["op", "backend", *others]
-    kind = case_label(names, [text(row[name]) for name in names])
-    ranks = in_words("ranks", text(row["ranks"]))
-    return f"{kind}, {ranks}{on_machine(results.runs[0].hardware)}"
+def fits_of(own: DataFrame, backend: str) -> str:
+    """The range of the fits, of all_reduce if there are some."""
+    asked = own[own["op"] == OP] if OP in set(own["op"]) else own
+    ops = " and ".join(dict.fromkeys(asked["op"]))
+    ranks = in_words("ranks", spanned(asked["ranks"], "", 1))
+    named = (device_of(name) for machine in asked["hardware"] for name in machine.split(", "))
+    devices = ", ".join(filter(None, dict.fromkeys(named)))
+    count = "Fit" if len(asked) == 1 else f"{len(asked)} fits"
+    worst = spanned(100 * asked["worst_relative_error"], "%", 2)
+    return (
+        f"{count} of {ops}, {backend}, {ranks}{on_machine(devices)}: "
+        f"{spanned(1e6 * asked['latency_s'], ' µs')}{of_bytes(asked['bandwidth_bytes_per_s'])}; "
+        f"the measured time furthest from a fit is {worst} off."
+    )
+
+
+def of_bytes(bandwidths: Series) -> str:
+    """The part of fits that grows with the size."""
+    finite = bandwidths[isfinite(bandwidths)]
+    return f" + bytes / ({spanned(finite / 1e9, ' GB/s')})" if len(finite) else ""
 
 
 def on_machine(hardware: str) -> str:

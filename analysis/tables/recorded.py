@@ -34,7 +34,11 @@ UNITS = {
 }
 # Columns of /profile without suffix: in seconds.
 SECONDS = {"host", "events", "busy", "softmax", "products"}
-SHARES = {"profile/products": {"forward", "step"}, "profile/costliest": {"share"}}
+SHARES = {
+    "fit": {"worst_relative_error"},
+    "profile/products": {"forward", "step"},
+    "profile/costliest": {"share"},
+}
 
 
 def build(results: Results, _: Spread) -> list[Table]:

@@ -245,12 +245,15 @@ def test_collectives_of_two_machines_are_told_apart(make_file):
         ]  # fmt: skip
         gpus = [(gpu, f"GPU-{rank}", "a") for rank in range(2)]
         path = make_file(rows, name, experiment="collectives", ranks=gpus)
-        fit = {"op": "all_reduce", "backend": "nccl", "ranks": 2, "latency_s": 1e-5,
-               "bandwidth_bytes_per_s": 1e11, "worst_relative_error": 0.1}  # fmt: skip
+        fits = [
+            {"op": op, "backend": backend, "registration": one, "ranks": 2, "latency_s": seconds,
+             "bandwidth_bytes_per_s": 1e6 / seconds, "worst_relative_error": 1e4 * seconds}
+            for op in ("all_reduce", "broadcast") for backend in ("mpi", "nccl")
+            for one in registrations
+        ]  # fmt: skip
         with h5py.File(path, "r+") as file:
-            for key, value in fit.items():
-                write_column(file.require_group("fit"), key, [value] * len(registrations))
-            write_column(file["fit"], "registration", list(registrations))
+            for key in fits[0]:
+                write_column(file.require_group("fit"), key, [fit[key] for fit in fits])
         return path
 
     paths = [swept("a.h5", "NVIDIA H200", ["none", "symmetric"], 1e-5),
@@ -261,11 +264,11 @@ def test_collectives_of_two_machines_are_told_apart(make_file):
         "H200)."
     )
     assert told[2].count("10.0 times as long for all_reduce of 1.00 MB on 2 ranks") == 2
-    assert [line.partition(":")[0] for line in told[3:]] == [
-        "Fit of all_reduce, nccl, registration none, 2 ranks on 2 × NVIDIA H200",
-        "Fit of all_reduce, nccl, symmetric, 2 ranks on 2 × NVIDIA H200",
-        "Fit of all_reduce, nccl, 2 ranks on 2 × NVIDIA H100",
-    ]
+    fitted = (
+        "2 ranks on NVIDIA H200, NVIDIA H100: 10.0 to 20.0 µs + bytes / (50.0 to 100 GB/s); the "
+        "measured time furthest from a fit is 10 to 20% off."
+    )
+    assert told[3:] == [f"3 fits of all_reduce, {backend}, {fitted}" for backend in ("mpi", "nccl")]
 
 
 def test_shares_of_a_step_add_up(make_file):
