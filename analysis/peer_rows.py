@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from .formatting import text
+from .result_file import ResultError
 
 # Factors common to both sides; each side has further options.
 FACTORS = (
@@ -23,9 +25,12 @@ VERSION = re.compile(r" \d")  # where it begins in "PyTorch 2.11.0+cu130"
 
 
 def read(path: Path) -> tuple[str, pd.DataFrame]:
-    """Returns the experiment and the rows."""
+    """Returns the experiment and the rows. Raises ResultError if a median is no time."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    frame = pd.DataFrame([json.loads(line) for line in lines])
+    rows = [json.loads(line) for line in lines]
+    for number, row in enumerate(rows, start=1):
+        check_medians(f"{path}: line {number}", row)
+    frame = pd.DataFrame(rows)
     frame["software"] = frame["software"].fillna("paceline")
     for name in frame:
         if not is_numeric_dtype(frame[name]):
@@ -50,6 +55,19 @@ def with_bandwidths(frame: pd.DataFrame) -> pd.DataFrame:
     factor = factor.groupby([frame["op"], frame["ranks"]]).transform("median")
     bus = frame["busbw_bytes_per_s"].fillna(algorithm * factor)
     return frame.assign(algbw_bytes_per_s=algorithm, busbw_bytes_per_s=bus)
+
+
+def check_medians(place: str, row: dict[str, object]) -> None:
+    """A phase that was not measured is missing or null."""
+    if row.get("status") not in (None, "", "ok"):
+        return
+    for name, value in row.items():
+        if name.endswith("_median_s") and value is not None and not is_time(value):
+            raise ResultError(f"{place}: {name} is {value}")
+
+
+def is_time(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 def factors(frame: pd.DataFrame) -> set[str]:

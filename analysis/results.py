@@ -264,6 +264,8 @@ def read_file(path: Path) -> Results:
     if path.suffix.lower() == ".jsonl":
         return from_rows(path)
     with opened(path) as file:
+        if "summary" not in file and len(file.get("cases", ())):
+            raise ResultError(f"{path}: /summary is missing")
         if len(file.get("summary", ())) == 0 or len(next(iter(file["summary"].values()))) == 0:
             raise ResultError(f"{path}: no cases")
         return from_file(path, file)
@@ -320,6 +322,8 @@ def from_rows(path: Path) -> Results:
     """The rows of a sweep of bench/peers/."""
     try:
         experiment, frame = peer_rows.read(path)
+    except ResultError:
+        raise
     except OSError as error:
         raise unreadable(path, error) from None
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -127,6 +127,12 @@ def test_no_cases(make_file, capsys):
     assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: no cases"
 
 
+def test_cases_without_a_summary(good, capsys):
+    with h5py.File(good, "r+") as file:
+        del file["summary"]
+    assert refused(capsys, "tables", good, "--output", "t.md") == f"{good}: /summary is missing"
+
+
 def test_columns_that_differ_in_length(good, capsys):
     with h5py.File(good, "r+") as file:
         file["summary/extra"] = [1.0, 2.0]

@@ -1,5 +1,7 @@
 """Tables and figures that results/reference/ does not cover: oom, predictions, sums, bad files."""
 
+import json
+
 import h5py
 import numpy as np
 import pytest
@@ -242,6 +244,19 @@ def test_jsonl_files_that_are_no_rows_are_refused(tmp_path, capsys, text):
     with pytest.raises(SystemExit):
         main(["tables", str(path), "--output", str(tmp_path / "t.md")])
     assert "not rows of bench/peers/" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("median", ["NaN", "-1.0", "Infinity", '"fast"'])
+def test_a_median_of_jsonl_that_is_no_time_is_refused(tmp_path, capsys, median):
+    path = tmp_path / "rows.jsonl"
+    row = '{"software": "paceline", "variant": "eager", "size": "xl", "status": "%s", '
+    row += '"step_median_s": %s}\n'
+    path.write_text(row % ("ok", 0.1) + row % ("oom", "NaN") + row % ("ok", median))
+    with pytest.raises(SystemExit) as stopped:
+        main(["tables", str(path), "--output", str(tmp_path / "t.md")])
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"analysis: {path}: line 3: step_median_s is {json.loads(median)}\n")
 
 
 def test_a_factor_implied_by_another_is_not_varying(sweep):
