@@ -36,7 +36,7 @@ RATES = {
 }
 # Values of sync whose names say too little.
 EXCHANGES = {"none": "no exchange", "naive": "one all_reduce per gradient"}
-# Experiments without phases show all their columns but these.
+# Without phases, tables show all columns but these.
 NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task", "restart"}
 
 
@@ -44,7 +44,8 @@ def build(results: Results, spread: Spread) -> list[Table]:
     frame = results.frame
     columns = [texts(label(name), factor_cells(frame, name)) for name in results.varying]
     columns += [spread.column(results, phase, label(phase)) for phase in results.phases]
-    columns += measured(results) if results.phases else others(results)
+    columns += [] if results.phases else others(results)
+    columns += rates(results)
     if frame.get("warnings", pd.Series(dtype=str)).map(text).any():
         columns.append(Column("warnings", [text(value) for value in frame["warnings"]], False))
     if (frame["status"] != "ok").any():
@@ -61,7 +62,7 @@ def build(results: Results, spread: Spread) -> list[Table]:
     ]
 
 
-def measured(results: Results) -> list[Column]:
+def rates(results: Results) -> list[Column]:
     frame = results.frame
     return [
         texts(header, [text(value) for value in frame[name]])
@@ -78,13 +79,19 @@ def scale_of(results: Results, name: str, scale: float) -> float:
 
 
 def others(results: Results) -> list[Column]:
-    names = [name for name in results.frame if name not in {*results.factors, *NOT_MEASURED}]
+    shown = {*results.factors, *RATES, *NOT_MEASURED}
     columns = []
-    for name in names:
+    for name in results.frame:
+        if name in shown:
+            continue
         values = results.frame[name]
         is_text = not is_numeric_dtype(values)
         cells = [text(value) for value in values] if is_text else list(map(figure_of, values))
-        if any(cells) and values.notna().any() and name not in EXPECTED:
+        if not any(cells) or name in EXPECTED:
+            continue
+        if results.units.get(name) == "bytes":
+            columns.append(figures(f"{label(name.removesuffix('_bytes'))} (MiB)", values * MIB))
+        else:
             columns.append(Column(header(results, name), cells, not is_text))
     return columns
 

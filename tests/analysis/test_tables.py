@@ -160,6 +160,14 @@ def test_a_sweep_without_one_measured_case_says_so(make_file):
     assert markdown_rows(words)[0] == ["status"]
 
 
+def test_memory_that_was_only_predicted_is_in_the_units_of_measured_memory(make_file):
+    predicted = {"predicted_peak_bytes": 3.0 * 2**30, "predicted_saved_bytes": 3.0 * 2**20}
+    lost = [case(SMALL | {"context": n}, status="oom", summary=predicted) for n in (128, 256)]
+    shown = of_cases(load([make_file(lost)])[0])
+    assert shown.header == ["context", "predicted saved (MiB)", "predicted peak (GiB)", "status"]
+    assert shown.rows == [["128", "3.000", "3.000", "oom"], ["256", "3.000", "3.000", "oom"]]
+
+
 def test_csv_has_all_columns_and_exact_values(sweep):
     rows = list(csv.DictReader(io.StringIO(csv_text(load([sweep])[0]))))
     assert [row["size"] for row in rows] == ["small", "small", "xl", "xl"]
