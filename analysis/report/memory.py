@@ -85,7 +85,8 @@ def order(case: Case) -> tuple[float, float]:
 
 
 def headlines(with_peak: list[Case]) -> list[str]:
-    """A sentence on the largest model: for every precision and attention, its longest context."""
+    """On the largest model: for every precision and attention, its longest context; and the longest
+    that all precisions have, at which they can be compared."""
     trained = [
         case
         for case in with_peak
@@ -94,18 +95,48 @@ def headlines(with_peak: list[Case]) -> list[str]:
     longest = largest(trained, cost)
     if longest is None:
         return []
-    alike = {name: longest.get(name) for name in ("size", "batch_size", "exec")}
-    told = {}
-    for case in sorted(matching(trained, **alike), key=lambda one: -one.number("context")):
-        peak = case.number("peak_bytes")
-        told.setdefault(
-            (case.get("precision"), case.get("attention")),
-            f"{gib(peak)} at context {case.get('context')} with "
-            f"{setting(case.values, without=('size', 'context', 'file'))} "
-            f"(a GPU of {devices.smallest(peak)})",
-        )
-    needs = "; ".join(told.values())
-    return [f"A training step of {longest.get('size')} needs {needs}. {devices.EXAMPLES}."]
+    names = {name: longest.get(name) for name in ("size", "batch_size", "exec")}
+    alike = sorted(matching(trained, **names), key=lambda one: -one.number("context"))
+    told = one_per_kind(alike)
+    needs = "; ".join(
+        f"{gib(case.number('peak_bytes'))} at context {case.get('context')} {with_what(case)}"
+        for case in told
+    )
+    return [
+        f"A training step of {longest.get('size')} needs {needs}. {at_shared_context(alike, told)}"
+        f"{devices.EXAMPLES}."
+    ]
+
+
+def one_per_kind(own: list[Case]) -> list[Case]:
+    """The first case of every precision and attention."""
+    firsts: dict[tuple[str, str], Case] = {}
+    for case in own:
+        firsts.setdefault((case.get("precision"), case.get("attention")), case)
+    return list(firsts.values())
+
+
+def with_what(case: Case) -> str:
+    """The setting of a peak, and the GPU that holds it."""
+    where = setting(case.values, without=("size", "context", "file"))
+    return f"with {where} (a GPU of {devices.smallest(case.number('peak_bytes'))})"
+
+
+def at_shared_context(alike: list[Case], told: list[Case]) -> str:
+    """The peaks at the longest context that every precision has; empty if they are told already."""
+    contexts = [
+        set(distinct(list(matching(alike, precision=precision)), "context"))
+        for precision in distinct(alike, "precision")
+    ]
+    shared = set.intersection(*contexts) if contexts else set()
+    if not shared:
+        return ""
+    context = max(shared, key=float)
+    own = one_per_kind(list(matching(alike, context=context)))
+    if set(map(id, own)) <= set(map(id, told)):
+        return ""
+    peaks = "; ".join(f"{gib(case.number('peak_bytes'))} {with_what(case)}" for case in own)
+    return f"At context {context}, the longest that every precision has: {peaks}. "
 
 
 def by_mode(own: list[Case]) -> list[str]:

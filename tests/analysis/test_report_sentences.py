@@ -169,6 +169,23 @@ def test_the_memory_headline_is_of_the_first_file(make_file):
     assert "needs 18.6 GiB (20.0 GB) at context 128" in told
 
 
+@pytest.mark.parametrize("longest", [1024, 2048])
+def test_the_memory_headline_has_the_longest_context_of_all_precisions(make_file, longest):
+    def peak(context, gigabytes, **named):
+        shape = {"layers": 2, "d_model": 64, "context": context, "attention": "naive"}
+        factors = XL | shape | named
+        return case(factors, {"step": around(0.1)}, summary={"peak_bytes": gigabytes * 1e9})
+
+    bf16 = {"precision": "bf16", "attention": "flash"}
+    rows = [peak(512, 20), peak(1024, 70), peak(512, 10, **bf16), peak(1024, 40, **bf16)]
+    rows += [peak(longest, 90, **bf16)] if longest > 1024 else []
+    (told,) = memory.headlines(cases(load([make_file(rows)])))
+    shared = "At context 1024, the longest that every precision has: 65.2 GiB (70.0 GB) with batch "
+    assert told.count("At context 1024") == told.count(shared) == (longest > 1024)
+    assert "70.0 GB) at context 1024 with" in told
+    assert ("; 37.3 GiB (40.0 GB) with batch" in told) == (longest > 1024)
+
+
 def bucket(size, seconds, calls=8):
     one = step("bucketed", seconds, bucket=size, exposed=0.002)
     one["summary"] = {"communication_calls": calls, "communication_bytes": 4e9}
