@@ -247,12 +247,14 @@ TEST_F(ResumeTest, MergeAfterACrashKeepsCasesThatWereNotSplitYet) {
 }
 
 TEST_F(ResumeTest, MergeAfterACrashNeedsACase) {
-  EXPECT_EQ(message_of([&] { (void)merge_after_crash(path()); }),
-            folder().string() + " holds no finished case: there is nothing to merge");
+  const auto refusal = [&] { return message_of([&] { (void)merge_after_crash(path()); }); };
+  const std::string nothing = ": there is nothing to merge";
+  EXPECT_EQ(refusal(), folder().string() + " does not exist" + nothing);
   make_file({make_record(128, {1})});
-  EXPECT_EQ(message_of([&] { (void)merge_after_crash(path()); }),
-            folder().string() + " holds no finished case: there is nothing to merge");
+  EXPECT_EQ(refusal(), folder().string() + " does not exist" + nothing);
   EXPECT_FALSE(fs::exists(folder()));
+  fs::create_directories(folder());
+  EXPECT_EQ(refusal(), folder().string() + " holds no finished case" + nothing);
   EXPECT_THROW((void)merge_after_crash(root() / "F.txt"), UsageError);
 }
 
