@@ -82,6 +82,7 @@ def drop_unused(use: Use) -> None:
         "--bucket-mb": use.values("--shard") == ["fsdp"] or not has("--sync", "bucketed"),
         "--redop": not has("--op", *REDUCTIONS),
         "--in-place": not has("--op", *REDUCTIONS, "all_gather"),
+        "--fit": len(use.values("--bytes")) == 1,
     }
     exchange = ("--comm-dtype", "--registration", "--verify")
     unused |= dict.fromkeys(exchange, use.values("--sync") == ["none"])

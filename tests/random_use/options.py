@@ -330,8 +330,7 @@ class Generator:
         if self._chance(0.2):
             o["--cache"] = self._list(("cold", "warm"))
         self._maybe(use, 0.1, "--registration", ("none",))
-        if len(use.values("--bytes")) > 1:
-            self._maybe(use, 0.3, "--fit")
+        self._maybe(use, 0.3, "--fit")
         if self._chance(0.1):
             o["--preset"] = "single-node"
             use.valid = False
