@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
@@ -13,10 +14,18 @@
 
 namespace paceline {
 
+namespace {
+
+// On a busy machine ranks need seconds to start, even where their collectives take milliseconds.
+constexpr std::chrono::seconds start_allowance{20};
+
+}  // namespace
+
 Deadline::Deadline(std::string call, const LaunchTimeout& timeout)
     : thread_([call = std::move(call), timeout](const std::stop_token& stop) {
         using Clock = WatchdogTimeouts::Clock;
-        const std::chrono::duration<double> limit(timeout.seconds);
+        const std::chrono::duration<double> limit =
+            std::chrono::duration<double>(timeout.seconds) + start_allowance;
         const auto grace =
             timeout.reports ? std::chrono::seconds(0) : WatchdogTimeouts::lower_rank_grace;
         const Clock::time_point begin = Clock::now();
@@ -33,7 +42,7 @@ Deadline::Deadline(std::string call, const LaunchTimeout& timeout)
             stderr,
             "paceline: {} did not finish in {:g} s: a rank has not called it; see whether every "
             "rank runs, or raise --timeout\n",
-            call, timeout.seconds);
+            call, limit.count());
         _exit(static_cast<int>(ExitCode::collective));
       }) {}
 

@@ -11,8 +11,8 @@ namespace paceline {
 
 class Deadline {
  public:
-  // Unless it is destroyed within the timeout, a thread prints that `call` did not finish and ends
-  // this process with ExitCode::collective.
+  // Unless it is destroyed within the timeout and 20 s, a thread prints that `call` did not finish
+  // and ends this process with ExitCode::collective.
   Deadline(std::string call, const LaunchTimeout& timeout);
 
  private:

@@ -13,9 +13,9 @@ struct LaunchTimeout {
 };
 
 // Initialises MPI with MPI_THREAD_MULTIPLE and returns the World of all ranks. MPI is finalised
-// when this world and all worlds split from it are destroyed. A wait that exceeds the timeout, for
-// ranks to start and to end too, ends every rank with ExitCode::collective. Throws EnvironmentError
-// if the library does not support MPI_THREAD_MULTIPLE.
+// when this world and all worlds split from it are destroyed. A wait that exceeds the timeout ends
+// every rank with ExitCode::collective; for ranks to start and to end the limit is 20 s longer.
+// Throws EnvironmentError if the library does not support MPI_THREAD_MULTIPLE.
 [[nodiscard]] std::unique_ptr<World> make_mpi_world(int* argc, char*** argv,
                                                     const LaunchTimeout& timeout = {});
 
