@@ -109,9 +109,8 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
-  if (options_.fit && !any_case([&](const CollectiveCase& other) {
-        return other.bytes.bytes != c.bytes.bytes;
-      })) {
+  if (options_.fit &&
+      !any_case([&](const CollectiveCase& other) { return other.bytes.bytes != c.bytes.bytes; })) {
     throw UsageError("--fit: needs two message sizes at least; give --bytes several");
   }
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
