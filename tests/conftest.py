@@ -17,6 +17,7 @@ from result_files import undescribed
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("PACELINE_BUILD", "build")  # builds with sanitizers are elsewhere
 PROGRAM = BUILD / "paceline"
+HOST = os.environ.get("SLURMD_NODENAME", os.uname().nodename)  # as paceline names this node
 PATIENCE = 60  # seconds; the operations waited for take a few
 # For sh -c: writes each rank's exit code to a file, because mpirun reports only one of them.
 WRITE_CODE = 'trap "" TERM; "$@"; echo $? > code.$OMPI_COMM_WORLD_RANK'

@@ -57,3 +57,11 @@ def undescribed(path: Path) -> list[str]:
     except (OSError, RuntimeError):
         return []
     return found
+
+
+# What HDF5 should not follow: how it gets into an open file, and what every reader says of it.
+NOT_TO_FOLLOW = (
+    (lambda file: file.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "links to other files"),
+    (lambda file: file.__setitem__("more", file["/"]), "nests groups too deep"),
+    (lambda file: file.create_dataset("more", (2**40,), "f8"), "claims more data than"),
+)

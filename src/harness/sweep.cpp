@@ -102,8 +102,7 @@ class Sweep {
         measure(i);
       }
     }
-    world_.watchdog().set_current_case("");
-    set_current_case("");
+    name_case("");
     progress_.clear();
   }
 
@@ -146,8 +145,7 @@ class Sweep {
 
   void measure(std::size_t i) {
     progress_.begin_case(static_cast<int>(i), names_[i]);
-    world_.watchdog().set_current_case(names_[i]);
-    set_current_case(names_[i]);
+    name_case(names_[i]);
     CaseRecord record;
     stopping_early([&] { record = experiment_.run(i, progress_); });
     if (stopped_) return;
@@ -169,6 +167,12 @@ class Sweep {
         if (is_root()) experiment_.after_saved();
       });
     });
+  }
+
+  // For the lines with which this rank may end the launch.
+  void name_case(const std::string& name) {
+    world_.watchdog().set_current_case(name);
+    set_current_case(name);
   }
 
   void report_failures() const {

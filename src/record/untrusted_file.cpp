@@ -254,18 +254,15 @@ FileState state_of(const std::filesystem::path& path) {
 }
 
 // What takes more than a few seconds is announced.
-void announce_long_reading(const std::filesystem::path& path) {
-  constexpr double large = 20e6;  // bytes
-  std::error_code unknown;
-  const auto size = static_cast<double>(std::filesystem::file_size(path, unknown));
-  if (!unknown && size >= large) {
-    write_to(stderr, "reading {} ({})\n", path.string(), bytes_text(size));
-  }
+void announce_long_reading(const std::filesystem::path& path, off_t size) {
+  constexpr off_t large = 20'000'000;
+  if (size < large) return;
+  write_to(stderr, "reading {} ({})\n", path.string(), bytes_text(static_cast<double>(size)));
 }
 
 Reading read_in_child(const std::filesystem::path& path, std::vector<std::string> words) {
-  announce_long_reading(path);
   const FileState before = state_of(path);
+  announce_long_reading(path, before.size);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -285,8 +282,7 @@ Reading read_in_child(const std::filesystem::path& path, std::vector<std::string
   const int status = wait_for(child);
   if (state_of(path) != before) {
     throw UsageError(
-        fmt::format("{} changed while it was read: wait until it is written, and read "
-                    "it again",
+        fmt::format("{} changed while it was read: wait until it is written, and read it again",
                     path.string()));
   }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, status, output.lines()};

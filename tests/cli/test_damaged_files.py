@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import command
+from result_files import NOT_TO_FOLLOW
 
 ONCE = ("--device", "cpu", "--warmup", 0, "--steps", 1, "--quiet")
 TINY = ("model", "--size", "tiny", *ONCE)
@@ -83,14 +84,7 @@ def test_merge_keeps_the_second_file_of_a_case_aside(paceline, tmp_path, whole):
         assert set(file["cases"]) == set(alone["cases"])
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (lambda file: file.__setitem__("more", h5py.ExternalLink("b.h5", "/")), "to other files"),
-        (lambda file: file.__setitem__("more", file["/"]), "nests groups too deep"),
-        (lambda file: file.create_dataset("more", (2**40,), "f8"), "claims more data than"),
-    ],
-)
+@pytest.mark.parametrize(("more", "says"), NOT_TO_FOLLOW)
 def test_what_hdf5_should_not_follow_is_refused(paceline, tmp_path, whole, more, says):
     path = Path(shutil.copy(whole, tmp_path / "bad.h5"))
     with h5py.File(path, "a") as file:

@@ -9,7 +9,7 @@ import time
 import h5py
 import pytest
 
-from conftest import PATIENCE, PROGRAM, needs_gpu_per_rank
+from conftest import HOST, PATIENCE, PROGRAM, needs_gpu_per_rank
 from result_files import rows
 
 RANKS = 2
@@ -221,8 +221,7 @@ def test_a_rank_that_throws_ends_the_launch_with_its_name_and_case(tmp_path, bac
     )
     assert done.returncode == 7, done.stderr
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
-    host = os.environ.get("SLURMD_NODENAME", os.uname().nodename)
-    where = f"rank 1 on {host}: 'collectives'"
+    where = f"rank 1 on {HOST}: 'collectives'"
     assert said == f"paceline: internal error: {where}: this was foreseen by nobody"
     assert not (tmp_path / "out.h5").exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PATIENCE, PROGRAM, needs_gpu_per_rank, start, wait_until
+from conftest import HOST, PATIENCE, PROGRAM, needs_gpu_per_rank, start, wait_until
 from result_files import step_times, summary
 
 RANKS = 3
@@ -22,7 +22,6 @@ COMMON = ("--threads", 1, "--warmup", 1, "--output", "out.h5", "--quiet")
 MODEL = ("model", "--device", "cpu", *COMMON, "--size", "tiny", "--steps", 40)
 FINISHED = [8, 9, 10]
 LONG = 512  # this case outlasts a test
-HOST = os.environ.get("SLURMD_NODENAME", os.uname().nodename)
 WAITS = PROGRAM.with_name("waits")
 
 

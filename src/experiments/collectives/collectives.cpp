@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -45,11 +46,6 @@ Row with_factors(const Case& sweep, const Row& figures) {
   }
   row.insert(row.end(), figures.begin(), figures.end());
   return row;
-}
-
-bool has_two_sizes(const std::vector<TimedSize>& points) {
-  return std::ranges::any_of(points,
-                             [&](const TimedSize& p) { return p.bytes != points.front().bytes; });
 }
 
 }  // namespace
@@ -194,12 +190,11 @@ std::vector<Table> CollectivesExperiment::closing_tables(
     sweep->second.push_back({.bytes = value_in<double>(row.columns, "message_bytes"),
                              .seconds = value_in<double>(row.columns, "time_median_s")});
   }
-  std::erase_if(sweeps, [](const auto& sweep) { return !has_two_sizes(sweep.second); });
-  if (sweeps.empty()) return {};
   TableRows fits("fit");
   TableRows residuals("fit_residuals");
   for (const auto& [c, points] : sweeps) {
     const LatencyBandwidth fit = fit_latency_bandwidth(points);
+    if (std::isnan(fit.latency)) continue;  // of one size
     fits.add(with_factors(c, {{"latency_s", fit.latency},
                               {"bandwidth_bytes_per_s", fit.bandwidth},
                               {"worst_relative_error", fit.worst_error}}));
@@ -211,6 +206,7 @@ std::vector<Table> CollectivesExperiment::closing_tables(
                                      {"relative_error", fitted / p.seconds - 1}}));
     }
   }
+  if (fits.empty()) return {};
   return {fits.take(), residuals.take()};
 }
 
