@@ -22,6 +22,9 @@ std::vector<Fusion> CudaFusedOps::fusions() const {
   if (precision().compute != precision().residual) {
     fusions.push_back({.kernel = "rms_norm_backward", .replaces = "rms_norm_backward, cast"});
   }
+  if (config().attention == AttentionKind::naive) {
+    fusions.push_back({.kernel = "masked_softmax", .replaces = "scale, causal_mask, softmax"});
+  }
   return fusions;
 }
 

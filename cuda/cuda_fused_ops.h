@@ -41,6 +41,9 @@ class CudaFusedOps final : public CudaEagerOps {
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, double alpha,
                 double beta) override;
   [[nodiscard]] Array as_dtype(Array x, Dtype dtype) override;
+  void naive_probabilities(const Tensor& scores, const AttentionShape& shape) override {
+    fused_probabilities(scores, shape);
+  }
 
  private:
   // The result of the last add_rms_norm_backward(), and the same in the dtype that as_dtype() will

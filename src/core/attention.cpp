@@ -48,33 +48,35 @@ double product_flops(const AttentionShape& s, int products) {
 
 }  // namespace
 
+void Ops::naive_probabilities(const Tensor& scores, const AttentionShape& shape) {
+  const ScoreOptions options = score_options(shape);
+  {
+    const Scope computing(device_.scopes(), "computing attention scores");
+    {
+      const Scope scope = operation("scale", {scores, scores});
+      scale(scores, options.scale);
+    }
+    if (options.causal) {
+      const Scope scope = operation("causal_mask", {masked_half(scores)});
+      causal_mask(scores);
+    }
+  }
+  const Scope computing(device_.scopes(), "computing softmax");
+  const Scope scope = operation("softmax", {scores, scores}, softmax_flops(scores));
+  softmax(scores, scores);
+}
+
+void Ops::fused_probabilities(const Tensor& scores, const AttentionShape& shape) {
+  const Scope computing(device_.scopes(), "computing softmax");
+  const Scope scope = operation("masked_softmax", {scores, scores}, softmax_flops(scores));
+  masked_softmax(scores, scores, score_options(shape));
+}
+
 // In place: turns the scores q k^T into P.
 void Ops::probabilities(const Tensor& scores, const AttentionShape& shape) {
-  const ScoreOptions options = score_options(shape);
   switch (config_.attention) {
-    case AttentionKind::naive: {
-      {
-        const Scope computing(device_.scopes(), "computing attention scores");
-        {
-          const Scope scope = operation("scale", {scores, scores});
-          scale(scores, options.scale);
-        }
-        if (options.causal) {
-          const Scope scope = operation("causal_mask", {masked_half(scores)});
-          causal_mask(scores);
-        }
-      }
-      const Scope computing(device_.scopes(), "computing softmax");
-      const Scope scope = operation("softmax", {scores, scores}, softmax_flops(scores));
-      softmax(scores, scores);
-      return;
-    }
-    case AttentionKind::fused: {
-      const Scope computing(device_.scopes(), "computing softmax");
-      const Scope scope = operation("masked_softmax", {scores, scores}, softmax_flops(scores));
-      masked_softmax(scores, scores, options);
-      return;
-    }
+    case AttentionKind::naive: return naive_probabilities(scores, shape);
+    case AttentionKind::fused: return fused_probabilities(scores, shape);
     case AttentionKind::flash: break;
   }
   throw InternalError("this kind of attention keeps no probabilities");

@@ -330,6 +330,9 @@ class Ops : NonCopyable {
   // product: returns x W^T. product_backward: dW (+)= dy^T x, frees x, and returns dy W.
   [[nodiscard]] Array product(const Array& x, const Parameter& weight, Dtype dtype);
   [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight);
+  // In place: turns the scores q k^T of naive attention into P.
+  virtual void naive_probabilities(const Tensor& scores, const AttentionShape& shape);
+  void fused_probabilities(const Tensor& scores, const AttentionShape& shape);
 
  private:
   Array attention_by_flash(Saved& saved, Array qkv, const AttentionShape& shape);

@@ -298,6 +298,22 @@ TEST_P(Fused, HeadInParts) {
   }
 }
 
+// Scale, mask and softmax of naive attention are the kernel of fused attention.
+TEST_P(Fused, NaiveAttentionHasTheBitsOfFused) {
+  constexpr AttentionShape shape{.batch = 2, .context = 70, .heads = 3, .head_dim = 16};
+  const Array qkv = normal({shape.batch, shape.context, 3, shape.heads, shape.head_dim}, compute());
+  const auto run = [&](AttentionKind attention) {
+    const std::unique_ptr<Ops> ops = gpu->make_ops({.precision = precision_named(GetParam()),
+                                                    .attention = attention,
+                                                    .deterministic = true,
+                                                    .execution = Execution::compiled});
+    Saved saved;
+    const Array y = ops->attention(saved, qkv, shape);
+    return std::array{values(y), values(saved.take().at(1))};
+  };
+  EXPECT_EQ(run(AttentionKind::naive), run(AttentionKind::fused));
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, Fused, ::testing::Values("fp32", "bf16", "fp16"));
 
 }  // namespace
