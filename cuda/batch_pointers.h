@@ -1,13 +1,15 @@
 #pragma once
 // Arrays of the addresses of a batch's matrices, for products with two batch dimensions, which no
-// single stride describes. A kernel writes them: a graph replays that kernel with the captured
-// addresses, and nothing is copied from the host.
+// single stride describes.
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
+#include <array>
+#include <vector>
 
+#include "core/device.h"
 #include "core/matrix.h"
+#include "core/non_copyable.h"
 
 namespace paceline {
 
@@ -17,11 +19,25 @@ struct BatchPointers {
   const void* b = nullptr;
 };
 
-// Bytes for the addresses of three operands.
-[[nodiscard]] std::int64_t batch_pointer_bytes(const Matrix& c);
-// Enqueues a kernel that writes them to `memory`. The three operands have the same batch
-// dimensions.
-BatchPointers write_batch_pointers(void* memory, const Matrix& c, const Matrix& a, const Matrix& b,
-                                   cudaStream_t stream);
+// The arrays of one product: everything about its operands but their addresses is the same in every
+// call. A kernel writes them, nothing is copied from the host. A step has the same addresses every
+// time, so that the arrays of the rehearsal serve every replay of its graph and the kernel is not
+// in it.
+class BatchPointerArrays : NonCopyable {
+ public:
+  // c: an operand of the product. Device memory for several calls with different addresses.
+  BatchPointerArrays(Device& device, const Matrix& c);
+
+  // Enqueues the kernel unless an earlier call had the same addresses. Addresses that are new
+  // during a capture, or when the memory is full, share one array, which each such call writes.
+  [[nodiscard]] BatchPointers of(const Matrix& c, const Matrix& a, const Matrix& b,
+                                 cudaStream_t stream);
+
+ private:
+  using Addresses = std::array<const void*, 3>;
+
+  Array memory_;  // [calls, 3, batch0 batch1] addresses, padded
+  std::vector<Addresses> written_;
+};
 
 }  // namespace paceline

@@ -108,7 +108,7 @@ CudaTunedMatmul::Planned CudaTunedMatmul::make_plan(const Product& product,
   if (std::min(c.batch[0], c.batch[1]) > 1) {
     p.pointers = plan(Batching::pointers);
     // Allocated even if the choice is strided: that of another rank may not be.
-    p.addresses = device_.allocate({batch_pointer_bytes(c) / 4}, Dtype::f32, MemoryKind::workspace);
+    p.addresses = std::make_unique<BatchPointerArrays>(device_, c);
   }
   const auto known = choices_.find(p.text);
   if (known != choices_.end() && adopt(p, known->second, Source::file)) return p;
@@ -212,8 +212,7 @@ cublasStatus_t CudaTunedMatmul::enqueue(const Planned& planned, const Candidate&
       return planned.strided->run(library_, candidate.algorithm, c, a, b, operands.alpha,
                                   operands.beta);
     case Batching::pointers: {
-      void* memory = planned.addresses.tensor().data;
-      const BatchPointers to = write_batch_pointers(memory, c, a, b, library_.stream);
+      const BatchPointers to = planned.addresses->of(c, a, b, library_.stream);
       return planned.pointers->call(library_, candidate.algorithm, to.c, to.a, to.b, operands.alpha,
                                     operands.beta);
     }

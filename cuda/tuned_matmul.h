@@ -40,8 +40,8 @@ class CudaTunedMatmul final : public ProductTuning {
   struct Planned {
     std::string text;  // of the product
     std::unique_ptr<MatmulPlan> strided;
-    std::unique_ptr<MatmulPlan> pointers;  // of products with two batch dimensions
-    Array addresses;                       // for `pointers`; kept, since graphs refer to it
+    std::unique_ptr<MatmulPlan> pointers;           // of products with two batch dimensions
+    std::unique_ptr<BatchPointerArrays> addresses;  // for `pointers`
     ProductChoice choice;
     cublasLtMatmulAlgo_t algorithm{};
     Source source = Source::timed;
