@@ -16,6 +16,10 @@ run model-checkpointing 1 model --preset checkpointing
 run model-compile 1 model --preset compile
 run model-profile 1 model --size 2.7b --context 1024 --batch-size 16 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 20 --steps 20 --profile 10
+run model-profile-sizes 1 model --preset profile --context 128
+# The model of the course's second write-up on compilation.
+run model-compile-512 1 model --d-model 512 --d-ff 2048 --layers 6 --heads 8 --context 512 \
+  --exec eager,compiled --timing step --mode forward,forward-backward,train-step
 # The calibration files of plan --from for the rates of one rank.
 run model-flash 1 model --size small,medium,large,xl,2.7b --context 512 --precision bf16 \
   --attention flash --exec eager,compiled --timing step --warmup 100 --steps 60
@@ -23,15 +27,16 @@ run model-batches 1 model --size small,medium,large,xl,2.7b --context 128 --batc
 run attention-pytorch 1 attention --preset pytorch-attention --launch graph
 run attention-flash-benchmark 1 attention --preset flash-benchmark --launch graph
 run attention-leaderboard 1 attention --preset leaderboard
-# A GPU of 48 GB, which runs out of memory in some cases.
-run attention-pytorch-48gb 1 attention --preset pytorch-attention --launch graph \
-  --memory-limit 48GB
-run attention-flash-benchmark-48gb 1 attention --preset flash-benchmark --launch graph \
-  --memory-limit 48GB
+# A GPU of 16 GB, which runs out of memory in some cases.
+run attention-pytorch-16gb 1 attention --preset pytorch-attention --launch graph \
+  --memory-limit 16GB
+run attention-flash-benchmark-16gb 1 attention --preset flash-benchmark --launch graph \
+  --memory-limit 16GB
 run precision-course 1 precision --preset course
 
-# All-reduce of plain buffers, as the flat exchange of ddp uses it.
-run collectives-single-node 2 collectives --preset single-node --registration none --fit
+# All-reduce of plain buffers, as the flat exchange of ddp uses it. NCCL has a rank per GPU, MPI any
+# number.
+NEEDS=2 run collectives-single-node 6 collectives --preset single-node --registration none --fit
 run collectives-symmetric 2 collectives --backend nccl --op all_reduce,reduce_scatter,all_gather,broadcast \
   --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
   --cadence back-to-back --steps 8 --fit

@@ -37,8 +37,8 @@ trap stopped INT TERM HUP # mpirun ends with 1 after Ctrl-C
 
 failed=0
 known=' '
-# run NAME RANKS EXPERIMENT [options]: one rank per GPU; writes NAME-<gpu>.h5 with --resume, which
-# keeps finished cases.
+# [NEEDS=GPUS] run NAME RANKS EXPERIMENT [options]: one rank per GPU, unless NEEDS says how many GPUs;
+# writes NAME-<gpu>.h5 with --resume, which keeps finished cases.
 run() {
   local name=$1 ranks=$2 launch=() code=0
   local file=$results/$name-$gpu.h5
@@ -47,11 +47,11 @@ run() {
   if [ ${#selected[@]} -gt 0 ] && [[ " ${selected[*]} " != *" $name "* ]]; then return; fi
   [ "$ranks" = 1 ] || launch=(mpirun --oversubscribe -np "$ranks")
   if [ -n "$list" ]; then
-    echo "$name: ${launch[*]} $program $*"
+    echo "$name: ${NCCL_P2P_DISABLE:+NCCL_P2P_DISABLE=$NCCL_P2P_DISABLE }${launch[*]} $program $*"
     return
   fi
-  if [ "$ranks" -gt "$gpus" ]; then
-    echo "$name: skipped: needs $ranks GPUs, this host has $gpus"
+  if [ "${NEEDS:-$ranks}" -gt "$gpus" ]; then
+    echo "$name: skipped: needs ${NEEDS:-$ranks} GPUs, this host has $gpus"
     return
   fi
   echo "$name"
