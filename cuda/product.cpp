@@ -48,9 +48,8 @@ Product::Product(const Matrix& c_matrix, const Matrix& a_matrix, const Matrix& b
       multiprocessors(on_multiprocessors) {}
 
 std::string Product::text() const {
-  return fmt::format("{} {} {} * {} batch {},{} free multiprocessors {}", text_of(c),
-                     adds ? "+=" : "=", text_of(a), text_of(b), batch[0], batch[1],
-                     multiprocessors);
+  return fmt::format("{} {} {} * {} batch {},{} multiprocessors {}", text_of(c), adds ? "+=" : "=",
+                     text_of(a), text_of(b), batch[0], batch[1], multiprocessors);
 }
 
 }  // namespace paceline

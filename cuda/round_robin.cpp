@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cuda/check.h"
-#include "cuda/occupied_multiprocessors.h"
 
 namespace paceline {
 
@@ -104,7 +103,7 @@ class RoundRobin {
 }  // namespace
 
 std::vector<double> round_robin_medians(CudaDevice& device, const std::vector<Alternative>& runs,
-                                        const Tensor& warm, int occupied) {
+                                        const Tensor& warm) {
   constexpr double seconds_of_work = 0.02;
   constexpr double min_rounds = 3;
   constexpr double max_rounds = 15;
@@ -115,7 +114,6 @@ std::vector<double> round_robin_medians(CudaDevice& device, const std::vector<Al
   }
   const double rounds =
       std::clamp(std::round(seconds_of_work / round_robin.time_round()), min_rounds, max_rounds);
-  const OccupiedMultiprocessors occupying(occupied);  // only now, since all kernels are loaded
   return round_robin.medians(static_cast<int>(rounds));
 }
 

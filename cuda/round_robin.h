@@ -15,10 +15,9 @@ using Alternative = std::function<bool()>;
 // it draws power, so of two bursts the second would be slower. Therefore every alternative runs
 // once per round, in rounds without a pause. Before each run the L2 cache is filled with other
 // data, if there is memory for that, and then `warm` is copied, since in a step the previous kernel
-// has just written it. `occupied` multiprocessors are busy with something else meanwhile. Waits for
-// the stream.
+// has just written it. Waits for the stream.
 [[nodiscard]] std::vector<double> round_robin_medians(CudaDevice& device,
                                                       const std::vector<Alternative>& runs,
-                                                      const Tensor& warm, int occupied);
+                                                      const Tensor& warm);
 
 }  // namespace paceline

@@ -113,10 +113,7 @@ CudaTunedMatmul::Planned CudaTunedMatmul::make_plan(const Product& product,
   const auto known = choices_.find(p.text);
   if (known != choices_.end() && adopt(p, known->second, Source::file)) return p;
   const double began = host_seconds();
-  const int occupied = product.multiprocessors == 0
-                           ? 0
-                           : device_.properties().multiProcessorCount - product.multiprocessors;
-  p.choice = timed(p, operands, occupied);
+  p.choice = timed(p, operands);
   p.algorithm = std::bit_cast<cublasLtMatmulAlgo_t>(p.choice.algorithm);
   choices_.insert_or_assign(p.text, p.choice);
   if (p.choice.candidates > 0) cache_.add({{p.text, p.choice}});
@@ -162,8 +159,7 @@ std::vector<CudaTunedMatmul::Candidate> CudaTunedMatmul::candidates(const Planne
 }
 
 // With beta = 0 the timed products may write c: the requested product overwrites it.
-ProductChoice CudaTunedMatmul::timed(const Planned& planned, const Operands& operands,
-                                     int occupied) const {
+ProductChoice CudaTunedMatmul::timed(const Planned& planned, const Operands& operands) const {
   const Scope scope(device_.scopes(), "tuning");
   const std::vector<Candidate> all = candidates(planned);
   if (all.empty()) throw_no_product(operands.c, operands.a);
@@ -192,8 +188,8 @@ ProductChoice CudaTunedMatmul::timed(const Planned& planned, const Operands& ope
   }
   // a is the activation or gradient that the previous kernel of the step has just written.
   const Matrix& a = operands.a;
-  const Tensor warm{a.tensor.data, {extent(a)}, a.tensor.dtype};
-  const std::vector<double> medians = round_robin_medians(device_, runs, warm, occupied);
+  const std::vector<double> medians =
+      round_robin_medians(device_, runs, {a.tensor.data, {extent(a)}, a.tensor.dtype});
   std::vector<double> in_a_step;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     in_a_step.push_back(seconds_in_a_step(library_.stream, runs[i], medians[i]));

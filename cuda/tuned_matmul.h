@@ -63,8 +63,7 @@ class CudaTunedMatmul final : public ProductTuning {
   // False if cuBLASLt does not accept the choice.
   [[nodiscard]] bool adopt(Planned& planned, const ProductChoice& choice, Source source) const;
   [[nodiscard]] std::vector<Candidate> candidates(const Planned& planned) const;
-  [[nodiscard]] ProductChoice timed(const Planned& planned, const Operands& operands,
-                                    int occupied) const;
+  [[nodiscard]] ProductChoice timed(const Planned& planned, const Operands& operands) const;
   cublasStatus_t enqueue(const Planned& planned, const Candidate& candidate,
                          const Operands& operands) const;
 
