@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -190,8 +191,9 @@ void MpiWatchdog::ask_other_ranks() {
   asked_at_ = waits_.clock().now();
   states_.assign(static_cast<std::size_t>(size_), RankState::unknown);
   states_[static_cast<std::size_t>(rank_)] = RankState::in_this_wait;
+  instead_.assign(static_cast<std::size_t>(size_), "");
   Message question{late_wait_.id, {}, late_wait_.target, {}};
-  std::copy(late_wait_.what.begin(), late_wait_.what.end(), question.what.begin());
+  late_wait_.what.copy(question.what.data(), WaitRegistry::text_size - 1);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) send(questions_, rank, question_tag, question);
   }
@@ -206,31 +208,39 @@ void MpiWatchdog::receive_messages() {
     Message message{};
     MPI_Recv(&message, sizeof message, MPI_BYTE, from, status.MPI_TAG, comm_, MPI_STATUS_IGNORE);
     if (status.MPI_TAG == question_tag) {
-      message.state = state_in(message.what.data(), message.target);
+      answer(message);
       if (from < rank_ && message.state != RankState::in_collective)
         lower_rank_asked_at_ = waits_.clock().now();
       send(answers_, from, answer_tag, message);
     } else if (message.wait_id == late_wait_.id) {
       states_[static_cast<std::size_t>(from)] = message.state;
+      instead_[static_cast<std::size_t>(from)] = message.what.data();
     }
   }
 }
 
-MpiWatchdog::RankState MpiWatchdog::state_in(std::string_view operation, WaitFor target) const {
-  RankState state = RankState::busy;
+void MpiWatchdog::answer(Message& message) const {
+  const std::string operation = message.what.data();
+  message.state = RankState::busy;
+  message.what.fill('\0');
   bool in_this_wait = false;
   bool in_collective = false;
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
   for (const WaitRegistry::Wait& wait : checked_waits()) {
     if (wait.what == operation) {
       in_this_wait = true;
       continue;
     }
-    state = wait.what == idle ? RankState::idle : RankState::in_other_wait;
+    message.state = wait.what == idle ? RankState::idle : RankState::in_other_wait;
     in_collective = in_collective || (wait.target == WaitFor::ranks && wait.what != idle);
+    if (wait.id > first) continue;
+    first = wait.id;
+    message.what.fill('\0');
+    wait.what.copy(message.what.data(), WaitRegistry::text_size - 1);
   }
-  if (!in_this_wait) return state;
-  return in_collective && target == WaitFor::collectives ? RankState::in_collective
-                                                         : RankState::in_this_wait;
+  if (!in_this_wait) return;
+  message.state = in_collective && message.target == WaitFor::collectives ? RankState::in_collective
+                                                                          : RankState::in_this_wait;
 }
 
 // MPI errors are ignored: they mean that the other rank has died, and it will not answer.
@@ -267,7 +277,10 @@ std::string MpiWatchdog::timeout_line() {
     if (state == RankState::in_other_wait) in_other_wait.push_back(rank);
   }
   std::string cause = "every rank arrived";
-  if (!in_other_wait.empty()) cause = with_hosts(in_other_wait) + " waited in another operation";
+  if (!in_other_wait.empty()) {
+    const std::string& instead = instead_[static_cast<std::size_t>(in_other_wait.front())];
+    cause = fmt::format("{} waited in another operation ({})", with_hosts(in_other_wait), instead);
+  }
   if (!missing.empty()) cause = with_hosts(missing) + " did not arrive";
   if (!silent.empty()) {
     cause +=

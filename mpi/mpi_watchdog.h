@@ -105,7 +105,8 @@ class MpiWatchdog final : public Watchdog {
   struct Message {
     std::uint64_t wait_id;  // of the asking rank; an answer repeats it
     RankState state;        // answers only
-    WaitFor target;         // questions only, as `what`
+    WaitFor target;         // questions only
+    // A question's operation; an answer's is the outermost one that the rank waits in instead.
     std::array<char, WaitRegistry::text_size> what;
   };
   // At most one message of a kind is in flight to a rank: none queue up for a rank that hangs.
@@ -121,7 +122,8 @@ class MpiWatchdog final : public Watchdog {
   [[nodiscard]] bool has_timed_out(const WaitRegistry::Wait& wait, Clock::time_point now) const;
   void ask_other_ranks();
   void receive_messages();
-  [[nodiscard]] RankState state_in(std::string_view operation, WaitFor target) const;
+  // Turns a question into this rank's answer.
+  void answer(Message& message) const;
   void send(std::vector<PendingSend>& sends, int to, int tag, const Message& message);
   void poll_monitored();
   [[nodiscard]] std::string timeout_line();
@@ -147,7 +149,8 @@ class MpiWatchdog final : public Watchdog {
   WaitRegistry::Wait late_wait_{};      // the wait that timed out; id 0: none has
   Clock::time_point asked_at_;
   Clock::time_point lower_rank_asked_at_ = Clock::time_point::min();
-  std::vector<RankState> states_;  // by rank, in late_wait_
+  std::vector<RankState> states_;     // by rank, in late_wait_
+  std::vector<std::string> instead_;  // by rank, the operation it waits in instead
   std::jthread thread_;
 };
 

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -16,19 +18,35 @@
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
 #include "mpi/collective_plan.h"
+#include "mpi/nccl_memory.h"
 
 namespace paceline {
 
 namespace {
 
-void throw_unless_nccl_success(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  throw Error(ExitCode::collective,
-              fmt::format("{} failed: {} ({}); NCCL_DEBUG=WARN says more", call,
-                          ncclGetErrorString(result), ncclGetLastError(nullptr)));
+// After an error from which CUDA does not recover, every call of it fails.
+bool gpu_works() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess;
 }
 
-#define NCCL_CHECK(call) throw_unless_nccl_success((call), #call)
+// Throws OutOfMemory only where nothing else can have been the cause.
+void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice& device) {
+  if (result == ncclSuccess) return;
+  const std::string warning = ncclGetLastError(nullptr);
+  const std::optional<std::size_t> lacking = bytes_lacking(warning);
+  const bool by_system = result == ncclUnhandledCudaError || result == ncclSystemError;
+  if (by_system && lacking && gpu_works()) {
+    const std::string_view text = call;
+    throw OutOfMemory(*lacking, device.ledger(), device.info().memory_bytes,
+                      std::string(text.substr(0, text.find('('))));
+  }
+  throw Error(ExitCode::collective, fmt::format("{} failed: {} ({}); NCCL_DEBUG=WARN says more",
+                                                call, ncclGetErrorString(result), warning));
+}
+
+#define NCCL_CHECK(device, call) throw_unless_nccl_success((call), #call, device)
 
 ncclDataType_t nccl_type(Dtype dtype) {
   switch (dtype) {
@@ -124,8 +142,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watchdog& watchdog, GpuDevic
       device_(device),
       stream_(stream),
       handle_(device.handle_of(stream)) {
-  NCCL_CHECK(ncclCommUserRank(comm_, &rank_));
-  NCCL_CHECK(ncclCommCount(comm_, &size_));
+  NCCL_CHECK(device_, ncclCommUserRank(comm_, &rank_));
+  NCCL_CHECK(device_, ncclCommCount(comm_, &size_));
   watchdog_.monitor(*this);
 }
 
@@ -139,7 +157,7 @@ NcclCommunicator::~NcclCommunicator() {
 std::unique_ptr<Communicator> NcclCommunicator::duplicate(Stream& stream) {
   const WatchdogScope watchdog_scope(watchdog_, "making another NCCL communicator", WaitFor::ranks);
   ncclComm_t comm = nullptr;
-  NCCL_CHECK(ncclCommSplit(comm_, 0, rank_, &comm, nullptr));
+  NCCL_CHECK(device_, ncclCommSplit(comm_, 0, rank_, &comm, nullptr));
   return std::make_unique<NcclCommunicator>(comm, watchdog_, device_, stream);
 }
 
@@ -158,8 +176,8 @@ Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kin
 std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
   const WatchdogScope watchdog_scope(watchdog_, "registering memory with NCCL", WaitFor::ranks);
   ncclWindow_t window = nullptr;
-  NCCL_CHECK(ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
-                                    NCCL_WIN_COLL_SYMMETRIC));
+  NCCL_CHECK(device_, ncclCommWindowRegister(comm_, memory.data, window_bytes(memory), &window,
+                                             NCCL_WIN_COLL_SYMMETRIC));
   if (window == nullptr) {
     throw EnvironmentError("--registration: NCCL cannot create symmetric windows here; use none");
   }
@@ -168,26 +186,27 @@ std::shared_ptr<void> NcclCommunicator::register_memory(const Tensor& memory) {
 
 void NcclCommunicator::all_reduce(Tensor recv, Tensor send, ReduceOp op) {
   const std::int64_t count = plan(all_reduce_form, recv, send).count;
-  NCCL_CHECK(ncclAllReduce(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op), comm_,
-                           handle_));
+  NCCL_CHECK(device_, ncclAllReduce(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op),
+                                    comm_, handle_));
 }
 
 void NcclCommunicator::reduce_scatter(Tensor recv, Tensor send, ReduceOp op) {
   const std::int64_t count = plan(reduce_scatter_form, recv, send).count;
-  NCCL_CHECK(ncclReduceScatter(send.data, recv.data, count, nccl_type(recv.dtype), nccl_op(op),
-                               comm_, handle_));
+  NCCL_CHECK(device_, ncclReduceScatter(send.data, recv.data, count, nccl_type(recv.dtype),
+                                        nccl_op(op), comm_, handle_));
 }
 
 void NcclCommunicator::all_gather(Tensor recv, Tensor send) {
   const std::int64_t count = plan(all_gather_form, recv, send).count;
-  NCCL_CHECK(ncclAllGather(send.data, recv.data, count, nccl_type(recv.dtype), comm_, handle_));
+  NCCL_CHECK(device_,
+             ncclAllGather(send.data, recv.data, count, nccl_type(recv.dtype), comm_, handle_));
 }
 
 void NcclCommunicator::broadcast(Tensor data, int root) {
   check_rank(broadcast_form, root, size_);
   const std::int64_t count = plan(broadcast_form, data, data).count;
-  NCCL_CHECK(
-      ncclBroadcast(data.data, data.data, count, nccl_type(data.dtype), root, comm_, handle_));
+  NCCL_CHECK(device_, ncclBroadcast(data.data, data.data, count, nccl_type(data.dtype), root, comm_,
+                                    handle_));
 }
 
 void NcclCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
@@ -195,20 +214,20 @@ void NcclCommunicator::reduce(Tensor recv, Tensor send, ReduceOp op, int root) {
   const bool has_result = rank_ == root;
   const Tensor& to = !has_result && recv.empty() ? send : recv;
   const std::int64_t count = plan(reduce_form, to, send).count;
-  NCCL_CHECK(ncclReduce(send.data, has_result ? recv.data : nullptr, count, nccl_type(send.dtype),
-                        nccl_op(op), root, comm_, handle_));
+  NCCL_CHECK(device_, ncclReduce(send.data, has_result ? recv.data : nullptr, count,
+                                 nccl_type(send.dtype), nccl_op(op), root, comm_, handle_));
 }
 
 void NcclCommunicator::all_to_all(Tensor recv, Tensor send) {
   const CollectivePlan p = plan(all_to_all_form, recv, send);
   if (p.in_place) send = staged(send);
   const ncclDataType_t type = nccl_type(recv.dtype);
-  NCCL_CHECK(ncclGroupStart());
+  NCCL_CHECK(device_, ncclGroupStart());
   for (int other = 0; other < size_; ++other) {
-    NCCL_CHECK(ncclSend(part(send, other, p.count), p.count, type, other, comm_, handle_));
-    NCCL_CHECK(ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, handle_));
+    NCCL_CHECK(device_, ncclSend(part(send, other, p.count), p.count, type, other, comm_, handle_));
+    NCCL_CHECK(device_, ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, handle_));
   }
-  NCCL_CHECK(ncclGroupEnd());
+  NCCL_CHECK(device_, ncclGroupEnd());
 }
 
 void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
@@ -217,10 +236,10 @@ void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   const CollectivePlan p = plan(send_recv_form, recv, send);
   if (p.in_place) send = staged(send);
   const ncclDataType_t type = nccl_type(recv.dtype);
-  NCCL_CHECK(ncclGroupStart());
-  NCCL_CHECK(ncclSend(send.data, p.count, type, destination, comm_, handle_));
-  NCCL_CHECK(ncclRecv(recv.data, p.count, type, source, comm_, handle_));
-  NCCL_CHECK(ncclGroupEnd());
+  NCCL_CHECK(device_, ncclGroupStart());
+  NCCL_CHECK(device_, ncclSend(send.data, p.count, type, destination, comm_, handle_));
+  NCCL_CHECK(device_, ncclRecv(recv.data, p.count, type, source, comm_, handle_));
+  NCCL_CHECK(device_, ncclGroupEnd());
 }
 
 Tensor NcclCommunicator::staged(const Tensor& x) {
@@ -258,7 +277,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   ncclUniqueId id{};
   std::string bytes;
   if (world.rank() == 0) {
-    NCCL_CHECK(ncclGetUniqueId(&id));
+    NCCL_CHECK(device, ncclGetUniqueId(&id));
     bytes.assign(id.internal, sizeof id.internal);
   }
   bytes = world.broadcast(bytes, 0);
@@ -266,7 +285,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   const WatchdogScope watchdog_scope(world.watchdog(), "making the NCCL communicator",
                                      WaitFor::ranks);
   ncclComm_t comm = nullptr;
-  NCCL_CHECK(ncclCommInitRank(&comm, world.size(), id, world.rank()));
+  NCCL_CHECK(device, ncclCommInitRank(&comm, world.size(), id, world.rank()));
   return std::make_unique<NcclCommunicator>(comm, world.watchdog(), device,
                                             device.communication_stream());
 }

@@ -123,14 +123,17 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
     refuse_oversized(device, predicted.needed_bytes());
     run.set_up(progress);
   };
+  const auto start = [&] {
+    device.freeze();
+    run.start();
+  };
   if (!fits_in_memory(world, refused, predicted, set_up) ||
       !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
-      !fits_in_memory(world, refused, predicted, [&] { run.connect(); })) {
+      !fits_in_memory(world, refused, predicted, [&] { run.connect(); }) ||
+      !fits_in_memory(world, refused, predicted, start)) {
     refused.add("predicted_peak_bytes", predicted.memory_bytes);
     return std::vector<CaseRecord>(warmups.counts.size(), refused);
   }
-  device.freeze();
-  run.start();
   const Series series = take_series(world, run, sampling, warmups, progress);
   std::vector<CaseRecord> records;
   for (const int warmup : warmups.counts) {
@@ -158,9 +161,16 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   } catch (const std::bad_alloc&) {
     refusal = "the host's own memory does not suffice";
   } catch (const Error& error) {
+    // These may be of one rank alone, for which the others wait: they end the launch.
+    if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
     failed.emplace(error);
   }
   if (wait_limit == WaitLimit::none) world.wait_idle();
+  std::optional<WatchdogScope> watchdog_scope;
+  if (!refusal.empty()) {
+    // Other ranks may wait in a collective that this one could not start: the timeout says why.
+    watchdog_scope.emplace(world.watchdog(), "reporting out of memory", WaitFor::ranks);
+  }
   collectively(world, [&] {
     if (failed) throw *failed;
   });

@@ -32,7 +32,7 @@ class CaseRun : NonCopyable {
   // Collective; called next: runs each collective of a repetition once, since NCCL allocates at
   // first use. Throws OutOfMemory.
   virtual void connect() {}
-  // Collective; the allocator is frozen.
+  // Collective; the allocator is frozen. Throws OutOfMemory where a library lacks memory.
   virtual void start() {}
   // The phases that repetition() times; the last is the headline.
   [[nodiscard]] virtual std::vector<std::string> phases() const = 0;
@@ -79,7 +79,8 @@ enum class WaitLimit : std::uint8_t { timeout, none };
 
 // Collective: runs `work`, which allocates. Returns true if every rank had the memory. Otherwise
 // the record's status is oom, and on rank 0 its reason has the predicted bytes (0: unknown) and the
-// allocation that failed. An Error that `work` throws on any rank is thrown on every rank.
+// allocation that failed. An Error that `work` throws on any rank is thrown on every rank, but for
+// a failed collective beside a rank without the memory.
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                                   const std::function<void()>& work,
                                   WaitLimit wait_limit = WaitLimit::timeout);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "core/device.h"
 #include "core/screen.h"
 
 namespace paceline {
@@ -38,6 +39,11 @@ int report(const Error& error) {
 }
 
 Error error_of(const std::exception& unforeseen) {
+  if (dynamic_cast<const OutOfMemory*>(&unforeseen) != nullptr) {
+    return EnvironmentError(
+        fmt::format("out of memory outside of a case's set-up: {}; see what else uses the device",
+                    unforeseen.what()));
+  }
   if (dynamic_cast<const std::system_error*>(&unforeseen) == nullptr) {
     return InternalError(unforeseen.what());
   }

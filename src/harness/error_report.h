@@ -16,8 +16,8 @@ namespace paceline {
 // Prints "paceline: ..." and returns the exit code.
 int report(const Error& error);
 
-// EnvironmentError for what the system refuses, a thread that cannot be started or a file that
-// cannot be examined; otherwise InternalError.
+// EnvironmentError for what the system refuses, memory of the device, a thread that cannot be
+// started or a file that cannot be examined; otherwise InternalError.
 [[nodiscard]] Error error_of(const std::exception& unforeseen);
 
 // For an error of this rank alone: prints it with rank, host and case, and aborts the launch, since

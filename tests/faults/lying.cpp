@@ -13,6 +13,7 @@
 //   flip   flips the lowest bit of the first element on rank 1
 //   late   takes 12 s longer (attention, attention_backward)
 //   throw  throws an exception on rank 1
+//   memory throws OutOfMemory instead
 // wrong and late are for attention, the others for collectives; twice and root only for all_reduce
 // and reduce_scatter.
 
@@ -119,6 +120,7 @@ class LyingCommunicator final : public Communicator {
   void reduction(std::string_view name, const Tensor& recv, const Tensor& send,
                  const std::function<void(const Tensor&)>& call) {
     const std::string lie = lie_of(name, recv);
+    lack_memory(lie);
     if (lie == "root") real_->broadcast(send, 0);
     if (lie != "skip") call(send);
     if (lie == "twice") call(recv);
@@ -127,8 +129,16 @@ class LyingCommunicator final : public Communicator {
 
   void collective(std::string_view name, const Tensor& recv, const std::function<void()>& call) {
     const std::string lie = lie_of(name, recv);
+    lack_memory(lie);
     if (lie != "skip") call();
     spoil(lie, recv);
+  }
+
+  // As NCCL, which allocates at the first use of an operation.
+  void lack_memory(std::string_view lie) const {
+    if (lie != "memory") return;
+    const std::size_t limit = device_.info().memory_bytes;
+    throw OutOfMemory(limit, device_.ledger(), limit, "NCCL");
   }
 
   void spoil(std::string_view lie, const Tensor& recv) {

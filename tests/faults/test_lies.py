@@ -226,6 +226,61 @@ def test_a_rank_that_throws_ends_the_launch_with_its_name_and_case(tmp_path, bac
     assert not (tmp_path / "out.h5").exists()
 
 
+@with_backends
+def test_a_collective_that_lacks_memory_on_every_rank_makes_its_case_oom(lying, backend):
+    """As NCCL, which allocates at the first use of an operation: the others go on."""
+    elements = 1000
+    lies = [
+        lie("memory", "send_recv"),  # of the links' ceiling, which broadcast then sets
+        lie("memory", "all_reduce", elements, 1, 1),
+    ]
+    sweep = ("--bytes", f"{4 * elements},8KB", "--warmup", 0, "--steps", 2)
+    table, _ = lying(lies, "collectives", "--op", "all_reduce", *sweep, code=0)
+    assert [row["status"] for row in table] == ["oom", "ok"]
+    assert "rank 0: 'NCCL' asked for " in table[0]["reason"]
+    assert table[1]["link_share"] > 0
+
+
+@with_backends
+@pytest.mark.parametrize(
+    ("told", "options"),
+    [
+        pytest.param(lie("memory", "all_reduce", EVERYTHING, 1, 1), (), id="first_step"),
+        pytest.param(lie("memory", "broadcast", 0, 1, 1), (), id="parameters"),
+        pytest.param(lie("memory", "all_reduce", EVERYTHING, 1, 1), ("--verify", 2), id="verify"),
+    ],
+)
+def test_a_gradient_exchange_that_lacks_memory_makes_its_case_oom(lying, told, options, backend):
+    training = ("ddp", *TINY, "--steps", 1, "--sync", "flat,overlap", *options)
+    table, _ = lying([told], *training, code=0)
+    assert [row["status"] for row in table] == ["oom", "ok"]
+    assert table[0]["reason"].startswith("--verify: " if options else "about ")
+    assert "; rank 0: 'NCCL' asked for " in f"; {table[0]['reason']}"
+
+
+@with_backends
+def test_a_collective_that_lacks_memory_on_one_rank_ends_the_launch(tmp_path, backend):
+    """The others wait in it."""
+    needs_gpu_per_rank(backend, RANKS)
+    kind = "cpu" if backend == "mpi" else "cuda"
+    case = ("collectives", "--device", kind, "--bytes", "4KB", "--timeout", 3)
+    line = ["mpirun", "--oversubscribe", "-np", RANKS, "sh", "-c", RUN_RANK, LYING, *case]
+    done = subprocess.run(
+        list(map(str, [*line, "--output", "out.h5"])),
+        cwd=tmp_path,
+        env=os.environ | {"LIES": lie("memory", "all_reduce", 1000), "FIRST_LIAR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
+    where = f"rank 1 on {HOST} waited in another operation (reporting out of memory)"
+    assert said.startswith("paceline: rank 0: ")
+    assert f"all_reduce of 4.00 KB did not finish in 3 s; {where}; " in said
+
+
 def test_the_program_itself_cannot_lie():
     assert b"PACELINE_LIE" in LYING.read_bytes()
     assert b"PACELINE_LIE" not in PROGRAM.read_bytes()

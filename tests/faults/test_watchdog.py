@@ -250,6 +250,7 @@ def test_a_rank_that_never_calls_mpi_ends_the_launch_after_the_timeout(tmp_path)
 
 NOTHING = ""
 STOOD = f"all_reduce of 1.00 KB did not finish in 1 s; rank 0 on {HOST} "
+STEPPED = f"{STOOD}waited in another operation (a step)"
 COMPUTED = "a step did not finish in 1 s; every rank arrived"
 
 
@@ -263,7 +264,7 @@ COMPUTED = "a step did not finish in 1 s; every rank arrived"
         pytest.param("computing monitored", COMPUTED, id="computing_monitored"),
         pytest.param("many monitored", NOTHING, id="many_monitored"),
         pytest.param("late monitored", NOTHING, id="late_monitored"),
-        pytest.param("busy monitored", f"{STOOD}waited in another operation", id="busy_monitored"),
+        pytest.param("busy monitored", STEPPED, id="busy_monitored"),
     ],
 )
 def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):

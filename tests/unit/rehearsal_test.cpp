@@ -41,6 +41,25 @@ TEST(FitsInMemory, OneRankOutOfMemoryMakesTheCaseOom) {
   }
 }
 
+TEST(FitsInMemory, AnErrorOfOneRankIsThrownOnEveryRank) {
+  ThreadWorld::run(2, [](World& world) {
+    CaseRecord record;
+    const auto work = [&] {
+      if (world.rank() == 0) throw UsageError("no");
+    };
+    EXPECT_THROW((void)fits_in_memory(world, record, {}, work), Error);
+  });
+}
+
+TEST(FitsInMemory, ACollectiveThatFailsOnOneRankIsThrownThereAtOnce) {
+  ThreadWorld::run(2, [](World& world) {
+    if (world.rank() == 1) return;  // waits in the collective
+    CaseRecord record;
+    const auto work = [] { throw Error(ExitCode::collective, "no"); };
+    EXPECT_THROW((void)fits_in_memory(world, record, {}, work), Error);
+  });
+}
+
 TEST(FitsInMemory, TheReasonBeginsWithTheArithmetic) {
   const auto reason_of = [](const Prediction& predicted) {
     const std::string reason =

@@ -125,15 +125,31 @@ void CollectivesExperiment::check(const CollectiveCase& c) const {
   if (const std::string refusal = refusal_of_mpi(c); !refusal.empty()) throw UsageError(refusal);
 }
 
-CollectivesExperiment::Members& CollectivesExperiment::members_of(const Backend& backend,
-                                                                  int ranks) {
+CollectivesExperiment::Members& CollectivesExperiment::members_of(int ranks) {
   const auto [it, is_new] = members_.try_emplace(ranks);
-  Members& members = it->second;
-  if (is_new) members.world = world_.split(world_.rank() < ranks ? 0 : -1, 0);
-  if (members.world && members.communicators.count(backend.kind) == 0) {
-    members.communicators[backend.kind] = backend.make_communicator(*members.world);
+  if (is_new) it->second.world = world_.split(world_.rank() < ranks ? 0 : -1, 0);
+  return it->second;
+}
+
+CaseRecord CollectivesExperiment::measure_among(Members& members, const CollectiveCase& c,
+                                                Progress& progress) {
+  CaseRecord record;
+  World& world = *members.world;
+  const Backend& backend = backend_of(c);
+  std::unique_ptr<Communicator>& communicator = members.communicators[c.backend];
+  const auto make = [&] {
+    if (!communicator) communicator = backend.make_communicator(world);
+  };
+  if (!fits_in_memory(world, record, {}, make)) return record;
+  if (members.link_ceilings.count(c.backend) == 0) {
+    members.link_ceilings[c.backend] = link_ceiling(*backend.device, world, *communicator);
   }
-  return members;
+  CollectiveRun run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
+  record = measure_case(world, *backend.device, run, c, prediction(c), progress);
+  if (c.ranks == 1 && !record.samples.empty()) {
+    record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
+  }
+  return record;
 }
 
 CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& progress) {
@@ -143,28 +159,17 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
     record.status = Status::skipped;
     return record;
   }
-  const Backend& backend = backend_of(c);
-  Members& members = members_of(backend, c.ranks);
+  Members& members = members_of(c.ranks);
   std::optional<Error> failed;
   if (members.world) {
     try {
-      Communicator& communicator = *members.communicators.at(c.backend);
-      if (members.link_ceilings.count(c.backend) == 0) {
-        members.link_ceilings[c.backend] =
-            link_ceiling(*backend.device, *members.world, communicator);
-      }
-      CollectiveRun run(c, *members.world, *backend.device, communicator,
-                        members.link_ceilings.at(c.backend));
-      record = measure_case(*members.world, *backend.device, run, c, prediction(c), progress);
-      if (c.ranks == 1 && !record.samples.empty()) {
-        record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
-      }
+      record = measure_among(members, c, progress);
     } catch (const Error& error) {
       // These end the launch. Other errors are thrown below on all ranks, including the idle ones.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
       failed.emplace(error);
     }
-    backend.device->trim();
+    backend_of(c).device->trim();
   }
   world_.wait_idle();
   collectively(world_, [&] {

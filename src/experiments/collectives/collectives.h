@@ -58,7 +58,10 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
     return false;
   }
   // Collective over all ranks.
-  [[nodiscard]] Members& members_of(const Backend& backend, int ranks);
+  [[nodiscard]] Members& members_of(int ranks);
+  // Collective over members.world.
+  [[nodiscard]] CaseRecord measure_among(Members& members, const CollectiveCase& c,
+                                         Progress& progress);
 
   const CollectivesOptions& options_;
   World& world_;

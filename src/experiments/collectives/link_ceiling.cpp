@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <new>
 
 #include "experiments/collectives/collective_check.h"
+#include "harness/case_run.h"
 
 namespace paceline {
 
@@ -21,17 +21,21 @@ double receive_rate(const Collective& op, Device& device, World& world, Communic
     return device.allocate(shape, dtype, MemoryKind::communication);
   };
   std::unique_ptr<CollectiveBuffers> buffers;
-  collectively(world, [&] {
-    try {
-      buffers = std::make_unique<CollectiveBuffers>(device, allocate, op, Dtype::f32, k,
-                                                    world.rank(), world.size(), !op.out_of_place);
-    } catch (const OutOfMemory&) {
-    } catch (const std::bad_alloc&) {
-    }
-  });
-  if (world.agree(buffers ? Status::ok : Status::oom) != Status::ok) return 0;
-  buffers->fill(Pattern(world.size(), false, ReduceOp::sum, 0));
   Stream& stream = communicator.stream();
+  const auto make = [&] {
+    buffers = std::make_unique<CollectiveBuffers>(device, allocate, op, Dtype::f32, k, world.rank(),
+                                                  world.size(), !op.out_of_place);
+    buffers->fill(Pattern(world.size(), false, ReduceOp::sum, 0));
+  };
+  const auto connect = [&] {
+    const WatchdogScope watchdog_scope(world.watchdog(), "connecting the ranks");
+    op.start(communicator, buffers->call());
+    stream.synchronize();
+  };
+  CaseRecord unused;
+  if (!fits_in_memory(world, unused, {}, make) || !fits_in_memory(world, unused, {}, connect)) {
+    return 0;
+  }
   double shortest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repetitions; ++i) {
     world.barrier();

@@ -142,7 +142,12 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
                                                         Progress& progress) {
   device_.trim();  // frees memory kept from the previous case
   if (c.strategy == Strategy::fsdp && !gathers_) {
-    gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
+    CaseRecord refused;
+    const auto duplicate = [&] {
+      gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
+    };
+    if (!fits_in_memory(world_, refused, {}, duplicate))
+      return std::vector(warmups.size(), refused);
     data_parallel_.gathers = gathers_.get();
   }
   CaseRecord verified;

@@ -137,11 +137,14 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
   };
   if (!fits_in_memory(world, record, {}, make, WaitLimit::none)) return {};
   const WatchdogScope watchdog_scope(world.watchdog(), "training of --verify");
-  trainer->strategy().register_memory();
-  communicator.connect();
-  if (gathers) gathers->connect();
-  trainer->restart(batch);
-  trainer->strategy().start();
+  const auto connect = [&] {
+    trainer->strategy().register_memory();
+    communicator.connect();
+    if (gathers) gathers->connect();
+    trainer->restart(batch);
+    trainer->strategy().start();
+  };
+  if (!fits_in_memory(world, record, {}, connect)) return {};
   Trained trained;
   if (!sgd) {
     trained.gradients = trainer->gradients();
