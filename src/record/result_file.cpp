@@ -53,7 +53,7 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
   folder.remove();
 }
 
-// Where files are split; removed with its contents.
+// Where files are split, each into a folder of its own; removed with its contents.
 class Scratch : NonCopyable {
  public:
   explicit Scratch(fs::path folder) : folder_(std::move(folder)) {}
@@ -61,44 +61,62 @@ class Scratch : NonCopyable {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
   }
-  [[nodiscard]] const fs::path& folder() const { return folder_; }
-  [[nodiscard]] fs::path file(const std::string& id) const { return folder_ / (id + ".h5"); }
+  [[nodiscard]] fs::path next() { return folder_ / std::to_string(count_++); }
 
  private:
   fs::path folder_;
+  int count_ = 0;
 };
 
-// Replaces the case file by copies that are safe to open, named after their cases. Returns why this
-// cannot be done; empty if it is done. Throws OlderSchemaError.
-std::string damage_of(const fs::path& file, const Scratch& scratch) {
+// A file and the copies of its cases, which are safe to open.
+struct Parts {
+  fs::path file;
+  fs::path folder;
   std::vector<std::string> ids;
+  std::string damage;  // why it could not be split; empty if it is
+
+  [[nodiscard]] fs::path part(const std::string& id) const { return folder / (id + ".h5"); }
+  [[nodiscard]] std::string experiment() const { return experiment_of(part(ids.front())); }
+};
+
+// Throws OlderSchemaError.
+Parts parts_of(const fs::path& file, Scratch& scratch) {
+  Parts parts{file, scratch.next(), {}, {}};
   try {
-    ids = split_untrusted(file, scratch.folder());
+    parts.ids = split_untrusted(file, parts.folder);
   } catch (const OlderSchemaError&) {
     throw;
   } catch (const UsageError& error) {
-    return error.what();
+    parts.damage = error.what();
   }
+  return parts;
+}
+
+// Replaces the case file by its parts, named after their cases. Returns why this cannot be done;
+// empty if it is done.
+std::string replace_by(const Parts& parts) {
+  if (!parts.damage.empty()) return parts.damage;
+  const fs::path& file = parts.file;
   const auto target = [&](const std::string& id) { return file.parent_path() / (id + ".h5"); };
-  for (const std::string& id : ids) {
+  for (const std::string& id : parts.ids) {
     if (target(id) != file && fs::exists(target(id))) {
       return fmt::format("{} has a case that {} has too", file.string(), target(id).string());
     }
   }
-  for (const std::string& id : ids) fs::rename(scratch.file(id), target(id));
-  if (std::ranges::find(ids, file.stem().string()) == ids.end()) fs::remove(file);
+  for (const std::string& id : parts.ids) fs::rename(parts.part(id), target(id));
+  if (std::ranges::find(parts.ids, file.stem().string()) == parts.ids.end()) fs::remove(file);
   return "";
 }
 
-// Renames case files that cannot be read. Returns a line for each.
-std::vector<std::string> set_aside_damaged(const fs::path& path, const fs::path& folder,
-                                           const Scratch& scratch) {
+// Replaces case files by their parts, and renames those of which this cannot be done. Returns a
+// line for each of the latter.
+std::vector<std::string> set_aside_damaged(const fs::path& path, const std::vector<Parts>& files) {
   std::vector<std::string> lines;
-  for (const fs::path& file : case_files(folder)) {
-    const std::string why = damage_of(file, scratch);
+  for (const Parts& parts : files) {
+    const std::string why = replace_by(parts);
     if (why.empty()) continue;
-    const fs::path aside = fmt::format("{}.{}.damaged", path.string(), file.stem().string());
-    fs::rename(file, aside);
+    const fs::path aside = fmt::format("{}.{}.damaged", path.string(), parts.file.stem().string());
+    fs::rename(parts.file, aside);
     lines.push_back(fmt::format("{}; it is now {}", why, aside.string()));
   }
   return lines;
@@ -197,22 +215,29 @@ void require_experiment(const fs::path& path, const std::vector<NamedExperiment>
 }
 
 // Leaves only case files in the folder that are safe to open, including those from splitting an
-// existing F.h5. Case files that already exist are newer than F.h5's and are kept.
+// existing F.h5. Case files that already exist are newer than F.h5's and are kept. What is refused
+// is left as it was.
 Found only_cases(const fs::path& path, const fs::path& folder, const std::string& experiment) {
-  const Scratch scratch(folder / "split.tmp");
-  Found found{set_aside_damaged(path, folder, scratch), {}, {}};
+  Scratch scratch(folder / "split.tmp");
+  std::vector<Parts> files;
+  for (const fs::path& file : case_files(folder)) files.push_back(parts_of(file, scratch));
   std::vector<NamedExperiment> all;
-  for (const fs::path& file : case_files(folder)) all.push_back({file, experiment_of(file)});
-  if (fs::exists(path)) {
-    found.ids = split_untrusted(path, scratch.folder());
-    found.fits = reading(path, [&] { return read_fits(scratch.folder() / "fits"); });
+  for (const Parts& parts : files) {
+    if (!parts.ids.empty()) all.push_back({parts.file, parts.experiment()});
   }
-  if (!found.ids.empty()) all.push_back({path, experiment_of(scratch.file(found.ids.front()))});
+  Found found;
+  Parts whole{path, scratch.next(), {}, {}};
+  if (fs::exists(path)) {
+    whole.ids = found.ids = split_untrusted(path, whole.folder);
+    found.fits = reading(path, [&] { return read_fits(whole.folder / "fits"); });
+  }
+  if (!whole.ids.empty()) all.push_back({path, whole.experiment()});
   require_experiment(path, all, experiment);
   require_one_experiment(all);
-  for (const std::string& id : found.ids) {
+  found.damaged = set_aside_damaged(path, files);
+  for (const std::string& id : whole.ids) {
     const fs::path target = folder / (id + ".h5");
-    if (!fs::exists(target)) fs::rename(scratch.file(id), target);
+    if (!fs::exists(target)) fs::rename(whole.part(id), target);
   }
   return found;
 }
