@@ -80,7 +80,8 @@ NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp calibration
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
-FUZZ_SOURCES := $(wildcard tests/fuzz/*.cpp)
+# The file of tuned products is of builds with CUDA.
+FUZZ_SOURCES := $(filter-out $(if $(CUDA_SOURCES),,tests/fuzz/product_cache.cpp),$(wildcard tests/fuzz/*.cpp))
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp tests/sleep_when_idle.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
@@ -265,7 +266,7 @@ FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=a
 FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
   record/reference.cpp experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp \
-  experiments/plan/plan_options.cpp),$(LIB_SOURCES))
+  experiments/plan/plan_options.cpp) cuda/product_cache.cpp,$(LIB_SOURCES))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)
 
 $(BUILD)/fuzz/%.o: %.cpp $(BUILD)/config.mk

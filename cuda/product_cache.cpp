@@ -82,7 +82,8 @@ std::optional<std::pair<std::string, ProductChoice>> choice_of(std::string_view 
   const bool numbers = parse_algorithm(parts[2], choice.algorithm) &&
                        parse(parts[3], choice.candidates) &&
                        parse(parts[4], choice.first_seconds) && parse(parts[5], choice.seconds);
-  if (!numbers) return std::nullopt;
+  const bool negative = choice.candidates < 0 || choice.first_seconds < 0 || choice.seconds < 0;
+  if (!numbers || negative) return std::nullopt;
   return std::pair{std::string(parts[0]), choice};
 }
 

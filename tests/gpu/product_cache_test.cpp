@@ -74,6 +74,15 @@ TEST(ProductChoicesText, AnyChangedByteIsDamage) {
   EXPECT_FALSE(choices_of(whole + "x", identity));
 }
 
+// Found by tests/fuzz/product_cache.cpp.
+TEST(ProductChoicesText, WithNegativeNumbersIsNotTaken) {
+  for (const ProductChoice& choice :
+       {ProductChoice{.candidates = -1}, ProductChoice{.first_seconds = -1e-9},
+        ProductChoice{.seconds = -1e-9}}) {
+    EXPECT_FALSE(choices_of(text_of({{"c[1,1] = a b", choice}}, identity), identity));
+  }
+}
+
 TEST(ProductCacheFile, IsMadeReadAndAddedTo) {
   const TempFolder temp;
   const ProductCache cache(temp.path() / "a" / "b", identity);
