@@ -22,7 +22,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
 
 # Files whose sections of the report other published files fill too.
 LEFT_TO_THE_LONG_RUN = (
-    "attention-flash-benchmark-48gb", "attention-pytorch-48gb", "collectives-2", "collectives-4",
+    "attention-flash-benchmark-16gb", "attention-pytorch-16gb", "collectives-2", "collectives-4",
     "ddp-buckets", "model-compile-peers-h200", "strong-", "weak-", "zero-fsdp",
 )  # fmt: skip
 

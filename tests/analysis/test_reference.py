@@ -29,12 +29,12 @@ PROFILED = {"streams", "block", "attention-kernels"}
 ATTENTION = {"attention-time", "attention-throughput", "attention-memory", "predicted-memory"}
 # The names of the figures of each file.
 EXPECTED = {
-    "attention-flash-benchmark-48gb-h200": ATTENTION | {"attention-speedup"},
+    "attention-flash-benchmark-16gb-h100": ATTENTION | {"attention-speedup"},
     "attention-flash-benchmark-h200": ATTENTION | {"attention-speedup"},
     "attention-flash4-h100": ATTENTION,
     "attention-leaderboard-h200": ATTENTION,
     "attention-peers-h200": ATTENTION,
-    "attention-pytorch-48gb-h200": ATTENTION | {"attention-speedup"},
+    "attention-pytorch-16gb-h100": ATTENTION | {"attention-speedup"},
     "attention-pytorch-h200": ATTENTION | {"attention-speedup"},
     "collective-peers-h200": {"collectives"},
     "collectives-2-h200": {"collectives"},
@@ -44,11 +44,13 @@ EXPECTED = {
     "data-parallel-peers-h200": PEERS,
     "ddp-buckets-no-p2p-h100": MEASURED_STEPS,
     "ddp-context-h200": MEASURED_STEPS | {"speedups"},
+    "ddp-course-h100": MEASURED_STEPS,
     "ddp-course-h200": MEASURED_STEPS,
     "ddp-long-h100": MEASURED_STEPS,
     "ddp-profile-h200": MEASURED_STEPS | PROFILED,
     "model-batches-h200": MEASURED_STEPS,
     "model-checkpointing-h200": MEASURED_STEPS,
+    "model-compile-512-h100": MEASURED_STEPS | {"speedups"},
     "model-compile-h200": MEASURED_STEPS | {"speedups"},
     "model-compile-peers-h200": PEERS,
     "model-compile-peers-modes-h200": PEERS,
@@ -56,9 +58,10 @@ EXPECTED = {
     "model-memory-h200": MEASURED_STEPS | {"speedups"},
     "model-memory-timeline-h200": MEASURED_STEPS | {"memory"},
     "model-precision-h200": MEASURED_STEPS | {"speedups"},
+    "model-profile-sizes-h100": MEASURED_STEPS | PROFILED,
     "model-profile-h200": MEASURED_STEPS | PROFILED | {"speedups"},
     "model-sizes-h200": MEASURED_STEPS,
-    "model-warmup-h200": MEASURED_STEPS,
+    "model-warmup-h100": MEASURED_STEPS,
     "precision-course-h200": {"accumulation", "norms"},
     "strong-ddp-1-h200": MEASURED_STEPS,
     "strong-ddp-2-h200": MEASURED_STEPS,
@@ -69,6 +72,7 @@ EXPECTED = {
     "weak-zero-2-h200": MEASURED_STEPS | {"speedups"},
     "weak-zero-4-h200": MEASURED_STEPS | {"speedups"},
     "zero-fsdp-h100": MEASURED_STEPS,
+    "zero-course-h100": MEASURED_STEPS,
     "zero-course-h200": MEASURED_STEPS,
 }
 

@@ -146,7 +146,7 @@ def test_figures_are_numbered_and_described(whole, page):
         r"<figcaption><b>Figure (\d+)\.</b> ([^<]+\.) <small>([^<]+)</small>", page
     )
     assert [int(number) for number, *_ in captions] == list(range(1, page.count("<figure ") + 1))
-    assert captions[0][1:] == (escape(CAPTIONS["steps"]), "steps: model-batches-h200.h5")
+    assert captions[0][1:] == (escape(CAPTIONS["steps"]), "steps: model-batches-h200.h5.xz")
     assert set(CAPTIONS) == figures.NAMES
 
 

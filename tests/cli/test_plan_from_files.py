@@ -11,9 +11,17 @@ from plan_output import check, plan
 
 REFERENCE = ROOT / "results/reference"
 SIZES = REFERENCE / "model-sizes-h200.h5"
-BATCHES = REFERENCE / "model-batches-h200.h5"
 LINKS = REFERENCE / "collectives-single-node-h200.h5"
 DDP = REFERENCE / "ddp-course-h200.h5"
+
+
+def published(name: str) -> Path:
+    """A published file, decompressed if it is compressed. name: with or without "-h200.h5"."""
+    path = REFERENCE / f"{name.removesuffix('-h200.h5')}-h200.h5"
+    return path if path.exists() else decompressed(Path(f"{path}.xz"))
+
+
+BATCHES = published("model-batches")
 
 
 @pytest.mark.parametrize("name", ["model-sizes", "model-memory", "model-precision", "ddp-course"])
@@ -99,8 +107,8 @@ PUBLISHED = re.findall(
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row[0])
 def test_the_published_errors_are_what_check_prints(paceline, row):
     checked, files, cases, *errors = row
-    calibration = ",".join(str(REFERENCE / name) for name in files.split(","))
-    done = paceline("plan", "--check", REFERENCE / checked, "--from", calibration)
+    calibration = ",".join(str(published(name)) for name in files.split(","))
+    done = paceline("plan", "--check", published(checked), "--from", calibration)
     assert done.code == 0, done.err
     for quantity, (median, worst) in {"step": errors[:2], "peak": errors[2:]}.items():
         text = f"{quantity}: median error {median}%, worst {worst}%, of {cases} cases"
@@ -128,7 +136,7 @@ FORECAST_FILES = (
 @pytest.mark.parametrize("row", FORECAST, ids=lambda row: row[0])
 def test_the_published_forecast_is_what_plan_prints(paceline, row):
     options, *times = row
-    files = ",".join(str(REFERENCE / f"{name}-h200.h5") for name in FORECAST_FILES)
+    files = ",".join(str(published(name)) for name in FORECAST_FILES)
     layout = ("--hardware", "h200", "--ranks", 8, "--bucket-mb", 100, "--from", files)
     scaling = plan(paceline, *layout, *options.split())["scaling"]
     seconds = {step["ranks"]: step["step_s"] for step in scaling}
@@ -148,16 +156,10 @@ SCALING = re.findall(
 )
 
 
-def published(name: str) -> Path:
-    """A published file, decompressed if it is compressed."""
-    path = REFERENCE / f"{name}-h200.h5"
-    return path if path.exists() else decompressed(Path(f"{path}.xz"))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "zero"])
 def test_the_published_scaling_is_what_check_prints(paceline, strategy):
-    calibration = ",".join(str(REFERENCE / f"{name}-h200.h5") for name in FORECAST_FILES)
+    calibration = ",".join(str(published(name)) for name in FORECAST_FILES)
     rows = {ranks: check(paceline, published(f"weak-{strategy}-{ranks}"), "--from", calibration)
             for ranks in (2, 4)}  # fmt: skip
     alone = check(paceline, published("weak-ddp-1"))
@@ -200,7 +202,7 @@ def test_steps_of_one_rank_are_predicted_from_the_others_within_five_percent(
 
 def test_a_profiled_step_predicts_the_other_sizes_in_bf16(paceline):
     """Rates of products, attention and AdamW are those of the kernels of 2.7b, not of the fit."""
-    checked, profiled = (REFERENCE / f"model-{name}-h200.h5" for name in ("flash", "profile"))
+    checked, profiled = (published(f"model-{name}") for name in ("flash", "profile"))
 
     def worst(files: str) -> float:
         rows = check(paceline, checked, "--from", files)
@@ -213,7 +215,7 @@ def test_a_profiled_step_predicts_the_other_sizes_in_bf16(paceline):
 
 @pytest.mark.parametrize("execution", ["eager", "compiled"])
 def test_rates_are_those_of_the_profiled_kernels(paceline, execution):
-    files = ",".join(str(REFERENCE / f"model-{name}-h200.h5") for name in ("flash", "profile"))
+    files = ",".join(str(published(f"model-{name}")) for name in ("flash", "profile"))
     case = ("--size", "xl", "--context", 512, "--precision", "bf16", "--attention", "flash")
     (row,) = plan(
         paceline, *case, "--exec", execution, "--hardware", "h200", "--from", files
