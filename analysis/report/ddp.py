@@ -8,14 +8,28 @@ from ..results import Results
 from ..tables import recorded
 from ..tables import scaling as scaling_table
 from ..tables.table import Table
-from . import buckets, comparisons_parallel, published
-from .exchanges import ORDER, alike, device_seconds, exposed, one_per_setting, same_setting
+from . import (
+    bucket_model,
+    bucket_sizes,
+    buckets,
+    comparisons_parallel,
+    exchange_table,
+    published,
+)
+from .exchanges import ORDER, alike, device_seconds, one_per_setting, same_setting
 from .facts import Case, cases, matching
 from .section import Section, drawings
 from .selection import cases_tables, has_profile, methods, of_experiment, tables_of
-from .sentences import differ, setting
+from .sentences import differ
 
 LITTLE = 0.05  # of a step
+# The exchanges that each is compared with; all are compared with no exchange.
+BESIDE: dict[str, list[str]] = {
+    "naive": [],
+    "flat": ["naive"],
+    "overlap": ["flat", "naive"],
+    "bucketed": ["overlap", "flat", "naive"],
+}
 PRESET = "mpirun -np 2 build/paceline ddp --preset course"
 
 
@@ -34,20 +48,13 @@ def restricted(found: list[Results], kinds: Sequence[str]) -> list[Results]:
     return parts
 
 
-def against(found: list[Results], sync: str, others: Sequence[str]) -> list[str]:
-    """Sentences that compare every case of an exchange with the others of the same file."""
-    lines = []
-    own = cases(chosen_of(found))
-    for case in one_per_setting(matching(own, sync=sync)):
-        best = same_setting(own, case, sync=sync)
-        if best is None:
-            continue
-        group = buckets.equal_to(own, best)
-        lines += buckets.equality(group)
-        for other in filter(None, (same_setting(own, best, sync=kind) for kind in others)):
-            lines.append(buckets.compared(group, other))
-        lines += exposed(best, same_setting(own, best, sync="none"))
-    return list(dict.fromkeys(filter(None, lines)))
+def against(found: list[Results], sync: str) -> list[exchange_table.Row]:
+    """The cases of an exchange beside the others of their file."""
+    return exchange_table.rows(cases(chosen_of(found)), sync, BESIDE[sync])
+
+
+def answer(rows: Sequence[exchange_table.Row], sync: str) -> list[str]:
+    return exchange_table.lead(rows, sync, BESIDE[sync] or ["none"])
 
 
 def device_seconds_in(found: list[Results], sync: str) -> list[Table]:
@@ -60,6 +67,7 @@ def device_seconds_in(found: list[Results], sync: str) -> list[Table]:
 
 def naive(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive"))
+    rows = against(found, "naive")
     return Section(
         name="ddp-naive",
         title="What does naive data-parallel training cost?",
@@ -67,8 +75,12 @@ def naive(found: list[Results]) -> Section:
         question="With an all-reduce for each parameter after backward: how long is a step, and "
         "how much of it goes to communication?",
         command=PRESET,
-        sentences=against(found, "naive", ["none"]),
-        tables=[*device_seconds_in(found, "naive"), *cases_tables(chosen)],
+        sentences=answer(rows, "naive"),
+        tables=[
+            *exchange_table.table(rows, "naive"),
+            *device_seconds_in(found, "naive"),
+            *cases_tables(chosen),
+        ],
         drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
     )
@@ -76,6 +88,7 @@ def naive(found: list[Results]) -> Section:
 
 def flat(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive", "flat"))
+    rows = against(found, "flat")
     return Section(
         name="ddp-flat",
         title="Is one all-reduce of all gradients better?",
@@ -83,14 +96,19 @@ def flat(found: list[Results]) -> Section:
         question="With all gradients in one all-reduce after backward: how does it compare with "
         "one for each parameter?",
         command=PRESET,
-        sentences=against(found, "flat", ["naive"]),
-        tables=[*device_seconds_in(found, "flat"), *cases_tables(chosen)],
+        sentences=answer(rows, "flat"),
+        tables=[
+            *exchange_table.table(rows, "flat"),
+            *device_seconds_in(found, "flat"),
+            *cases_tables(chosen),
+        ],
         drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
 
 
 def overlap(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive", "flat", "overlap"))
+    rows = against(found, "overlap")
     profiled = [results for results in of_experiment(found, "ddp") if has_profile(results)]
     return Section(
         name="ddp-overlap",
@@ -99,8 +117,12 @@ def overlap(found: list[Results]) -> Section:
         question="With each gradient's all-reduce as soon as it is ready: how does a step compare, "
         "and do traces show the overlap?",
         command=PRESET + "; with --profile for the streams",
-        sentences=against(found, "overlap", ["naive", "flat"]),
-        tables=[*device_seconds_in(found, "overlap"), *cases_tables(chosen)],
+        sentences=answer(rows, "overlap"),
+        tables=[
+            *exchange_table.table(rows, "overlap"),
+            *device_seconds_in(found, "overlap"),
+            *cases_tables(chosen),
+        ],
         drawings=[
             *drawings("ddp-overlap", chosen, ["steps"]),
             *drawings("ddp-overlap", profiled, ["streams"]),
@@ -112,7 +134,7 @@ def bucketed(found: list[Results]) -> Section:
     chosen = [r for r in chosen_of(found) if "bucketed" in methods(r, "sync")]
     scaling = scaling_cases.together(chosen_of(found))
     exchanges = [r for r in chosen if methods(r, "sync") - {"none", "bucketed"}] or chosen
-    worth = against(exchanges, "bucketed", ["overlap", "flat", "naive"])
+    rows = against(exchanges, "bucketed")
     return Section(
         name="ddp-bucketed",
         title="Is bucketing worth it, and which size?",
@@ -121,11 +143,13 @@ def bucketed(found: list[Results]) -> Section:
         "models the overhead and the best size?",
         command=PRESET + "; with --predict for the model",
         sentences=[
-            *worth,
-            *bucket_range(exchanges),
-            *buckets.model(found, exchanges),
+            *answer(rows, "bucketed")[:1],
+            *bucket_sizes.lead(cases(exchanges)),
+            *bucket_model.sentences(found, exchanges),
         ] if chosen else [],
         tables=[
+            *exchange_table.table(rows, "bucketed"),
+            *bucket_sizes.table(cases(exchanges)),
             *device_seconds_in(found, "bucketed"),
             *cases_tables(exchanges),
             *tables_of(chosen, recorded.build, "predict"),
@@ -164,37 +188,3 @@ def verdict(own: Sequence[Case]) -> str:
 
 def saving(a: Case, b: Case) -> float:
     return 1 - a.seconds("step") / b.seconds("step")
-
-
-def bucket_range(found: Sequence[Results]) -> list[str]:
-    lines = []
-    own = cases(found)
-    for case in one_per_setting(matching(own, sync="bucketed"), buckets.KIND):
-        kind = {name: case.get(name) for name in buckets.KIND}
-        same_kind = alike(own, case, sync="bucketed", **kind)
-        sizes = [one for one in same_kind if not isnan(one.seconds("step"))]
-        if len(sizes) < 2:
-            continue
-        best = min(sizes, key=lambda case: case.seconds("step"))
-        worst = max(sizes, key=lambda case: case.seconds("step"))
-        group = buckets.equal_to(sizes, best)
-        where = setting(case.values)
-        beginning = f"{where}: " if where else ""
-        if worst.row not in {one.row for one in group}:
-            lines.append(beginning + buckets.compared(group, worst))
-        same = sorted(
-            {
-                (case.get("bucket_mb"), case.get("communication_calls"))
-                for case in sizes
-                if case.get("communication_calls")
-            },
-            key=lambda pair: float(pair[0]),
-        )
-        if len({calls for _, calls in same}) < len(same):
-            told = ", ".join(f"{size} MB {calls}" for size, calls in same)
-            lines.append(
-                f"{beginning}collectives of a step by bucket size: {told}. Sizes of as many "
-                "collectives send the same messages: a tensor larger than the bucket is one of its "
-                "own."
-            )
-    return list(dict.fromkeys(lines))

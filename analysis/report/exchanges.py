@@ -1,4 +1,4 @@
-"""Exchanges of gradients in sentences: their names, and what a step with one costs."""
+"""Exchanges of gradients: their names, their cases in one setting, the cost of their steps."""
 
 from collections.abc import Iterable, Sequence
 from math import isnan
@@ -7,7 +7,7 @@ from ..formatting import ABSENT, figure
 from ..tables.table import Table
 from .facts import Case, fastest, matching
 from .section import grid
-from .sentences import SETTING, compared, differ, milliseconds, percent, setting
+from .sentences import SETTING, setting
 
 NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
 ORDER = ("none", "naive", "flat", "overlap", "bucketed")
@@ -46,41 +46,6 @@ def of_dtype(case: Case) -> str:
     """The dtype that is sent, where it is not the gradients' own."""
     dtype = case.get("comm_dtype")
     return "" if dtype in ("", "fp32") else f" sent as {dtype}"
-
-
-def exposed(case: Case, without: Case | None) -> list[str]:
-    """What a step of `case` takes beyond one without an exchange, and of what that is made."""
-    waited, whole = case.seconds("communication_exposed"), case.seconds("step")
-    if isnan(waited) or isnan(whole):
-        return []
-    name, of_step = name_of(case), percent(waited / whole)
-    where = setting(case.values)
-    plain = f"{name}: the step takes {milliseconds(whole)}"
-    wait = f"it waits {milliseconds(waited)} ({of_step}) for gradients"
-    if without is None or isnan(without.seconds("step")):
-        return [f"{plain}, of which {wait} ({where})."]
-    if differ(case, without, "step") != 1:
-        told = compared(case, without, "step", name, name_of(without))
-        return [f"{plain}, of which {wait} ({where}).", told]
-    more = whole - without.seconds("step")
-    return [
-        f"{plain}, {milliseconds(more)} ({percent(more / without.seconds('step'))}) longer than "
-        f"the {milliseconds(without.seconds('step'))} with {name_of(without)} ({where}). "
-        f"Of the step, {wait} (exposed)" + longer_work(case, without)
-    ]
-
-
-def longer_work(case: Case, without: Case) -> str:
-    """The end of the sentence: the phases that are longer with the exchange."""
-    overlapped = case.get("sync") in OVERLAPPED
-    beside = {"backward": ", beside which the collectives run," if overlapped else ""}
-    phases = [
-        f"{phase}{beside.get(phase, '')} "
-        f"by {milliseconds(case.seconds(phase) - without.seconds(phase))}"
-        for phase in ("backward", "forward", "optimizer")
-        if differ(case, without, phase) == 1
-    ]
-    return f"; these phases are longer: {', '.join(phases)}." if phases else "."
 
 
 def device_seconds(own: Sequence[Case]) -> list[Table]:

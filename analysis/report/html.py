@@ -97,12 +97,25 @@ def of_section(number: int, section: Section, first_figure: int) -> str:
             '<p class="absent">Not measured in these files. This measures it: '
             f"<code>{escape(section.command)}</code></p>"
         )
-    if section.sentences:
-        lines += ['<ul class="answer">', *(f"<li>{escape(s)}</li>" for s in section.sentences),
-                  "</ul>"]  # fmt: skip
+    if section.lead:
+        lines.append(listed(section.lead, "answer"))
+    if section.rest:
+        lines += [folding(f"More in sentences ({len(section.rest)})"), '<div class="folded">',
+                  listed(section.rest, "more"), "</div>"]  # fmt: skip
     lines += [image(drawing, index) for index, drawing in enumerate(section.drawings, first_figure)]
     lines += [of_table(section.name, table) for table in (*section.tables, *section.published)]
     return "\n".join([*lines, "</section>"])
+
+
+def listed(sentences: Sequence[str], kind: str) -> str:
+    return "".join([f'<ul class="{kind}">', *(f"<li>{escape(s)}</li>" for s in sentences), "</ul>"])
+
+
+def folding(title: str) -> str:
+    """Opens and closes the element of the class `folded` that follows it. That is not in the
+    details element: the style sheet hides it on the screen while that is closed, but no style sheet
+    can open a closed details element in print."""
+    return f"<details><summary>{title}</summary></details>"
 
 
 def image(drawing: Drawing, number: int) -> str:
@@ -120,14 +133,12 @@ def image(drawing: Drawing, number: int) -> str:
 
 
 def of_table(section: str, table: Table) -> str:
-    """The table, folded if it has many rows or none of ours. The folded part is beside its details
-    element, not in it: the style sheet hides it on the screen while that is closed, but no style
-    sheet can open a closed details element in print."""
+    """The table, folded if it has many rows or none of ours."""
     title = escape(table.title)
     opening, wrapper = f"<h3>{title}</h3>", "<div>"
     if table.is_aside or len(table.rows) > LONGEST_OPEN:
         rows = f"{len(table.rows)} row{'s' * (len(table.rows) != 1)}"
-        opening = f"<details><summary>{title} ({rows})</summary></details>"
+        opening = folding(f"{title} ({rows})")
         wrapper = '<div class="folded">'
     return "\n".join(
         [

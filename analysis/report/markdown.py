@@ -72,8 +72,9 @@ def of_section(number: int, section: Section, folder: str, first_figure: int) ->
     lines += [f"*{section.problem}.* {section.question}", ""]
     if not section.is_measured:
         lines += [f"Not measured in these files. This measures it: `{section.command}`", ""]
-    lines += [f"- {sentence}" for sentence in section.sentences]
-    lines.append("")
+    lines += [*(f"- {sentence}" for sentence in section.lead), ""]
+    if section.rest:
+        lines += ["### More in sentences", "", *(f"- {line}" for line in section.rest), ""]
     for index, drawing in enumerate(section.drawings, first_figure):
         lines += [f"![{drawing.caption}]({folder}/{drawing.name}.svg)", ""]
         lines += [f"Figure {index}. {drawing.caption} ({drawing.source})", ""]

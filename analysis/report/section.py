@@ -12,6 +12,8 @@ from ..tables.table import Column, Table
 
 # Tables with more rows are folded.
 LONGEST_OPEN = 24
+# Sentences that open a section; further ones are folded.
+LEAD = 3
 # By the names of figures.
 CAPTIONS = {
     "peers": "Steps of paceline and of other software, over the time of the fastest peer.",
@@ -53,7 +55,7 @@ class Section:
     problem: str  # the course's name for it
     question: str
     command: str  # the command that measures it
-    sentences: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)  # the answer first
     tables: list[Table] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
     published: list[Table] = field(default_factory=list)
@@ -62,6 +64,14 @@ class Section:
     @property
     def is_measured(self) -> bool:
         return bool(self.tables or self.drawings)
+
+    @property
+    def lead(self) -> list[str]:
+        return self.sentences[:LEAD]
+
+    @property
+    def rest(self) -> list[str]:
+        return self.sentences[LEAD:]
 
 
 def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> list[Drawing]:

@@ -1,6 +1,6 @@
 """Sentences generated from figures; none claims more than the figures support."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 
 from ..formatting import case_label, figure, text
@@ -55,13 +55,25 @@ def setting(factors: Mapping[str, object], without: Collection[str] = ()) -> str
     words = {
         name: word
         for name in SETTING
-        if name not in without
-        and (value := text(factors.get(name))) != USUAL.get(name)
-        and (word := in_words(name, value))
+        if (value := text(factors.get(name))) != USUAL.get(name) and (word := in_words(name, value))
     }
     if "batch_size" in words and "ranks" in words:
         words["batch_size"] += " per rank"
-    return ", ".join(words.values())
+    return ", ".join(word for name, word in words.items() if name not in without)
+
+
+def settings(own: Sequence[Case]) -> tuple[str, list[str]]:
+    """What the settings of these cases have in common, for a caption, and what each has beside
+    that, with its machine if there are several, for a row. All in the rows, if they are equal."""
+    machines = {case.hardware for case in own}
+    same = [name for name in SETTING if len({case.get(name) for case in own}) == 1]
+    told = [setting(case.values, without=same) for case in own]
+    if len(machines) > 1:
+        told = [", ".join(filter(None, (words, f"on {case.hardware}" * bool(case.hardware))))
+                for words, case in zip(told, own, strict=True)]  # fmt: skip
+    if not all(told):
+        return "", [setting(case.values) or case.label for case in own]
+    return setting(own[0].values, without=set(SETTING) - set(same)), told
 
 
 def of_file(case: Case) -> str:

@@ -4,6 +4,7 @@ that needs the whole report is here, so that one worker makes it."""
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -110,6 +111,33 @@ def test_sections_are_in_the_order_of_the_course_and_measured(whole):
     for one in whole.sections[:-1]:
         assert one.is_measured, one.name
         assert one.sentences and one.tables and one.drawings, one.name
+
+
+def test_a_section_opens_with_three_sentences_and_folds_the_rest(whole):
+    for one in whole.sections:
+        assert len(one.lead) <= 3 and one.lead + one.rest == one.sentences, one.name
+    told = [f"Sentence {index}." for index in range(5)]
+    one = replace(whole.sections[0], sentences=told, tables=[], drawings=[], published=[])
+    page = html.of_section(1, one, 1)
+    answer, folded = page.split("<details>")
+    assert answer.count("<li>") == 3 and "Sentence 2." in answer
+    assert folded.startswith("<summary>More in sentences (2)</summary></details>\n<div class=")
+    assert folded.count("<li>") == 2 and "Sentence 4." in folded
+    lines = markdown.of_section(1, one, "images", 1)
+    heading = lines.index("### More in sentences")
+    assert [line[2:] for line in lines[:heading] if line.startswith("- ")] == told[:3]
+    assert [line[2:] for line in lines[heading:] if line.startswith("- ")] == told[3:]
+    few = html.of_section(1, replace(one, sentences=told[:3]), 1)
+    assert "<details>" not in few
+
+
+def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
+    sections = {one.name: one for one in whole.sections}
+    for name in ("ddp-naive", "ddp-flat", "ddp-overlap", "ddp-bucketed"):
+        one = sections[name]
+        assert len(one.sentences) <= 5, name
+        (table,) = [t for t in one.tables if t.name == f"exchange-{name[4:]}"]
+        assert len(table.rows) >= 2
 
 
 def test_an_unmeasured_section_says_so_and_gives_its_command(tmp_path):

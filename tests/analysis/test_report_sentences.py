@@ -6,15 +6,17 @@ import pytest
 
 from analysis.report import (
     attention,
+    bucket_model,
+    bucket_sizes,
     buckets,
     collectives,
     ddp,
     devices,
+    exchange_table,
     memory,
     sharding,
     step_breakdown,
 )
-from analysis.report.exchanges import exposed as told_of
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
 from analysis.report.sentences import compared, differ, gib, setting, spanned
@@ -109,19 +111,66 @@ def test_a_step_beyond_one_without_an_exchange(make_file):
     rows = [timed("none", 0.06, 0.1, 0), timed("naive", 0.06, 0.15, 0.04),
             timed("overlap", 0.08, 0.12, 0.001)]  # fmt: skip
     own = cases(load([make_file(rows, experiment="ddp")]))
-    none, naive, overlap = own
-    told = " ".join(told_of(overlap, none))
-    assert "20.00 ms (20.0%) longer than the 100.0 ms with no exchange (none)" in told
-    assert "(xl, context 128, batch size 2 per rank, fp32, 2 ranks)" in told
-    assert "it waits 1.000 ms (0.8%) for gradients (exposed)" in told
-    assert (
-        "these phases are longer: backward, beside which the collectives run, by 20.00 ms" in told
-    )
-    assert "GPU-seconds" not in told
-    told = " ".join(told_of(naive, none))
-    assert "(exposed)." in told and "beside which" not in told
-    told = " ".join(told_of(naive, None))
-    assert "of which it waits 40.00 ms" in told and "longer" not in told
+    beside = {}
+    for sync, others in (("naive", []), ("overlap", ["naive"])):
+        found = exchange_table.rows(own, sync, others)
+        (beside[sync],) = exchange_table.table(found, sync)
+    overlap, naive = beside["overlap"], beside["naive"]
+    assert overlap.header == [
+        "setting", "exchange", "step (ms)", "wait (ms)", "wait, of the step", "beside naive (ms)",
+        "beside none (ms)", "longer phases",
+    ]  # fmt: skip
+    assert overlap.rows == [
+        ["xl, context 128, batch size 2 per rank, fp32, 2 ranks", "overlap", "120.0", "1.000",
+         "0.8%", "150.0: 20.0% shorter", "100.0: 20.0% longer", "backward by 20.00 ms"]
+    ]  # fmt: skip
+    assert overlap.caption[-1] == "The collectives run beside backward."
+    assert naive.rows[0][1:] == [
+        "one all_reduce per gradient (naive)", "150.0", "40.00", "26.7%", "100.0: 50.0% longer",
+        "none",
+    ]  # fmt: skip
+    assert not any("beside backward" in line for line in naive.caption)
+    (alone,) = exchange_table.table(exchange_table.rows(own[1:], "naive", []), "naive")
+    assert "beside none (ms)" not in alone.header and alone.rows[0][-1] == "–"
+
+
+def test_undecided_phases_are_not_said_to_be_equal(exchanges):
+    own = cases(exchanges(step("none", 0.1, count=5), step("naive", 0.2, count=5)))
+    (table,) = exchange_table.table(exchange_table.rows(own, "naive", []), "naive")
+    assert table.rows[0][-2:] == ["100.0: undecided", "–"]
+    told = exchange_table.lead(exchange_table.rows(own, "naive", []), "naive", ["none"])
+    assert told[0].endswith("is of undecided length (below 6 repetitions) on AMD EPYC.")
+
+
+def test_changes_are_counted_by_machine_and_by_kind(make_file):
+    """Three settings on one machine, two of them decided; one on another."""
+
+    def swept(name, gpu, times):
+        rows = []
+        for context, (flat, naive) in zip((128, 256, 512), times, strict=False):
+            for sync, seconds in (("flat", flat), ("naive", naive)):
+                row = step(sync, seconds)
+                row["factors"] = row["factors"] | {"context": context}
+                rows.append(row)
+        gpus = [(gpu, f"GPU-{rank}", "a") for rank in range(2)]
+        return load([make_file(rows, name, experiment="ddp", ranks=gpus)])
+
+    first = swept("a.h5", "NVIDIA H200", [(0.1, 0.2), (0.3, 0.2), (0.2, 0.2)])
+    own = cases([*first, *swept("b.h5", "NVIDIA H100", [(0.15, 0.2)])])
+    rows = exchange_table.rows(own, "flat", ["naive"])
+    assert exchange_table.lead(rows, "flat", ["naive"]) == [
+        "Beside one all_reduce per gradient (naive), a step with flat is 50.0% shorter in 1 of 3 "
+        "settings, 50.0% longer in 1, equal within the intervals in 1 on 2 × NVIDIA H200; "
+        "25.0% shorter on 2 × NVIDIA H100 (the 95% intervals do not overlap).",
+        "Its wait for gradients (exposed), as a share of the step: 0.3 to 1.0% on 2 × NVIDIA H200; "
+        "0.7% on 2 × NVIDIA H100.",
+    ]
+    (table,) = exchange_table.table(rows, "flat")
+    assert table.caption[-1] == "All steps: xl, batch size 2 per rank, fp32, 2 ranks."
+    assert [row[0] for row in table.rows] == [
+        "context 128, on 2 × NVIDIA H200", "context 256, on 2 × NVIDIA H200",
+        "context 512, on 2 × NVIDIA H200", "context 128, on 2 × NVIDIA H100",
+    ]  # fmt: skip
 
 
 def test_one_table_has_the_gpu_seconds_of_every_exchange(exchanges):
@@ -151,11 +200,12 @@ def test_bucket_sizes_are_compared_at_one_dtype(exchanges):
         for dtype, seconds in (("fp32", (0.2, 0.3)), ("bf16", (0.1, 0.15)))
         for size, samples in zip((25.0, 100.0), ({"step": around(s)} for s in seconds), strict=True)
     ]
-    fp32, bf16 = ddp.bucket_range(exchanges(*rows))
-    assert "200.0 ms with bucketed 25 MB, 300.0 ms with bucketed 100 MB" in fp32
-    assert (
-        "100.0 ms with bucketed 25 MB sent as bf16, 150.0 ms with bucketed 100 MB sent as" in bf16
-    )
+    (table,) = bucket_sizes.table(cases(exchanges(*rows)))
+    assert [row[1:] for row in table.rows] == [
+        ["25 MB", "200.0", "bucketed 100 MB", "300.0: 33.3% shorter", "–"],
+        ["25 MB sent as bf16", "100.0", "bucketed 100 MB sent as bf16", "150.0: 33.3% shorter",
+         "–"],
+    ]  # fmt: skip
 
 
 def test_the_memory_headline_is_of_the_first_file(make_file):
@@ -204,6 +254,18 @@ def test_bucket_sizes_with_intervals_that_overlap_are_equal(exchanges):
     told = buckets.compared(group, own[3])
     assert told.startswith("100.0 to 101.0 ms with bucketed 1 or 25 MB, 150.0 ms with overlap: 32")
     assert "equal within the intervals" in ddp.verdict(own)
+    assert bucket_sizes.lead(own) == buckets.equality(group)
+    (table,) = bucket_sizes.table(own)
+    assert table.rows[0][1:] == [
+        "1 and 25 MB", "100.0 to 101.0", "bucketed 1000 MB", "200.0: 50.0% shorter",
+        "1 MB: 8, 25 MB: 8, 1000 MB: 4",
+    ]  # fmt: skip
+    assert bucket_sizes.lead([own[0], own[2]]) == [
+        "Of 2 bucket sizes, 1 MB is the fastest: 100.0 ms a step (xl, context 128, batch size 2 "
+        "per rank, fp32, 2 ranks)."
+    ]
+    (equal,) = bucket_sizes.table(own[:2])
+    assert equal.rows[0][3:5] == ["none differs", "–"]
     assert buckets.equality(buckets.equal_to(own, own[2])) == []
 
 
@@ -216,19 +278,20 @@ def test_exchanges_are_compared_with_the_same_optimizer(exchanges):
             row["factors"] = row["factors"] | {"optimizer": optimizer}
         rows += of_optimizer
     found = exchanges(*rows)
-    told = " ".join(ddp.against(found, "bucketed", ["naive"]))
-    assert "100.0 ms with bucketed 1 MB, 200.0 ms with one all_reduce" in told
-    assert "500.0 ms with bucketed 1 MB, 400.0 ms with one all_reduce" in told
-    assert "fp32, in-backward, 2 ranks)" in told
-    serial, in_backward = (line for line in ddp.bucket_range(found) if "ms with" in line)
-    assert serial.startswith(
-        "xl, context 128, batch size 2 per rank, fp32, 2 ranks: 100.0 ms with bucketed 1 MB, "
-        "300.0 ms with bucketed 25 MB: "
-    )
-    assert in_backward.startswith(
-        "xl, context 128, batch size 2 per rank, fp32, in-backward, 2 ranks: 500.0 ms with "
-        "bucketed 1 MB, 600.0 ms with bucketed 25 MB: "
-    )
+    own = cases(found)
+    (table,) = exchange_table.table(exchange_table.rows(own, "bucketed", ["naive"]), "bucketed")
+    column = table.header.index("beside naive (ms)")
+    assert [[*row[1:3], row[column]] for row in table.rows] == [
+        ["bucketed 1 MB", "100.0", "200.0: 50.0% shorter"],
+        ["bucketed 1 MB", "500.0", "400.0: 25.0% longer"],
+    ]
+    setting = "xl, context 128, batch size 2 per rank, fp32"
+    (sizes,) = bucket_sizes.table(own)
+    assert [row[:5] for row in sizes.rows] == [
+        [f"{setting}, 2 ranks", "1 MB", "100.0", "bucketed 25 MB", "300.0: 66.7% shorter"],
+        [f"{setting}, in-backward, 2 ranks", "1 MB", "500.0", "bucketed 25 MB",
+         "600.0: 16.7% shorter"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("latency", "answer"), [(1e-3, "agree"), (1e-7, "do not agree")])
@@ -243,12 +306,13 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
                "latency_s": latency, "bandwidth_bytes_per_s": 1e11}  # fmt: skip
         for name, value in fit.items():
             write_column(file.require_group("fit"), name, [value])
-    formula, told = buckets.model([*steps, *load([swept])], steps)
+    lead, formula, told = bucket_model.sentences([*steps, *load([swept])], steps)
     assert "sqrt(s o w)" in formula
-    assert f"Model and measurement {answer} on the size; the predicted wait is " in told
+    assert lead.endswith(f"model and measurement {answer} on the size.")
+    assert "1000 MB is the fastest" in lead
     ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
     assert f"buckets of {ideal}" in told
-    assert buckets.model(steps, steps) == [formula]
+    assert bucket_model.sentences(steps, steps) == [formula]
 
 
 def test_collectives_of_two_machines_are_told_apart(make_file):

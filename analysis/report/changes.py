@@ -1,0 +1,67 @@
+"""Changes between pairs of cases: of one pair in a table's cell, of many in a sentence."""
+
+from collections.abc import Callable, Sequence
+
+from ..formatting import ABSENT, figure
+from .facts import Case
+from .sentences import differ, of_file, percent
+
+Pair = tuple[Case, Case]  # a case and what it is compared with
+WORDS = {
+    -1: "shorter",
+    1: "longer",
+    0: "equal within the intervals",
+    None: "of undecided length (below 6 repetitions)",
+}
+
+
+def cell(case: Case, other: Case | None, phase: str = "step") -> str:
+    """The other's median in ms, and how that of `case` differs: 354.3: 5.5% shorter."""
+    if other is None:
+        return ABSENT
+    return f"{figure(1e3 * other.seconds(phase))}: {change(case, other, phase)}"
+
+
+def change(case: Case, other: Case, phase: str = "step") -> str:
+    sign = differ(case, other, phase)
+    share = percent(abs(case.seconds(phase) / other.seconds(phase) - 1))
+    return f"{share} {WORDS[sign]}" if sign else "no difference" if sign == 0 else "undecided"
+
+
+def of_times(pairs: Sequence[Pair], phase: str = "step") -> str:
+    """ "1.0 to 16.5% shorter in 4 of 5 settings, equal within the intervals in 1 on
+    NVIDIA H200", machine by machine."""
+    return by_machine(pairs, lambda own: on_one_machine(own, phase))
+
+
+def on_one_machine(pairs: Sequence[Pair], phase: str) -> str:
+    by_sign: dict[int | None, list[float]] = {sign: [] for sign in WORDS}
+    for case, other in pairs:
+        share = abs(case.seconds(phase) / other.seconds(phase) - 1)
+        by_sign[differ(case, other, phase)].append(share)
+    told = [
+        (f"{percents(shares)} {WORDS[sign]}" if sign else WORDS[sign], len(shares))
+        for sign, shares in by_sign.items()
+        if shares
+    ]
+    if len(pairs) == 1:
+        return told[0][0]
+    if len(told) == 1:
+        return f"{told[0][0]} in {'both' if len(pairs) == 2 else f'all {len(pairs)}'} settings"
+    (first, count), *others = told
+    rest = ", ".join(f"{words} in {number}" for words, number in others)
+    return f"{first} in {count} of {len(pairs)} settings, {rest}"
+
+
+def by_machine(pairs: Sequence[Pair], told: Callable[[list[Pair]], str]) -> str:
+    """What is told of the pairs of each machine; of each file, where another has other times."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        machine = f" on {pair[0].hardware}" if pair[0].hardware else ""
+        groups.setdefault(machine + of_file(pair[0]), []).append(pair)
+    return "; ".join(told(group) + machine for machine, group in groups.items())
+
+
+def percents(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return low if low == high else f"{low.removesuffix('%')} to {high}"
