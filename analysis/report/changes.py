@@ -1,11 +1,13 @@
 """Changes between pairs of cases: of one pair in a table's cell, of many in a sentence."""
 
 from collections.abc import Callable, Sequence
+from math import isnan
 
 from ..formatting import ABSENT, figure
 from .facts import Case
 from .sentences import differ, of_file, percent
 
+UNSEEN = 0.0005  # shares that are 0.0% in print
 Pair = tuple[Case, Case]  # a case and what it is compared with
 WORDS = {
     -1: "shorter",
@@ -60,6 +62,33 @@ def by_machine(pairs: Sequence[Pair], told: Callable[[list[Pair]], str]) -> str:
         machine = f" on {pair[0].hardware}" if pair[0].hardware else ""
         groups.setdefault(machine + of_file(pair[0]), []).append(pair)
     return "; ".join(told(group) + machine for machine, group in groups.items())
+
+
+def of_size(case: Case, other: Case) -> str:
+    """How much lower or higher the peak is."""
+    share = peak_change(case, other)
+    return ABSENT if isnan(share) else sized([share])
+
+
+def of_sizes(pairs: Sequence[Pair]) -> str:
+    """ "18.6 to 23.7% lower"; empty if no peak is known."""
+    shares = [share for pair in pairs if not isnan(share := peak_change(*pair))]
+    lower, higher = [one for one in shares if one < 0], [one for one in shares if one >= 0]
+    told = [(sized(some), len(some)) for some in (lower, higher) if some]
+    if len(told) < 2:
+        return told[0][0] if told else ""
+    return ", ".join(f"{words} in {count} of {len(shares)} settings" for words, count in told)
+
+
+def sized(shares: Sequence[float]) -> str:
+    """Of shares of one sign."""
+    if all(abs(one) < UNSEEN for one in shares):
+        return "equal"
+    return f"{percents([abs(one) for one in shares])} {'lower' if shares[0] < 0 else 'higher'}"
+
+
+def peak_change(case: Case, other: Case) -> float:
+    return case.number("peak_bytes") / other.number("peak_bytes") - 1
 
 
 def percents(shares: Sequence[float]) -> str:

@@ -1,20 +1,25 @@
 """Optimizer state sharding (optimizer_state_sharding, its accounting)."""
 
-from math import isnan
+from collections.abc import Sequence
+from math import isnan, nan
+
+from pandas import DataFrame
 
 from .. import memory_marks, scaling_cases
-from ..formatting import case_label
+from ..formatting import ABSENT, case_label, figure
 from ..results import Results
 from ..tables import marks as marks_table
 from ..tables import scaling as scaling_table
-from . import comparisons_parallel, published
+from ..tables.table import Table
+from . import changes, comparisons_parallel, published
 from .ddp import chosen_of as data_parallel
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct
-from .section import Section, drawings
+from .section import Section, drawings, grid
 from .selection import cases_tables, of_experiment, tables_of
-from .sentences import SETTING, compared, gib, percent, setting
+from .sentences import settings
 
+WHOLE = "none"
 SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
 # What a sharding leaves to choose.
 CHOICES = ("bucket_mb", "prefetch", "reshard")
@@ -34,6 +39,7 @@ def section(found: list[Results]) -> Section:
         command="mpirun -np 2 build/paceline zero --preset course",
         sentences=lines,
         tables=[
+            *table(cases(chosen)),
             *tables_of(chosen, marks_table.build),
             *cases_tables(chosen),
             *tables_of(scaling, scaling_table.build),
@@ -43,7 +49,7 @@ def section(found: list[Results]) -> Section:
             *drawings("sharding", scaling, ["scaling"]),
         ],
         published=published.tables(comparisons_parallel.sharding(cases(found))),
-        headline=next((line for line in lines if "zero1 lowers" in line), ""),
+        headline=next((line for line in lines if line.startswith("The peak")), ""),
     )  # fmt: skip
 
 
@@ -57,45 +63,96 @@ def steps_of_one_rank(found: list[Results]) -> list[Results]:
     return parts
 
 
+def kinds_of(own: list[Case], case: Case) -> dict[str, Case]:
+    """The fastest case of each sharding in the setting of `case`."""
+    found = {kind: same_setting(own, case, shard=kind) for kind in (WHOLE, *SHARDED)}
+    return {kind: one for kind, one in found.items() if one}
+
+
 def sentences_of(own: list[Case]) -> list[str]:
-    settings = one_per_setting(own)
-    same = [name for name in SETTING if len({case.get(name) for case in settings}) == 1]
-    lines = []
-    for case in settings:
-        differing = setting(case.values, without=same)
-        prefix = f"{differing}: " if differing else ""
-        lines += [prefix + line for line in of_setting(own, case)]
-    return lines
-
-
-def of_setting(own: list[Case], case: Case) -> list[str]:
-    """About the cases that differ from this one in what is sharded."""
-    best = {kind: same_setting(own, case, shard=kind) for kind in ("none", *SHARDED)}
-    whole, course, zero1 = best["none"], best["broadcast"], best["zero1"]
-    names = {kind: name_of(own, one) for kind, one in best.items() if one}
-    lines = [line for kind, name in names.items() for line in marks(best[kind], name)]
-    for kind in SHARDED if whole else ():
-        if (one := best[kind]) is None:
-            continue
-        name = names[kind]
-        before, after = whole.number("peak_bytes"), one.number("peak_bytes")
-        if not isnan(before) and not isnan(after):
-            lines.append(
-                f"{name} lowers the peak of a rank from {gib(before)} to {gib(after)}, by "
-                f"{percent(1 - after / before)}."
-                if after < before
-                else f"{name} does not lower the peak of a rank: {gib(after)}, {gib(before)} whole."
-            )
-        lines.append(compared(one, whole, "step", name, "the whole state on every rank"))
-    if course and zero1:
-        sent = [one.number("sent_bytes") for one in (course, zero1)]
-        if not any(map(isnan, sent)):
-            lines.append(
-                f"broadcast (gradients all-reduced, whole tensors owned by ranks and broadcast) "
-                f"sends {sent[0] / 1e9:.1f} GB a step, ZeRO stage 1 (gradients reduce-scattered, "
-                f"parameters all-gathered) {sent[1] / 1e9:.1f} GB."
-            )
+    """Peaks and steps beside the whole state on every rank, then the bytes that are sent."""
+    settings_of = [kinds_of(own, case) for case in one_per_setting(own)]
+    pairs = {
+        kind: [(by[kind], by[WHOLE]) for by in settings_of if kind in by and WHOLE in by]
+        for kind in SHARDED
+    }
+    peaks = [f"{kind} {told}" for kind in SHARDED if (told := changes.of_sizes(pairs[kind]))]
+    timed = [pair for kind in SHARDED for pair in pairs[kind] if all(map(has_step, pair))]
+    ranks = distinct([one for compared in pairs.values() for one, _ in compared], "ranks")
+    every = f"each of {' or '.join(ranks)} ranks" if ranks else "every rank"
+    lines = [
+        f"The peak of a rank beside that with the whole state on {every}: "
+        f"{', '.join(peaks)}." if peaks else "",
+        f"The step beside that with the whole state: {changes.by_machine(timed, of_kinds)}."
+        if timed else "",
+        *next(filter(None, map(bytes_sent, settings_of)), []),
+    ]  # fmt: skip
     return [line for line in lines if line]
+
+
+def of_kinds(pairs: Sequence[changes.Pair]) -> str:
+    by_kind = {kind: [pair for pair in pairs if pair[0].get("shard") == kind] for kind in SHARDED}
+    return ", ".join(
+        f"{kind} {changes.on_one_machine(own, 'step')}" for kind, own in by_kind.items() if own
+    )
+
+
+def has_step(case: Case) -> bool:
+    return not isnan(case.seconds("step"))
+
+
+def bytes_sent(by: dict[str, Case]) -> list[str]:
+    sent = [by[kind].number("sent_bytes") if kind in by else nan for kind in ("broadcast", "zero1")]
+    if any(map(isnan, sent)):
+        return []
+    return [
+        f"broadcast (gradients all-reduced, whole tensors owned by ranks and broadcast) sends "
+        f"{sent[0] / 1e9:.1f} GB a step, ZeRO stage 1 (gradients reduce-scattered, parameters "
+        f"all-gathered) {sent[1] / 1e9:.1f} GB."
+    ]
+
+
+def table(own: list[Case]) -> list[Table]:
+    """A row for every sharding of every setting."""
+    found = [
+        (name_of(own, one), one, by.get(WHOLE))
+        for case in one_per_setting(own)
+        for by in [kinds_of(own, case)]
+        for one in by.values()
+    ]
+    if not found:
+        return []
+    common, told = settings([one for _, one, _ in found])
+    marks = [memory_marks.of_row(one.results, one.row) for _, one, _ in found]
+    rows = [
+        [where, name, *at_marks(table), *beside(one, whole)]
+        for where, (name, one, whole), table in zip(told, found, marks, strict=True)
+    ]
+    caption = ["Peaks are those of the rank with the most, in GiB: up to each mark of the first "
+               "step, and of all steps. A change is beside the whole state on every rank (none), "
+               "where the 95% intervals do not overlap."]  # fmt: skip
+    caption += [f"All steps: {common}."] if common else []
+    header = ["setting", "sharded", *(f"peak {mark} (GiB)" for mark in memory_marks.MARKS),
+              "peak (GiB)", "peak, change", "step (ms)", "step, change"]  # fmt: skip
+    return [grid("sharding", "What each sharding saves and costs", caption, header, rows)]
+
+
+def at_marks(marks: DataFrame | None) -> list[str]:
+    if marks is None:
+        return [ABSENT] * len(memory_marks.MARKS)
+    peaks = marks["peak"].reindex(list(memory_marks.MARKS))
+    return [figure(peak / 2**30) for peak in peaks]
+
+
+def beside(one: Case, whole: Case | None) -> list[str]:
+    peak, seconds = one.number("peak_bytes"), one.seconds("step")
+    compared = whole is not None and one is not whole
+    return [
+        figure(peak / 2**30),
+        changes.of_size(one, whole) if compared else ABSENT,
+        figure(1e3 * seconds),
+        changes.change(one, whole) if compared and has_step(one) and has_step(whole) else ABSENT,
+    ]
 
 
 def name_of(own: list[Case], case: Case) -> str:
@@ -106,11 +163,3 @@ def name_of(own: list[Case], case: Case) -> str:
     differing = [name for name in CHOICES if len(distinct(others, name)) > 1]
     chosen = case_label(differing, [case.get(name) for name in differing])
     return f"{kind} ({chosen})" if chosen else kind
-
-
-def marks(case: Case, name: str) -> list[str]:
-    table = memory_marks.of_row(case.results, case.row)
-    if table is None:
-        return []
-    peaks = ", ".join(f"{gib(row['peak'])} {mark}" for mark, row in table.iterrows())
-    return [f"{name or case.label}: peak {peaks}."]

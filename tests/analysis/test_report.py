@@ -138,6 +138,11 @@ def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
         assert len(one.sentences) <= 5, name
         (table,) = [t for t in one.tables if t.name == f"exchange-{name[4:]}"]
         assert len(table.rows) >= 2
+    sharding = sections["sharding"]
+    assert len(sharding.sentences) == 3 and sharding.headline == sharding.sentences[0]
+    assert re.search(r"each of 2 ranks: broadcast 23\.7% lower, zero1 ", sharding.headline)
+    (table,) = [t for t in sharding.tables if t.name == "sharding"]
+    assert ["23.99", "23.7% lower", "126.9", "20.7% longer"] in [row[5:] for row in table.rows]
 
 
 def test_an_unmeasured_section_says_so_and_gives_its_command(tmp_path):

@@ -411,7 +411,10 @@ def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
         for shard, peak in (("none", 1e9), ("zero1", 2e9))
     ]
     own = cases(load([make_file(rows, experiment="zero")]))
-    assert any("does not lower the peak" in line for line in sharding.sentences_of(own))
+    told = sharding.sentences_of(own)
+    assert told[0] == (
+        "The peak of a rank beside that with the whole state on every rank: zero1 100.0% higher."
+    )
 
 
 def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
@@ -425,11 +428,31 @@ def test_every_sharding_is_beside_the_whole_state_of_its_setting(make_file):
         case({"shard": shard, "size": size}, {"step": around(0.1)}, summary={"peak_bytes": peak})
         for (size, shard), peak in peaks.items()
     ]
-    lines = sharding.sentences_of(cases(load([make_file(rows, experiment="zero")])))
-    assert [line for line in lines if "lowers" in line] == [
-        "xl: fsdp lowers the peak of a rank from 3.7 GiB (4.0 GB) to 2.8 GiB (3.0 GB), by 25.0%.",
-        "10b: zero2 lowers the peak of a rank from 7.5 GiB (8.0 GB) to 5.6 GiB (6.0 GB), by 25.0%.",
+    own = cases(load([make_file(rows, experiment="zero")]))
+    assert sharding.sentences_of(own) == [
+        "The peak of a rank beside that with the whole state on every rank: zero2 25.0% lower, "
+        "fsdp 25.0% lower.",
+        "The step beside that with the whole state: zero2 equal within the intervals, fsdp equal "
+        "within the intervals on AMD EPYC.",
     ]
+    (table,) = sharding.table(own)
+    assert [[*row[:2], *row[5:]] for row in table.rows] == [
+        ["xl", "none", "3.725", "–", "100.0", "–"],
+        ["xl", "fsdp", "2.794", "25.0% lower", "100.0", "no difference"],
+        ["10b", "none", "7.451", "–", "100.0", "–"],
+        ["10b", "zero2", "5.588", "25.0% lower", "100.0", "no difference"],
+    ]
+    assert [row[2:5] for row in table.rows] == [["–"] * 3] * 4
+
+
+def test_the_bytes_of_both_designs_are_of_a_setting_that_has_both(make_file):
+    def sent(shard, context, gigabytes):
+        factors = {"size": "xl", "shard": shard, "context": context, "ranks": 2}
+        return case(factors, {"step": around(0.1)}, summary={"sent_bytes": 1e9 * gigabytes})
+
+    rows = [sent("zero1", 64, 5), sent("broadcast", 128, 12), sent("zero1", 128, 8)]
+    (told,) = sharding.sentences_of(cases(load([make_file(rows, experiment="zero")])))
+    assert "sends 12.0 GB a step" in told and told.endswith("all-gathered) 8.0 GB.")
 
 
 def test_the_fastest_fsdp_is_named_by_what_was_chosen(make_file):
@@ -438,11 +461,11 @@ def test_the_fastest_fsdp_is_named_by_what_was_chosen(make_file):
     for prefetch, seconds in ((0, 0.08), (2, 0.05)):
         fsdp = {"size": "xl", "shard": "fsdp", "prefetch": prefetch, "reshard": "yes"}
         rows.append(case(fsdp, {"step": around(seconds)}, summary={"peak_bytes": 3e9 + prefetch}))
-    lines = sharding.sentences_of(cases(load([make_file(rows, experiment="zero")])))
-    assert [line.partition(" lowers")[0] for line in lines if "lowers" in line] == [
-        "fsdp (prefetch 2)"
+    (table,) = sharding.table(cases(load([make_file(rows, experiment="zero")])))
+    assert [[row[1], *row[-2:]] for row in table.rows] == [
+        ["none", "100.0", "–"],
+        ["fsdp (prefetch 2)", "50.00", "50.0% shorter"],
     ]
-    assert any("50.00 ms with fsdp (prefetch 2), 100.0 ms with the whole" in line for line in lines)
 
 
 @pytest.mark.parametrize(
