@@ -47,8 +47,9 @@ def two_passes(own: list[Case]) -> list[str]:
         return []
     by_precision = [list(matching(timed, precision=name)) for name in distinct(timed, "precision")]
     ratios = [one.seconds("backward") / one.seconds("forward") for one in timed]
+    told = [both_passes(largest(group, cost) or group[0]) for group in by_precision or [timed]]
     return [
-        *(both_passes(largest(group, cost) or group[0]) for group in by_precision or [timed]),
+        f"{'; '.join(told)}.",
         f"Backward takes {spanned(ratios, ' times')} as long as forward.",
     ]
 
@@ -57,7 +58,7 @@ def both_passes(case: Case) -> str:
     forward, backward = case.seconds("forward"), case.seconds("backward")
     return (
         f"{setting(case.values) or case.label}: forward {milliseconds(forward)}, backward "
-        f"{milliseconds(backward)}."
+        f"{milliseconds(backward)}"
     )
 
 

@@ -34,11 +34,11 @@ def section(found: list[Results]) -> Section:
         "these work together?",
         command="mpirun --oversubscribe -np 6 build/paceline collectives --preset single-node "
         "--fit",
-        sentences=[*map(bandwidth_of, best), *by_backend(own), *fits(chosen)],
+        sentences=[*bandwidths(best), *by_backend(own), *fits(chosen)],
         tables=[*cases_tables(chosen), *tables_of(chosen, recorded.build, "fit")],
         drawings=drawings("collectives", chosen, ["collectives"]),
         published=published.tables(comparisons_parallel.collectives(cases(found))),
-        headline=bandwidth_of(max(best, key=bus_bandwidth)) if best else "",
+        headline=next(iter(bandwidths(best)), ""),
     )
 
 
@@ -46,11 +46,17 @@ def bus_bandwidth(case: Case) -> float:
     return case.number("busbw_bytes_per_s")
 
 
+def bandwidths(best: list[Case]) -> list[str]:
+    """One sentence on every backend, the fastest first."""
+    told = map(bandwidth_of, sorted(best, key=bus_bandwidth, reverse=True))
+    return [f"{'; '.join(told)}."] if best else []
+
+
 def bandwidth_of(case: Case) -> str:
     return (
         f"{case.get('backend')} reaches a bus bandwidth of {figure(bus_bandwidth(case) / 1e9, 3)} "
         f"GB/s ({case.get('op')} of {size_of(case)}, {in_words('ranks', case.get('ranks'))}"
-        f"{on_machine(case.hardware)})."
+        f"{on_machine(case.hardware)})"
     )
 
 

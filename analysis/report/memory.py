@@ -31,8 +31,12 @@ def section(found: list[Results]) -> Section:
         "What is the peak by context, in fp32 and in mixed precision? How large is a tensor of the "
         "residual stream, and which blocks are the largest?",
         command="build/paceline model --preset memory",
-        sentences=[*needed, *by_mode(cases(chosen)), *blocks(with_peak)],
-        tables=[*([peak_table(with_peak)] if with_peak else []), *tables_of(timed, marks.build)],
+        sentences=[*needed, *bf16_sentence(cases(chosen)), *blocks(with_peak)],
+        tables=[
+            *([peak_table(with_peak)] if with_peak else []),
+            *bf16_table(cases(chosen)),
+            *tables_of(timed, marks.build),
+        ],
         drawings=drawings("memory", map(longest_in_fp32, timed), ["memory", "memory-marks"]),
         published=published.tables(comparisons.memory(cases(found))),
         headline=needed[0] if needed else "",
@@ -102,10 +106,8 @@ def headlines(with_peak: list[Case]) -> list[str]:
         f"{gib(case.number('peak_bytes'))} at context {case.get('context')} {with_what(case)}"
         for case in told
     )
-    return [
-        f"A training step of {longest.get('size')} needs {needs}. {at_shared_context(alike, told)}"
-        f"{devices.EXAMPLES}."
-    ]
+    shared = at_shared_context(alike, told)
+    return [f"A training step of {longest.get('size')} needs {needs}. {shared}".rstrip()]
 
 
 def one_per_kind(own: list[Case]) -> list[Case]:
@@ -139,25 +141,61 @@ def at_shared_context(alike: list[Case], told: list[Case]) -> str:
     return f"At context {context}, the longest that every precision has: {peaks}. "
 
 
-def by_mode(own: list[Case]) -> list[str]:
-    """bf16 beside fp32 at each context of the largest model, by mode."""
-    longest = largest([case for case in own if not isnan(case.number("peak_bytes"))], cost)
+def by_mode(own: list[Case]) -> list[tuple[str, str, float, float]]:
+    """Mode, context, and the peaks in fp32 and in bf16, of the largest model."""
+    longest = largest_with_peak(own)
     if longest is None:
         return []
     names = ("size", "batch_size", "attention", "exec")
     alike = [case for case in own if all(case.get(name) == longest.get(name) for name in names)]
-    lines = []
-    for mode in ("inference", "forward", "train-step"):
-        told = [
-            f"context {context}: {gib(fp32)} and {gib(bf16)}, {100 * (bf16 / fp32 - 1):+.1f}%"
-            for context in sorted(distinct(alike, "context"), key=float)
-            for fp32, bf16 in [peaks(alike, mode, context)]
-            if not isnan(fp32) and not isnan(bf16)
+    return [
+        (mode, context, fp32, bf16)
+        for mode in ("inference", "forward", "train-step")
+        for context in sorted(distinct(alike, "context"), key=float)
+        for fp32, bf16 in [peaks(alike, mode, context)]
+        if not isnan(fp32) and not isnan(bf16)
+    ]
+
+
+def largest_with_peak(own: list[Case]) -> Case | None:
+    return largest([case for case in own if not isnan(case.number("peak_bytes"))], cost)
+
+
+def bf16_sentence(own: list[Case]) -> list[str]:
+    """The change of the peak by bf16, over the contexts of each mode."""
+    found, longest = by_mode(own), largest_with_peak(own)
+    if not found or longest is None:
+        return []
+    told = []
+    for mode in dict.fromkeys(row[0] for row in found):
+        rows = [(context, f"{100 * (bf16 / fp32 - 1):+.1f}%")
+                for one, context, fp32, bf16 in found if one == mode]  # fmt: skip
+        contexts, changes = zip(rows[0], rows[-1], strict=True)
+        told.append(
+            f"{mode} {' to '.join(dict.fromkeys(changes))} at context "
+            f"{' to '.join(dict.fromkeys(contexts))}"
+        )
+    where = setting(longest.values, without=("context", "precision", "file"))
+    return [f"bf16 instead of fp32 changes the peak of {where} by: {', '.join(told)}."]
+
+
+def bf16_table(own: list[Case]) -> list[Table]:
+    found, longest = by_mode(own), largest_with_peak(own)
+    if not found or longest is None:
+        return []
+    rows = [
+        [
+            mode,
+            context,
+            figure(fp32 / 2**30),
+            figure(bf16 / 2**30),
+            f"{100 * (bf16 / fp32 - 1):+.1f}%",
         ]
-        if told:
-            where = f"{setting(longest.values, without=('context', 'precision'))}, {mode}"
-            lines.append(f"{where}, peak in fp32 and in bf16: {'; '.join(told)}.")
-    return lines
+        for mode, context, fp32, bf16 in found
+    ]
+    caption = [f"Peaks of {setting(longest.values, without=('context', 'precision'))}."]
+    header = ["mode", "context", "fp32 (GiB)", "bf16 (GiB)", "change"]
+    return [grid("memory-bf16", "Peak memory in fp32 and in bf16", caption, header, rows)]
 
 
 def peaks(own: list[Case], mode: str, context: str) -> list[float]:
@@ -184,21 +222,23 @@ def blocks(with_peak: list[Case]) -> list[str]:
         return []
     batch, context, width = sizes
     stream = batch * context * width * 4
-    lines = [
-        f"A tensor of the residual stream of {setting(case.values)} takes "
-        f"{figure(stream / 2**20, 3)} MiB: {batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes."
-    ]
+    where = setting(case.values)
+    told = (
+        f"A tensor of the residual stream of {where} takes {figure(stream / 2**20, 3)} MiB: "
+        f"{batch:.0f} x {context:.0f} x {width:.0f} x 4 bytes"
+    )
     listed = [one for one in course or with_peak if activations(one) is not None]
     trained = list(matching(listed, mode="train-step"))
     case = largest(trained or listed, cost)
-    if case is not None:
-        kept = activations(case)
-        block = kept.loc[kept["bytes"].idxmax()]
-        lines.append(
-            f"The largest block of activations of {setting(case.values)} is "
-            f"{figure(block['bytes'] / 2**20, 3)} MiB: {tensor(case, block)}{of_shape(block)}."
-        )
-    return lines
+    if case is None:
+        return [f"{told}."]
+    kept = activations(case)
+    block = kept.loc[kept["bytes"].idxmax()]
+    of_case = "" if setting(case.values) == where else f" of {setting(case.values)}"
+    return [
+        f"{told}; the largest block of activations{of_case} is "
+        f"{figure(block['bytes'] / 2**20, 3)} MiB: {tensor(case, block)}{of_shape(block)}."
+    ]
 
 
 def activations(case: Case) -> DataFrame | None:

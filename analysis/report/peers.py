@@ -7,7 +7,7 @@ from ..formatting import figure, label
 from ..peer_comparison import Beside
 from ..results import Results
 from ..tables.table import Table
-from .section import Section, drawings, grid
+from .section import LEAD, Section, drawings, grid
 from .selection import cases_tables
 from .sentences import in_words, milliseconds, percent, spanned
 
@@ -54,6 +54,11 @@ def section(found: list[Results]) -> Section:
         for results, pairs in zip(chosen, rows.values(), strict=True)
         for line in ratios(part_of(results, chosen), pairs)
     ]
+    parts: dict[str, list[Beside]] = {}
+    for results, pairs in zip(chosen, rows.values(), strict=True):
+        parts.setdefault(PARTS.get(results.experiment, results.experiment), []).extend(pairs)
+    whole = [over_all(part, pairs) for part, pairs in parts.items() if pairs]
+    lead = whole if len(told) > LEAD else []
     return Section(
         name="peers",
         title="How does it compare with PyTorch on the same machine?",
@@ -61,7 +66,7 @@ def section(found: list[Results]) -> Section:
         question="The same work by PyTorch, cuDNN and NCCL, measured on the same GPU as ours.",
         command="python3 bench/peers/train_step_ratios.py, attention_ratios.py, "
         "collective_ratios.py or data_parallel_ratios.py",
-        sentences=[*told, *definitions(chosen)],
+        sentences=[*lead, *told, *definitions(chosen)],
         drawings=drawings("peers", chosen, ["peers"]),
         tables=[*(table(name, pairs) for name, pairs in rows.items() if pairs),
                 *cases_tables(chosen)],
@@ -95,16 +100,7 @@ def of_group(part: str, group: Sequence[Beside], names: Sequence[str]) -> str:
     if len(group) == 1:
         return f"{part}: {one(group[0], [])}."
     slower = sorted((pair for pair in group if pair.ratio > 1 + EQUAL), key=lambda p: -p.ratio)
-    counts = {
-        "faster": sum(pair.ratio < 1 - EQUAL for pair in group),
-        "slower": len(slower),
-        f"within {percent(EQUAL)}": sum(abs(pair.ratio - 1) <= EQUAL for pair in group),
-    }
-    told = ", ".join(f"{word} in {count}" for word, count in counts.items() if count)
-    line = (
-        f"{part}: paceline takes {spanned([pair.ratio for pair in group], ' times')} the time of "
-        f"the fastest peer over {len(group)} cases, {told}."
-    )
+    line = over_all(part, group)
     shown = group if len(group) <= LISTED else slower[:LISTED]
     if not shown:
         return line
@@ -112,6 +108,20 @@ def of_group(part: str, group: Sequence[Beside], names: Sequence[str]) -> str:
     more = len(slower) - LISTED
     rest = f"; {more} more are in the table" if shown is not group and more > 0 else ""
     return f"{line} {beginning}: {'; '.join(one(pair, names) for pair in shown)}{rest}."
+
+
+def over_all(part: str, pairs: Sequence[Beside]) -> str:
+    """The range of the ratios, and in how many cases either side is faster."""
+    counts = {
+        "faster": sum(pair.ratio < 1 - EQUAL for pair in pairs),
+        "slower": sum(pair.ratio > 1 + EQUAL for pair in pairs),
+        f"within {percent(EQUAL)}": sum(abs(pair.ratio - 1) <= EQUAL for pair in pairs),
+    }
+    told = ", ".join(f"{word} in {count}" for word, count in counts.items() if count)
+    return (
+        f"{part}: paceline takes {spanned([pair.ratio for pair in pairs], ' times')} the time of "
+        f"the fastest peer over {len(pairs)} cases, {told}."
+    )
 
 
 def one(pair: Beside, names: Sequence[str]) -> str:

@@ -107,11 +107,13 @@ def norm_sentences(studies: Sequence[Results]) -> list[str]:
     for table in file_tables(studies, "norm_breaks"):
         plain = table[(table["norm"] == "layer_norm") & (table["mean"].map(text) == "0")]
         for dtype in ("fp16", "bf16"):
-            for _, row in plain[plain["norm_dtype"] == dtype].iterrows():
-                inside = "fp32" if row["statistics"] == "float32" else "rounded"
-                lines.append(
-                    f"LayerNorm of {dtype} input with {inside} statistics {break_of(row)}."
-                )
+            told = [
+                f"with {'fp32' if row['statistics'] == 'float32' else 'rounded'} statistics it "
+                f"{break_of(row)}"
+                for _, row in plain[plain["norm_dtype"] == dtype].iterrows()
+            ]
+            if told:
+                lines.append(f"LayerNorm of {dtype} input: {'; '.join(told)}.")
     return lines
 
 

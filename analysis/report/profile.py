@@ -60,17 +60,17 @@ def of_case(case: Case) -> list[str]:
                 f"{milliseconds(row['events'])} by events while it is profiled; in those kernels "
                 f"run for {milliseconds(row['busy'])} ({away(row['busy'], row['events'])})."
             )
+    for row in rows(case, "profile/products"):
+        lines.append(
+            f"Matrix products take {percent(row['forward'])} of the kernels' time in forward and "
+            f"{percent(row['step'])} in the whole step."
+        )
     for row in rows(case, "profile/costliest"):
         passes = row["phases"].replace("_", " + ")
         lines.append(
             f"In {passes} the costliest kernel is {row['kernel']}: {percent(row['share'])} of the "
             f"kernels' time in {row['calls']:.0f} launches a step; the costliest that are no "
             f"matrix product: {row['other_kernels'] or 'none'}."
-        )
-    for row in rows(case, "profile/products"):
-        lines.append(
-            f"Matrix products take {percent(row['forward'])} of the kernels' time in forward and "
-            f"{percent(row['step'])} in the whole step."
         )
     lines[:1] = [f"{setting(case.values)}: {line[0].lower()}{line[1:]}" for line in lines[:1]]
     return lines + softmax(case)

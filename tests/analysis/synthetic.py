@@ -36,6 +36,26 @@ def case(
     }
 
 
+# The factors of a data-parallel step.
+XL = {
+    "size": "xl", "context": 128, "batch_size": 2, "precision": "fp32", "ranks": 2,
+    "device": "cuda", "registration": "symmetric",
+}  # fmt: skip
+
+
+def around(seconds: float, count: int = 6) -> list[list[float]]:
+    """Samples [1 rank][count], within 1% of the median."""
+    return [list(np.linspace(0.99 * seconds, 1.01 * seconds, count))]
+
+
+def step(
+    sync: str, seconds: float, bucket: float = np.nan, count: int = 6, exposed: float = 0.001
+) -> CaseDict:
+    """A data-parallel step with an exchange."""
+    samples = {"communication_exposed": around(exposed, count), "step": around(seconds, count)}
+    return case(XL | {"sync": sync, "bucket_mb": bucket}, samples)
+
+
 def statistics(samples: Sequence[Sequence[float]]) -> dict[str, float]:
     """Statistics of the maxima over ranks, as src/measure/statistics.h defines them."""
     values = np.sort(np.max(np.asarray(samples, dtype=float), axis=0))
