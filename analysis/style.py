@@ -29,6 +29,9 @@ KINDS = {
     "activation": "#56B4E9", "communication": "#CC79A7", "gathered": "#F0E442",
     "workspace": "#8A94A0",
 }  # fmt: skip
+# Of activations by scope.
+ACTIVATIONS = ("#56B4E9", "#A9DAF6", "#3C97CE")
+OTHER_ACTIVATIONS = "#CDE7F7"
 RANKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 COLLECTIVES = {
     "all_reduce": "#CC79A7", "reduce_scatter": "#D55E00", "all_gather": "#56B4E9",

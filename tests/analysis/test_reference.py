@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import figures, scaling_cases, tables
-from analysis.figures import scaling
+from analysis.figures import memory, scaling
 from analysis.formatting import figure
 from analysis.result_file import opened, stem
 from analysis.results import load
@@ -421,8 +421,36 @@ def test_stacked_memory_over_time_peaks_at_the_bytes_in_use():
         re.fullmatch(r"12,996 MiB  gradient \[3406809600\]: backward/gradients", one)
         for one in words
     )
-    named = {one.get_text() for axes in drawn.axes for one in axes.texts}
-    assert named == {"forward", "backward"}
+    assert not any("…" in one for one in words)
+    assert "activation: computing attention scores" in words and "activation: ffn" in words
+    named = [{one.get_text() for one in axes.texts} for axes in drawn.axes]
+    assert named == [{"forward"}, {"forward"}, {"forward", "backward", "optimizer"}]
+
+
+def test_activations_are_stacked_by_scope_and_a_phase_without_events_has_a_band():
+    path = reference("model-memory-timeline")
+    axes = figures_of(path)["memory"].axes[-1]
+    (results,) = load([path])
+    timeline = results.case_tables[2]["memory/timeline"]
+    events = len(timeline) - memory.first_shown(timeline)
+    bands = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
+    assert [patch[0] for patch in bands[1:]] == [patch[1] for patch in bands[:-1]]
+    assert bands[-1] == pytest.approx((events, axes.get_xlim()[1]))
+    assert bands[-1][1] > events * 1.05
+
+    used = timeline[timeline["kind"] == "activation"]
+    for scope, layer in (("ffn", 3), ("computing attention scores", 4)):
+        own = used[used["scope"].str.endswith(f"/{scope}")]["bytes"].cumsum()
+        low, high = (
+            axes.collections[index].get_paths()[0].vertices[:, 1].max() * 2**30
+            for index in (layer - 1, layer)
+        )
+        assert high - low == pytest.approx(own.max(), rel=1e-6)
+
+
+def test_a_scope_that_is_a_block_has_no_number():
+    assert memory.part_of("forward/block 12") == memory.part_of("forward/block 3") == "block"
+    assert memory.part_of("forward/block 3/ffn") == "ffn"
 
 
 def test_predicted_and_measured_memory_are_drawn():
