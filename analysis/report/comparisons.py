@@ -5,20 +5,19 @@ import pandas as pd
 
 from . import closed_forms
 from .facts import Case, first, matching
-from .published import Comparison, Ours
+from .method import without
+from .published import CLOSED_FORM, Comparison, Ours
 
 UNITS = {"ms": 1e-3, "s": 1.0}
 SIZES = {"GB": 1e9, "GiB": 2**30, "MB": 1e6, "MiB": 2**20}
 STEPS = 10  # measured by the write-ups
-PHASES_DIFFER = (
-    "Both are means with standard deviations; ours keeps one T × T matrix of attention, eager "
-    "PyTorch two."
-)
+PHASES_DIFFER = "Ours keeps one T × T matrix of attention, eager PyTorch two."
 # The model as the course times it, one rank.
 COURSE = {
     "batch_size": 4, "vocab": 10000, "attention": "naive", "exec": "eager", "recompute": "none",
     "ranks": 1,
 }  # fmt: skip
+STREAM = "residual stream tensor"  # a quantity without a mode
 # Nothing else is recorded while the step is timed.
 TIMED = COURSE | {"memory_timeline": False, "profile": 0}
 
@@ -41,7 +40,7 @@ def means(case: Case | None, row: pd.Series, names: dict[str, str]) -> Ours | No
     spread = {name: case.seconds(phase, "std") / scale for name, phase in names.items()}
     if np.isnan(list(values.values())).all():
         return None
-    return Ours(values, case.hardware, spread)
+    return Ours(values, case.hardware, spread, case)
 
 
 TWO = {"forward": "forward", "backward": "backward"}
@@ -53,7 +52,7 @@ def timing(cases: list[Case]) -> Comparison:
 
     return Comparison(
         "timing", "Forward and backward by size", ("size", "context", "batch_size", "precision"),
-        ("forward", "backward"), PHASES_DIFFER, find, needs=("size", "context"),
+        ("forward", "backward"), PHASES_DIFFER, find, unstated=without("size", "context"),
     )  # fmt: skip
 
 
@@ -73,7 +72,7 @@ def warmup(cases: list[Case]) -> Comparison:
         "warmup", "Warm-up", ("size", "warmup"), ("forward", "backward"),
         f"Ours: of one process per size, context 128, the {STEPS} steps that follow the stated "
         "number of warm-up steps.",
-        find, needs=("size",),
+        find, unstated=without("size"),
     )  # fmt: skip
 
 
@@ -105,7 +104,8 @@ def precision(cases: list[Case]) -> Comparison:
 
     return Comparison(
         "precision", "fp32 beside bf16", ("size", "context", "precision"), ("forward", "backward"),
-        f"{PHASES_DIFFER} bf16 is autocast's table of dtypes.", find, needs=("size", "context"),
+        f"{PHASES_DIFFER} bf16 is autocast's table of dtypes.", find,
+        unstated=without("size", "context"),
     )  # fmt: skip
 
 
@@ -117,26 +117,44 @@ def compiled(cases: list[Case]) -> Comparison:
         if phase is None:
             return None
         context = row["context"] or 512
-        two = {kind: timed(cases, size=row["size"], context=context, exec=kind)
-               for kind in ("eager", "compiled")}  # fmt: skip
-        if not all(two.values()):
+        two = {
+            kind: case
+            for kind in ("eager", "compiled")
+            if (case := timed(cases, size=row["size"], context=context, exec=kind))
+        }
+        if len(two) < 2:
             return None
         scale = UNITS.get(row["unit"], 1.0)
-        values = {kind: case.seconds(phase, "mean") / scale for kind, case in two.items() if case}
-        spread = {kind: case.seconds(phase, "std") / scale for kind, case in two.items() if case}
-        return Ours(values, next(iter(filter(None, two.values()))).hardware, spread)
+        values = {kind: case.seconds(phase, "mean") / scale for kind, case in two.items()}
+        spread = {kind: case.seconds(phase, "std") / scale for kind, case in two.items()}
+        eager = two["eager"]
+        return Ours(values, eager.hardware, spread, eager)
 
     return Comparison(
         "compile", "The whole model, eager and compiled",
         ("size", "context", "batch_size", "phase"), ("eager", "compiled"),
-        "Published: torch.compile. Ours: fused kernels in one CUDA graph. Where the context is not "
-        "stated ours is 512.",
-        find, needs=("size", "eager"),
+        "Published: torch.compile. Ours: fused kernels in one CUDA graph.",
+        find, unstated=without("size", "eager"),
     )  # fmt: skip
 
 
+def residual_stream(cases: list[Case], row: pd.Series) -> Ours | None:
+    """Batch x context x width in fp32; of one token, if the row states no context."""
+    width = next((case.number("d_model") for case in matching(cases, size=row["size"])
+                  if case.get("size") and case.get("d_model")), None)  # fmt: skip
+    if width is None:
+        return None
+    tokens = int(row["batch_size"] or COURSE["batch_size"]) * int(row["context"] or 1)
+    return Ours({"value": 4 * tokens * width / SIZES[row["unit"]]}, CLOSED_FORM)
+
+
 def memory(cases: list[Case]) -> Comparison:
+    def unstated(row: pd.Series) -> list[str]:
+        return [] if row["quantity"].startswith(STREAM) else without("context", "mode")(row)
+
     def find(row: pd.Series) -> Ours | None:
+        if row["quantity"].startswith(STREAM):
+            return residual_stream(cases, row)
         scale = SIZES.get(row["unit"])
         case = model(
             cases, size=row["size"], context=row["context"], mode=row["mode"],
@@ -145,7 +163,7 @@ def memory(cases: list[Case]) -> Comparison:
         if case is None or scale is None:
             return None
         if row["quantity"] == "peak":
-            return Ours({"value": case.number("peak_bytes") / scale}, case.hardware)
+            return Ours({"value": case.number("peak_bytes") / scale}, case.hardware, case=case)
         blocks = case.results.case_tables[case.row].get("memory/blocks")
         if row["quantity"] != "largest block" or blocks is None:
             return None
@@ -158,7 +176,7 @@ def memory(cases: list[Case]) -> Comparison:
         "Ours counts what the program allocates, by its ledger; PyTorch's allocator also caches. "
         "Gradients lie in one array that is kept between steps; a write-up's forward pass keeps "
         "what backward needs, as our mode forward does.",
-        find, needs=("context", "mode"),
+        find, unstated=unstated,
     )  # fmt: skip
 
 
@@ -168,7 +186,7 @@ def sizes(cases: list[Case]) -> Comparison:
     def find(row: pd.Series) -> Ours | None:
         if row["size"] == "xxl":
             shape = closed_forms.D_MODEL, closed_forms.D_FF, closed_forms.LAYERS
-            return Ours(dict(zip(dimensions, shape, strict=False)), "closed form")
+            return Ours(dict(zip(dimensions, shape, strict=False)), CLOSED_FORM)
         own = (case for case in cases if case.get("size") == row["size"] and case.hardware)
         case = next((case for case in own if case.get("d_model")), None)
         if case is None:
@@ -176,8 +194,9 @@ def sizes(cases: list[Case]) -> Comparison:
         return Ours({name: case.number(name) for name in dimensions}, case.hardware)
 
     return Comparison(
-        "sizes", "Sizes of models", ("size",), dimensions, "The same dimensions are used.", find
-    )
+        "sizes", "Sizes of models", ("size",), dimensions,
+        "The dimensions that the program uses under the same name.", find, is_timed=False,
+    )  # fmt: skip
 
 
 def profile(cases: list[Case]) -> Comparison:
@@ -194,7 +213,7 @@ def profile(cases: list[Case]) -> Comparison:
         "profile", "Forward by the host's clock and by the profiler", ("size", "context"),
         ("forward_host", "forward_profiler"),
         "Ours: the host's clock around the pass, and the time in which a kernel runs.", find,
-        needs=("size", "context"),
+        unstated=without("size", "context"),
     )  # fmt: skip
 
 
@@ -208,7 +227,7 @@ def kernels(cases: list[Case]) -> Comparison:
     return Comparison(
         "kernels", "The kernel that takes longest", ("size", "context", "mode", "kernel"),
         ("share", "launches"), "The table above names our kernel.", find,
-        needs=("size", "context"),
+        unstated=without("size", "context"),
     )  # fmt: skip
 
 

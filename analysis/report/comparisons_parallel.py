@@ -1,6 +1,7 @@
 """The choice of our case for each row of published/: attention, collectives, several ranks."""
 
-from math import isnan
+from dataclasses import replace
+from math import isnan, nan
 
 import pandas as pd
 
@@ -8,7 +9,8 @@ from .. import memory_marks
 from . import closed_forms
 from .comparisons import SIZES, TWO, UNITS, means
 from .facts import Case, first
-from .published import Comparison, Ours
+from .method import without
+from .published import CLOSED_FORM, Comparison, Ours
 
 THREE = {"forward": "forward", "backward": "backward", "both": "both"}
 # The course's names of implementations, and ours.
@@ -28,7 +30,7 @@ def with_memory(ours: Ours | None, case: Case | None, row: pd.Series) -> Ours | 
         "memory_before_backward": case.number("memory_before_backward_bytes") / scale,
         "peak_memory": case.number("peak_bytes") / scale,
     }
-    return Ours(ours.values | sizes, ours.hardware, ours.deviations)
+    return replace(ours, values=ours.values | sizes)
 
 
 def one_head(cases: list[Case], row: pd.Series, kind: str, **factors: object) -> Case | None:
@@ -70,12 +72,16 @@ def flash(cases: list[Case]) -> Comparison:
         case = one_head(cases, row, kind, batch_size=1, causal="yes", precision=row["precision"])
         return means(case, row, THREE)
 
+    def unstated(row: pd.Series) -> list[str]:
+        kind = ["dtype of mixed precision"] if row["precision"] == "mixed" else []
+        return without("precision", "head_dim", "context")(row) + kind
+
     return Comparison(
         "flash", "FlashAttention-2 beside plain PyTorch",
         ("precision", "head_dim", "context", "implementation"), tuple(THREE),
         "Batch 1, one head, causal. torch is our naive attention, triton our flash kernels, whose "
         "backward pass is a kernel too; fp32 inputs are split into three bf16 products.",
-        find, needs=("precision", "head_dim", "context"),
+        find, unstated=unstated,
     )  # fmt: skip
 
 
@@ -113,24 +119,49 @@ def ddp(cases: list[Case]) -> Comparison:
             context=context, sync=row["method"], attention=kinds[row["attention"]],
             bucket_mb=row["bucket_mb"], precision="fp32", exec="eager", comm_dtype="fp32",
             batch_size=int(row["batch_size"] or 4) // 2, profile=0,
-        ) if row["method"] != "bucketed" or row["bucket_mb"] else None  # fmt: skip
+        )  # fmt: skip
         step = means(case, row, {"step": "step"})
         if case is None or step is None:
             return None
         scale = UNITS[row["unit"]]
         synced = {"sync": case.seconds("communication_exposed", "mean") / scale}
         share = case.seconds("communication_exposed") / case.seconds("step")
-        return Ours(step.values | synced | {"share": share * 100}, step.hardware, step.deviations)
+        return replace(step, values=step.values | synced | {"share": share * 100})
+
+    def unstated(row: pd.Series) -> list[str]:
+        return without("bucket_mb")(row) if row["method"] == "bucketed" else []
 
     return Comparison(
         "ddp", "Data-parallel steps",
         ("size", "context", "batch_size", "attention", "method", "bucket_mb"),
         ("step", "sync", "share"),
         "Ours: sync is exposed communication (what the step waits for), share is its part of the "
-        "step; a flat exchange copies nothing, for gradients lie in one array. Where a row does "
-        "not state its setting ours is xl on 2 ranks, context 128, global batch 4.",
-        find,
+        "step; a flat exchange copies nothing, for gradients lie in one array. Ours is of xl on 2 "
+        "ranks in fp32, where a row does not say otherwise.",
+        find, unstated=unstated,
     )  # fmt: skip
+
+
+# Of sharded beside whole: the column, and the sign of the change.
+CHANGES = {"peak saved": ("peak_bytes", -1), "step longer by": ("step_mean_s", 1)}
+
+
+def changed(row: pd.Series, case: Case, whole: Case) -> Ours | None:
+    """The change in the row's unit, % being of the whole."""
+    column, sign = CHANGES[row["quantity"]]
+    change = sign * (case.number(column) - whole.number(column))
+    scale = whole.number(column) / 100 if row["unit"] == "%" else SIZES.get(row["unit"], nan)
+    return None if isnan(change / scale) else Ours({"value": change / scale}, case.hardware)
+
+
+def least_state(row: pd.Series, case: Case) -> Ours | None:
+    """Optimizer state of the rank with the least of it."""
+    table = case.results.case_tables[case.row].get("memory")
+    scale = SIZES.get(row["unit"])
+    if table is None or scale is None or "optimizer_state" not in table:
+        return None
+    after = table[(table["step"] == "first") & (table["mark"] == "after step")]
+    return Ours({"value": after["optimizer_state"].min() / scale}, case.hardware)
 
 
 def sharding(cases: list[Case]) -> Comparison:
@@ -145,13 +176,20 @@ def sharding(cases: list[Case]) -> Comparison:
         "optimizer state, most of ranks": ("after step", "optimizer_state"),
     }
 
-    def find(row: pd.Series) -> Ours | None:
+    def sharded(row: pd.Series, optimizer: str) -> Case | None:
         found = of_experiment(cases, "zero")
-        case = first(found, size=row["size"], ranks=row["ranks"], shard=kinds[row["optimizer"]],
+        return first(found, size=row["size"], ranks=row["ranks"], shard=kinds[optimizer],
                      context=128, precision="fp32")  # fmt: skip
-        if case is None:
+
+    def find(row: pd.Series) -> Ours | None:
+        case, whole = sharded(row, row["optimizer"]), sharded(row, "whole")
+        if case is None or whole is None:
             return None
         quantity = row["quantity"]
+        if quantity in CHANGES:
+            return changed(row, case, whole)
+        if quantity == "optimizer state, least of ranks":
+            return least_state(row, case)
         if quantity == "step":
             return means(case, row, {"value": "step"})
         table = memory_marks.of_row(case.results, case.row)
@@ -166,8 +204,8 @@ def sharding(cases: list[Case]) -> Comparison:
     return Comparison(
         "sharding", "Optimizer sharding", ("size", "ranks", "optimizer", "quantity"), ("value",),
         "whole is our shard none, sharded our broadcast, the course's design: each tensor's "
-        "state on one rank. Ours is of the rank with the most; its gradients lie in one array that "
-        "is kept between steps.",
+        "state on one rank. Ours is of the rank with the most, at context 128 in fp32; its "
+        "gradients lie in one array that is kept between steps.",
         find,
     )  # fmt: skip
 
@@ -187,7 +225,7 @@ def accumulation(cases: list[Case]) -> Comparison:
 
     return Comparison(
         "accumulation", "0.01 added 1,000 times", ("accumulator", "addend"), ("sum",),
-        "The same sums.", find,
+        "The same sums, which do not depend on the machine.", find, is_timed=False,
     )  # fmt: skip
 
 
@@ -211,6 +249,7 @@ def dtypes(cases: list[Case]) -> Comparison:
     return Comparison(
         "dtypes", "Dtypes of the toy model under fp16", ("component",), ("dtype",),
         "Ours are read off the running toy model, whose operations follow autocast's table.", find,
+        is_timed=False,
     )  # fmt: skip
 
 
@@ -219,9 +258,10 @@ def accounting() -> Comparison:
         value = closed_forms.PUBLISHED.get(row["quantity"])
         if value is None:
             return None
-        return Ours({"value": value / SIZES.get(row["unit"], 1)}, "closed form")
+        return Ours({"value": value / SIZES.get(row["unit"], 1)}, CLOSED_FORM)
 
     return Comparison(
         "accounting", "Memory and communication on paper", ("quantity",), ("value",),
         "Ours are the closed forms above; GB are 10^9 bytes, GiB 2^30.", find,
+        absent="no closed form here", is_timed=False,
     )  # fmt: skip

@@ -11,9 +11,16 @@ import pandas as pd
 from ..formatting import ABSENT, figure, label
 from ..result_file import TRANSPORT_SWITCHES
 from ..tables.table import Table
+from . import method
+from .facts import Case
 from .section import grid
 
 FOLDER = Path(__file__).parents[1] / "published"
+CLOSED_FORM = "closed form"  # in place of hardware
+MOST_DIGITS = 6
+UNNAMED = ("", "none", "unnamed")  # hardware
+# Columns with their units.
+COLUMNS = {"message_mb": "message (MB)", "bandwidth_gb_s": "bandwidth (GB/s)"}
 # Columns on how a figure was measured; all other columns are factors or figures.
 DESCRIBING = {"source", "hardware", "unit", "memory_unit", "note"}
 
@@ -25,6 +32,7 @@ class Ours:
     values: dict[str, float | str]  # by the published column, in its unit
     hardware: str
     deviations: dict[str, float] | None = None
+    case: Case | None = None  # that was measured with a setting of its own
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,10 @@ class Comparison:
     figures: Sequence[str]  # the columns that both have
     differs: str  # in method
     find: Callable[[pd.Series], Ours | None]
-    needs: Sequence[str] = ()  # columns without which a row does not identify a measurement
+    # What a row leaves open without which it does not identify a measurement.
+    unstated: method.Unstated = method.NOTHING
+    absent: str = "not measured"  # of a row that states all, and has no figure of ours
+    is_timed: bool = True  # whether figures are of a machine: no ratio to those of another
 
 
 @cache
@@ -55,45 +66,98 @@ def tables(comparison: Comparison) -> list[Table]:
 
 
 def table(comparison: Comparison, source: str, rows: pd.DataFrame) -> Table:
-    stated = [all(row[name] for name in comparison.needs) for _, row in rows.iterrows()]
+    unstated = [comparison.unstated(row) for _, row in rows.iterrows()]
     found = [
-        comparison.find(row) if known else None
-        for known, (_, row) in zip(stated, rows.iterrows(), strict=True)
+        None if unknown else comparison.find(row)
+        for unknown, (_, row) in zip(unstated, rows.iterrows(), strict=True)
     ]
     factors = [name for name in comparison.factors if (rows[name] != "").any()]
     compared = [name for name in comparison.figures if (rows[name] != "").any()]
     ratios = [
-        ours is not None and is_same_hardware(hardware, ours.hardware)
+        ours is not None and (not comparison.is_timed or is_same_hardware(hardware, ours.hardware))
         for hardware, ours in zip(rows["hardware"], found, strict=True)
     ]
-    header = [label(name) for name in factors] + ["unit", "published on"]
+    has_ratios = any(ratios) and any(map(is_number, rows[compared].to_numpy().ravel()))
+    header = [named(name) for name in factors] + ["unit", "published on"]
     for name in compared:
-        header += [f"{label(name)}, published", f"{label(name)}, ours"]
-        header += [f"{label(name)}, published / ours"] if any(ratios) else []
+        header += [f"{named(name)}, published", f"{named(name)}, ours"]
+        header += [f"{named(name)}, published / ours"] if has_ratios else []
     header += ["ours on", "note"]
     cells = []
     for index, (_, row) in enumerate(rows.iterrows()):
         ours = found[index]
         line = [row[name] for name in factors] + [unit(row), row["hardware"]]
         for name in compared:
-            line += [published_cell(row, name), ours_cell(ours, name)]
-            if any(ratios):
+            line += [published_cell(row, name), ours_cell(ours, name, row[name])]
+            if has_ratios:
                 line.append(ratio_cell(row, ours, name) if ratios[index] else ABSENT)
-        absent = "not measured" if stated[index] else "setting not stated"
+        absent = method.absent(unstated[index], comparison.absent)
         cells.append([*line, (ours.hardware or "unnamed") if ours else absent, row["note"]])
-    matched = sum(ours is not None for ours in found)
     compared_table = grid(
         f"published-{comparison.name}-{source.replace(' ', '-')}",
         f"{comparison.title}: {source} beside ours",
-        [
-            f"{matched} of {len(rows)} rows are measured in these files.",
-            comparison.differs,
-            *([] if any(ratios) else ["No ratio: no row is of the same hardware."]),
-        ],
+        [counted(comparison, found), comparison.differs,
+         *in_method(comparison, rows, found), *no_ratio(comparison, rows, found, any(ratios))],
         header,
         cells,
-    )
-    return replace(compared_table, is_aside=matched == 0)
+    )  # fmt: skip
+    return replace(compared_table, is_aside=not any(found))
+
+
+def named(column: str) -> str:
+    return COLUMNS.get(column, label(column))
+
+
+def counted(comparison: Comparison, found: Sequence[Ours | None]) -> str:
+    """How many rows have a figure of ours, and of which kind."""
+    matched = [ours for ours in found if ours]
+    closed = sum(ours.hardware == CLOSED_FORM for ours in matched)
+    beginning = f"{len(matched)} of {len(found)} rows"
+    if matched and closed == len(matched):
+        return f"{beginning} have a closed form here; none is a measurement."
+    if not comparison.is_timed:
+        also = f", {closed} as closed forms" if closed else ""
+        return f"{beginning} have a counterpart in these files{also}."
+    also = f", {closed} more are closed forms" if closed else ""
+    return f"{len(matched) - closed} of {len(found)} rows are measured in these files{also}."
+
+
+def in_method(
+    comparison: Comparison, rows: pd.DataFrame, found: Sequence[Ours | None]
+) -> list[str]:
+    """What the columns of the rows that are compared say on the method."""
+    pairs = [
+        (row, ours.case)
+        for (_, row), ours in zip(rows.iterrows(), found, strict=True)
+        if ours and ours.case
+    ]
+    has_deviations = any(ours and ours.deviations for ours in found)
+    return [
+        *([method.spread(rows, comparison.figures)] if has_deviations else []),
+        *method.differences(pairs),
+    ]
+
+
+def no_ratio(
+    comparison: Comparison, rows: pd.DataFrame, found: Sequence[Ours | None], any_ratio: bool
+) -> list[str]:
+    """Why the table has no ratios."""
+    both = [
+        (hardware, ours.hardware)
+        for hardware, ours in zip(rows["hardware"], found, strict=True)
+        if ours and ours.hardware != CLOSED_FORM
+    ]
+    if any_ratio or not both or not comparison.is_timed:
+        return []
+    theirs = [name for name in dict.fromkeys(name for name, _ in both) if name not in UNNAMED]
+    if not theirs:
+        return ["No ratio: the text does not name its hardware."]
+    ours_on = dict.fromkeys(name or "unnamed hardware" for _, name in both)
+    return [f"No ratio: theirs are of {' and '.join(theirs)}, ours of {' and '.join(ours_on)}."]
+
+
+def is_number(cell: str) -> bool:
+    return cell[:1].isdigit()
 
 
 def unit(row: pd.Series) -> str:
@@ -102,29 +166,35 @@ def unit(row: pd.Series) -> str:
 
 
 def published_cell(row: pd.Series, name: str) -> str:
-    deviation = row.get(f"{name}_std", "")
+    deviation = method.deviation(row, name)
     return f"{row[name]} ± {deviation}" if deviation else row[name] or ABSENT
 
 
-def ours_cell(ours: Ours | None, name: str) -> str:
+def ours_cell(ours: Ours | None, name: str, published: str = "") -> str:
+    """Without a deviation with as many digits as are published, at least 4 and at most
+    MOST_DIGITS."""
     if ours is None or name not in ours.values:
         return ABSENT
     value = ours.values[name]
     if isinstance(value, str):
         return value
     deviation = (ours.deviations or {}).get(name, float("nan"))
-    cell = f"{value:,.0f}" if value == round(value, 0) else figure(value)
-    return cell if pd.isna(deviation) or cell == ABSENT else f"{cell} ± {figure(deviation, 2)}"
+    if not pd.isna(value) and not pd.isna(deviation):
+        return f"{figure(value)} ± {figure(deviation, 2)}"
+    digits = min(MOST_DIGITS, max(4, len(published.replace(".", "").lstrip("0"))))
+    return f"{value:,.0f}" if value == round(value, 0) else figure(value, digits)
 
 
 def ratio_cell(row: pd.Series, ours: Ours | None, name: str) -> str:
     value = ours.values.get(name) if ours else None
-    return figure(float(row[name]) / value, 3) if row[name] and value else ABSENT
+    if value is None or isinstance(value, str) or not value or not is_number(row[name]):
+        return ABSENT
+    return figure(float(row[name]) / value, 3)
 
 
 def is_same_hardware(published: str, ours: str) -> bool:
     """Whether our devices are those named in the text: H100 may be NVIDIA H100 80GB HBM3."""
-    if published in ("", "none", "unnamed"):
+    if published in UNNAMED:
         return False
     words = set(re.findall(r"\w+", ours))
     if words & set(TRANSPORT_SWITCHES):

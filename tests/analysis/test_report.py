@@ -24,8 +24,8 @@ TABLES = [
 ]
 # The number of rows of each table whose setting is in our published files.
 MEASURED = {
-    "timing": 15, "warmup": 15, "precision": 10, "memory": 19, "attention": 60,
-    "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 34, "sharding": 14,
+    "timing": 15, "warmup": 15, "precision": 10, "memory": 24, "attention": 60,
+    "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 34, "sharding": 19,
     "sizes": 7, "accounting": 17,
 }  # fmt: skip
 
@@ -59,7 +59,9 @@ def test_every_table_of_the_write_ups_has_a_counterpart(whole, name, source):
     assert list(shown["note"]) == list(rows["note"])
     for header in table.header:
         if header.endswith(", published"):
-            column = header.removesuffix(", published").replace(" ", "_")
+            (column,) = [
+                one for one in rows if published.named(one) == header[: -len(", published")]
+            ]
             assert f"{header.removesuffix('published')}ours" in shown
             for cell, value in zip(shown[header], rows[column], strict=True):
                 assert cell.split(" ± ")[0] == (value or "–")
@@ -69,9 +71,53 @@ def test_every_table_of_the_write_ups_has_a_counterpart(whole, name, source):
 def test_our_figure_is_given_where_the_setting_was_measured(whole, name):
     tables = [t for s in whole.sections for t in s.published if t.name.split("-")[1] == name]
     hardware = [row[table.header.index("ours on")] for table in tables for row in table.rows]
-    found = [one for one in hardware if one not in ("not measured", "setting not stated")]
+    without = ("not measured", "no closed form here", "not stated")
+    found = [one for one in hardware if not one.endswith(without)]
     assert len(found) == MEASURED[name]
-    assert "No ratio" in " ".join(tables[0].caption)
+    has_ratios = any(header.endswith("published / ours") for header in tables[0].header)
+    assert has_ratios == (name in ("sizes", "accounting"))
+    assert ("No ratio" in " ".join(tables[0].caption)) != has_ratios
+
+
+def test_reasons_name_what_a_row_leaves_open_and_what_is_no_measurement(whole):
+    tables = {t.name.removeprefix("published-"): t for s in whole.sections for t in s.published}
+
+    def captions(name):
+        return " ".join(tables[name].caption)
+
+    def reasons(name):
+        table = tables[name]
+        return {row[table.header.index("ours on")] for row in table.rows}
+
+    assert "8 of 10 rows have a closed form here; none is a measurement." in captions(
+        "accounting-write-up-1"
+    )
+    assert reasons("accounting-write-up-1") == {"closed form", "no closed form here"}
+    memory = "13 of 17 rows are measured in these files, 4 more are closed forms."
+    assert memory in captions("memory-write-up-1")
+    assert reasons("timing-write-up-4") == {"context not stated"}
+    assert "dtype of mixed precision not stated" in reasons("flash-write-up-4")
+    assert "size and context not stated" in reasons("kernels-write-up-1")
+    assert "theirs are of H800 PCIe, ours of NVIDIA H200." in captions("timing-write-up-1")
+    assert "the text does not name its hardware." in captions("attention-write-up-4")
+    assert "Both are means with standard deviations." in captions("timing-write-up-1")
+    assert "theirs are given without a deviation." in captions("precision-write-up-1")
+    assert "Both are means with standard deviations." in captions("collectives-write-up-1")
+    stated = "Not stated in all rows: context (ours 512), batch size (ours 4)."
+    assert stated in captions("compile-write-up-4")
+    assert "Different: measured steps 100 there, 10 here." in captions("sharding-write-up-4")
+
+
+def test_derived_rows_of_sharding_are_of_the_two_cases(whole):
+    (table,) = [t for t in section(whole, "sharding").published if "write-up-1" in t.name]
+    value = {row[3]: row[table.header.index("value, ours")] for row in table.rows if row[4] != "%"}
+    percents = {
+        row[3]: row[table.header.index("value, ours")] for row in table.rows if row[4] == "%"
+    }
+    assert value["peak saved"] == "7.444" and percents["peak saved"] == "23.68"
+    assert float(percents["step longer by"]) == pytest.approx(20.7, abs=0.2)
+    least, most = (float(value[f"optimizer state, {end} of ranks"]) for end in ("least", "most"))
+    assert 7.3 < least <= most < 7.6
 
 
 def test_figures_in_the_comparison_are_those_of_the_files(whole):
