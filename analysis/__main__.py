@@ -38,7 +38,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "phases, rates, communication and memory; speed-ups of precision, execution and attention; "
         "weak scaling; memory at the marks of a step, by kind; what paceline itself computes over "
         "a sweep (fits, predictions, warm-up, the costliest kernels, dtypes). Files may be of any "
-        "experiment, and rows of bench/peers/ (.jsonl).",
+        "experiment, rows of bench/peers/, and of paceline plan --json (.jsonl).",
     )
     tables.add_argument(
         "--format",
@@ -71,7 +71,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "in order, each with sentences made from the figures by rule, its tables and figures, and "
         "the figures of published write-ups beside ours; the files' machines and commands last. "
         "What no file has the data for is named, with the command that measures it. Files may be "
-        "of any experiment, and rows of bench/peers/ (.jsonl).",
+        "of any experiment, rows of bench/peers/, and of paceline plan --json (.jsonl).",
     )
     snapshot = verbs.add_parser(
         "snapshot",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from . import factors as sweep
-from . import peer_rows
+from . import peer_rows, plan_rows
 from .factors import IMPLIED_BY, NOT_FACTORS, in_order
 from .formatting import case_label, label, text
 from .result_file import (
@@ -87,7 +87,7 @@ class Results:
     factors: list[str]
     samples: list[Samples]  # by row of `frame`
     case_tables: list[dict[str, pd.DataFrame]]  # by row of `frame`, those of CASE_TABLES it has
-    file_tables: dict[str, pd.DataFrame]  # those of FILE_TABLES that any file has
+    file_tables: dict[str, pd.DataFrame]  # those of FILE_TABLES that any file has, or of a plan
 
     @property
     def experiment(self) -> str:
@@ -319,15 +319,20 @@ def from_file(path: Path, file: h5py.File) -> Results:
 
 
 def from_rows(path: Path) -> Results:
-    """The rows of a sweep of bench/peers/."""
+    """The rows of a sweep of bench/peers/, or of `paceline plan --json`."""
     try:
-        experiment, frame = peer_rows.read(path)
+        tables = plan_rows.read(path)
+        experiment, frame = (
+            (plan_rows.EXPERIMENT, plan_rows.summary(tables)) if tables else peer_rows.read(path)
+        )
     except ResultError:
         raise
     except OSError as error:
         raise unreadable(path, error) from None
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ResultError(f"{path}: cannot be read: not rows of bench/peers/") from None
+        raise ResultError(
+            f"{path}: cannot be read: not rows of bench/peers/ or of paceline plan --json"
+        ) from None
     return Results(
         runs=[Run(path, experiment, "", "", "", "", complete=True)],
         frame=with_columns(frame),
@@ -335,7 +340,7 @@ def from_rows(path: Path) -> Results:
         factors=in_order(peer_rows.factors(frame)),
         samples=[Samples()] * len(frame),
         case_tables=[{}] * len(frame),
-        file_tables={},
+        file_tables=tables,
     )
 
 

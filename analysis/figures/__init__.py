@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from .. import profiles, style
+from .. import plan_rows, profiles, style
 from ..result_file import ResultError
 from ..results import Results, as_written, load
 from . import (
@@ -92,6 +92,8 @@ def targets_for(path: Path) -> Targets:
 def of(results: Results, names: Collection[str] = NAMES) -> list[tuple[str, Figure]]:
     """Every figure among `names` for which these results have the data, by name. Raises
     ResultError."""
+    if results.experiment == plan_rows.EXPERIMENT:  # it has no cases
+        return []
     with matplotlib.rc_context(style.SETTINGS):
         drawn = [(name, draw(results)) for name, draw in OF_RESULTS.items() if name in names]
         of_profiles = {name: draw for name, draw in OF_PROFILES.items() if name in names}

@@ -22,6 +22,7 @@ from . import (
     markdown,
     memory,
     peers,
+    plan,
     precision,
     profile,
     sharding,
@@ -33,7 +34,7 @@ SECTIONS = (
     benchmarking.timings, benchmarking.warmup, profile.section, precision.accumulation,
     precision.mixed, memory.section, attention.pytorch, attention.compiled, attention.flash,
     collectives.section, ddp.naive, ddp.flat, ddp.overlap, ddp.bucketed, accounting.section,
-    sharding.section, peers.section,
+    plan.section, sharding.section, peers.section,
 )  # fmt: skip
 
 WRITERS = {".html": html.write, ".md": markdown.write}

@@ -7,6 +7,7 @@ from pandas.api.types import is_numeric_dtype
 
 from .. import repeats
 from ..formatting import label, text
+from ..plan_rows import EXPERIMENT
 from ..results import Results, Run
 from .spread import Spread
 from .table import GIB, Column, Table, figures, texts
@@ -41,6 +42,8 @@ NOT_MEASURED = {"case", "run", "status", "reason", "slurm_job_id", "array_task",
 
 
 def build(results: Results, spread: Spread) -> list[Table]:
+    if results.experiment == EXPERIMENT:  # a plan has no cases
+        return []
     frame = results.frame
     columns = [texts(label(name), factor_cells(frame, name)) for name in results.varying]
     columns += [spread.column(results, phase, label(phase)) for phase in results.phases]

@@ -3,6 +3,7 @@
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from .. import plan_rows
 from ..formatting import figure, label, text
 from ..results import Results
 from .spread import Spread
@@ -23,15 +24,31 @@ TITLES = {
     "profile/products": ("Matrix products' share of the kernels' time", "On rank 0."),
     "profile/softmax": ("Softmax beside the matrix products of attention", "Forward, on rank 0."),
     "dtypes": ("Dtypes of each component", "Under every precision, beside PyTorch's autocast."),
+    "plan/state": ("The planned model", "Unsharded."),
+    "plan/device_memory": ("Predicted memory of a device", "Of that with the largest shard."),
+    "plan/step_time": ("The predicted step", "Exposed: the exchange that is not overlapped."),
+    "plan/what_if": (
+        "Alternatives to the plan",
+        "The least compute-bound batch in tokens, by how communication is scheduled.",
+    ),
+    "plan/scaling": ("Predicted weak scaling", "The same batch per data-parallel rank."),
+    "plan/memory_by_ranks": (
+        "Predicted peak of a device",
+        "By the number of data-parallel ranks and what is sharded.",
+    ),
+    "plan/check": ("Predicted and measured", "A row per case of the file that was checked."),
     "norm_breaks": ("Where norms break", "Scales of the input with a relative error up to 0.1."),
 }
 # Suffixes of column names that state the unit: displayed unit, and its factor.
 UNITS = {
     "_bytes_per_s": ("GB/s", 1e-9),
+    "_per_s": ("1/s", 1.0),
+    "_percent": ("%", 1.0),
     "_bytes": ("MB", 1e-6),
     "_mb": ("MB", 1.0),
     "_s": ("ms", 1e3),
 }
+PLANNED = UNITS | {"_bytes": ("GB", 1e-9)}
 # Columns of /profile without suffix: in seconds.
 SECONDS = {"host", "events", "busy", "softmax", "products"}
 SHARES = {
@@ -61,7 +78,7 @@ def build(results: Results, _: Spread) -> list[Table]:
 def with_labels(results: Results, table: pd.DataFrame) -> pd.DataFrame:
     """The table with the names of cases, without columns that are the same in every row."""
     table = table.copy()
-    if "case" in table:
+    if "case" in table and "case" in results.frame:
         keys = [name for name in ("file", "case") if name in table]
         labels = dict(zip(rows_of(results.frame[keys]), results.labels, strict=True))
         table["case"] = [labels.get(key, key[-1]) or "the case" for key in rows_of(table[keys])]
@@ -81,10 +98,16 @@ def column(group: str, name: str, values: pd.Series) -> Column:
         return Column(label(name), [text(value) for value in values], False)
     if name in SHARES.get(group, ()):
         return Column(f"{label(name)} (%)", [figure(100 * value) for value in values])
-    for ending, (unit, scale) in UNITS.items():
+    for ending, (unit, scale) in (PLANNED if group.startswith(plan_rows.GROUP) else UNITS).items():
         if name.endswith(ending):
             header = f"{label(name.removesuffix(ending))} ({unit})"
             return Column(header, [figure(value * scale) for value in values])
     if group.startswith("profile") and name in SECONDS:
         return Column(f"{label(name)} (ms)", [figure(1e3 * value) for value in values])
+    if group.startswith(plan_rows.GROUP):
+        return Column(label(name), [whole_or_figure(value) for value in values])
     return texts(label(name), [text(value) for value in values])
+
+
+def whole_or_figure(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value, 0) else figure(value)

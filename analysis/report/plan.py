@@ -1,0 +1,186 @@
+"""What closed forms predict of a step, and how far off they are (plan, ddp --predict)."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+
+import pandas as pd
+
+from ..formatting import figure, label
+from ..plan_rows import EXPERIMENT, GROUP
+from ..result_file import stem
+from ..results import Results
+from ..tables import recorded
+from ..tables.table import Table
+from .facts import cases
+from .section import Section, grid
+from .selection import of_experiment, tables_of
+from .sentences import gib, milliseconds, percent, spanned
+
+# The parts that add up to a step; exposed is the part of the exchange that is not overlapped.
+PARTS = {
+    "products_s": "matrix products", "traffic_s": "other memory traffic", "fixed_s": "fixed costs",
+    "tensor_s": "tensor-parallel collectives", "exposed_s": "exposed exchange",
+}  # fmt: skip
+MULTIPLE = ("plan-what-if", "plan-scaling", "plan-memory-by-ranks", "plan-check")
+
+
+def section(found: list[Results]) -> Section:
+    plans = of_experiment(found, EXPERIMENT)
+    predicted = [results for results in of_experiment(found, "ddp")
+                 if "predict" in results.file_tables]  # fmt: skip
+    lines = [
+        *(line for results in plans for line in step_time(results)),
+        *(line for results in plans for line in compute_bound(results)),
+        *(line for results in plans for line in checked(results)),
+        *(line for results in predicted for line in buckets(results)),
+        *(line for results in plans for line in scaling(results)),
+    ]
+    return Section(
+        name="plan",
+        title="What do closed forms predict of a step, and how far off are they?",
+        problem="communication_accounting (d), ddp_bucketed_benchmarking (b)",
+        question="How long does a step take by closed form, and of what is it made? From which "
+        "batch on is it compute bound? How far off are predictions beside measured cases?",
+        command="build/paceline plan --size xl --ranks 8 --json > plan.jsonl, plan --check F.h5 "
+        "--json, and ddp --predict F.h5",
+        sentences=lines,
+        tables=[
+            *(table for results in plans for table in parts(results)),
+            *tables_of(plans, recorded.build, *MULTIPLE),
+            *([bucket_table(predicted)] if predicted else []),
+        ],
+    )
+
+
+def row_of(results: Results, name: str) -> pd.Series | None:
+    """The only row of a section of the plan."""
+    table = results.file_tables.get(GROUP + name)
+    return None if table is None else table.iloc[0]
+
+
+def name_of(results: Results) -> str:
+    return f"the plan {stem(results.runs[0].path)}"
+
+
+def step_time(results: Results) -> list[str]:
+    step = row_of(results, "step_time")
+    if step is None or isnan(step["step_s"]):
+        return []
+    (whole,) = cases([results])
+    told = ", ".join(
+        f"{words} {percent(step[name] / step['step_s'])}"
+        for name, words in PARTS.items()
+        if step.get(name, 0) > 0
+    )
+    return [
+        f"By {name_of(results)} ({figure(whole.number('parameters') / 1e9, 3)} billion parameters, "
+        f"{whole.number('tokens'):,.0f} tokens a step), a step takes "
+        f"{milliseconds(step['step_s'])}: {told}."
+    ]
+
+
+def compute_bound(results: Results) -> list[str]:
+    bound = row_of(results, "compute_bound")
+    if bound is None:
+        return []
+    (whole,) = cases([results])
+    tokens, least = whole.number("tokens"), bound["overlapped_tokens"]
+    if isnan(least):
+        return [f"By {name_of(results)}, the layout is compute bound at no batch."]
+    serial = bound["serial_tokens"]
+    then = "with no batch" if isnan(serial) else f"from {serial:,.0f}"
+    return [
+        f"By {name_of(results)}, the layout is compute bound from {least:,.0f} tokens on if "
+        f"communication is overlapped, {then} if its kinds follow each other; the planned batch "
+        f"has {tokens:,.0f}."
+    ]
+
+
+def scaling(results: Results) -> list[str]:
+    table = results.file_tables.get(f"{GROUP}scaling")
+    if table is None or len(table) < 2:
+        return []
+    last = table.iloc[-1]
+    return [
+        f"By {name_of(results)}, {last['ranks']:.0f} ranks have an efficiency of "
+        f"{figure(last['efficiency'], 3)} and a peak of {gib(last['peak_bytes'])} each."
+    ]
+
+
+def checked(results: Results) -> list[str]:
+    table = results.file_tables.get(f"{GROUP}check")
+    if table is None:
+        return []
+    told = []
+    for name, words in (("step", "steps"), ("peak", "peaks"), ("sent", "bytes sent")):
+        errors = table[f"{name}_error_percent"].dropna().abs().tolist()
+        told.append(
+            f"{words} by {spanned(errors, '%')} ({len(errors)} of {len(table)} cases)" if errors
+            else f"{words} not compared"
+        )  # fmt: skip
+    return [f"Predictions of {name_of(results)} are off beside measured cases: {', '.join(told)}."]
+
+
+def parts(results: Results) -> Iterator[Table]:
+    """The predicted step, and the compute-bound batch."""
+    step, bound = row_of(results, "step_time"), row_of(results, "compute_bound")
+    name = stem(results.runs[0].path)
+    if step is not None:
+        rows = [[words, figure(1e3 * step[part]), percent(step[part] / step["step_s"])]
+                for part, words in PARTS.items()]  # fmt: skip
+        rows += [["step", figure(1e3 * step["step_s"]), ""],
+                 ["exchange, overlapped or not", figure(1e3 * step["exchange_s"]), ""]]  # fmt: skip
+        yield grid(f"{name}-step", f"The predicted step ({name})",
+                   ["Closed forms; contention of an overlapped exchange is in the step."],
+                   ["part", "ms", "of the step"], rows)  # fmt: skip
+    if bound is not None:
+        rows = [
+            [
+                label(kind),
+                *(tokens_of(bound.get(f"{kind}_tokens{end}")) for end in ("", "_per_device")),
+            ]
+            for kind in ("overlapped", "serial", "serial_rings")
+        ]
+        yield grid(f"{name}-compute-bound", f"The least compute-bound batch ({name})",
+                   ["overlapped: all collectives beside the products; serial: one kind of "
+                    "collectives after the other; rings: each sends (n - 1) / n of the bytes."],
+                   ["communication", "tokens", "tokens per device"], rows)  # fmt: skip
+
+
+def tokens_of(count: float | None) -> str:
+    return "no batch" if count is None or isnan(count) else f"{count:,.0f}"
+
+
+def ratios(table: pd.DataFrame) -> list[float]:
+    found = table["predicted_overhead_s"] / table["measured_exposed_s"]
+    return found[table["measured_exposed_s"] > 0].dropna().tolist()
+
+
+def buckets(results: Results) -> list[str]:
+    """On ddp --predict, whose rows are in the section on bucket sizes."""
+    table = results.file_tables["predict"]
+    best, measured = table["predicted_best_bucket_mb"].iloc[0], table["measured_best_bucket_mb"]
+    times = ratios(table)
+    beside = f", and a wait {spanned(times, ' times')} the measured one" if times else ""
+    fastest = " or ".join(figure(size, 3) for size in dict.fromkeys(measured.dropna()))
+    return [
+        f"By ddp --predict ({stem(results.runs[0].path)}), buckets of {figure(best, 3)} MB are the "
+        f"best{beside}; the fastest measured: {fastest} MB."
+    ]
+
+
+def bucket_table(predicted: Sequence[Results]) -> Table:
+    rows = [
+        [
+            stem(results.runs[0].path),
+            figure(row["bucket_mb"]),
+            figure(1e3 * row["predicted_overhead_s"]),
+            figure(1e3 * row["measured_exposed_s"]),
+            figure(1e3 * row["measured_step_s"]),
+        ]
+        for results in predicted
+        for _, row in results.file_tables["predict"].iterrows()
+    ]
+    return grid("predict", "Exposed communication by bucket size, predicted and measured", [],
+                ["file", "bucket (MB)", "predicted (ms)", "measured (ms)", "step (ms)"],
+                rows)  # fmt: skip

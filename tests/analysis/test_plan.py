@@ -1,0 +1,144 @@
+"""Plans (paceline plan --json) and ddp --predict in the report and in tables."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from analysis import report, tables
+from analysis.__main__ import main
+from analysis.report import plan
+from analysis.result_file import ResultError
+from analysis.results import load
+from synthetic import step, write_column
+
+STEP = {
+    "section": "step_time", "products_s": 0.06, "traffic_s": 0.03, "fixed_s": 0.0, "tensor_s": 0.0,
+    "exchange_s": 0.05, "exposed_s": 0.01, "step_s": 0.1, "tokens_per_s": 1e4,
+}  # fmt: skip
+PLAN = [
+    {"section": "layout", "tokens": 4096.0, "peak_flops_per_s": 1e15, "element_bytes": 2.0},
+    {"section": "state", "parameters": 2e9, "state_bytes": 32e9},
+    {"section": "compute_bound", "overlapped_tokens": 1000.4, "overlapped_tokens_per_device": 125.0,
+     "serial_tokens": None, "serial_tokens_per_device": None},
+    STEP,
+    {"section": "what_if", "what": "as planned", "overlapped": 1000.4, "serial": None,
+     "batch": 4096.0, "peak_bytes": 5e10},
+    {"section": "scaling", "ranks": 1, "step_s": 0.09, "efficiency": 1.0, "peak_bytes": 6e10},
+    {"section": "scaling", "ranks": 64, "step_s": 0.1, "efficiency": 0.9, "peak_bytes": 2**35},
+]  # fmt: skip
+CHECK = [
+    {"case": "a", "predicted_step_s": None, "measured_step_s": 0.2, "step_error_percent": None,
+     "predicted_peak_bytes": 1e9, "peak_error_percent": -2.0, "sent_error_percent": None},
+    {"case": "b", "predicted_step_s": 0.11, "measured_step_s": 0.1, "step_error_percent": 10.0,
+     "predicted_peak_bytes": 1e9, "peak_error_percent": 1.0, "sent_error_percent": None},
+]  # fmt: skip
+
+
+@pytest.fixture
+def planned(tmp_path):
+    def write(rows, name="deep.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+def section(*paths):
+    return plan.section([one for path in paths for one in load([path])])
+
+
+def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
+    found = section(planned(PLAN))
+    assert found.sentences == [
+        "By the plan deep (2.00 billion parameters, 4,096 tokens a step), a step takes 100.0 ms: "
+        "matrix products 60.0%, other memory traffic 30.0%, exposed exchange 10.0%.",
+        "By the plan deep, the layout is compute bound from 1,000 tokens on if communication is "
+        "overlapped, with no batch if its kinds follow each other; the planned batch has 4,096.",
+        "By the plan deep, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB (34.4 GB) "
+        "each.",
+    ]
+    by_name = {table.name: table for table in found.tables}
+    assert by_name["deep-step"].rows[0] == ["matrix products", "60.00", "60.0%"]
+    assert by_name["deep-step"].rows[-1] == ["exchange, overlapped or not", "50.00", ""]
+    assert by_name["deep-compute-bound"].rows == [
+        ["overlapped", "1,000", "125"],
+        ["serial", "no batch", "no batch"],
+        ["serial rings", "no batch", "no batch"],
+    ]
+    assert by_name["deep-plan-what-if"].rows == [["as planned", "1,000", "–", "4,096", "50.00"]]
+    assert by_name["deep-plan-scaling"].rows[1][:2] == ["64", "100.0"]
+    assert found.is_measured
+
+
+def test_a_layout_that_is_never_compute_bound(planned):
+    rows = [*PLAN[:2], {"section": "compute_bound", "overlapped_tokens": None}]
+    (told,) = section(planned(rows)).sentences
+    assert told == "By the plan deep, the layout is compute bound at no batch."
+
+
+def test_predictions_beside_measured_cases(planned):
+    found = section(planned(CHECK, "check.jsonl"))
+    assert found.sentences == [
+        "Predictions of the plan check are off beside measured cases: steps by 10.0% (1 of 2 "
+        "cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
+    ]
+    (table,) = found.tables
+    assert [row[:3] for row in table.rows] == [["a", "–", "200.0"], ["b", "110.0", "100.0"]]
+
+
+def test_ddp_predict_is_beside_the_measured_wait(make_file):
+    path = make_file([step("bucketed", 0.1, 1.0), step("bucketed", 0.2, 25.0)], experiment="ddp")
+    rows = {"case": ["case-001", "case-002"], "bucket_mb": [1.0, 25.0], "buckets": [8.0, 2.0],
+            "predicted_overhead_s": [0.002, 0.003], "measured_exposed_s": [0.001, np.nan],
+            "measured_step_s": [0.1, 0.2], "predicted_best_bucket_mb": [4.0, 4.0],
+            "measured_best_bucket_mb": [1.0, 1.0]}  # fmt: skip
+    with h5py.File(path, "r+") as file:
+        for name, values in rows.items():
+            write_column(file.require_group("predict"), name, values)
+    found = section(path)
+    assert found.sentences == [
+        "By ddp --predict (sweep), buckets of 4.00 MB are the best, and a wait 2.00 times the "
+        "measured one; the fastest measured: 1.00 MB."
+    ]
+    assert found.tables[0].rows[0] == ["sweep", "1.000", "2.000", "1.000", "100.0"]
+
+
+def test_without_a_plan_nothing_is_said(make_file):
+    found = section(make_file([step("flat", 0.1)], experiment="ddp"))
+    assert not found.is_measured and not found.sentences
+
+
+def test_the_whole_report_and_the_tables_of_plans(planned, tmp_path):
+    paths = [planned(PLAN), planned(PLAN, "wide.jsonl"), planned(CHECK, "check.jsonl")]
+    whole = report.of(paths)
+    assert [one.name for one in whole.sections if one.sentences] == ["accounting", "plan"]
+    page = report.html.page(whole)
+    assert "By the plan wide (2.00 billion" in page and "nan" not in page
+    names = [table.name for table in tables.of(load([paths[0]])[0])]
+    assert names == ["plan-state", "plan-step-time", "plan-what-if", "plan-scaling"]
+
+
+def test_a_plan_has_no_figure(planned, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["figures", str(planned(PLAN)), "--output", str(tmp_path / "f")])
+    assert "nothing to draw" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", ["[1]", "{}", '{"section": "scaling", "ranks": "many"}', "{"])
+def test_rows_of_nothing_known(tmp_path, rows):
+    path = tmp_path / "odd.jsonl"
+    path.write_text(rows, encoding="utf-8")
+    with pytest.raises(ResultError, match="not rows of bench/peers/ or of paceline plan --json"):
+        load([path])
+
+
+@pytest.mark.parametrize("arguments", [["--preset", "xxl"], ["--size", "tiny"]])
+def test_what_paceline_prints(paceline, planned, arguments):
+    done = paceline("plan", *arguments, "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    found = section(planned(rows))
+    assert "a step takes" in found.sentences[0] and "matrix products" in found.sentences[0]
+    assert any(table.name == "deep-step" for table in found.tables)
