@@ -20,6 +20,7 @@ COLUMNS = 3
 WIDTH, HEIGHT, LEFT, HEADING, BELOW, GAP = 3.9, 1.5, 0.55, 0.28, 0.48, 0.30  # inches
 BLOCKS = 6  # the largest that are listed below a panel
 LINE = 0.15  # inches: a line of them
+INDENT = 6 * "\u00a0"  # SVG drops other spaces
 PHASES = ("forward", "backward", "optimizer")  # of a step, in order
 OTHERS = "activation: other"
 
@@ -173,7 +174,7 @@ def wrapped(blocks: list[str]) -> list[str]:
         for part in re.findall(r"[^ /]+[ /]*", block):
             if line and style.text_width((line + part).rstrip(), style.TINY) > WIDTH:
                 lines.append(line.rstrip())
-                line = "      "
+                line = INDENT
             line += part
         lines.append(line)
     return lines

@@ -53,9 +53,10 @@ def bandwidths(best: list[Case]) -> list[str]:
 
 
 def bandwidth_of(case: Case) -> str:
+    rate = figure(bus_bandwidth(case) / 1e9, 3)
     return (
-        f"{case.get('backend')} reaches a bus bandwidth of {figure(bus_bandwidth(case) / 1e9, 3)} "
-        f"GB/s ({case.get('op')} of {size_of(case)}, {in_words('ranks', case.get('ranks'))}"
+        f"{case.get('backend').upper()} reaches a bus bandwidth of {rate} GB/s "
+        f"({case.get('op')} of {size_of(case)}, {in_words('ranks', case.get('ranks'))}"
         f"{on_machine(case.hardware)})"
     )
 
@@ -108,7 +109,7 @@ def fits_of(own: DataFrame, backend: str) -> str:
     count = "Fit" if len(asked) == 1 else f"{len(asked)} fits"
     worst = spanned(100 * asked["worst_relative_error"], "%", 2)
     return (
-        f"{count} of {ops}, {backend}, {ranks}{on_machine(devices)}: "
+        f"{count} of {ops}, {backend.upper()}, {ranks}{on_machine(devices)}: "
         f"{spanned(1e6 * asked['latency_s'], ' µs')}{of_bytes(asked['bandwidth_bytes_per_s'])}; "
         f"the measured time furthest from a fit is {worst} off."
     )

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -68,9 +69,14 @@ def summary(report: "Report") -> list[str]:
 def repeats(report: "Report") -> list[str]:
     if not report.repeats:
         return []
-    items = [f"<li>{escape(one.sentence)}</li>" for one in report.repeats]
+    items = [f"<li>{with_code(one.sentence)}</li>" for one in report.repeats]
     return ['<section id="repeats"><h2>Settings in several files</h2>',
             f"<p>{escape(REPEATED)}</p><ul>", *items, "</ul></section>"]  # fmt: skip
+
+
+def with_code(words: str) -> str:
+    """`command` as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def terms() -> list[str]:

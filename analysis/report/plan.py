@@ -59,7 +59,7 @@ def row_of(results: Results, name: str) -> pd.Series | None:
 
 
 def name_of(results: Results) -> str:
-    return f"the plan {stem(results.runs[0].path)}"
+    return f"the plan in {results.runs[0].path.name}"
 
 
 def step_time(results: Results) -> list[str]:

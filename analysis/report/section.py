@@ -1,5 +1,6 @@
 """The parts of a report, independent of the output format."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,8 @@ from ..tables.table import Column, Table
 LONGEST_OPEN = 24
 # Sentences that open a section; further ones are folded.
 LEAD = 3
+# A figure in a table of texts: 12, 1,024.5 ± 0.1, 3.2e-05, 5 to 7, +1.5%, or none.
+FIGURE = re.compile(r"[\d.,±%–+ -]*(e[+-]\d+)?( to [\d.,%]+)?")
 # By the names of figures.
 CAPTIONS = {
     "peers": "Steps of paceline and of other software, over the time of the fastest peer.",
@@ -112,7 +115,7 @@ def grid(
 ) -> Table:
     """A table of texts; columns of figures are right-aligned."""
     columns = [
-        Column(head, cells, numeric=all(cell[:1].isdigit() or cell == "–" for cell in cells))
+        Column(head, cells, numeric=any(cells) and all(map(FIGURE.fullmatch, cells)))
         for head, cells in zip(header, map(list, zip(*rows, strict=True)), strict=True)
     ]
     return Table(name, title, caption, columns, data=None)

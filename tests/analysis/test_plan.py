@@ -53,12 +53,13 @@ def section(*paths):
 def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
     found = section(planned(PLAN))
     assert found.sentences == [
-        "By the plan deep (2.00 billion parameters, 4,096 tokens a step), a step takes 100.0 ms: "
-        "matrix products 60.0%, other memory traffic 30.0%, exposed exchange 10.0%.",
-        "By the plan deep, the layout is compute bound from 1,000 tokens on if communication is "
-        "overlapped, with no batch if its kinds follow each other; the planned batch has 4,096.",
-        "By the plan deep, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB (34.4 GB) "
-        "each.",
+        "By the plan in deep.jsonl (2.00 billion parameters, 4,096 tokens a step), a step takes "
+        "100.0 ms: matrix products 60.0%, other memory traffic 30.0%, exposed exchange 10.0%.",
+        "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on if "
+        "communication is overlapped, with no batch if its kinds follow each other; the planned "
+        "batch has 4,096.",
+        "By the plan in deep.jsonl, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB "
+        "(34.4 GB) each.",
     ]
     by_name = {table.name: table for table in found.tables}
     assert by_name["deep-step"].rows[0] == ["matrix products", "60.00", "60.0%"]
@@ -76,14 +77,14 @@ def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
 def test_a_layout_that_is_never_compute_bound(planned):
     rows = [*PLAN[:2], {"section": "compute_bound", "overlapped_tokens": None}]
     (told,) = section(planned(rows)).sentences
-    assert told == "By the plan deep, the layout is compute bound at no batch."
+    assert told == "By the plan in deep.jsonl, the layout is compute bound at no batch."
 
 
 def test_predictions_beside_measured_cases(planned):
     found = section(planned(CHECK, "check.jsonl"))
     assert found.sentences == [
-        "Predictions of the plan check are off beside measured cases: steps by 10.0% (1 of 2 "
-        "cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
+        "Predictions of the plan in check.jsonl are off beside measured cases: steps by 10.0% (1 "
+        "of 2 cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
     ]
     (table,) = found.tables
     assert [row[:3] for row in table.rows] == [["a", "–", "200.0"], ["b", "110.0", "100.0"]]
@@ -116,7 +117,7 @@ def test_the_whole_report_and_the_tables_of_plans(planned, tmp_path):
     whole = report.of(paths)
     assert [one.name for one in whole.sections if one.sentences] == ["accounting", "plan"]
     page = report.html.page(whole)
-    assert "By the plan wide (2.00 billion" in page and "nan" not in page
+    assert "By the plan in wide.jsonl (2.00 billion" in page and "nan" not in page
     names = [table.name for table in tables.of(load([paths[0]])[0])]
     assert names == ["plan-state", "plan-step-time", "plan-what-if", "plan-scaling"]
 

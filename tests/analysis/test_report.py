@@ -180,6 +180,19 @@ def test_a_section_opens_with_three_sentences_and_folds_the_rest(whole):
     assert "<details>" not in few
 
 
+def test_columns_of_figures_are_told_from_texts():
+    def is_numeric(*cells):
+        return grid("t", "t", [], ["h"], [[cell] for cell in cells]).columns[0].numeric
+
+    assert is_numeric("12", "–", "1,024.5 ± 0.1", "3.2e-05", "5 to 7.5", "+1.5%")
+    assert not is_numeric("12", "354.3: 5.5% shorter")
+    assert not is_numeric("1, 10 and 25 MB") and not is_numeric("1 MB: 195, 10 MB: 195")
+
+
+def test_commands_in_sentences_are_code():
+    assert html.with_code("`a <b` is") == "<code>a &lt;b</code> is"
+
+
 def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
     sections = {one.name: one for one in whole.sections}
     for name in ("ddp-naive", "ddp-flat", "ddp-overlap", "ddp-bucketed"):
@@ -253,7 +266,7 @@ def test_markdown_has_the_same_sections_and_an_image_folder(tmp_path):
     for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert (tmp_path / "new" / image).stat().st_size > 1000
     assert "## 10. How fast are collectives?" in text
-    assert "nccl reaches a bus bandwidth of 351 GB/s (all_reduce of 1,000 MB, 4 ranks on " in text
+    assert "NCCL reaches a bus bandwidth of 351 GB/s (all_reduce of 1,000 MB, 4 ranks on " in text
     assert text.count("Not measured in these files") == 16
 
 

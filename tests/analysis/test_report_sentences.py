@@ -73,8 +73,8 @@ def test_collectives_of_two_machines_are_told_apart(make_file):
              swept("b.h5", "NVIDIA H100", ["none"], 2e-5)]  # fmt: skip
     told = collectives.section([one for path in paths for one in load([path])]).sentences
     assert told[0] == (
-        "mpi reaches a bus bandwidth of 100 GB/s (all_reduce of 1.00 MB, 2 ranks on 2 × NVIDIA "
-        "H200); nccl reaches a bus bandwidth of 100 GB/s (all_reduce of 1.00 MB, 2 ranks on 2 × "
+        "MPI reaches a bus bandwidth of 100 GB/s (all_reduce of 1.00 MB, 2 ranks on 2 × NVIDIA "
+        "H200); NCCL reaches a bus bandwidth of 100 GB/s (all_reduce of 1.00 MB, 2 ranks on 2 × "
         "NVIDIA H200)."
     )
     assert told[1].count("10.0 times as long for all_reduce of 1.00 MB on 2 ranks") == 2
@@ -82,7 +82,9 @@ def test_collectives_of_two_machines_are_told_apart(make_file):
         "2 ranks on NVIDIA H200, NVIDIA H100: 10.0 to 20.0 µs + bytes / (50.0 to 100 GB/s); the "
         "measured time furthest from a fit is 10 to 20% off."
     )
-    assert told[2:] == [f"3 fits of all_reduce, {backend}, {fitted}" for backend in ("mpi", "nccl")]
+    assert told[2:] == [
+        f"3 fits of all_reduce, {backend.upper()}, {fitted}" for backend in ("mpi", "nccl")
+    ]
 
 
 def test_shares_of_a_step_add_up(make_file):
