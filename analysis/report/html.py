@@ -131,8 +131,10 @@ def image(drawing: Drawing, number: int) -> str:
         drawing.figure.savefig(buffer, format="svg", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     caption, source = escape(drawing.caption), escape(drawing.source)
+    width, height = drawing.figure.get_size_inches()
+    tall = ' class="tall"' if height > width else ""
     return (
-        f'<figure id="figure-{escape(drawing.name)}"><img alt="{caption}" '
+        f'<figure id="figure-{escape(drawing.name)}"{tall}><img alt="{caption}" '
         f'src="data:image/svg+xml;base64,{data}"><figcaption><b>Figure {number}.</b> {caption} '
         f"<small>{source}</small></figcaption></figure>"
     )

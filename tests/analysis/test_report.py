@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from analysis import figures, report, result_file
 from analysis.report import html, markdown, published
-from analysis.report.section import CAPTIONS, grid
+from analysis.report.section import CAPTIONS, Drawing, grid
 from analysis.results import ResultError
 from browser import CHROMIUM, MEASURE, WIDTH, chromium, console
 
@@ -340,6 +341,21 @@ def test_folded_tables_are_printed_and_hidden_on_the_screen(tmp_path):
     path.write_text(path.read_text("utf-8") + probe, encoding="utf-8")
     dumped = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
     assert 'data-shown="false true"' in dumped
+
+
+@needs_browser
+@pytest.mark.skipif(shutil.which("pdfinfo") is None, reason="no pdfinfo: tools/deps.sh tests")
+def test_figures_that_are_higher_than_wide_have_upright_pages_in_print(tmp_path):
+    def pages(width, height):
+        drawn = Drawing("part-f", "A figure.", "f: a.h5", Figure(figsize=(width, height)))
+        text_in_print(f"<p>Before.</p>{html.image(drawn, 1)}", tmp_path)
+        told = subprocess.run(["pdfinfo", "-l", "2", tmp_path / "page.pdf"], capture_output=True,
+                              text=True, check=True).stdout  # fmt: skip
+        sizes = re.findall(r"size: +([\d.]+) x ([\d.]+)", told)
+        return [float(across) < float(down) for across, down in sizes]
+
+    assert pages(6, 12) == [False, True]
+    assert pages(12, 6) == [False]
 
 
 @needs_browser
