@@ -81,6 +81,7 @@ def naive(found: list[Results]) -> Section:
             *device_seconds_in(found, "naive"),
             *cases_tables(chosen),
         ],
+        ahead=1,
         drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
     )
@@ -102,6 +103,7 @@ def flat(found: list[Results]) -> Section:
             *device_seconds_in(found, "flat"),
             *cases_tables(chosen),
         ],
+        ahead=1,
         drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
 
@@ -123,6 +125,7 @@ def overlap(found: list[Results]) -> Section:
             *device_seconds_in(found, "overlap"),
             *cases_tables(chosen),
         ],
+        ahead=1,
         drawings=[
             *drawings("ddp-overlap", chosen, ["steps"]),
             *drawings("ddp-overlap", profiled, ["streams"]),
@@ -155,6 +158,7 @@ def bucketed(found: list[Results]) -> Section:
             *tables_of(chosen, recorded.build, "predict"),
             *tables_of(scaling, scaling_table.build),
         ],
+        ahead=2,
         drawings=[
             *drawings("ddp-bucketed", exchanges, ["steps", "overhead"]),
             *drawings("ddp-bucketed", scaling, ["scaling"]),

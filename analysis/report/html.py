@@ -108,8 +108,10 @@ def of_section(number: int, section: Section, first_figure: int) -> str:
     if section.rest:
         lines += [folding(f"More in sentences ({len(section.rest)})"), '<div class="folded">',
                   listed(section.rest, "more"), "</div>"]  # fmt: skip
+    ahead, others = section.tables[: section.ahead], section.tables[section.ahead :]
+    lines += [of_table(section.name, table) for table in ahead]
     lines += [image(drawing, index) for index, drawing in enumerate(section.drawings, first_figure)]
-    lines += [of_table(section.name, table) for table in (*section.tables, *section.published)]
+    lines += [of_table(section.name, table) for table in (*others, *section.published)]
     return "\n".join([*lines, "</section>"])
 
 

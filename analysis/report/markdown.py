@@ -75,12 +75,16 @@ def of_section(number: int, section: Section, folder: str, first_figure: int) ->
     lines += [*(f"- {sentence}" for sentence in section.lead), ""]
     if section.rest:
         lines += ["### More in sentences", "", *(f"- {line}" for line in section.rest), ""]
+    ahead, others = section.tables[: section.ahead], section.tables[section.ahead :]
+    lines += [line for table in ahead for line in titled(table)]
     for index, drawing in enumerate(section.drawings, first_figure):
         lines += [f"![{drawing.caption}]({folder}/{drawing.name}.svg)", ""]
         lines += [f"Figure {index}. {drawing.caption} ({drawing.source})", ""]
-    for table in (*section.tables, *section.published):
-        lines += [f"### {table.title}", "", " ".join(table.caption), "", *table_lines(table), ""]
-    return lines
+    return [*lines, *(line for table in (*others, *section.published) for line in titled(table))]
+
+
+def titled(table: Table) -> list[str]:
+    return [f"### {table.title}", "", " ".join(table.caption), "", *table_lines(table), ""]
 
 
 def table_lines(table: Table) -> list[str]:

@@ -60,6 +60,7 @@ class Section:
     command: str  # the command that measures it
     sentences: list[str] = field(default_factory=list)  # the answer first
     tables: list[Table] = field(default_factory=list)
+    ahead: int = 0  # tables that stand before the figures
     drawings: list[Drawing] = field(default_factory=list)
     published: list[Table] = field(default_factory=list)
     headline: str = ""  # for the summary

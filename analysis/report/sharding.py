@@ -44,6 +44,7 @@ def section(found: list[Results]) -> Section:
             *cases_tables(chosen),
             *tables_of(scaling, scaling_table.build),
         ],
+        ahead=1,
         drawings=[
             *drawings("sharding", chosen, ["memory-marks", "steps"]),
             *drawings("sharding", scaling, ["scaling"]),

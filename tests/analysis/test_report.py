@@ -194,6 +194,18 @@ def test_commands_in_sentences_are_code():
     assert html.with_code("`a <b` is") == "<code>a &lt;b</code> is"
 
 
+@pytest.mark.parametrize("name", ["ddp-naive", "ddp-flat", "ddp-overlap", "sharding"])
+def test_the_table_of_every_setting_stands_before_the_figures(whole, name):
+    one = section(whole, name)
+    page = html.of_section(1, one, 1)
+    expected = f"{name}-{one.tables[0].name}"
+    assert page.index(f'id="{expected}"') < page.index("<figure ") < page.index("-cases")
+    lines = markdown.of_section(1, one, "images", 1)
+    first_image = next(index for index, line in enumerate(lines) if line.startswith("!["))
+    assert lines.index(f"### {one.tables[0].title}") < first_image
+    assert sum(line.startswith("### ") for line in lines[:first_image]) == 1
+
+
 def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
     sections = {one.name: one for one in whole.sections}
     for name in ("ddp-naive", "ddp-flat", "ddp-overlap", "ddp-bucketed"):
