@@ -15,12 +15,14 @@
 //   throw  throws an exception on rank 1
 //   memory throws OutOfMemory instead
 // wrong and late are for attention, the others for collectives; twice and root only for all_reduce
-// and reduce_scatter.
+// and reduce_scatter. Of the operations library and nccl_version
+//   other  is the name of another library, or another version
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -224,6 +226,21 @@ Array lying_backward(Ops& ops, Saved& saved, Array x, const AttentionShape& shap
   Array dx = real_backward(ops, saved, std::move(x), shape);
   spoil("attention_backward", ops, dx);
   return dx;
+}
+
+int real_library(char* text, int* length) asm("__real_MPI_Get_library_version");
+int lying_library(char* text, int* length) asm("__wrap_MPI_Get_library_version");
+std::string real_nccl_version() asm("__real__ZN8paceline12nccl_versionB5cxx11Ev");
+std::string lying_nccl_version() asm("__wrap__ZN8paceline12nccl_versionB5cxx11Ev");
+
+int lying_library(char* text, int* length) {
+  const int result = real_library(text, length);
+  if (lie_of("library", {}) == "other") *length = std::sprintf(text, "Other MPI v1");
+  return result;
+}
+
+std::string lying_nccl_version() {
+  return lie_of("nccl_version", {}) == "other" ? "1.0.0" : real_nccl_version();
 }
 
 }  // namespace paceline

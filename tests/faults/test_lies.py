@@ -3,6 +3,7 @@
 One that only takes long changes nothing."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -36,6 +37,25 @@ def lie(what, operation, elements=0, first=1, last=EVERY):
     return f"{what} {operation} {elements} {first} {last}"
 
 
+def launch(folder, lies, *args, first_liar=0):
+    """Two ranks, of which those from first_liar on lie; each writes its exit code to a file."""
+    line = ["mpirun", "--oversubscribe", "-np", RANKS, "sh", "-c", RUN_RANK, LYING, *args]
+    return subprocess.run(
+        list(map(str, [*line, "--output", "out.h5"])),
+        cwd=folder,
+        env=os.environ | {"LIES": " ".join(lies), "FIRST_LIAR": str(first_liar)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def check_codes(folder, done, code):
+    codes = {file.name: int(file.read_text()) for file in folder.glob("code.*")}
+    assert codes == {f"code.{r}": code for r in range(RANKS)}, done.stdout + done.stderr
+
+
 @pytest.fixture
 def lying(tmp_path, backend):
     """lying(lies, *args): the table's rows and stdout, after the same code on every rank."""
@@ -43,18 +63,9 @@ def lying(tmp_path, backend):
     where = ("--device", "cpu", "--threads", 1) if backend == "mpi" else ("--device", "cuda")
 
     def run(lies, *args, timeout=30, first_liar=0, code=4):
-        words = map(str, (*args, *where, "--timeout", timeout, "--quiet", "--output", "out.h5"))
-        done = subprocess.run(
-            ["mpirun", "--oversubscribe", "-np", str(RANKS), "sh", "-c", RUN_RANK, LYING, *words],
-            cwd=tmp_path,
-            env=os.environ | {"LIES": " ".join(lies), "FIRST_LIAR": str(first_liar)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        codes = {file.name: int(file.read_text()) for file in tmp_path.glob("code.*")}
-        assert codes == {f"code.{r}": code for r in range(RANKS)}, done.stdout + done.stderr
+        common = (*where, "--timeout", timeout, "--quiet")
+        done = launch(tmp_path, lies, *args, *common, first_liar=first_liar)
+        check_codes(tmp_path, done, code)
         return rows(tmp_path / "out.h5"), done.stdout
 
     return run
@@ -264,21 +275,27 @@ def test_a_collective_that_lacks_memory_on_one_rank_ends_the_launch(tmp_path, ba
     needs_gpu_per_rank(backend, RANKS)
     kind = "cpu" if backend == "mpi" else "cuda"
     case = ("collectives", "--device", kind, "--bytes", "4KB", "--timeout", 3)
-    line = ["mpirun", "--oversubscribe", "-np", RANKS, "sh", "-c", RUN_RANK, LYING, *case]
-    done = subprocess.run(
-        list(map(str, [*line, "--output", "out.h5"])),
-        cwd=tmp_path,
-        env=os.environ | {"LIES": lie("memory", "all_reduce", 1000), "FIRST_LIAR": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = launch(tmp_path, [lie("memory", "all_reduce", 1000)], *case, first_liar=1)
     assert done.returncode == 5, done.stderr
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
     where = f"rank 1 on {HOST} waited in another operation (reporting out of memory)"
     assert said.startswith("paceline: rank 0: ")
     assert f"all_reduce of 4.00 KB did not finish in 3 s; {where}; " in said
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [("library", "MPI library: Open MPI .* [(]rank 0[)], Other MPI v1 [(]rank 1[)]; use the same"),
+     ("nccl_version", "NCCL: .*[(]rank 0[)], 1.0.0 [(]rank 1[)]; use the same version")],
+    ids=["MPI", "NCCL"],
+)  # fmt: skip
+def test_ranks_with_different_libraries_are_refused(tmp_path, operation, says):
+    told = [lie("other", operation)]
+    done = launch(tmp_path, told, "ddp", *TINY, "--device", "cpu", "--steps", 1, first_liar=1)
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("paceline: "))
+    assert re.match(f"paceline: {says}", said), said
+    check_codes(tmp_path, done, code=2)
+    assert not (tmp_path / "out.h5").exists()
 
 
 def test_the_program_itself_cannot_lie():

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 
 #include "core/error.h"
 #include "harness/case_run.h"
@@ -52,11 +54,16 @@ TEST(FitsInMemory, AnErrorOfOneRankIsThrownOnEveryRank) {
 }
 
 TEST(FitsInMemory, ACollectiveThatFailsOnOneRankIsThrownThereAtOnce) {
-  ThreadWorld::run(2, [](World& world) {
-    if (world.rank() == 1) return;  // waits in the collective
+  std::promise<void> thrown;
+  ThreadWorld::run(2, [&](World& world) {
+    if (world.rank() == 1) {  // waits in the collective
+      EXPECT_EQ(thrown.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
+      return;
+    }
     CaseRecord record;
     const auto work = [] { throw Error(ExitCode::collective, "no"); };
     EXPECT_THROW((void)fits_in_memory(world, record, {}, work), Error);
+    thrown.set_value();
   });
 }
 
