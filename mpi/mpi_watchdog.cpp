@@ -120,11 +120,6 @@ void MpiWatchdog::end_wait() {
   waits_.end();
 }
 
-void MpiWatchdog::set_current_case(std::string_view name) {
-  const std::lock_guard lock(mutex_);
-  current_case_ = name;
-}
-
 void MpiWatchdog::monitor(Abortable& abortable) {
   const std::lock_guard lock(mutex_);
   monitored_.push_back(&abortable);
@@ -286,10 +281,10 @@ std::string MpiWatchdog::timeout_line() {
     cause +=
         silent == missing ? " and did not answer" : " (no answer from " + ranks_text(silent) + ")";
   }
-  const std::lock_guard lock(mutex_);
+  const std::string name = current_case();
   return fmt::format("{}{} did not finish in {:g} s; {}; raise --timeout if it only needs longer",
-                     current_case_.empty() ? "" : current_case_ + ": ", late_wait_.what,
-                     timeouts_.timeout_seconds(), cause);
+                     name.empty() ? "" : name + ": ", late_wait_.what, timeouts_.timeout_seconds(),
+                     cause);
 }
 
 std::string MpiWatchdog::with_hosts(const std::vector<int>& ranks) const {

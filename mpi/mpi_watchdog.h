@@ -85,7 +85,6 @@ class MpiWatchdog final : public Watchdog {
 
   void begin_wait(std::string_view what, WaitFor target) override { waits_.begin(what, target); }
   void end_wait() override;
-  void set_current_case(std::string_view name) override;
   void monitor(Abortable& abortable) override;
   void stop_monitoring(Abortable& abortable) override;
 
@@ -133,8 +132,7 @@ class MpiWatchdog final : public Watchdog {
 
   WaitRegistry waits_;
   std::atomic<bool> aborting_ = false;
-  mutable std::mutex mutex_;  // protects current_case_ and monitored_
-  std::string current_case_;
+  mutable std::mutex mutex_;  // protects monitored_
   std::vector<Abortable*> monitored_;
   // The rest is used by the watchdog's thread alone.
   WatchdogTimeouts timeouts_;

@@ -2,6 +2,7 @@
 // Watchdog: ends the run when a wait that involves other ranks takes too long. Implemented by mpi/.
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -48,11 +49,23 @@ class Watchdog : NonCopyable {
   virtual void begin_wait(std::string_view what, WaitFor target) = 0;
   virtual void end_wait() = 0;
 
-  // The current case, a prefix of the timeout message: "all_reduce 1MB"; empty: none.
-  virtual void set_current_case(std::string_view name) = 0;
-
   virtual void monitor(Abortable& abortable) = 0;
   virtual void stop_monitoring(Abortable& abortable) = 0;
+
+  // The current case, which the lines that end the run name: "all_reduce 1MB"; empty: none. Any
+  // thread may call both functions.
+  void set_current_case(std::string_view name) {
+    const std::lock_guard lock(case_mutex_);
+    current_case_ = name;
+  }
+  [[nodiscard]] std::string current_case() const {
+    const std::lock_guard lock(case_mutex_);
+    return current_case_;
+  }
+
+ private:
+  mutable std::mutex case_mutex_;
+  std::string current_case_;
 };
 
 // A wait that lasts from construction to destruction.
@@ -73,7 +86,6 @@ class NoWatchdog final : public Watchdog {
  public:
   void begin_wait(std::string_view /*what*/, WaitFor /*target*/) override {}
   void end_wait() override {}
-  void set_current_case(std::string_view /*name*/) override {}
   void monitor(Abortable& /*abortable*/) override {}
   void stop_monitoring(Abortable& /*abortable*/) override {}
 };

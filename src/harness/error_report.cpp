@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <mutex>
+#include <string>
 #include <system_error>
 
 #include "core/device.h"
@@ -15,8 +15,6 @@ namespace {
 
 // Global, because std::terminate() passes nothing to its handler.
 World* launch = nullptr;
-std::mutex mutex;
-std::string current_case;  // protected by `mutex`
 
 [[noreturn]] void end_uncaught() {
   const std::exception_ptr uncaught = std::current_exception();
@@ -52,11 +50,8 @@ Error error_of(const std::exception& unforeseen) {
 }
 
 void end_launch(World& world, const Error& error) {
-  std::string name;
-  {
-    const std::lock_guard lock(mutex);
-    name = current_case.empty() ? "" : fmt::format("'{}': ", current_case);
-  }
+  std::string name = world.watchdog().current_case();
+  if (!name.empty()) name = fmt::format("'{}': ", name);
   report(Error(error.code(),
                fmt::format("rank {} on {}: {}{}", world.rank(), world.host(), name, error.what())));
   world.abort(error.code());
@@ -65,11 +60,6 @@ void end_launch(World& world, const Error& error) {
 void end_launch_when_uncaught(World& world) {
   launch = &world;
   std::set_terminate(end_uncaught);
-}
-
-void set_current_case(const std::string& name) {
-  const std::lock_guard lock(mutex);
-  current_case = name;
 }
 
 }  // namespace paceline

@@ -6,7 +6,6 @@
 // line instead and ends the launch.
 
 #include <exception>
-#include <string>
 
 #include "core/error.h"
 #include "core/world.h"
@@ -26,8 +25,5 @@ int report(const Error& error);
 
 // Until the process ends: an exception that nobody catches, in any thread, ends the launch.
 void end_launch_when_uncaught(World& world);
-
-// The case that end_launch() names; empty: none.
-void set_current_case(const std::string& name);
 
 }  // namespace paceline

@@ -13,7 +13,6 @@
 #include "core/screen.h"
 #include "core/units.h"
 #include "harness/dry_run.h"
-#include "harness/error_report.h"
 #include "harness/launch.h"
 #include "harness/run_processes.h"
 #include "harness/stop_signal.h"
@@ -102,7 +101,7 @@ class Sweep {
         measure(i);
       }
     }
-    name_case("");
+    world_.watchdog().set_current_case("");
     progress_.clear();
   }
 
@@ -145,7 +144,7 @@ class Sweep {
 
   void measure(std::size_t i) {
     progress_.begin_case(static_cast<int>(i), names_[i]);
-    name_case(names_[i]);
+    world_.watchdog().set_current_case(names_[i]);
     CaseRecord record;
     stopping_early([&] { record = experiment_.run(i, progress_); });
     if (stopped_) return;
@@ -167,12 +166,6 @@ class Sweep {
         if (is_root()) experiment_.after_saved();
       });
     });
-  }
-
-  // For the lines with which this rank may end the launch.
-  void name_case(const std::string& name) {
-    world_.watchdog().set_current_case(name);
-    set_current_case(name);
   }
 
   void report_failures() const {
