@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "cuda/attention/flash.h"
 #include "cuda/check.h"
@@ -45,7 +46,13 @@ class NvtxScopes final : public ScopeStack {
 };
 
 int selected(int ordinal) {
-  CUDA_CHECK(cudaSetDevice(ordinal));
+  const cudaError_t result = cudaSetDevice(ordinal);
+  if (result == cudaErrorMemoryAllocation) {
+    throw EnvironmentError(fmt::format(
+        "GPU {} has no memory left for a CUDA context; see in nvidia-smi what else uses it",
+        ordinal));
+  }
+  throw_unless_success(result, "cudaSetDevice");
   return ordinal;
 }
 

@@ -109,6 +109,13 @@ def precision(cases: list[Case]) -> Comparison:
     )  # fmt: skip
 
 
+def dimensions(size: str) -> dict[str, str]:
+    """ "small", or "d_model 512, d_ff 2048, layers 6, heads 8", as factors of a case."""
+    if "," not in size:
+        return {"size": size}
+    return {"size": "custom"} | dict(part.split() for part in size.split(", "))
+
+
 def compiled(cases: list[Case]) -> Comparison:
     phases = {"forward": "forward", "backward": "backward", "train-step": "step", "step": "step"}
 
@@ -120,7 +127,7 @@ def compiled(cases: list[Case]) -> Comparison:
         two = {
             kind: case
             for kind in ("eager", "compiled")
-            if (case := timed(cases, size=row["size"], context=context, exec=kind))
+            if (case := timed(cases, **dimensions(row["size"]), context=context, exec=kind))
         }
         if len(two) < 2:
             return None

@@ -84,14 +84,20 @@ def arguments(options: argparse.Namespace, case: Row) -> list[str]:
 
 
 def paceline(options: argparse.Namespace, case: Row, gpu: str) -> list[Row]:
-    factors = ["--exec", "eager,compiled", "--timing", "step"]
+    """Measures each variant in a process of its own: graphs after a process's first can be slower
+    (cuda/NOTES.md)."""
     # fp16 skips steps whose gradients overflow; updates in backward cannot be skipped.
-    if case["mode"] == "train-step" and case["precision"] != "fp16":
-        factors += ["--optimizer", "serial,in-backward"]
-    with tempfile.TemporaryDirectory() as folder:
-        output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
-        model = [options.paceline, "model", "--device", "cuda", *size_options(str(case["size"]))]
-        rows = rows_of([*model, *arguments(options, case), *factors, *output], gpu=gpu)
+    has_orders = case["mode"] == "train-step" and case["precision"] != "fp16"
+    orders = [["--optimizer", order] for order in ("serial", "in-backward")] if has_orders else [[]]
+    rows = []
+    for execution in ("eager", "compiled"):
+        for order in orders:
+            factors = ["--exec", execution, "--timing", "step", *order]
+            with tempfile.TemporaryDirectory() as folder:
+                output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
+                model = [options.paceline, "model", "--device", "cuda"]
+                command = [*model, *size_options(str(case["size"])), *arguments(options, case)]
+                rows += rows_of([*command, *factors, *output], gpu=gpu)
     software = output_of(options.paceline, "--version")
     return [{"software": software, "variant": variant(row), **row} for row in rows]
 

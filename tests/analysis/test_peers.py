@@ -21,8 +21,9 @@ import train_step_ratios as sweep
 ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted((ROOT / "results/reference").glob("model-compile-peers-*"))
 
-# A fake program: prints its rows and appends its command line to calls.json. Every third call
-# prints times that are 10% longer.
+# A fake program: prints its rows of the given execution and order and appends its command line to
+# calls.json. A case is four calls of paceline, one of the peer, and four of paceline whose times are
+# 10% longer.
 PROGRAM = """#!{python}
 import json, os, pathlib, sys
 if "--version" in sys.argv:
@@ -32,8 +33,12 @@ calls = pathlib.Path("{folder}/calls.json")
 known = json.loads(calls.read_text()) if calls.exists() else []
 gpu = "GPU " + os.environ["CUDA_VISIBLE_DEVICES"]
 calls.write_text(json.dumps(known + [[*sys.argv, gpu]]))
-slower = 1.1 if len(known) % 3 == 2 else 1.0
+slower = 1.1 if len(known) % 9 > 4 else 1.0
+given = dict(zip(sys.argv, sys.argv[1:]))
 for row in json.loads(pathlib.Path(__file__).with_suffix(".json").read_text()):
+    factors = {{name: row[name] for name in ("exec", "optimizer") if "--" + name in given}}
+    if any(given["--" + name] != value for name, value in factors.items()):
+        continue
     if "step_median_s" in row:
         row["step_median_s"] *= slower
     print(json.dumps(row))
@@ -95,16 +100,18 @@ def test_paceline_runs_before_and_after_the_peer_in_every_case(run, tmp_path):
     axes = ["--precision", "bf16", "--attention", "flash"]
     calls = run("--size", "small", "512x2048x6x8", "--gpus", "1", *axes)
     names = [Path(call[0]).name for call in calls]
-    assert names == ["paceline", "peer.py", "paceline"] * 2
+    ours = ["paceline"] * len(OURS)  # each variant in a process of its own
+    assert names == [*ours, "peer.py", *ours] * 2
     for call in calls:
         assert call[-1] == "GPU 1"
         assert value_of(call, "--precision") == "bf16" and value_of(call, "--attention") == "flash"
     assert value_of(calls[0], "--size") == "small"
-    assert "--size" not in calls[3] and value_of(calls[4], "--size") == "512x2048x6x8"
-    assert [value_of(calls[3], f"--{name}") for name in ("d-model", "d-ff", "layers", "heads")] == [
+    assert "--size" not in calls[9] and value_of(calls[13], "--size") == "512x2048x6x8"
+    assert [value_of(calls[9], f"--{name}") for name in ("d-model", "d-ff", "layers", "heads")] == [
         "512", "2048", "6", "8",
     ]  # fmt: skip
-    assert value_of(calls[0], "--optimizer") == "serial,in-backward"
+    variants = [(value_of(call, "--exec"), value_of(call, "--optimizer")) for call in calls[:4]]
+    assert variants == [(row["exec"], row["optimizer"]) for row in OURS]
     frame, _ = peers.read(tmp_path / "sweep.h5")
     assert len(frame) == 2 * (2 * len(OURS) + len(THEIRS))
 

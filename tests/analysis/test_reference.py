@@ -135,7 +135,9 @@ def with_bandwidths(rows):
 
 
 def reference(name):
-    return next(path for path in FILES if stem(path) == f"{name}-h200")
+    """The file of an H200, or of an H100 if there is none."""
+    named = {stem(path): path for path in FILES}
+    return named.get(f"{name}-h200") or named[f"{name}-h100"]
 
 
 def ids(path):

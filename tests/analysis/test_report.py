@@ -27,7 +27,7 @@ TABLES = [
 MEASURED = {
     "timing": 15, "warmup": 15, "precision": 10, "memory": 24, "attention": 60,
     "attention_compile": 120, "flash": 320, "collectives": 31, "ddp": 34, "sharding": 19,
-    "sizes": 7, "accounting": 17,
+    "sizes": 7, "accounting": 17, "profile": 5, "kernels": 5, "compile": 22,
 }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_derived_rows_of_sharding_are_of_the_two_cases(whole):
         row[3]: row[table.header.index("value, ours")] for row in table.rows if row[4] == "%"
     }
     assert value["peak saved"] == "7.444" and percents["peak saved"] == "23.68"
-    assert float(percents["step longer by"]) == pytest.approx(20.7, abs=0.2)
+    assert float(percents["step longer by"]) == pytest.approx(17.5, abs=0.2)
     least, most = (float(value[f"optimizer state, {end} of ranks"]) for end in ("least", "most"))
     assert 7.3 < least <= most < 7.6
 
@@ -141,9 +141,7 @@ def test_figures_in_the_comparison_are_those_of_the_files(whole):
 def test_the_summary_answers_memory_bucketing_and_time(page):
     summary = page[page.index('id="summary"') : page.index('id="contents"')]
     assert re.search(r"2\.7b needs .*92\.0 GiB \(98\.8 GB\) at context 1024 .*141 GB", summary)
-    assert (
-        "Is bucketing worth it: yes, a little. 105.0 to 105.1 ms with bucketed 1, 10 or " in summary
-    )
+    assert "Is bucketing worth it: yes, a little. 109.2 ms with bucketed 1, 10 or 25 MB" in summary
     assert "Where a step&#x27;s time goes: backward 63.5%, forward 28.8%" in summary
     assert "backward 64.5%, forward 34.3%" in summary
 

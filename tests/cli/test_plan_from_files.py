@@ -16,8 +16,8 @@ DDP = REFERENCE / "ddp-course-h200.h5"
 
 
 def published(name: str) -> Path:
-    """A published file, decompressed if it is compressed. name: with or without "-h200.h5"."""
-    path = REFERENCE / f"{name.removesuffix('-h200.h5')}-h200.h5"
+    """A published file, decompressed if it is compressed. name: "model-sizes" or a file's."""
+    path = REFERENCE / f"{name.split('-h200')[0]}-h200.h5"
     return path if path.exists() else decompressed(Path(f"{path}.xz"))
 
 
