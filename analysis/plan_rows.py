@@ -27,7 +27,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
 def frame_of(rows: list[dict[str, object]]) -> pd.DataFrame:
     """Texts as texts, everything else as a number; null is NaN."""
     frame = pd.DataFrame(rows)
-    texts = {"case", "hardware", "what"}
+    texts = {"case", "hardware", "what", "note"}
     return frame.assign(
         **{name: frame[name].map(str) if name in texts else pd.to_numeric(frame[name])
            for name in frame}

@@ -32,6 +32,16 @@ PEERS = """Rows of PyTorch's, cuDNN's and NCCL's times beside ours, a JSON objec
 | `attention-peers-h200.jsonl` | `bench/peers/attention_ratios.py` |
 | `collective-peers-h200.jsonl` | `bench/peers/collective_ratios.py` |
 | `data-parallel-peers-h200.jsonl` | `bench/peers/data_parallel_ratios.py` |
+
+Predictions by closed forms and measured rates (files of `--from` after `unxz`):
+
+    build/paceline plan --hardware h200 --ranks 8 --bucket-mb 100 --size xl --precision bf16 \\
+      --context 512 --attention flash --exec compiled --from model-sizes-h200.h5,\\
+      model-batches-h200.h5,model-flash-h200.h5,model-profile-h200.h5,\\
+      collectives-single-node-h200.h5,ddp-course-h200.h5,zero-course-h200.h5 \\
+      --json > plan-xl-h200.jsonl
+    build/paceline plan --check ddp-course-h200.h5 --from model-sizes-h200.h5,\\
+      collectives-single-node-h200.h5,ddp-course-h200.h5 --json > plan-check-ddp-course-h200.jsonl
 """
 
 

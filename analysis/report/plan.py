@@ -16,10 +16,12 @@ from .section import Section, grid
 from .selection import of_experiment, tables_of
 from .sentences import gib, milliseconds, percent, spanned
 
-# The parts that add up to a step; exposed is the part of the exchange that is not overlapped.
+# The parts that add up to a step. exposed: the part of the exchange that is not overlapped;
+# contention: what an overlapped exchange slows down the rest by.
 PARTS = {
     "products_s": "matrix products", "traffic_s": "other memory traffic", "fixed_s": "fixed costs",
     "tensor_s": "tensor-parallel collectives", "exposed_s": "exposed exchange",
+    "contention_s": "contention with the overlapped exchange",
 }  # fmt: skip
 MULTIPLE = ("plan-what-if", "plan-scaling", "plan-memory-by-ranks", "plan-check")
 
@@ -101,9 +103,11 @@ def scaling(results: Results) -> list[str]:
     if table is None or len(table) < 2:
         return []
     last = table.iloc[-1]
+    extrapolated = row_of(results, "extrapolated")
+    noted = "" if extrapolated is None else f" Extrapolated: {extrapolated['note']}."
     return [
-        f"By {name_of(results)}, {last['ranks']:.0f} ranks have an efficiency of "
-        f"{figure(last['efficiency'], 3)} and a peak of {gib(last['peak_bytes'])} each."
+        f"By {name_of(results)}, {last['ranks']:,.0f} ranks have an efficiency of "
+        f"{figure(last['efficiency'], 3)} and a peak of {gib(last['peak_bytes'])} each.{noted}"
     ]
 
 
@@ -127,11 +131,11 @@ def parts(results: Results) -> Iterator[Table]:
     name = stem(results.runs[0].path)
     if step is not None:
         rows = [[words, figure(1e3 * step[part]), percent(step[part] / step["step_s"])]
-                for part, words in PARTS.items()]  # fmt: skip
+                for part, words in PARTS.items() if part in step]  # fmt: skip
         rows += [["step", figure(1e3 * step["step_s"]), ""],
                  ["exchange, overlapped or not", figure(1e3 * step["exchange_s"]), ""]]  # fmt: skip
         yield grid(f"{name}-step", f"The predicted step ({name})",
-                   ["Closed forms; contention of an overlapped exchange is in the step."],
+                   ["Closed forms; with --from, at the rates of measured files."],
                    ["part", "ms", "of the step"], rows)  # fmt: skip
     if bound is not None:
         rows = [

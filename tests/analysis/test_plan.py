@@ -15,7 +15,8 @@ from synthetic import step, write_column
 
 STEP = {
     "section": "step_time", "products_s": 0.06, "traffic_s": 0.03, "fixed_s": 0.0, "tensor_s": 0.0,
-    "exchange_s": 0.05, "exposed_s": 0.01, "step_s": 0.1, "tokens_per_s": 1e4,
+    "exchange_s": 0.05, "exposed_s": 0.006, "contention_s": 0.004, "step_s": 0.1,
+    "tokens_per_s": 1e4,
 }  # fmt: skip
 PLAN = [
     {"section": "layout", "tokens": 4096.0, "peak_flops_per_s": 1e15, "element_bytes": 2.0},
@@ -27,6 +28,7 @@ PLAN = [
      "batch": 4096.0, "peak_bytes": 5e10},
     {"section": "scaling", "ranks": 1, "step_s": 0.09, "efficiency": 1.0, "peak_bytes": 6e10},
     {"section": "scaling", "ranks": 64, "step_s": 0.1, "efficiency": 0.9, "peak_bytes": 2**35},
+    {"section": "extrapolated", "note": "collectives of 64 ranks, fitted on 4"},
 ]  # fmt: skip
 CHECK = [
     {"case": "a", "predicted_step_s": None, "measured_step_s": 0.2, "step_error_percent": None,
@@ -54,12 +56,13 @@ def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
     found = section(planned(PLAN))
     assert found.sentences == [
         "By the plan in deep.jsonl (2.00 billion parameters, 4,096 tokens a step), a step takes "
-        "100.0 ms: matrix products 60.0%, other memory traffic 30.0%, exposed exchange 10.0%.",
+        "100.0 ms: matrix products 60.0%, other memory traffic 30.0%, exposed exchange 6.0%, "
+        "contention with the overlapped exchange 4.0%.",
         "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on if "
         "communication is overlapped, with no batch if its kinds follow each other; the planned "
         "batch has 4,096.",
         "By the plan in deep.jsonl, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB "
-        "(34.4 GB) each.",
+        "(34.4 GB) each. Extrapolated: collectives of 64 ranks, fitted on 4.",
     ]
     by_name = {table.name: table for table in found.tables}
     assert by_name["deep-step"].rows[0] == ["matrix products", "60.00", "60.0%"]
