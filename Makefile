@@ -80,7 +80,7 @@ NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp calibration
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
 RANK_SOURCES := $(wildcard tests/ranks/*.cpp)
 PEER_SOURCES := bench/peers/bare_mpi.cpp $(if $(NCCL_LIBS),bench/peers/bare_nccl.cpp)
-# The file of tuned products is of builds with CUDA.
+# Only builds with CUDA have product_cache.cpp.
 FUZZ_SOURCES := $(filter-out $(if $(CUDA_SOURCES),,tests/fuzz/product_cache.cpp),$(wildcard tests/fuzz/*.cpp))
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp tests/sleep_when_idle.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)

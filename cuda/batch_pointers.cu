@@ -1,6 +1,7 @@
 // pointers[operand][i, j] = address of the operand + i stride0 + j stride1, in bytes.
 
 #include <algorithm>
+#include <iterator>
 
 #include "cuda/batch_pointers.h"
 #include "cuda/check.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr int threads = 256;
 constexpr std::int64_t bytes_of_address = 8;
 constexpr std::int64_t alignment = 256;  // bytes, of each operand's array
-constexpr std::int64_t calls = 64;       // with addresses of their own: one per layer
+constexpr std::int64_t shared = 63;  // the array that every call writes; those before it are kept
 
 struct Operand {
   std::uint64_t address;
@@ -56,7 +57,7 @@ bool is_capturing(cudaStream_t stream) {
 }  // namespace
 
 BatchPointerArrays::BatchPointerArrays(Device& device, const Matrix& c)
-    : memory_(device.allocate({calls * 3 * bytes_of_operand(c) / 4}, Dtype::f32,
+    : memory_(device.allocate({(shared + 1) * 3 * bytes_of_operand(c) / 4}, Dtype::f32,
                               MemoryKind::workspace)) {}
 
 BatchPointers BatchPointerArrays::of(const Matrix& c, const Matrix& a, const Matrix& b,
@@ -64,10 +65,9 @@ BatchPointers BatchPointerArrays::of(const Matrix& c, const Matrix& a, const Mat
   const Addresses addresses = {c.tensor.data, a.tensor.data, b.tensor.data};
   const auto known = std::find(written_.begin(), written_.end(), addresses);
   const bool writes = known == written_.end();
-  const auto call = writes && (written_.size() + 1 == calls || is_capturing(stream))
-                        ? calls - 1
-                        : known - written_.begin();
-  if (writes && call < calls - 1) written_.push_back(addresses);
+  const bool is_full = std::ssize(written_) == shared;
+  const auto call = writes && (is_full || is_capturing(stream)) ? shared : known - written_.begin();
+  if (writes && call < shared) written_.push_back(addresses);
   const std::int64_t bytes = bytes_of_operand(c);
   std::byte* const first = static_cast<std::byte*>(memory_.tensor().data) + call * 3 * bytes;
   if (writes) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -273,8 +274,15 @@ std::string MpiWatchdog::timeout_line() {
   }
   std::string cause = "every rank arrived";
   if (!in_other_wait.empty()) {
-    const std::string& instead = instead_[static_cast<std::size_t>(in_other_wait.front())];
-    cause = fmt::format("{} waited in another operation ({})", with_hosts(in_other_wait), instead);
+    std::map<std::string, std::vector<int>> ranks_of;  // by what they waited in
+    for (const int rank : in_other_wait)
+      ranks_of[instead_[static_cast<std::size_t>(rank)]].push_back(rank);
+    std::vector<std::string> groups;
+    for (const auto& [instead, ranks] : ranks_of) {
+      groups.push_back(
+          fmt::format("{} waited in another operation ({})", with_hosts(ranks), instead));
+    }
+    cause = fmt::format("{}", fmt::join(groups, ", "));
   }
   if (!missing.empty()) cause = with_hosts(missing) + " did not arrive";
   if (!silent.empty()) {

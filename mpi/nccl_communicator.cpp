@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/non_copyable.h"
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
 #include "mpi/collective_plan.h"
@@ -31,7 +32,8 @@ bool gpu_works() {
   return cudaMemGetInfo(&free, &total) == cudaSuccess;
 }
 
-// Throws OutOfMemory only where nothing else can have been the cause.
+// Throws OutOfMemory where NCCL's last warning is of lacking memory and the GPU still works. NCCL
+// does not say which call the warning is of.
 void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice& device) {
   if (result == ncclSuccess) return;
   const std::string warning = ncclGetLastError(nullptr);
@@ -47,6 +49,23 @@ void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice&
 }
 
 #define NCCL_CHECK(device, call) throw_unless_nccl_success((call), #call, device)
+
+// Ends NCCL's group also where a call in it throws.
+class Group : NonCopyable {
+ public:
+  explicit Group(GpuDevice& device) : device_(device) { NCCL_CHECK(device_, ncclGroupStart()); }
+  ~Group() {
+    if (!ended_) ncclGroupEnd();
+  }
+  void end() {
+    ended_ = true;
+    NCCL_CHECK(device_, ncclGroupEnd());
+  }
+
+ private:
+  GpuDevice& device_;
+  bool ended_ = false;
+};
 
 ncclDataType_t nccl_type(Dtype dtype) {
   switch (dtype) {
@@ -222,12 +241,12 @@ void NcclCommunicator::all_to_all(Tensor recv, Tensor send) {
   const CollectivePlan p = plan(all_to_all_form, recv, send);
   if (p.in_place) send = staged(send);
   const ncclDataType_t type = nccl_type(recv.dtype);
-  NCCL_CHECK(device_, ncclGroupStart());
+  Group group(device_);
   for (int other = 0; other < size_; ++other) {
     NCCL_CHECK(device_, ncclSend(part(send, other, p.count), p.count, type, other, comm_, handle_));
     NCCL_CHECK(device_, ncclRecv(part(recv, other, p.count), p.count, type, other, comm_, handle_));
   }
-  NCCL_CHECK(device_, ncclGroupEnd());
+  group.end();
 }
 
 void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int destination) {
@@ -236,10 +255,10 @@ void NcclCommunicator::send_recv(Tensor recv, int source, Tensor send, int desti
   const CollectivePlan p = plan(send_recv_form, recv, send);
   if (p.in_place) send = staged(send);
   const ncclDataType_t type = nccl_type(recv.dtype);
-  NCCL_CHECK(device_, ncclGroupStart());
+  Group group(device_);
   NCCL_CHECK(device_, ncclSend(send.data, p.count, type, destination, comm_, handle_));
   NCCL_CHECK(device_, ncclRecv(recv.data, p.count, type, source, comm_, handle_));
-  NCCL_CHECK(device_, ncclGroupEnd());
+  group.end();
 }
 
 Tensor NcclCommunicator::staged(const Tensor& x) {

@@ -5,11 +5,10 @@
 namespace paceline {
 
 std::optional<std::size_t> bytes_lacking(std::string_view last_warning) {
-  constexpr std::size_t page = std::size_t{2} << 20U;
   // "Cuda failure 'out of memory'", from the runtime; "Cuda failure 2 'out of memory'", from the
   // driver.
   if (last_warning.starts_with("Cuda failure ") && last_warning.ends_with("'out of memory'")) {
-    return page;
+    return 0;
   }
   for (const std::string_view allocation :
        {"Failed to CUDA malloc ", "Failed to CUDA calloc async ", "Failed to CUDA calloc ",

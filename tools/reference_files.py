@@ -20,7 +20,8 @@ Made by `tools/reference_files.py`. `bench/reference.sh` and, for `weak-*` and `
 `bench/scaling.sh` measure them anew; what is in a file is in
 [docs/file-format.md](../docs/file-format.md). Most files that only the analysis reads are
 compressed (`xz -9e`): the analysis reads them as they are, paceline itself after `unxz`.
-`startup1` is a build of the branch before 5b91dc5 was committed.
+`startup1` is a build of the branch before 5b91dc5 was committed. The recorded `--output` need not
+be the published name.
 
 | file | on | cases | of | paceline |
 |---|---|---|---|---|"""
@@ -41,7 +42,8 @@ Predictions by closed forms and measured rates (files of `--from` after `unxz`):
       collectives-single-node-h200.h5,ddp-course-h200.h5,zero-course-h200.h5 \\
       --json > plan-xl-h200.jsonl
     build/paceline plan --check ddp-course-h200.h5 --from model-sizes-h200.h5,\\
-      collectives-single-node-h200.h5,ddp-course-h200.h5 --json > plan-check-ddp-course-h200.jsonl
+      model-batches-h200.h5,collectives-single-node-h200.h5,ddp-course-h200.h5 \\
+      --json > plan-check-ddp-course-h200.jsonl
 """
 
 

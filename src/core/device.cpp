@@ -31,7 +31,8 @@ std::unique_ptr<Profiler> Device::start_profiler() {
 
 OutOfMemory::OutOfMemory(std::size_t asked, const MemoryLedger& ledger, std::size_t most,
                          std::string where)
-    : std::runtime_error(fmt::format("'{}' asked for {} with {} of {} in use{}", where, text(asked),
+    : std::runtime_error(fmt::format("'{}' {} with {} of {} in use{}", where,
+                                     asked == 0 ? "found no memory" : "asked for " + text(asked),
                                      text(ledger.bytes()), text(most), by_kind(ledger))),
       requested(asked),
       in_use(ledger.bytes()),

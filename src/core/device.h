@@ -91,7 +91,7 @@ class OutOfMemory : public std::runtime_error {
   // what() contains the bytes in use by the ledger, in total and per kind.
   OutOfMemory(std::size_t asked, const MemoryLedger& ledger, std::size_t most, std::string where);
 
-  std::size_t requested;  // bytes
+  std::size_t requested;  // bytes; 0: unknown
   std::size_t in_use;     // bytes that the ledger counted
   std::size_t limit;      // bytes that the device may hand out
   std::string scope;

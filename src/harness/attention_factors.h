@@ -40,7 +40,8 @@ template <class C>
 [[nodiscard]] Factors<C> attention_factors(std::string_view defaults) {
   return factors_of<AttentionFactors>(
       axis<C>(&C::attention, "attention",
-              "kernels: naive (one per operation), fused (scale, mask and softmax in one), flash "
+              "kernels: naive (one per operation, in eager execution), fused (scale, mask and "
+              "softmax in one), flash "
               "(no T x T matrix in memory)")
           .by_default(defaults),
       axis<C>(

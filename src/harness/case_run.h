@@ -79,8 +79,8 @@ enum class WaitLimit : std::uint8_t { timeout, none };
 
 // Collective: runs `work`, which allocates. Returns true if every rank had the memory. Otherwise
 // the record's status is oom, and on rank 0 its reason has the predicted bytes (0: unknown) and the
-// allocation that failed. An Error that `work` throws on any rank is thrown on every rank, but for
-// a failed collective beside a rank without the memory.
+// allocation that failed. Internal and collective errors of `work` are thrown at once, on the ranks
+// that have them; other errors on every rank.
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                                   const std::function<void()>& work,
                                   WaitLimit wait_limit = WaitLimit::timeout);

@@ -140,12 +140,17 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
   const auto make = [&] {
     if (!communicator) communicator = backend.make_communicator(world);
   };
-  if (!fits_in_memory(world, record, {}, make)) return record;
+  const Prediction predicted = prediction(c);
+  if (!fits_in_memory(world, record, predicted, make)) {
+    communicator.reset();  // of the ranks that made one: the next case makes it on all ranks
+    record.add("predicted_peak_bytes", predicted.memory_bytes);
+    return record;
+  }
   if (members.link_ceilings.count(c.backend) == 0) {
     members.link_ceilings[c.backend] = link_ceiling(*backend.device, world, *communicator);
   }
   CollectiveRun run(c, world, *backend.device, *communicator, members.link_ceilings.at(c.backend));
-  record = measure_case(world, *backend.device, run, c, prediction(c), progress);
+  record = measure_case(world, *backend.device, run, c, predicted, progress);
   if (c.ranks == 1 && !record.samples.empty()) {
     record.warnings.push_back({WarningKind::one_rank, "one rank exchanges nothing"});
   }

@@ -146,8 +146,12 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     const auto duplicate = [&] {
       gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
     };
-    if (!fits_in_memory(world_, refused, {}, duplicate))
+    const Prediction predicted = prediction(c);
+    if (!fits_in_memory(world_, refused, predicted, duplicate)) {
+      gathers_.reset();  // of the ranks that made one: the next case makes it on all ranks
+      refused.add("predicted_peak_bytes", predicted.memory_bytes);
       return std::vector(warmups.size(), refused);
+    }
     data_parallel_.gathers = gathers_.get();
   }
   CaseRecord verified;
