@@ -5,16 +5,17 @@ from math import isnan
 
 import pandas as pd
 
-from ..formatting import figure, label
+from ..formatting import figure, label, text
 from ..plan_rows import EXPERIMENT, GROUP
 from ..result_file import stem
 from ..results import Results
 from ..tables import recorded
 from ..tables.table import Table
-from .facts import cases
+from .exchanges import of_dtype
+from .facts import Case, cases
 from .section import Section, grid
 from .selection import of_experiment, tables_of
-from .sentences import gib, milliseconds, percent, spanned
+from .sentences import gib, milliseconds, percent, setting, spanned
 
 # The parts that add up to a step. exposed: the part of the exchange that is not overlapped;
 # contention: what an overlapped exchange slows down the rest by.
@@ -161,16 +162,30 @@ def ratios(table: pd.DataFrame) -> list[float]:
 
 
 def buckets(results: Results) -> list[str]:
-    """On ddp --predict, whose rows are in the section on bucket sizes."""
+    """On ddp --predict, whose rows are in the section on bucket sizes: a sentence for each best
+    size, predicted and measured, with the settings that have it, if there are several."""
     table = results.file_tables["predict"]
-    best, measured = table["predicted_best_bucket_mb"].iloc[0], table["measured_best_bucket_mb"]
-    times = ratios(table)
-    beside = f", and a wait {spanned(times, ' times')} the measured one" if times else ""
-    fastest = " or ".join(figure(size, 3) for size in dict.fromkeys(measured.dropna()))
+    groups = list(table.groupby([f"{kind}_best_bucket_mb" for kind in ("predicted", "measured")],
+                                sort=False))  # fmt: skip
+    own = {case.get("case"): case for case in cases([results])}
+    places = [[own[name] for name in rows["case"].map(text) if name in own] for _, rows in groups]
     return [
-        f"By ddp --predict ({stem(results.runs[0].path)}), buckets of {figure(best, 3)} MB are the "
-        f"best{beside}; the fastest measured: {fastest} MB."
+        f"By ddp --predict ({stem(results.runs[0].path)})"
+        f"{settings_of(place) if len(groups) > 1 else ''}, buckets of {figure(predicted, 3)} MB "
+        f"are the best{beside(ratios(rows))}; the fastest measured: {figure(measured, 3)} MB."
+        for ((predicted, measured), rows), place in zip(groups, places, strict=True)
     ]
+
+
+def settings_of(own: Sequence[Case]) -> str:
+    told = dict.fromkeys(
+        ", ".join(filter(None, (setting(case.values), of_dtype(case).strip()))) for case in own
+    )
+    return f" for {'; '.join(told)}" if told else ""
+
+
+def beside(times: Sequence[float]) -> str:
+    return f", with a wait of {spanned(times, ' times')} the measured one" if times else ""
 
 
 def bucket_table(predicted: Sequence[Results]) -> Table:

@@ -8,7 +8,7 @@ import pytest
 
 from analysis import report, tables
 from analysis.__main__ import main
-from analysis.report import plan
+from analysis.report import facts, plan
 from analysis.result_file import ResultError
 from analysis.results import load
 from synthetic import step, write_column
@@ -93,21 +93,52 @@ def test_predictions_beside_measured_cases(planned):
     assert [row[:3] for row in table.rows] == [["a", "–", "200.0"], ["b", "110.0", "100.0"]]
 
 
+def add_predictions(path, rows):
+    with h5py.File(path, "r+") as file:
+        for name, values in rows.items():
+            write_column(file.require_group("predict"), name, values)
+
+
 def test_ddp_predict_is_beside_the_measured_wait(make_file):
     path = make_file([step("bucketed", 0.1, 1.0), step("bucketed", 0.2, 25.0)], experiment="ddp")
     rows = {"case": ["case-001", "case-002"], "bucket_mb": [1.0, 25.0], "buckets": [8.0, 2.0],
             "predicted_overhead_s": [0.002, 0.003], "measured_exposed_s": [0.001, np.nan],
             "measured_step_s": [0.1, 0.2], "predicted_best_bucket_mb": [4.0, 4.0],
             "measured_best_bucket_mb": [1.0, 1.0]}  # fmt: skip
-    with h5py.File(path, "r+") as file:
-        for name, values in rows.items():
-            write_column(file.require_group("predict"), name, values)
+    add_predictions(path, rows)
     found = section(path)
     assert found.sentences == [
-        "By ddp --predict (sweep), buckets of 4.00 MB are the best, and a wait 2.00 times the "
+        "By ddp --predict (sweep), buckets of 4.00 MB are the best, with a wait of 2.00 times the "
         "measured one; the fastest measured: 1.00 MB."
     ]
     assert found.tables[0].rows[0] == ["sweep", "1.000", "2.000", "1.000", "100.0"]
+
+
+def test_ddp_predict_is_told_by_setting(make_file):
+    """Both best sizes are those of a setting: the prediction depends on the bytes sent, and the
+    fastest is among the cases that differ only in the bucket size."""
+    cases = [step("bucketed", 0.1, size) for size in (1.0, 25.0, 1.0, 25.0)]
+    for case, (context, dtype) in zip(cases, [(128, "fp32")] * 2 + [(256, "bf16")] * 2,
+                                      strict=True):  # fmt: skip
+        case["factors"] = case["factors"] | {"context": context, "comm_dtype": dtype}
+    path = make_file(cases, experiment="ddp")
+    add_predictions(path, {
+        "case": [f"case-00{n}" for n in range(4)], "bucket_mb": [1.0, 25.0, 1.0, 25.0],
+        "buckets": [8.0] * 4, "predicted_overhead_s": [0.002, 0.003, 0.001, 0.001],
+        "measured_exposed_s": [0.001, 0.001, 0.002, np.nan], "measured_step_s": [0.1] * 4,
+        "predicted_best_bucket_mb": [4.0, 4.0, 2.0, 2.0],
+        "measured_best_bucket_mb": [1.0, 1.0, 25.0, 25.0],
+    })  # fmt: skip
+    names = [one.get("case") for one in facts.cases(load([path]))]
+    assert names == [f"case-00{n}" for n in range(4)]
+    assert section(path).sentences == [
+        "By ddp --predict (sweep) for xl, context 128, batch size 2 per rank, fp32, 2 ranks, "
+        "buckets of 4.00 MB are the best, with a wait of 2.00 to 3.00 times the measured one; the "
+        "fastest measured: 1.00 MB.",
+        "By ddp --predict (sweep) for xl, context 256, batch size 2 per rank, fp32, 2 ranks, sent "
+        "as bf16, buckets of 2.00 MB are the best, with a wait of 0.500 times the measured one; "
+        "the fastest measured: 25.0 MB.",
+    ]
 
 
 def test_without_a_plan_nothing_is_said(make_file):
