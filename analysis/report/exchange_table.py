@@ -56,7 +56,7 @@ def lead(found: Sequence[Row], sync: str, others: Sequence[str]) -> list[str]:
 
 def certain(pairs: Sequence[changes.Pair]) -> str:
     decided = any(differ(case, other, "step") for case, other in pairs)
-    return " (the 95% intervals do not overlap)" if decided else ""
+    return " (longer or shorter only where the 95% intervals do not overlap)" if decided else ""
 
 
 def share(case: Case) -> float:

@@ -133,7 +133,8 @@ def test_changes_are_counted_by_machine_and_by_kind(make_file):
     assert exchange_table.lead(rows, "flat", ["naive"]) == [
         "Beside one all_reduce per gradient (naive), a step with flat is 50.0% shorter in 1 of 3 "
         "settings, 50.0% longer in 1, equal within the intervals in 1 on 2 × NVIDIA H200; "
-        "25.0% shorter on 2 × NVIDIA H100 (the 95% intervals do not overlap).",
+        "25.0% shorter on 2 × NVIDIA H100 (longer or shorter only where the 95% intervals do not "
+        "overlap).",
         "Its wait for gradients (exposed), as a share of the step: 0.3 to 1.0% on 2 × NVIDIA H200; "
         "0.7% on 2 × NVIDIA H100.",
     ]
