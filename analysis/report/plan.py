@@ -89,13 +89,19 @@ def compute_bound(results: Results) -> list[str]:
     (whole,) = cases([results])
     tokens, least = whole.number("tokens"), bound["overlapped_tokens"]
     if isnan(least):
-        return [f"By {name_of(results)}, the layout is compute bound at no batch."]
-    serial = bound["serial_tokens"]
-    then = "with no batch" if isnan(serial) else f"from {serial:,.0f}"
+        return [f"By {name_of(results)}, the layout is compute bound at no batch size."]
+    serial, overlapped = bound["serial_tokens"], f"from {least:,.0f}"
+    then = "at no batch size" if isnan(serial) else f"from {serial:,.0f}"
+    told = (
+        f"{overlapped} tokens on, whether communication is overlapped or its kinds run one after "
+        "another"
+        if then == overlapped
+        else f"{overlapped} tokens on if communication is overlapped, {then} if the kinds of "
+        "communication run one after another"
+    )
     return [
-        f"By {name_of(results)}, the layout is compute bound from {least:,.0f} tokens on if "
-        f"communication is overlapped, {then} if its kinds follow each other; the planned batch "
-        f"has {tokens:,.0f}."
+        f"By {name_of(results)}, the layout is compute bound {told}; the planned batch has "
+        f"{tokens:,.0f}."
     ]
 
 
@@ -103,13 +109,23 @@ def scaling(results: Results) -> list[str]:
     table = results.file_tables.get(f"{GROUP}scaling")
     if table is None or len(table) < 2:
         return []
-    last = table.iloc[-1]
+    planned = planned_row(results, table)
     extrapolated = row_of(results, "extrapolated")
     noted = "" if extrapolated is None else f" Extrapolated: {extrapolated['note']}."
     return [
-        f"By {name_of(results)}, {last['ranks']:,.0f} ranks have an efficiency of "
-        f"{figure(last['efficiency'], 3)} and a peak of {gib(last['peak_bytes'])} each.{noted}"
+        f"By {name_of(results)}, {planned['ranks']:,.0f} ranks have an efficiency of "
+        f"{figure(planned['efficiency'], 3)} and a peak of {gib(planned['peak_bytes'])} each."
+        f"{noted}"
     ]
+
+
+def planned_row(results: Results, table: pd.DataFrame) -> pd.Series:
+    """The row of the planned number of ranks, which no section states: its step is the plan's. Else
+    the last."""
+    step = row_of(results, "step_time")
+    if step is not None and (fits := table["step_s"] == step["step_s"]).any():
+        return table[fits].iloc[0]
+    return table.iloc[-1]
 
 
 def checked(results: Results) -> list[str]:
@@ -123,7 +139,8 @@ def checked(results: Results) -> list[str]:
             f"{words} by {spanned(errors, '%')} ({len(errors)} of {len(table)} cases)" if errors
             else f"{words} not compared"
         )  # fmt: skip
-    return [f"Predictions of {name_of(results)} are off beside measured cases: {', '.join(told)}."]
+    file = results.runs[0].path.name
+    return [f"The predictions in {file} differ from the measured cases: {', '.join(told)}."]
 
 
 def parts(results: Results) -> Iterator[Table]:

@@ -28,6 +28,7 @@ PLAN = [
      "batch": 4096.0, "peak_bytes": 5e10},
     {"section": "scaling", "ranks": 1, "step_s": 0.09, "efficiency": 1.0, "peak_bytes": 6e10},
     {"section": "scaling", "ranks": 64, "step_s": 0.1, "efficiency": 0.9, "peak_bytes": 2**35},
+    {"section": "scaling", "ranks": 128, "step_s": 0.2, "efficiency": 0.4, "peak_bytes": 2**36},
     {"section": "extrapolated", "note": "collectives of 64 ranks, fitted on 4"},
 ]  # fmt: skip
 CHECK = [
@@ -59,8 +60,8 @@ def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
         "100.0 ms: matrix products 60.0%, other memory traffic 30.0%, exposed exchange 6.0%, "
         "contention with the overlapped exchange 4.0%.",
         "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on if "
-        "communication is overlapped, with no batch if its kinds follow each other; the planned "
-        "batch has 4,096.",
+        "communication is overlapped, at no batch size if the kinds of communication run one after "
+        "another; the planned batch has 4,096.",
         "By the plan in deep.jsonl, 64 ranks have an efficiency of 0.900 and a peak of 32.0 GiB "
         "(34.4 GB) each. Extrapolated: collectives of 64 ranks, fitted on 4.",
     ]
@@ -80,14 +81,28 @@ def test_a_plan_tells_the_step_the_compute_bound_batch_and_the_scaling(planned):
 def test_a_layout_that_is_never_compute_bound(planned):
     rows = [*PLAN[:2], {"section": "compute_bound", "overlapped_tokens": None}]
     (told,) = section(planned(rows)).sentences
-    assert told == "By the plan in deep.jsonl, the layout is compute bound at no batch."
+    assert told == "By the plan in deep.jsonl, the layout is compute bound at no batch size."
+
+
+def test_a_compute_bound_batch_that_is_equal_either_way_is_told_once(planned):
+    bound = {"section": "compute_bound", "overlapped_tokens": 1000.4, "serial_tokens": 1000.3}
+    assert section(planned([*PLAN[:2], bound])).sentences == [
+        "By the plan in deep.jsonl, the layout is compute bound from 1,000 tokens on, whether "
+        "communication is overlapped or its kinds run one after another; the planned batch has "
+        "4,096."
+    ]
+
+
+def test_the_scaling_of_a_plan_without_a_step_is_that_of_the_most_ranks(planned):
+    (told,) = section(planned([*PLAN[:2], *PLAN[5:]])).sentences
+    assert told.startswith("By the plan in deep.jsonl, 128 ranks have an efficiency of 0.400")
 
 
 def test_predictions_beside_measured_cases(planned):
     found = section(planned(CHECK, "check.jsonl"))
     assert found.sentences == [
-        "Predictions of the plan in check.jsonl are off beside measured cases: steps by 10.0% (1 "
-        "of 2 cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
+        "The predictions in check.jsonl differ from the measured cases: steps by 10.0% (1 of 2 "
+        "cases), peaks by 1.00 to 2.00% (2 of 2 cases), bytes sent not compared."
     ]
     (table,) = found.tables
     assert [row[:3] for row in table.rows] == [["a", "–", "200.0"], ["b", "110.0", "100.0"]]
