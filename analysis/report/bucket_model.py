@@ -37,8 +37,10 @@ class Prediction:
     def lead(self) -> str:
         verdict = "agree" if self.agrees else "do not agree"
         size = self.choice.get("bucket_mb")
+        machine = f" on {self.best.hardware}" * bool(self.best.hardware)
         return (
-            f"Of the sizes measured the model of the overhead prefers {size} MB, and "
+            f"Of the sizes measured for {setting(self.best.values)}{machine}, the model of the "
+            f"overhead prefers {size} MB, and "
             f"{buckets.listed(self.group)} {'is' if len(self.group) == 1 else 'are'} the "
             f"fastest: model and measurement {verdict} on the size."
         )

@@ -253,6 +253,10 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
             write_column(file.require_group("fit"), name, [value])
     lead, formula, told = bucket_model.sentences([*steps, *load([swept])], steps)
     assert "sqrt(s o w)" in formula
+    assert lead.startswith(
+        "Of the sizes measured for xl, context 128, batch size 2 per rank, fp32, 2 ranks on "
+        "2 × NVIDIA H200, the model of the overhead prefers "
+    )
     assert lead.endswith(f"model and measurement {answer} on the size.")
     assert "1000 MB is the fastest" in lead
     ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
