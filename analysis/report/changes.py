@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 
 from ..formatting import ABSENT, figure
+from ..result_file import stem
 from .facts import Case
 from .sentences import differ, of_file, percent
 
@@ -56,12 +57,23 @@ def on_one_machine(pairs: Sequence[Pair], phase: str) -> str:
 
 
 def by_machine(pairs: Sequence[Pair], told: Callable[[list[Pair]], str]) -> str:
-    """What is told of the pairs of each machine; of each file, where another has other times."""
-    groups: dict[str, list[Pair]] = {}
+    """What is told of the pairs of each machine; of each file, where another has other times. Where
+    that makes several groups of a machine, all of them have their files named."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
-        machine = f" on {pair[0].hardware}" if pair[0].hardware else ""
-        groups.setdefault(machine + of_file(pair[0]), []).append(pair)
-    return "; ".join(told(group) + machine for machine, group in groups.items())
+        groups.setdefault((pair[0].hardware, pair[0].get("file")), []).append(pair)
+    machines = [machine for machine, _ in groups]
+    return "; ".join(
+        told(group)
+        + f" on {machine}" * bool(machine)
+        + (of_files(group) if machines.count(machine) > 1 else of_file(group[0][0]))
+        for (machine, _), group in groups.items()
+    )
+
+
+def of_files(group: Sequence[Pair]) -> str:
+    names = {case.get("file") or stem(case.results.runs[0].path): None for case, _ in group}
+    return f" (file{'s' * (len(names) > 1)} {', '.join(names)})"
 
 
 def of_size(case: Case, other: Case) -> str:

@@ -146,6 +146,24 @@ def test_changes_are_counted_by_machine_and_by_kind(make_file):
     ]  # fmt: skip
 
 
+def test_every_group_of_a_machine_with_several_names_its_files(make_file):
+    """Only a file that another contradicts has its name as a factor."""
+    gpus = [("NVIDIA H100", f"GPU-{rank}", "a") for rank in range(2)]
+    parts = []
+    for name, file, seconds in (("a.h5", "a", 0.1), ("b.h5", "", 0.15), ("c.h5", "", 0.12)):
+        rows = [step("flat", seconds), step("naive", 0.2)]
+        for row in rows:
+            row["factors"] = row["factors"] | ({"file": file} if file else {})
+        parts += load([make_file(rows, name, experiment="ddp", ranks=gpus)])
+    found = exchange_table.rows(cases(parts), "flat", ["naive"])
+    told, _ = exchange_table.lead(found, "flat", ["naive"])
+    assert told.startswith(
+        "Beside one all_reduce per gradient (naive), a step with flat is 50.0% shorter on 2 × "
+        "NVIDIA H100 (file a); 25.0 to 40.0% shorter in both settings on 2 × NVIDIA H100 (files "
+        "b, c) ("
+    )
+
+
 def test_one_table_has_the_gpu_seconds_of_every_exchange(exchanges):
     alone = case(XL | {"sync": "none", "bucket_mb": np.nan, "ranks": 1}, {"step": around(0.1)})
     rows = [step("none", 0.1), step("flat", 0.15), step("bucketed", 0.12, 25.0),
