@@ -48,17 +48,10 @@ VARIANTS = {
 
 def section(found: list[Results]) -> Section:
     chosen = [results for results in found if results.experiment.endswith("-peers")]
-    rows = {results.runs[0].path.name: peer_comparison.of(results) for results in chosen}
-    told = [
-        line
-        for results, pairs in zip(chosen, rows.values(), strict=True)
-        for line in ratios(part_of(results, chosen), pairs)
-    ]
-    parts: dict[str, list[Beside]] = {}
-    for results, pairs in zip(chosen, rows.values(), strict=True):
-        parts.setdefault(PARTS.get(results.experiment, results.experiment), []).extend(pairs)
-    whole = [over_all(part, pairs) for part, pairs in parts.items() if pairs]
-    lead = whole if len(told) > LEAD else []
+    compared = [(results, peer_comparison.of(results)) for results in chosen]
+    told = [line for results, pairs in compared for line in ratios(part_of(results, chosen), pairs)]
+    newest = newest_of(compared)
+    lead = [over_all(part, pairs) for part, pairs in newest.items()] if len(told) > LEAD else []
     return Section(
         name="peers",
         title="How does it compare with PyTorch on the same machine?",
@@ -68,17 +61,30 @@ def section(found: list[Results]) -> Section:
         "collective_ratios.py or data_parallel_ratios.py",
         sentences=[*lead, *told, *definitions(chosen)],
         drawings=drawings("peers", chosen, ["peers"]),
-        tables=[*(table(name, pairs) for name, pairs in rows.items() if pairs),
+        tables=[*(table(results.runs[0].path.name, pairs) for results, pairs in compared if pairs),
                 *cases_tables(chosen)],
     )  # fmt: skip
 
 
 def part_of(results: Results, chosen: Sequence[Results]) -> str:
-    """What was compared; on which hardware, where there are several files of it."""
+    """What was compared; where there are several files of it, on which hardware, or in which file
+    if it does not record its hardware."""
     part = PARTS.get(results.experiment, results.experiment)
-    alike = [other for other in chosen if other.experiment == results.experiment]
-    hardware = results.runs[0].hardware
-    return f"{part} on {hardware}" if len(alike) > 1 and hardware else part
+    if sum(other.experiment == results.experiment for other in chosen) < 2:
+        return part
+    run = results.runs[0]
+    return f"{part} on {run.hardware}" if run.hardware else f"{part} in {run.path.name}"
+
+
+def newest_of(compared: Sequence[tuple[Results, list[Beside]]]) -> dict[str, list[Beside]]:
+    """The work of each part, see part_of(). What several files of one machine measured counts once,
+    as the newest has it."""
+    chosen = [results for results, _ in compared]
+    parts: dict[str, dict[object, Beside]] = {part_of(one, chosen): {} for one in chosen}
+    for results, pairs in sorted(compared, key=lambda one: one[0].runs[0].created):
+        own = {(pair.kind, *pair.work.items()): pair for pair in pairs}
+        parts[part_of(results, chosen)].update(own)
+    return {part: list(own.values()) for part, own in parts.items() if own}
 
 
 def ratios(part: str, pairs: Sequence[Beside]) -> list[str]:

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from analysis import style, tables
+from analysis import peer_comparison, style, tables
 from analysis.report import peers
 from analysis.results import load
+from synthetic import case
 
 
 @pytest.fixture
@@ -135,3 +136,38 @@ def test_sizes_without_dimensions_are_not_listed(tmp_path):
     rows = [step("paceline eager", 0.01), step("paceline eager", 0.01, "xl")]
     path.write_text("\n".join(json.dumps(row) for row in rows))
     assert "Sizes:" not in " ".join(tables.of(load([path])[0])[0].caption)
+
+
+def test_what_several_files_of_a_machine_measured_counts_once_in_the_lead(make_file):
+    """The newest file's, whatever the order of the files; another machine's is told on its own."""
+
+    def measured(name, device, created, ours):
+        sides = {"paceline eager": ours, "captured": 0.01}
+        rows = [case(step(variant, 0), {"step": [[seconds] * 8]})
+                for variant, seconds in sides.items()]  # fmt: skip
+        for row in rows:
+            del row["factors"]["step_median_s"]
+        return make_file(rows, name, experiment="model-peers", created=created,
+                         ranks=[(device, "GPU-1", "a")])  # fmt: skip
+
+    files = [
+        measured("new.h5", "NVIDIA H200", "2026-11-21T10:00:00Z", 0.008),
+        measured("old.h5", "NVIDIA H200", "2026-11-20T10:00:00Z", 0.02),
+        measured("other.h5", "NVIDIA H100", "2026-11-19T10:00:00Z", 0.005),
+    ]
+    compared = [(found, peer_comparison.of(found)) for path in files for found in load([path])]
+    newest = peers.newest_of(compared)
+    assert {part: [pair.ratio for pair in pairs] for part, pairs in newest.items()} == {
+        "Training steps on NVIDIA H200": [pytest.approx(0.8)],
+        "Training steps on NVIDIA H100": [pytest.approx(0.5)],
+    }
+
+
+def test_a_file_that_does_not_record_its_machine_is_named(tmp_path):
+    paths = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    for path in paths:
+        rows = [step("paceline eager", 0.01), step("captured", 0.02)]
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    first, second, _ = peers.section([load([path])[0] for path in paths]).sentences
+    assert first.startswith("Training steps in a.jsonl (small, context 128,")
+    assert second.startswith("Training steps in b.jsonl (small, context 128,")
