@@ -78,9 +78,12 @@ def deviation(row: pd.Series, name: str) -> str:
 
 def spread(rows: pd.DataFrame, figures: Sequence[str]) -> str:
     """On means with deviations, which ours are."""
-    given = any(deviation(row, name) for _, row in rows.iterrows() for name in figures)
-    return (
-        "Both are means with standard deviations."
+    given = sum(any(deviation(row, name) for name in figures) for _, row in rows.iterrows())
+    if given == len(rows):
+        return "Both are means with standard deviations."
+    theirs = (
+        f"{given} of {len(rows)} of theirs have a standard deviation"
         if given
-        else "Ours are means with standard deviations; theirs are given without a deviation."
+        else "theirs are given without a deviation"
     )
+    return f"Ours are means with standard deviations; {theirs}."

@@ -101,7 +101,7 @@ def test_reasons_name_what_a_row_leaves_open_and_what_is_no_measurement(whole):
     assert "size and context not stated" in reasons("kernels-write-up-1")
     assert "theirs are of H800 PCIe, ours of NVIDIA H200." in captions("timing-write-up-1")
     assert "the text does not name its hardware." in captions("attention-write-up-4")
-    assert "Both are means with standard deviations." in captions("timing-write-up-1")
+    assert "5 of 15 of theirs have a standard deviation." in captions("timing-write-up-1")
     assert "theirs are given without a deviation." in captions("precision-write-up-1")
     assert "Both are means with standard deviations." in captions("collectives-write-up-1")
     stated = "Not stated in all rows: context (ours 512), batch size (ours 4)."
