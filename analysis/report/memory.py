@@ -13,7 +13,7 @@ from .comparisons import COURSE
 from .facts import Case, cases, distinct, file_factor, largest, matching
 from .section import Section, drawings, grid
 from .selection import is_memory, of_experiment, tables_of
-from .sentences import gib, setting
+from .sentences import gib, setting, told_of
 from .step_breakdown import cost
 
 
@@ -107,7 +107,9 @@ def headlines(with_peak: list[Case]) -> list[str]:
         for case in told
     )
     shared = at_shared_context(alike, told)
-    return [f"A training step of {longest.get('size')} needs {needs}. {shared}".rstrip()]
+    return [
+        f"A training step of {told_of(longest.values, 'size')} needs {needs}. {shared}".rstrip()
+    ]
 
 
 def one_per_kind(own: list[Case]) -> list[Case]:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from ..formatting import label
 from .facts import Case
+from .sentences import DIMENSIONS
 
 # Columns of a setting, by what a sentence calls them.
 SETTING = {
@@ -40,6 +41,8 @@ def ours(case: Case, name: str, row: pd.Series) -> str:
         case "warmup" | "steps":
             steps = samples.warmup if name == "warmup" else samples.measured
             return str(max((table.shape[1] for table in steps.values()), default=0))
+        case "size" if case.get(name) == "custom":  # as published: d_model 512, d_ff 2048, layers 6
+            return ", ".join(f"{one} {case.get(one)}" for one in DIMENSIONS)
         case "batch_size" if "ranks" in row:  # of all ranks
             return f"{case.number('batch_size') * case.number('ranks'):.0f}"
         case _:

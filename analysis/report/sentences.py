@@ -15,6 +15,8 @@ NO_DIFFERENCE = "no difference beyond the intervals"
 SETTING = ("size", "context", "batch_size", "precision", "attention", "exec", "optimizer",
            "recompute", "ranks", "file")  # fmt: skip
 USUAL = {"optimizer": "serial", "recompute": "none", "ranks": "1"}
+# What size custom leaves open.
+DIMENSIONS = ("d_model", "d_ff", "layers", "heads")
 
 
 def milliseconds(seconds: float, digits: int = 4) -> str:
@@ -55,18 +57,31 @@ def setting(factors: Mapping[str, object], without: Collection[str] = ()) -> str
     words = {
         name: word
         for name in SETTING
-        if (value := text(factors.get(name))) != USUAL.get(name) and (word := in_words(name, value))
+        if (value := told_of(factors, name)) != USUAL.get(name) and (word := in_words(name, value))
     }
     if "batch_size" in words and "ranks" in words:
         words["batch_size"] += " per rank"
     return ", ".join(word for name, word in words.items() if name not in without)
 
 
+def told_of(factors: Mapping[str, object], name: str) -> str:
+    """A factor's value; of size custom with its dimensions."""
+    value = text(factors.get(name))
+    if (name, value) != ("size", "custom"):
+        return value
+    told = [
+        f"{size} {dimension}" if dimension in ("layers", "heads") else f"{dimension} {size}"
+        for dimension in DIMENSIONS
+        if (size := text(factors.get(dimension)))
+    ]
+    return f"{value} ({', '.join(told)})" if told else value
+
+
 def settings(own: Sequence[Case]) -> tuple[str, list[str]]:
     """What the settings of these cases have in common, for a caption, and what each has beside
     that, with its machine if there are several, for a row. All in the rows, if they are equal."""
     machines = {case.hardware for case in own}
-    same = [name for name in SETTING if len({case.get(name) for case in own}) == 1]
+    same = [name for name in SETTING if len({told_of(case.values, name) for case in own}) == 1]
     told = [setting(case.values, without=same) for case in own]
     if len(machines) > 1:
         told = [", ".join(filter(None, (words, f"on {case.hardware}" * bool(case.hardware))))

@@ -14,7 +14,7 @@ from analysis.report import (
 )
 from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
-from analysis.report.sentences import gib, setting, spanned
+from analysis.report.sentences import gib, setting, settings, spanned
 from analysis.results import load
 from synthetic import XL, around, case, step, write_column
 
@@ -278,6 +278,20 @@ def test_a_setting_names_attention_and_ranks_in_words():
     )
     assert setting({"context": float("nan"), "precision": "", "size": "xl"}) == "xl"
     assert setting({}) == ""
+
+
+def test_a_custom_size_is_told_with_its_dimensions(make_file):
+    small = {"size": "custom", "d_model": 512, "d_ff": 2048, "layers": 6, "heads": 8}
+    assert setting(small) == "custom (d_model 512, d_ff 2048, 6 layers, 8 heads)"
+    assert setting({"size": "custom"}) == "custom"
+    assert setting(small | {"size": "xl"}) == "xl"
+    rows = [case(small | {"layers": layers, "context": 8}, {"step": around(0.1)})
+            for layers in (6, 7)]  # fmt: skip
+    common, told = settings(cases(load([make_file(rows)])))
+    assert common == "context 8"
+    assert told == [
+        f"custom (d_model 512, d_ff 2048, {layers} layers, 8 heads)" for layers in (6, 7)
+    ]
 
 
 def test_a_span_of_equal_values_is_one_figure():
