@@ -109,7 +109,7 @@ def precision(cases: list[Case]) -> Comparison:
     )  # fmt: skip
 
 
-def dimensions(size: str) -> dict[str, str]:
+def size_factors(size: str) -> dict[str, str]:
     """ "small", or "d_model 512, d_ff 2048, layers 6, heads 8", as factors of a case."""
     if "," not in size:
         return {"size": size}
@@ -127,7 +127,7 @@ def compiled(cases: list[Case]) -> Comparison:
         two = {
             kind: case
             for kind in ("eager", "compiled")
-            if (case := timed(cases, **dimensions(row["size"]), context=context, exec=kind))
+            if (case := timed(cases, **size_factors(row["size"]), context=context, exec=kind))
         }
         if len(two) < 2:
             return None

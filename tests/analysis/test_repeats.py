@@ -126,7 +126,7 @@ def test_a_comparison_of_exchanges_names_the_file(two):
     whole = report.of(two(before, after, OLD | {"experiment": "ddp"}, NEW | {"experiment": "ddp"}))
     (section,) = [one for one in whole.sections if one.name == "ddp-flat"]
     (told,) = section.sentences
-    assert " 50.0% shorter on AMD EPYC (file new); 50.0% shorter on AMD EPYC (file old)" in (told)
+    assert " 50.0% shorter on AMD EPYC (file new); 50.0% shorter on AMD EPYC (file old)" in told
     assert [[row[0], *row[2:3], row[5]] for row in section.tables[0].rows] == [
         ["file new", "120.0", "240.0: 50.0% shorter"],
         ["file old", "100.0", "200.0: 50.0% shorter"],
