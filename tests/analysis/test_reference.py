@@ -2,27 +2,21 @@
 
 import csv
 import io
-import json
-import re
-from functools import cache
-from pathlib import Path
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import figures, scaling_cases, tables
-from analysis.figures import memory, scaling
+from analysis.figures import scaling
 from analysis.formatting import figure
 from analysis.result_file import opened, stem
 from analysis.results import load
 from analysis.tables import WRITERS, cases
 from analysis.tables import scaling as scaling_table
 from legibility import assert_legible
+from reference_files import FILES, REFERENCE, figures_of, raw, reference, results_of
 
-REFERENCE = Path(__file__).parents[2] / "results/reference"
-FILES = sorted(REFERENCE.iterdir())
 PEERS = {"peers", "predicted-memory"}
 MEASURED_STEPS = {"steps", "predicted-memory", "memory-marks", "warmup"}
 PROFILED = {"streams", "block", "attention-kernels"}
@@ -97,50 +91,6 @@ LIKE_OTHERS_LONG = [
 ]
 UNTIMED = ("precision", "plan")
 TIMED = [one for one in LIKE_OTHERS_LONG if not one.values[0].name.startswith(UNTIMED)]
-
-
-@cache
-def results_of(path):
-    (results,) = load([path])
-    return results
-
-
-@cache
-def figures_of(path):
-    return dict(figures.of(results_of(path)))
-
-
-@cache
-def raw(path):
-    """/summary of an HDF5 file or the rows of a .jsonl file, with the names of schema version 2."""
-    return stored(path).rename(columns={"communication_sent_bytes": "sent_bytes"})
-
-
-def stored(path):
-    if path.suffix == ".jsonl":
-        rows = pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
-        return with_bandwidths(rows) if "op" in rows else rows
-    with opened(path) as file:
-        return pd.DataFrame(
-            {
-                name: column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:]
-                for name, column in file["summary"].items()
-            }
-        )
-
-
-def with_bandwidths(rows):
-    """All rows are of all_reduce; other software's have only times."""
-    assert set(rows["op"]) == {"all_reduce"}
-    algorithm = rows["algbw_bytes_per_s"].fillna(rows["bytes"] / rows["time_median_s"])
-    bus = rows["busbw_bytes_per_s"].fillna(algorithm * (2 * (rows["ranks"] - 1) / rows["ranks"]))
-    return rows.assign(algbw_bytes_per_s=algorithm, busbw_bytes_per_s=bus)
-
-
-def reference(name):
-    """The file of an H200, or of an H100 if there is none."""
-    named = {stem(path): path for path in FILES}
-    return named.get(f"{name}-h200") or named[f"{name}-h100"]
 
 
 def ids(path):
@@ -250,15 +200,6 @@ def test_stacks_add_up_and_mark_exposed_communication():
             widths = [bar.get_width() for bar in stack]
             np.testing.assert_allclose(widths[: len(phases)], [1e3 * expected[p] for p in phases])
             np.testing.assert_allclose(sum(widths), 1e3 * step)
-
-
-def segments(axes, color):
-    """The interval lines of a color: [n, (x, low), (x, high)]."""
-    found = []
-    for lines in axes.collections:
-        if hasattr(lines, "get_segments") and tuple(lines.get_color()[0][:3]) == color:
-            found += [np.array(one) for one in lines.get_segments() if len(one)]
-    return found
 
 
 def test_attention_curves_are_medians_and_intervals():
@@ -384,90 +325,6 @@ def test_weak_scaling_over_three_files():
             np.testing.assert_allclose(lines[1].get_ydata(), 100 * times[0] / times)
     (table,) = scaling_table.build(results, tables.Spread.INTERVAL)
     assert len(table.rows) == 60
-
-
-def test_memory_marks_are_of_the_first_step():
-    path = reference("zero-course")
-    drawn = figures_of(path)["memory-marks"]
-    table = next(one for one in tables.of(results_of(path)) if one.name == "memory-marks")
-    marks = ["after init", "before optimizer", "after step"]
-    assert {axes.get_xlim() for axes in drawn.axes} == {drawn.axes[0].get_xlim()}
-    with opened(path) as file:
-        names = [case.decode() for case in file["summary/case"][:]]
-        for index, (axes, case) in enumerate(zip(drawn.axes, names, strict=True)):
-            memory = {n: c[:] for n, c in file["cases"][case]["memory"].items()
-                      if isinstance(c, h5py.Dataset)}  # fmt: skip
-            for place, mark in enumerate(marks):
-                rows = (memory["step"] == b"first") & (memory["mark"] == mark.encode())
-                row = np.flatnonzero(rows)[memory["active"][rows].argmax()]
-                bars = [bar for bar in axes.patches if round(bar.get_y() + 0.35 - 0.5) == place]
-                total = sum(bar.get_width() for bar in bars) * 2**30
-                assert total == pytest.approx(memory["active"][row])
-                written = table.data.iloc[3 * index + place]
-                assert written["active_bytes"] == memory["active"][row]
-                assert written["optimizer_state_bytes"] == memory["optimizer_state"][row]
-
-
-def test_stacked_memory_over_time_peaks_at_the_bytes_in_use():
-    path = reference("model-memory-timeline")
-    drawn = figures_of(path)["memory"]
-    with opened(path) as file:
-        names = [case.decode() for case in file["summary/case"][:]]
-        for axes, case in zip(drawn.axes, names, strict=True):
-            used = np.cumsum(file["cases"][case]["memory/timeline/bytes"][:])
-            stack = [one for one in axes.collections if hasattr(one, "get_paths")][-1]
-            # The upper edges of the stacked memory kinds.
-            tops = [
-                collection.get_paths()[0].vertices[:, 1].max()
-                for collection in axes.collections
-            ]  # fmt: skip
-            assert max(tops) * 2**30 == pytest.approx(used.max(), rel=1e-6), stack
-    words = [one.get_text() for one in drawn.texts]
-    assert any(
-        re.fullmatch(r"12,996 MiB  gradient \[3406809600\]: backward/gradients", one)
-        for one in words
-    )
-    assert not any("…" in one for one in words)
-    assert "activation: computing attention scores" in words and "activation: ffn" in words
-    named = [{one.get_text() for one in axes.texts} for axes in drawn.axes]
-    assert named == [{"forward"}, {"forward"}, {"forward", "backward", "optimizer"}]
-
-
-def test_activations_are_stacked_by_scope_and_a_phase_without_events_has_a_band():
-    path = reference("model-memory-timeline")
-    axes = figures_of(path)["memory"].axes[-1]
-    (results,) = load([path])
-    timeline = results.case_tables[2]["memory/timeline"]
-    events = len(timeline) - memory.first_shown(timeline)
-    bands = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
-    assert [patch[0] for patch in bands[1:]] == [patch[1] for patch in bands[:-1]]
-    assert bands[-1] == pytest.approx((events, axes.get_xlim()[1]))
-    assert bands[-1][1] > events * 1.05
-
-    used = timeline[timeline["kind"] == "activation"]
-    for scope, layer in (("ffn", 3), ("computing attention scores", 4)):
-        own = used[used["scope"].str.endswith(f"/{scope}")]["bytes"].cumsum()
-        low, high = (
-            axes.collections[index].get_paths()[0].vertices[:, 1].max() * 2**30
-            for index in (layer - 1, layer)
-        )
-        assert high - low == pytest.approx(own.max(), rel=1e-6)
-
-
-def test_a_scope_that_is_a_block_has_no_number():
-    assert memory.part_of("forward/block 12") == memory.part_of("forward/block 3") == "block"
-    assert memory.part_of("forward/block 3/ffn") == "ffn"
-
-
-def test_predicted_and_measured_memory_are_drawn():
-    path = reference("ddp-course")
-    both, more = figures_of(path)["predicted-memory"].axes
-    frame = raw(path)
-    points = both.get_lines()[1]
-    np.testing.assert_allclose(points.get_xdata(), frame["predicted_peak_bytes"] / 2**30)
-    np.testing.assert_allclose(points.get_ydata(), frame["peak_bytes"] / 2**30)
-    beyond = 100 * (frame["peak_bytes"] / frame["predicted_peak_bytes"] - 1)
-    np.testing.assert_allclose(more.get_lines()[1].get_ydata(), beyond)
 
 
 def test_a_transport_that_was_switched_off_is_named():
