@@ -19,8 +19,8 @@ TERMS = {
     "NCCL's kernels access directly",
     "cadence": "what a repetition of a collective is: one call after a barrier, 20 calls back to "
     "back, or 20 calls in a CUDA graph",
-    "fused": "attention with scale, mask and softmax in one kernel; naive has an operation each in eager execution, "
-    "flash keeps no T x T matrix",
+    "fused": "attention with scale, mask and softmax in one kernel; naive has an operation each in "
+    "eager execution, flash keeps no T x T matrix",
 }
 WRITE_UPS = (
     "Tables that name a write-up, numbered 0 to 4, or the assignment put our figures beside those "
