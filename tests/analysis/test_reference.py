@@ -15,7 +15,7 @@ from analysis.results import load
 from analysis.tables import WRITERS, cases
 from analysis.tables import scaling as scaling_table
 from legibility import assert_legible
-from reference_files import FILES, REFERENCE, figures_of, raw, reference, results_of
+from reference_figures import FILES, REFERENCE, figures_of, raw, reference, results_of
 
 PEERS = {"peers", "predicted-memory"}
 MEASURED_STEPS = {"steps", "predicted-memory", "memory-marks", "warmup"}

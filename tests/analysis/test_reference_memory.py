@@ -10,7 +10,7 @@ from analysis import tables
 from analysis.figures import memory
 from analysis.result_file import opened
 from analysis.results import load
-from reference_files import figures_of, raw, reference, results_of
+from reference_figures import figures_of, raw, reference, results_of
 
 
 def test_memory_marks_are_of_the_first_step():
