@@ -28,13 +28,13 @@ def write(report: "Report", target: Path) -> list[Path]:
         report.origin,
         "",
         *summary(report),
-        *repeats(report),
         *terms(),
         *contents(report),
     ]
     counted = zip(report.sections, first_figures(report.sections), strict=True)
     for number, (section, first) in enumerate(counted, 1):
         parts += of_section(number, section, folder.name, first)
+    parts += repeats(report)
     parts += ["## Environment", "", *table_lines(environment.table(report.runs)), ""]
     parts += [f"    {command}" for command in environment.commands(report.runs)]
     target.write_text("\n".join(parts) + "\n", encoding="utf-8")

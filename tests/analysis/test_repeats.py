@@ -114,6 +114,7 @@ def test_the_report_names_both_files_and_prefers_the_newer(two, tmp_path, extens
         (written, *_) = report.write(order, tmp_path / f"r.{extension}")
         text = written.read_text("utf-8")
         assert text.count("Settings in several files") == 1
+        assert text.index("Settings in several files") > text.index("Terms")  # after the questions
         assert text.count("is 1.20 times that of the latter") >= 1
         assert "of the 120.0 ms of a step of xl, context 128, batch size 2, fp32, file new" in text
         assert "of the 100.0 ms" not in text
