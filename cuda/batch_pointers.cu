@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "cuda/batch_pointers.h"
-#include "cuda/check.h"
+#include "cuda/capture.h"
 #include "cuda/launch.cuh"
 
 namespace paceline {
@@ -46,12 +46,6 @@ Operand operand(const Matrix& m) {
 std::int64_t bytes_of_operand(const Matrix& c) {
   const std::int64_t bytes = c.batch[0] * c.batch[1] * bytes_of_address;
   return (bytes + alignment - 1) / alignment * alignment;
-}
-
-bool is_capturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/scope.h"
+#include "cuda/capture.h"
 #include "cuda/check.h"
 #include "cuda/cuda_stream.h"
 #include "cuda/round_robin.h"
@@ -51,9 +52,7 @@ Array in_place_of(CudaDevice& device, const Matrix& c) {
 }
 
 void refuse_capture(cudaStream_t stream, const std::string& product) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
-  if (status == cudaStreamCaptureStatusNone) return;
+  if (!is_capturing(stream)) return;
   throw InternalError("the rehearsal did not compute the product " + product);
 }
 

@@ -65,6 +65,16 @@ def device_seconds_in(found: list[Results], sync: str) -> list[Table]:
     return device_seconds(own) if is_first else []
 
 
+def tables_in(
+    found: list[Results], sync: str, rows: Sequence[exchange_table.Row], chosen: list[Results]
+) -> list[Table]:
+    return [
+        *exchange_table.table(rows, sync),
+        *device_seconds_in(found, sync),
+        *cases_tables(chosen),
+    ]
+
+
 def naive(found: list[Results]) -> Section:
     chosen = restricted(found, ("none", "naive"))
     rows = against(found, "naive")
@@ -76,11 +86,7 @@ def naive(found: list[Results]) -> Section:
         "how much of it goes to communication?",
         command=PRESET,
         sentences=answer(rows, "naive"),
-        tables=[
-            *exchange_table.table(rows, "naive"),
-            *device_seconds_in(found, "naive"),
-            *cases_tables(chosen),
-        ],
+        tables=tables_in(found, "naive", rows, chosen),
         ahead=1,
         drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
@@ -98,11 +104,7 @@ def flat(found: list[Results]) -> Section:
         "one for each parameter?",
         command=PRESET,
         sentences=answer(rows, "flat"),
-        tables=[
-            *exchange_table.table(rows, "flat"),
-            *device_seconds_in(found, "flat"),
-            *cases_tables(chosen),
-        ],
+        tables=tables_in(found, "flat", rows, chosen),
         ahead=1,
         drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
@@ -120,11 +122,7 @@ def overlap(found: list[Results]) -> Section:
         "and do traces show the overlap?",
         command=PRESET + "; with --profile for the streams",
         sentences=answer(rows, "overlap"),
-        tables=[
-            *exchange_table.table(rows, "overlap"),
-            *device_seconds_in(found, "overlap"),
-            *cases_tables(chosen),
-        ],
+        tables=tables_in(found, "overlap", rows, chosen),
         ahead=1,
         drawings=[
             *drawings("ddp-overlap", chosen, ["steps"]),

@@ -89,15 +89,13 @@ def paceline(options: argparse.Namespace, case: Row, gpu: str) -> list[Row]:
     # fp16 skips steps whose gradients overflow; updates in backward cannot be skipped.
     has_orders = case["mode"] == "train-step" and case["precision"] != "fp16"
     orders = [["--optimizer", order] for order in ("serial", "in-backward")] if has_orders else [[]]
+    model = [options.paceline, "model", "--device", "cuda", *size_options(str(case["size"]))]
     rows = []
-    for execution in ("eager", "compiled"):
-        for order in orders:
-            factors = ["--exec", execution, "--timing", "step", *order]
-            with tempfile.TemporaryDirectory() as folder:
-                output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
-                model = [options.paceline, "model", "--device", "cuda"]
-                command = [*model, *size_options(str(case["size"])), *arguments(options, case)]
-                rows += rows_of([*command, *factors, *output], gpu=gpu)
+    for execution, order in itertools.product(("eager", "compiled"), orders):
+        factors = ["--exec", execution, "--timing", "step", *order]
+        with tempfile.TemporaryDirectory() as folder:
+            output = ["--output", f"{folder}/step.h5", "--quiet", "--json"]
+            rows += rows_of([*model, *arguments(options, case), *factors, *output], gpu=gpu)
     software = output_of(options.paceline, "--version")
     return [{"software": software, "variant": variant(row), **row} for row in rows]
 

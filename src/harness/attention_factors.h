@@ -41,8 +41,7 @@ template <class C>
   return factors_of<AttentionFactors>(
       axis<C>(&C::attention, "attention",
               "kernels: naive (one per operation, in eager execution), fused (scale, mask and "
-              "softmax in one), flash "
-              "(no T x T matrix in memory)")
+              "softmax in one), flash (no T x T matrix in memory)")
           .by_default(defaults),
       axis<C>(
           &C::fp32_attention, "fp32_attention",
