@@ -41,6 +41,8 @@ run collectives-symmetric 2 collectives --backend nccl --op all_reduce,reduce_sc
   --bytes 100KB,1MB,10MB,100MB,400MB,2GB --in-place yes --registration symmetric,none \
   --cadence back-to-back --steps 8 --fit
 run ddp-course 2 ddp --preset course --bucket-mb 1,10,25,100,1000
+run ddp-predict 2 ddp --preset course --sync none,bucketed --bucket-mb 1,10,25,100,1000 \
+  --predict "$results/collectives-symmetric-$gpu.h5"
 run ddp-context 2 ddp --preset context
 run ddp-long 2 ddp --preset long
 run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \

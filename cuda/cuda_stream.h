@@ -50,13 +50,13 @@ class CudaStream final : public Stream {
   std::shared_ptr<HostErrors> errors_;
 };
 
-// A captured graph, instantiated by upload() or the first launch().
+// A captured graph, instantiated by its first launch() at the latest.
 class CudaGraph final : public Graph {
  public:
   CudaGraph(cudaStream_t stream, const std::function<void()>& work);
   ~CudaGraph() override;
 
-  void upload() override;
+  void instantiate() override;
   void launch() override;
   // Without nodes that only write the time.
   [[nodiscard]] GraphNodes nodes() const override;

@@ -289,6 +289,8 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
+void limit_window_blocks() { setenv("NCCL_SYM_CTAS", "8", 0); }
+
 std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& device) {
   // NCCL then does not order graphs with calls outside them, which would cost an event per captured
   // call. The caller waits for a graph before the next call outside it.

@@ -13,6 +13,11 @@ namespace paceline {
 // The version of the loaded library, "2.28.9"; empty without NCCL.
 [[nodiscard]] std::string nccl_version();
 
+// For collectives beside products: on symmetric windows they then run in 8 thread blocks, which
+// leaves the other multiprocessors to the products and is faster (src/parallel/NOTES.md). Holds for
+// the process; call it before the first communicator. NCCL_SYM_CTAS in the environment wins.
+void limit_window_blocks();
+
 // Collectives in GPU memory through NCCL, one after the other on the device's communication stream.
 // The world's watchdog polls it for asynchronous errors and aborts it before it ends the launch.
 // The watchdog does not see single calls: it checks the WatchdogScope of the host thread that waits

@@ -86,6 +86,7 @@ RankDevice make_device(const RunOptions& run, World& world) {
     on_gpu = gpus.ranks == world.size();
     if (run.device == DeviceChoice::cuda && !on_gpu) refuse_cuda(gpus);
   }
+  if (on_gpu) limit_window_blocks();
   RankDevice made;
   collectively(world, [&] { made = on_gpu ? make_gpu(run, world) : make_cpu(run, world); });
   require_same_device(world, made.device->info().name);

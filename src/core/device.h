@@ -62,7 +62,7 @@ class Graph : NonCopyable {
   virtual ~Graph() = default;
 
   // Prepares the graph for launching; otherwise the first launch() does.
-  virtual void upload() {}
+  virtual void instantiate() {}
   virtual void launch() = 0;
   [[nodiscard]] virtual GraphNodes nodes() const { return {}; }
 };

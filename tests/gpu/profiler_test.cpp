@@ -51,7 +51,7 @@ class ProfilerTest : public ::testing::Test {
       const Scope scope(device->scopes(), "timing");
       end = device->compute_stream().record();
     });
-    graph->upload();
+    graph->instantiate();
     return graph;
   }
   // The number of kernels of each scope.

@@ -122,7 +122,10 @@ def follow_up(use: Use, folder: Path, chance: random.Random) -> None:
     """One more command that users start with an existing file: --dry-run, --resume, --force, the
     same command again, compare, merge, or merge after a simulated crash."""
     before = statuses(folder / "out.h5")
-    again = [replace(use, options={**use.options, name: None}) for name in ("--resume", "--force")]
+    plain = {
+        name: value for name, value in use.options.items() if name not in ("--resume", "--force")
+    }
+    again = [replace(use, options={**plain, name: None}) for name in ("--resume", "--force")]
     kind = chance.choice(("plan", "resume", "force", "again", "compare", "merge", "crash"))
     if kind == "resume" and "--dump" in use.options:
         kind = "force"  # --dump and --resume exclude each other

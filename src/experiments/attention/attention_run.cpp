@@ -105,7 +105,7 @@ void AttentionRun::capture() {
     if (phase == Phase::warm_up && !flush_.empty()) continue;
     std::unique_ptr<Graph>& graph = graphs_.at(static_cast<std::size_t>(phase));
     graph = device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
-    graph->upload();
+    graph->instantiate();
   }
   release();
 }

@@ -66,7 +66,7 @@ void CollectiveRun::capture_again() {
   if (case_.cadence != Cadence::graph) return;
   const WatchdogScope watchdog_scope(world_.watchdog(), "capturing " + case_.what());
   graph_ = device_.capture(communicator_.stream(), [&] { launch_calls(); });
-  graph_->upload();
+  graph_->instantiate();
 }
 
 Pattern CollectiveRun::pattern(std::int64_t salt) const {

@@ -166,7 +166,7 @@ void StepRunner::capture() {
     });
     begin = end;
     if (graph->nodes().all == 0) continue;
-    graph->upload();
+    graph->instantiate();
     graphs_.push_back({std::move(graph), captured_.phases.size() - 1});
   }
   device.synchronize();
