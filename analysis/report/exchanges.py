@@ -7,7 +7,7 @@ from ..formatting import ABSENT, figure
 from ..tables.table import Table
 from .facts import Case, fastest, matching
 from .section import grid
-from .sentences import SETTING, setting
+from .sentences import SETTING, setting, told_of
 
 NAMES = {"naive": "one all_reduce per gradient (naive)", "none": "no exchange (none)"}
 ORDER = ("none", "naive", "flat", "overlap", "bucketed")
@@ -34,7 +34,7 @@ def one_per_setting(own: Iterable[Case], also: Sequence[str] = ()) -> list[Case]
 
 
 def setting_of(case: Case) -> tuple[object, ...]:
-    return (id(case.results), *(case.get(name) for name in (*SETTING, "mode")))
+    return (id(case.results), *(told_of(case.values, name) for name in (*SETTING, "mode")))
 
 
 def name_of(case: Case) -> str:

@@ -280,3 +280,15 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
     ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
     assert f"buckets of {ideal}" in told
     assert bucket_model.sentences(steps, steps) == [formula]
+
+
+def test_custom_sizes_are_settings_of_their_own(exchanges):
+    def sized(width, *given):
+        made = step(*given)
+        return made | {"factors": made["factors"] | {"size": "custom", "d_model": width}}
+
+    narrow, wide = [[sized(width, "naive", slow * 0.2), sized(width, "flat", slow * 0.1)]
+                    for width, slow in ((64, 1), (128, 2))]  # fmt: skip
+    (table,) = exchange_table.table(ddp.against(exchanges(*narrow, *wide), "flat"), "flat")
+    column = table.header.index("beside naive (ms)")
+    assert [row[column] for row in table.rows] == ["200.0: 50.0% shorter", "400.0: 50.0% shorter"]
