@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import Report
 
 STYLESHEET = Path(__file__).with_name("report.css")
+HALF = (8.4, 6.7)  # inches: figures up to this size are side by side in print
 
 
 def write(report: "Report", target: Path) -> list[Path]:
@@ -106,7 +107,8 @@ def of_section(number: int, section: Section, first_figure: int) -> str:
     if section.lead:
         lines.append(listed(section.lead, "answer"))
     if section.rest:
-        lines += [folding(f"More in sentences ({len(section.rest)})"), '<div class="folded">',
+        lines += [folding(f"More in sentences ({len(section.rest)})"),
+                  '<div class="folded sentences">',
                   listed(section.rest, "more"), "</div>"]  # fmt: skip
     ahead, others = section.tables[: section.ahead], section.tables[section.ahead :]
     lines += [of_table(section.name, table) for table in ahead]
@@ -121,8 +123,8 @@ def listed(sentences: Sequence[str], kind: str) -> str:
 
 def folding(title: str) -> str:
     """Opens and closes the element of the class `folded` that follows it. That is not in the
-    details element: the style sheet hides it on the screen while that is closed, but no style sheet
-    can open a closed details element in print."""
+    details element: the style sheet hides it while that is closed, and can show closed sentences in
+    print, whereas no style sheet can open a closed details element."""
     return f"<details><summary>{title}</summary></details>"
 
 
@@ -134,9 +136,11 @@ def image(drawing: Drawing, number: int) -> str:
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     caption, source = escape(drawing.caption), escape(drawing.source)
     width, height = drawing.figure.get_size_inches()
-    tall = ' class="tall"' if height > width else ""
+    is_half = width <= HALF[0] and height <= HALF[1]
+    shape = "tall" if height > width else "half" if is_half else ""
+    named = f' class="{shape}"' if shape else ""
     return (
-        f'<figure id="figure-{escape(drawing.name)}"{tall}><img alt="{caption}" '
+        f'<figure id="figure-{escape(drawing.name)}"{named}><img alt="{caption}" '
         f'src="data:image/svg+xml;base64,{data}"><figcaption><b>Figure {number}.</b> {caption} '
         f"<small>{source}</small></figcaption></figure>"
     )

@@ -7,18 +7,22 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 WIDTH = 1280
 # Measures in the open document: its width, images that did not load, elements that extend beyond
-# the window outside of scrolling parts, text below 12 px; and the width with all details open.
+# the window outside of scrolling parts, text below 12 px, unfolded tables that scroll sideways; and
+# the width with all details open.
 MEASURE = """<script>addEventListener("load", () => {
   const root = document.documentElement;
   const broken = [...document.images].filter(i => !i.complete || !i.naturalWidth || !i.width);
   const folded = root.scrollWidth;
+  const sideways = [...document.querySelectorAll(".wide")].filter(
+    e => e.scrollWidth > e.clientWidth);
   document.querySelectorAll("details").forEach(d => { d.open = true; });
   const out = [...document.querySelectorAll("main *")].filter(
     e => !e.closest(".wide") && e.getBoundingClientRect().right > innerWidth);
   const small = [...document.querySelectorAll("p, li, td, th, figcaption")].filter(
     e => parseFloat(getComputedStyle(e).fontSize) < 12);
   root.dataset.measured = [innerWidth, folded, root.scrollWidth, document.images.length,
-                           broken.length, out.length, small.length].join(" ");
+                           broken.length, out.length, small.length,
+                           sideways.length].join(" ");
 });</script></body>"""
 
 

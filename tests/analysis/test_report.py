@@ -308,11 +308,11 @@ def test_the_console_is_silent(opened):
 def test_all_figures_load_and_nothing_overflows(opened, whole_page):
     measured = re.search(r'data-measured="([^"]+)"', opened.stdout)
     assert measured
-    window, folded, unfolded, images, broken, out, small = map(int, measured[1].split())
+    window, folded, unfolded, images, *wrong = map(int, measured[1].split())
     assert window == WIDTH
     assert max(folded, unfolded) <= WIDTH
     assert images == whole_page.count("<figure ") > 20
-    assert (broken, out, small) == (0, 0, 0)
+    assert wrong == [0, 0, 0, 0]  # broken, outside, small, sideways
 
 
 @needs_browser
@@ -335,10 +335,18 @@ def text_in_print(body, folder):
 
 @needs_browser
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext: tools/deps.sh tests")
-def test_folded_tables_are_printed_and_hidden_on_the_screen(tmp_path):
+def test_folded_sentences_are_printed_and_tables_only_if_they_are_open(whole, tmp_path):
     rows = [[f"row{index}"] for index in range(40)]
-    body = html.of_table("part", grid("long", "A long table", [], ["name"], rows))
-    assert "row39" in text_in_print(body, tmp_path)
+    long = grid("long", "A long table", [], ["name"], rows)
+    told = [f"Sentence {index}." for index in range(5)]
+    one = replace(whole.sections[0], sentences=told, tables=[long], drawings=[], published=[])
+    words = text_in_print(html.of_section(1, one, 1), tmp_path)
+    assert "Sentence 4." in words and "row39" not in words
+    assert "A long table (40 rows): folded, printed if opened" in words
+    body = html.of_table("part", long)
+    words = text_in_print(body.replace("<details>", "<details open>"), tmp_path)
+    assert "row39" in words and "if opened" not in words
+    text_in_print(body, tmp_path)
     probe = """<script>addEventListener("load", () => {
       const shown = () => document.querySelector("table").getBoundingClientRect().height > 0;
       const before = shown();
@@ -364,6 +372,20 @@ def test_figures_that_are_higher_than_wide_have_upright_pages_in_print(tmp_path)
 
     assert pages(6, 12) == [False, True]
     assert pages(12, 6) == [False]
+
+
+@needs_browser
+@pytest.mark.skipif(shutil.which("pdfinfo") is None, reason="no pdfinfo: tools/deps.sh tests")
+def test_small_figures_are_side_by_side_in_print(tmp_path):
+    def pages(width, height):
+        drawn = Drawing("part-f", "A figure.", "f: a.h5", Figure(figsize=(width, height)))
+        text_in_print(4 * html.image(drawn, 1), tmp_path)
+        told = subprocess.run(["pdfinfo", tmp_path / "page.pdf"], capture_output=True, text=True,
+                              check=True).stdout  # fmt: skip
+        return int(re.search(r"Pages: +(\d+)", told)[1])
+
+    assert pages(7, 3.8) == 1
+    assert pages(11, 6) == 4
 
 
 @needs_browser
