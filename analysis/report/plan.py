@@ -120,12 +120,16 @@ def scaling(results: Results) -> list[str]:
 
 
 def planned_row(results: Results, table: pd.DataFrame) -> pd.Series:
-    """The row of the planned number of ranks, which no section states: its step is the plan's. Else
-    the last."""
-    step = row_of(results, "step_time")
-    if step is not None and (fits := table["step_s"] == step["step_s"]).any():
-        return table[fits].iloc[0]
-    return table.iloc[-1]
+    """The row of the planned number of ranks; the last if that has none. Older files, which
+    do not state `ranks`, have it where the step is the plan's."""
+    layout, step = row_of(results, "layout"), row_of(results, "step_time")
+    if layout is not None and "ranks" in layout:
+        fits = table["ranks"] == layout["ranks"]
+    elif step is not None:
+        fits = table["step_s"] == step["step_s"]
+    else:
+        return table.iloc[-1]
+    return table[fits].iloc[0] if fits.any() else table.iloc[-1]
 
 
 def checked(results: Results) -> list[str]:

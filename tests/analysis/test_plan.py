@@ -98,6 +98,14 @@ def test_the_scaling_of_a_plan_without_a_step_is_that_of_the_most_ranks(planned)
     assert told.startswith("By the plan in deep.jsonl, 128 ranks have an efficiency of 0.400")
 
 
+@pytest.mark.parametrize("ranks", [1, 64, 128])
+def test_the_scaling_of_a_plan_is_that_of_its_ranks(planned, ranks):
+    equal = [{**row, "step_s": 0.1} if row["section"] == "scaling" else row for row in PLAN]
+    layout = {**PLAN[0], "ranks": ranks}
+    told = section(planned([layout, *equal[1:]])).sentences[-1]
+    assert told.startswith(f"By the plan in deep.jsonl, {ranks} ranks have an efficiency of ")
+
+
 def test_predictions_beside_measured_cases(planned):
     found = section(planned(CHECK, "check.jsonl"))
     assert found.sentences == [

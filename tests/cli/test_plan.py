@@ -83,6 +83,12 @@ def test_impossible_layouts_are_refused_with_advice(paceline, options, message):
     assert message in done.message
 
 
+@pytest.mark.parametrize(("fsdp", "tensor"), [(8, 4), (6, 1)])
+def test_the_layout_states_its_ranks(paceline, fsdp, tensor):
+    (layout,) = plan(paceline, "--size", "large", "--fsdp", fsdp, "--tp", tensor)["layout"]
+    assert layout["ranks"] == fsdp * tensor
+
+
 def test_hardware_by_options(paceline):
     found = plan(paceline, "--memory", "40GB", "--peak", 100, "--link-bandwidth", "10GB")
     assert found["layout"][0]["peak_flops_per_s"] == 1e14

@@ -41,7 +41,9 @@ PlanSection layout_section(const PlanCase& plan) {
               plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
                                        : plan.memory_text,
               c.precision.name),
-          .lines = {tokens_line("tokens", "batch",
+          .lines = {{"ranks", "ranks", "data-parallel x tensor-parallel",
+                     static_cast<double>(plan.ranks()), PlanUnit::count},
+                    tokens_line("tokens", "batch",
                                 fmt::format("{} x {} x {} data-parallel ranks", c.batch_size,
                                             c.context, plan.data_ranks()),
                                 plan.tokens()),
