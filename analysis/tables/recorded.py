@@ -45,6 +45,7 @@ UNITS = {
     "_per_s": ("1/s", 1.0),
     "_percent": ("%", 1.0),
     "_bytes": ("MB", 1e-6),
+    "_flops": ("GFLOP", 1e-9),
     "_mb": ("MB", 1.0),
     "_s": ("ms", 1e3),
 }
@@ -55,6 +56,7 @@ SHARES = {
     "fit": {"worst_relative_error"},
     "profile/products": {"forward", "step"},
     "profile/costliest": {"share"},
+    "profile/softmax": {"time_ratio", "flops_ratio"},
 }
 
 

@@ -4,12 +4,13 @@ import csv
 import io
 
 import h5py
+import pandas as pd
 import pytest
 from markdown_text import markdown_rows
 
 from analysis.formatting import figure
 from analysis.results import load
-from analysis.tables import cases, formats
+from analysis.tables import cases, formats, recorded
 from analysis.tables.spread import Spread
 from analysis.tables.table import interval
 from synthetic import case
@@ -255,3 +256,10 @@ def test_figures_around_a_power_of_ten_have_the_same_digits(digits, power):
 
 def test_an_interval_has_the_decimals_of_its_median():
     assert interval(9.9996, 9.994, 10.004) == "10.00 [9.99, 10.00]"
+
+
+def test_counts_of_flops_and_their_ratio_have_units():
+    flops = recorded.column("profile/softmax", "products_flops", pd.Series([1.00663296e10]))
+    assert (flops.header, flops.cells) == ("products (GFLOP)", ["10.07"])
+    ratio = recorded.column("profile/softmax", "flops_ratio", pd.Series([0.01953125]))
+    assert (ratio.header, ratio.cells) == ("flops ratio (%)", ["1.953"])
