@@ -128,6 +128,7 @@ def compiled(found: list[Results]) -> Section:
             *published.tables(comparisons_parallel.attention_compile(everything)),
             *published.tables(comparisons.compiled(everything)),
         ],
+        headline=" ".join(model_lines or attention_lines[:1]),
     )
 
 
@@ -153,7 +154,7 @@ def flash(found: list[Results]) -> Section:
         tables=[*tables_of(chosen, speedups.build, "speedup-attention"), *cases_tables(chosen)],
         drawings=drawings(
             "flash",
-            chosen,
+            [results for results in chosen if "context" in results.varying],
             ["attention-time", "attention-memory", "attention-throughput", "attention-speedup"],
         ),
         published=published.tables(comparisons_parallel.flash(cases(found))),

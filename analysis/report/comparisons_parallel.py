@@ -142,15 +142,18 @@ def ddp(cases: list[Case]) -> Comparison:
     )  # fmt: skip
 
 
-# Of sharded beside whole: the column, and the sign of the change.
-CHANGES = {"peak saved": ("peak_bytes", -1), "step longer by": ("step_mean_s", 1)}
+# Of sharded beside whole: the column, the sign of the change, and its units.
+CHANGES = {
+    "peak saved": ("peak_bytes", -1, SIZES),
+    "step longer by": ("step_mean_s", 1, UNITS),
+}
 
 
 def changed(row: pd.Series, case: Case, whole: Case) -> Ours | None:
     """The change in the row's unit, % being of the whole."""
-    column, sign = CHANGES[row["quantity"]]
+    column, sign, units = CHANGES[row["quantity"]]
     change = sign * (case.number(column) - whole.number(column))
-    scale = whole.number(column) / 100 if row["unit"] == "%" else SIZES.get(row["unit"], nan)
+    scale = whole.number(column) / 100 if row["unit"] == "%" else units.get(row["unit"], nan)
     return None if isnan(change / scale) else Ours({"value": change / scale}, case.hardware)
 
 

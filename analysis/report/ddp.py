@@ -65,13 +65,14 @@ def device_seconds_in(found: list[Results], sync: str) -> list[Table]:
     return device_seconds(own) if is_first else []
 
 
-def tables_in(
-    found: list[Results], sync: str, rows: Sequence[exchange_table.Row], chosen: list[Results]
-) -> list[Table]:
+def tables_in(found: list[Results], sync: str, rows: Sequence[exchange_table.Row]) -> list[Table]:
+    """The cases of a file are in the section of its last exchange, all of them in one table."""
+    until = ORDER.index(sync) + 1
+    last = [one for one in found if not methods(one, "sync") & set(ORDER[until:])]
     return [
         *exchange_table.table(rows, sync),
         *device_seconds_in(found, sync),
-        *cases_tables(chosen),
+        *cases_tables(restricted(last, ORDER[:until])),
     ]
 
 
@@ -86,7 +87,7 @@ def naive(found: list[Results]) -> Section:
         "how much of it goes to communication?",
         command=PRESET,
         sentences=answer(rows, "naive"),
-        tables=tables_in(found, "naive", rows, chosen),
+        tables=tables_in(found, "naive", rows),
         ahead=1,
         drawings=drawings("ddp-naive", chosen, ["steps"]),
         published=published.tables(comparisons_parallel.ddp(cases(found))),
@@ -104,7 +105,7 @@ def flat(found: list[Results]) -> Section:
         "one for each parameter?",
         command=PRESET,
         sentences=answer(rows, "flat"),
-        tables=tables_in(found, "flat", rows, chosen),
+        tables=tables_in(found, "flat", rows),
         ahead=1,
         drawings=drawings("ddp-flat", chosen, ["steps"]),
     )
@@ -122,7 +123,7 @@ def overlap(found: list[Results]) -> Section:
         "and do traces show the overlap?",
         command=PRESET + "; with --profile for the streams",
         sentences=answer(rows, "overlap"),
-        tables=tables_in(found, "overlap", rows, chosen),
+        tables=tables_in(found, "overlap", rows),
         ahead=1,
         drawings=[
             *drawings("ddp-overlap", chosen, ["steps"]),

@@ -11,6 +11,7 @@ from ..tables.table import Table
 from . import comparisons, devices, published
 from .comparisons import COURSE
 from .facts import Case, cases, distinct, file_factor, largest, matching
+from .marks import without_repeats
 from .section import Section, drawings, grid
 from .selection import is_memory, of_experiment, tables_of
 from .sentences import gib, setting, told_of
@@ -23,6 +24,7 @@ def section(found: list[Results]) -> Section:
     with_peak = [case for case in whole if not isnan(case.number("peak_bytes"))]
     needed = headlines(with_peak)
     timed = chosen or [case.results for case in with_peak[:1]]
+    drawn = list(map(longest_in_fp32, timed))
     return Section(
         name="memory",
         title="How much memory does a model need?",
@@ -35,9 +37,12 @@ def section(found: list[Results]) -> Section:
         tables=[
             *([peak_table(with_peak)] if with_peak else []),
             *bf16_table(cases(chosen)),
-            *tables_of(timed, marks.build),
+            *tables_of(without_repeats(timed), marks.build),
         ],
-        drawings=drawings("memory", map(longest_in_fp32, timed), ["memory", "memory-marks"]),
+        drawings=[
+            *drawings("memory", without_repeats(drawn), ["memory-marks"]),
+            *drawings("memory", drawn, ["memory"]),
+        ],
         published=published.tables(comparisons.memory(cases(found))),
         headline=needed[0] if needed else "",
     )

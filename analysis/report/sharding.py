@@ -15,6 +15,7 @@ from . import changes, comparisons_parallel, published
 from .ddp import chosen_of as data_parallel
 from .exchanges import alike, one_per_setting, same_setting
 from .facts import Case, cases, distinct
+from .marks import without_repeats
 from .section import Section, drawings, grid
 from .selection import cases_tables, of_experiment, tables_of
 from .sentences import settings
@@ -46,11 +47,12 @@ def section(found: list[Results]) -> Section:
         ],
         ahead=1,
         drawings=[
-            *drawings("sharding", chosen, ["memory-marks", "steps"]),
+            *drawings("sharding", chosen, ["steps"]),
+            *drawings("sharding", without_repeats(chosen), ["memory-marks"]),
             *drawings("sharding", scaling, ["scaling"]),
         ],
         published=published.tables(comparisons_parallel.sharding(cases(found))),
-        headline=next((line for line in lines if line.startswith("The peak")), ""),
+        headline=" ".join(line for line in lines if line.startswith(("The peak", "The step"))),
     )  # fmt: skip
 
 
@@ -114,11 +116,12 @@ def bytes_sent(by: dict[str, Case]) -> list[str]:
 
 
 def table(own: list[Case]) -> list[Table]:
-    """A row for every sharding of every setting."""
+    """A row for every sharding of every setting; settings with a whole state to compare with are
+    first."""
+    settings_of = [kinds_of(own, case) for case in one_per_setting(own)]
     found = [
         (name_of(own, one), one, by.get(WHOLE))
-        for case in one_per_setting(own)
-        for by in [kinds_of(own, case)]
+        for by in sorted(settings_of, key=lambda by: WHOLE not in by)
         for one in by.values()
     ]
     if not found:

@@ -144,6 +144,8 @@ def test_the_summary_answers_memory_bucketing_and_time(page):
     assert "Is bucketing worth it: yes, a little. 109.2 ms with bucketed 1, 10 or 25 MB" in summary
     assert "Where a step&#x27;s time goes: backward 63.5%, forward 28.8%" in summary
     assert "backward 64.5%, forward 34.3%" in summary
+    assert re.search(r"The model: compiled is 1\.02 to 1\.11× as fast as eager", summary)
+    assert re.search(r"The step beside that with the whole state: broadcast .* longer", summary)
 
 
 def test_sections_are_in_the_order_of_the_course_and_measured(whole):
@@ -195,7 +197,8 @@ def test_the_table_of_every_setting_stands_before_the_figures(whole, name):
     one = section(whole, name)
     page = html.of_section(1, one, 1)
     expected = f"{name}-{one.tables[0].name}"
-    assert page.index(f'id="{expected}"') < page.index("<figure ") < page.index("-cases")
+    assert page.index(f'id="{expected}"') < page.index("<figure ")
+    assert ("-cases" in page[page.index("<figure ") :]) == (name == "sharding")
     lines = markdown.of_section(1, one, "images", 1)
     first_image = next(index for index, line in enumerate(lines) if line.startswith("!["))
     assert lines.index(f"### {one.tables[0].title}") < first_image
@@ -210,10 +213,33 @@ def test_repeated_sentences_of_settings_are_rows_of_a_table(whole):
         (table,) = [t for t in one.tables if t.name == f"exchange-{name[4:]}"]
         assert len(table.rows) >= 2
     sharding = sections["sharding"]
-    assert len(sharding.sentences) == 3 and sharding.headline == sharding.sentences[0]
+    assert len(sharding.sentences) == 3
+    assert sharding.headline == " ".join(sharding.sentences[:2])
     assert re.search(r"each of 2 ranks: broadcast 23\.7% lower, zero1 ", sharding.headline)
     (table,) = [t for t in sharding.tables if t.name == "sharding"]
     assert ["23.99", "23.7% lower", "126.9", "20.7% longer"] in [row[5:] for row in table.rows]
+
+
+def test_the_cases_of_a_file_of_exchanges_are_in_one_table(whole):
+    titles = [t.title for one in whole.sections for t in one.tables if t.name.endswith("-cases")]
+    assert "Cases of ddp (ddp-course-h200)" in titles
+    assert len(titles) == len(set(titles))
+
+
+def test_equal_memory_marks_are_drawn_and_told_once(whole):
+    def named(name, kind):
+        parts = [one.name for one in getattr(section(whole, name), kind)]
+        return [part for part in parts if part.endswith("memory-marks")]
+
+    assert named("memory", "tables") == ["model-memory-h200-memory-marks"]
+    assert named("memory", "drawings") == ["memory-model-memory-h200-memory-marks"]
+    assert "sharding-zero-course-h200-memory-marks" not in named("sharding", "drawings")
+    assert "sharding-zero-course-h100-memory-marks" in named("sharding", "drawings")
+    assert "zero-course-h200-memory-marks" in named("sharding", "tables")
+
+
+def test_one_context_is_no_figure_over_context(whole):
+    assert not [d.name for d in section(whole, "flash").drawings if "leaderboard" in d.name]
 
 
 def test_an_unmeasured_section_says_so_and_gives_its_command(tmp_path):

@@ -2,11 +2,13 @@
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.report import (
     attention,
     collectives,
+    comparisons_parallel,
     devices,
     memory,
     sharding,
@@ -304,3 +306,30 @@ def test_a_measured_case_comes_before_one_out_of_memory(make_file):
     own = cases(load([make_file(rows)]))
     assert first(own, size="xl").is_measured
     assert first(own, size="2.7b") is None
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit", "change"),
+    [("step longer by", "ms", 50), ("step longer by", "s", 0.05), ("step longer by", "%", 50),
+     ("peak saved", "GB", 2), ("peak saved", "%", 20), ("peak saved", "ms", None)],
+)  # fmt: skip
+def test_the_change_by_sharding_is_in_the_unit_of_the_row(make_file, quantity, unit, change):
+    made = [
+        case(XL | {"shard": shard}, {"step": around(seconds)}, summary={"peak_bytes": peak})
+        for shard, seconds, peak in (("broadcast", 0.15, 8e9), ("none", 0.1, 10e9))
+    ]
+    sharded, whole = cases(load([make_file(made, experiment="zero")]))
+    row = pd.Series({"quantity": quantity, "unit": unit})
+    ours = comparisons_parallel.changed(row, sharded, whole)
+    assert ours is None if change is None else ours.values["value"] == pytest.approx(change)
+
+
+def test_settings_with_a_whole_state_are_first_in_the_table_of_sharding(make_file):
+    made = [
+        case(XL | {"shard": shard, "context": context}, {"step": around(0.1)})
+        for shard, context in (("zero1", 512), ("zero1", 128), ("none", 128))
+    ]
+    (table,) = sharding.table(cases(load([make_file(made, experiment="zero")])))
+    assert [(row[0].split(",")[0], row[1]) for row in table.rows] == [
+        ("context 128", "none"), ("context 128", "zero1"), ("context 512", "zero1"),
+    ]  # fmt: skip
