@@ -32,6 +32,13 @@ bool gpu_works() {
   return cudaMemGetInfo(&free, &total) == cudaSuccess;
 }
 
+std::size_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
 // Throws OutOfMemory where NCCL's last warning is of lacking memory and the GPU still works. NCCL
 // does not say which call the warning is of.
 void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice& device) {
@@ -102,14 +109,16 @@ std::size_t window_bytes(const Tensor& x) {
 
 class NcclCommunicator final : public Communicator, private Abortable {
  public:
-  // Owns `comm`.
-  NcclCommunicator(ncclComm_t comm, Watchdog& watchdog, GpuDevice& device, Stream& stream);
+  // Owns `comm`. room: see require_room().
+  NcclCommunicator(ncclComm_t comm, std::size_t room, Watchdog& watchdog, GpuDevice& device,
+                   Stream& stream);
   ~NcclCommunicator() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] Stream& stream() override { return stream_; }
+  void require_room() override;
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
@@ -144,6 +153,7 @@ class NcclCommunicator final : public Communicator, private Abortable {
   }
 
   ncclComm_t comm_;
+  std::size_t room_;
   std::atomic<bool> aborted_ = false;
   Watchdog& watchdog_;
   GpuDevice& device_;
@@ -154,9 +164,10 @@ class NcclCommunicator final : public Communicator, private Abortable {
   int size_ = 1;
 };
 
-NcclCommunicator::NcclCommunicator(ncclComm_t comm, Watchdog& watchdog, GpuDevice& device,
-                                   Stream& stream)
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, std::size_t room, Watchdog& watchdog,
+                                   GpuDevice& device, Stream& stream)
     : comm_(comm),
+      room_(room),
       watchdog_(watchdog),
       device_(device),
       stream_(stream),
@@ -173,11 +184,16 @@ NcclCommunicator::~NcclCommunicator() {
   ncclCommDestroy(comm_);
 }
 
+void NcclCommunicator::require_room() {
+  if (free_memory() >= room_) return;
+  throw OutOfMemory(room_, device_.ledger(), device_.info().memory_bytes, "NCCL");
+}
+
 std::unique_ptr<Communicator> NcclCommunicator::duplicate(Stream& stream) {
   const WatchdogScope watchdog_scope(watchdog_, "making another NCCL communicator", WaitFor::ranks);
   ncclComm_t comm = nullptr;
   NCCL_CHECK(device_, ncclCommSplit(comm_, 0, rank_, &comm, nullptr));
-  return std::make_unique<NcclCommunicator>(comm, watchdog_, device_, stream);
+  return std::make_unique<NcclCommunicator>(comm, room_, watchdog_, device_, stream);
 }
 
 Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kind) {
@@ -305,9 +321,11 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   bytes.copy(id.internal, sizeof id.internal);
   const WatchdogScope watchdog_scope(world.watchdog(), "making the NCCL communicator",
                                      WaitFor::ranks);
+  const std::size_t free = free_memory();
   ncclComm_t comm = nullptr;
   NCCL_CHECK(device, ncclCommInitRank(&comm, world.size(), id, world.rank()));
-  return std::make_unique<NcclCommunicator>(comm, world.watchdog(), device,
+  const std::size_t taken = free - std::min(free, free_memory());
+  return std::make_unique<NcclCommunicator>(comm, taken, world.watchdog(), device,
                                             device.communication_stream());
 }
 

@@ -27,7 +27,7 @@ void limit_window_blocks();
 // Collective over `world`; every rank has a GPU of its own. The device and the world's watchdog
 // outlive the communicator. Throws Error with ExitCode::collective for NCCL errors, and OutOfMemory
 // where NCCL lacks memory of its own. Ranks that lack none wait for one that does until the
-// timeout.
+// timeout; so require_room() asks for as much as making the communicator took.
 //
 // Calls throw InternalError, before they enqueue anything, for tensors whose sizes do not match or
 // that overlap other than in place. all_to_all and send_recv in place copy `send` first.

@@ -49,6 +49,11 @@ class Communicator : NonCopyable {
   [[nodiscard]] virtual BackendKind backend() const = 0;
   [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
 
+  // Throws OutOfMemory where the device has less memory free than the backend may take for itself
+  // in duplicate() or in the first collectives. Ranks agree on the outcome before those calls, in
+  // which one that lacks memory leaves the others waiting. Not collective.
+  virtual void require_room() {}
+
   // Collective: a communicator of the same ranks whose collectives run on `stream`, concurrently
   // with this communicator's.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate(Stream& stream) = 0;

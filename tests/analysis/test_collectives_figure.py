@@ -17,7 +17,7 @@ REFERENCE = Path(__file__).parents[2] / "results/reference"
 
 @pytest.mark.parametrize(
     "name",
-    ["collectives-symmetric-h100", pytest.param("collectives-4-h200", marks=pytest.mark.long)],
+    ["collectives-symmetric-h200", pytest.param("collectives-4-h200", marks=pytest.mark.long)],
 )
 def test_every_series_has_the_curve_of_its_fit(name):
     (results,) = load([REFERENCE / f"{name}.h5.xz"])

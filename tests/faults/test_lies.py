@@ -270,6 +270,36 @@ def test_a_gradient_exchange_that_lacks_memory_makes_its_case_oom(lying, told, o
 
 
 @with_backends
+@pytest.mark.parametrize(
+    ("line", "rooms"),
+    [
+        pytest.param(("ddp", *TINY, "--steps", 1, "--sync", "flat,overlap"), (1, 1), id="ddp"),
+        pytest.param(
+            ("ddp", *TINY, "--steps", 1, "--sync", "flat,overlap", "--verify", 2),
+            (1, 1),
+            id="verify",
+        ),
+        pytest.param(
+            ("zero", *TINY, "--steps", 1, "--shard", "fsdp,zero1"),
+            (1, 1),
+            id="gathers",
+        ),
+        pytest.param(
+            ("collectives", "--bytes", "4KB,8KB", "--warmup", 0, "--steps", 2),
+            (7, 7),
+            id="collectives",
+        ),
+    ],
+)
+def test_room_that_one_rank_lacks_makes_its_case_oom(lying, backend, line, rooms):
+    """Without the question the others would wait in the collective that the rank cannot start."""
+    told = [lie("memory", "require_room", 0, *rooms), lie("memory", "duplicate")]
+    table, _ = lying(told, *line, first_liar=1, timeout=10, code=0)
+    assert [row["status"] for row in table] == ["oom", "ok"]
+    assert "rank 1: 'NCCL' asked for " in table[0]["reason"]
+
+
+@with_backends
 def test_a_collective_that_lacks_memory_on_one_rank_ends_the_launch(tmp_path, backend):
     """The others wait in it."""
     needs_gpu_per_rank(backend, RANKS)

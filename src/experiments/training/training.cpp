@@ -146,8 +146,10 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     const auto duplicate = [&] {
       gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
     };
+    const auto require_room = [&] { data_parallel_.communicator->require_room(); };
     const Prediction predicted = prediction(c);
-    if (!fits_in_memory(world_, refused, predicted, duplicate)) {
+    if (!fits_in_memory(world_, refused, predicted, require_room) ||
+        !fits_in_memory(world_, refused, predicted, duplicate)) {
       gathers_.reset();  // of the ranks that made one: the next case makes it on all ranks
       refused.add("predicted_peak_bytes", predicted.memory_bytes);
       return std::vector(warmups.size(), refused);

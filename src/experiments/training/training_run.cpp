@@ -63,10 +63,11 @@ void TrainingRun::set_up(Progress& progress) {
 }
 
 void TrainingRun::agree() {
-  ProductTuning* tuning = step_->ops().product_tuning();
-  if (tuning == nullptr) return;
-  const std::string mine = world_.rank() == 0 ? tuning->choices() : "";
-  if (tuning->take(world_.broadcast(mine, 0))) (void)runner_->run();
+  if (ProductTuning* tuning = step_->ops().product_tuning()) {
+    const std::string mine = world_.rank() == 0 ? tuning->choices() : "";
+    if (tuning->take(world_.broadcast(mine, 0))) (void)runner_->run();
+  }
+  if (communicator_) communicator_->require_room();
 }
 
 void TrainingRun::connect() {

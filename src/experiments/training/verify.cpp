@@ -134,6 +134,7 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
   const auto make = [&] {
     trainer = std::make_unique<Trainer>(device, c, batch, &communicator,
                                         gathers ? &*gathers : nullptr, sgd);
+    communicator.require_room();
   };
   if (!fits_in_memory(world, record, {}, make, WaitLimit::none)) return {};
   const WatchdogScope watchdog_scope(world.watchdog(), "training of --verify");
