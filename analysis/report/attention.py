@@ -154,7 +154,7 @@ def flash(found: list[Results]) -> Section:
         tables=[*tables_of(chosen, speedups.build, "speedup-attention"), *cases_tables(chosen)],
         drawings=drawings(
             "flash",
-            [results for results in chosen if "context" in results.varying],
+            [results for results in chosen if results.varying],
             ["attention-time", "attention-memory", "attention-throughput", "attention-speedup"],
         ),
         published=published.tables(comparisons_parallel.flash(cases(found))),

@@ -178,14 +178,14 @@ def verdict(own: Sequence[Case]) -> str:
     if not pairs:
         return ""
     best, single = max(pairs, key=lambda pair: len(alike(own, pair[0], sync="bucketed")))
-    gains = "yes, a little" if saving(best, single) < LITTLE else "yes"
-    answers = {-1: gains, 0: "no difference here", 1: "no, it is slower", None: "undecided"}
+    gains = "Yes, a little" if saving(best, single) < LITTLE else "Yes"
+    answers = {-1: gains, 0: "No difference here", 1: "No, it is slower", None: "Undecided"}
     answer = answers[differ(best, single, "step")]
     group = buckets.equal_to(own, best)
     line = buckets.compared(group, single, "overlap of single gradients")
     naive_case = same_setting(own, best, sync="naive")
     gain = buckets.compared(group, naive_case) if naive_case else ""
-    told = [f"Is bucketing worth it: {answer}.", line, gain, *buckets.equality(group)]
+    told = [f"{answer}.", line, gain, *buckets.equality(group)]
     return " ".join(filter(None, told))
 
 

@@ -59,7 +59,7 @@ def summary(report: "Report") -> list[str]:
     told = [section for section in report.sections if section.headline]
     lines = ['<section id="summary"><h2>Summary</h2>']
     if told:
-        items = [f'<li>{escape(s.headline)} <a href="#{s.name}">{escape(s.title)}</a></li>'
+        items = [f'<li><b><a href="#{s.name}">{escape(s.title)}</a></b> {escape(s.headline)}</li>'
                  for s in told]  # fmt: skip
         lines += ["<ul>", *items, "</ul>"]
     else:

@@ -43,7 +43,7 @@ def write(report: "Report", target: Path) -> list[Path]:
 
 def summary(report: "Report") -> list[str]:
     lines = ["## Summary", ""]
-    told = [f"- {s.headline} ([{s.title}](#{s.name}))" for s in report.sections if s.headline]
+    told = [f"- **[{s.title}](#{s.name})** {s.headline}" for s in report.sections if s.headline]
     return [*lines, *(told or [NO_SUMMARY]), ""]
 
 
