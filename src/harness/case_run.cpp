@@ -131,7 +131,6 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
       !fits_in_memory(world, refused, predicted, [&] { run.agree(); }) ||
       !fits_in_memory(world, refused, predicted, [&] { run.connect(); }) ||
       !fits_in_memory(world, refused, predicted, start)) {
-    refused.add("predicted_peak_bytes", predicted.memory_bytes);
     return std::vector<CaseRecord>(warmups.counts.size(), refused);
   }
   const Series series = take_series(world, run, sampling, warmups, progress);
@@ -176,6 +175,7 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   });
   record.status = world.agree(refusal.empty() ? Status::ok : Status::oom);
   if (record.status == Status::ok) return true;
+  if (predicted.memory_bytes > 0) record.add("predicted_peak_bytes", predicted.memory_bytes);
   record.reason = first_text(world, refusal);
   if (predicted.needed_bytes() > 0) {
     record.reason = fmt::format("{}; {}", needed_text(predicted), record.reason);

@@ -449,7 +449,7 @@ std::span<const Description> descriptions() {
     {"summary", "memory_before_backward_bytes", "bytes", "in use when backward starts, on the rank with the most"},
     {"summary", "optimizer_state_bytes", "bytes", "Adam's m and v, on the rank with the most"},
     {"summary", "peak_bytes", "bytes", "peak memory, on the rank with the most"},
-    {"summary", "predicted_peak_bytes", "bytes", "peak_bytes by the closed form"},
+    {"summary", "predicted_peak_bytes", "bytes", "peak_bytes by the closed form; if --verify lacks memory for the whole batch: of that model"},
     {"summary", "saved_bytes", "bytes", "kept for backward, q, k and v included"},
     {"summary", "predicted_saved_bytes", "bytes", "saved_bytes by the closed form"},
     {"summary", "workspace_bytes", "bytes", "maximum scratch memory of the kernels"},

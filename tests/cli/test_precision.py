@@ -224,6 +224,7 @@ def test_a_case_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
     table = summary(tmp_path / "out.h5")
     assert table["status"] == ["ok", "oom"]
     assert "4.00 MB are needed" in table["reason"][1]
+    assert table["predicted_peak_bytes"][1] == 4e6
 
 
 @pytest.mark.parametrize(

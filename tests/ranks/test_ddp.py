@@ -97,6 +97,18 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
             assert row["verify_adamw_distance"] == max(distances) <= 1e-4
 
 
+@pytest.mark.parametrize(("limit", "says"), [("40MB", "--verify: "), ("20MB", "about ")])
+def test_a_verified_model_that_does_not_fit(paceline, tmp_path, limit, says):
+    """Either the whole batch does not fit, or the rows of a rank."""
+    line = (*TINY, "--verify", "--context", 128, "--steps", 1, "--memory-limit", limit)
+    done = paceline(*line, ranks=2)
+    assert done.code == 0, done.err
+    (row,) = rows(tmp_path / "out.h5")
+    assert row["status"] == "oom"
+    assert row["reason"].startswith(says)
+    assert f"about {row['predicted_peak_bytes'] / 1e6:.1f} MB are needed; " in row["reason"]
+
+
 @pytest.mark.parametrize("sync", ["naive", "bucketed"])
 def test_gradients_and_weights_are_those_of_the_whole_batch(paceline, tmp_path, sync):
     """The check of --verify, from outside: `model` on one rank trains the rows of both ranks."""

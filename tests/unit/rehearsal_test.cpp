@@ -36,6 +36,7 @@ TEST(FitsInMemory, OneRankOutOfMemoryMakesTheCaseOom) {
     for (const Found& mine : found) {
       EXPECT_FALSE(mine.fits) << lacks;
       EXPECT_EQ(mine.record.status, Status::oom) << lacks;
+      EXPECT_EQ(value_in<double>(mine.record.summary, "predicted_peak_bytes"), 2e9) << lacks;
     }
     const std::string& reason = found[0].record.reason;
     const std::string named = "rank " + std::to_string(lacks) + ": 'forward' asked for 100 B";

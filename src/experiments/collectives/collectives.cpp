@@ -143,7 +143,6 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
   const Prediction predicted = prediction(c);
   if (!fits_in_memory(world, record, predicted, make)) {
     communicator.reset();  // of the ranks that made one: the next case makes it on all ranks
-    record.add("predicted_peak_bytes", predicted.memory_bytes);
     return record;
   }
   if (members.link_ceilings.count(c.backend) == 0) {

@@ -151,7 +151,6 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     if (!fits_in_memory(world_, refused, predicted, require_room) ||
         !fits_in_memory(world_, refused, predicted, duplicate)) {
       gathers_.reset();  // of the ranks that made one: the next case makes it on all ranks
-      refused.add("predicted_peak_bytes", predicted.memory_bytes);
       return std::vector(warmups.size(), refused);
     }
     data_parallel_.gathers = gathers_.get();

@@ -119,6 +119,10 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
   return moved;
 }
 
+Prediction predicted_memory(const TrainingCase& c) {
+  return {.memory_bytes = memory_form(c.step_shape()).peak()};
+}
+
 // Collective. Data-parallel training, each rank on its rows.
 Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
                             const ProcessGroup& data_parallel, bool sgd, CaseRecord& record) {
@@ -136,7 +140,8 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
                                         gathers ? &*gathers : nullptr, sgd);
     communicator.require_room();
   };
-  if (!fits_in_memory(world, record, {}, make, WaitLimit::none)) return {};
+  const Prediction predicted = predicted_memory(c);
+  if (!fits_in_memory(world, record, predicted, make, WaitLimit::none)) return {};
   const WatchdogScope watchdog_scope(world.watchdog(), "training of --verify");
   const auto connect = [&] {
     trainer->strategy().register_memory();
@@ -145,7 +150,7 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
     trainer->restart(batch);
     trainer->strategy().start();
   };
-  if (!fits_in_memory(world, record, {}, connect)) return {};
+  if (!fits_in_memory(world, record, predicted, connect)) return {};
   Trained trained;
   if (!sgd) {
     trained.gradients = trainer->gradients();
@@ -168,6 +173,7 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
   device.trim();
   TrainingCase whole = c;
   whole.batch_size *= replicas;
+  whole.ranks = 1;
   const auto compare = [&] {
     if (world.rank() != 0) return;
     const Batch batch = whole.rows(0, whole.batch_size);
@@ -197,7 +203,10 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
       decided = allowed || comparison.status() == Status::diverged;
     }
   };
-  (void)fits_in_memory(world, record, {}, compare, WaitLimit::none);
+  if (!fits_in_memory(world, record, predicted_memory(whole), compare, WaitLimit::none)) {
+    record.reason =
+        "--verify: a model that trains on the whole batch does not fit in memory; " + record.reason;
+  }
 }
 
 }  // namespace
@@ -218,11 +227,7 @@ CaseRecord verify_training(const TrainingCase& c, World& world, Device& device,
       compare_with_single_process(c, world, device, data_parallel.world.size(), sgd, parallel,
                                   comparison, record);
     }
-    if (record.status != Status::ok) {
-      record.reason = "--verify: a model that trains on the whole batch does not fit in memory; " +
-                      record.reason;
-      return record;
-    }
+    if (record.status != Status::ok) return record;
   }
   if (world.rank() == 0) {
     comparison.add_to(record);
