@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 
 import h5py
 import pytest
 
-from conftest import PATIENCE, wait_for_cases
+from conftest import PATIENCE, wait_for_cases, wait_until
 from result_files import saved, step_times
 
 CPU = ("--device", "cpu", "--threads", 1)
@@ -19,6 +21,13 @@ ARGS = ("model", *MODEL, *CPU, "--warmup", 1, "--output", "out.h5", "--context")
 STEPS = ("--steps", 100)
 SWEEP = (*ARGS, ",".join(map(str, SHORT)), *STEPS)
 SWEEP_AND_LONG = (*ARGS, ",".join(map(str, [*SHORT, LONG])), *STEPS)
+
+
+def ranks_of(run):
+    """The processes of the ranks, in their order."""
+    line = ["pgrep", "-P", str(run.pid)]
+    listed = subprocess.run(line, capture_output=True, text=True, check=True)
+    return [int(process) for process in listed.stdout.split()]
 
 
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -49,6 +58,37 @@ def test_a_stop_signal_keeps_finished_cases_and_resume_goes_on(
     assert all(times[context] == kept[context] for context in kept)
     with h5py.File(tmp_path / "out.h5") as f:
         assert f.attrs["complete"]
+
+
+def processor_seconds(processes):
+    stats = [Path(f"/proc/{process}/stat").read_text() for process in processes]
+    ticks = [stat.rpartition(")")[2].split()[11:13] for stat in stats]  # user, system
+    return [(int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for user, system in ticks]
+
+
+@pytest.mark.parametrize(("context", "alone"), [(LONG, False), (32, True)])
+def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone):
+    """While all ranks train, or while rank 0 trains alone, which takes several times as long."""
+    began = time.monotonic()
+    verify = ("--context", context, "--batch-size", 4, "--steps", 1, "--verify", 1000)
+    run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
+    wait_until(lambda: (tmp_path / "out.h5.cases").exists())
+    ranks = ranks_of(run)
+    wait_until(lambda: min(processor_seconds(ranks)) > 1)
+
+    def only_rank_0_works():
+        before = processor_seconds(ranks)
+        wait_until(lambda: processor_seconds(ranks)[0] > before[0] + 0.3)
+        return processor_seconds(ranks)[1] < before[1] + 0.1
+
+    if alone:
+        wait_until(only_rank_0_works)
+    sent = time.monotonic()
+    run.send_signal(signal.SIGUSR1)
+    _, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 6, err
+    assert "stopped by a signal" in err
+    assert time.monotonic() - sent < sent - began
 
 
 def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
@@ -99,10 +139,7 @@ def test_kill_9_loses_no_finished_case(paceline, tmp_path, launch, then):
 def test_a_killed_rank_ends_the_launch_at_once(tmp_path, launch):
     run = launch(2, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 1)
-    ranks = subprocess.run(
-        ["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=True
-    ).stdout.split()
-    os.kill(int(ranks[-1]), signal.SIGKILL)
+    os.kill(ranks_of(run)[-1], signal.SIGKILL)
     run.communicate(timeout=PATIENCE)
     assert run.returncode not in (0, None)
     with h5py.File(next((tmp_path / "out.h5.cases").glob("*.h5"))) as f:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include "core/fnv1a.h"
@@ -10,6 +11,7 @@
 #include "experiments/training/training_comparison.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
+#include "harness/stop_signal.h"
 
 namespace paceline {
 
@@ -75,8 +77,12 @@ class Trainer {
     return tensors;
   }
 
-  [[nodiscard]] Snapshot train() {
-    for (int k = 0; k < steps_; ++k) (void)runner_.run();
+  // stop_if_asked(), called before every step, throws StoppedError after a stop signal.
+  [[nodiscard]] Snapshot train(const std::function<void()>& stop_if_asked) {
+    for (int k = 0; k < steps_; ++k) {
+      stop_if_asked();
+      (void)runner_.run();
+    }
     Snapshot tensors;
     strategy().visit_parameters(adding_to(tensors));
     return tensors;
@@ -119,6 +125,10 @@ Batch rotated(const Batch& batch, std::int64_t context, std::int64_t by) {
   return moved;
 }
 
+void stop_if(bool asked) {
+  if (asked) throw StoppedError("stopped by a signal");
+}
+
 Prediction predicted_memory(const TrainingCase& c) {
   return {.memory_bytes = memory_form(c.step_shape()).peak()};
 }
@@ -156,7 +166,10 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
     trained.gradients = trainer->gradients();
     trainer->restart(batch);
   }
-  trained.weights = trainer->train();
+  trained.weights = trainer->train([&] {
+    const Status mine = StopSignal::requested() ? Status::stopped : Status::ok;
+    stop_if(world.agree(mine) == Status::stopped);
+  });
   return trained;
 }
 
@@ -189,7 +202,7 @@ void compare_with_single_process(const TrainingCase& c, World& world, Device& de
         trained.gradients = trainer.gradients();
         begin();
       }
-      trained.weights = trainer.train();
+      trained.weights = trainer.train([] { stop_if(StopSignal::requested()); });
       return trained;
     };
     const Trained single = train(0);
