@@ -9,6 +9,7 @@ from typing import NoReturn
 
 WRONG_USE = 2
 CANNOT_RUN = 3
+UNWRITABLE = 6
 
 
 class Parser(argparse.ArgumentParser):
@@ -108,7 +109,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    open_closed_streams()
     options = parse(arguments)
+    refuse_undecodable([*options.files, options.output])
     refuse_inputs_as_output(options.files, options.output)
     options.files = distinct(options.files)
     try:
@@ -136,6 +139,21 @@ def main(arguments: list[str] | None = None) -> None:
     print_paths(written)
 
 
+def open_closed_streams() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+
+
+def refuse_undecodable(paths: list[Path]) -> None:
+    """What is written is UTF-8, and has the names of the files."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            fail(f"{path}: the name is not UTF-8; rename it", WRONG_USE)
+
+
 def refuse_inputs_as_output(files: list[Path], output: Path) -> None:
     for path in files:
         if path.is_file() and output.is_file() and path.samefile(output):
@@ -150,8 +168,10 @@ def distinct(files: list[Path]) -> list[Path]:
 def print_paths(written: list[Path]) -> None:
     try:
         print(*written, sep="\n", flush=True)
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            fail(f"standard output cannot be written: {error.strerror}", UNWRITABLE)
 
 
 if __name__ == "__main__":

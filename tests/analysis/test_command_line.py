@@ -57,6 +57,29 @@ def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_pa
     assert {"\u6a21\u578b", "\U0001f600", r"a\x07"} <= words
 
 
+def test_a_file_whose_name_is_not_utf_8(good, tmp_path, capsys):
+    name = good.rename(tmp_path / os.fsdecode(b"a\xff.h5"))
+    says = r"a\udcff.h5: the name is not UTF-8; rename it"
+    assert says in refused(capsys, "report", name, "--output", tmp_path / "r.html")
+    assert says in refused(capsys, "report", "b.h5", "--output", name)
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "says"),
+    [(">/dev/full", 6, "analysis: standard output cannot be written: No space left on device\n"),
+     (">&-", 0, ""), (">&- 2>&-", 0, "")],
+)  # fmt: skip
+def test_paths_that_no_stream_takes(good, tmp_path, where, code, says):
+    table = tmp_path / "table.md"
+    line = [sys.executable, "-m", "analysis", "tables", str(good), "--output", str(table)]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {where}', "sh", *line],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, says)
+    assert table.read_text("utf-8").startswith("## Cases")
+
+
 def test_help_lists_all_verbs():
     done = run("--help")
     assert done.returncode == 0
