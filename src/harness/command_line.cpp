@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/similar_name.h"
+#include "core/utf8.h"
 #include "harness/command.h"
 #include "record/environment.h"
 
@@ -22,7 +23,23 @@ std::string overview() {
          "128..65536*2, 64..512+64, 1..5.\n";
 }
 
+// $'a\xff': UTF-8, whatever the bytes of the word.
+std::string escaped(std::string_view word) {
+  std::string text = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte > 0x7e) {
+      text += fmt::format("\\x{:02x}", byte);
+    } else {
+      if (c == '\'' || c == '\\') text += '\\';
+      text += c;
+    }
+  }
+  return text + "'";
+}
+
 std::string quoted(const std::string& word) {
+  if (!is_utf8(word)) return escaped(word);
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_@%+=:,./-") == std::string::npos;

@@ -1,6 +1,7 @@
 """Which files a run writes and which it leaves alone; --dry-run."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -100,6 +101,19 @@ def test_a_working_folder_that_is_gone(tmp_path):
     )
     assert done.returncode == 3
     assert "the working folder no longer exists; cd to one that does" in done.stderr
+
+
+def test_an_output_whose_name_is_not_utf_8(tmp_path):
+    name = b"o'\\ut\n\xff.h5"
+    line = command(0, *TINY, "--output", os.fsdecode(name))
+    subprocess.run(line, cwd=tmp_path, capture_output=True, check=True)
+    with h5py.File(tmp_path / os.fsdecode(name)) as file:
+        recorded = file.attrs["command"]
+    assert recorded.isascii()
+    echoed = subprocess.run(
+        ["bash", "-c", f"printf %s {recorded}"], capture_output=True, check=True
+    )
+    assert echoed.stdout.endswith(b"--output" + name)
 
 
 def test_a_dry_run_says_what_cannot_run_here(paceline):

@@ -247,6 +247,16 @@ def test_bad_tokens(paceline, tmp_path, datasets, says):
     assert [p.name for p in tmp_path.iterdir()] == ["tokens.h5"]
 
 
+@pytest.mark.parametrize("option", ["--tokens", "--load-weights"])
+def test_an_input_whose_name_is_not_utf_8(paceline, tmp_path, option):
+    """Results with that name would not be readable."""
+    name = os.fsdecode(b"in\xff.bin")
+    np.zeros(4 * 8 + 1, np.uint16).tofile(tmp_path / name)
+    done = paceline(*TINY, option, name)
+    assert (done.code, done.out) == (2, "")
+    assert done.message == f"paceline: {option}: the name is not UTF-8; rename the file"
+
+
 @pytest.mark.parametrize("row", [0, 7])
 def test_a_bad_token_on_one_rank_ends_all_ranks(paceline, tmp_path, row):
     tokens = np.zeros((8, 9), np.int64)

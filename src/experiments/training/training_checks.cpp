@@ -6,15 +6,28 @@
 #include <string>
 #include <string_view>
 
+#include "core/utf8.h"
 #include "experiments/training/bucket_prediction.h"
 #include "experiments/training/training.h"
 #include "record/whole_file.h"
 
 namespace paceline {
 
+namespace {
+
+// The name of a file to read: it becomes a text of the result file.
+void require_utf8(std::string_view option, const std::string& name) {
+  if (is_utf8(name)) return;
+  throw UsageError(fmt::format("{}: the name is not UTF-8; rename the file", option));
+}
+
+}  // namespace
+
 void TrainingExperiment::check(const TrainingCase& c) const {
   check_sampling(c);
   check_warmup(c);
+  require_utf8("--load-weights", c.weights);
+  require_utf8("--tokens", c.tokens);
   check_inputs(c);
   check_model(c.model());
   check_precision(c.precision, c.device);

@@ -1,0 +1,11 @@
+#pragma once
+// Texts of result files are UTF-8; arguments and names of files can be any bytes.
+
+#include <string_view>
+
+namespace paceline {
+
+// By RFC 3629: without overlong forms, surrogates and code points above U+10FFFF.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+}  // namespace paceline
