@@ -160,6 +160,19 @@ def test_no_gpu_exits_with_3(paceline, tmp_path, ranks):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("megabytes", [350, 500, 800])
+def test_too_small_an_address_space_exits_with_3(tmp_path, megabytes):
+    """Some libraries would loop or crash."""
+    line = f'ulimit -v {megabytes * 1000} && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", PROGRAM, *map(str, TINY)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("paceline: the limit of the address space is below 1 GB")
+    assert done.stderr.count("\n") == 1
+
+
 def test_srun_tasks_in_separate_mpi_worlds_exit_with_3(paceline):
     """Without Slurm's PMI, MPI makes every task of a step a world of one rank."""
     alone = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
