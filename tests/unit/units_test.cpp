@@ -97,5 +97,14 @@ TEST(NumberText, SignificantDigitsWithoutExponent) {
   EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-inf");
 }
 
+// Two names of 0 would be two cases.
+TEST(ParseReal, MinusZeroIsZeroUnlessNegativeValuesAreAllowed) {
+  EXPECT_FALSE(std::signbit(parse_real("-0", 0, 1)));
+  EXPECT_FALSE(std::signbit(parse_real("-0.0e3", 0, 1)));
+  EXPECT_TRUE(std::signbit(parse_real("-0", -1, 1)));
+  EXPECT_EQ(parse_real("-0.5", -1, 1), -0.5);
+  EXPECT_EQ(parse_real("0.5", 0, 1), 0.5);
+}
+
 }  // namespace
 }  // namespace paceline
