@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import h5py
@@ -68,8 +67,7 @@ def processor_seconds(processes):
 
 @pytest.mark.parametrize(("context", "alone"), [(LONG, False), (32, True)])
 def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone):
-    """While all ranks train, or while rank 0 trains alone, which takes several times as long."""
-    began = time.monotonic()
+    """While all ranks train, or while rank 0 trains alone, for longer than PATIENCE."""
     verify = ("--context", context, "--batch-size", 4, "--steps", 1, "--verify", 1000)
     run = launch(2, "ddp", *MODEL, *CPU, *verify, "--output", "out.h5")
     wait_until(lambda: (tmp_path / "out.h5.cases").exists())
@@ -83,12 +81,10 @@ def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone):
 
     if alone:
         wait_until(only_rank_0_works)
-    sent = time.monotonic()
     run.send_signal(signal.SIGUSR1)
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 6, err
     assert "stopped by a signal" in err
-    assert time.monotonic() - sent < sent - began
 
 
 def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
