@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/units.h"
 #include "cuda/check.h"
+#include "cuda/current_device.h"
 
 namespace paceline {
 
@@ -64,7 +65,7 @@ CudaAllocator::Blocks::iterator CudaAllocator::find(std::size_t bytes, bool smal
     give_back_unused();
     if (cudaMalloc(&address, segment) != cudaSuccess) {
       cudaGetLastError();
-      throw OutOfMemory(bytes, ledger, std::min(limit_, reserved_), scope);
+      throw OutOfMemory(bytes, ledger, std::min(limit_, reserved_ + free_memory()), scope);
     }
   }
   reserved_ += segment;

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
+
 #include "cuda/check.h"
 
 namespace paceline {
@@ -14,6 +16,14 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
   return value;
+}
+
+// In bytes, now.
+inline std::size_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
 }
 
 inline int multiprocessors() {

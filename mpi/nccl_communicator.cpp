@@ -18,6 +18,7 @@
 #include "core/non_copyable.h"
 #include "cuda/check.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/current_device.h"
 #include "mpi/collective_plan.h"
 #include "mpi/nccl_memory.h"
 
@@ -32,11 +33,9 @@ bool gpu_works() {
   return cudaMemGetInfo(&free, &total) == cudaSuccess;
 }
 
-std::size_t free_memory() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  return free;
+// What the device's own allocations and NCCL can have together.
+std::size_t available_memory(GpuDevice& device) {
+  return std::min(device.info().memory_bytes, device.ledger().bytes() + free_memory());
 }
 
 // Throws OutOfMemory where NCCL's last warning is of lacking memory and the GPU still works. NCCL
@@ -48,7 +47,7 @@ void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice&
   const bool by_system = result == ncclUnhandledCudaError || result == ncclSystemError;
   if (by_system && lacking && gpu_works()) {
     const std::string_view text = call;
-    throw OutOfMemory(*lacking, device.ledger(), device.info().memory_bytes,
+    throw OutOfMemory(*lacking, device.ledger(), available_memory(device),
                       std::string(text.substr(0, text.find('('))));
   }
   throw Error(ExitCode::collective, fmt::format("{} failed: {} ({}); NCCL_DEBUG=WARN says more",
@@ -186,7 +185,7 @@ NcclCommunicator::~NcclCommunicator() {
 
 void NcclCommunicator::require_room() {
   if (free_memory() >= room_) return;
-  throw OutOfMemory(room_, device_.ledger(), device_.info().memory_bytes, "NCCL");
+  throw OutOfMemory(room_, device_.ledger(), available_memory(device_), "NCCL");
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::duplicate(Stream& stream) {
@@ -203,7 +202,7 @@ Array NcclCommunicator::allocate(const Shape& shape, Dtype dtype, MemoryKind kin
   const std::size_t most = device_.info().memory_bytes;
   if (ledger.bytes() + bytes > most || ncclMemAlloc(&x.data, bytes) != ncclSuccess) {
     cudaGetLastError();  // clear NCCL's error
-    throw OutOfMemory(bytes, ledger, most, device_.scopes().path());
+    throw OutOfMemory(bytes, ledger, available_memory(device_), device_.scopes().path());
   }
   return device_.adopt(x, bytes, kind, [](void* memory) { ncclMemFree(memory); });
 }

@@ -152,12 +152,15 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
 bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                     const std::function<void()>& work, WaitLimit wait_limit) {
   std::string refusal;
+  bool expected = false;  // the case, by prediction, does not fit
   std::optional<Error> failed;
   try {
     work();
   } catch (const OutOfMemory& error) {
     refusal = error.what();
+    expected = predicted.needed_bytes() > static_cast<double>(error.limit);
   } catch (const std::bad_alloc&) {
+    expected = true;
     refusal = "the host's own memory does not suffice";
   } catch (const Error& error) {
     // These may be of one rank alone, for which the others wait: they end the launch.
@@ -177,8 +180,10 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   if (record.status == Status::ok) return true;
   if (predicted.memory_bytes > 0) record.add("predicted_peak_bytes", predicted.memory_bytes);
   record.reason = first_text(world, refusal);
+  expected = world.max(expected ? 1 : 0) > 0;
   if (predicted.needed_bytes() > 0) {
-    record.reason = fmt::format("{}; {}", needed_text(predicted), record.reason);
+    const std::string needed = needed_text(predicted);
+    record.reason = expected ? needed + "; " + record.reason : record.reason + "; " + needed;
   }
   return false;
 }

@@ -83,6 +83,18 @@ TEST(FitsInMemory, TheReasonBeginsWithTheArithmetic) {
   EXPECT_EQ(reason_of({}), "rank 0: the host's own memory does not suffice");
 }
 
+// Another program may hold the memory, or a library need it.
+TEST(FitsInMemory, WhereTheCaseByPredictionFitsTheReasonBeginsWithWhatDidNot) {
+  const auto found = rehearse(
+      [](int rank) {
+        const MemoryLedger ledger;
+        if (rank == 1) throw OutOfMemory(400'000'000, ledger, 300'000'000, "NCCL");
+      },
+      {.memory_bytes = 30e6});
+  EXPECT_EQ(found[0].record.reason,
+            "rank 1: 'NCCL' asked for 400 MB with 0 B of 300 MB in use; about 30.0 MB are needed");
+}
+
 TEST(FitsInMemory, HostMemoryCounts) {
   const auto found = rehearse([](int rank) {
     if (rank == 1) throw std::bad_alloc();
