@@ -142,8 +142,6 @@ CudaGraph::~CudaGraph() {
 void CudaGraph::instantiate() {
   if (executable_ != nullptr) return;
   // Kernels keep the priority of the stream from which they were captured.
-  // No cudaGraphUpload(): after it, graphs with branches that are uploaded later in the process run
-  // 4% slower (NOTES.md, "Graphs after the first of a process").
   CUDA_CHECK(cudaGraphInstantiate(&executable_, graph_, cudaGraphInstantiateFlagUseNodePriority));
 }
 

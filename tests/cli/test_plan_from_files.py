@@ -10,8 +10,8 @@ from conftest import ROOT
 from plan_output import check, plan
 
 REFERENCE = ROOT / "results/reference"
-SIZES = REFERENCE / "model-sizes-h200.h5"
-LINKS = REFERENCE / "collectives-single-node-h200.h5"
+
+
 DDP = REFERENCE / "ddp-course-h200.h5"
 
 
@@ -21,6 +21,8 @@ def published(name: str) -> Path:
     return path if path.exists() else decompressed(Path(f"{path}.xz"))
 
 
+SIZES = published("model-sizes")
+LINKS = published("collectives-single-node")
 BATCHES = published("model-batches")
 
 
