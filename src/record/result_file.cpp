@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstddef>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -272,7 +275,15 @@ fs::path checked(const fs::path& path, ResultFile::Existing existing) {
                                  (path / "results.h5").string()));
   }
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
-  return target_of(path);
+  fs::path target = target_of(path);
+  // The cases' files are in a folder beside it.
+  constexpr std::size_t most = PATH_MAX - NAME_MAX - std::string_view(".cases/").size();
+  if (target.native().size() >= most) {
+    throw UsageError(
+        fmt::format("--output has {} characters with its folders: less than {} are possible",
+                    target.native().size(), most));
+  }
+  return target;
 }
 
 }  // namespace
