@@ -50,8 +50,8 @@ def section(found: list[Results]) -> Section:
     chosen = [results for results in found if results.experiment.endswith("-peers")]
     compared = [(results, peer_comparison.of(results)) for results in chosen]
     told = [line for results, pairs in compared for line in ratios(part_of(results, chosen), pairs)]
-    newest = newest_of(compared)
-    lead = [over_all(part, pairs) for part, pairs in newest.items()] if len(told) > LEAD else []
+    over_alls = [over_all(part, pairs) for part, pairs in newest_of(compared).items()]
+    lead = over_alls if len(told) > LEAD else []
     return Section(
         name="peers",
         title="How does it compare with PyTorch on the same machine?",
@@ -63,6 +63,7 @@ def section(found: list[Results]) -> Section:
         drawings=drawings("peers", chosen, ["peers"]),
         tables=[*(table(results.runs[0].path.name, pairs) for results, pairs in compared if pairs),
                 *cases_tables(chosen)],
+        headline=" ".join(over_alls),
     )  # fmt: skip
 
 
