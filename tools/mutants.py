@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,11 +89,11 @@ def run(folder: Path, command: list[str], limit: float) -> Outcome:
     except subprocess.TimeoutExpired:
         code = None
         process.send_signal(signal.SIGTERM)  # mpirun ends its ranks
-        try:
-            output, _ = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+        with suppress(ProcessLookupError):  # what the test started may outlive it
             os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
+        output, _ = process.communicate()
     return Outcome(code, passed_in(output), failed_in(output), output)
 
 
