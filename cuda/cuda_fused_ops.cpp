@@ -2,12 +2,17 @@
 
 #include <utility>
 
+#include "cuda/current_device.h"
+#include "cuda/fused/weight_update.h"
 #include "cuda/tuned_matmul.h"
 
 namespace paceline {
 
 CudaFusedOps::CudaFusedOps(CudaDevice& device, const OpsConfig& config)
     : CudaEagerOps(device, config) {
+  constexpr std::int64_t rows = 1024;
+  constexpr std::int64_t tiles = 3;  // of 128 x 128 elements, per multiprocessor
+  update_weights_from({.rows = rows, .elements = tiles * 128 * 128 * multiprocessors()});
   if (config.deterministic) return;
   tuned_matmul_ =
       std::make_unique<CudaTunedMatmul>(device, config.precision.gemm, matmul_workspace());
@@ -25,6 +30,9 @@ std::vector<Fusion> CudaFusedOps::fusions() const {
   if (config().attention == AttentionKind::naive) {
     fusions.push_back({.kernel = "masked_softmax", .replaces = "scale, causal_mask, softmax"});
   }
+  if (updates_weights_) {
+    fusions.push_back({.kernel = "sm90_weight_update", .replaces = "matmul, adamw"});
+  }
   return fusions;
 }
 
@@ -34,6 +42,37 @@ void CudaFusedOps::multiply(const Matrix& c, const Matrix& a, const Matrix& b, d
                             double beta) {
   if (!tuned_matmul_) return CudaEagerOps::multiply(c, a, b, alpha, beta);
   tuned_matmul_->run(c, a, b, alpha, beta, multiprocessors_of_products());
+}
+
+Array CudaFusedOps::product_backward(Array x, const Array& dy, const Parameter& weight) {
+  if (!updates_with_product(x, dy, weight)) {
+    return Ops::product_backward(std::move(x), dy, weight);
+  }
+  Array dx = activation(x.shape(), precision().compute);
+  matmul(Matrix(dx), Matrix(dy), Matrix(weight.compute));  // reads the weight before its update
+  const AdamWRange& range = weight.update->range;
+  const auto elements = static_cast<double>(range.parameters.numel());
+  const Scope scope = operation(
+      "weight_update",
+      {x, dy, range.parameters, range.parameters, range.m, range.m, range.v, range.v, range.copy},
+      2 * elements * static_cast<double>(x.tensor().rows()));
+  sm90_weight_update({.dy = dy, .x = x, .weight = *weight.update, .stream = stream()});
+  weight.update->done = true;
+  updates_weights_ = true;
+  return dx;
+}
+
+bool CudaFusedOps::updates_with_product(const Tensor& x, const Tensor& dy,
+                                        const Parameter& weight) const {
+  if (weight.update == nullptr || config().deterministic || compute_capability() != 90)
+    return false;
+  const AdamWRange& range = weight.update->range;
+  const bool mixed = x.dtype == Dtype::bf16 && dy.dtype == Dtype::bf16 &&
+                     weight.gradient.dtype == Dtype::f32 && range.parameters.dtype == Dtype::f32 &&
+                     range.copy.dtype == Dtype::bf16;
+  constexpr std::int64_t multiple = 8;  // columns, for TMA
+  return mixed && !weight.accumulate && x.cols() % multiple == 0 && dy.cols() % multiple == 0 &&
+         x.rows() >= min_updated_.rows && range.parameters.numel() >= min_updated_.elements;
 }
 
 Array CudaFusedOps::as_dtype(Array x, Dtype dtype) {

@@ -31,6 +31,14 @@ class CudaFusedOps final : public CudaEagerOps {
   Array head_backward(Saved& saved, const Head& head) override;
   void limit_logits(std::int64_t bytes) { max_logit_bytes_ = bytes; }
 
+  // The smallest weight gradient that is computed together with the weight's update (NOTES.md): of
+  // this many elements, from products of this many rows. The default is what pays on an H200.
+  struct WeightUpdateSize {
+    std::int64_t rows;
+    std::int64_t elements;
+  };
+  void update_weights_from(const WeightUpdateSize& size) { min_updated_ = size; }
+
   // cross_entropy() and cross_entropy_backward() in one pass, for some of the step's `rows_of_step`
   // rows: `loss` is their contribution to the mean, and `logits` are overwritten with their
   // gradient.
@@ -45,7 +53,14 @@ class CudaFusedOps final : public CudaEagerOps {
     fused_probabilities(scores, shape);
   }
 
+  [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight) override;
+
  private:
+  [[nodiscard]] bool updates_with_product(const Tensor& x, const Tensor& dy,
+                                          const Parameter& weight) const;
+  WeightUpdateSize min_updated_{};
+  bool updates_weights_ = false;  // some weight was updated together with its gradient
+
   // The result of the last add_rms_norm_backward(), and the same in the dtype that as_dtype() will
   // be asked for. Holding the result keeps its address from being reused.
   struct Rounded {

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <concepts>
-#include <type_traits>
 
+#include "cuda/adamw.cuh"
 #include "cuda/cuda_eager_ops.h"
 #include "cuda/launch.cuh"
-#include "cuda/step_scalars.cuh"
-#include "cuda/vector.cuh"
 
 namespace paceline {
 
@@ -19,59 +16,6 @@ namespace {
 
 constexpr int threads = 128;
 constexpr int width = 4;  // elements per thread
-
-struct AdamWStep {
-  float gradient_scale, decay, step_size, root, eps, beta1, beta2, rest1, rest2;
-
-  // Every rounding is explicit. Left to the compiler, FMA contraction could differ between the
-  // places where this is inlined, and an element's result would depend on the begin of its shard.
-  __device__ void update(float& p, float gradient, float& m, float& v) const {
-    const float g = __fmul_rn(gradient, gradient_scale);
-    m = __fmaf_rn(beta1, m, __fmul_rn(rest1, g));
-    v = __fmaf_rn(beta2, v, __fmul_rn(__fmul_rn(rest2, g), g));
-    const float denominator = __fmaf_rn(__fsqrt_rn(v), root, eps);
-    p = __fmaf_rn(p, decay, -__fdiv_rn(__fmul_rn(step_size, m), denominator));
-  }
-};
-
-__device__ AdamWStep step_of(double* scalars, const AdamWConfig& c) {
-  const double rate = at(scalars, StepScalar::learning_rate) * c.rate_factor;
-  return {static_cast<float>(at(scalars, StepScalar::gradient_scale)),
-          static_cast<float>(1 - rate * c.weight_decay),
-          static_cast<float>(rate / at(scalars, StepScalar::bias_correction1)),
-          static_cast<float>(1 / sqrt(at(scalars, StepScalar::bias_correction2))),
-          static_cast<float>(c.eps),
-          static_cast<float>(c.beta1),
-          static_cast<float>(c.beta2),
-          static_cast<float>(1 - c.beta1),
-          static_cast<float>(1 - c.beta2)};
-}
-
-// Up to four elements with streaming cache hints: no later kernel can find them in a cache, and
-// they should not evict other data. `whole`: all four, at an address aligned for one access.
-template <class T>
-struct Streamed {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint4, uint2>;
-  static __device__ Pack<T, width> load(const T* from, int count, bool whole) {
-    if (whole) return std::bit_cast<Pack<T, width>>(__ldcs(reinterpret_cast<const Bits*>(from)));
-    Pack<T, width> x{};
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      if (j < count) x.element[j] = from[j];
-    }
-    return x;
-  }
-  static __device__ void store(T* to, const Pack<T, width>& x, int count, bool whole) {
-    if (whole) {
-      __stcs(reinterpret_cast<Bits*>(to), std::bit_cast<Bits>(x));
-      return;
-    }
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      if (j < count) to[j] = x.element[j];
-    }
-  }
-};
 
 template <class T, class G, class Copy>
 struct AdamWArrays {

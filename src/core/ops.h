@@ -96,6 +96,15 @@ struct AdamWRange {
   Tensor copy;        // [n] low-precision copy of the result, or empty
 };
 
+// The AdamW update of one parameter, as Ops::adamw() would do it. product_backward() may do it with
+// the gradient that it computes; it then sets `done`.
+struct WeightUpdate {
+  AdamWRange range;  // without gradients
+  const StepState* state = nullptr;
+  AdamWConfig config;
+  bool done = false;
+};
+
 struct AttentionShape {
   std::int64_t batch = 0;
   std::int64_t context = 0;
@@ -327,9 +336,10 @@ class Ops : NonCopyable {
   }
   // x itself if it has this dtype, else a copy cast to it.
   [[nodiscard]] virtual Array as_dtype(Array x, Dtype dtype);
-  // product: returns x W^T. product_backward: dW (+)= dy^T x, frees x, and returns dy W.
+  // product: returns x W^T. product_backward: dW (+)= dy^T x or the weight's update, frees x, and
+  // returns dy W.
   [[nodiscard]] Array product(const Array& x, const Parameter& weight, Dtype dtype);
-  [[nodiscard]] Array product_backward(Array x, const Array& dy, const Parameter& weight);
+  [[nodiscard]] virtual Array product_backward(Array x, const Array& dy, const Parameter& weight);
   // In place: turns the scores q k^T of naive attention into P.
   virtual void naive_probabilities(const Tensor& scores, const AttentionShape& shape);
   void fused_probabilities(const Tensor& scores, const AttentionShape& shape);

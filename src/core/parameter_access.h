@@ -11,12 +11,16 @@
 
 namespace paceline {
 
+struct WeightUpdate;
+
 // One entry of the ParameterStore as operations use it. The three tensors have the entry's shape.
 struct Parameter {
   Tensor value;             // the master weights
   Tensor compute;           // what GEMMs read: the low-precision copy, or `value` itself
   Tensor gradient;          // empty before the first backward
   bool accumulate = false;  // the gradient was already written in this step: add to it
+  // If set, backward may do this update instead of writing the gradient.
+  WeightUpdate* update = nullptr;
 };
 
 using ParameterId = std::size_t;  // an entry of the ParameterStore

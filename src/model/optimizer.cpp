@@ -130,6 +130,24 @@ void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
   }
 }
 
+std::optional<WeightUpdate> AdamW::weight_update(const StepState& state,
+                                                 const StoreRange& range) const {
+  if (groups_.size() > 1) return std::nullopt;
+  for (const Part& part : groups_.front().parts) {
+    if (intersection(part.store, range).length != range.length) continue;
+    const StoreRange within_state{part.state_offset + range.offset - part.store.offset,
+                                  range.length};
+    return WeightUpdate{.range = {.parameters = store_.parameters(range),
+                                  .gradients = {},
+                                  .m = within_state.of(m_),
+                                  .v = within_state.of(v_),
+                                  .copy = store_.copy(range)},
+                        .state = &state,
+                        .config = groups_.front().config};
+  }
+  return std::nullopt;
+}
+
 // Parameters, m and v are read and written, gradients are read, the low-precision copy is written.
 double AdamW::update_bytes(const StoreRange& range) const {
   std::size_t bytes = 0;

@@ -2,6 +2,7 @@
 // Optimizer: updates parameters from gradients at the end of a step.
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,11 @@ class Optimizer : NonCopyable {
   virtual void begin(Ops& /*ops*/, const StepState& /*state*/) {}
   // Updates the parameters in `range`, whose gradients must be final.
   virtual void update(Ops& ops, const StepState& state, const StoreRange& range) = 0;
+  // The update() of the range as a WeightUpdate; none if it is not one.
+  [[nodiscard]] virtual std::optional<WeightUpdate> weight_update(
+      const StepState& /*state*/, const StoreRange& /*range*/) const {
+    return std::nullopt;
+  }
   // The scope of an update() in a profile, and the bytes that it reads and writes.
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual double update_bytes(const StoreRange& range) const = 0;
@@ -64,6 +70,9 @@ class AdamW final : public Optimizer {
   void allocate(Device& device) override;
   void begin(Ops& ops, const StepState& state) override;
   void update(Ops& ops, const StepState& state, const StoreRange& range) override;
+  // Of a range of one shard; none if there are several groups, whose bias corrections take turns.
+  [[nodiscard]] std::optional<WeightUpdate> weight_update(const StepState& state,
+                                                          const StoreRange& range) const override;
   [[nodiscard]] std::string_view name() const override { return "adamw"; }
   [[nodiscard]] double update_bytes(const StoreRange& range) const override;
   void end(Ops& ops, const StepState& state) override { ops.end_optimizer_step(state); }

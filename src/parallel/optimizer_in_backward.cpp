@@ -11,12 +11,24 @@ void OptimizerInBackward::begin(Optimizer& optimizer, const StepState& state) {
   updates_.clear();
   Device& device = ops_.device();
   optimizer.allocate(device);
+  offered_.clear();
+  optimizer.begin(ops_, state);
   device.optimizer_stream().follow(device.compute_stream());
-  ops_.on(device.optimizer_stream(), [&, this] { optimizer.begin(ops_, state); });
+}
+
+WeightUpdate* OptimizerInBackward::offer(const Optimizer& optimizer, const StepState& state,
+                                         const StoreRange& range) {
+  const std::optional<WeightUpdate> update = optimizer.weight_update(state, range);
+  return update ? &offered_.insert_or_assign(range.offset, *update).first->second : nullptr;
 }
 
 void OptimizerInBackward::update(Optimizer& optimizer, const StepState& state,
                                  const StoreRange& range, Stream& after) {
+  const auto offered = offered_.find(range.offset);
+  if (offered != offered_.end() && offered->second.done) {
+    updates_.push_back({range, nullptr, nullptr});
+    return;
+  }
   Stream& stream = ops_.device().optimizer_stream();
   stream.follow(after);
   const Scope scope(ops_.device().scopes(), optimizer.name(),
@@ -30,7 +42,7 @@ void OptimizerInBackward::wait_for_update(Stream& stream, std::int64_t offset) c
   const auto update = std::find_if(updates_.begin(), updates_.end(),
                                    [&](const Update& u) { return u.range.offset == offset; });
   if (update == updates_.end()) throw InternalError("a range was not updated yet");
-  stream.wait(update->end);
+  if (update->end) stream.wait(update->end);
 }
 
 void OptimizerInBackward::finish(Optimizer& optimizer, const StepState& state,

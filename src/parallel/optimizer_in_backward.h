@@ -2,6 +2,7 @@
 // OptimizerInBackward: updates each range of parameters as soon as its gradients are final, on a
 // separate stream, so that the memory-bound updates overlap with backward's matrix products.
 
+#include <map>
 #include <vector>
 
 #include "core/ops.h"
@@ -13,7 +14,7 @@ namespace paceline {
 
 class OptimizerInBackward : NonCopyable {
  public:
-  // An update, with its begin and end on the optimizer's stream.
+  // An update, with its begin and end on the optimizer's stream; these are null if backward did it.
   struct Update {
     StoreRange range;
     EventPtr begin;
@@ -24,10 +25,15 @@ class OptimizerInBackward : NonCopyable {
 
   // Before backward: begins the optimizer's step.
   void begin(Optimizer& optimizer, const StepState& state);
+  // The update of the range, which backward may do itself before update() is called; null if the
+  // optimizer has none.
+  [[nodiscard]] WeightUpdate* offer(const Optimizer& optimizer, const StepState& state,
+                                    const StoreRange& range);
   // Updates the range. Its gradients are final, and its parameters are no longer read in this step,
   // after the work enqueued so far on `after`.
   void update(Optimizer& optimizer, const StepState& state, const StoreRange& range, Stream& after);
-  // Later work on `stream` starts after the update of the range that begins at `offset`. Throws
+  // Later work on `stream`, which is not ahead of backward, starts after the update of the range
+  // that begins at `offset`. Throws
   // InternalError if no such range was updated.
   void wait_for_update(Stream& stream, std::int64_t offset) const;
   // After backward: updates the remaining entries and parts of entries. The compute stream waits
@@ -41,6 +47,7 @@ class OptimizerInBackward : NonCopyable {
  private:
   Ops& ops_;
   std::vector<Update> updates_;
+  std::map<std::int64_t, WeightUpdate> offered_;  // by offset
 };
 
 }  // namespace paceline

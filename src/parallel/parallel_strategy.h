@@ -88,7 +88,11 @@ class ParallelStrategy : public ParameterAccess {
   [[nodiscard]] Parameter acquire(ParameterId id, Pass pass) override {
     const auto before = pass == Pass::backward ? store_.overwritten_by(id) : std::nullopt;
     if (before) wait_until_read(*before);
-    return store_.parameter(id);
+    Parameter parameter = store_.parameter(id);
+    if (pass == Pass::backward && update_of_) {
+      parameter.update = update_of_(store_.entries()[id].range());
+    }
+    return parameter;
   }
   void gradient_ready(ParameterId id) override {
     final_after(store_.entries()[id].range(), store_.device().compute_stream());
@@ -102,6 +106,10 @@ class ParallelStrategy : public ParameterAccess {
   // and whose parameters are not read again in this step.
   using WhenFinal = std::function<void(const StoreRange& range, Stream& after)>;
   void when_final(WhenFinal call) { when_final_ = std::move(call); }
+  // Returns the update that backward may do itself (Parameter::update) or null. With a strategy
+  // that communicates, gradients are not final in backward.
+  using UpdateOf = std::function<WeightUpdate*(const StoreRange& range)>;
+  void offer_updates(UpdateOf call) { update_of_ = std::move(call); }
   // Called before `stream` overwrites the final gradients of `range`: makes the stream wait until
   // they are no longer needed.
   using BeforeOverwriting = std::function<void(Stream& stream, const StoreRange& range)>;
@@ -154,6 +162,7 @@ class ParallelStrategy : public ParameterAccess {
   std::vector<Wait> waits_;
 
  private:
+  UpdateOf update_of_;
   WhenFinal when_final_;
   BeforeOverwriting before_overwriting_;
 };

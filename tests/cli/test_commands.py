@@ -340,6 +340,7 @@ def test_updates_in_backward_are_recorded(paceline, tmp_path):
     columns = summary(tmp_path / "o.h5")
     assert columns["optimizer"] == ["serial", "in-backward"]
     assert np.isnan(columns["optimizer_hidden_share"][0])
+    assert columns["optimizer_fused_share"][1] == 0  # products of the CPU update no weights
     hidden = 1 - columns["optimizer_median_s"][1] / columns["optimizer_total_median_s"][1]
     assert columns["optimizer_hidden_share"][1] == pytest.approx(hidden)
     with h5py.File(tmp_path / "o.h5") as f:

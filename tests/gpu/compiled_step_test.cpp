@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "cuda/cuda_backend.h"
+#include "cuda/cuda_fused_ops.h"
 #include "experiments/training/step_runner.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"
@@ -46,13 +49,15 @@ class CompiledStepTest : public ::testing::TestWithParam<const char*> {
 
   // A rehearsed step with its initial weights.
   struct Trained {
-    Trained(Device& device, const TrainingCase& c)
+    using Configure = std::function<void(CudaFusedOps&)>;
+    Trained(Device& device, const TrainingCase& c, const Configure& configure = nullptr)
         : step(device, c, 1, {},
                [&](ParameterStore& store, Ops& ops) {
                  return make_strategy(c.strategy_config(), store, ops, nullptr);
                }),
           runner(step, c.timing) {
       if (c.recycles_gradients()) step.recycle_gradients();
+      if (configure) configure(dynamic_cast<CudaFusedOps&>(step.ops()));
       step.load(c.rows(0, c.batch_size));
       step.reset();
       (void)runner.rehearse();
@@ -132,6 +137,44 @@ TEST_P(CompiledStepTest, TrainsTheSameWhereUpdatesInBackwardRecycleGradients) {
   const std::vector<float> want = trained(OptimizerOrder::serial, true);
   EXPECT_EQ(trained(OptimizerOrder::in_backward, false), want);
   EXPECT_EQ(trained(OptimizerOrder::in_backward, true), want);
+}
+
+// Updates as epilogues of products, of every weight. Replays are the launched step; training is
+// that of serial updates but for the order of sums.
+TEST_P(CompiledStepTest, TrainsAsSerialUpdatesDoWhereProductsUpdateWeights) {
+  if (precision_named(GetParam()).compute != Dtype::bf16) return;
+  struct Outcome {
+    std::vector<double> losses;
+    std::vector<float> weights;
+  };
+  const auto trained = [&](OptimizerOrder order, bool replays) {
+    TrainingCase c = small_case(GetParam(), Execution::compiled);
+    c.optimizer = order;
+    c.deterministic = false;
+    Trained t(*device, c,
+              [](CudaFusedOps& ops) { ops.update_weights_from({.rows = 1, .elements = 1}); });
+    const std::vector<Fusion> fusions = t.step.ops().fusions();
+    EXPECT_EQ(std::any_of(fusions.begin(), fusions.end(),
+                          [](const Fusion& f) { return f.kernel == "sm90_weight_update"; }),
+              order == OptimizerOrder::in_backward);
+    if (replays) t.runner.capture();
+    Outcome outcome;
+    for (int i = 0; i < 10; ++i) {
+      (void)(replays ? t.runner.replay() : t.runner.run());
+      outcome.losses.push_back(t.step.loss());
+    }
+    outcome.weights = t.values(t.step.model().store().parameters());
+    device->trim();
+    return outcome;
+  };
+  const Outcome serial = trained(OptimizerOrder::serial, true);
+  const Outcome launched = trained(OptimizerOrder::in_backward, false);
+  const Outcome replayed = trained(OptimizerOrder::in_backward, true);
+  EXPECT_EQ(replayed.losses, launched.losses);
+  EXPECT_EQ(replayed.weights, launched.weights);
+  for (std::size_t i = 0; i < serial.losses.size(); ++i) {
+    EXPECT_NEAR(replayed.losses[i], serial.losses[i], 0.002 * serial.losses[i]) << "step " << i;
+  }
 }
 
 // Counting the kernels of a step works for both executions and leaves eager execution unchanged.

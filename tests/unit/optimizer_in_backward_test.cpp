@@ -104,6 +104,63 @@ TEST_F(OptimizerInBackwardTest, OfAShardAreTheSerialStepOfTheShard) {
   EXPECT_EQ(in_backward(shard, {{896, 128}, {0, 256}}), want);
 }
 
+// Backward may do an update itself. Then it is not done again, neither at once nor at the end.
+TEST_F(OptimizerInBackwardTest, AnOfferedUpdateIsDoneOnce) {
+  const std::vector<ParameterEntry>& entries = store.entries();
+  const StoreRange first = entries[0].range();
+  const StoreRange second = entries[1].range();
+  AdamW optimizer(store, with_decay, Shard::whole(store));
+  draw(store.parameters(), 0);
+  draw(store.gradients(), 1);
+  state.reset(device, false, 0.01);
+  const auto values = [this](const StoreRange& range) {
+    std::vector<float> host(static_cast<std::size_t>(range.length));
+    device.to_host(host.data(), store.parameters(range));
+    return host;
+  };
+  const std::vector<float> first_before = values(first);
+  const std::vector<float> second_before = values(second);
+  updates.begin(optimizer, state);
+  WeightUpdate* const done = updates.offer(optimizer, state, first);
+  WeightUpdate* const ignored = updates.offer(optimizer, state, second);
+  ASSERT_NE(done, nullptr);
+  ASSERT_NE(ignored, nullptr);
+  EXPECT_EQ(done->range.parameters.data, store.parameters(first).data);
+  EXPECT_EQ(done->range.m.data, optimizer.m().data);
+  EXPECT_TRUE(done->range.gradients.empty());
+  done->done = true;
+  updates.update(optimizer, state, first, device.compute_stream());
+  updates.update(optimizer, state, second, device.compute_stream());
+  updates.wait_for_update(device.compute_stream(), first.offset);
+  updates.finish(optimizer, state, entries);
+  device.synchronize();
+  EXPECT_EQ(values(first), first_before);
+  EXPECT_NE(values(second), second_before);
+  EXPECT_EQ(updates.updates().at(0).end, nullptr);
+  EXPECT_NE(updates.updates().at(1).end, nullptr);
+
+  updates.begin(optimizer, state);  // nothing is done yet in the next step
+  updates.update(optimizer, state, first, device.compute_stream());
+  updates.finish(optimizer, state, entries);
+  device.synchronize();
+  EXPECT_NE(values(first), first_before);
+}
+
+TEST_F(OptimizerInBackwardTest, OnlyUpdatesOfOneGroupAndOneShardAreOffered) {
+  const StoreRange first = store.entries()[0].range();
+  AdamW groups(store, {{with_decay, {0, 2}}, {at_half_rate, {1}}}, Shard::whole(store));
+  groups.allocate(device);
+  EXPECT_EQ(updates.offer(groups, state, first), nullptr);
+  AdamW shards(store, with_decay, {.ranges = {{0, 256}, {512, 512}}, .agree = nullptr});
+  shards.allocate(device);
+  EXPECT_EQ(updates.offer(shards, state, first), nullptr);
+  WeightUpdate* const within = updates.offer(shards, state, {640, 128});
+  ASSERT_NE(within, nullptr);
+  EXPECT_EQ(within->range.m.as<float>(), shards.m().as<float>() + 256 + 128);
+  Sgd sgd(store, 0.1, Shard::whole(store));
+  EXPECT_EQ(updates.offer(sgd, state, first), nullptr);
+}
+
 // The window has room for four of five equal gradients.
 TEST_F(OptimizerInBackwardTest, AGradientWaitsForTheUpdateThatReadsItsMemory) {
   std::vector<ParameterEntry> entries;

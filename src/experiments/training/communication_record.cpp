@@ -42,10 +42,23 @@ std::vector<StreamInterval> intervals_of(const StepRunner& runner) {
         {"compute waits", w.what, w.from->seconds_since(origin), w.until->seconds_since(origin)});
   }
   for (const OptimizerInBackward::Update& u : runner.updates()) {
+    if (u.end == nullptr) continue;
     intervals.push_back({"optimizer", fmt::format("{} parameters", u.range.length),
                          u.begin->seconds_since(origin), u.end->seconds_since(origin)});
   }
   return intervals;
+}
+
+// The share of the updated parameters that backward updated itself.
+double fused_share(const std::vector<OptimizerInBackward::Update>& updates) {
+  double fused = 0;
+  double all = 0;
+  for (const OptimizerInBackward::Update& u : updates) {
+    const auto length = static_cast<double>(u.range.length);
+    all += length;
+    if (u.end == nullptr) fused += length;
+  }
+  return fused / all;
 }
 
 double median_of(const CaseRecord& record, std::string_view phase) {
@@ -91,6 +104,7 @@ void add_communication(CaseRecord& record, World& world, const TrainingCase& c,
   }
   record.tables.push_back(timeline.take());
   if (step.updates_in_backward()) {
+    record.add("optimizer_fused_share", fused_share(runner.updates()));
     record.add("optimizer_hidden_share",
                1 - median_of(record, "optimizer") / median_of(record, "optimizer_total"));
   }

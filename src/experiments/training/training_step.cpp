@@ -80,6 +80,10 @@ void TrainingStep::recycle_gradients() {
   strategy_->before_overwriting([this](Stream& stream, const StoreRange& range) {
     in_backward_.wait_for_update(stream, range.offset);
   });
+  if (!strategy_->communicates()) {
+    strategy_->offer_updates(
+        [this](const StoreRange& range) { return in_backward_.offer(*optimizer_, state_, range); });
+  }
   recycled_ = true;
 }
 

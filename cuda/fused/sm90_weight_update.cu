@@ -1,0 +1,236 @@
+// AdamW as the epilogue of the weight gradient's product dW = dY^T X, which is never stored. A
+// product reads few bytes and an update computes little, so that the two overlap. Blocks are
+// persistent; their warps have one of three roles:
+//   - one thread has TMA load 64 rows of dY and X at a time into a ring in shared memory;
+//   - two warpgroups multiply, each 64 rows of a tile of dW. They hand the tile over in shared
+//     memory and go on with the next one;
+//   - the other warps meanwhile update the tile's weights: as many as the registers allow, to have
+//     enough loads in flight.
+
+#include <algorithm>
+
+#include "cuda/adamw.cuh"
+#include "cuda/current_device.h"
+#include "cuda/fused/weight_update.h"
+#include "cuda/hopper/tensor_map.h"
+#include "cuda/hopper/tma.cuh"
+#include "cuda/hopper/wgmma.cuh"
+#include "cuda/launch.cuh"
+
+namespace paceline {
+
+namespace {
+
+using namespace hopper;
+using T = __nv_bfloat16;
+
+constexpr int tile = 128;  // rows and columns
+constexpr int depth = 64;  // rows of dY and X per stage
+constexpr int stages = 4;
+
+constexpr int multiplying_warps = tile / 64 * 4;
+constexpr int updating_warps = 11;
+constexpr int workers = 32 * (multiplying_warps + updating_warps);
+constexpr int threads = workers + 32;
+
+// Named barriers of all workers: a tile of dW is in shared memory; it has been read.
+constexpr int handed_over = 1;
+constexpr int taken = 2;
+
+struct Shared {
+  SharedTile<T, depth, tile> dy[stages], x[stages];
+  float gradient[tile][tile + 8];  // the spare columns keep a warp's rows in different banks
+  Barrier full[stages], empty[stages];
+  AdamWStep step;
+};
+
+struct Parameters {
+  CUtensorMap dy, x;
+  float *p, *m, *v;
+  T* copy;
+  double* scalars;
+  AdamWConfig config;
+  int rows, cols;  // of the weight
+  int steps;       // of a tile's product
+
+  [[nodiscard]] __host__ __device__ int tile_rows() const { return (rows + tile - 1) / tile; }
+  [[nodiscard]] __host__ __device__ int tile_cols() const { return (cols + tile - 1) / tile; }
+  [[nodiscard]] __host__ __device__ int tiles() const { return tile_rows() * tile_cols(); }
+};
+
+// The first element of a tile.
+struct Position {
+  int row, col;
+};
+
+// Sections of eight rows of tiles, so that tiles computed at the same time share rows of dY and X
+// in the L2 cache.
+__device__ Position position(const Parameters& p, int index) {
+  constexpr int section = 8;
+  const int first = index / (section * p.tile_cols()) * section;
+  const int height = min(section, p.tile_rows() - first);
+  const int within = index - first * p.tile_cols();
+  return {(first + within % height) * tile, within / height * tile};
+}
+
+// Calls f(the position) for each tile of this block.
+template <class F>
+__device__ void for_each_tile(const Parameters& p, F f) {
+  for (int i = static_cast<int>(blockIdx.x); i < p.tiles(); i += static_cast<int>(gridDim.x)) {
+    f(position(p, i));
+  }
+}
+
+__device__ void produce(const Parameters& p, Shared& shared) {
+  constexpr int bytes = sizeof shared.dy[0] + sizeof shared.x[0];
+  PipelineState<stages> state;
+  for_each_tile(p, [&](Position at) {
+    for (int k = 0; k < p.steps; ++k) {
+      Barrier& full = shared.full[state.stage];
+      shared.empty[state.stage].wait(state.phase ^ 1);
+      full.arrive_and_expect(bytes);
+      load(shared.dy[state.stage], p.dy, full, k * depth, 0, 0, at.row);
+      load(shared.x[state.stage], p.x, full, k * depth, 0, 0, at.col);
+      state.advance();
+    }
+  });
+}
+
+__device__ void multiply(const Parameters& p, Shared& shared, int warpgroup) {
+  PipelineState<stages> state;
+  const auto release = [&](int stage) {
+    if (lane() == 0) shared.empty[stage].arrive();
+  };
+  for_each_tile(p, [&](Position /*at*/) {
+    Accumulator<tile> sums;
+    int previous = 0;  // stage of the previous product
+    for (int k = 0; k < p.steps; ++k) {
+      shared.full[state.stage].wait(state.phase);
+      begin(sums);
+      mma_atb(sums, shared.dy[state.stage], warpgroup, shared.x[state.stage], k > 0);
+      commit();
+      // Waits for the previous product, so that one is always in flight.
+      wait<1>(sums);
+      if (k > 0) release(previous);
+      previous = state.stage;
+      state.advance();
+    }
+    wait<0>(sums);
+    release(previous);
+    named_barrier_sync(taken, workers);
+    const int first = 64 * warpgroup + Accumulator<tile>::row();
+#pragma unroll
+    for (int i = 0; i < Accumulator<tile>::elements; i += 2) {
+      float* const to =
+          &shared.gradient[first + 8 * Accumulator<tile>::half(i)][Accumulator<tile>::col(i)];
+      *reinterpret_cast<float2*>(to) = make_float2(sums.at[i], sums.at[i + 1]);
+    }
+    named_barrier_arrive(handed_over, workers);
+  });
+}
+
+// A warp has rows of the tile, four columns per thread.
+__device__ void update(const Parameters& p, Shared& shared, int warp) {
+  constexpr int width = 4;
+  static_assert(32 * width == tile);
+  constexpr int at_once = 4;  // rows of a warp whose loads are in flight
+  const AdamWStep step = shared.step;
+  const int col = lane() * width;
+  named_barrier_arrive(taken, workers);
+  for_each_tile(p, [&](Position at) {
+    const auto exists = [&](int row) {
+      return row < tile && at.row + row < p.rows && at.col + col < p.cols;
+    };
+    const auto offset = [&](int row) {
+      return static_cast<std::int64_t>(at.row + row) * p.cols + at.col + col;
+    };
+    bool waits = true;
+#pragma unroll 1
+    for (int first = warp; first < tile; first += updating_warps * at_once) {
+      Pack<float, width> weight[at_once], m[at_once], v[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const int row = first + i * updating_warps;
+        if (!exists(row)) continue;
+        weight[i] = Streamed<float>::load(p.p + offset(row));
+        m[i] = Streamed<float>::load(p.m + offset(row));
+        v[i] = Streamed<float>::load(p.v + offset(row));
+      }
+      if (waits) named_barrier_sync(handed_over, workers);
+      waits = false;
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const int row = first + i * updating_warps;
+        if (!exists(row)) continue;
+        const auto gradient = Pack<float, width>::load(&shared.gradient[row][col]);
+        Pack<T, width> copy;
+#pragma unroll
+        for (int j = 0; j < width; ++j) {
+          step.update(weight[i].element[j], gradient[j], m[i].element[j], v[i].element[j]);
+          copy.set(j, weight[i][j]);
+        }
+        Streamed<float>::store(p.p + offset(row), weight[i]);
+        Streamed<float>::store(p.m + offset(row), m[i]);
+        Streamed<float>::store(p.v + offset(row), v[i]);
+        Streamed<T>::store(p.copy + offset(row), copy);
+      }
+    }
+    named_barrier_arrive(taken, workers);
+  });
+}
+
+__global__ void __launch_bounds__(threads, 1)
+    sm90_weight_update_kernel(const __grid_constant__ Parameters p) {
+  wait_for_stream();
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<Shared*>(memory);
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      shared.full[s].init(1);
+      shared.empty[s].init(multiplying_warps);
+    }
+    barriers_are_ready();
+    shared.step = step_of(p.scalars, p.config);
+  }
+  __syncthreads();
+  if (at(p.scalars, StepScalar::found_inf) != 0) return;
+  const int warp = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp < multiplying_warps) {
+    multiply(p, shared, warp / 4);
+  } else if (warp < multiplying_warps + updating_warps) {
+    update(p, shared, warp - multiplying_warps);
+  } else if (lane() == 0) {
+    produce(p, shared);
+  }
+}
+
+}  // namespace
+
+void sm90_weight_update(const WeightUpdateCall& call) {
+  const std::int64_t rows = call.x.rows();
+  const auto map = [&](const Tensor& x) {
+    const std::int64_t all = x.numel();
+    return tensor_map(
+        {.data = x.data, .sizes = {x.cols(), rows, 1, 1}, .strides = {x.cols(), all, all}}, depth,
+        tile);
+  };
+  const AdamWRange& range = call.weight.range;
+  const Parameters parameters{.dy = map(call.dy),
+                              .x = map(call.x),
+                              .p = range.parameters.as<float>(),
+                              .m = range.m.as<float>(),
+                              .v = range.v.as<float>(),
+                              .copy = static_cast<T*>(range.copy.data),
+                              .scalars = scalars_of(*call.weight.state),
+                              .config = call.weight.config,
+                              .rows = static_cast<int>(call.dy.cols()),
+                              .cols = static_cast<int>(call.x.cols()),
+                              .steps = static_cast<int>((rows + depth - 1) / depth)};
+  constexpr std::size_t bytes = sizeof(Shared);
+  static_assert(bytes <= 227 * 1024);
+  const int blocks = std::min(parameters.tiles(), multiprocessors());
+  launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, sm90_weight_update_kernel,
+         parameters);
+}
+
+}  // namespace paceline

@@ -1,0 +1,196 @@
+// A weight's update as the epilogue of its gradient's product, against the product and the update
+// one after the other.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/random.h"
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_fused_ops.h"
+#include "tests/oracle/op_cases.h"
+#include "tests/unit/environment_variable.h"
+#include "tests/unit/temp_folder.h"
+
+namespace paceline {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr AdamWConfig config{.weight_decay = 0.1};
+
+class WeightUpdateTest : public ::testing::Test {
+ protected:
+  // The weight and its moments within larger arrays, whose other elements must not change.
+  struct Weight {
+    static constexpr std::int64_t margin = 128;
+    Array p, m, v, copy, gradient;
+    Shape shape;
+
+    [[nodiscard]] AdamWRange range() const {
+      const auto of = [&](const Array& x) { return x.tensor().slice(margin, {shape.numel()}); };
+      return {.parameters = of(p), .gradients = {}, .m = of(m), .v = of(v), .copy = of(copy)};
+    }
+    [[nodiscard]] Parameter parameter(WeightUpdate* update) const {
+      return {.value = range().parameters.reshape(shape),
+              .compute = range().copy.reshape(shape),
+              .gradient = gradient,
+              .update = update};
+    }
+  };
+
+  void SetUp() override {
+    if (gpu_uuid(0).empty()) GTEST_SKIP() << "no CUDA GPU here";
+    gpu = make_cuda_device(0, std::nullopt, 1);
+    ops = gpu->make_ops({.precision = precision_named("bf16"), .execution = Execution::compiled});
+    state = StepState::create(*gpu, 1, 1, Dtype::f32, false, 0.01);
+    ops->begin_optimizer_step(state, config);
+    dynamic_cast<CudaFusedOps&>(*ops).update_weights_from({.rows = 1, .elements = 1});
+  }
+
+  [[nodiscard]] Array normal(const Shape& shape, Dtype dtype, std::uint64_t stream) const {
+    std::vector<float> numbers(static_cast<std::size_t>(shape.numel()));
+    Random(7, stream).fill_normal(numbers);
+    return write(*gpu, *ops, shape, dtype, {numbers.begin(), numbers.end()});
+  }
+  [[nodiscard]] std::vector<double> values(const Tensor& x) const { return read(*gpu, *ops, x); }
+
+  [[nodiscard]] Weight weight(std::int64_t out, std::int64_t in) const {
+    const Shape flat{out * in + 2 * Weight::margin};
+    Weight w{.p = normal(flat, Dtype::f32, 1),
+             .m = normal(flat, Dtype::f32, 2),
+             .v = normal(flat, Dtype::f32, 3),
+             .copy = normal(flat, Dtype::bf16, 1),
+             .gradient = gpu->allocate({out, in}, Dtype::f32, MemoryKind::gradient),
+             .shape = {out, in}};
+    std::vector<double> second = values(w.v);
+    for (double& x : second) x *= x;
+    w.v = write(*gpu, *ops, flat, Dtype::f32, second);
+    ops->fill(w.gradient, nan);
+    return w;
+  }
+
+  // dx of the linear layer [rows, in] -> [rows, out].
+  [[nodiscard]] std::vector<double> backward(const Weight& w, std::int64_t rows,
+                                             WeightUpdate* update) const {
+    Saved saved;
+    saved.save({normal({1, rows, w.shape[1]}, Dtype::bf16, 4)});
+    const Array dy = normal({1, rows, w.shape[0]}, Dtype::bf16, 5);
+    return values(ops->linear_backward(saved, dy, w.parameter(update)));
+  }
+  [[nodiscard]] WeightUpdate update_of(const Weight& w) const {
+    return {.range = w.range(), .state = &state, .config = config};
+  }
+
+  TempFolder temp;
+  EnvironmentVariable cache{"PACELINE_CACHE", temp.path().c_str()};
+  std::unique_ptr<Device> gpu;
+  std::unique_ptr<Ops> ops;
+  StepState state;
+};
+
+void expect_close(const std::vector<double>& got, const std::vector<double>& want, double error,
+                  const char* what) {
+  ASSERT_EQ(got.size(), want.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double apart = std::abs(got[i] - want[i]) / (1 + std::abs(want[i]));
+    largest = std::isnan(apart) ? apart : std::max(largest, apart);
+    if (std::isnan(largest)) break;
+  }
+  EXPECT_LE(largest, error) << what;
+}
+
+// Tiles, parts of tiles, more tiles than multiprocessors; products of less than a stage, of whole
+// stages, and of more stages than the ring has.
+TEST_F(WeightUpdateTest, IsTheProductAndTheUpdate) {
+  constexpr std::array<std::array<std::int64_t, 3>, 7> cases = {{{8, 8, 1},
+                                                                 {128, 128, 64},
+                                                                 {136, 200, 100},
+                                                                 {392, 1000, 257},
+                                                                 {1600, 1600, 1024},
+                                                                 {2000, 2504, 65},
+                                                                 {5000, 768, 512}}};
+  for (const auto& [out, in, rows] : cases) {
+    SCOPED_TRACE(testing::Message() << out << " x " << in << ", " << rows << " rows");
+    const Weight want = weight(out, in);
+    const std::vector<double> want_dx = backward(want, rows, nullptr);
+    AdamWRange range = want.range();
+    range.gradients = want.gradient.tensor().reshape({out * in});
+    ops->adamw(range, state, config);
+
+    const Weight got = weight(out, in);
+    WeightUpdate update = update_of(got);
+    EXPECT_TRUE(backward(got, rows, &update) == want_dx);  // of the weight before its update
+    EXPECT_TRUE(update.done);
+    // The order of the additions differs.
+    const double sum = 0x1p-21 * std::sqrt(static_cast<double>(rows));
+    expect_close(values(got.m), values(want.m), sum, "m");
+    expect_close(values(got.v), values(want.v), 4 * sum, "v");
+    expect_close(values(got.p), values(want.p), sum, "the weight");
+    expect_close(values(got.copy), values(want.copy), 0x1p-8, "the copy");
+    for (const double x : values(got.gradient)) ASSERT_TRUE(std::isnan(x));  // never stored
+  }
+}
+
+TEST_F(WeightUpdateTest, ASkippedStepChangesNothing) {
+  const Weight w = weight(136, 200);
+  const std::vector<double> p = values(w.p);
+  const std::vector<double> m = values(w.m);
+  WeightUpdate update = update_of(w);
+  state.set(*gpu, StepScalar::found_inf, 1);
+  (void)backward(w, 100, &update);
+  EXPECT_EQ(values(w.p), p);
+  EXPECT_EQ(values(w.m), m);
+}
+
+TEST_F(WeightUpdateTest, SmallerWeightsShorterProductsAndOddWidthsAreNotUpdated) {
+  struct Case {
+    std::int64_t out, in, rows;
+    bool done;
+  };
+  dynamic_cast<CudaFusedOps&>(*ops).update_weights_from({.rows = 64, .elements = 128 * 128});
+  for (const Case& c :
+       {Case{128, 128, 64, true}, Case{120, 128, 64, false}, Case{128, 128, 63, false},
+        Case{132, 128, 64, false}, Case{128, 132, 64, false}}) {
+    SCOPED_TRACE(testing::Message() << c.out << " x " << c.in << ", " << c.rows << " rows");
+    const Weight w = weight(c.out, c.in);
+    const std::vector<double> p = values(w.p);
+    WeightUpdate update = update_of(w);
+    (void)backward(w, c.rows, &update);
+    EXPECT_EQ(update.done, c.done);
+    EXPECT_EQ(values(w.p) == p, !c.done);
+    for (const double x : values(w.gradient)) ASSERT_EQ(std::isnan(x), c.done);
+  }
+}
+
+TEST_F(WeightUpdateTest, GradientsThatAddUpAreNotUpdatedNorWithDeterministic) {
+  const Weight w = weight(128, 128);
+  WeightUpdate update = update_of(w);
+  Parameter parameter = w.parameter(&update);
+  parameter.accumulate = true;
+  const auto linear_backward = [&](Ops& of) {
+    Saved saved;
+    saved.save({normal({1, 64, 128}, Dtype::bf16, 4)});
+    (void)of.linear_backward(saved, normal({1, 64, 128}, Dtype::bf16, 5), parameter);
+  };
+  linear_backward(*ops);
+  EXPECT_FALSE(update.done);
+  parameter.accumulate = false;
+  const auto deterministic = gpu->make_ops({.precision = precision_named("bf16"),
+                                            .deterministic = true,
+                                            .execution = Execution::compiled});
+  dynamic_cast<CudaFusedOps&>(*deterministic).update_weights_from({.rows = 1, .elements = 1});
+  linear_backward(*deterministic);
+  EXPECT_FALSE(update.done);
+  linear_backward(*ops);
+  EXPECT_TRUE(update.done);
+}
+
+}  // namespace
+}  // namespace paceline
