@@ -87,6 +87,21 @@ def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone):
     assert "stopped by a signal" in err
 
 
+def test_a_stop_signal_to_an_idle_rank_alone_stops_all(tmp_path, launch):
+    sizes = ",".join(str(4 * n) for n in range(1, 2000))
+    run = launch(
+        *(2, "collectives", *CPU, "--ranks", 1, "--op", "all_reduce", "--bytes", sizes),
+        *("--steps", 2, "--output", "out.h5"),
+    )
+    wait_for_cases(tmp_path, 2)
+    os.kill(ranks_of(run)[1], signal.SIGTERM)
+    _, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 6, err
+    assert "stopped by a signal" in err
+    with h5py.File(tmp_path / "out.h5") as f:
+        assert 2 <= len(f["cases"]) < 1999
+
+
 def test_a_second_stop_signal_changes_nothing(tmp_path, launch):
     run = launch(2, *SWEEP_AND_LONG)
     wait_for_cases(tmp_path, 2)
