@@ -31,8 +31,8 @@ class CudaFusedOps final : public CudaEagerOps {
   Array head_backward(Saved& saved, const Head& head) override;
   void limit_logits(std::int64_t bytes) { max_logit_bytes_ = bytes; }
 
-  // The smallest weight gradient that is computed together with the weight's update (NOTES.md): of
-  // this many elements, from products of this many rows. The default is what pays on an H200.
+  // The smallest weight gradient that is fused with the weight's update (NOTES.md): of `elements`
+  // elements, summed over `rows` rows of activations. The default is what pays on an H200.
   struct WeightUpdateSize {
     std::int64_t rows;
     std::int64_t elements;

@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr int threads = 128;
-constexpr int width = 4;  // elements per thread
+constexpr int width = Streamed<float>::width;  // elements per thread
 
 template <class T, class G, class Copy>
 struct AdamWArrays {

@@ -1,10 +1,10 @@
 // AdamW as the epilogue of the weight gradient's product dW = dY^T X, which is never stored. A
-// product reads few bytes and an update computes little, so that the two overlap. Blocks are
+// product reads few bytes and an update computes little, so the two overlap. Blocks are
 // persistent; their warps have one of three roles:
 //   - one thread has TMA load 64 rows of dY and X at a time into a ring in shared memory;
-//   - two warpgroups multiply, each 64 rows of a tile of dW. They hand the tile over in shared
-//     memory and go on with the next one;
-//   - the other warps meanwhile update the tile's weights: as many as the registers allow, to have
+//   - two consumer warpgroups each multiply 64 rows of a tile of dW, store it in shared memory and
+//     go on with the next tile;
+//   - epilogue warps meanwhile update the tile's weights: as many as the registers allow, to have
 //     enough loads in flight.
 
 #include <algorithm>
@@ -28,14 +28,14 @@ constexpr int tile = 128;  // rows and columns
 constexpr int depth = 64;  // rows of dY and X per stage
 constexpr int stages = 4;
 
-constexpr int multiplying_warps = tile / 64 * 4;
-constexpr int updating_warps = 11;
-constexpr int workers = 32 * (multiplying_warps + updating_warps);
+constexpr int consumer_warps = tile / 64 * 4;
+constexpr int epilogue_warps = 11;
+constexpr int workers = 32 * (consumer_warps + epilogue_warps);
 constexpr int threads = workers + 32;
 
 // Named barriers of all workers: a tile of dW is in shared memory; it has been read.
-constexpr int handed_over = 1;
-constexpr int taken = 2;
+constexpr int gradient_full = 1;
+constexpr int gradient_empty = 2;
 
 struct Shared {
   SharedTile<T, depth, tile> dy[stages], x[stages];
@@ -96,7 +96,7 @@ __device__ void produce(const Parameters& p, Shared& shared) {
   });
 }
 
-__device__ void multiply(const Parameters& p, Shared& shared, int warpgroup) {
+__device__ void consume(const Parameters& p, Shared& shared, int warpgroup) {
   PipelineState<stages> state;
   const auto release = [&](int stage) {
     if (lane() == 0) shared.empty[stage].arrive();
@@ -117,7 +117,7 @@ __device__ void multiply(const Parameters& p, Shared& shared, int warpgroup) {
     }
     wait<0>(sums);
     release(previous);
-    named_barrier_sync(taken, workers);
+    named_barrier_sync(gradient_empty, workers);
     const int first = 64 * warpgroup + Accumulator<tile>::row();
 #pragma unroll
     for (int i = 0; i < Accumulator<tile>::elements; i += 2) {
@@ -125,18 +125,18 @@ __device__ void multiply(const Parameters& p, Shared& shared, int warpgroup) {
           &shared.gradient[first + 8 * Accumulator<tile>::half(i)][Accumulator<tile>::col(i)];
       *reinterpret_cast<float2*>(to) = make_float2(sums.at[i], sums.at[i + 1]);
     }
-    named_barrier_arrive(handed_over, workers);
+    named_barrier_arrive(gradient_full, workers);
   });
 }
 
 // A warp has rows of the tile, four columns per thread.
 __device__ void update(const Parameters& p, Shared& shared, int warp) {
-  constexpr int width = 4;
+  constexpr int width = Streamed<float>::width;
   static_assert(32 * width == tile);
   constexpr int at_once = 4;  // rows of a warp whose loads are in flight
   const AdamWStep step = shared.step;
   const int col = lane() * width;
-  named_barrier_arrive(taken, workers);
+  named_barrier_arrive(gradient_empty, workers);
   for_each_tile(p, [&](Position at) {
     const auto exists = [&](int row) {
       return row < tile && at.row + row < p.rows && at.col + col < p.cols;
@@ -146,21 +146,21 @@ __device__ void update(const Parameters& p, Shared& shared, int warp) {
     };
     bool waits = true;
 #pragma unroll 1
-    for (int first = warp; first < tile; first += updating_warps * at_once) {
+    for (int first = warp; first < tile; first += epilogue_warps * at_once) {
       Pack<float, width> weight[at_once], m[at_once], v[at_once];
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
-        const int row = first + i * updating_warps;
+        const int row = first + i * epilogue_warps;
         if (!exists(row)) continue;
         weight[i] = Streamed<float>::load(p.p + offset(row));
         m[i] = Streamed<float>::load(p.m + offset(row));
         v[i] = Streamed<float>::load(p.v + offset(row));
       }
-      if (waits) named_barrier_sync(handed_over, workers);
+      if (waits) named_barrier_sync(gradient_full, workers);
       waits = false;
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
-        const int row = first + i * updating_warps;
+        const int row = first + i * epilogue_warps;
         if (!exists(row)) continue;
         const auto gradient = Pack<float, width>::load(&shared.gradient[row][col]);
         Pack<T, width> copy;
@@ -175,7 +175,7 @@ __device__ void update(const Parameters& p, Shared& shared, int warp) {
         Streamed<T>::store(p.copy + offset(row), copy);
       }
     }
-    named_barrier_arrive(taken, workers);
+    named_barrier_arrive(gradient_empty, workers);
   });
 }
 
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
       shared.full[s].init(1);
-      shared.empty[s].init(multiplying_warps);
+      shared.empty[s].init(consumer_warps);
     }
     barriers_are_ready();
     shared.step = step_of(p.scalars, p.config);
@@ -195,10 +195,10 @@ __global__ void __launch_bounds__(threads, 1)
   __syncthreads();
   if (at(p.scalars, StepScalar::found_inf) != 0) return;
   const int warp = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 32, 0);
-  if (warp < multiplying_warps) {
-    multiply(p, shared, warp / 4);
-  } else if (warp < multiplying_warps + updating_warps) {
-    update(p, shared, warp - multiplying_warps);
+  if (warp < consumer_warps) {
+    consume(p, shared, warp / 4);
+  } else if (warp < consumer_warps + epilogue_warps) {
+    update(p, shared, warp - consumer_warps);
   } else if (lane() == 0) {
     produce(p, shared);
   }

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// dW = dy^T x is the gradient of `weight`, which is not stored.
+// The gradient dW = dy^T x is not stored.
 struct WeightUpdateCall {
   Tensor dy;                   // [rows, out] bfloat16, out a multiple of 8
   Tensor x;                    // [rows, in] bfloat16, in a multiple of 8

@@ -97,9 +97,9 @@ struct AdamWRange {
 };
 
 // The AdamW update of one parameter, as Ops::adamw() would do it. product_backward() may do it with
-// the gradient that it computes; it then sets `done`.
+// the gradient that it computes, without storing that; it then sets `done`.
 struct WeightUpdate {
-  AdamWRange range;  // without gradients
+  AdamWRange range;
   const StepState* state = nullptr;
   AdamWConfig config;
   bool done = false;

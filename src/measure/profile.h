@@ -21,7 +21,10 @@ struct KernelUse {
   double bytes = 0;
   bool communicates = false;  // a kernel of a collective
 
-  [[nodiscard]] bool is_product() const { return operation == "matmul"; }
+  // weight_update: the product of a weight's gradient, with the update as its epilogue.
+  [[nodiscard]] bool is_product() const {
+    return operation == "matmul" || operation == "weight_update";
+  }
 };
 
 struct ScopeUse {

@@ -68,9 +68,10 @@ struct MemoryForm {
     return parameters + gathered + gradients + optimizer + activations + transient;
   }
 };
-// For eager execution. Activations of a block: two residuals, statistics and outputs of two norms,
-// q k v, the T x T probabilities (flash: logsumexp), attention's output, the outputs of w1 | w3 and
-// their product. Of the head: residual, norm and logits.
+// For eager execution; a weight's update that is fused into the product of its gradient keeps that
+// product's input longer. Activations of a block: two residuals, statistics and outputs of two
+// norms, q k v, the T x T probabilities (flash: logsumexp), attention's output, the outputs of w1 |
+// w3 and their product. Of the head: residual, norm and logits.
 [[nodiscard]] MemoryForm memory_form(const StepShape& shape);
 
 // The measurement to compare a formula with: bytes in use at the end of forward, unless noted.
@@ -94,8 +95,8 @@ struct MemoryLine {
 [[nodiscard]] std::vector<MemoryLine> memory_lines(const StepShape& shape);
 
 // A lower bound on the bytes that a step moves to and from memory: every weight read once in
-// forward and twice in backward, gradients written and read, activations written and read, Adam's
-// state read and written.
+// forward and twice in backward, gradients written and read (unless updates are fused), activations
+// written and read, Adam's state read and written.
 [[nodiscard]] double step_bytes(const StepShape& shape);
 
 }  // namespace paceline

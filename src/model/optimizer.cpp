@@ -118,32 +118,27 @@ void AdamW::update(Ops& ops, const StepState& state, const StoreRange& range) {
     for (const Part& part : group.parts) {
       const StoreRange common = intersection(part.store, range);
       if (common.length == 0) continue;
-      const StoreRange within_state{part.state_offset + common.offset - part.store.offset,
-                                    common.length};
-      ops.adamw({.parameters = store_.parameters(common),
-                 .gradients = store_.gradients(common),
-                 .m = within_state.of(m_),
-                 .v = within_state.of(v_),
-                 .copy = store_.copy(common)},
-                state, group.config);
+      ops.adamw(arrays_of(part, common), state, group.config);
     }
   }
+}
+
+AdamWRange AdamW::arrays_of(const Part& part, const StoreRange& range) const {
+  const StoreRange within_state{part.state_offset + range.offset - part.store.offset, range.length};
+  return {.parameters = store_.parameters(range),
+          .gradients = store_.gradients(range),
+          .m = within_state.of(m_),
+          .v = within_state.of(v_),
+          .copy = store_.copy(range)};
 }
 
 std::optional<WeightUpdate> AdamW::weight_update(const StepState& state,
                                                  const StoreRange& range) const {
   if (groups_.size() > 1) return std::nullopt;
-  for (const Part& part : groups_.front().parts) {
-    if (intersection(part.store, range).length != range.length) continue;
-    const StoreRange within_state{part.state_offset + range.offset - part.store.offset,
-                                  range.length};
-    return WeightUpdate{.range = {.parameters = store_.parameters(range),
-                                  .gradients = {},
-                                  .m = within_state.of(m_),
-                                  .v = within_state.of(v_),
-                                  .copy = store_.copy(range)},
-                        .state = &state,
-                        .config = groups_.front().config};
+  const Group& group = groups_.front();
+  for (const Part& part : group.parts) {
+    if (intersection(part.store, range).length < range.length) continue;
+    return WeightUpdate{.range = arrays_of(part, range), .state = &state, .config = group.config};
   }
   return std::nullopt;
 }

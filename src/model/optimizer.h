@@ -25,7 +25,7 @@ class Optimizer : NonCopyable {
   virtual void begin(Ops& /*ops*/, const StepState& /*state*/) {}
   // Updates the parameters in `range`, whose gradients must be final.
   virtual void update(Ops& ops, const StepState& state, const StoreRange& range) = 0;
-  // The update() of the range as a WeightUpdate; none if it is not one.
+  // The update() of the range; none if it cannot be expressed as one WeightUpdate.
   [[nodiscard]] virtual std::optional<WeightUpdate> weight_update(
       const StepState& /*state*/, const StoreRange& /*range*/) const {
     return std::nullopt;
@@ -92,6 +92,9 @@ class AdamW final : public Optimizer {
     AdamWConfig config;
     std::vector<Part> parts;
   };
+  // Of a range within the part.
+  [[nodiscard]] AdamWRange arrays_of(const Part& part, const StoreRange& range) const;
+
   ParameterStore& store_;
   Shard shard_;
   std::vector<Group> groups_;

@@ -9,9 +9,9 @@ namespace paceline {
 
 void OptimizerInBackward::begin(Optimizer& optimizer, const StepState& state) {
   updates_.clear();
+  offered_.clear();
   Device& device = ops_.device();
   optimizer.allocate(device);
-  offered_.clear();
   optimizer.begin(ops_, state);
   device.optimizer_stream().follow(device.compute_stream());
 }
@@ -39,10 +39,12 @@ void OptimizerInBackward::update(Optimizer& optimizer, const StepState& state,
 }
 
 void OptimizerInBackward::wait_for_update(Stream& stream, std::int64_t offset) const {
-  const auto update = std::find_if(updates_.begin(), updates_.end(),
+  const auto update = std::find_if(updates_.rbegin(), updates_.rend(),
                                    [&](const Update& u) { return u.range.offset == offset; });
-  if (update == updates_.end()) throw InternalError("a range was not updated yet");
-  if (update->end) stream.wait(update->end);
+  if (update == updates_.rend()) throw InternalError("a range was not updated yet");
+  const auto on_stream =
+      std::find_if(update, updates_.rend(), [](const Update& u) { return u.end != nullptr; });
+  if (on_stream != updates_.rend()) stream.wait(on_stream->end);
 }
 
 void OptimizerInBackward::finish(Optimizer& optimizer, const StepState& state,
@@ -66,8 +68,8 @@ void OptimizerInBackward::finish(Optimizer& optimizer, const StepState& state,
     }
     update_until(left.offset + left.length);
   }
-  ops_.on(device.optimizer_stream(), [&, this] { optimizer.end(ops_, state); });
   device.compute_stream().follow(device.optimizer_stream());
+  optimizer.end(ops_, state);
 }
 
 }  // namespace paceline

@@ -32,9 +32,9 @@ class OptimizerInBackward : NonCopyable {
   // Updates the range. Its gradients are final, and its parameters are no longer read in this step,
   // after the work enqueued so far on `after`.
   void update(Optimizer& optimizer, const StepState& state, const StoreRange& range, Stream& after);
-  // Later work on `stream`, which is not ahead of backward, starts after the update of the range
-  // that begins at `offset`. Throws
-  // InternalError if no such range was updated.
+  // Later work on `stream` starts after the update of the range that begins at `offset` and after
+  // all earlier ones; updates that backward did precede it in any case. Throws InternalError if no
+  // such range was updated.
   void wait_for_update(Stream& stream, std::int64_t offset) const;
   // After backward: updates the remaining entries and parts of entries. The compute stream waits
   // for all updates.

@@ -89,7 +89,7 @@ class ParallelStrategy : public ParameterAccess {
     const auto before = pass == Pass::backward ? store_.overwritten_by(id) : std::nullopt;
     if (before) wait_until_read(*before);
     Parameter parameter = store_.parameter(id);
-    if (pass == Pass::backward && update_of_) {
+    if (pass == Pass::backward && update_of_ && store_.entries()[id].uses == 1) {
       parameter.update = update_of_(store_.entries()[id].range());
     }
     return parameter;
@@ -106,8 +106,8 @@ class ParallelStrategy : public ParameterAccess {
   // and whose parameters are not read again in this step.
   using WhenFinal = std::function<void(const StoreRange& range, Stream& after)>;
   void when_final(WhenFinal call) { when_final_ = std::move(call); }
-  // Returns the update that backward may do itself (Parameter::update) or null. With a strategy
-  // that communicates, gradients are not final in backward.
+  // Returns the update that backward may do itself (Parameter::update), or null. Must not be set
+  // for a strategy that communicates: there, gradients are final only after their exchange.
   using UpdateOf = std::function<WeightUpdate*(const StoreRange& range)>;
   void offer_updates(UpdateOf call) { update_of_ = std::move(call); }
   // Called before `stream` overwrites the final gradients of `range`: makes the stream wait until
