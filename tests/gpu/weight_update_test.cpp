@@ -23,7 +23,7 @@ namespace paceline {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr AdamWConfig config{.weight_decay = 0.1};
+constexpr AdamWConfig with_decay{.weight_decay = 0.1};
 
 class WeightUpdateTest : public ::testing::Test {
  protected:
@@ -54,7 +54,7 @@ class WeightUpdateTest : public ::testing::Test {
     gpu = make_cuda_device(0, std::nullopt, 1);
     ops = gpu->make_ops({.precision = precision_named("bf16"), .execution = Execution::compiled});
     state = StepState::create(*gpu, 1, 1, Dtype::f32, false, 0.01);
-    ops->begin_optimizer_step(state, config);
+    ops->begin_optimizer_step(state, with_decay);
     dynamic_cast<CudaFusedOps&>(*ops).update_weights_from({.rows = 1, .elements = 1});
   }
 
@@ -89,7 +89,7 @@ class WeightUpdateTest : public ::testing::Test {
     return values(ops->linear_backward(saved, dy, w.parameter(update)));
   }
   [[nodiscard]] WeightUpdate update_of(const Weight& w) const {
-    return {.range = w.range(), .state = &state, .config = config};
+    return {.range = w.range(), .state = &state, .config = with_decay};
   }
 
   TempFolder temp;
@@ -125,7 +125,7 @@ TEST_F(WeightUpdateTest, IsTheProductAndTheUpdate) {
     SCOPED_TRACE(testing::Message() << out << " x " << in << ", " << rows << " rows");
     const Weight want = weight(out, in);
     const std::vector<double> want_dx = backward(want, rows, nullptr);
-    ops->adamw(want.range(), state, config);
+    ops->adamw(want.range(), state, with_decay);
 
     const Weight got = weight(out, in);
     WeightUpdate update = update_of(got);
