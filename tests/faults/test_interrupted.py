@@ -65,7 +65,7 @@ def processor_seconds(processes):
     return [(int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for user, system in ticks]
 
 
-@pytest.mark.parametrize(("context", "alone"), [(LONG, False), (32, True)])
+@pytest.mark.parametrize(("context", "alone"), [(LONG, False), (128, True)])
 def test_a_stop_signal_ends_verify(tmp_path, launch, context, alone):
     """While all ranks train, or while rank 0 trains alone, for longer than PATIENCE."""
     verify = ("--context", context, "--batch-size", 4, "--steps", 1, "--verify", 1000)
