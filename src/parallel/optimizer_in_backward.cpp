@@ -43,7 +43,7 @@ void OptimizerInBackward::wait_for_update(Stream& stream, std::int64_t offset) c
                                    [&](const Update& u) { return u.range.offset == offset; });
   if (update == updates_.rend()) throw InternalError("a range was not updated yet");
   const auto on_stream =
-      std::find_if(update, updates_.rend(), [](const Update& u) { return u.end != nullptr; });
+      std::find_if(update, updates_.rend(), [](const Update& u) { return !u.fused(); });
   if (on_stream != updates_.rend()) stream.wait(on_stream->end);
 }
 

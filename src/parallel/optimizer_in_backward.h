@@ -14,11 +14,14 @@ namespace paceline {
 
 class OptimizerInBackward : NonCopyable {
  public:
-  // An update, with its begin and end on the optimizer's stream; these are null if backward did it.
+  // An update, with its begin and end on the optimizer's stream.
   struct Update {
     StoreRange range;
     EventPtr begin;
     EventPtr end;
+
+    // Backward did it itself, as a part of the gradient's product: there are no events.
+    [[nodiscard]] bool fused() const { return end == nullptr; }
   };
 
   explicit OptimizerInBackward(Ops& ops) : ops_(ops) {}

@@ -10,8 +10,6 @@ from conftest import ROOT
 from plan_output import check, plan
 
 REFERENCE = ROOT / "results/reference"
-
-
 DDP = REFERENCE / "ddp-course-h200.h5"
 
 

@@ -42,21 +42,20 @@ std::vector<StreamInterval> intervals_of(const StepRunner& runner) {
         {"compute waits", w.what, w.from->seconds_since(origin), w.until->seconds_since(origin)});
   }
   for (const OptimizerInBackward::Update& u : runner.updates()) {
-    if (u.end == nullptr) continue;
+    if (u.fused()) continue;
     intervals.push_back({"optimizer", fmt::format("{} parameters", u.range.length),
                          u.begin->seconds_since(origin), u.end->seconds_since(origin)});
   }
   return intervals;
 }
 
-// The share of the updated parameters that backward updated itself.
 double fused_share(const std::vector<OptimizerInBackward::Update>& updates) {
   double fused = 0;
   double all = 0;
   for (const OptimizerInBackward::Update& u : updates) {
     const auto length = static_cast<double>(u.range.length);
     all += length;
-    if (u.end == nullptr) fused += length;
+    if (u.fused()) fused += length;
   }
   return fused / all;
 }

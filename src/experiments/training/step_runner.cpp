@@ -129,7 +129,7 @@ PhaseSeconds StepRunner::end_measuring() {
   if (step_.updates_in_backward()) {
     double updates = 0;
     for (const auto& update : last().updates) {
-      if (update.end != nullptr) updates += update.end->seconds_since(*update.begin);
+      if (!update.fused()) updates += update.end->seconds_since(*update.begin);
     }
     seconds.insert(seconds.end() - 1, updates);
   }

@@ -80,7 +80,8 @@ void TrainingStep::recycle_gradients() {
   strategy_->before_overwriting([this](Stream& stream, const StoreRange& range) {
     in_backward_.wait_for_update(stream, range.offset);
   });
-  if (!strategy_->communicates()) {
+  // Eager execution fuses nothing; offers would cost it host time in every step.
+  if (!strategy_->communicates() && case_.execution == Execution::compiled) {
     strategy_->offer_updates(
         [this](const StoreRange& range) { return in_backward_.offer(*optimizer_, state_, range); });
   }
