@@ -1,7 +1,7 @@
-// Limits of the process (ulimit) that the libraries do not fit. With too small an address space,
-// OpenBLAS tries for ever to map its buffers while it is loaded, and HDF5 crashes; with too few
-// open files, Open MPI ends the process. The limits are therefore examined before the libraries
-// initialise themselves.
+// Refuses process limits (ulimit) that are too low for the libraries. With too small an address
+// space, OpenBLAS never stops trying to map its buffers while it is loaded, and HDF5 crashes; with
+// too few open files, Open MPI ends the process. The limits are therefore examined before the
+// libraries initialise themselves.
 
 #include <sys/resource.h>
 #include <unistd.h>

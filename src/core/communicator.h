@@ -49,9 +49,9 @@ class Communicator : NonCopyable {
   [[nodiscard]] virtual BackendKind backend() const = 0;
   [[nodiscard]] virtual Stream& stream() = 0;  // where the collectives run
 
-  // Throws OutOfMemory where the device has less memory free than the backend may take for itself
-  // in duplicate() or in the first collectives. Ranks agree on the outcome before those calls, in
-  // which one that lacks memory leaves the others waiting. Not collective.
+  // Throws OutOfMemory if the device has less free memory than the backend may allocate in
+  // duplicate() or in the first collectives. Ranks agree on the outcome before those calls, because
+  // a rank that runs out of memory within them leaves the others waiting. Not collective.
   virtual void require_room() {}
 
   // Collective: a communicator of the same ranks whose collectives run on `stream`, concurrently

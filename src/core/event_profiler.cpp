@@ -29,8 +29,8 @@ void EventProfiler::Recorder::left() {
 EventProfiler::EventProfiler(Device& device, std::string reason)
     : device_(device), reason_(std::move(reason)), recorder_(device) {
   device.synchronize();
-  // Times are counted from an event whose time on the host is known: of several, the one that the
-  // host learned of the soonest. On busy cores one alone may be late by milliseconds.
+  // Times are relative to an event whose host time is known: the one of several attempts that the
+  // host observed with the least delay. On busy cores that delay may be milliseconds.
   constexpr int attempts = 8;
   double soonest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < attempts; ++i) {

@@ -96,8 +96,8 @@ struct AdamWRange {
   Tensor copy;        // [n] low-precision copy of the result, or empty
 };
 
-// The AdamW update of one parameter, as Ops::adamw() would do it. product_backward() may do it with
-// the gradient that it computes, without storing that; it then sets `done`.
+// The AdamW update of one parameter, as Ops::adamw() would do it. product_backward() may apply it
+// to the gradient that it computes, without storing the gradient, and then sets `done`.
 struct WeightUpdate {
   AdamWRange range;
   const StepState* state = nullptr;
@@ -261,9 +261,8 @@ class Ops : NonCopyable {
   // Sets the bias corrections of another group of parameters, for the following calls of adamw().
   virtual void begin_parameter_group(const StepState& state, const AdamWConfig& config) = 0;
   // torch.optim.AdamW, with g = gradient gradient_scale and lr = learning_rate rate_factor:
-  // p *= 1 - lr wd; m =
-  // b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr / bc1 m / (sqrt(v / bc2) + eps). A
-  // skipped step changes nothing.
+  // p *= 1 - lr wd; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+  // p -= lr / bc1 m / (sqrt(v / bc2) + eps). A skipped step changes nothing.
   virtual void adamw(const AdamWRange& range, const StepState& state,
                      const AdamWConfig& config) = 0;
   // found_inf = 0. Called after the step's last adamw().

@@ -110,7 +110,7 @@ double parse_real(std::string_view text, double least, double most) {
   if (value < least || value > most) {
     throw UsageError(fmt::format("{} is out of range; use {} to {}", text, least, most));
   }
-  return least < 0 ? value : std::abs(value);  // "-0" is no other value than "0"
+  return least < 0 ? value : std::abs(value);  // "-0" equals "0"
 }
 
 std::string number_text(double value, int digits) {

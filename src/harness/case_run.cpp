@@ -85,14 +85,14 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
   for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
-// Refuses a case predicted to need far more memory than the device has: trying it may take minutes.
+// Refuses a case predicted to need far more memory than the device has: a trial may take minutes.
 void refuse_oversized(Device& device, double needed) {
   constexpr double far_more = 10;  // times the memory; below, a trial shows which part does not fit
   constexpr double most = 1e18;    // bytes, so that the number fits its type
   const std::size_t limit = device.info().memory_bytes;
   if (needed <= far_more * static_cast<double>(limit)) return;
   throw OutOfMemory(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit,
-                    "the case, by prediction,");
+                    "predicted peak");
 }
 
 // "about 75.5 MB are needed: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"
@@ -152,7 +152,7 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
 bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                     const std::function<void()>& work, WaitLimit wait_limit) {
   std::string refusal;
-  bool expected = false;  // the case, by prediction, does not fit
+  bool expected = false;  // the prediction, too, exceeds the memory
   std::optional<Error> failed;
   try {
     work();
@@ -163,14 +163,15 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
     expected = true;
     refusal = "the host's own memory does not suffice";
   } catch (const Error& error) {
-    // These may be of one rank alone, for which the others wait: they end the launch.
+    // These errors may occur on one rank while the others wait for it, so they end the launch.
     if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
     failed.emplace(error);
   }
   if (wait_limit == WaitLimit::none) world.wait_idle();
   std::optional<WatchdogScope> watchdog_scope;
   if (!refusal.empty()) {
-    // Other ranks may wait in a collective that this one could not start: the timeout says why.
+    // Other ranks may wait in a collective that this rank could not start. The scope's text is then
+    // the reason that the timeout message gives.
     watchdog_scope.emplace(world.watchdog(), "reporting out of memory", WaitFor::ranks);
   }
   collectively(world, [&] {

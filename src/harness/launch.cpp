@@ -82,7 +82,7 @@ std::optional<Error> difference(std::string_view what, const RanksByValue& group
   return UsageError(fmt::format("{}: {}; {}", what, values_by_rank(groups), advice));
 }
 
-// The worst refusal; of equals that of the lowest rank.
+// The refusal with the highest exit code; of several, that of the lowest rank.
 std::optional<Error> worst_refusal(const std::vector<CommandLine>& lines) {
   const Error* worst = nullptr;
   for (const CommandLine& line : lines) {
@@ -114,7 +114,7 @@ std::optional<int> launched_processes() {
 
 bool is_only_process() {
   if (const std::optional<int> processes = launched_processes()) return processes == 1;
-  // Launchers that do not tell how many they started.
+  // Launchers that do not state the number of processes.
   constexpr std::array names = {"PMIX_RANK", "PMI_RANK", "PMI_FD", "PALS_RANKID",
                                 "MV2_COMM_WORLD_RANK"};
   return std::ranges::none_of(names, [](const char* name) { return std::getenv(name) != nullptr; });

@@ -102,7 +102,7 @@ ComparedSide side_of(const std::vector<CasePair>& pairs, const FileCase* CasePai
   return result;
 }
 
-// The pairs in which A is ok or not as given, and B likewise.
+// The pairs in which ok() of A is a_ok and that of B is b_ok.
 std::vector<CasePair> of_status(const std::vector<CasePair>& pairs, bool a_ok, bool b_ok) {
   std::vector<CasePair> found;
   std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(found), [&](const CasePair& pair) {

@@ -76,7 +76,7 @@ struct Parts {
   fs::path file;
   fs::path folder;
   std::vector<std::string> ids;
-  std::string damage;  // why it could not be split; empty if it is
+  std::string damage;  // why it could not be split; empty if it was
 
   [[nodiscard]] fs::path part(const std::string& id) const { return folder / (id + ".h5"); }
   [[nodiscard]] std::string experiment() const { return experiment_of(part(ids.front())); }
@@ -95,8 +95,8 @@ Parts parts_of(const fs::path& file, Scratch& scratch) {
   return parts;
 }
 
-// Replaces the case file by its parts, named after their cases. Returns why this cannot be done;
-// empty if it is done.
+// Replaces the case file by its parts, named after their cases. Returns the reason if that is
+// impossible, else an empty text.
 std::string replace_by(const Parts& parts) {
   if (!parts.damage.empty()) return parts.damage;
   const fs::path& file = parts.file;
@@ -111,8 +111,8 @@ std::string replace_by(const Parts& parts) {
   return "";
 }
 
-// Replaces case files by their parts, and renames those of which this cannot be done. Returns a
-// line for each of the latter.
+// Replaces case files by their parts. Renames those for which that is impossible, and returns a
+// line for each of these.
 std::vector<std::string> set_aside_damaged(const fs::path& path, const std::vector<Parts>& files) {
   std::vector<std::string> lines;
   for (const Parts& parts : files) {
@@ -217,9 +217,9 @@ void require_experiment(const fs::path& path, const std::vector<NamedExperiment>
   }
 }
 
-// Leaves only case files in the folder that are safe to open, including those from splitting an
-// existing F.h5. Case files that already exist are newer than F.h5's and are kept. What is refused
-// is left as it was.
+// Afterwards the folder has only case files that are safe to open, including those from splitting
+// an existing F.h5. Case files that already exist are newer than F.h5's and are kept. If it throws,
+// all files are as before.
 Found only_cases(const fs::path& path, const fs::path& folder, const std::string& experiment) {
   Scratch scratch(folder / "split.tmp");
   std::vector<Parts> files;
@@ -279,9 +279,8 @@ fs::path checked(const fs::path& path, ResultFile::Existing existing) {
   // The cases' files are in a folder beside it.
   constexpr std::size_t most = PATH_MAX - NAME_MAX - std::string_view(".cases/").size();
   if (target.native().size() >= most) {
-    throw UsageError(
-        fmt::format("--output has {} characters with its folders: less than {} are possible",
-                    target.native().size(), most));
+    throw UsageError(fmt::format("--output has {} characters with its folders; use fewer than {}",
+                                 target.native().size(), most));
   }
   return target;
 }

@@ -41,13 +41,13 @@ enum Verdict : int {
   too_large = 11,
   nests_too_deep = 12,
   damaged = 13,
-  // Of splitting; with a message.
+  // Only from splitting; the child also prints a message.
   refused = 14,
   older_schema = 15,
   unwritable = 16
 };
 
-// Contiguous numbers are harmless, since HDF5 only copies them, and weights have gigabytes of them.
+// Contiguous numbers need not be read: HDF5 only copies them, and weights have gigabytes of them.
 bool needs_reading(const hdf5::Dataset& dataset) {
   return dataset.type_class() == H5T_STRING || dataset.layout() != H5D_CONTIGUOUS;
 }
@@ -59,7 +59,7 @@ void require_fitting(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
     throw too_large;
 }
 
-// Runs work(). Its errors are harmless: the later reader gets them.
+// Runs work() and ignores its errors: the later reader gets the same ones and reports them.
 template <class F>
 void try_out(const F& work) {
   try {
@@ -69,8 +69,8 @@ void try_out(const F& work) {
   }
 }
 
-// Returns work(). Where listing members fails, the verdict is damaged: HDF5 leaves its memory in a
-// bad state.
+// Returns work(), which lists members. If that fails, the verdict is `damaged`, because HDF5 leaves
+// its memory in a bad state.
 template <class F>
 auto or_damaged(const F& work) {
   try {
@@ -118,7 +118,7 @@ void limit(int resource, rlim_t most) {
   setrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
 }
 
-// The verdict on a file whose reader ended without one.
+// Describes the end of a reader that returned no verdict.
 std::string end_of(int status) {
   if (!WIFSIGNALED(status)) return "cannot be examined";
   switch (WTERMSIG(status)) {
@@ -130,7 +130,7 @@ std::string end_of(int status) {
     case SIGFPE:
     case SIGILL: return "crashes HDF5: it is damaged";
     default:
-      return fmt::format("could not be examined: signal {} ended the process that did",
+      return fmt::format("could not be examined: signal {} ended the process that read it",
                          WTERMSIG(status));
   }
 }
@@ -142,7 +142,7 @@ std::vector<char*> environment_of_reader() {
   static std::array<char[32], 3> first = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
                                           "MALLOC_ARENA_MAX=1"};
   std::vector<char*> all;
-  for (char* variable : first) all.push_back(variable);  // getenv() finds the first of a name
+  for (char* variable : first) all.push_back(variable);  // getenv() returns the first match
   for (char** variable = environ; *variable != nullptr; ++variable) all.push_back(*variable);
   all.push_back(nullptr);
   return all;
@@ -155,7 +155,7 @@ int wait_for(pid_t child) {
   return status;
 }
 
-// Followed by the file, and by the folder to split it into.
+// Arguments: the file and, for split_option, the folder for its parts.
 constexpr std::string_view read_option = "--read-everything";
 constexpr std::string_view split_option = "--read-and-split";
 
@@ -163,15 +163,15 @@ bool has_reader = false;  // whether run_as_file_reader() was called
 
 Verdict read_everything(const char* path) {
   constexpr rlim_t bytes = rlim_t{8} << 30U;
-  constexpr rlim_t bytes_per_second = 1'000'000;  // files of many small cases: 3'700'000
+  constexpr rlim_t bytes_per_second = 1'000'000;  // measured: 3'700'000, for many small cases
   const std::uintmax_t size = std::filesystem::file_size(path);
   const rlim_t seconds = 5 + size / bytes_per_second;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, seconds);
   limit(RLIMIT_AS, bytes);
-  // With a damaged group HDF5 uses uninitialized memory, so the outcome depends on the memory's
-  // previous contents: the file is read with each of these. The last is the one that splitting
-  // meets: with memory of zeros, HDF5 takes pointers that it did not set for none.
+  // Given a damaged group, HDF5 uses uninitialized memory, so the outcome depends on the memory's
+  // previous contents. The file is therefore read once per fill value. The last one stays in effect
+  // for splitting; it is not 0, because then HDF5 takes uninitialized pointers for null.
   constexpr std::array fills = {0, 0xa5, 0x01};
   try {
     for (const int fill : fills) {
@@ -233,12 +233,12 @@ class Output : NonCopyable {
 };
 
 struct Reading {
-  int verdict;                     // -1: the child ended without one
+  int verdict;                     // -1: the child returned none
   int status;                      // of waitpid()
   std::vector<std::string> lines;  // of its standard output
 };
 
-// What a file has of its own until it is written again or replaced.
+// Differs after a file was written to or replaced.
 struct FileState {
   ino_t inode = 0;
   off_t size = 0;
@@ -253,7 +253,7 @@ FileState state_of(const std::filesystem::path& path) {
   return {status.st_ino, status.st_size, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}};
 }
 
-// What takes more than a few seconds is announced.
+// Prints a line for files that take more than a few seconds.
 void announce_long_reading(const std::filesystem::path& path, off_t size) {
   constexpr off_t large = 20'000'000;
   if (size < large) return;

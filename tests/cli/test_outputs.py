@@ -25,7 +25,7 @@ def test_a_path_with_no_room_for_the_cases_files_is_refused(paceline, tmp_path):
     done = paceline(*TINY, "--output", output)
     assert done.code == 2
     assert done.message == (
-        "paceline: --output has 3900 characters with its folders: less than 3834 are possible"
+        "paceline: --output has 3900 characters with its folders; use fewer than 3834"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -142,7 +142,7 @@ CaseRecord CollectivesExperiment::measure_among(Members& members, const Collecti
   };
   const Prediction predicted = prediction(c);
   if (!fits_in_memory(world, record, predicted, make)) {
-    communicator.reset();  // of the ranks that made one: the next case makes it on all ranks
+    communicator.reset();  // some ranks may have made one; the next case makes it on all ranks
     return record;
   }
   if (members.link_ceilings.count(c.backend) == 0) {
@@ -169,7 +169,7 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
     try {
       record = measure_among(members, c, progress);
     } catch (const Error& error) {
-      // These end the launch. Other errors are thrown below on all ranks, including the idle ones.
+      // These errors end the launch. Others are thrown below on all ranks, including the idle ones.
       if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
       failed.emplace(error);
     }

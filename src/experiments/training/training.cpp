@@ -150,7 +150,7 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     const Prediction predicted = prediction(c);
     if (!fits_in_memory(world_, refused, predicted, require_room) ||
         !fits_in_memory(world_, refused, predicted, duplicate)) {
-      gathers_.reset();  // of the ranks that made one: the next case makes it on all ranks
+      gathers_.reset();  // some ranks may have made one; the next case makes it on all ranks
       return std::vector(warmups.size(), refused);
     }
     data_parallel_.gathers = gathers_.get();

@@ -53,7 +53,8 @@ void TrainingExperiment::check_tokens(const TrainingCase& c) const {
   if (c.tokens == "random") return;
   const int rank = data_parallel_.world.rank();
   const int last = data_parallel_.world.size() - 1;
-  if (rank == 0 && last > 0) (void)c.rows(last * c.batch_size, c.batch_size);  // names all it needs
+  if (rank == 0 && last > 0)
+    (void)c.rows(last * c.batch_size, c.batch_size);  // the error states what all ranks need
   (void)c.rows(rank * c.batch_size, c.batch_size);
 }
 
@@ -83,8 +84,8 @@ void TrainingExperiment::check_dump() const {
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
 }
 
-// With --force an output replaces a file before the files to read are read. Weights may be dumped
-// to where they came from: they are in memory by then.
+// With --force an output replaces its file before the input files are read. Only --dump may replace
+// the file of the weights, because they are in memory by then.
 void TrainingExperiment::check_inputs(const TrainingCase& c) const {
   const auto refuse = [](std::string_view output, const std::string& path, std::string_view input,
                          const std::string& file) {

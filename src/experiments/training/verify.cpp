@@ -175,9 +175,9 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
 
 // Collective. Rank 0 trains alone on all rows, several times, and compares the ranks' training with
 // the first run. Run 0 has the ranks' order of rows and weights. Later runs, which show the noise,
-// rotate the rows of the batch and perturb every weight by one unit in the last place. A rounding
-// that few runs amplify (AdamW, where a gradient is near zero) may have been amplified by the ranks
-// alone: runs are added as long as the ranks seem wrong.
+// rotate the rows of the batch and perturb every weight by one unit in the last place. AdamW
+// amplifies rounding where a gradient is near zero, but not in every run, and possibly in the
+// ranks' run alone. So runs are added as long as an error exceeds its tolerance.
 void compare_with_single_process(const TrainingCase& c, World& world, Device& device, int replicas,
                                  bool sgd, const Trained& parallel, TrainingComparison& comparison,
                                  CaseRecord& record) {
