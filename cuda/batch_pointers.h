@@ -19,10 +19,9 @@ struct BatchPointers {
   const void* b = nullptr;
 };
 
-// The arrays of one product: everything about its operands but their addresses is the same in every
-// call. A kernel writes them, nothing is copied from the host. A step has the same addresses every
-// time, so that the arrays of the rehearsal serve every replay of its graph and the kernel is not
-// in it.
+// The arrays of one product, whose calls differ only in the operands' addresses. A kernel writes
+// them; nothing is copied from the host. The addresses are the same in every step, so replays use
+// the arrays written in the rehearsal, and the kernel is not part of the graph.
 class BatchPointerArrays : NonCopyable {
  public:
   // c: an operand of the product. Device memory for several calls with different addresses.

@@ -28,8 +28,8 @@ class CudaAllocator : NonCopyable {
   // Unfreezes, and returns segments without a block in use to the driver.
   void trim();
   [[nodiscard]] std::size_t reserved_bytes() const { return reserved_; }
-  // Whether no segment was added or removed since the last call. If so, and with the same blocks in
-  // use, the same requests get the same addresses.
+  // Whether no segment was added or removed since the last call. If so, the same requests get the
+  // same addresses, given the same blocks in use.
   [[nodiscard]] bool reserved_unchanged() { return std::exchange(reserved_unchanged_, true); }
   [[nodiscard]] std::size_t limit() const { return limit_; }
 

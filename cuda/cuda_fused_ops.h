@@ -75,7 +75,7 @@ class CudaFusedOps final : public CudaEagerOps {
   void for_each_logit_gradient(const Tensor& normed, const Head& head, F f);
   [[nodiscard]] std::int64_t logit_rows(const Head& head) const;
   std::int64_t max_logit_bytes_ = std::int64_t{512} << 20U;
-  // Null for OpsConfig::deterministic: what is the fastest is not the same from run to run.
+  // Null for OpsConfig::deterministic: the fastest algorithm may differ from run to run.
   std::unique_ptr<CudaTunedMatmul> tuned_matmul_;
 };
 

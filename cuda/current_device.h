@@ -18,7 +18,7 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-// In bytes, now.
+// Bytes that are free at present.
 inline std::size_t free_memory() {
   std::size_t free = 0;
   std::size_t total = 0;

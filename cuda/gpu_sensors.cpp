@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-// The reasons that are limits, not settings or an idle GPU.
+// The reasons that count as limits; settings and idleness do not.
 ClockLimit limits_of(std::uint64_t reasons) {
   constexpr std::uint64_t power_cap = 0x4;          // nvmlClocksEventReasonSwPowerCap
   constexpr std::uint64_t hardware_slowdown = 0x8;  // ...HwSlowdown: thermal or power brake

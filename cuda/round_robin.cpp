@@ -79,7 +79,7 @@ class RoundRobin {
     for (const std::size_t i : usable_) {
       fill_cache();
       EventPtr begin = stream.record();
-      if (!runs_[i]()) throw InternalError("a product ran once and then no more");
+      if (!runs_[i]()) throw InternalError("a product that ran once could not be run again");
       intervals.emplace_back(std::move(begin), stream.record());
     }
     return intervals;

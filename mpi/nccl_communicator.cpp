@@ -26,20 +26,20 @@ namespace paceline {
 
 namespace {
 
-// After an error from which CUDA does not recover, every call of it fails.
+// After an unrecoverable error, every CUDA call fails.
 bool gpu_works() {
   std::size_t free = 0;
   std::size_t total = 0;
   return cudaMemGetInfo(&free, &total) == cudaSuccess;
 }
 
-// What the device's own allocations and NCCL can have together.
+// Bytes that the device's own allocations and NCCL can have together.
 std::size_t available_memory(GpuDevice& device) {
   return std::min(device.info().memory_bytes, device.ledger().bytes() + free_memory());
 }
 
-// Throws OutOfMemory where NCCL's last warning is of lacking memory and the GPU still works. NCCL
-// does not say which call the warning is of.
+// Throws OutOfMemory if NCCL's last warning reports a failed allocation and the GPU still works.
+// NCCL does not say which call the warning belongs to.
 void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice& device) {
   if (result == ncclSuccess) return;
   const std::string warning = ncclGetLastError(nullptr);

@@ -13,9 +13,9 @@ namespace paceline {
 // The version of the loaded library, "2.28.9"; empty without NCCL.
 [[nodiscard]] std::string nccl_version();
 
-// For collectives beside products: on symmetric windows they then run in 8 thread blocks, which
-// leaves the other multiprocessors to the products and is faster (src/parallel/NOTES.md). Holds for
-// the process; call it before the first communicator. NCCL_SYM_CTAS in the environment wins.
+// Limits collectives on symmetric windows to 8 thread blocks. Products that run at the same time
+// then have more multiprocessors, which is faster (src/parallel/NOTES.md). Applies to the process;
+// call it before the first communicator. NCCL_SYM_CTAS in the environment takes precedence.
 void limit_window_blocks();
 
 // Collectives in GPU memory through NCCL, one after the other on the device's communication stream.
@@ -26,8 +26,8 @@ void limit_window_blocks();
 //
 // Collective over `world`; every rank has a GPU of its own. The device and the world's watchdog
 // outlive the communicator. Throws Error with ExitCode::collective for NCCL errors, and OutOfMemory
-// where NCCL lacks memory of its own. Ranks that lack none wait for one that does until the
-// timeout; so require_room() asks for as much as making the communicator took.
+// if NCCL runs out of memory. If only some ranks do, the others wait until the timeout; therefore
+// require_room() demands as much free memory as creating the communicator took.
 //
 // Calls throw InternalError, before they enqueue anything, for tensors whose sizes do not match or
 // that overlap other than in place. all_to_all and send_recv in place copy `send` first.

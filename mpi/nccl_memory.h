@@ -1,5 +1,5 @@
 #pragma once
-// What NCCL says when it lacks memory: it has no result code for that.
+// Recognises NCCL's out-of-memory warnings, since NCCL has no result code for them.
 
 #include <cstddef>
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-// The bytes that NCCL could not allocate, on the GPU or on the host; 0 where it does not say how
-// many; nullopt if memory was not what it lacked. last_warning: of ncclGetLastError(), after a call
-// that failed on a GPU that still works: after an error that is not about memory, and from which
-// CUDA does not recover, NCCL says the same of its allocations.
+// The bytes that NCCL could not allocate, on the GPU or on the host; 0 if the warning does not say
+// how many; nullopt if it reports no failed allocation. last_warning: ncclGetLastError() after a
+// failed call. Valid only if the GPU still works: after an unrecoverable CUDA error, NCCL's
+// allocations fail with the same warnings.
 // Source: src/include/checks.h and src/include/alloc.h of NCCL 2.28.
 [[nodiscard]] std::optional<std::size_t> bytes_lacking(std::string_view last_warning);
 

@@ -11,8 +11,9 @@ namespace paceline {
 
 // From O_p and L_p of the parts p:
 //   L = log(sum_p exp(L_p)),  O = sum_p exp(L_p - L) O_p.
-// Of the groups of eight columns, each block combines every parts-th. All blocks send it theirs,
-// and it sends to itself as well, which saves a branch. Called by all consumers of the cluster.
+// Each block combines every parts-th group of eight columns. All blocks send it their results for
+// these groups, the block itself included, which saves a branch. Called by all consumers of the
+// cluster.
 // `before`: the number of earlier calls.
 template <class Tile>
 __device__ void combine_parts(const ForwardParameters& p, ForwardShared<Tile>& shared,
@@ -27,7 +28,7 @@ __device__ void combine_parts(const ForwardParameters& p, ForwardShared<Tile>& s
   const int row = 64 * warpgroup + o.row();
   if (before == 0) {
     cluster_wait();  // the barriers of all blocks are initialised
-  } else {           // the results of the call before have been read
+  } else {           // wait until the results of the previous call have been read
     __syncwarp();
     if (lane() < parts) shared.parts_empty.arrive_at(lane());
     shared.parts_empty.wait_for_cluster(before - 1 & 1);

@@ -36,11 +36,12 @@ constexpr double stream_k_time(const StreamKScheduler& scheduler, const StreamKC
   return scheduler.steps_per_unit() + start + costs.fixup + parts * costs.fixup_per_part;
 }
 
-// The first tile that can be split. Without a mask the tiles of full waves before it stay
-// data-parallel. With a causal mask waves stay data-parallel in pairs, because the block with the
-// longest tile of one has the shortest of the next. Blocks go through data-parallel causal tiles
-// side by side, but read as many different places of split ones, which must then fit into the L2
-// cache: `cached` inner tiles of one head. They do not where heads are in sections.
+// The first tile that can be split. Without a mask the tiles of full waves stay data-parallel. With
+// a causal mask, blocks traverse data-parallel tiles side by side, but read split tiles at many
+// different places at once, so the head's inner tiles must fit into the L2 cache. Therefore no tile
+// is split where heads are in sections, and of a single head only tiles of at most `cached` inner
+// tiles. Its data-parallel waves come in pairs, because the block with the longest tile of one has
+// the shortest of the next.
 constexpr int first_stream_k_tile(const TileOrder& order, int multiprocessors, int cached) {
   if (!order.causal()) return order.tiles() / multiprocessors * multiprocessors;
   if (order.has_sections()) return order.tiles();

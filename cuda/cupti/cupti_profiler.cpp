@@ -204,8 +204,8 @@ std::uint64_t id_of(CUgraphNode node) {
 
 }  // namespace
 
-// CUPTI reports the clones of an instantiation as created too, before or after it reports them as
-// cloned.
+// CUPTI reports each node that an instantiation clones twice, as created and as cloned, in either
+// order.
 void CuptiProfiler::node_created(CUgraphNode node) {
   last_created_ = id_of(node);
   span_of_node_.emplace(last_created_, recorder_.current());
@@ -255,8 +255,8 @@ bool CuptiProfiler::is_captured(const Activity& call) const {
   return created != creations_.end() && *created <= call.end;
 }
 
-// The number of kernel launches without a kernel record, plus the kernels that launches of a graph
-// have fewer than its launch with the most.
+// The number of kernel launches without a kernel record, plus, for every launch of a graph, the
+// number of kernels by which it falls short of the graph's launch with the most.
 std::int64_t CuptiProfiler::missing_kernels() const {
   std::map<std::uint32_t, std::map<std::int64_t, std::int64_t>> of_graphs;
   std::set<std::int64_t> started;
