@@ -20,7 +20,7 @@ cudaDataType_t cuda_type(Dtype d) {
     case Dtype::f64:
     case Dtype::i32: break;
   }
-  throw InternalError("the CUDA device multiplies no " + std::string(name_of(d)));
+  throw InternalError("the CUDA device has no matrix products of " + std::string(name_of(d)));
 }
 
 cublasComputeType_t compute_type(GemmMath math) {
@@ -190,8 +190,9 @@ cublasStatus_t MatmulPlan::run(const CublasLt& library, const cublasLtMatmulAlgo
 }
 
 void throw_no_product(const Matrix& c, const Matrix& a) {
-  throw InternalError(fmt::format("cuBLASLt knows no product [{}, {}] of {} and {}", c.rows, c.cols,
-                                  name_of(a.tensor.dtype), name_of(c.tensor.dtype)));
+  throw InternalError(fmt::format("cuBLASLt has no algorithm for a product [{}, {}] of {} and {}",
+                                  c.rows, c.cols, name_of(a.tensor.dtype),
+                                  name_of(c.tensor.dtype)));
 }
 
 }  // namespace paceline

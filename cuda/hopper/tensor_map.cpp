@@ -49,7 +49,7 @@ CUtensorMap tensor_map(const TensorInMemory& x, int rows, int cols) {
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw EnvironmentError(
-        "the GPU's copy engine wants tensors and their rows at multiples of 16 bytes; use a head "
+        "TMA needs tensors and their rows at multiples of 16 bytes; use a head "
         "dimension that is a multiple of 8");
   }
   return map;

@@ -55,14 +55,14 @@ void MemoryLedger::allocated(const void* address, Allocation allocation) {
   remember_largest(allocation);
   record(address, allocation, +1);
   if (!allocations_.emplace(address, std::move(allocation)).second) {
-    throw InternalError("the memory ledger was told twice of one allocation");
+    throw InternalError("an allocation was recorded twice in the memory ledger");
   }
 }
 
 void MemoryLedger::released(const void* address) {
   const auto it = allocations_.find(address);
   if (it == allocations_.end())
-    throw InternalError("the memory ledger was told to release an unknown allocation");
+    throw InternalError("an allocation was released that the memory ledger does not have");
   now_.all -= it->second.bytes;
   now_.of(it->second.kind) -= it->second.bytes;
   record(address, it->second, -1);

@@ -25,7 +25,7 @@ std::int64_t Shape::numel() const {
 }
 
 Shape Shape::with_last(std::int64_t dim) const {
-  if (ndim_ == 0) throw InternalError("a shape without dimensions has no last one");
+  if (ndim_ == 0) throw InternalError("a shape without dimensions has no last dimension");
   Shape s = *this;
   s.dims_.at(static_cast<std::size_t>(ndim_ - 1)) = dim;
   return s;

@@ -75,10 +75,10 @@ std::string Ceilings::text() const {
   for (const auto& [name, ceiling] : known_) {
     const bool bytes = ceiling.unit == "bytes/s";
     const auto rate = [&](double x) { return bytes ? bytes_text(x) : count_text(x) + "FLOP"; };
-    text += fmt::format(". Ceiling, {}: {}/s, 95% interval {}/s to {}/s{}", name,
-                        rate(ceiling.rate.median), rate(ceiling.rate.ci_low),
-                        rate(ceiling.rate.ci_high),
-                        ceiling.is_sure() ? "" : ", too wide for a ratio to it");
+    text +=
+        fmt::format(". Ceiling, {}: {}/s, 95% interval {}/s to {}/s{}", name,
+                    rate(ceiling.rate.median), rate(ceiling.rate.ci_low),
+                    rate(ceiling.rate.ci_high), ceiling.is_sure() ? "" : ", too wide for a ratio");
   }
   return text;
 }

@@ -185,7 +185,7 @@ void require_same(World& world, std::string_view what, const std::string& mine,
 void require_same_device(World& world, const std::string& name) {
   const std::string first = world.broadcast(name, 0);
   require_same(world, "device", name.empty() ? first : name,
-               "the slowest would be measured: use ranks with the same");
+               "the slowest would determine the times; use ranks with the same device");
 }
 
 void require_same_command_line(World& world, const CommandLine& mine) {

@@ -234,7 +234,7 @@ void OptionParser::parse_file() {
     for (const TomlEntry& key : file.root.entries) {
       const std::string name = "--" + key.key;
       if (std::holds_alternative<TomlTable>(key.value.value)) {
-        throw file.error(key.at, key.key + ": is a table; options stand outside of tables");
+        throw file.error(key.at, key.key + ": is a table; options are not in tables");
       }
       const auto it = impl_->entries.find(name);
       if (it == impl_->entries.end()) throw file.error(key.at, unknown_option(key.key, ""));

@@ -68,11 +68,11 @@ int wait_for(char** argv, const std::string& told, std::FILE* output) {
   return status;
 }
 
-// "; finished cases are in F.h5; --resume goes on from it", if there are any.
+// "; finished cases are in F.h5; --resume continues from it", if there are any.
 std::string where_cases_are(const std::string& output) {
   const bool any = std::filesystem::exists(output) || std::filesystem::exists(output + ".cases");
   if (!any) return "; no case was finished";
-  return fmt::format("; finished cases are in {}; --resume goes on from it", output);
+  return fmt::format("; finished cases are in {}; --resume continues from it", output);
 }
 
 void print(std::FILE* output) {

@@ -115,7 +115,7 @@ class Sweep {
     if (stopped_) {
       const std::string where =
           path.empty() ? "no case was finished"
-                       : "finished cases are in " + path + "; --resume goes on from it";
+                       : "finished cases are in " + path + "; --resume continues from it";
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
     if (!more) {

@@ -67,7 +67,7 @@ void check(std::string_view text, Number first, Number last, char how, Number by
   }
   if (how == '*' && first == 0) {
     throw UsageError(
-        fmt::format("{}: a factor leads nowhere from 0; write 0 beside the range, as "
+        fmt::format("{}: a factor cannot leave 0; write 0 as a value of its own, as "
                     "in 0,1..8*2",
                     text));
   }

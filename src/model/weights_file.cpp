@@ -206,9 +206,9 @@ void Dump::write(const std::filesystem::path& file) const {
   const std::error_code error = write_whole(target, temporary_of(target), h5.image());
   if (!error) return;
   const std::filesystem::path elsewhere = write_elsewhere(target.filename(), h5.image());
-  throw StoppedError(fmt::format(
-      "--dump: cannot write {}: {}; {}", file.string(), error.message(),
-      elsewhere.empty() ? "nor can any other place be" : "it is in " + elsewhere.string()));
+  throw StoppedError(fmt::format("--dump: cannot write {}: {}; {}", file.string(), error.message(),
+                                 elsewhere.empty() ? "no temporary folder can be written either"
+                                                   : "it is in " + elsewhere.string()));
 }
 
 }  // namespace paceline

@@ -118,7 +118,7 @@ void GradientExchange::finish_backward() {
     for (const GradientRange& range : ranges_) send(range);
   }
   if (reduced_ != ranges_.size()) {
-    throw InternalError("a gradient became ready never or more than once");
+    throw InternalError("a gradient did not become ready exactly once");
   }
   ops_.run_beside_collectives(false);
   ops_.device().compute_stream().follow(communicator_.stream());

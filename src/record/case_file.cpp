@@ -119,7 +119,7 @@ void copy_root(const File& from, const File& to, const std::string& run) {
 // Adds to a summary the column "run": the run that measured each row.
 std::vector<Column> with_runs(std::vector<Column> summary, std::vector<std::string> runs) {
   if (summary.empty() || length_of(summary.front()) != runs.size()) {
-    throw Hdf5Error("the summary has not a row for each case");
+    throw Hdf5Error("the summary does not have one row per case");
   }
   if (find_column(summary, "run") == nullptr) {
     summary.insert(summary.begin() + 1, {"run", "", std::move(runs)});

@@ -48,8 +48,8 @@ void require_alike(const ComparedFile& a, const ComparedFile& b, bool any_machin
   if (any_machine) return;
   const auto refuse = [&](const char* what, const std::string& of_a, const std::string& of_b) {
     throw UsageError(
-        fmt::format("{} differ: {} in {}, {} in {}; --any-machine compares them all the same", what,
-                    of_a, a.path.string(), of_b, b.path.string()));
+        fmt::format("{} differ: {} in {}, {} in {}; --any-machine compares them anyway", what, of_a,
+                    a.path.string(), of_b, b.path.string()));
   };
   if (a.devices.size() != b.devices.size()) {
     refuse("rank counts", std::to_string(a.devices.size()), std::to_string(b.devices.size()));

@@ -20,8 +20,9 @@ constexpr const char* below_table =
 constexpr const char* more_repetitions =
     "undecided without an interval: that needs 6 repetitions of every run (--steps)\n";
 constexpr const char* more_pairs =
-    "undecided: run both sides in turn and give all files, A1.h5 B1.h5 A2.h5 B2.h5 ...: from {} "
-    "pairs on\nthe variation between runs decides\n";
+    "undecided: run both sides alternately and give all files, A1.h5 B1.h5 A2.h5 B2.h5 ...: from "
+    "{}\n"
+    "pairs on the variation between runs decides\n";
 
 std::string paths_line(const char* side, const std::vector<std::filesystem::path>& paths) {
   std::vector<std::string> texts;

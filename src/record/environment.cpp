@@ -120,7 +120,7 @@ RankInfo decoded(const std::string& text) {
        {&rank.host, &rank.cpu, &rank.cores, &kind, &d.name, &d.uuid, &d.pci_bus_id}) {
     std::getline(lines, *field);
   }
-  if (!lines) throw InternalError("a rank's description did not arrive whole");
+  if (!lines) throw InternalError("a rank's description arrived incomplete");
   d.kind = enum_named<DeviceKind>(kind);
   return rank;
 }

@@ -186,7 +186,7 @@ std::string profile_remark(const std::vector<Table>& tables) {
       const auto lost = value_in<std::int64_t>(row, "lost");
       if (!reason.empty()) {
         remarks.push_back(fmt::format(
-            "rank {} is timed by events ({}); of graphs they show nothing", rank, reason));
+            "rank {} is timed by events ({}), which do not see into graphs", rank, reason));
       }
       if (lost > 0) remarks.push_back(fmt::format("{} records of rank {} are lost", lost, rank));
     }

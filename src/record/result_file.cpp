@@ -48,8 +48,9 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
   if (!files.empty()) {
     const hdf5::File merged = merged_file(files, complete, tables);
     if (const auto error = write_whole(path, folder.path() / "merged.tmp", merged.image())) {
-      throw_unwritable(path, error,
-                       "make room there: finished cases are kept, and --resume goes on from them");
+      throw_unwritable(
+          path, error,
+          "make room there: finished cases are kept, and --resume continues from them");
     }
     flush_folder(path.parent_path());  // before the case files are removed
   }
@@ -353,7 +354,7 @@ std::vector<Table> ResultFile::tables(const std::string& id,
 
 void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   if (record.status == Status::stopped) {
-    throw InternalError(fmt::format("case '{}' did not end and is not to be kept", record.id));
+    throw InternalError(fmt::format("case '{}' is unfinished and cannot be written", record.id));
   }
   const fs::path path = case_path(record.id);
   const hdf5::File file = case_file(record, run);
@@ -366,8 +367,9 @@ void ResultFile::write(const CaseRecord& record, const RunInfo& run) {
   throw_unwritable(
       path, error,
       elsewhere.empty()
-          ? fmt::format("nor can any other place be; of the case is left: {}",
-                        json_line(summary_row(record)))
+          ? fmt::format(
+                "no temporary folder can be written either; all that is left of the case: {}",
+                json_line(summary_row(record)))
           : fmt::format("the case is in {}: make room, move it to {}/ and give --resume",
                         elsewhere.string(), folder_.path().string()));
 }

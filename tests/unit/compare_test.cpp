@@ -195,12 +195,12 @@ TEST_F(CompareTest, OtherMachinesAreRefusedWithoutAnyMachine) {
   write("A", {record});
   write("B", {record}, make_run(1, "Other CPU"));
   EXPECT_EQ(message_of(), "devices differ: Some CPU in " + path("A").string() + ", Other CPU in " +
-                              path("B").string() + "; --any-machine compares them all the same");
+                              path("B").string() + "; --any-machine compares them anyway");
   EXPECT_TRUE(says(compare(true), "1 same\n"));
 
   write("B", {record}, make_run(2));
   EXPECT_EQ(message_of(), "rank counts differ: 1 in " + path("A").string() + ", 2 in " +
-                              path("B").string() + "; --any-machine compares them all the same");
+                              path("B").string() + "; --any-machine compares them anyway");
   EXPECT_TRUE(says(compare(true), "1 same\n"));
 
   RunInfo other_host = make_run();
@@ -208,7 +208,7 @@ TEST_F(CompareTest, OtherMachinesAreRefusedWithoutAnyMachine) {
   write("B", {record}, other_host);
   EXPECT_EQ(message_of(), "the hosts' CPUs differ: Some CPU in " + path("A").string() +
                               ", Other CPU in " + path("B").string() +
-                              "; --any-machine compares them all the same");
+                              "; --any-machine compares them anyway");
 }
 
 TEST_F(CompareTest, OnAnyMachineThreadsAndDeviceAreNoFactors) {

@@ -107,7 +107,7 @@ void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
   if (options_.fit &&
       !any_case([&](const CollectiveCase& other) { return other.bytes.bytes != c.bytes.bytes; })) {
-    throw UsageError("--fit: needs two message sizes at least; give --bytes several");
+    throw UsageError("--fit: needs at least two message sizes; give --bytes several values");
   }
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
