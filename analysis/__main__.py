@@ -38,8 +38,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Writes every table that the files have the data for: the cases with their "
         "phases, rates, communication and memory; speed-ups of precision, execution and attention; "
         "weak scaling; memory at the marks of a step, by kind; what paceline itself computes over "
-        "a sweep (fits, predictions, warm-up, the costliest kernels, dtypes). Files may be of any "
-        "experiment, rows of bench/peers/, and of paceline plan --json (.jsonl).",
+        "a sweep (fits, predictions, warm-up, the costliest kernels, dtypes). Files are results of "
+        "any experiment, or rows of bench/peers/ or of paceline plan --json (.jsonl).",
     )
     tables.add_argument(
         "--format",
@@ -61,30 +61,30 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "and speed-up over sequence length; time and bus bandwidth of collectives over message "
         "size, with the fit; speed-ups; steps beside other software; weak scaling; exposed "
         "communication by bucket size beside the prediction; memory at the marks of a step and "
-        "over time, predicted and measured; steps from cold; of profiled cases a step on its "
+        "over time, predicted and measured; steps from cold; for profiled cases a step on its "
         "streams, one block and its attention kernels; errors of sums and norms in low "
-        "precision. Files may be of any experiment or of bench/peers/.",
+        "precision. Files are results of any experiment or rows of bench/peers/.",
     )
     report = verbs.add_parser(
         "report",
         help="the course's questions in order, each answered from the files, in HTML or Markdown",
         description="Writes one report of all files: a summary, then the questions of the course "
-        "in order, each with sentences made from the figures by rule, its tables and figures, and "
-        "the figures of published write-ups beside ours; the files' machines and commands last. "
-        "What no file has the data for is named, with the command that measures it. Files may be "
-        "of any experiment, rows of bench/peers/, and of paceline plan --json (.jsonl).",
+        "in order, each with sentences generated from the data, its tables and figures, and the "
+        "figures of published write-ups next to ours; the files' machines and commands last. "
+        "Questions without data are listed with the command that measures them. Files are results "
+        "of any experiment, or rows of bench/peers/ or of paceline plan --json (.jsonl).",
     )
     snapshot = verbs.add_parser(
         "snapshot",
         help="memory of a step over time, for pytorch.org/memory_viz",
-        description="Writes a snapshot per case, of cases measured with --memory-timeline, that "
-        "pytorch.org/memory_viz opens.",
+        description="Writes a snapshot for pytorch.org/memory_viz of each case that was measured "
+        "with --memory-timeline.",
     )
     trace = verbs.add_parser(
         "trace",
         help="kernels, launches and scopes of profiled steps, for Perfetto and HTA",
-        description="Writes Chrome traces as PyTorch's profiler does, of profiled cases: one per "
-        "rank and, of several ranks, one of all on rank 0's clock.",
+        description="Writes Chrome traces of profiled cases, as PyTorch's profiler does: one per "
+        "rank and, with several ranks, one of all ranks on rank 0's clock.",
     )
     peers = verbs.add_parser(
         "peers",
@@ -146,7 +146,7 @@ def open_closed_streams() -> None:
 
 
 def refuse_undecodable(paths: list[Path]) -> None:
-    """What is written is UTF-8, and has the names of the files."""
+    """The output is UTF-8 and contains the names of the files."""
     for path in paths:
         try:
             str(path).encode()
@@ -161,7 +161,7 @@ def refuse_inputs_as_output(files: list[Path], output: Path) -> None:
 
 
 def distinct(files: list[Path]) -> list[Path]:
-    """Without the second name of a file: its cases would count twice."""
+    """Drops further names of the same file, whose cases would count twice."""
     return list({path.resolve(): path for path in reversed(files)}.values())[::-1]
 
 

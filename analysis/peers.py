@@ -29,13 +29,13 @@ docs/training-steps.md`: the median time of a step in ms, both sides measured in
 
 - A size like 512x2048x6x8 is d_model x d_ff x layers x heads.
 - paceline runs before and after PyTorch; its time is the slower of the two medians. Where the
-  optimizer can run after backward or in it, the columns of the first table have the faster.
+  optimizer can run after backward or in it, the first table has the faster of the two.
 - In fp16 PyTorch neither scales the loss nor looks for gradients that overflow; paceline does both.
-- `captured` is the whole step of eager PyTorch in one CUDA graph: no Python is left.
-  `torch.compile` is its fastest variant, which `variant` names. `SDPA` is the backend of PyTorch's
-  flash attention, the fastest at the shape.
-- `eager ratio` is the time of paceline eager over that of `captured`; `compiled ratio` that of
-  paceline compiled over that of PyTorch's fastest variant of all. Below 1, paceline is faster.
+- `captured` is the whole step of eager PyTorch in one CUDA graph, without Python. `torch.compile`
+  is its fastest variant, which `variant` names. `SDPA` is the backend of PyTorch's flash attention,
+  the fastest at the shape.
+- `eager ratio` is the time of paceline eager over that of `captured`; `compiled ratio` is the time
+  of paceline compiled over that of PyTorch's fastest variant. Below 1, paceline is faster.
 """
 
 Measured = tuple[float, str]  # seconds and their variant; NaN and a status where there are none
@@ -94,7 +94,7 @@ def caption(
         parts.append(f"In every case: {', '.join(same)}.")
     chosen = sorted(set(frame.get("fp32_attention", ())) - {""})
     if chosen:
-        parts.append(f"paceline's products of flash attention on fp32: {', '.join(chosen)}.")
+        parts.append(f"Products of paceline's flash attention in fp32: {', '.join(chosen)}.")
     return " ".join(parts)
 
 

@@ -66,13 +66,13 @@ class Repeat:
         first, second = self.first, self.second
         old, new = self.files
         if first.hardware != second.hardware:
-            return "The machines or their transports differ: each file holds for its own."
+            return "The machines or their transports differ: each file is valid for its own."
         if not self.is_newer:
             return "Which file is newer is not recorded."
         if first.software == second.software != "":
             return (
-                f"{new} is newer, but of the same commit: the difference is one "
-                "between runs, and neither time is the better."
+                f"{new} is newer, but of the same commit: the difference is the variation "
+                "between runs, and neither time is more valid."
             )
         its_commit = f": its times are those of {second.software}" if second.software else ""
         return (

@@ -31,9 +31,9 @@ def draw(results: Results) -> Figure | None:
         found,
         title="Sums in low precision",
         notes=[
-            "Relative error of the sum, beside it the sum. The bar: what theory allows rounding to "
-            "add to the error of the rounded addend. Computed once: the same bits every time, "
-            f"without spread. Errors below {LEAST:g} stand at the left."
+            "Relative error of the sum; right of it the sum. The bar: the error of the rounded "
+            "addend plus the theoretical bound of the additions' rounding. The sums are "
+            f"deterministic, without spread. Errors below {LEAST:g} are drawn at the left edge."
         ],
         body=(left + WIDTH + BESIDE + style.MARGIN, len(labels) * ROW + AXIS),
         legend=[(name, color, "o") for name, color in colors.items()],

@@ -37,8 +37,8 @@ def draw(results: Results) -> Figure | None:
         title="Memory at the marks of the first step",
         notes=[
             "In use by kind, on the rank with the most, as the memory ledger counts it: exact, "
-            "without spread. The line: the most in use since the case began. Beside: in use, and "
-            "that peak. All panels have one scale."
+            "without spread. The line: the peak since the case began. Right of each bar: the total "
+            "in use, and that peak. All panels have the same scale."
         ],
         body=(2 * style.MARGIN + columns * across - GAP, lines * (pitch + 0.12) + AXIS),
         legend=[(label(kind), style.KINDS[kind]) for kind in kinds],

@@ -52,9 +52,10 @@ def draw(results: Results) -> Figure | None:
         found,
         title="Norms in low precision",
         notes=[
-            "Relative errors: of the norm in float64, by rounding its input; of the norm of the "
-            "rounded input, with float32 inside or with every operation rounded. Above "
-            f"{BREAKS:g}, the pale line, a norm counts as broken; at the top it is not finite.",
+            "Relative errors: of the norm in float64, from rounding its input; of the norm of the "
+            "rounded input, with float32 statistics or with every operation rounded. A norm whose "
+            f"error exceeds {BREAKS:g}, the pale line, counts as broken; at the top it is not "
+            "finite.",
             "Mean of the input, in units of its scale: "
             + ", ".join(f"{mean:g} {LINES[lines[mean]]}" for mean in means)
             + ".",

@@ -31,9 +31,9 @@ def draw(results: Results) -> Figure | None:
         results,
         title="Steps beside other software",
         notes=[
-            "A mark at the median of each variant, of the slower run where there are several. "
-            "Beside: the fastest variant of paceline and of the others, and their ratio; below 1 "
-            "paceline is faster."
+            "A mark at the median of each variant; of several runs, the slower one. On the right: "
+            "the fastest variant of paceline and of the others, and their ratio; below 1 paceline "
+            "is faster."
         ],
         body=(columns.width, height),
         legend=[(variant, *look) for variant, look in looks.items()],

@@ -33,7 +33,7 @@ def draw(results: Results) -> Figure | None:
         title="Memory: predicted against measured",
         notes=[
             "A point per case. Left: on the line the two are equal. Right: by how much the memory "
-            "ledger counts more than the closed form. Both are exact, without spread."
+            "ledger's count exceeds the closed form. Both are exact, without spread."
         ],
         body=grid.body,
         legend=[(QUANTITIES[name], colors[name], markers[name]) for name in found],

@@ -83,14 +83,14 @@ def table(found: Sequence[Row], sync: str) -> list[Table]:
         for where, row in zip(told, found, strict=True)
     ]
     caption = [
-        "Medians. The wait is exposed communication. Beside another exchange: its step, and how "
-        "much longer or shorter the step is here, where the 95% intervals do not overlap. Longer "
-        "phases are those with an interval above that without an exchange (none)."
+        "Medians. The wait is exposed communication. Columns beside another exchange have its "
+        "step, and how much longer or shorter the step is here, where the 95% intervals do not "
+        "overlap. Longer phases are those with an interval above that without an exchange (none)."
     ]
     if common:
         caption.append(f"All steps: {common}.")
     if sync in OVERLAPPED:
-        caption.append("The collectives run beside backward.")
+        caption.append("The collectives overlap with backward.")
     return [grid(f"exchange-{sync}", f"Steps with {NAMES.get(sync, sync)} beside others", caption,
                  header, cells)]  # fmt: skip
 

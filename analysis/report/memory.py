@@ -80,9 +80,9 @@ def peak_table(with_peak: list[Case]) -> Table:
     header = [name.replace("_", " ") for name in factors]
     return grid(
         "memory-peaks",
-        "Peak memory of every case, and the least GPU that holds it",
-        ["The peak of one rank by the memory ledger; the GPU is the smallest whose GB hold it and "
-         f"{devices.RESERVED / 1e9} GB beside for CUDA, cuBLAS and NCCL: {devices.EXAMPLES}."],
+        "Peak memory of every case, and the smallest GPU that holds it",
+        ["The peak of one rank by the memory ledger; the GPU is the smallest whose memory holds it "
+         f"and {devices.RESERVED / 1e9} GB for CUDA, cuBLAS and NCCL: {devices.EXAMPLES}."],
         [*header, "peak (GiB)", "peak (GB)", "smallest GPU"],
         rows,
     )  # fmt: skip

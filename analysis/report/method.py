@@ -1,4 +1,4 @@
-"""What a published row leaves open or has otherwise than ours, read from its columns."""
+"""What a published row does not state or states differently from ours, read from its columns."""
 
 from collections.abc import Callable, Sequence
 

@@ -93,8 +93,8 @@ def drawings(section: str, found: Iterable[Results], names: Sequence[str]) -> li
 
 
 REPEATED = (
-    "Some settings were measured by several files, with different times. Sentences on them name "
-    "the file. Where one figure is wanted, it is that of the newer file of a machine."
+    "Several files measured some settings, with different times. Sentences on these settings name "
+    "the file. Where a single figure is needed, it is that of the newer file of a machine."
 )
 
 

@@ -133,8 +133,8 @@ def table(own: list[Case]) -> list[Table]:
         for where, (name, one, whole), table in zip(told, found, marks, strict=True)
     ]
     caption = ["Peaks are those of the rank with the most, in GiB: up to each mark of the first "
-               "step, and of all steps. A change is beside the whole state on every rank (none), "
-               "where the 95% intervals do not overlap."]  # fmt: skip
+               "step, and of all steps. Changes are relative to the whole state on every rank "
+               "(none), and stated where the 95% intervals do not overlap."]  # fmt: skip
     caption += [f"All steps: {common}."] if common else []
     header = ["setting", "sharded", *(f"peak {mark} (GiB)" for mark in memory_marks.MARKS),
               "peak (GiB)", "peak, change", "step (ms)", "step, change"]  # fmt: skip

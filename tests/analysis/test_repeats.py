@@ -53,7 +53,8 @@ def test_two_runs_of_one_commit_differ_by_the_run(two):
     same = NEW | {"software_version": "aaaaaaa"}
     (one,) = found(two([row(0.1)], [row(0.12)], new=same))
     assert one.sentence.endswith(
-        "of the same commit: the difference is one between runs, and neither time is the better."
+        "of the same commit: the difference is the variation between runs, and neither time is "
+        "more valid."
     )
 
 
@@ -62,7 +63,7 @@ def test_files_of_different_machines_both_hold(two):
     (one,) = found(paths)
     assert not one.is_newer
     assert one.sentence.endswith(
-        "The machines or their transports differ: each file holds for its own."
+        "The machines or their transports differ: each file is valid for its own."
     )
 
 

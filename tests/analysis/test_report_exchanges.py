@@ -96,12 +96,12 @@ def test_a_step_beyond_one_without_an_exchange(make_file):
         ["xl, context 128, batch size 2 per rank, fp32, 2 ranks", "overlap", "120.0", "1.000",
          "0.8%", "150.0: 20.0% shorter", "100.0: 20.0% longer", "backward by 20.00 ms"]
     ]  # fmt: skip
-    assert overlap.caption[-1] == "The collectives run beside backward."
+    assert overlap.caption[-1] == "The collectives overlap with backward."
     assert naive.rows[0][1:] == [
         "one all_reduce per gradient (naive)", "150.0", "40.00", "26.7%", "100.0: 50.0% longer",
         "none",
     ]  # fmt: skip
-    assert not any("beside backward" in line for line in naive.caption)
+    assert not any("overlap with backward" in line for line in naive.caption)
     (alone,) = exchange_table.table(exchange_table.rows(own[1:], "naive", []), "naive")
     assert "beside none (ms)" not in alone.header and alone.rows[0][-1] == "–"
 
