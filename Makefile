@@ -9,7 +9,7 @@ OPT ?= -O3 -g1
 WARN := -Wall -Wextra -Werror=switch -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-restrict -Wno-stringop-overflow -Wno-missing-field-initializers
 
 PYTHON := .venv/bin/python3
-# That is a link to the system's: this stamp says when its packages were installed.
+# A stamp of the last installation, since PYTHON itself is a link to the system's.
 PACKAGES := .venv/requirements.installed
 # Open MPI refuses to start ranks for root unless told; CI and containers are root.
 ifeq ($(shell id -u),0)
@@ -19,8 +19,8 @@ endif
 
 .PHONY: all test unit-test python-test test-long soak asan tsan fuzz bench bench-peers check-kernels lint lint-deps lint-format lint-python \
   lint-shell format demo deps dist install clean FORCE
-# All cores unless -jN is given: make before 4.4 does not show it here, but obeys it all the same. A
-# sub-make shares its parent's jobs.
+# All cores unless -jN is given (make before 4.4 does not show -jN here, but obeys it). A sub-make shares
+# its parent's jobs.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -43,7 +43,7 @@ ifneq ($(filter-out deps clean format,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/config.mk
 endif
 
-# Installs only where the probe finds something missing; what the build can do without may stay so.
+# Installs only if the probe finds something missing; optional packages may stay missing.
 $(BUILD)/config.mk: tools/probe.sh tools/deps.sh
 	@mkdir -p $(BUILD)
 	@probe() { tools/probe.sh "$$@" > $@ 2> $(BUILD)/probe.log; }; probe --all || { tools/deps.sh build; probe; } || \
@@ -74,7 +74,7 @@ LIB_SOURCES += cuda/stub/no_cuda.cpp
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp)
 BENCH_SOURCES := $(filter-out bench/kernels/hopper_%,$(wildcard bench/kernels/*.cpp))
 endif
-# Without toml++ no TOML file is read.
+# Without toml++ the program reads no TOML files.
 LIB_SOURCES += $(if $(TOML_FOUND),src/core/toml_parser.cpp,src/core/stub/no_toml.cpp)
 NEED_TOML := $(addprefix tests/unit/,toml_test.cpp hardware_test.cpp calibration_test.cpp)
 UNIT_SOURCES := $(filter-out $(if $(TOML_FOUND),,$(NEED_TOML)),$(UNIT_SOURCES))
@@ -89,31 +89,31 @@ HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h c
   tests/*/*.cuh bench/*/*.h)
 
 INCLUDES := -Isrc -I.
-# Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results stay.
+# Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results do not change.
 FP := -fno-math-errno -fno-trapping-math
 CXXFLAGS_ALL = $(CXXSTD) $(WARN) $(CPU_FLAGS) $(FP) -fopenmp -pthread $(INCLUDES) $(CXXFLAGS) \
   $(HDF5_CFLAGS) $(BLAS_CFLAGS) $(FMT_CFLAGS) $(CLI11_CFLAGS) $(JSON_CFLAGS)
-# H5DS, dimension scales, is of HDF5's high-level library.
+# H5DS (dimension scales) is in HDF5's high-level library.
 LIBS = $(HDF5_LIBS:-lhdf5=-lhdf5_hl -lhdf5) $(BLAS_LIBS) $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) $(if $(CUPTI_FOUND),$(CUPTI_LIBS)) -lm
 
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 LIB_OBJECTS := $(LIB_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(CUDA_OBJECTS)
 UNIT_CUDA_OBJECTS := $(UNIT_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
-# Tests are compiled without optimisation, in a third of the time, but for those that compute references.
+# Tests compile in a third of the time without optimisation; those that compute references are optimised.
 QUICK_SOURCES := $(filter-out tests/unit/flash% tests/unit/oracle%,$(filter tests/unit/%,$(UNIT_SOURCES)))
 UNIT_OBJECTS := $(QUICK_SOURCES:%.cpp=$(BUILD)/quick/%.o) \
   $(patsubst %.cpp,$(BUILD)/obj/%.o,$(filter-out $(QUICK_SOURCES),$(UNIT_SOURCES))) $(UNIT_CUDA_OBJECTS)
 BENCH_OBJECTS := $(BENCH_SOURCES:%.cpp=$(BUILD)/obj/%.o) $(BENCH_CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 
-# What the sources of some folders need beside that.
+# Additional flags for the sources of some folders.
 of_folder = $(filter $1,$(<:$(BUILD)/together/%=%))
 CXXFLAGS_ALL += $(if $(call of_folder,mpi/% bench/peers/%),$(MPI_CFLAGS) $(CUDA_CFLAGS) $(NCCL_CFLAGS)) \
   $(if $(call of_folder,cuda/% tests/gpu/% bench/kernels/%),$(CUDA_CFLAGS)) $(if $(call of_folder,cuda/cupti/%),$(CUPTI_CFLAGS)) \
   $(if $(call of_folder,tests/%),$(GTEST_CFLAGS)) $(if $(call of_folder,bench/%),$(BENCHMARK_CFLAGS)) \
   $(if $(call of_folder,src/core/%),$(TOML_CFLAGS)) $(if $(call of_folder,src/record/%),-I$(BUILD))
 
-# Lint and the sanitizers compile a folder's sources as one, build/together/src/harness/all.cpp, and unit
-# tests by first letter: headers are read once. So helpers in one folder have different names.
+# Lint and the sanitizers compile a folder's sources as one file, build/together/src/harness/all.cpp (unit
+# tests: one file per first letter), to read headers once. So helpers in one folder need different names.
 TOGETHER := $(LIB_SOURCES) $(UNIT_SOURCES) $(BENCH_SOURCES)
 together = $(shell printf '$(BUILD)/together/%s\n' $1 | sed -E 's:(/tests/unit/.).*:\1.cpp:; t; s:[^/]*$$:all.cpp:' | sort -u)
 sources_of = $(if $(filter %/all,$1),$(foreach s,$(TOGETHER),$(if $(filter $(dir $1),$(dir $s)),$s)),$(filter $1%,$(TOGETHER)))
@@ -139,8 +139,8 @@ endef
 $(eval $(call compiled_for,obj,CXX,$$(OPT)))
 $(eval $(call compiled_for,quick,CXX,-O0 -g1))
 
-# Kernels, for each architecture its machine code. CUDA_ARCH="100 120" names others; what uses
-# Hopper's own instructions runs there alone.
+# Kernels are compiled to machine code of each architecture; CUDA_ARCH="100 120" selects others. Kernels
+# with Hopper's own instructions run on Hopper only.
 CUDA_ARCH ?= $(CUDA_ARCH_FOUND)
 archs_of = $(if $(filter sm90_% hopper_%,$(notdir $1)),90a,$(CUDA_ARCH))
 NVCC_FLAGS = $(CXXSTD) -O3 -lineinfo --expt-relaxed-constexpr --split-compile=0 -Xcompiler -Wall,-Werror=switch,-fopenmp,-O1 $(INCLUDES) \
@@ -152,16 +152,16 @@ $(WGMMA): tools/generate_wgmma.py
 	$(call say,GEN,$@)
 	$(Q)python3 $< > $@
 
-# After the first compilation the dependency files know who includes what is generated. The log has
-# what the assembler says of every kernel: registers, spills, what it could not do.
+# After the first compilation the dependency files list the sources that include generated headers. The log
+# has ptxas's report on every kernel: registers, spills, warnings.
 $(BUILD)/obj/%.cu.o: %.cu $(BUILD)/config.mk | $(WGMMA)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -Xptxas -v -MMD -MP -c $< -o $@ 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
 	@grep -v -e 'ptxas info' -e 'bytes stack frame' $(@:.o=.log) || true
 
-# The version that every file of results names: the commit, and whether the tree had changes.
-# VERSION= says it where the sources come without their history.
+# The version that every result file records: the commit, and whether the tree had changes. VERSION= sets
+# it for sources without git history.
 $(BUILD)/version.h: FORCE
 	@mkdir -p $(BUILD)
 	@v=$(or $(VERSION),$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)); \
@@ -179,14 +179,15 @@ $(BUILD)/unit_tests: $(UNIT_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ -lgtest_main $(GTEST_LIBS) $(LIBS) -o $@
 
-# Programs of their own, which pytest starts under mpirun.
+# Separate programs, which pytest starts under mpirun.
 RANK_TESTS := $(RANK_SOURCES:tests/ranks/%.cpp=$(BUILD)/%)
 
 $(RANK_TESTS): $(BUILD)/%: $(BUILD)/obj/tests/ranks/%.o $(LIB_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $^ $(GTEST_LIBS) $(LIBS) -o $@
 
-# The program with parts that lie, for tests/faults/test_lies.py: what lying.cpp has a __wrap_ for.
+# The program with faulty replacements of the functions for which lying.cpp has a __wrap_, for
+# tests/faults/test_lies.py.
 LYING := $(BUILD)/obj/tests/faults/lying.o
 $(BUILD)/paceline_lying: $(BUILD)/obj/src/main.o $(LYING) $(LIB_OBJECTS)
 	$(call say,LINK,$@)
@@ -209,7 +210,7 @@ $(PEERS): $(BUILD)/%: $(BUILD)/obj/bench/peers/%.o $(BUILD)/obj/src/measure/stat
 	$(Q)$(CXX) $^ $(FMT_LIBS) $(MPI_LIBS) $(NCCL_LIBS) $(CUDA_LIBS) -o $@
 
 # ---- tests under sanitizers -------------------------------------------------------------------
-# AddressSanitizer and UndefinedBehaviorSanitizer: unit and rank tests, all of their C++.
+# AddressSanitizer and UndefinedBehaviorSanitizer: all C++ of unit and rank tests.
 ASAN := -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 $(eval $(call compiled_for,asan,ASAN,-O1 -g1 $(ASAN)))
 ASAN_LIB := $(patsubst %.cpp,$(BUILD)/asan/%.o,$(call together,$(LIB_SOURCES))) $(CUDA_OBJECTS)
@@ -223,15 +224,15 @@ $(ASAN_RANK_TESTS): $(BUILD)/asan/%: $(BUILD)/asan/tests/ranks/%.o $(ASAN_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $(ASAN) $^ $(GTEST_LIBS) $(LIBS) -o $@
 
-# Of rank tests no leaks: Open MPI leaves some behind in plug-ins that it has unloaded by then, which
-# no suppression can name.
+# Rank tests run without leak detection: Open MPI leaks memory in plug-ins that it has unloaded when leaks
+# are reported, which no suppression can name.
 asan: $(BUILD)/asan/unit_tests $(ASAN_RANK_TESTS) $(PACKAGES)
 	$< --gtest_brief=1
 	ASAN_OPTIONS=detect_leaks=0 PACELINE_BUILD=$(BUILD)/asan $(PYTHON) -m pytest tests/ranks/test_programs.py \
 	  -k "2-mpi or 3-mpi or groups"
 
-# ThreadSanitizer: what threads share (streams, the communicator, the watchdog, sensors, the end by a
-# signal) in rank tests and in the program. One thread computes: it does not know OpenMP's barriers.
+# ThreadSanitizer: what threads share (streams, the communicator, the watchdog, sensors, stopping by a
+# signal) in rank tests and in the program. One thread computes, because it does not know OpenMP's barriers.
 TSAN := -Wno-tsan -fsanitize=thread
 $(eval $(call compiled_for,tsan,TSAN,-O1 -g1 $(TSAN)))
 TSAN_CHECKED := $(filter mpi/% src/cpu/% src/harness/% src/measure/% src/parallel/%,$(LIB_SOURCES))
@@ -247,22 +248,22 @@ $(TSAN_RANK_TESTS): $(BUILD)/tsan/%: $(BUILD)/tsan/tests/ranks/%.o $(TSAN_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -fopenmp -pthread $(TSAN) $^ $(GTEST_LIBS) $(LIBS) -o $@
 
-# Two ranks: of more than there are cores each waits for the others, and that takes minutes. The history
-# has to reach back to what Open MPI wrote in the watchdog's thread: tsan.supp names its libraries.
+# Two ranks only: with more ranks than cores the tests take minutes. The history must reach back to Open
+# MPI's writes in the watchdog's thread, so that tsan.supp, which names Open MPI's libraries, applies.
 tsan: $(BUILD)/tsan/paceline $(TSAN_RANK_TESTS) $(PACKAGES)
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/sanitizers/tsan.supp history_size=7" OMP_NUM_THREADS=1 \
 	  PACELINE_BUILD=$(BUILD)/tsan $(PYTHON) -m pytest \
 	  tests/ranks/test_programs.py tests/faults/test_watchdog.py tests/faults/test_interrupted.py \
 	  -k "2-mpi or host_waits or second_stop_signal"
 
-# ---- libFuzzer for everything that reads what users write ---------------------------------------
-# Each target runs for so long, or so many inputs, from its corpus, one after the other; new inputs
-# go to build/. 'tools/deps.sh fuzz' installs the compiler.
+# ---- libFuzzer for every parser of user input -----------------------------------------------------
+# The targets run one after another, each for FUZZ_SECONDS or FUZZ_RUNS inputs, starting from its corpus;
+# new inputs go to build/. 'tools/deps.sh fuzz' installs the compiler.
 FUZZ_SECONDS ?= 600
 FUZZ_RUNS ?= 1000000
 FUZZ_CXX ?= clang++-16
 FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
-# What reads is compiled for it; the rest of the program is linked as it is.
+# Only the parsers are instrumented; the rest of the program is linked as it is.
 FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
   record/reference.cpp experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp \
@@ -293,8 +294,8 @@ $(PACKAGES): analysis/requirements.txt
 	@tools/deps.sh python
 	@touch $@
 
-# Unit tests, then everything that starts the program (alone and under mpirun) and the analysis. One
-# after the other, whatever make's -j, but of the latter four at a time: they often wait.
+# Unit tests, then pytest: everything that starts the program (alone and under mpirun), and the analysis.
+# The two never run at the same time, whatever make's -j; pytest runs four tests at a time, which often wait.
 test:
 	@$(MAKE) --no-print-directory unit-test
 	@$(MAKE) --no-print-directory python-test
@@ -307,12 +308,12 @@ PYTEST := $(PYTHON) -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 python-test: $(TESTED)
 	$(PYTEST) -m "not long"
 
-# What takes minutes: all sweeps under Slurm, its time limits and dead nodes, the largest products, and
-# the documents checked against the published files.
+# Tests that take minutes: all sweeps under Slurm, with time limits and failing nodes, the largest products,
+# and the documents checked against the published files.
 test-long: $(TESTED)
 	$(PYTEST) -m long
 
-# ---- hours of random use: what make test tries a little of ----------------------------------------
+# ---- hours of random use, of which make test runs a little ----------------------------------------
 SOAK := cd tests && ../$(PYTHON) -m
 soak: $(BUILD)/paceline $(PACKAGES)
 	$(SOAK) random_kills --kills 200
@@ -320,7 +321,7 @@ soak: $(BUILD)/paceline $(PACKAGES)
 	$(SOAK) random_use --disagree
 	$(SOAK) random_training --launches 200 --jobs 2
 
-# ---- what the assembler made of the kernels that must stay in registers; needs no GPU ------------
+# ---- checks ptxas's report on kernels that must stay in registers; needs no GPU ------------------
 CHECKED := $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(filter cuda/attention/% bench/kernels/hopper_%,$(ALL_CUDA_SOURCES)))
 
 check-kernels: tools/check_kernels.sh $(CHECKED)
@@ -331,7 +332,7 @@ TIDY := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(call together,$(TOGETHER)) $(filte
 
 lint: lint-format lint-python lint-shell $(TIDY)
 
-# Once, before whatever needs them: apt lets one process install at a time.
+# Installed once, before the targets that need them: apt lets one process install at a time.
 lint-deps: $(PACKAGES)
 	@tools/deps.sh lint
 
@@ -357,10 +358,10 @@ format:
 	clang-format-16 -i $(ALL_SOURCES) $(FUZZ_SOURCES) $(ALL_CUDA_SOURCES) $(HEADERS)
 	$(PYTHON) -m ruff check --fix . && $(PYTHON) -m ruff format .
 
-# ---- what a newcomer runs -----------------------------------------------------------------------
+# ---- the demo and the benchmarks -----------------------------------------------------------------
 RANKS ?= 2
 DEMO := results/demo.h5
-# What answers the report's other questions in seconds.
+# Runs of seconds that answer the report's other questions.
 DEMO_PARTS := attention collectives ddp zero precision
 DEMO_attention := --attention naive,flash --context 256,512,1024 --batch-size 1 --warmup 1 --steps 6
 DEMO_collectives := --bytes 1MB,10MB --fit
@@ -388,7 +389,7 @@ bench: $(BUILD)/bench_kernels
 deps:
 	@tools/deps.sh
 
-# The program, and what jobs need beside it: bin/ and share/paceline/.
+# The program and the job files: bin/ and share/paceline/.
 PREFIX ?= /usr/local
 install: $(BUILD)/paceline
 	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/paceline

@@ -29,5 +29,5 @@ done
 [ ${#submitted[@]} -gt 0 ] || exit 1
 all=$(IFS=: && echo "${submitted[*]}")
 submit analysis --dependency="afterany:$all" "$@" >/dev/null || failed=1
-echo "results: $PACELINE_RESULTS; how far they are: jobs/status.sh $PACELINE_RESULTS"
+echo "results: $PACELINE_RESULTS; state: jobs/status.sh $PACELINE_RESULTS"
 exit "$failed"

@@ -104,7 +104,7 @@ settle() { # NAME CODE
     note_state "$name" finished
     return
   fi
-  # 128 and more: the warning arrived before the program had a handler for it.
+  # 128 and more: the warning signal arrived before the program had a handler for it.
   if [ -n "$warned" ] && [ -n "${SLURM_JOB_ID:-}" ] && { [ "$code" = 6 ] || [ "$code" -ge 128 ]; }; then
     if [ "${SLURM_RESTART_COUNT:-0}" -lt "$max_restarts" ]; then
       note_state "$name" requeued

@@ -2,10 +2,11 @@
 
 python3 tools/check_published.py FOLDER
 
-FOLDER holds a text per write-up, whose name begins with the number in three digits. Every figure
-of every file must stand in its text where tools/published_sources.py says: tables cell by cell,
-figures of prose within few lines. Every cell with a digit of the texts' tables must be in a file.
-Code, its output and the questions are not tables. Ends with 1 where something differs.
+FOLDER holds a text per write-up, whose name begins with its number in three digits. Every figure of
+every file must be in its text at the place that tools/published_sources.py gives: tables cell by
+cell, figures of prose within a few lines. Conversely, every cell with a digit in a text's tables
+must be in a file. Code, its output and the questions are not tables. Exits with 1 if something
+differs.
 """
 
 import csv

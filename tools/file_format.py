@@ -33,8 +33,8 @@ descriptions are still read, by `paceline compare` and by the analysis.
 - `/cases/<id>` is a case. Its attributes are its factors: what was asked for.
 - `/cases/<id>/samples/<phase>` are seconds `[rank, repetition]`: every repetition on every rank.
 - `/runs/<run>` is a launch of the program: command, environment and ranks. `--resume` adds one, and
-  each case names its own by its attribute `run`. The root's attributes, `/environment` and `/ranks`
-  describe the newest.
+  the attribute `run` of a case names the run that measured it. The root's attributes, `/environment`
+  and `/ranks` describe the newest run.
 - Units: `1` is dimensionless, such as a ratio or a count; flags are 0 and 1; `text` is text.
 - Text is UTF-8 of variable length. Timestamps are ISO 8601, UTC.
 - Data that a case lacks is absent: no group, no column, no attribute. In a column that other cases
@@ -62,13 +62,13 @@ samples.groupby("phase")["seconds"].median()  # phase, rank, repetition, seconds
 | tool | what it shows |
 |---|---|
 | `h5ls -r F.h5` | every group and dataset with its shape |
-| `h5ls -v F.h5/summary` | every column, its type and that it has `unit` and `description`, but, in HDF5 1.10, not their text |
+| `h5ls -v F.h5/summary` | every column, its type and the names `unit` and `description`; HDF5 1.10 does not show their text |
 | `h5dump -A -g /summary F.h5` | every column with its unit and description |
 | `h5dump -d /cases/<id>/samples/step F.h5` | seconds, unit, `DIMENSION_LABELS` rank and repetition, and in `DIMENSION_LIST` their scales |
 | h5py | `dataset.dims[0].label` is `rank`, `dataset.dims[1][0]` the scale |
 | `ncdump -h F.h5` | samples as `double step(rank, repetition)`; columns of tables have dimensions without names (`phony_dim_0`), flags among the attributes are left out |
 | xarray | `xarray.open_dataset("F.h5", group="cases/<id>/samples")`, with netCDF4 or h5netcdf as engine: variables with the dimensions `rank` and `repetition`; `open_datatree` reads the whole file with netCDF4, and gives up with h5netcdf, which takes a table's column `rank` for the case's dimension |
-| `pandas.read_hdf` | nothing: it reads files of PyTables only |
+| `pandas.read_hdf` | nothing: it reads only files written by PyTables |
 """  # noqa: E501
 
 

@@ -1,5 +1,5 @@
-"""Writes the wgmma instructions for cuda/hopper/wgmma.cuh, one struct per type and N:
-their accumulators are operands by number, which no C++ template can spell.
+"""Writes the wgmma instructions for cuda/hopper/wgmma.cuh, one struct per type and N: each
+accumulator is an operand with a number, which no C++ template can spell.
 
     python3 tools/generate_wgmma.py > build/generated/wgmma_instructions.cuh
 """

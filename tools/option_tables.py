@@ -16,11 +16,11 @@ Made by `python3 tools/option_tables.py > docs/options.md` from what `paceline E
 says. Options marked `a,b` take lists and are axes: the cases are the product of all of them, except
 those that do not apply. Options marked `a..b` are numbers and also take ranges:
 `128..65536*2` doubles, `64..512+64` adds 64, `1..5` adds 1, `1KB,4KB..1MB*4` is a value and a
-range; the end is included where it is hit, and a range has at most 10,000 values.
+range. The end is included if the steps reach it exactly; a range has at most 10,000 values.
 
 `--config F.toml` reads options from a TOML 1.0 file, by their names without `--`: numbers, strings
-and booleans, lists as arrays, ranges as strings. The command line overrides the file, and the
-file the preset. `--print-config` prints the given options as such a file, and runs nothing:
+and booleans, lists as arrays, ranges as strings. The command line overrides the file, and the file
+overrides the preset. `--print-config` prints the given options as such a file and runs nothing:
 
 ```toml
 # paceline model --size small,xl --context 128..1024*2 --steps 20 --memory-timeline --print-config
