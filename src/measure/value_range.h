@@ -12,7 +12,7 @@ namespace paceline {
 // For --help.
 constexpr std::string_view range_syntax =
     "Options of the kind \"a..b\" also take ranges: 128..65536*2 doubles, 64..512+64 adds 64, 1..5 "
-    "adds 1,\n1KB,4KB..1MB*4 is a value and a range. The end is included where it is hit.";
+    "adds 1,\n1KB,4KB..1MB*4 is a value and a range. The end is included if reached exactly.";
 
 // The values of "A..B*F", "A..B+S" or "A..B" (step 1), each as option text. Any other text, and any
 // text if `type` is not a number, is returned as the only value. Sizes have units ("1KiB..1GiB*2");
