@@ -63,8 +63,8 @@ def arguments_of(row: NamedTuple, rank: RankTimeline, ranks: int) -> dict[str, A
 
 
 def tracks_of(rows: pd.DataFrame) -> list[int]:
-    """A tid for each of the rows, which are in order: the stream, or a further one if kernels of
-    one stream overlap, as those of parallel branches of a graph do."""
+    """A tid for each of the rows, which are in order: the stream, or an additional tid if kernels
+    of one stream overlap, as in parallel branches of a graph."""
     free = int(rows["stream"].max()) + 1 if len(rows) else 0
     ends: dict[int, dict[int, int]] = {}  # by stream and track
     tracks = []

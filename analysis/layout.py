@@ -55,8 +55,8 @@ def panels_of(results: Results) -> list[Panel]:
 
 
 def needs_panels(results: Results) -> bool:
-    """Whether the cases need panels: on one scale some bars would be too short, or there are
-    many."""
+    """Whether the cases need panels, because there are many or some bars would be too short on a
+    common scale."""
     medians = results.medians
     return len(medians) > MANY_ROWS or medians.max() > LARGEST_RATIO * medians.min()
 

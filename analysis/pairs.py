@@ -74,8 +74,8 @@ def statistics(results: Results, pair: Pair, phase: str, name: str) -> np.ndarra
 
 
 def ratio(results: Results, pair: Pair, phase: str) -> Ratio:
-    """The ratio of medians. Its interval is made of the ends of the two intervals, and so is at
-    least a 90% interval."""
+    """The ratio of medians. Its interval combines the opposite ends of the two intervals, and so is
+    at least a 90% interval."""
     median, low, high = (
         statistics(results, pair, phase, name) for name in ("median", "ci_low", "ci_high")
     )

@@ -36,7 +36,7 @@ class Repeat:
 
     @property
     def files(self) -> tuple[str, str]:
-        """Their names, with the folders if these alone tell them apart."""
+        """Their names, with the folders if the names are equal."""
         paths = self.first.path, self.second.path
         old, new = (path.name for path in paths)
         return (old, new) if old != new else (str(paths[0]), str(paths[1]))

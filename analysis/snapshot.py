@@ -1,9 +1,9 @@
 """Memory snapshots that pytorch.org/memory_viz opens: one per case with a timeline.
 
 The viewer reads pickles of protocol 2 to 4 made of dicts, lists, strings and numbers below 2^53. It
-shows `segments` as they are at the end, replays `device_traces` backwards from there, and knows of
-what was allocated before the trace only from the segments' blocks: each block that a trace names
-lies in one of them. A frame of a stack is here a scope, innermost first, with the memory's kind.
+shows `segments` as they are at the end and replays `device_traces` backwards from there. It knows
+allocations before the trace only from the segments' blocks, so each block that a trace names must
+lie in a segment. The frames of a stack are our scopes, innermost first, with the memory's kind.
 """
 
 import pickle

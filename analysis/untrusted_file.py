@@ -1,5 +1,5 @@
-"""HDF5 trusts what it reads: a damaged or hostile file can crash it, or take all memory. A process
-of its own therefore reads every file once before it is used, as in src/record/untrusted_file.h. It
+"""HDF5 trusts what it reads: a damaged or hostile file can crash it, or take all memory. A separate
+process therefore reads every file once before it is used, as in src/record/untrusted_file.h. It
 uses h5py's low-level interface, which takes half the time: files have thousands of attributes."""
 
 import gc

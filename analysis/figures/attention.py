@@ -173,8 +173,8 @@ def draw(results: Results, title: str, rows: Sequence[Row], notes: Sequence[str]
 
 
 def of_shown(series: Sequence[Series], shown: pd.Series) -> list[Series]:
-    """The shown cases of each series that has any. Series get their colours before that, so that a
-    kernel has the same one in every figure of a file."""
+    """The shown cases of each series that has any. Series get their colours before this selection,
+    so that a kernel has the same colour in every figure of a file."""
     kept = [replace(one, rows=[row for row in one.rows if shown[row]]) for one in series]
     return [one for one in kept if one.rows]
 

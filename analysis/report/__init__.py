@@ -69,9 +69,9 @@ def of(paths: Sequence[Path]) -> Report:
 
 
 def told_apart(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
-    """The files with times that other files contradict have their names as a factor, for sentences.
-    Files that a newer one replaces come last, before them those of a machine without one of its
-    transports: where a section wants one case, it takes the first."""
+    """Orders the files for sections that need a single case and take the first: files that a newer
+    one replaces come last, preceded by those of a machine with a transport switched off. Files
+    whose times contradict another file's get their name as a factor, for sentences."""
     contradicted = {run.path for one in repeated for run in (one.first, one.second)}
     replaced = {one.first.path for one in repeated if one.is_newer}
     paths = [results.runs[0].path for results in found]

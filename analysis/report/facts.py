@@ -28,7 +28,7 @@ class Case:
         return float(value) if isinstance(value, int | float) else float("nan")
 
     def seconds(self, phase: str, statistic: str = "median") -> float:
-        """NaN of a case that is not ok: the time of a step that diverged says nothing."""
+        """NaN for a case that is not ok: the time of a step that diverged means nothing."""
         return self.number(f"{phase}_{statistic}_s") if self.is_measured else float("nan")
 
     @property

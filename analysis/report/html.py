@@ -122,9 +122,9 @@ def listed(sentences: Sequence[str], kind: str) -> str:
 
 
 def folding(title: str) -> str:
-    """Opens and closes the element of the class `folded` that follows it. That is not in the
-    details element: the style sheet hides it while that is closed, and can show closed sentences in
-    print, whereas no style sheet can open a closed details element."""
+    """A details element that opens and closes the element of the class `folded` after it. The text
+    is not inside the details element, because no style sheet can open a closed one in print; so the
+    style sheet hides the text on the screen while the details element is closed."""
     return f"<details><summary>{title}</summary></details>"
 
 

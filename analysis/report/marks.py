@@ -14,7 +14,7 @@ FACTORS = (*SETTING, "mode", "shard", "sync", "bucket_mb", "prefetch", "reshard"
 
 
 def without_repeats(found: Iterable[Results]) -> list[Results]:
-    """Without those whose every case an earlier one has, with equal sizes to three digits."""
+    """Without those all of whose cases an earlier one has, with equal sizes to three digits."""
     seen: set[tuple[object, ...]] = set()
     kept = []
     for results in found:

@@ -80,7 +80,7 @@ def deviation(row: pd.Series, name: str) -> str:
 
 
 def spread(rows: pd.DataFrame, figures: Sequence[str]) -> str:
-    """On means with deviations, which ours are."""
+    """A sentence on deviations; our figures are means with standard deviations."""
     given = sum(any(deviation(row, name) for name in figures) for _, row in rows.iterrows())
     if given == len(rows):
         return "Both are means with standard deviations."

@@ -78,8 +78,8 @@ def part_of(results: Results, chosen: Sequence[Results]) -> str:
 
 
 def newest_of(compared: Sequence[tuple[Results, list[Beside]]]) -> dict[str, list[Beside]]:
-    """The work of each part, see part_of(). What several files of one machine measured counts once,
-    as the newest has it."""
+    """The work of each part, see part_of(). Work that several files of one machine measured counts
+    once, as in the newest file."""
     chosen = [results for results, _ in compared]
     parts: dict[str, dict[object, Beside]] = {part_of(one, chosen): {} for one in chosen}
     for results, pairs in sorted(compared, key=lambda one: one[0].runs[0].created):

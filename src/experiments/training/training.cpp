@@ -282,7 +282,7 @@ std::string TrainingExperiment::notes() const {
       return fmt::format(
           "communication_total: the sum of the all_reduces' times; _exposed: from the end of "
           "backward to the end of the last all_reduce; share, exposed: over the step. {}. "
-          "Gradients: of the mean loss over all ranks' rows, added up over ranks; loss: of rank "
+          "Gradients: of the mean loss over all ranks' rows, summed over ranks; loss: of rank "
           "0's rows. MFU: model FLOPs over the GEMM ceiling{}{}",
           sent,
           options_.predict.empty()
