@@ -47,7 +47,7 @@ run ddp-context 2 ddp --preset context
 run ddp-long 2 ddp --preset long
 run ddp-profile 2 ddp --size xl --context 128 --global-batch 4 --sync naive,overlap,bucketed \
   --bucket-mb 100 --profile 1
-# Without peer-to-peer copies NCCL goes through host memory, and gradients do not fit beside backward.
+# Without peer-to-peer copies NCCL goes through host memory, and the exchange takes longer than backward.
 NCCL_P2P_DISABLE=1 run ddp-buckets-no-p2p 2 ddp --preset course --bucket-mb 1,10,25,100,1000
 run zero-course 2 zero --preset course --bucket-mb 25,100
 run zero-fsdp 2 zero --preset fsdp

@@ -17,15 +17,15 @@ FOLDER = ROOT / "results/reference"
 HEAD = """# The published files
 
 Made by `tools/reference_files.py`. `bench/reference.sh` and, for `weak-*` and `strong-*`,
-`bench/scaling.sh` measure them anew; what is in a file is in
-[docs/file-format.md](../docs/file-format.md). Most files that only the analysis reads are
-compressed (`xz -9e`): the analysis reads them as they are, paceline itself after `unxz`.
+`bench/scaling.sh` measure them again; [docs/file-format.md](../docs/file-format.md) describes their
+contents. Most files that only the analysis reads are compressed (`xz -9e`): the analysis reads them
+as they are, paceline itself after `unxz`.
 `startup1` is a build of the branch before 5b91dc5 was committed. The recorded `--output` need not
 be the published name.
 
 | file | on | cases | of | paceline |
 |---|---|---|---|---|"""
-PEERS = """Rows of PyTorch's, cuDNN's and NCCL's times beside ours, a JSON object a line:
+PEERS = """Times of PyTorch, cuDNN and NCCL beside ours, one JSON object per line:
 
 | file | written by |
 |---|---|
