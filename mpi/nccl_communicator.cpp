@@ -43,7 +43,7 @@ std::size_t available_memory(GpuDevice& device) {
 void throw_unless_nccl_success(ncclResult_t result, const char* call, GpuDevice& device) {
   if (result == ncclSuccess) return;
   const std::string warning = ncclGetLastError(nullptr);
-  const std::optional<std::size_t> lacking = bytes_lacking(warning);
+  const std::optional<std::size_t> lacking = failed_allocation_bytes(warning);
   const bool by_system = result == ncclUnhandledCudaError || result == ncclSystemError;
   if (by_system && lacking && gpu_works()) {
     const std::string_view text = call;
@@ -108,7 +108,7 @@ std::size_t window_bytes(const Tensor& x) {
 
 class NcclCommunicator final : public Communicator, private Abortable {
  public:
-  // Owns `comm`. room: see require_room().
+  // Owns `comm`. room: see require_free_memory().
   NcclCommunicator(ncclComm_t comm, std::size_t room, Watchdog& watchdog, GpuDevice& device,
                    Stream& stream);
   ~NcclCommunicator() override;
@@ -117,7 +117,7 @@ class NcclCommunicator final : public Communicator, private Abortable {
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] BackendKind backend() const override { return BackendKind::nccl; }
   [[nodiscard]] Stream& stream() override { return stream_; }
-  void require_room() override;
+  void require_free_memory() override;
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override;
 
   [[nodiscard]] Array allocate(const Shape& shape, Dtype dtype, MemoryKind kind) override;
@@ -183,7 +183,7 @@ NcclCommunicator::~NcclCommunicator() {
   ncclCommDestroy(comm_);
 }
 
-void NcclCommunicator::require_room() {
+void NcclCommunicator::require_free_memory() {
   if (free_memory() >= room_) return;
   throw OutOfMemory(room_, device_.ledger(), available_memory(device_), "NCCL");
 }

@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-std::optional<std::size_t> bytes_lacking(std::string_view last_warning) {
+std::optional<std::size_t> failed_allocation_bytes(std::string_view last_warning) {
   // "Cuda failure 'out of memory'", from the runtime; "Cuda failure 2 'out of memory'", from the
   // driver.
   if (last_warning.starts_with("Cuda failure ") && last_warning.ends_with("'out of memory'")) {

@@ -12,6 +12,6 @@ namespace paceline {
 // failed call. Valid only if the GPU still works: after an unrecoverable CUDA error, NCCL's
 // allocations fail with the same warnings.
 // Source: src/include/checks.h and src/include/alloc.h of NCCL 2.28.
-[[nodiscard]] std::optional<std::size_t> bytes_lacking(std::string_view last_warning);
+[[nodiscard]] std::optional<std::size_t> failed_allocation_bytes(std::string_view last_warning);
 
 }  // namespace paceline

@@ -64,11 +64,11 @@ def of(paths: Sequence[Path]) -> Report:
     runs = [run for results in found for run in results.runs]
     with as_written(paths):
         repeated = [one for results in by_experiment(found) for one in repeats.of(results)]
-        found = told_apart(found, repeated)
+        found = ordered_and_named(found, repeated)
         return Report([build(found) for build in SECTIONS], runs, repeated)
 
 
-def told_apart(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
+def ordered_and_named(found: Sequence[Results], repeated: Sequence[Repeat]) -> list[Results]:
     """Orders the files for sections that need a single case and take the first: files that a newer
     one replaces come last, preceded by those of a machine with a transport switched off. Files
     whose times contradict another file's get their name as a factor, for sentences."""

@@ -190,7 +190,9 @@ void CuptiProfiler::on_callback(void* self, CUpti_CallbackDomain domain, CUpti_C
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
       profiler.node_cloned(graph->node, graph->originalNode);
       break;
-    case CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING: profiler.node_goes(graph->node); break;
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING:
+      profiler.node_destroyed(graph->node);
+      break;
     default: break;
   }
 }
@@ -221,7 +223,7 @@ void CuptiProfiler::node_cloned(CUgraphNode node, CUgraphNode original) {
 
 // A node that replaces another (replace_memsets()) was created just before the other is destroyed,
 // with no scope open.
-void CuptiProfiler::node_goes(CUgraphNode node) {
+void CuptiProfiler::node_destroyed(CUgraphNode node) {
   const auto going = span_of_node_.find(id_of(node));
   if (going == span_of_node_.end()) return;
   const auto created = span_of_node_.find(last_created_);

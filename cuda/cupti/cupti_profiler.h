@@ -54,7 +54,7 @@ class CuptiProfiler final : public Profiler {
   void add_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain);
   void node_created(CUgraphNode node);
   void node_cloned(CUgraphNode node, CUgraphNode original);
-  void node_goes(CUgraphNode node);
+  void node_destroyed(CUgraphNode node);
   [[nodiscard]] int name_of_text(const char* text);
   [[nodiscard]] int name_of_call(CUpti_CallbackDomain domain, CUpti_CallbackId id);
   [[nodiscard]] bool is_captured(const Activity& call) const;

@@ -52,7 +52,7 @@ class Communicator : NonCopyable {
   // Throws OutOfMemory if the device has less free memory than the backend may allocate in
   // duplicate() or in the first collectives. Ranks agree on the outcome before those calls, because
   // a rank that runs out of memory within them leaves the others waiting. Not collective.
-  virtual void require_room() {}
+  virtual void require_free_memory() {}
 
   // Collective: a communicator of the same ranks whose collectives run on `stream`, concurrently
   // with this communicator's.

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-bool Ceiling::is_sure() const {
+bool Ceiling::is_reliable() const {
   constexpr double widest = 0.1;
   return rate.ci_high - rate.ci_low <= widest * rate.median;  // false for NaN
 }
@@ -75,10 +75,10 @@ std::string Ceilings::text() const {
   for (const auto& [name, ceiling] : known_) {
     const bool bytes = ceiling.unit == "bytes/s";
     const auto rate = [&](double x) { return bytes ? bytes_text(x) : count_text(x) + "FLOP"; };
-    text +=
-        fmt::format(". Ceiling, {}: {}/s, 95% interval {}/s to {}/s{}", name,
-                    rate(ceiling.rate.median), rate(ceiling.rate.ci_low),
-                    rate(ceiling.rate.ci_high), ceiling.is_sure() ? "" : ", too wide for a ratio");
+    text += fmt::format(". Ceiling, {}: {}/s, 95% interval {}/s to {}/s{}", name,
+                        rate(ceiling.rate.median), rate(ceiling.rate.ci_low),
+                        rate(ceiling.rate.ci_high),
+                        ceiling.is_reliable() ? "" : ", too wide for a ratio");
   }
   return text;
 }

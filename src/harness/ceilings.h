@@ -24,7 +24,7 @@ struct Ceiling {
   std::vector<Row> samples;  // of all ranks
 
   // Whether ratios to it are reported: its interval is at most 10% of the median wide.
-  [[nodiscard]] bool is_sure() const;
+  [[nodiscard]] bool is_reliable() const;
 };
 
 // Table "ceilings": a row for every ceiling, rank and repetition.

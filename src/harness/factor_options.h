@@ -36,8 +36,8 @@ class FactorOptions {
       p.option(f.option, help_of(f), [this, i](const OptionParser::Texts& t) { set(i, t); },
                {.type = f.type,
                 .list = f.use == FactorUse::axis,
-                .bare = std::string(f.bare_value),
-                .standard = standard_of(f)});
+                .implicit_value = std::string(f.implicit_value),
+                .default_value = standard_of(f)});
     }
   }
 
@@ -149,7 +149,7 @@ class FactorOptions {
   // The default as the option would be written; empty if it depends on the launch or on other
   // options.
   [[nodiscard]] std::string standard_of(const Factor<C>& f) const {
-    if (!f.said_default.empty()) return "";
+    if (!f.default_text.empty()) return "";
     if (!f.defaults.empty()) return std::string(f.defaults);
     const Value value = f.value(defaults_);
     if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "yes" : "no";
@@ -159,7 +159,7 @@ class FactorOptions {
   // "tokens per sequence (a,b, a..b) [128]", "of gradients between ranks (fp32 bf16, a,b) [fp32]"
   [[nodiscard]] std::string help_of(const Factor<C>& f) const {
     const std::string standard =
-        f.said_default.empty() ? standard_of(f) : std::string(f.said_default);
+        f.default_text.empty() ? standard_of(f) : std::string(f.default_text);
     std::string values = f.choices;
     if (f.use == FactorUse::axis) values += values.empty() ? "a,b" : ", a,b";
     if (f.use == FactorUse::axis && is_number(f.type)) values += ", a..b";

@@ -124,9 +124,9 @@ void require_all_tasks(int ranks) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   // The mpirun of Open MPI and of MPICH starts its daemons with srun, and ranks inherit their
   // environment.
-  const bool of_mpirun =
+  const bool started_by_mpirun =
       std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") || std::getenv("MPI_LOCALRANKID");
-  if (tasks == nullptr || of_mpirun || std::atoi(tasks) == ranks) return;
+  if (tasks == nullptr || started_by_mpirun || std::atoi(tasks) == ranks) return;
   throw EnvironmentError(fmt::format(
       "srun started {} tasks, of which MPI sees {}: use srun --mpi=pmix (srun --mpi=list "
       "shows the plug-ins) or mpirun within the job",

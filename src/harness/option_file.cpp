@@ -23,7 +23,7 @@ std::string expected(const OptionTraits& traits) {
     case ValueType::real: what = "a number"; break;
     case ValueType::size: what = "a number of bytes, or a size in quotes"; break;
   }
-  if (!traits.bare.empty() && traits.type != ValueType::yes_no) what += ", or true";
+  if (!traits.implicit_value.empty() && traits.type != ValueType::yes_no) what += ", or true";
   if (traits.list && is_number(traits.type)) what += ", a range in quotes";
   if (traits.list) what += ", or an array";
   return what;
@@ -40,10 +40,12 @@ bool has_control_characters(std::string_view text) {
 std::optional<std::string> text_of(const TomlValue& value, const OptionTraits& traits) {
   if (const auto* yes = std::get_if<bool>(&value.value)) {
     if (traits.type == ValueType::yes_no) return *yes ? "yes" : "no";
-    return *yes && !traits.bare.empty() ? std::optional(traits.bare) : std::nullopt;
+    return *yes && !traits.implicit_value.empty() ? std::optional(traits.implicit_value)
+                                                  : std::nullopt;
   }
   if (const auto* text = std::get_if<std::string>(&value.value)) {
-    const bool flag = traits.type == ValueType::yes_no && traits.bare.empty() && !traits.list;
+    const bool flag =
+        traits.type == ValueType::yes_no && traits.implicit_value.empty() && !traits.list;
     return flag ? std::nullopt : std::optional(*text);
   }
   const bool takes_integers = is_number(traits.type) || traits.type == ValueType::name;
@@ -130,7 +132,7 @@ Texts option_texts(const TomlDocument& file, const TomlEntry& entry, const Optio
     throw file.error(entry.value.at, fmt::format("{}: has no value", entry.key));
   }
   OptionTraits element = traits;
-  element.bare.clear();
+  element.implicit_value.clear();
   Texts texts;
   for (const TomlValue& value : *array) texts.push_back(one_text(file, entry, value, element));
   return texts;

@@ -14,9 +14,9 @@ namespace paceline {
 
 struct OptionTraits {
   ValueType type = ValueType::text;
-  bool list = false;          // takes several values
-  std::string bare = {};      // its value when it is given without one
-  std::string standard = {};  // its default; empty: none
+  bool list = false;                // takes several values
+  std::string implicit_value = {};  // its value when it is given without one
+  std::string default_value = {};   // its default; empty: none
 };
 
 // The entry's values as the command line would have them. An option that takes numbers accepts

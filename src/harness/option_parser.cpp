@@ -113,18 +113,18 @@ void OptionParser::option(const std::string& name, const std::string& help, cons
   Impl::Entry& entry = impl_->entries[name];
   impl_->order.push_back(name);
   entry.traits = traits;
-  entry.convert = [convert, bare = traits.bare](const Texts& t) {
+  entry.convert = [convert, implicit = traits.implicit_value](const Texts& t) {
     convert(!bare.empty() && is_bare(t) ? Texts{bare} : t);
   };
   entry.option = impl_->app.add_option(name, entry.texts, help);
   entry.option->allow_extra_args(false)->type_name("");
-  if (!traits.bare.empty()) entry.option->expected(0, 1);
+  if (!traits.implicit_value.empty()) entry.option->expected(0, 1);
 }
 
 void OptionParser::flag(const std::string& name, bool& target, const std::string& help) {
   Impl::Entry& entry = impl_->entries[name];
   impl_->order.push_back(name);
-  entry.traits = {.type = ValueType::yes_no, .standard = "no"};
+  entry.traits = {.type = ValueType::yes_no, .default_value = "no"};
   entry.convert = [&target](const Texts& t) { target = FactorValue<bool>::read(t.back(), {}); };
   entry.option = impl_->app.add_flag(name, entry.texts, help);
 }
@@ -310,13 +310,14 @@ std::string OptionParser::as_file() const {
   const auto write = [&](const std::string& name) {
     const Impl::Entry& entry = impl_->entries.at(name);
     if (name == config_option || name == print_option) return;
-    const bool bare = !entry.traits.bare.empty() && is_bare(entry.texts);
+    const bool bare = !entry.traits.implicit_value.empty() && is_bare(entry.texts);
     if (entry.source != Source::none) {
-      given +=
-          option_line(name.substr(2), bare ? Texts{entry.traits.bare} : entry.texts, entry.traits) +
-          "\n";
-    } else if (!entry.traits.standard.empty() && !excluded(name)) {
-      defaults += "# " + option_line(name.substr(2), {entry.traits.standard}, entry.traits) + "\n";
+      given += option_line(name.substr(2), bare ? Texts{entry.traits.implicit_value} : entry.texts,
+                           entry.traits) +
+               "\n";
+    } else if (!entry.traits.default_value.empty() && !excluded(name)) {
+      defaults +=
+          "# " + option_line(name.substr(2), {entry.traits.default_value}, entry.traits) + "\n";
     }
   };
   if (!impl_->presets.empty()) write("--preset");

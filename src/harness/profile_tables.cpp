@@ -351,7 +351,7 @@ void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceili
     for (const auto& [rate, share, ceiling] : {std::tuple("flops_per_s", "flops_share", &gemm),
                                                std::tuple("bytes_per_s", "bytes_share", &copy)}) {
       const auto& rates = std::get<std::vector<double>>(find_column(table.columns, rate)->data);
-      const double most = ceiling->is_sure() ? ceiling->rate.median : NAN;
+      const double most = ceiling->is_reliable() ? ceiling->rate.median : NAN;
       table.columns.push_back(column(share, rates, [most](double value) { return value / most; }));
     }
   }

@@ -64,7 +64,7 @@ template <class C>
       setting<C>(&C::seed, "seed", "seed of the random weights, tokens and inputs").from(0, 0x1p62),
       setting<C>(&C::deterministic, "deterministic",
                  "bitwise reproducible from run to run (the CPU device always is)")
-          .bare("yes"));
+          .implicit("yes"));
 }
 
 // Sets the factors of a case that follow from the launch.
@@ -102,7 +102,7 @@ template <class C>
           &C::profile, "profile",
           "profile this many additional repetitions after the measured ones: kernels, copies "
           "and calls, by scope; 0: none")
-          .bare("10")
+          .implicit("10")
           .from(0, 1e4)
           .where([](const C& c) { return c.profile > 0; }, "a number above 0"));
 }

@@ -141,10 +141,10 @@ struct Factor {
 
   Range range = {};
   std::string option = "--" + with_dashes(name);
-  std::string_view defaults = {};      // an axis's values if the option is not given; empty: the
-                                       // field's initial value
-  std::string_view said_default = {};  // the help's text for a default that is not a single value
-  std::string_view bare_value = {};    // the value of an option given without one
+  std::string_view defaults = {};        // an axis's values if the option is not given; empty: the
+                                         // field's initial value
+  std::string_view default_text = {};    // the help's text for a default that is not a single value
+  std::string_view implicit_value = {};  // the value of an option given without one
   bool names_case = use == FactorUse::axis;  // part of ids, progress and tables
   bool names_if_varied = false;              // the same, only if cases differ in it
   bool (*applies_to)(const C&) = nullptr;    // null: applies to every case
@@ -155,8 +155,8 @@ struct Factor {
   Factor& from(double least, double most) { return set(&Factor::range, Range{least, most}); }
   Factor& called(std::string_view text) { return set(&Factor::option, std::string(text)); }
   Factor& by_default(std::string_view values) { return set(&Factor::defaults, values); }
-  Factor& said(std::string_view text) { return set(&Factor::said_default, text); }
-  Factor& bare(std::string_view text) { return set(&Factor::bare_value, text); }
+  Factor& described_default(std::string_view text) { return set(&Factor::default_text, text); }
+  Factor& implicit(std::string_view text) { return set(&Factor::implicit_value, text); }
   Factor& in(std::string_view text) { return set(&Factor::unit, text); }
   Factor& naming() { return set(&Factor::names_case, true); }
   Factor& naming_if_varied() {

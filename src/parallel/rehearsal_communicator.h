@@ -32,7 +32,7 @@ class RehearsalCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_.size(); }
   [[nodiscard]] BackendKind backend() const override { return real_.backend(); }
   [[nodiscard]] Stream& stream() override { return real_.stream(); }
-  void require_room() override { real_.require_room(); }
+  void require_free_memory() override { real_.require_free_memory(); }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override {
     return real_.duplicate(stream);
   }

@@ -103,7 +103,7 @@ ComparedSide side_of(const std::vector<CasePair>& pairs, const FileCase* CasePai
 }
 
 // The pairs in which ok() of A is a_ok and that of B is b_ok.
-std::vector<CasePair> of_status(const std::vector<CasePair>& pairs, bool a_ok, bool b_ok) {
+std::vector<CasePair> pairs_with(const std::vector<CasePair>& pairs, bool a_ok, bool b_ok) {
   std::vector<CasePair> found;
   std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(found), [&](const CasePair& pair) {
     return pair.first->ok() == a_ok && pair.second->ok() == b_ok;
@@ -112,23 +112,23 @@ std::vector<CasePair> of_status(const std::vector<CasePair>& pairs, bool a_ok, b
 }
 
 ComparedCase judged(const CaseKey& key, const std::vector<CasePair>& pairs, double threshold) {
-  const std::vector<CasePair> measured = of_status(pairs, true, true);
-  const std::vector<CasePair> lost = of_status(pairs, true, false);
-  const std::vector<CasePair> won = of_status(pairs, false, true);
+  const std::vector<CasePair> measured = pairs_with(pairs, true, true);
+  const std::vector<CasePair> regressed = pairs_with(pairs, true, false);
+  const std::vector<CasePair> recovered = pairs_with(pairs, false, true);
   std::vector<RunPair> seconds;
   for (const auto& [a, b] : measured) seconds.push_back({a->seconds, b->seconds});
   const RunRatio ratio = ratio_of_runs(seconds);
 
   std::string verdict(name_of(verdict_of(ratio, threshold)));
   CasePair shown = pairs.front();
-  if (!lost.empty()) {
+  if (!regressed.empty()) {
     verdict = "no longer ok";
-    shown = lost.front();
+    shown = regressed.front();
   } else if (!measured.empty()) {
     shown = measured.front();
   } else {
-    verdict = won.empty() ? "not ok" : "ok now";
-    if (!won.empty()) shown = won.front();
+    verdict = recovered.empty() ? "not ok" : "ok now";
+    if (!recovered.empty()) shown = recovered.front();
   }
   return {.key = key.factors,
           .factors = shown.second->factors,

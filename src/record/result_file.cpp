@@ -58,10 +58,10 @@ void merge_folder(const fs::path& path, LockedFolder& folder, const std::vector<
 }
 
 // Where files are split, each into a folder of its own; removed with its contents.
-class Scratch : NonCopyable {
+class SplitFolder : NonCopyable {
  public:
-  explicit Scratch(fs::path folder) : folder_(std::move(folder)) {}
-  ~Scratch() {
+  explicit SplitFolder(fs::path folder) : folder_(std::move(folder)) {}
+  ~SplitFolder() {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
   }
@@ -84,7 +84,7 @@ struct Parts {
 };
 
 // Throws OlderSchemaError.
-Parts parts_of(const fs::path& file, Scratch& scratch) {
+Parts parts_of(const fs::path& file, SplitFolder& scratch) {
   Parts parts{file, scratch.next(), {}, {}};
   try {
     parts.ids = split_untrusted(file, parts.folder);
@@ -221,8 +221,9 @@ void require_experiment(const fs::path& path, const std::vector<NamedExperiment>
 // Afterwards the folder has only case files that are safe to open, including those from splitting
 // an existing F.h5. Case files that already exist are newer than F.h5's and are kept. If it throws,
 // all files are as before.
-Found only_cases(const fs::path& path, const fs::path& folder, const std::string& experiment) {
-  Scratch scratch(folder / "split.tmp");
+Found collect_case_files(const fs::path& path, const fs::path& folder,
+                         const std::string& experiment) {
+  SplitFolder scratch(folder / "split.tmp");
   std::vector<Parts> files;
   for (const fs::path& file : case_files(folder)) files.push_back(parts_of(file, scratch));
   std::vector<NamedExperiment> all;
@@ -306,7 +307,7 @@ ResultFile::ResultFile(const fs::path& path, Existing existing, const std::strin
       replaces_ = fs::exists(path_);
       break;
     case Existing::resume: {
-      Found found = only_cases(path_, folder_.path(), experiment);
+      Found found = collect_case_files(path_, folder_.path(), experiment);
       damaged_ = std::move(found.damaged);
       fits_ = std::move(found.fits);
       break;
@@ -388,7 +389,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
                                  fs::exists(cases) ? "holds no finished case" : "does not exist"));
   }
   LockedFolder folder(cases);
-  const Found found = only_cases(file, folder.path(), "");
+  const Found found = collect_case_files(file, folder.path(), "");
   merge_folder(file, folder, found.ids, false, found.fits);
   return found.damaged;
 }

@@ -61,7 +61,7 @@ void require_fitting(const hdf5::Dataset& dataset, std::uintmax_t file_size) {
 
 // Runs work() and ignores its errors: the later reader gets the same ones and reports them.
 template <class F>
-void try_out(const F& work) {
+void ignoring_errors(const F& work) {
   try {
     work();
   } catch (const Hdf5Error&) {
@@ -81,9 +81,10 @@ auto or_damaged(const F& work) {
 }
 
 void read_attributes(const hdf5::Object& object) {
-  try_out([&] { (void)object.has_attribute("unit"); });  // crashes on other damage than a listing
+  ignoring_errors(
+      [&] { (void)object.has_attribute("unit"); });  // crashes on other damage than a listing
   for (const std::string& name : or_damaged([&] { return object.attribute_names(); })) {
-    try_out([&] { (void)object.attribute(name); });
+    ignoring_errors([&] { (void)object.attribute(name); });
   }
 }
 
@@ -105,7 +106,7 @@ void read_group(const hdf5::Group& group, std::uintmax_t file_size, int depth) {
   if (depth > deepest) throw nests_too_deep;
   read_attributes(group);
   for (const std::string& name : or_damaged([&] { return group.names(); })) {
-    try_out([&] {
+    ignoring_errors([&] {
       if (group.is_external_link(name)) throw links_to_other_files;
       group.is_group(name) ? read_group(group.group(name), file_size, depth + 1)
                            : read_dataset(group.dataset(name), file_size);
@@ -119,7 +120,7 @@ void limit(int resource, rlim_t most) {
 }
 
 // Describes the end of a reader that returned no verdict.
-std::string end_of(int status) {
+std::string exit_text(int status) {
   if (!WIFSIGNALED(status)) return "cannot be examined";
   switch (WTERMSIG(status)) {
     case SIGXCPU:
@@ -176,7 +177,7 @@ Verdict read_everything(const char* path) {
   try {
     for (const int fill : fills) {
       mallopt(M_PERTURB, fill);
-      try_out([&] { read_group(hdf5::File::open(path), size, 0); });
+      ignoring_errors([&] { read_group(hdf5::File::open(path), size, 0); });
       H5close();
     }
   } catch (const std::bad_alloc&) {
@@ -304,12 +305,12 @@ void require_sound(const std::filesystem::path& path, const Reading& reading) {
     case refused: throw UsageError(message);
     case older_schema: throw OlderSchemaError(message);
     case unwritable: throw StoppedError(message);
-    default: throw UsageError(fmt::format("{} {}", path.string(), end_of(reading.status)));
+    default: throw UsageError(fmt::format("{} {}", path.string(), exit_text(reading.status)));
   }
 }
 
 // Whether a process must read the file first. Throws UsageError if it is not a file.
-bool is_to_be_read(const std::filesystem::path& path) {
+bool needs_examination(const std::filesystem::path& path) {
   std::error_code failed;
   const bool is_there = std::filesystem::exists(path, failed);
   if (!is_there || std::filesystem::is_directory(path)) return false;  // reported when opened
@@ -332,13 +333,13 @@ std::optional<int> run_as_file_reader(int argc, char** argv) {
 }
 
 void require_readable(const std::filesystem::path& path) {
-  if (!is_to_be_read(path)) return;
+  if (!needs_examination(path)) return;
   require_sound(path, read_in_child(path, {"paceline", std::string(read_option), path.string()}));
 }
 
 std::vector<std::string> split_untrusted(const std::filesystem::path& path,
                                          const std::filesystem::path& folder) {
-  if (!is_to_be_read(path)) return split(path, folder);
+  if (!needs_examination(path)) return split(path, folder);
   Reading reading =
       read_in_child(path, {"paceline", std::string(split_option), path.string(), folder.string()});
   require_sound(path, reading);

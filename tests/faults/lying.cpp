@@ -13,7 +13,7 @@
 //   flip   flips the lowest bit of the first element on rank 1
 //   late   takes 12 s longer (attention, attention_backward)
 //   throw  throws an exception on rank 1
-//   memory throws OutOfMemory instead (also require_room, duplicate)
+//   memory throws OutOfMemory instead (also require_free_memory, duplicate)
 // wrong and late are for attention, the others for collectives; twice and root only for all_reduce
 // and reduce_scatter. Of the operations library and nccl_version
 //   other  is the name of another library, or another version
@@ -83,9 +83,9 @@ class LyingCommunicator final : public Communicator {
   [[nodiscard]] int size() const override { return real_->size(); }
   [[nodiscard]] BackendKind backend() const override { return real_->backend(); }
   [[nodiscard]] Stream& stream() override { return real_->stream(); }
-  void require_room() override {
-    lack_memory(lie_of("require_room", {}));
-    real_->require_room();
+  void require_free_memory() override {
+    lack_memory(lie_of("require_free_memory", {}));
+    real_->require_free_memory();
   }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate(Stream& stream) override {
     lack_memory(lie_of("duplicate", {}));

@@ -292,7 +292,7 @@ def test_a_gradient_exchange_that_lacks_memory_makes_its_case_oom(lying, told, o
 )
 def test_room_that_one_rank_lacks_makes_its_case_oom(lying, backend, line, rooms):
     """Without the question the others would wait in the collective that the rank cannot start."""
-    told = [lie("memory", "require_room", 0, *rooms), lie("memory", "duplicate")]
+    told = [lie("memory", "require_free_memory", 0, *rooms), lie("memory", "duplicate")]
     table, _ = lying(told, *line, first_liar=1, timeout=10, code=0)
     assert [row["status"] for row in table] == ["oom", "ok"]
     assert "rank 1: 'NCCL' asked for " in table[0]["reason"]

@@ -23,7 +23,7 @@ Factors<FuzzCase> factors() {
   return {axis<FuzzCase>(&FuzzCase::whole, "whole", "").from(1, most),
           axis<FuzzCase>(&FuzzCase::real, "real", "").from(0, most),
           axis<FuzzCase>(&FuzzCase::size, "size", ""),
-          setting<FuzzCase>(&FuzzCase::flag, "flag", "").bare("yes"),
+          setting<FuzzCase>(&FuzzCase::flag, "flag", "").implicit("yes"),
           axis<FuzzCase>(&FuzzCase::choice, "choice", ""),
           setting<FuzzCase>(&FuzzCase::text, "text", "")};
 }

@@ -32,7 +32,7 @@ Factors<Box> box_factors() {
           .by_default("1.5,2.5")
           .where([](const Box& b) { return b.shape == Shape3::cube; }, "--shape cube"),
       setting<Box>(&Box::label, "label", "on the lid").called("--name"),
-      setting<Box>(&Box::open, "open", "at the top").bare("yes"));
+      setting<Box>(&Box::open, "open", "at the top").implicit("yes"));
 }
 
 // Parses as the command line does.

@@ -8,16 +8,16 @@ namespace paceline {
 namespace {
 
 TEST(NcclMemory, AnAllocationThatFailsSaysItsBytes) {
-  EXPECT_EQ(bytes_lacking("Failed to CUDA malloc 2097152 bytes"), 2097152U);
-  EXPECT_EQ(bytes_lacking("Failed to CUDA calloc 536870912 bytes"), 536870912U);
-  EXPECT_EQ(bytes_lacking("Failed to CUDA calloc async 2432 bytes"), 2432U);
-  EXPECT_EQ(bytes_lacking("Failed to CUDA host alloc 4096 bytes"), 4096U);
-  EXPECT_EQ(bytes_lacking("Failed to malloc 72 bytes"), 72U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA malloc 2097152 bytes"), 2097152U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA calloc 536870912 bytes"), 536870912U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA calloc async 2432 bytes"), 2432U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to CUDA host alloc 4096 bytes"), 4096U);
+  EXPECT_EQ(failed_allocation_bytes("Failed to malloc 72 bytes"), 72U);
 }
 
 TEST(NcclMemory, AFailureOfCudaThatDoesNotSayItsBytesLacksAPage) {
-  EXPECT_EQ(bytes_lacking("Cuda failure 'out of memory'"), 0U);
-  EXPECT_EQ(bytes_lacking("Cuda failure 2 'out of memory'"), 0U);
+  EXPECT_EQ(failed_allocation_bytes("Cuda failure 'out of memory'"), 0U);
+  EXPECT_EQ(failed_allocation_bytes("Cuda failure 2 'out of memory'"), 0U);
 }
 
 TEST(NcclMemory, OtherWarningsAreNotAboutMemory) {
@@ -27,7 +27,7 @@ TEST(NcclMemory, OtherWarningsAreNotAboutMemory) {
         "Failed to CUDA calloc 12 byte", "Failed to open libibverbs.so",
         "socketProgress: Connection closed by remote peer node1<41234>",
         "rank 1: Cuda failure 'out of memory'"}) {
-    EXPECT_FALSE(bytes_lacking(warning)) << warning;
+    EXPECT_FALSE(failed_allocation_bytes(warning)) << warning;
   }
 }
 

@@ -28,7 +28,7 @@ class AttentionCaseRun final : public CaseRun {
  public:
   AttentionCaseRun(const AttentionCase& c, World& world, Device& device, const Ceiling& copy)
       : case_(c), world_(world), device_(device) {
-    outcome_.copy_ceiling = copy.is_sure() ? copy.rate.median : std::nan("");
+    outcome_.copy_ceiling = copy.is_reliable() ? copy.rate.median : std::nan("");
   }
 
   // Loads the inputs, reserves all memory and checks the results.

@@ -7,7 +7,7 @@ using C = AttentionCase;
 Factors<C> attention_case_factors() {
   const Factors<C> shape = factors_of<AttentionShapeFactors>(
       axis<C>(&C::causal, "causal", "a token attends only to itself and earlier tokens")
-          .bare("yes"),
+          .implicit("yes"),
       axis<C>(&C::head_dim, "head_dim", "elements of a head's row").from(1, 1 << 14),
       axis<C>(&C::context, "context", "tokens per sequence").in("tokens").from(1, 1 << 24),
       axis<C>(&C::batch_size, "batch_size", "sequences per rank").from(1, 1 << 20),

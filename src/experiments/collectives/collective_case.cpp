@@ -36,11 +36,11 @@ Factors<C> collective_case_factors() {
   const Factors<C> collective = factors_of<CollectiveFactors>(
       axis<C>(&C::backend, "backend", "library and its memory: mpi (host), nccl (GPU)")
           .by_default("mpi,nccl")
-          .said("those available"),
+          .described_default("those available"),
       axis<C>(&C::op, "op", "collective operation"),
       axis<C>(&C::ranks, "ranks", "number of ranks: the first N of the launch")
           .from(1, 1 << 20)
-          .said("all"),
+          .described_default("all"),
       axis<C>(&C::dtype, "dtype", "element type"),
       axis<C>(&C::redop, "redop", "reduction of the elements")
           .where([](const C& c) { return c.op->reduces; }, "an --op that takes a reduction"),

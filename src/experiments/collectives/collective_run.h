@@ -34,7 +34,7 @@ class CollectiveRun final : public CaseRun {
         link_ceiling_(link_ceiling) {}
 
   void set_up(Progress& progress) override;
-  void agree() override { communicator_.require_room(); }
+  void agree() override { communicator_.require_free_memory(); }
   void connect() override;
   void start() override;
   // Seconds per call. host: by the host's clock, enqueueing included; time: by events on the

@@ -26,7 +26,7 @@ double receive_rate(const Collective& op, Device& device, World& world, Communic
     buffers = std::make_unique<CollectiveBuffers>(device, allocate, op, Dtype::f32, k, world.rank(),
                                                   world.size(), !op.out_of_place);
     buffers->fill(Pattern(world.size(), false, ReduceOp::sum, 0));
-    communicator.require_room();
+    communicator.require_free_memory();
   };
   const auto connect = [&] {
     const WatchdogScope watchdog_scope(world.watchdog(), "connecting the ranks");

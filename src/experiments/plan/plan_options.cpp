@@ -79,7 +79,7 @@ void PlanOptions::declare(OptionParser& p) {
            "mesh axes, each with its own links, of data-parallel and of tensor-parallel "
            "collectives (MX,MY) [1,1]",
            [this](const OptionParser::Texts& t) { axes_ = read_axes(t); },
-           {.type = ValueType::integer, .list = true, .standard = "1,1"});
+           {.type = ValueType::integer, .list = true, .default_value = "1,1"});
   p.value("--hardware", hardware_name_, "device of the table (h100 h200 a100 b200 tpu-v5p) [h100]");
   p.value("--hardware-file", hardware_file_,
           "TOML file of further devices, which override those of the table");

@@ -50,7 +50,7 @@ Factors<C> dtypes_factors() {
   return factors_of<DtypesFactors>(
       axis<C>(&C::precision, "precision", "precision of the training step (tf32 needs a GPU)")
           .by_default("fp32,tf32,bf16,fp16")
-          .said("those the device supports")
+          .described_default("those the device supports")
           .only_where(shows_dtypes, study),
       axis<C>(&C::model, "model", "toy: Linear 10, ReLU, LayerNorm, Linear; transformer: tiny")
           .by_default("toy,transformer")

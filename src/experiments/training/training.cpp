@@ -24,7 +24,7 @@ void add_rates_to(CaseRecord& record, const TrainingCase& c, const Ceiling& gemm
   const auto tokens = static_cast<double>(c.batch_size * c.context * c.ranks);
   const double flops_per_second = model_flops(c.step_shape()) / seconds;
   constexpr double tera = 1e12;
-  const double divisor = gemm.is_sure() ? 1 : std::numeric_limits<double>::quiet_NaN();
+  const double divisor = gemm.is_reliable() ? 1 : std::numeric_limits<double>::quiet_NaN();
   record.add("tokens_per_s", tokens / seconds);
   record.add("model_tflops_per_s", flops_per_second / tera);
   record.add("gemm_ceiling_tflops_per_s", gemm.rate.median / tera);
@@ -146,9 +146,9 @@ std::vector<CaseRecord> TrainingExperiment::measure_run(const TrainingCase& c,
     const auto duplicate = [&] {
       gathers_ = data_parallel_.communicator->duplicate(device_.gather_stream());
     };
-    const auto require_room = [&] { data_parallel_.communicator->require_room(); };
+    const auto require_free_memory = [&] { data_parallel_.communicator->require_free_memory(); };
     const Prediction predicted = prediction(c);
-    if (!fits_in_memory(world_, refused, predicted, require_room) ||
+    if (!fits_in_memory(world_, refused, predicted, require_free_memory) ||
         !fits_in_memory(world_, refused, predicted, duplicate)) {
       gathers_.reset();  // some ranks may have made one; the next case makes it on all ranks
       return std::vector(warmups.size(), refused);

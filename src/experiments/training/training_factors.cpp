@@ -21,7 +21,7 @@ Factors<C> model_factors() {
 // A dimension of a custom size; 0: given by --size.
 Factor<C> dimension(std::int64_t StepFactors::*field, std::string_view name, std::string_view help,
                     double most) {
-  return setting<C>(field, name, help).from(1, most).said("by --size");
+  return setting<C>(field, name, help).from(1, most).described_default("by --size");
 }
 
 Factors<C> step_factors() {
@@ -69,7 +69,7 @@ Factors<C> step_factors() {
       setting<C>(&C::memory_timeline, "memory_timeline",
                  "record every allocation and release of an additional step, after the measured "
                  "ones")
-          .bare("yes"));
+          .implicit("yes"));
 }
 
 Factor<C> sync_factor() {
@@ -126,13 +126,14 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
       axis<C>(&C::registration, "registration",
               "registration of buffers with NCCL; symmetric: all ranks register parameters and "
               "gradients as windows, on which collectives occupy fewer multiprocessors")
-          .said("symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
-                "else none")
+          .described_default(
+              "symmetric with NCCL on one node, but not for a flat exchange of 100 MB or more; "
+              "else none")
           .where(exchanges, a_sync),
       setting<C>(&C::verify, "verify",
                  "number of steps of SGD, then of AdamW, to compare with a single process that "
                  "trains on the whole batch (fp32)")
-          .bare(verify_steps)
+          .implicit(verify_steps)
           .from(1, 1000)
           .where(exchanges, a_sync));
 }
@@ -155,7 +156,7 @@ Factors<C> cold_start_factor() {
       setting<C>(&C::cold_start, "cold_start",
                  "run each configuration in its own process; --warmup counts from that process's "
                  "first step, so --warmup 0 measures it")
-          .bare("yes"));
+          .implicit("yes"));
 }
 
 // "--d-model, --d-ff and --heads"

@@ -67,7 +67,7 @@ void TrainingRun::agree() {
     const std::string mine = world_.rank() == 0 ? tuning->choices() : "";
     if (tuning->take(world_.broadcast(mine, 0))) (void)runner_->run();
   }
-  if (communicator_) communicator_->require_room();
+  if (communicator_) communicator_->require_free_memory();
 }
 
 void TrainingRun::connect() {

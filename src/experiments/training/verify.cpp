@@ -148,7 +148,7 @@ Trained train_data_parallel(const TrainingCase& c, World& world, Device& device,
   const auto make = [&] {
     trainer = std::make_unique<Trainer>(device, c, batch, &communicator,
                                         gathers ? &*gathers : nullptr, sgd);
-    communicator.require_room();
+    communicator.require_free_memory();
   };
   const Prediction predicted = predicted_memory(c);
   if (!fits_in_memory(world, record, predicted, make, WaitLimit::none)) return {};
