@@ -114,7 +114,7 @@ void OptionParser::option(const std::string& name, const std::string& help, cons
   impl_->order.push_back(name);
   entry.traits = traits;
   entry.convert = [convert, implicit = traits.implicit_value](const Texts& t) {
-    convert(!bare.empty() && is_bare(t) ? Texts{bare} : t);
+    convert(!implicit.empty() && is_bare(t) ? Texts{implicit} : t);
   };
   entry.option = impl_->app.add_option(name, entry.texts, help);
   entry.option->allow_extra_args(false)->type_name("");
