@@ -125,7 +125,9 @@ int run_command(int argc, char** argv) {
   bool in_children = false;
   try {
     parsed = parse_command_line(argc, argv);
-    in_children = parsed.command && parsed.command->separates_runs() && !launched && !run_process();
+    const bool separate = parsed.command && parsed.command->separates_runs() && !launched;
+    in_children = separate && !run_process();
+    if (separate && !in_children) stop_with_parent();
   } catch (const Error& error) {
     refusal.emplace(error);
   } catch (const std::exception& error) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,8 @@ std::optional<RunProcess> run_process() {
   return RunProcess{static_cast<std::size_t>(parse_integer(text.substr(0, colon), 0, most)),
                     std::string(text.substr(colon + 1))};
 }
+
+void stop_with_parent() { prctl(PR_SET_PDEATHSIG, SIGTERM); }
 
 int run_in_processes(const ParsedCommand& parsed, char** argv) {
   handle_stop_signals(hand_on);

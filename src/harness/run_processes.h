@@ -20,6 +20,8 @@ struct RunProcess {
 // For this process; nullopt if no such parent has started it. Throws UsageError if the variable is
 // malformed.
 [[nodiscard]] std::optional<RunProcess> run_process();
+// In a child: the end of the parent, even by SIGKILL, is a request for an early stop.
+void stop_with_parent();
 
 // A child that is not the last exits with this plus its exit code.
 constexpr int more_runs_follow = 64;

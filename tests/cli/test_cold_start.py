@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from conftest import PATIENCE, wait_for_cases
+from conftest import PATIENCE, wait_for_cases, wait_until
 from result_files import rows
 
 SMALL = ("model", "--device", "cpu", "--threads", 1, "--size", "tiny", "--batch-size", 1)
@@ -112,6 +112,15 @@ def test_a_stop_signal_reaches_the_child_and_resume_goes_on(paceline, tmp_path, 
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "out.h5") as f:
         assert len(f["cases"]) == 4
+
+
+def test_no_process_outlives_the_one_that_was_started(tmp_path, launch):
+    """An orphan would keep the cores and the lock of the output until its run is measured."""
+    run = launch(0, *SMALL, "--output", "out.h5", "--steps", 1_000_000, "--cold-start")
+    wait_until((tmp_path / "out.h5.cases").exists)  # made by the child
+    run.kill()
+    _, err = run.communicate(timeout=PATIENCE)  # the child has the same standard error
+    assert "paceline: stopped by a signal" in err
 
 
 @pytest.mark.parametrize(
