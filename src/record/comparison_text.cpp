@@ -19,6 +19,8 @@ constexpr const char* below_table =
     "the verdict\nis based (docs/measuring.md)\n";
 constexpr const char* more_repetitions =
     "undecided without an interval: that needs 6 repetitions of every run (--steps)\n";
+constexpr const char* no_times =
+    "undecided: these results have no times; --reference F.toml compares their values\n";
 constexpr const char* more_pairs =
     "undecided: run both sides alternately and give all files, A1.h5 B1.h5 A2.h5 B2.h5 ...: from "
     "{}\n"
@@ -65,14 +67,18 @@ std::string table_of(const std::vector<ComparedCase>& cases) {
 // What the table's columns mean, and what would decide an undecided case.
 std::string notes_on(const std::vector<ComparedCase>& cases) {
   const auto any = [&](auto is) { return std::any_of(cases.begin(), cases.end(), is); };
-  const auto no_interval = [](const ComparedCase& c) {
-    return c.verdict == "undecided" && std::isnan(c.ratio.low);
+  const auto untimed = [](const ComparedCase& c) {
+    return c.verdict == "undecided" && c.a.repetitions + c.b.repetitions == 0;
+  };
+  const auto no_interval = [&](const ComparedCase& c) {
+    return c.verdict == "undecided" && std::isnan(c.ratio.low) && !untimed(c);
   };
   const auto few_pairs = [&](const ComparedCase& c) {
-    return c.verdict == "undecided" && !no_interval(c) && c.pairs < pairs_for_sign_test;
+    return c.verdict == "undecided" && !std::isnan(c.ratio.low) && c.pairs < pairs_for_sign_test;
   };
   std::string out;
   if (any([](const ComparedCase& c) { return c.measured(); })) out += below_table;
+  if (any(untimed)) out += no_times;
   if (any(no_interval)) out += more_repetitions;
   if (any(few_pairs)) out += fmt::format(more_pairs, pairs_for_sign_test);
   return out;
