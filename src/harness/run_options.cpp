@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
+#include "record/whole_file.h"
 
 namespace paceline {
 
@@ -50,7 +51,14 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
   p.config_file();
 }
 
-void check_run_options(const RunOptions& run) {
+void refuse_config_as(const std::string& output, const OptionParser& p) {
+  if (!p.given(output) || !p.given("--config")) return;
+  if (!is_same_file(p.text(output), p.text("--config"))) return;
+  throw UsageError(output + ": is the same file as --config; name another file");
+}
+
+void check_run_options(const RunOptions& run, const OptionParser& p) {
+  refuse_config_as("--output", p);
   if (run.resume && run.force) {
     throw UsageError(
         "--resume: cannot be combined with --force; keep finished cases or replace them");

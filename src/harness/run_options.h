@@ -38,7 +38,9 @@ void declare_run_options(OptionParser& p, RunOptions& run);
 // --device, --threads and --timeout.
 void declare_launch_options(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot be combined.
-void check_run_options(const RunOptions& run);
+void check_run_options(const RunOptions& run, const OptionParser& p);
+// Throws UsageError if `output`, the name of an option, is the file of --config.
+void refuse_config_as(const std::string& output, const OptionParser& p);
 
 // The state of the last-level cache before each repetition.
 enum class CacheState : std::uint8_t { cold, warm };

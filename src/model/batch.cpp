@@ -131,8 +131,12 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
 }
 
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
-  if (!std::filesystem::is_regular_file(file))
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (error) refuse_tokens(file, "cannot be read: " + error.message());
+  if (!std::filesystem::is_regular_file(status)) {
     refuse_tokens(file, "is not a file that can be read");
+  }
   require_readable(file);
   try {
     return hdf5::File::is_hdf5(file) ? load_hdf5(file, shape) : load_flat(file, shape);

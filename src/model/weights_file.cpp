@@ -154,8 +154,10 @@ Dump::Dump(Device& device, const ModelConfig& config, std::int64_t batch)
                               MemoryKind::workspace)) {}
 
 void Dump::check_writable(const std::filesystem::path& file, bool replace) {
-  const bool exists = std::filesystem::exists(file);
-  if (exists && !std::filesystem::is_regular_file(file)) {
+  std::error_code unknown;  // opening the probe tells
+  const std::filesystem::file_status status = std::filesystem::status(file, unknown);
+  const bool exists = std::filesystem::exists(status);
+  if (exists && !std::filesystem::is_regular_file(status)) {
     throw UsageError("--dump: " + file.string() + " is a folder or a device; name a file");
   }
   if (exists && !replace) {

@@ -265,16 +265,20 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-// The path with symbolic links resolved; throws if it cannot be a result file. Called before the
-// folder is created and locked.
+// The path with symbolic links resolved; throws if it cannot be a result file. Creates nothing.
 fs::path checked(const fs::path& path, ResultFile::Existing existing) {
   if (path.extension() != ".h5") {
     throw UsageError(fmt::format("--output {}: the name must end in .h5", path.string()));
   }
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_directory(status)) {
     throw UsageError(fmt::format("--output {} is a folder: name a file, such as {}", path.string(),
                                  (path / "results.h5").string()));
+  }
+  if (status.type() != fs::file_type::not_found && !fs::is_regular_file(status)) {
+    throw UsageError(fmt::format("--output {}: {}; name another file", path.string(),
+                                 unknown ? unknown.message() : "is a device or a pipe"));
   }
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
   fs::path target = target_of(path);

@@ -47,7 +47,8 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
   const auto resolved = [&](const fs::path& path) {
     return fs::weakly_canonical(fs::absolute(target_of(path), none), none);
   };
-  return resolved(a) == resolved(b) || fs::equivalent(a, b, none);
+  const fs::path first = resolved(a);  // empty in a folder that cannot be searched
+  return (!first.empty() && first == resolved(b)) || fs::equivalent(a, b, none);
 }
 
 std::error_code write_whole(const fs::path& path, const fs::path& temporary,

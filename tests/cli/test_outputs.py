@@ -161,3 +161,52 @@ def test_a_table_that_no_stream_takes_is_an_error(tmp_path, closed):
     )  # fmt: skip
     assert done.returncode == 6
     assert len(summary(tmp_path / "out.h5")["case"]) == 1
+
+
+def test_only_a_file_is_replaced(paceline, tmp_path):
+    """As root, a rename would put a file in the place of /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "out.h5").symlink_to("pipe")
+    done = paceline(*TINY, "--output", "out.h5", "--force")
+    assert done.code == 2
+    assert done.message == "paceline: --output out.h5: is a device or a pipe; name another file"
+    assert (tmp_path / "pipe").is_fifo()
+    assert not (tmp_path / "pipe.cases").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((*TINY, "--force", "--output", "a.h5"), "--output a.h5: "),
+        ((*TINY, "--output", "out.h5", "--tokens", "a.h5"), "--tokens: a.h5 cannot be read: "),
+        ((*TINY, "--output", "a.h5", "--dump", "b.h5"), "--output a.h5: "),
+        (("merge", "a.h5"), "--output a.h5: "),
+        (("plan", "--check", "a.h5"), "cannot read a.h5: "),
+    ],
+)
+def test_links_that_lead_nowhere_but_to_themselves(paceline, tmp_path, args, says):
+    for name in ("a.h5", "b.h5"):
+        (tmp_path / name).symlink_to(name)
+    done = paceline(*args)
+    assert done.code == 2
+    assert done.message.startswith(f"paceline: {says}Too many levels of symbolic links")
+
+
+def test_a_dump_may_have_any_name(paceline, tmp_path):
+    """'random' is what --tokens and --load-weights read where no file is given."""
+    done = paceline(*TINY, "--output", "out.h5", "--dump", "random")
+    assert done.code == 0, done.err
+    (tmp_path / "a.h5").symlink_to("a.h5")
+    done = paceline(*TINY, "--output", "new.h5", "--dump", "a.h5")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("output", ["--output", "--dump"])
+def test_options_are_not_replaced_by_what_they_ask_for(paceline, tmp_path, output):
+    given = 'size = "tiny"\n'
+    (tmp_path / "options.h5").write_text(given)
+    rest = () if output == "--output" else ("--output", "out.h5")
+    done = paceline("model", "--config", "options.h5", output, "options.h5", *rest, "--force")
+    assert done.code == 2
+    assert done.message == f"paceline: {output}: is the same file as --config; name another file"
+    assert (tmp_path / "options.h5").read_text() == given

@@ -18,7 +18,7 @@ class AttentionCommand final : public Command {
     p.presets(attention_presets(), {});
   }
   void check(const OptionParser& p) override {
-    check_run_options(run_);
+    check_run_options(run_, p);
     factors_.finish(p);
   }
   [[nodiscard]] bool needs_mpi() const override { return false; }

@@ -20,7 +20,7 @@ class CollectivesCommand final : public Command {
     p.presets(collective_presets(), {});
   }
   void check(const OptionParser& p) override {
-    check_run_options(run_);
+    check_run_options(run_, p);
     options_.factors.finish(p);
     options_.all_backends = !p.given("--backend");
     const auto named = [&](BackendKind kind) {

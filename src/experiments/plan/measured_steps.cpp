@@ -148,7 +148,8 @@ std::vector<MeasuredStep> read_measured_steps(const std::string& path) {
 }
 
 std::string experiment_in(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code unknown;  // reported when the file is opened
+  if (std::filesystem::is_directory(path, unknown)) {
     throw UsageError(fmt::format("{}: is a folder; give a result file", path));
   }
   require_readable(path);

@@ -89,7 +89,8 @@ void TrainingExperiment::check_dump() const {
 void TrainingExperiment::check_inputs(const TrainingCase& c) const {
   const auto refuse = [](std::string_view output, const std::string& path, std::string_view input,
                          const std::string& file) {
-    if (path.empty() || file.empty() || !is_same_file(path, file)) return;
+    const bool reads_file = !file.empty() && file != "random";
+    if (path.empty() || !reads_file || !is_same_file(path, file)) return;
     throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
   };
   refuse("--output", run_.output, "--load-weights", c.weights);

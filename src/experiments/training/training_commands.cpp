@@ -32,7 +32,8 @@ class TrainingCommand final : public Command {
   }
 
   void check(const OptionParser& p) override {
-    check_run_options(run_);
+    check_run_options(run_, p);
+    refuse_config_as("--dump", p);
     options_.factors.finish(p);
     if (run_.resume && !options_.dump.empty()) {
       throw UsageError(
