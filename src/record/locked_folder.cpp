@@ -95,8 +95,7 @@ LockedFolder::~LockedFolder() {
 }
 
 void LockedFolder::remove() {
-  remove_with_contents(
-      entries(folder_, [](const fs::path& path) { return path.filename() != lock_name; }));
+  remove_with_contents(case_files(folder_));  // and nothing that a user has put there
   unlock_and_remove();
 }
 

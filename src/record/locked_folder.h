@@ -21,7 +21,7 @@ class LockedFolder : NonCopyable {
   ~LockedFolder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return folder_; }
-  // Removes the folder with its contents.
+  // Removes the case files, and the folder unless it has other files.
   void remove();
 
  private:

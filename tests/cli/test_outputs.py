@@ -174,6 +174,18 @@ def test_only_a_file_is_replaced(paceline, tmp_path):
     assert not (tmp_path / "pipe.cases").exists()
 
 
+@pytest.mark.parametrize("existing", [(), ("--force",), ("--resume",)])
+def test_what_a_user_has_put_beside_the_cases_is_kept(paceline, tmp_path, existing):
+    folder = tmp_path / "out.h5.cases"
+    folder.mkdir()
+    (folder / "slurm-1.out").write_text("log")
+    assert paceline(*TINY, "--output", "out.h5", *existing).code == 0
+    assert [file.name for file in folder.iterdir()] == ["slurm-1.out"]
+    (folder / "slurm-1.out").unlink()
+    assert paceline(*TINY, "--output", "out.h5", "--force").code == 0
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
