@@ -154,8 +154,12 @@ Dump::Dump(Device& device, const ModelConfig& config, std::int64_t batch)
                               MemoryKind::workspace)) {}
 
 void Dump::check_writable(const std::filesystem::path& file, bool replace) {
-  std::error_code unknown;  // opening the probe tells
-  const std::filesystem::file_status status = std::filesystem::status(file, unknown);
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (!std::filesystem::status_known(status)) {
+    throw UsageError(fmt::format("--dump: cannot write {} ({}); name another file", file.string(),
+                                 error.message()));
+  }
   const bool exists = std::filesystem::exists(status);
   if (exists && !std::filesystem::is_regular_file(status)) {
     throw UsageError("--dump: " + file.string() + " is a folder or a device; name a file");

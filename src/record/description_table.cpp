@@ -331,7 +331,7 @@ std::span<const Description> descriptions() {
     {"predict", "predicted_overhead_s", "s", "n o + s / (n w): n buckets of s bytes in all, latency o, bandwidth w"},
     {"predict", "measured_exposed_s", "s", "median of communication_exposed"},
     {"predict", "measured_step_s", "s", "median of step"},
-    {"predict", "predicted_best_bucket_mb", "MB", "sqrt(s o w)"},
+    {"predict", "predicted_best_bucket_mb", "MB", "sqrt(s o w), at most s"},
     {"predict", "measured_best_bucket_mb", "MB", "bucket_mb of the fastest step among cases that differ in bucket_mb alone"},
     {"warmup", "", "", "The effect of warm-up: cases of one run that differ in --warmup alone."},
     {"warmup", "case", "text", "the case's id"},

@@ -192,6 +192,7 @@ def test_what_a_user_has_put_beside_the_cases_is_kept(paceline, tmp_path, existi
         ((*TINY, "--force", "--output", "a.h5"), "--output a.h5: "),
         ((*TINY, "--output", "out.h5", "--tokens", "a.h5"), "--tokens: a.h5 cannot be read: "),
         ((*TINY, "--output", "a.h5", "--dump", "b.h5"), "--output a.h5: "),
+        ((*TINY, "--output", "out.h5", "--dump", "a.h5"), "--dump: cannot write a.h5 ("),
         (("merge", "a.h5"), "--output a.h5: "),
         (("plan", "--check", "a.h5"), "cannot read a.h5: "),
     ],
@@ -204,12 +205,9 @@ def test_links_that_lead_nowhere_but_to_themselves(paceline, tmp_path, args, say
     assert done.message.startswith(f"paceline: {says}Too many levels of symbolic links")
 
 
-def test_a_dump_may_have_any_name(paceline, tmp_path):
+def test_a_dump_may_have_any_name(paceline):
     """'random' is what --tokens and --load-weights read where no file is given."""
     done = paceline(*TINY, "--output", "out.h5", "--dump", "random")
-    assert done.code == 0, done.err
-    (tmp_path / "a.h5").symlink_to("a.h5")
-    done = paceline(*TINY, "--output", "new.h5", "--dump", "a.h5")
     assert done.code == 0, done.err
 
 

@@ -181,7 +181,7 @@ Answer best_bucket(const PlanCase& plan) {
   const double bandwidth = plan.data_bandwidth_bytes_per_s() * n / (2 * (n - 1));
   const double best = best_bucket_bytes(bytes, latency, bandwidth);
   return {Question::best_bucket,
-          fmt::format("{}: sqrt(s o w) of {} of gradients, {} and {}/s; {} buckets",
+          fmt::format("{}: sqrt(s o w) of {} of gradients, {} and {}/s, at most s; {} buckets",
                       bytes_text(best), bytes_text(bytes), seconds_text(latency),
                       bytes_text(bandwidth), number_text(bytes / best)),
           {{"bucket_bytes", best},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -66,7 +67,7 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
 }
 
 double best_bucket_bytes(double bytes, double latency, double bandwidth) {
-  return std::sqrt(bytes * latency * bandwidth);
+  return std::min(bytes, std::sqrt(bytes * latency * bandwidth));
 }
 
 std::vector<Table> prediction_tables(const std::vector<MeasuredBuckets>& measured) {

@@ -21,7 +21,8 @@ namespace paceline {
 [[nodiscard]] Link read_link(const std::string& path, const Communicator& communicator,
                              const TrainingCase& c);
 
-// sqrt(bytes latency bandwidth), in bytes. bytes: of all gradients; latency: s; bandwidth: bytes/s.
+// sqrt(bytes latency bandwidth) in bytes, at most one bucket of all gradients. bytes: of all
+// gradients; latency: s; bandwidth: bytes/s.
 [[nodiscard]] double best_bucket_bytes(double bytes, double latency, double bandwidth);
 
 // A measured case with --sync bucketed.
