@@ -155,45 +155,38 @@ void CollectiveRun::add_to(CaseRecord& record) {
 // Collective. Sets the status `mismatch` if an element is wrong, or if results that should be
 // bitwise equal on all ranks differ.
 void CollectiveRun::add_checks(CaseRecord& record) const {
-  constexpr double half = 0x1p32;  // a 64-bit checksum is gathered as two doubles
-  std::vector<double> mine;
-  for (const auto& [_, c] : checks_) {
-    mine.insert(mine.end(), {static_cast<double>(c.wrong), c.largest_error,
-                             static_cast<double>(c.checksum >> 32U),
-                             static_cast<double>(c.checksum % static_cast<std::uint64_t>(half))});
-  }
+  std::vector<CollectiveCheck> mine;
+  for (const auto& [_, check] : checks_) mine.push_back(check);
   const auto all = gather_values(world_, mine);
   if (world_.rank() != 0) return;
   TableRows check("check");
-  std::map<std::string, double> wrong_when;
+  std::map<std::string, std::int64_t> wrong_when;
   double largest = 0;
   bool differ = false;
   for (std::size_t r = 0; r < all.size(); ++r) {
     for (std::size_t i = 0; i < checks_.size(); ++i) {
-      const double* values = all[r].data() + 4 * i;
-      const double* first = all[0].data() + 4 * i;
+      const CollectiveCheck& found = all[r][i];
       const std::string& when = checks_[i].first;
       check.add({{"rank", static_cast<std::int64_t>(r)},
                  {"when", when},
-                 {"wrong", static_cast<std::int64_t>(values[0])},
-                 {"largest_error", values[1]}});
-      wrong_when[when] += values[0];
-      largest = std::max(largest, values[1]);
-      differ =
-          differ || (case_.op->same_everywhere && (values[2] != first[2] || values[3] != first[3]));
+                 {"wrong", found.wrong},
+                 {"largest_error", found.largest_error}});
+      wrong_when[when] += found.wrong;
+      largest = std::max(largest, found.largest_error);
+      differ = differ || (case_.op->same_everywhere && found.checksum != all[0][i].checksum);
     }
   }
   record.tables.push_back(check.take());
-  double max_wrong = 0;  // the largest count of one check, summed over ranks
+  std::int64_t max_wrong = 0;  // the largest count of one check, summed over ranks
   for (const auto& [_, count] : wrong_when) max_wrong = std::max(max_wrong, count);
   if (max_wrong > 0 || differ) record.status = Status::mismatch;
   if (max_wrong > 0) {
     record.reason =
-        fmt::format("wrong elements: {:.0f}, the largest error is {:g}", max_wrong, largest);
+        fmt::format("wrong elements: {}, the largest error is {:g}", max_wrong, largest);
   } else if (differ) {
     record.reason = "the results of the ranks are not bitwise equal";
   }
-  record.add("wrong_elements", max_wrong);
+  record.add("wrong_elements", static_cast<double>(max_wrong));
   record.add("largest_error", largest);
 }
 
