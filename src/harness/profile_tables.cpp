@@ -48,7 +48,7 @@ struct RankRow {
   double offset;  // subtracted from its times: they count from the begin of rank 0's first step
 };
 
-// The rows of all ranks, in the steps that the record keeps.
+// The rows of all ranks.
 template <class T>
 std::vector<RankRow<T>> rows_of(const ProfiledCase& profiled, std::vector<T> StepTrace::*list) {
   std::vector<RankRow<T>> rows;
@@ -56,9 +56,6 @@ std::vector<RankRow<T>> rows_of(const ProfiledCase& profiled, std::vector<T> Ste
   for (std::size_t r = 0; r < profiled.ranks.size(); ++r) {
     const StepTrace& trace = profiled.ranks[r];
     for (const T& row : trace.*list) {
-      if constexpr (requires { row.step; }) {
-        if (row.step >= steps_in_trace) continue;
-      }
       rows.push_back(
           {static_cast<std::int64_t>(r), trace, row, begin + profiled.clocks[r].seconds});
     }
@@ -125,7 +122,6 @@ Table step_table(const ProfiledCase& profiled) {
   std::vector<Step> rows;
   for (const auto& row : rows_of(profiled, &StepTrace::steps)) {
     const std::int64_t step = &row.of - row.trace.steps.data();
-    if (step >= steps_in_trace) continue;
     rows.push_back({row.rank, step, row.of.begin - row.offset, row.of.end - row.offset});
   }
   return {"trace/steps",

@@ -52,7 +52,7 @@ void Progress::repetition(const std::string& what, double fraction) {
 
 void Progress::end_case(const std::string& headline) {
   const double now = clock_();
-  left_.end_case(now);
+  left_.end_case();
   if (!enabled_) return;
   if (terminal_.found()) {
     last_shown_ = long_ago;

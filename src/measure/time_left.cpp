@@ -30,7 +30,7 @@ void TimeLeft::repetitions_done(double fraction, double now) {
   repetitions_took_ = now - *repetitions_began_;
 }
 
-void TimeLeft::end_case(double /*now*/) {
+void TimeLeft::end_case() {
   if (fraction_ > 0) measured_.push_back({work_.at(index_), repetitions_took_});
   in_case_ = false;
 }

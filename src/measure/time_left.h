@@ -21,7 +21,7 @@ class TimeLeft {
   void begin_case(std::size_t index, double now);  // now: seconds, on any clock
   void begin_repetitions(double now);
   void repetitions_done(double fraction, double now);  // fraction of the case, 0 to 1
-  void end_case(double now);
+  void end_case();
 
   // Seconds left; empty before the first repetition.
   [[nodiscard]] std::optional<double> seconds(double now) const;
