@@ -343,6 +343,47 @@ def test_all_figures_load_and_nothing_overflows(opened, whole_page):
 
 
 @needs_browser
+def test_a_folded_table_wider_than_the_page_scrolls_in_its_own_box(tmp_path):
+    rows = [["1,234.5 ± 0.1"] * 24] * 40
+    body = html.of_table("part", grid("wide", "A wide table", [], ["number"] * 24, rows))
+    probe = """<script>addEventListener("load", () => {
+      document.querySelector("details").open = true;
+      const root = document.documentElement, box = document.querySelector(".wide");
+      box.scrollLeft = 10000;
+      root.dataset.measured = [root.scrollWidth, box.scrollLeft > 0].join(" ");
+    });</script>"""
+    path = tmp_path / "page.html"
+    style = html.STYLESHEET.read_text("utf-8")
+    path.write_text(f"<style>{style}</style><main>{body}</main>{probe}", encoding="utf-8")
+    dumped = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
+    assert f'data-measured="{WIDTH} true"' in dumped
+
+
+@needs_browser
+def test_all_tables_fit_a_printed_page_if_they_are_opened(whole_page, tmp_path):
+    """Chromium would print all pages smaller. Captions are no smaller than what they end with."""
+    probe = """<style>main { width: 273mm; }</style><script>addEventListener("load", () => {
+      document.querySelectorAll("details").forEach(d => { d.open = true; });
+      const size = element => parseFloat(getComputedStyle(element).fontSize);
+      const boxes = [...document.querySelectorAll(".wide")];
+      const ends = [...document.querySelectorAll("figcaption small")];
+      document.documentElement.dataset.measured = [
+        boxes.length, boxes.filter(e => e.clientHeight === 0).length,
+        boxes.filter(e => e.scrollWidth > e.clientWidth).length,
+        ends.filter(e => size(e) > size(e.parentElement)).length].join(" ");
+    });</script></body>"""
+    printed = whole_page.replace("@media print", "@media screen").replace("</body>", probe)
+    path = tmp_path / "report.html"
+    path.write_text(printed, encoding="utf-8")
+    dumped = chromium(tmp_path, "--dump-dom", path.as_uri()).stdout
+    measured = re.search(r'data-measured="([^"]+)"', dumped)
+    assert measured
+    tables, *wrong = map(int, measured[1].split())
+    assert tables == whole_page.count('<div class="wide">') > 50
+    assert wrong == [0, 0, 0]  # still folded, wider than the page, larger than their captions
+
+
+@needs_browser
 def test_printing_to_pdf(whole_page, tmp_path):
     path, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
     path.write_text(whole_page, encoding="utf-8")
