@@ -55,6 +55,7 @@ class Prediction:
         )
         kinds = (("the fit is", self.fit.get("registration")),
                  ("the step is", self.best.get("registration")))  # fmt: skip
+        waits = "the fastest size waits" if len(self.group) == 1 else "the fastest sizes wait"
         registered = ", ".join(f"{word} of registration {value}" for word, value in kinds if value)
         return (
             f"Its prediction for {setting(self.best.values)}: by the fit of all_reduce "
@@ -64,7 +65,7 @@ class Prediction:
             f"{milliseconds(left, 3)}. For {self.choice.get('bucket_mb')} MB it predicts "
             f"{milliseconds(predicted, 3)} of wait, {figure(predicted / waited, 3)} times the "
             f"{milliseconds(waited, 3)} measured in a step of "
-            f"{milliseconds(self.choice.seconds('step'))}; the fastest measured wait "
+            f"{milliseconds(self.choice.seconds('step'))}; {waits} "
             f"{buckets.times(self.group, 'communication_exposed')} in a step of "
             f"{buckets.times(self.group)}" + (f" ({registered})." if registered else ".")
         )

@@ -159,7 +159,8 @@ def bucketed(found: list[Results]) -> Section:
         ],
         ahead=2,
         drawings=[
-            *drawings("ddp-bucketed", exchanges, ["steps", "overhead"]),
+            *drawings("ddp-bucketed", exchanges, ["steps"]),
+            *drawings("ddp-bucketed", chosen, ["overhead"]),
             *drawings("ddp-bucketed", scaling, ["scaling"]),
         ],
         headline=verdict(cases(chosen)),
@@ -168,7 +169,7 @@ def bucketed(found: list[Results]) -> Section:
 
 def verdict(own: Sequence[Case]) -> str:
     """Whether the best bucket size is faster than one message per parameter, where the most bucket
-    sizes were measured beside it."""
+    sizes were measured beside it, and in how many settings this holds."""
     pairs = [
         (best, single)
         for case in one_per_setting(matching(own, sync="bucketed"))
@@ -180,7 +181,11 @@ def verdict(own: Sequence[Case]) -> str:
     best, single = max(pairs, key=lambda pair: len(alike(own, pair[0], sync="bucketed")))
     gains = "Yes, a little" if saving(best, single) < LITTLE else "Yes"
     answers = {-1: gains, 0: "No difference here", 1: "No, it is slower", None: "Undecided"}
-    answer = answers[differ(best, single, "step")]
+    signs = [differ(*pair, "step") for pair in pairs]
+    sign = differ(best, single, "step")
+    is_same = len(set(signs)) == 1
+    extent = "" if is_same else f", in {signs.count(sign)} of {len(signs)} settings"
+    answer = answers[sign] + extent
     group = buckets.equal_to(own, best)
     line = buckets.compared(group, single, "overlap of single gradients")
     naive_case = same_setting(own, best, sync="naive")

@@ -141,7 +141,8 @@ def test_figures_in_the_comparison_are_those_of_the_files(whole):
 def test_the_summary_answers_memory_bucketing_and_time(page):
     summary = page[page.index('id="summary"') : page.index('id="contents"')]
     assert re.search(r"2\.7b needs .*92\.0 GiB \(98\.8 GB\) at context 1024 .*141 GB", summary)
-    assert "Yes, a little. 109.2 ms with bucketed 1, 10 or 25 MB" in summary
+    worth = r"Yes, a little, in [34] of [78] settings\. 109\.2 ms with bucketed 1, 10 or 25 MB"
+    assert re.search(worth, summary)
     assert "Where a step&#x27;s time goes: backward 63.5%, forward 28.8%" in summary
     assert "backward 64.5%, forward 34.2%" in summary
     assert re.search(r"The model: compiled is 1\.02 to 1\.11× as fast as eager", summary)
@@ -237,6 +238,12 @@ def test_equal_memory_marks_are_drawn_and_told_once(whole):
     assert "sharding-zero-course-h200-memory-marks" not in named("sharding", "drawings")
     assert "sharding-zero-course-h100-memory-marks" in named("sharding", "drawings")
     assert "zero-course-h200-memory-marks" in named("sharding", "tables")
+
+
+def test_predicted_overhead_is_drawn_where_it_is_in_a_table(whole):
+    one = section(whole, "ddp-bucketed")
+    assert "ddp-predict-h200-predict" in [table.name for table in one.tables]
+    assert "ddp-bucketed-ddp-predict-h200-overhead" in [drawn.name for drawn in one.drawings]
 
 
 def test_one_context_is_no_figure_over_context(whole):

@@ -55,18 +55,33 @@ def test_the_verdict_on_bucketing(exchanges, overlap, bucketed, answer):
     assert ddp.verdict(cases(found)).startswith(answer)
 
 
-def test_the_verdict_is_where_the_most_bucket_sizes_were_measured(exchanges):
-    def at(context, *given, **named):
-        made = step(*given, **named)
-        made["factors"]["context"] = context
-        return made
+def at(context, *given, **named):
+    made = step(*given, **named)
+    made["factors"]["context"] = context
+    return made
 
+
+def test_the_verdict_is_where_the_most_bucket_sizes_were_measured(exchanges):
     found = exchanges(
         at(64, "overlap", 0.1), at(64, "bucketed", 0.1, bucket=25.0),
         at(128, "overlap", 0.2), at(128, "bucketed", 0.1, bucket=25.0),
         at(128, "bucketed", 0.15, bucket=1.0),
     )  # fmt: skip
-    assert ddp.verdict(cases(found)).startswith("Yes. 100.0 ms")
+    assert ddp.verdict(cases(found)).startswith("Yes, in 1 of 2 settings. 100.0 ms")
+
+
+def test_the_verdict_counts_the_settings_if_they_differ(exchanges):
+    def told(seconds):
+        found = exchanges(
+            at(64, "overlap", 0.1), at(64, "bucketed", seconds, bucket=25.0),
+            at(128, "overlap", 0.2), at(128, "bucketed", 0.1, bucket=25.0),
+            at(128, "bucketed", 0.15, bucket=1.0),
+        )  # fmt: skip
+        return ddp.verdict(cases(found)).split(".")[0]
+
+    assert [told(seconds) for seconds in (0.05, 0.1, 0.2)] == [
+        "Yes", "Yes, in 1 of 2 settings", "Yes, in 1 of 2 settings",
+    ]  # fmt: skip
 
 
 def test_no_verdict_without_the_case_to_compare_with(exchanges):
@@ -279,6 +294,7 @@ def test_the_model_of_the_best_bucket_beside_the_measured(make_file, latency, an
     assert "1000 MB is the fastest" in lead
     ideal = {"agree": "632 MB", "do not agree": "6.32 MB"}[answer]
     assert f"buckets of {ideal}" in told
+    assert "; the fastest size waits 2.000 ms in a step of 100.0 ms" in told
     assert bucket_model.sentences(steps, steps) == [formula]
 
 
