@@ -56,11 +56,11 @@ def out_of_memory(own: list[Case]) -> list[str]:
     if not own:
         return []
     if not failed:
-        return [f"No case ran out of memory on {own[0].hardware}."]
+        return [f"No case of naive attention ran out of memory on {own[0].hardware}."]
     least = min(failed, key=lambda case: case.number("context") * case.number("head_dim"))
     reason = least.get("reason")
     return [
-        f"{len(failed)} of {len(own)} cases ran out of memory; the smallest is "
+        f"{len(failed)} of {len(own)} cases of naive attention ran out of memory; the smallest is "
         f"{named_attention(least)}" + (f" ({reason})." if reason else ".")
     ]
 

@@ -132,7 +132,7 @@ def cold_sentences(rows: list[list[float]]) -> list[str]:
     slow = [row for row in rows if row[0] > LONGER * row[-1]]
     why = (
         ": libraries load their kernels and choose algorithms in it, and memory is reserved"
-        if slow and all(row[0] > LONGER * row[1] for row in slow)
+        if slow and all(isnan(row[1]) or row[0] > LONGER * row[1] for row in slow)
         else ""
     )
     sentences = [

@@ -145,7 +145,7 @@ def at_shared_context(alike: list[Case], told: list[Case]) -> str:
     if set(map(id, own)) <= set(map(id, told)):
         return ""
     peaks = "; ".join(f"{gib(case.number('peak_bytes'))} {with_what(case)}" for case in own)
-    return f"At context {context}, the longest that every precision has: {peaks}. "
+    return f"At context {context}, the longest measured in every precision: {peaks}. "
 
 
 def by_mode(own: list[Case]) -> list[tuple[str, str, float, float]]:

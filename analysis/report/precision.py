@@ -113,7 +113,7 @@ def norm_sentences(studies: Sequence[Results]) -> list[str]:
                 for _, row in plain[plain["norm_dtype"] == dtype].iterrows()
             ]
             if told:
-                lines.append(f"LayerNorm of {dtype} input: {'; '.join(told)}.")
+                lines.append(f"LayerNorm of {dtype} input of mean 0: {'; '.join(told)}.")
     return lines
 
 

@@ -57,8 +57,8 @@ def of_case(case: Case) -> list[str]:
         if not isnan(row["busy"]):
             lines.append(
                 f"Forward takes {milliseconds(row['host'])} by the host's clock, "
-                f"{milliseconds(row['events'])} by events while it is profiled; in those kernels "
-                f"run for {milliseconds(row['busy'])} ({away(row['busy'], row['events'])})."
+                f"{milliseconds(row['events'])} by events while it is profiled; kernels run in "
+                f"{milliseconds(row['busy'])} of these ({away(row['busy'], row['events'])})."
             )
     for row in rows(case, "profile/products"):
         lines.append(

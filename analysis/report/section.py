@@ -24,7 +24,7 @@ CAPTIONS = {
     "attention-time": "Time of attention over context.",
     "attention-throughput": "FLOP/s of attention over context.",
     "attention-memory": "Memory of attention over context: kept for backward, and the peak.",
-    "attention-speedup": "Speed-up over naive attention by context.",
+    "attention-speedup": "Speed-up of attention by context.",
     "collectives": "Time and bus bandwidth of collectives over message size.",
     "speedups": "Pairs of cases that differ in one factor, with the ratio of their medians.",
     "scaling": "Weak scaling: the step and its efficiency by number of ranks.",

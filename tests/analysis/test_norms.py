@@ -60,10 +60,11 @@ def test_a_study_without_norms_has_no_figure(paceline, tmp_path, capsys):
 
 def test_the_report_says_at_which_scales_layer_norm_breaks(measured):
     assert precision.norm_sentences(load([measured("--mean", "0,100")])) == [
-        "LayerNorm of fp16 input: with fp32 statistics it has an error of at most 0.1 at scales "
-        "from 1e-06 to 10000 and a larger one at 1000000; with rounded statistics it has an error "
-        "of at most 0.1 at scales from 1e-06 to 1 and a larger one at 100.",
-        "LayerNorm of bf16 input: with fp32 statistics it has an error of at most 0.1 at all "
-        "scales from 1e-06 to 1000000, the largest that was tried; with rounded statistics it has "
-        "an error of at most 0.1 at all scales from 1e-06 to 1000000, the largest that was tried.",
+        "LayerNorm of fp16 input of mean 0: with fp32 statistics it has an error of at most 0.1 at "
+        "scales from 1e-06 to 10000 and a larger one at 1000000; with rounded statistics it has an "
+        "error of at most 0.1 at scales from 1e-06 to 1 and a larger one at 100.",
+        "LayerNorm of bf16 input of mean 0: with fp32 statistics it has an error of at most 0.1 at "
+        "all scales from 1e-06 to 1000000, the largest that was tried; with rounded statistics it "
+        "has an error of at most 0.1 at all scales from 1e-06 to 1000000, the largest that was "
+        "tried.",
     ]

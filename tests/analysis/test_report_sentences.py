@@ -7,6 +7,7 @@ import pytest
 
 from analysis.report import (
     attention,
+    benchmarking,
     collectives,
     comparisons_parallel,
     devices,
@@ -43,7 +44,7 @@ def test_the_memory_headline_has_the_longest_context_of_all_precisions(make_file
     rows = [peak(512, 20), peak(1024, 70), peak(512, 10, **bf16), peak(1024, 40, **bf16)]
     rows += [peak(longest, 90, **bf16)] if longest > 1024 else []
     (told,) = memory.headlines(cases(load([make_file(rows)])))
-    shared = "At context 1024, the longest that every precision has: 65.2 GiB (70.0 GB) with batch "
+    shared = "At context 1024, the longest measured in every precision: 65.2 GiB (70.0 GB) with "
     assert told.count("At context 1024") == told.count(shared) == (longest > 1024)
     assert "70.0 GB) at context 1024 with" in told
     assert ("; 37.3 GiB (40.0 GB) with batch" in told) == (longest > 1024)
@@ -140,6 +141,38 @@ def test_the_growth_of_saved_attention_memory(make_file, power, law):
     (told,) = attention.growth(cases(load([make_file(rows, experiment="attention")])))
     assert law in told
     assert told.endswith("(head dimension 64, fp32).")
+
+
+def test_cases_out_of_memory_are_counted_among_those_of_naive_attention(make_file):
+    def one(kind, status):
+        factors = {"attention": kind, "head_dim": 64, "context": 128, "precision": "fp32"}
+        return case(factors, {"both": around(0.1)} if status == "ok" else {}, status=status)
+
+    def told(status):
+        rows = [one("naive", status), one("fused", "oom")]
+        return attention.pytorch(load([make_file(rows, experiment="attention")])).sentences[0]
+
+    assert told("oom").startswith("1 of 1 cases of naive attention ran out of memory; the smallest")
+    assert told("ok") == "No case of naive attention ran out of memory on AMD EPYC."
+
+
+def test_why_the_first_step_is_longer_is_told_of_a_sweep_that_has_it_alone(make_file):
+    def sentences(*steps):
+        rows = [
+            case({"size": "small", "warmup": count - 1}, {"step": around(0.1)},
+                 warmup={"step": [list(steps[:count])]})
+            for count in (1, 2)
+        ]  # fmt: skip
+        path = make_file(rows, command="build/paceline model --preset warmup")
+        return benchmarking.warmup(load([path])).sentences
+
+    assert sentences(0.5, 0.1) == [
+        "The first step of a process takes 5.00 times the median of the measured ones: libraries "
+        "load their kernels and choose algorithms in it, and memory is reserved.",
+        "Step 2, after 1 warm-up step, takes 1.00 times that median.",
+    ]
+    assert sentences(0.5, 0.5)[0].endswith("of the measured ones.")
+    assert sentences(0.1, 0.1)[0].endswith("of the measured ones.")
 
 
 def test_a_peak_that_sharding_does_not_lower_is_reported(make_file):
