@@ -11,7 +11,7 @@ from .facts import Case, cases, distinct, matching
 from .section import Section, drawings
 from .selection import cases_tables, is_compile, methods, of_experiment, tables_of
 from .sentences import gib, in_words, milliseconds
-from .speedups import speed_ups
+from .speedups import of_files
 
 SPLIT = "; its products are of two bf16 parts per operand (bf16x3), not bound by the fp32 peak"
 # How products of fp32 flash attention are computed; version 1 of the file called bf16x3 near.
@@ -104,8 +104,10 @@ def longest(own: list[Case]) -> list[str]:
 def compiled(found: list[Results]) -> Section:
     fused = [r for r in of_experiment(found, "attention") if "fused" in methods(r, "attention")]
     whole = [results for results in found if is_compile(results)]
-    attention_lines = [f"Attention: {told}" for r in fused for told in speed_ups(r, "attention")]
-    model_lines = [f"The model: {told}" for r in whole for told in speed_ups(r, "exec")]
+    attention_lines = [
+        f"Attention: {told}" for lines in of_files(fused, "attention") for told in lines
+    ]
+    model_lines = [f"The model: {told}" for lines in of_files(whole, "exec") for told in lines]
     everything = cases(found)
     return Section(
         name="compile",
@@ -135,7 +137,7 @@ def compiled(found: list[Results]) -> Section:
 def flash(found: list[Results]) -> Section:
     chosen = [r for r in of_experiment(found, "attention") if "flash" in methods(r, "attention")]
     own = list(matching(cases(chosen), attention="flash"))
-    ratios = [lines for r in chosen if (lines := speed_ups(r, "attention"))]
+    ratios = of_files(chosen, "attention")
     first, others = (ratios[0], ratios[1:]) if ratios else ([], [])
     return Section(
         name="flash",

@@ -14,7 +14,7 @@ from . import comparisons, comparisons_parallel, published
 from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_precision, of_experiment, tables_of
-from .speedups import speed_ups
+from .speedups import of_files
 
 COMMAND = "build/paceline precision"
 
@@ -79,7 +79,7 @@ def mixed(found: list[Results]) -> Section:
     chosen = [results for results in found if is_precision(results)]
     studies = of_experiment(found, "precision")
     everything = cases(found)
-    ratios = [line for results in chosen for line in speed_ups(results, "precision")]
+    ratios = [line for lines in of_files(chosen, "precision") for line in lines]
     return Section(
         name="precision",
         title="What does mixed precision change?",

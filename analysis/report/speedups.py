@@ -21,7 +21,17 @@ class Measured:
     ratio: pairs.Ratio
 
 
-def speed_ups(results: Results, factor: str) -> list[str]:
+def of_files(found: Sequence[Results], factor: str) -> list[list[str]]:
+    """The sentences of each file that has any, with its machine if there are several."""
+    machines = [results.runs[0].hardware for results in found]
+    told = [
+        speed_ups(results, factor, machine if len(set(machines)) > 1 else "")
+        for results, machine in zip(found, machines, strict=True)
+    ]
+    return [lines for lines in told if lines]
+
+
+def speed_ups(results: Results, factor: str, machine: str = "") -> list[str]:
     """For each other value of the factor: its speed-ups at the longest context by precision, then
     over all cases, and the slower cases."""
     by_value: dict[str, list[Measured]] = {}
@@ -32,7 +42,7 @@ def speed_ups(results: Results, factor: str) -> list[str]:
             factors = {name: text(row[name]) for name in results.factors}
             by_value.setdefault(pair.labels[1], []).append(Measured(factors, ratio))
     return [
-        sentence(results, factor, value, found)
+        sentence(results, factor, value, found, machine)
         for value, group in by_value.items()
         for found in of_precisions(group, factor)
     ]
@@ -46,15 +56,17 @@ def of_precisions(group: Sequence[Measured], factor: str) -> list[list[Measured]
             for precision in precisions]  # fmt: skip
 
 
-def sentence(results: Results, factor: str, value: str, found: Sequence[Measured]) -> str:
+def sentence(
+    results: Results, factor: str, value: str, found: Sequence[Measured], machine: str
+) -> str:
     phase = PHASES.get(results.headline, results.headline)
     name, *options = value.split(", ")
     longest = at_longest_context(found)
     told = (
         f"{', '.join([in_words(factor, name), *options])} is "
         f"{spanned([one.ratio.value for one in longest], '×')} as fast as "
-        f"{in_words(factor, pairs.BASELINES[factor])} at {shared(longest, factor)} "
-        f"({cases(longest)}, {phase}; {certainty(longest)})"
+        f"{in_words(factor, pairs.BASELINES[factor])} at {shared(longest, factor)}"
+        f"{f' on {machine}' * bool(machine)} ({cases(longest)}, {phase}; {certainty(longest)})"
     )
     if len(longest) < len(found):
         told += (

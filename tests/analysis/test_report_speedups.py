@@ -5,7 +5,7 @@ import pytest
 
 from analysis.report import attention
 from analysis.report.facts import cases
-from analysis.report.speedups import speed_ups
+from analysis.report.speedups import of_files, speed_ups
 from analysis.results import load
 from synthetic import case
 
@@ -62,6 +62,21 @@ def test_slower_cases_that_are_no_whole_block_are_counted(flash):
     ]
     (line,) = speed_ups(flash(*rows), "attention")
     assert line.endswith("Slower: 2 of 4 at head dim 64 and 128, context 128 and 256.")
+
+
+@pytest.mark.parametrize("others", ["NVIDIA H100", "NVIDIA H200"])
+def test_speed_ups_on_several_machines_have_theirs(make_file, others):
+    found = []
+    for name, gpu, seconds in (("a.h5", "NVIDIA H200", 0.25), ("b.h5", others, 0.5)):
+        rows = [attention_case("naive", 128, "bf16", 1.0),
+                attention_case("flash", 128, "bf16", seconds)]  # fmt: skip
+        path = make_file(rows, name, experiment="attention", ranks=[(gpu, "GPU-1", "a")])
+        found += load([path])
+    is_one = others == "NVIDIA H200"
+    machines = ["", ""] if is_one else [" on NVIDIA H200", " on NVIDIA H100"]
+    for (told,), machine in zip(of_files(found, "attention"), machines, strict=True):
+        assert f"at context 128, batch size 1, bf16{machine} (1 case, forward" in told
+    assert machines[0] in attention.flash(found).headline
 
 
 def test_the_shared_setting_lacks_the_factor_compared_and_those_that_vary(make_file):
