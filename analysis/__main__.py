@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+from contextlib import suppress
+from errno import EDQUOT, EIO, ENOSPC
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -135,7 +137,8 @@ def main(arguments: list[str] | None = None) -> None:
     except ResultError as error:
         fail(str(error), WRONG_USE)
     except OSError as error:
-        fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", WRONG_USE)
+        code = UNWRITABLE if error.errno in (EDQUOT, EIO, ENOSPC) else WRONG_USE
+        fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", code)
     print_paths(written)
 
 
@@ -156,13 +159,14 @@ def refuse_undecodable(paths: list[Path]) -> None:
 
 def refuse_inputs_as_output(files: list[Path], output: Path) -> None:
     for path in files:
-        if path.is_file() and output.is_file() and path.samefile(output):
-            fail(f"--output {output}: is one of the files to read; name another", WRONG_USE)
+        with suppress(OSError):  # of a name that no file can have
+            if path.is_file() and output.is_file() and path.samefile(output):
+                fail(f"--output {output}: is one of the files to read; name another", WRONG_USE)
 
 
 def distinct(files: list[Path]) -> list[Path]:
     """Drops further names of the same file, whose cases would count twice."""
-    return list({path.resolve(): path for path in reversed(files)}.values())[::-1]
+    return list({os.path.realpath(path): path for path in reversed(files)}.values())[::-1]
 
 
 def print_paths(written: list[Path]) -> None:

@@ -1,11 +1,13 @@
 """One HDF5 result file (schema versions 1 and 2): its tables as frames, and its samples."""
 
 import lzma
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from errno import EACCES, ELOOP, ENAMETOOLONG, EPERM
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -47,6 +49,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
     """Opens a result file of any experiment, also compressed (.xz). Raises ResultError if it is not
     one or cannot be read."""
     try:
+        refuse_pipe(path)
         path.open("rb").close()
         plain = decompressed(path) if path.suffix == ".xz" else path
         if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
@@ -66,8 +69,9 @@ def examine(paths: Sequence[Path]) -> None:
     """Has several files read before they are opened, at the same time. Files that cannot be are
     left to opened(), which says why."""
     found = []
-    for path in filter(Path.is_file, paths):
+    for path in paths:
         with suppress(OSError, ResultError):
+            refuse_pipe(path)
             plain = decompressed(path) if path.suffix == ".xz" else path
             if h5py.is_hdf5(plain):
                 found.append(plain)
@@ -98,13 +102,19 @@ def decompress(path: Path, *_state: int) -> IO[bytes]:
     return plain
 
 
+def refuse_pipe(path: Path) -> None:
+    """A pipe would be waited for, a device read forever."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ResultError(f"{path}: is not a file")
+
+
 def unreadable(path: Path, error: OSError) -> ResultError:
     if isinstance(error, FileNotFoundError):
         return ResultError(f"{path}: no such file")
+    if error.errno in (EACCES, ELOOP, ENAMETOOLONG, EPERM):
+        return ResultError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}")
     if path.is_dir():
         return ResultError(f"{path}: is a folder; give result files")
-    if isinstance(error, PermissionError):
-        return ResultError(f"{path}: cannot be read: permission denied")
     return ResultError(f"{path}: cannot be read: not an HDF5 file, or a damaged one")
 
 
@@ -157,7 +167,7 @@ def read_table(path: Path, group: h5py.Group) -> tuple[pd.DataFrame, dict[str, s
         values = np.array([*map(text, dataset.asstr()[:])], object) if is_text else dataset[:]
         unit = text(dataset.attrs.get("unit", ""))
         if unit in SECONDS:
-            values, unit = values * SECONDS[unit], "s"
+            values, unit = values.astype(float) * SECONDS[unit], "s"
             if (long := values[values > LONGEST]).size:
                 raise ResultError(f"{path}: {dataset.name}: {long[0]:g} s is no measured time")
         columns[name], units[name] = values, unit
@@ -179,7 +189,7 @@ def read_phase(path: Path, dataset: h5py.Dataset) -> np.ndarray:
     """Seconds [rank, repetition]."""
     if len(dataset.shape or ()) != 2 or dataset.dtype.kind != "f":
         raise ResultError(f"{path}: {dataset.name} is not [rank, repetition] of real numbers")
-    seconds = dataset[:]
+    seconds = dataset[:].astype(float)
     wrong = ~((seconds >= 0) & (seconds <= LONGEST))
     if wrong.any():
         rank, repetition = np.argwhere(wrong)[0]

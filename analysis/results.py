@@ -28,6 +28,7 @@ from .result_file import (
     opened,
     read_samples,
     read_table,
+    refuse_pipe,
     stem,
     switched_off,
     unreadable,
@@ -321,6 +322,7 @@ def from_file(path: Path, file: h5py.File) -> Results:
 def from_rows(path: Path) -> Results:
     """The rows of a sweep of bench/peers/, or of `paceline plan --json`."""
     try:
+        refuse_pipe(path)
         tables = plan_rows.read(path)
         experiment, frame = (
             (plan_rows.EXPERIMENT, plan_rows.summary(tables)) if tables else peer_rows.read(path)
@@ -329,7 +331,7 @@ def from_rows(path: Path) -> Results:
         raise
     except OSError as error:
         raise unreadable(path, error) from None
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise ResultError(
             f"{path}: cannot be read: not rows of bench/peers/ or of paceline plan --json"
         ) from None

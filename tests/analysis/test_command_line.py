@@ -196,6 +196,62 @@ def test_a_folder_is_no_result_file(good, tmp_path, capsys):
     assert said == f"{tmp_path}: is a folder; give result files"
 
 
+@pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
+def test_a_pipe_or_device_is_no_result_file(tmp_path, capsys, extension):
+    device, pipe = (tmp_path / f"{name}.{extension}" for name in ("device", "pipe"))
+    device.symlink_to("/dev/null")
+    os.mkfifo(pipe)
+    for path in (device, pipe):
+        assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: is not a file"
+
+
+@pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
+def test_a_link_to_itself(tmp_path, capsys, extension):
+    path = tmp_path / f"a.{extension}"
+    path.symlink_to(path)
+    said = refused(capsys, "tables", path, path, "--output", "t.md")
+    assert said == f"{path}: cannot be read: too many levels of symbolic links"
+
+
+@pytest.mark.parametrize("extension", ["h5", "h5.xz", "jsonl"])
+def test_a_name_that_is_too_long(good, tmp_path, capsys, extension):
+    path = tmp_path / f"{'a' * 300}.{extension}"
+    said = refused(capsys, "tables", path, "--output", "t.md")
+    assert said == f"{path}: cannot be read: file name too long"
+    said = refused(capsys, "tables", good, "--output", path.with_suffix(".md"))
+    assert said == f"{path.with_suffix('.md')}: cannot be written: File name too long"
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"), [("tables", "t.md"), ("tables", "t.csv"), ("figures", "f.svg"),
+                       ("figures", "f.png"), ("report", "r.html"), ("report", "r.md")],
+)  # fmt: skip
+def test_a_full_disk(good, tmp_path, capsys, verb, name):
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, str(good), "--output", str(tmp_path / name)])
+    assert stopped.value.code == 6
+    said = f"analysis: {tmp_path / name}: cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == said
+
+
+def test_deeply_nested_json(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text("[" * 100_000)
+    said = refused(capsys, "tables", path, "--output", "t.md")
+    assert said == f"{path}: cannot be read: not rows of bench/peers/ or of paceline plan --json"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("place", ["summary/step_median_s", "cases/case-000/samples/step"])
+def test_times_of_half_precision(good, tmp_path, place):
+    with h5py.File(good, "r+") as file:
+        attributes, shape = dict(file[place].attrs), file[place].shape
+        del file[place]
+        file.create_dataset(place, shape, "f2", fillvalue=0.5).attrs.update(attributes)
+    main(["figures", str(good), "--output", str(tmp_path / "f.svg")])
+
+
 def test_a_file_that_is_named_twice_counts_once(good, tmp_path):
     (tmp_path / "link.h5").symlink_to(good)
     for name, files in (("once", [good]), ("twice", [good, tmp_path / "link.h5", good])):
