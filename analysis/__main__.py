@@ -26,6 +26,13 @@ def fail(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
+def given(value: str) -> Path:
+    """Of an empty argument, such as an unset variable, Path would make this folder."""
+    if not value:
+        raise argparse.ArgumentTypeError("needs a value")
+    return Path(value)
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="analysis",
@@ -105,8 +112,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         ),
         (peers, "the Markdown file to write"),
     ]:
-        verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a result file")
-        verb.add_argument("--output", required=True, metavar="PATH", type=Path, help=output)
+        verb.add_argument("files", nargs="+", metavar="FILE", type=given, help="a result file")
+        verb.add_argument("--output", required=True, metavar="PATH", type=given, help=output)
     return parser.parse_args(arguments)
 
 

@@ -296,6 +296,8 @@ def test_an_output_that_cannot_be_written(good, capsys):
         (["reports", "a.h5"], "invalid choice: 'reports'"),
         (["tables", "a.h5"], "required: --output"),
         (["tables", "--output", "t.md"], "required: FILE"),
+        (["figures", "a.h5", "--output", ""], "argument --output: needs a value"),
+        (["figures", "", "--output", "f.svg"], "argument FILE: needs a value"),
         (["tables", "a.h5", "--output", "t.md", "--format", "word"], "invalid choice: 'word'"),
         (["figures", "a.h5", "--output", "f.svg", "--wide"], "unrecognized arguments: --wide"),
     ],
