@@ -7,7 +7,7 @@ from contextlib import suppress
 from errno import EDQUOT, EIO, ENOSPC
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 WRONG_USE = 2
 CANNOT_RUN = 3
@@ -18,11 +18,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         fail(f"{message} (see python3 -m analysis --help)", WRONG_USE)
 
+    def print_help(self, file: TextIO | None = None) -> None:
+        print_out(self.format_help().rstrip("\n"))
+
 
 def fail(message: str, code: int) -> NoReturn:
     """Prints one line: a quoted name may contain control characters."""
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    print(f"analysis: {line}", file=sys.stderr)
+    print_to(sys.stderr, f"analysis: {line}")
     raise SystemExit(code)
 
 
@@ -146,7 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         code = UNWRITABLE if error.errno in (EDQUOT, EIO, ENOSPC) else WRONG_USE
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", code)
-    print_paths(written)
+    print_out("\n".join(map(str, written)))
 
 
 def open_closed_streams() -> None:
@@ -176,13 +179,22 @@ def distinct(files: list[Path]) -> list[Path]:
     return list({os.path.realpath(path): path for path in reversed(files)}.values())[::-1]
 
 
-def print_paths(written: list[Path]) -> None:
+def print_out(words: str) -> None:
+    error = print_to(sys.stdout, words)
+    if error and not isinstance(error, BrokenPipeError):  # head has seen enough
+        fail(f"standard output cannot be written: {error.strerror}", UNWRITABLE)
+
+
+def print_to(stream: TextIO, words: str) -> OSError | None:
+    """Returns the error of a stream that takes nothing more, which Python would meet again when it
+    ends. Characters that the stream does not have are escaped."""
+    known = stream.encoding or "utf-8"
     try:
-        print(*written, sep="\n", flush=True)
+        print(words.encode(known, "backslashreplace").decode(known), file=stream, flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
-            fail(f"standard output cannot be written: {error.strerror}", UNWRITABLE)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None
 
 
 if __name__ == "__main__":

@@ -80,6 +80,35 @@ def test_paths_that_no_stream_takes(good, tmp_path, where, code, says):
     assert table.read_text("utf-8").startswith("## Cases")
 
 
+def in_shell(line, **variables):
+    """Exit code and stderr of a command line; $analysis is the program."""
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False,
+        env=os.environ | {"analysis": f"{sys.executable} -m analysis"} | variables,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_help_that_no_stream_takes(unbuffered):
+    full = "analysis: standard output cannot be written: No space left on device\n"
+    for verb in ("", "tables"):
+        line = f"$analysis {verb} --help"
+        assert in_shell(f"{line} >/dev/full", PYTHONUNBUFFERED=unbuffered) == (6, full)
+        piped = f"{line} | true; exit ${{PIPESTATUS[0]}}"
+        assert in_shell(piped, PYTHONUNBUFFERED=unbuffered) == (0, "")
+
+
+def test_an_error_that_no_stream_takes():
+    assert in_shell("$analysis tables none.h5 --output t.md 2>/dev/full") == (2, "")
+
+
+def test_a_path_that_the_terminal_cannot_show(good, tmp_path):
+    line = f"$analysis tables {good} --output {tmp_path}/ü.md >{tmp_path}/out"
+    assert in_shell(line, PYTHONIOENCODING="ascii") == (0, "")
+    assert (tmp_path / "out").read_text("utf-8") == f"{tmp_path}/\\xfc.md\n"
+
+
 def test_help_lists_all_verbs():
     done = run("--help")
     assert done.returncode == 0
