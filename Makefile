@@ -55,8 +55,9 @@ LIB_SOURCES := $(filter-out src/main.cpp src/core/toml_parser.cpp,$(wildcard src
   $(filter-out mpi/nccl_communicator.cpp,$(wildcard mpi/*.cpp))
 LIB_SOURCES += $(if $(NCCL_LIBS),mpi/nccl_communicator.cpp,mpi/stub/no_nccl.cpp)
 # Without nvcc one stub stands in for the CUDA device.
-ifneq ($(and $(NVCC),$(wildcard cuda/*.cu)),)
-LIB_SOURCES += $(wildcard cuda/*.cpp cuda/attention/*.cpp cuda/fused/*.cpp cuda/hopper/*.cpp)
+CUDA_FOLDERS := cuda $(addprefix cuda/,runtime gemm kernels fused hopper attention attention/ampere attention/exact attention/hopper)
+ifneq ($(and $(NVCC),$(wildcard cuda/kernels/*.cu)),)
+LIB_SOURCES += $(wildcard $(CUDA_FOLDERS:%=%/*.cpp))
 # The toolkit has CUPTI in a folder of its own, or beside CUDA's other headers.
 CUDA_HOME := $(NVCC:%/bin/nvcc=%)
 CUPTI_HOME := $(CUDA_HOME)/extras/CUPTI
@@ -64,7 +65,7 @@ CUPTI_FOUND := $(wildcard $(CUPTI_HOME)/include/cupti.h $(CUDA_HOME)/include/cup
 CUPTI_CFLAGS := $(CUDA_CFLAGS) -isystem $(CUPTI_HOME)/include
 CUPTI_LIBS := -L$(CUPTI_HOME)/lib64 -Wl,-rpath,$(CUPTI_HOME)/lib64 -lcupti
 LIB_SOURCES += $(if $(CUPTI_FOUND),$(wildcard cuda/cupti/*.cpp),cuda/stub/no_cupti.cpp)
-CUDA_SOURCES := $(wildcard cuda/*.cu cuda/attention/*.cu cuda/fused/*.cu)
+CUDA_SOURCES := $(wildcard $(CUDA_FOLDERS:%=%/*.cu))
 UNIT_SOURCES := $(wildcard tests/unit/*.cpp tests/gpu/*.cpp)
 UNIT_CUDA_SOURCES := $(wildcard tests/gpu/*.cu)
 BENCH_SOURCES := $(wildcard bench/kernels/*.cpp)
@@ -85,8 +86,8 @@ FUZZ_SOURCES := $(filter-out $(if $(CUDA_SOURCES),,tests/fuzz/product_cache.cpp)
 ALL_SOURCES := src/main.cpp $(LIB_SOURCES) $(UNIT_SOURCES) $(RANK_SOURCES) tests/faults/lying.cpp tests/sleep_when_idle.cpp $(BENCH_SOURCES) \
   $(PEER_SOURCES)
 ALL_CUDA_SOURCES := $(CUDA_SOURCES) $(UNIT_CUDA_SOURCES) $(BENCH_CUDA_SOURCES)
-HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*.cuh cuda/*/*.cuh tests/*/*.h \
-  tests/*/*.cuh bench/*/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h src/experiments/*/*.h mpi/*.h cuda/*.h cuda/*/*.h cuda/*/*.cuh cuda/*/*/*.h cuda/*/*/*.cuh \
+  tests/*/*.h tests/*/*.cuh bench/*/*.h)
 
 INCLUDES := -Isrc -I.
 # Without errno and traps the compiler may vectorise loops with sqrt and comparisons; results do not change.
@@ -267,7 +268,7 @@ FUZZ := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=a
 FUZZED := $(filter $(addprefix src/,core/units.cpp core/toml% core/similar_name.cpp core/enum_names.cpp measure/case.cpp \
   measure/value_range.cpp harness/option% harness/command_line.cpp harness/run_options.cpp model/batch.cpp \
   record/reference.cpp experiments/%command.cpp experiments/%commands.cpp experiments/plan/hardware.cpp \
-  experiments/plan/plan_options.cpp) cuda/product_cache.cpp,$(LIB_SOURCES))
+  experiments/plan/plan_options.cpp) cuda/gemm/product_cache.cpp,$(LIB_SOURCES))
 FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.cpp=$(BUILD)/fuzz/%)
 
 $(BUILD)/fuzz/%.o: %.cpp $(BUILD)/config.mk

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "cuda/cuda_device.h"
+#include "cuda/runtime/cuda_device.h"
 
 namespace paceline {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cuda/check.h"
-#include "cuda/matmul.h"
+#include "cuda/gemm/matmul.h"
+#include "cuda/runtime/check.h"
 
 namespace paceline {
 

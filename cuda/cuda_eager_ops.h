@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/ops.h"
-#include "cuda/cuda_device.h"
-#include "cuda/scratch.h"
+#include "cuda/runtime/cuda_device.h"
+#include "cuda/runtime/scratch.h"
 
 namespace paceline {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "cuda/current_device.h"
 #include "cuda/fused/weight_update.h"
-#include "cuda/tuned_matmul.h"
+#include "cuda/gemm/tuned_matmul.h"
+#include "cuda/runtime/current_device.h"
 
 namespace paceline {
 

@@ -2,8 +2,8 @@
 // CudaToyOps: one kernel per operation, in the dtypes and with the arithmetic of CudaEagerOps.
 
 #include "core/toy_ops.h"
-#include "cuda/cuda_device.h"
-#include "cuda/scratch.h"
+#include "cuda/runtime/cuda_device.h"
+#include "cuda/runtime/scratch.h"
 
 namespace paceline {
 

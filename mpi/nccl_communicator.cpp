@@ -16,9 +16,9 @@
 
 #include "core/error.h"
 #include "core/non_copyable.h"
-#include "cuda/check.h"
 #include "cuda/cuda_backend.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/current_device.h"
 #include "mpi/collective_plan.h"
 #include "mpi/nccl_memory.h"
 

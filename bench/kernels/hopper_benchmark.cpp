@@ -14,8 +14,8 @@
 #include "bench/kernels/inputs.h"
 #include "core/ops.h"
 #include "cuda/cuda_backend.h"
-#include "cuda/cuda_stream.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/cuda_stream.h"
+#include "cuda/runtime/current_device.h"
 
 namespace paceline {
 

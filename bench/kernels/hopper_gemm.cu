@@ -5,13 +5,13 @@
 // both (multicast), which reads a third less from the L2 cache.
 
 #include "bench/kernels/hopper_gemm.h"
+#include "cuda/attention/schedule/tile_order.h"
 #include "cuda/attention/store_rows.cuh"
-#include "cuda/attention/tile_order.h"
-#include "cuda/current_device.h"
 #include "cuda/hopper/cluster.cuh"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
-#include "cuda/launch.cuh"
+#include "cuda/runtime/current_device.h"
+#include "cuda/runtime/launch.cuh"
 
 namespace paceline {
 

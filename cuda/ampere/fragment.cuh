@@ -14,7 +14,7 @@
 // tf32 operands, and then C is an A without exchange between lanes.
 
 #include "cuda/ampere/ptx.cuh"
-#include "cuda/packed.cuh"
+#include "cuda/kernels/packed.cuh"
 
 namespace paceline {
 

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "cuda/attention/flash_engine.h"
 #include "cuda/attention/head_dim.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/current_device.h"
 
 namespace paceline {
 

@@ -3,10 +3,10 @@
 // not read. y may alias x and dx may alias dy: no thread writes what another thread reads.
 
 #include "cuda/cuda_eager_ops.h"
-#include "cuda/exponential.cuh"
-#include "cuda/launch.cuh"
-#include "cuda/online_softmax.cuh"
-#include "cuda/rows.cuh"
+#include "cuda/kernels/exponential.cuh"
+#include "cuda/kernels/online_softmax.cuh"
+#include "cuda/kernels/rows.cuh"
+#include "cuda/runtime/launch.cuh"
 
 namespace paceline {
 

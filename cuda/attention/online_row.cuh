@@ -4,7 +4,7 @@
 // algorithm 1). Exponentials are powers of two with one multiply-add each: exp(scale (s - m)) =
 // 2^(s factor - m factor), factor = scale log2(e).
 
-#include "cuda/exponential.cuh"
+#include "cuda/kernels/exponential.cuh"
 
 namespace paceline {
 

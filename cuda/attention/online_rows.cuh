@@ -4,7 +4,7 @@
 #include "cuda/attention/online_row.cuh"
 #include "cuda/hopper/barrier.cuh"
 #include "cuda/hopper/wgmma.cuh"
-#include "cuda/reduce.cuh"
+#include "cuda/kernels/reduce.cuh"
 
 namespace paceline {
 

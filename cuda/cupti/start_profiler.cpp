@@ -1,7 +1,7 @@
 #include "core/error.h"
-#include "cuda/attached_profiler.h"
-#include "cuda/cuda_device.h"
 #include "cuda/cupti/cupti_profiler.h"
+#include "cuda/runtime/attached_profiler.h"
+#include "cuda/runtime/cuda_device.h"
 
 namespace paceline {
 

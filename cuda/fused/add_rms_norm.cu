@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/launch.cuh"
-#include "cuda/rows.cuh"
+#include "cuda/kernels/rows.cuh"
+#include "cuda/runtime/launch.cuh"
 
 namespace paceline {
 

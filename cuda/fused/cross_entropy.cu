@@ -4,12 +4,12 @@
 // neither. Bitwise equal to cross_entropy() followed by cross_entropy_backward().
 
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/exponential.cuh"
-#include "cuda/launch.cuh"
-#include "cuda/online_softmax.cuh"
-#include "cuda/partial_sums.h"
-#include "cuda/rows.cuh"
-#include "cuda/step_scalars.cuh"
+#include "cuda/kernels/exponential.cuh"
+#include "cuda/kernels/online_softmax.cuh"
+#include "cuda/kernels/partial_sums.h"
+#include "cuda/kernels/rows.cuh"
+#include "cuda/kernels/step_scalars.cuh"
+#include "cuda/runtime/launch.cuh"
 
 namespace paceline {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/partial_sums.h"
+#include "cuda/kernels/partial_sums.h"
 
 namespace paceline {
 

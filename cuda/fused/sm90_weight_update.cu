@@ -9,13 +9,13 @@
 
 #include <algorithm>
 
-#include "cuda/adamw.cuh"
-#include "cuda/current_device.h"
 #include "cuda/fused/weight_update.h"
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
 #include "cuda/hopper/wgmma.cuh"
-#include "cuda/launch.cuh"
+#include "cuda/kernels/adamw.cuh"
+#include "cuda/runtime/current_device.h"
+#include "cuda/runtime/launch.cuh"
 
 namespace paceline {
 

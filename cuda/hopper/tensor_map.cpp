@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "cuda/check.h"
+#include "cuda/runtime/check.h"
 
 namespace paceline::hopper {
 

@@ -8,7 +8,7 @@
 
 #include "cuda/hopper/shared_tile.cuh"
 #include "cuda/hopper/warpgroup.cuh"
-#include "cuda/packed.cuh"
+#include "cuda/kernels/packed.cuh"
 #include "generated/wgmma_instructions.cuh"
 
 namespace paceline::hopper {

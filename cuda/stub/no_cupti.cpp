@@ -1,7 +1,7 @@
 // Replaces cuda/cupti/ if the toolkit has no CUPTI.
 
-#include "cuda/attached_profiler.h"
-#include "cuda/cuda_device.h"
+#include "cuda/runtime/attached_profiler.h"
+#include "cuda/runtime/cuda_device.h"
 
 namespace paceline {
 

@@ -1,6 +1,6 @@
 // The file of tuned products, which runs on a GPU read from the user's cache folder.
 
-#include "cuda/product_cache.h"
+#include "cuda/gemm/product_cache.h"
 
 #include <fmt/format.h>
 

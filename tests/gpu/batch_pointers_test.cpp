@@ -1,6 +1,6 @@
 // The address arrays of products with two batch dimensions.
 
-#include "cuda/batch_pointers.h"
+#include "cuda/gemm/batch_pointers.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cuda/cuda_backend.h"
-#include "cuda/cuda_device.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/runtime/cuda_device.h"
+#include "cuda/runtime/cuda_stream.h"
 
 namespace paceline {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/current_device.h"
 #include "experiments/training/step_runner.h"
 #include "experiments/training/training_run.h"
 #include "harness/case_run.h"

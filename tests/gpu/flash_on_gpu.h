@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "cuda/attention/flash.h"
-#include "cuda/attention/sm90_forward.h"
-#include "cuda/check.h"
+#include "cuda/attention/hopper/sm90_forward.h"
 #include "cuda/cuda_backend.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/current_device.h"
 #include "tests/oracle/flash_tolerances.h"
 #include "tests/oracle/oracle.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "cuda/attention/head_dim.h"
-#include "cuda/attention/sm90_backward.h"
+#include "cuda/attention/hopper/sm90_backward.h"
 #include "tests/gpu/flash_on_gpu.h"
 
 namespace paceline {

@@ -1,7 +1,7 @@
 // The blocks of a cluster exchange numbers through distributed shared memory.
 
 #include "cuda/hopper/cluster.cuh"
-#include "cuda/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "tests/gpu/hopper_test.cuh"
 
 namespace paceline {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "core/non_copyable.h"
-#include "cuda/check.h"
 #include "cuda/cuda_backend.h"
-#include "cuda/current_device.h"
 #include "cuda/hopper/wgmma.cuh"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/current_device.h"
 
 namespace paceline {
 

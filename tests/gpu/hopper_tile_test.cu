@@ -4,7 +4,7 @@
 
 #include "cuda/hopper/tensor_map.h"
 #include "cuda/hopper/tma.cuh"
-#include "cuda/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "tests/gpu/hopper_test.cuh"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 // The file of tuned products. Needs no GPU.
 
-#include "cuda/product_cache.h"
+#include "cuda/gemm/product_cache.h"
 
 #include <gtest/gtest.h>
 

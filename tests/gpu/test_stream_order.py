@@ -1,4 +1,4 @@
-"""launch() may start a kernel before the previous one has ended: see cuda/launch.cuh."""
+"""launch() may start a kernel before the previous one has ended: see cuda/runtime/launch.cuh."""
 
 import re
 from pathlib import Path

@@ -14,7 +14,7 @@
 #include "core/random.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_fused_ops.h"
-#include "cuda/current_device.h"
+#include "cuda/runtime/current_device.h"
 #include "tests/oracle/op_cases.h"
 #include "tests/unit/environment_variable.h"
 #include "tests/unit/temp_folder.h"

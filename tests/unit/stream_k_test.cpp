@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/attention/stream_k_plan.h"
-#include "cuda/attention/stream_k_scheduler.h"
+#include "cuda/attention/schedule/stream_k_plan.h"
+#include "cuda/attention/schedule/stream_k_scheduler.h"
 
 namespace paceline {
 namespace {

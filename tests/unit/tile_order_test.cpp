@@ -1,7 +1,7 @@
 // The order of attention's tiles, division by FastDivmod, and the scheduler of the forward pass. On
 // the host: needs no GPU.
 
-#include "cuda/attention/tile_order.h"
+#include "cuda/attention/schedule/tile_order.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda/attention/fast_divmod.h"
-#include "cuda/attention/snake_scheduler.h"
+#include "cuda/attention/schedule/fast_divmod.h"
+#include "cuda/attention/schedule/snake_scheduler.h"
 
 namespace paceline {
 namespace {

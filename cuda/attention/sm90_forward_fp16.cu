@@ -1,9 +1,0 @@
-// Hopper's forward pass for float16.
-
-#include "cuda/attention/sm90_forward_half.cuh"
-
-namespace paceline {
-
-void sm90_forward_fp16(const FlashForward& call) { start_forward_half<__half>(call); }
-
-}  // namespace paceline
