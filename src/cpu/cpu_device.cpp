@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/cpu_model.h"
 #include "core/ops.h"
 #include "cpu/available.h"
 #include "cpu/blas.h"
@@ -31,16 +32,6 @@ class FunctionGraph final : public Graph {
  private:
   std::function<void()> work_;
 };
-
-// The first "model name" in /proc/cpuinfo, or "unknown CPU": some architectures have none.
-std::string cpu_model() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
 
 // `work` divided by the seconds of each call of f, after one warm-up call: at least eight calls,
 // then as many as fit into `budget` seconds.

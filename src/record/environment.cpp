@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/cpu_model.h"
 #include "core/error.h"
 #include "record/descriptions.h"
 #include "version.h"
@@ -38,14 +39,6 @@ std::string value_in(const char* path, std::string_view name, char separator) {
     return value;
   }
   return "";
-}
-
-std::string cpu_model() {
-  std::string model = value_in("/proc/cpuinfo", "model name", ':');
-  if (!model.empty()) return model;
-  utsname system{};
-  uname(&system);
-  return std::string(system.machine) + " processor";
 }
 
 // The affinity of the main thread.
