@@ -131,9 +131,9 @@ Batch random_batch(const BatchShape& shape, std::uint64_t seed) {
 }
 
 Batch load_batch(const std::filesystem::path& file, const BatchShape& shape) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(file, error);
-  if (error) refuse_tokens(file, "cannot be read: " + error.message());
+  std::error_code why;
+  const std::filesystem::file_status status = std::filesystem::status(file, why);
+  if (why) refuse_tokens(file, "cannot be read: " + why.message());
   if (!std::filesystem::is_regular_file(status)) {
     refuse_tokens(file, "is not a file that can be read");
   }
