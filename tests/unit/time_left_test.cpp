@@ -24,7 +24,7 @@ TEST(TimeLeft, OfOneCaseIsWhatItsRepetitionsTake) {
   EXPECT_DOUBLE_EQ(left.seconds(103).value_or(NAN), 9);
   left.repetitions_done(1, 112);
   EXPECT_DOUBLE_EQ(left.seconds(112).value_or(NAN), 0);
-  left.end_case(112);
+  left.end_case();
   EXPECT_DOUBLE_EQ(left.seconds(112).value_or(NAN), 0);
 }
 
@@ -36,7 +36,7 @@ TEST(TimeLeft, OfCasesToComeFollowsTheirWork) {
   // 1 s of this case; for each other case 2 s of set-up and 20 s of repetitions.
   EXPECT_DOUBLE_EQ(left.seconds(3).value_or(NAN), 1 + 2 * (2 + 20));
   left.repetitions_done(1, 4);
-  left.end_case(4);
+  left.end_case();
   EXPECT_DOUBLE_EQ(left.seconds(4).value_or(NAN), 2 * (2 + 20));
   left.begin_case(1, 4);
   EXPECT_DOUBLE_EQ(left.seconds(5).value_or(NAN), 1 + 20 + 22);  // 1 s of the set-up is over
@@ -49,7 +49,7 @@ TEST(TimeLeft, SmallCasesTeachTheLatencyThatWorkDoesNotExplain) {
     left.begin_case(i, 0);
     left.begin_repetitions(0);
     left.repetitions_done(1, 10 + static_cast<double>(i));  // 10 s, 11 s: 9 + work
-    left.end_case(20);
+    left.end_case();
   }
   EXPECT_NEAR(left.seconds(20).value_or(NAN), 109, 1e-6);
 }
@@ -57,7 +57,7 @@ TEST(TimeLeft, SmallCasesTeachTheLatencyThatWorkDoesNotExplain) {
 TEST(TimeLeft, CasesThatEndWithoutRepetitionsTeachNothing) {
   TimeLeft left({1, 1, 1});
   left.begin_case(0, 0);
-  left.end_case(3);  // out of memory
+  left.end_case();  // out of memory
   EXPECT_FALSE(left.seconds(3));
   left.begin_case(1, 3);
   left.begin_repetitions(4);
