@@ -62,7 +62,6 @@ class Trainer {
     device_.to_host(weights.data(), flat);
     Random(0, stream + static_cast<std::uint64_t>(run))
         .for_each(0, weights.size(), [&](std::uint64_t i, double u) {
-          if (weights[i] == 0) return;  // padding must remain 0
           weights[i] = std::nextafter(weights[i], u < 0.5 ? -HUGE_VALF : HUGE_VALF);
         });
     device_.to_device(flat, weights.data());
