@@ -145,11 +145,15 @@ TEST_F(WeightUpdateTest, ASkippedStepChangesNothing) {
   const Weight w = weight(136, 200);
   const std::vector<double> p = values(w.p);
   const std::vector<double> m = values(w.m);
+  const std::vector<double> v = values(w.v);
+  const std::vector<double> copy = values(w.copy);
   WeightUpdate update = update_of(w);
   state.set(*gpu, StepScalar::found_inf, 1);
   (void)backward(w, 100, &update);
   EXPECT_EQ(values(w.p), p);
   EXPECT_EQ(values(w.m), m);
+  EXPECT_EQ(values(w.v), v);
+  EXPECT_EQ(values(w.copy), copy);
 }
 
 TEST_F(WeightUpdateTest, SmallerWeightsShorterProductsAndOddWidthsAreNotUpdated) {
