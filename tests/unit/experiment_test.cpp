@@ -20,7 +20,7 @@ namespace {
 
 constexpr double tera = 1e12;
 
-// A CPU device with given ceilings, in units of 10^12.
+// A CPU device with given ceilings, in units of 10^12; their interval is from 63/64 to 33/32.
 class DeviceWithCeilings final : public CpuDevice {
  public:
   explicit DeviceWithCeilings(double ceiling, std::size_t memory = plenty)
@@ -39,7 +39,12 @@ class DeviceWithCeilings final : public CpuDevice {
   }
 
  private:
-  [[nodiscard]] std::vector<double> rates() const { return std::vector(8, ceiling_ * tera); }
+  [[nodiscard]] std::vector<double> rates() const {
+    std::vector<double> rates(8, ceiling_ * tera);
+    for (const std::size_t slow : {0, 1}) rates[slow] *= 63.0 / 64;
+    rates.back() *= 33.0 / 32;
+    return rates;
+  }
 
   double ceiling_;
   Array held_;
@@ -135,7 +140,11 @@ TEST(ModelExperimentTest, RatesCountTheTokensOfAllRanksAndTheFlopsOfTheModel) {
     const double rate = 3 * forward / seconds;
     EXPECT_DOUBLE_EQ(figure(record, "model_tflops_per_s"), rate / tera);
     EXPECT_DOUBLE_EQ(figure(record, "gemm_ceiling_tflops_per_s"), 2);  // of the slowest
+    EXPECT_DOUBLE_EQ(figure(record, "gemm_ceiling_ci_low_tflops_per_s"), 2 * 63.0 / 64);
+    EXPECT_DOUBLE_EQ(figure(record, "gemm_ceiling_ci_high_tflops_per_s"), 2 * 33.0 / 32);
     EXPECT_DOUBLE_EQ(figure(record, "mfu_measured"), rate / (2 * tera));
+    EXPECT_DOUBLE_EQ(figure(record, "mfu_measured_low"), rate / (2 * tera) * 32 / 33);
+    EXPECT_DOUBLE_EQ(figure(record, "mfu_measured_high"), rate / (2 * tera) * 64 / 63);
     EXPECT_DOUBLE_EQ(figure(record, "datasheet_tflops_per_s"), 8);
     EXPECT_DOUBLE_EQ(figure(record, "mfu_datasheet"), rate / (8 * tera));
   }
