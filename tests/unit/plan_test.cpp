@@ -3,10 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/plan/compute_bound.h"
 #include "experiments/plan/device_memory.h"
+#include "experiments/plan/plan_sections.h"
 #include "experiments/plan/step_time.h"
+#include "records.h"
 
 namespace paceline {
 namespace {
@@ -132,6 +138,46 @@ TEST(PlanTest, ReplicasExchangeGradientsBehindBackward) {
   EXPECT_DOUBLE_EQ(compute_bound(plan, RingFactor::left_out).exchanged_bytes, 4.0 * 1'998'235'200);
   EXPECT_DOUBLE_EQ(compute_bound(plan, RingFactor::counted).exchanged_bytes,
                    4.0 * 1'998'235'200 * 7 / 8);
+}
+
+using Bounds = std::vector<std::pair<std::string, double>>;
+
+// The overlapped bound of each alternative.
+void expect_alternatives(const PlanCase& plan, const Bounds& expected) {
+  const std::optional<Table> table = what_if_section(plan).table;
+  ASSERT_TRUE(table);
+  const auto& what = values<std::string>(table->columns, "what");
+  const auto& tokens = values<double>(table->columns, "overlapped");
+  ASSERT_EQ(what.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(what.at(i), expected[i].first);
+    EXPECT_DOUBLE_EQ(tokens.at(i), expected[i].second) << expected[i].first;
+  }
+}
+
+TEST(PlanTest, AlternativesMoveTheBoundOfTheCourseSLayout) {
+  const double bound = 16 * 4.6e14 / (1.8e11 * 2);  // X C / (W M_X)
+  expect_alternatives(xxl(), {{"as planned", bound},
+                              {"FP8 gathers", bound / 2},
+                              {"gathers kept for backward", bound * 2 / 3},
+                              {"gathers kept for 4 micro-batches", bound / 4},
+                              {"tensor parallel 8, same devices", bound / 2},
+                              {"twice the batch", bound},
+                              {"twice the link bandwidth", bound / 2}});
+}
+
+// A node's network is the bottleneck: Y tensor-parallel ranks share it.
+TEST(PlanTest, TwiceTheLinkBandwidthIsTwiceTheNetworkSToo) {
+  PlanCase plan = xxl();
+  plan.hardware.node_devices = 8;
+  plan.hardware.network_bytes_per_s = 4 * 5e10;
+  plan.step.reshard = Reshard::no;
+  const double bound = 16 * 4.6e14 / (5e10 * 2);
+  expect_alternatives(plan, {{"as planned", bound},
+                             {"FP8 gathers", bound / 2},
+                             {"tensor parallel 8, same devices", bound},
+                             {"twice the batch", bound},
+                             {"twice the link bandwidth", bound / 2}});
 }
 
 TEST(PlanTest, ADeviceHoldsThePartsThatItsLayoutLeavesIt) {
