@@ -298,6 +298,7 @@ TEST_F(StreamOrder, what_follows_updated_reads_what_owners_sent) {
     }
     ASSERT_EQ(r.sync().waits().size(), 1U);
     expect_waited_for(r.sync().waits().front(), r.sync().exchanges().back());
+    EXPECT_EQ(r.sync().waits().front().what, "the owners' parameters");
   }
 }
 
@@ -327,6 +328,8 @@ TEST_F(StreamOrder, forward_reads_what_was_gathered) {
     ASSERT_EQ(r.sync().waits().size(), ranges.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       expect_waited_for(r.sync().waits()[i], r.sync().exchanges()[i]);
+      EXPECT_EQ(r.sync().waits()[i].what, r.sync().exchanges()[i].what);
+      EXPECT_FALSE(r.sync().waits()[i].what.empty());
     }
   }
 }
