@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from conftest import PROGRAM
-from result_files import rows
+from result_files import columns_of, rows
 
 CPU = ("--device", "cpu", "--threads", 1, "--quiet", "--force", "--output", "out.h5")
 PARAMETERS = 2 * 128 * 64 + 2 * (4 * 64**2 + 3 * 64 * 192 + 2 * 64) + 64
 ROWS = ("--vocab", 128, "--context", 16, "--batch-size", 2, *CPU)
 SMALL = ("--size", "tiny", *ROWS)
+WAITS = {("broadcast", "backward"), ("zero1", "forward")}
 THREE_BLOCKS = ("--d-model", 64, "--d-ff", 192, "--layers", 3, "--heads", 4, *ROWS)
 
 
@@ -124,6 +125,28 @@ def test_what_is_kept_and_what_is_sent(paceline, tmp_path):
     # Parameters are gathered in forward's order, then gradients are scattered in backward's order.
     assert kinds == ["all_gather"] * half + ["reduce_scatter"] * half
     assert calls[0].startswith("all_gather token_embeddings.weight")
+
+
+def test_waits_of_the_compute_stream_are_forward_s_or_backward_s(paceline, tmp_path):
+    """The waits of the only step. zero1 waits in forward for parameters, broadcast after the
+    update; the longest of all ranks counts."""
+    args = ("--shard", "broadcast,zero1", "--warmup", 0, "--steps", 1)
+    done = paceline("zero", *SMALL, *args, ranks=2)
+    assert done.code == 0, done.err
+    for row in rows(tmp_path / "out.h5"):
+        with h5py.File(tmp_path / "out.h5") as f:
+            timeline = columns_of(f["cases"][row["case"]]["timeline"])
+        waited = {"forward": [0, 0], "backward": [0, 0]}
+        forward_end = {}
+        names = ("rank", "stream", "scope", "begin", "end")
+        for rank, stream, scope, begin, end in zip(*(timeline[n] for n in names), strict=True):
+            if (stream, scope) == ("compute", "forward"):
+                forward_end[rank] = end
+            if stream == "compute waits":
+                waited["forward" if begin < forward_end[rank] else "backward"][rank] += end - begin
+        for part, seconds in waited.items():
+            assert row[f"waited_in_{part}_s"] == pytest.approx(max(seconds), abs=1e-12)
+            assert (max(seconds) > 0) == ((row["shard"], part) in WAITS)
 
 
 def test_a_shard_is_no_array_of_every_parameter(paceline, tmp_path):
