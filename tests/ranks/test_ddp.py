@@ -76,6 +76,8 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
     table = rows(tmp_path / "out.h5")
     assert [row["status"] for row in table] == ["ok"] * (1 + 3 + 4)
     assert [row["verify"] for row in table[1:]] == [5] * 7
+    for row in table:
+        assert ("one_rank" in row["warnings"].split(",")) == (ranks == 1)
     assert np.isnan(table[0]["verify"])
     names = set(parameter_names())
     with h5py.File(tmp_path / "out.h5") as f:
