@@ -25,6 +25,21 @@ def test_table_progress_and_path(paceline, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.h5"]
 
 
+@pytest.mark.parametrize(
+    ("until", "line"),
+    [
+        ((), ""),
+        (("--min-time", "1e-9"), "measuring ended by: min_time (2 cases)"),
+        (("--min-time", 1000, "--max-steps", 7), "measuring ended by: max_steps (2 cases)"),
+    ],
+)
+def test_the_line_that_says_what_ended_measuring(paceline, until, line):
+    done = paceline(*TINY, "--mode", "forward,inference", *until)
+    assert done.code == 0, done.err
+    found = [text for text in done.out.splitlines() if text.startswith("measuring ended")]
+    assert found == [line] * bool(line)
+
+
 def test_json_keys_and_values_are_those_of_the_summary(paceline, tmp_path):
     done = paceline(*TINY, "--mode", "forward,inference", "--json", "--output", "out.h5")
     rows = [json.loads(line) for line in done.out.splitlines()]
@@ -119,6 +134,14 @@ def test_dry_run_flops_follow_the_formula(paceline):
     forward += 4 * layers * 4 * 128**2 * d
     done = paceline("model", "--dry-run")
     assert f"{3 * forward / 1e9:.0f} G" in done.out
+    (row,) = map(json.loads, paceline("model", "--dry-run", "--json").out.splitlines())
+    assert row["predicted_flops"] == pytest.approx(3 * forward)
+
+
+def test_dry_run_counts_the_bytes_of_a_collective(paceline):
+    broadcast = ("collectives", "--op", "broadcast", "--bytes", "1MB", "--device", "cpu")
+    (row,) = map(json.loads, paceline(*broadcast, "--dry-run", "--json").out.splitlines())
+    assert (row["predicted_flops"], row["predicted_bytes"]) == (0, 1e6)
 
 
 def test_config_file(paceline, tmp_path):
