@@ -248,6 +248,17 @@ def test_a_rank_that_never_calls_mpi_ends_the_launch_after_the_timeout(tmp_path)
     assert "--timeout" in lines[0]
 
 
+def run_waits(folder, scenario):
+    return subprocess.run(
+        ["mpirun", "--oversubscribe", "-np", str(RANKS), WAITS, *scenario.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
 NOTHING = ""
 STOOD = f"all_reduce of 1.00 KB did not finish in 1 s; rank 0 on {HOST} "
 STEPPED = f"{STOOD}waited in another operation (a step)"
@@ -274,14 +285,7 @@ def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
     A monitored communicator, as NCCL's, shows the watchdog no single collective: the step must make
     progress.
     """
-    done = subprocess.run(
-        ["mpirun", "--oversubscribe", "-np", str(RANKS), WAITS, *scenario.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = run_waits(tmp_path, scenario)
     lines = [line for line in done.stderr.splitlines() if line.startswith("paceline: ")]
     if message == NOTHING:
         assert (done.returncode, lines) == (0, []), done.stderr
@@ -289,3 +293,17 @@ def test_a_step_whose_host_waits_for_collectives(tmp_path, scenario, message):
     assert done.returncode == 5
     assert len(lines) == 1
     assert f": {message}; " in lines[0]
+
+
+def test_a_rank_that_asks_about_its_steps_does_not_keep_others_from_ending_the_launch(tmp_path):
+    """Rank 0 leaves the abort to the ranks in the collective, however often it asks them."""
+    done = run_waits(tmp_path, "asking monitored")
+    assert done.returncode == 5, done.stderr
+    assert f"paceline: rank 1: {STOOD}" in done.stderr
+
+
+def test_no_wait_returns_while_the_launch_is_aborted(tmp_path):
+    done = run_waits(tmp_path, "released monitored")
+    assert done.returncode == 5, done.stderr
+    assert f"paceline: rank 0: {COMPUTED}" in done.stderr
+    assert "went on" not in done.stderr

@@ -4,9 +4,13 @@
 //   waits many           a step of many collectives that takes longer than the timeout
 //   waits late           rank 0 arrives in an all_reduce of the step while the others ask for it
 //   waits busy           rank 0 computes; the others wait for it in an all_reduce of the step
-//   waits computing|many|late|busy monitored   the same with a monitored Abortable, as for NCCL
+//   waits asking         as busy, but rank 0 begins one step after the other and asks about each
+//   waits released       every rank waits in the step until it is aborted, and says that it goes on
+//   waits SCENARIO monitored   the same with a monitored Abortable, as for NCCL
 
 #include <chrono>
+#include <cstdio>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,7 +30,14 @@ namespace {
 class NeverFails final : public Abortable {
  public:
   std::string async_error() override { return ""; }
-  void abort() override {}
+  void abort() override {
+    aborted_.set_value();
+    std::this_thread::sleep_for(800ms);  // in which the thread that waits could go on
+  }
+  void wait_until_aborted() { aborted_.get_future().wait(); }
+
+ private:
+  std::promise<void> aborted_;
 };
 
 void add_up(Communicator& all, const Tensor& x) {
@@ -57,10 +68,19 @@ int main(int argc, char** argv) {
   NeverFails abortable;
   const bool monitored = argc > 2;
   if (monitored) world->watchdog().monitor(abortable);
+  for (int i = 0; what == "asking" && all->rank() == 0 && i < 20; ++i) {
+    const WatchdogScope watchdog_scope(world->watchdog(), "a step");
+    std::this_thread::sleep_for(2s);
+  }
   {
     const WatchdogScope watchdog_scope(world->watchdog(), "a step");
-    step(what, *all, x);
+    if (what == "released") {
+      abortable.wait_until_aborted();
+    } else {
+      step(what, *all, x);
+    }
   }
+  if (what == "released") std::fputs("went on\n", stderr);
   if (monitored) world->watchdog().stop_monitoring(abortable);
   world->barrier();
   return 0;
