@@ -22,9 +22,8 @@ constexpr const char* more_repetitions =
 constexpr const char* no_times =
     "undecided: these results have no times; --reference F.toml compares their values\n";
 constexpr const char* more_pairs =
-    "undecided: run both sides alternately and give all files, A1.h5 B1.h5 A2.h5 B2.h5 ...: from "
-    "{}\n"
-    "pairs on the variation between runs decides\n";
+    "undecided: run both sides alternately and give all files, A1.h5 B1.h5 A2.h5 B2.h5 ...:\n"
+    "from {} pairs on the variation between runs decides\n";
 
 std::string paths_line(const char* side, const std::vector<std::filesystem::path>& paths) {
   std::vector<std::string> texts;
