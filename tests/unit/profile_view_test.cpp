@@ -73,10 +73,9 @@ TEST(ProfileViewTest, TellsOfEventsAndOfLostRecords) {
   CaseRecord record;
   EXPECT_EQ(profile_remark(record.tables), "");
   record.tables = {table_of("trace/ranks", {rank(0, 3, ""), rank(1, 0, "another tool has it")})};
-  EXPECT_EQ(
-      profile_remark(record.tables),
-      "3 records of rank 0 are lost; rank 1 is timed by events (another tool has it); of graphs "
-      "they show nothing");
+  EXPECT_EQ(profile_remark(record.tables),
+            "3 records of rank 0 are lost; rank 1 is timed by events (another tool has it), which "
+            "do not see into graphs");
 }
 
 TEST(ProfileViewTest, AnswersComeFromTheRowsThatHaveTheFigures) {
