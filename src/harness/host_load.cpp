@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/clock.h"
 #include "harness/gather.h"
@@ -48,31 +49,35 @@ double process_core_seconds() {
 
 }  // namespace
 
-HostLoad::HostLoad()
-    : began_(host_seconds()), busy_(busy_core_seconds()), by_process_(process_core_seconds()) {}
-
-double HostLoad::others(World& world) const {
-  struct Load {
-    double seconds, busy, by_process;
-  };
-  const Load mine = {.seconds = host_seconds() - began_,
-                     .busy = busy_core_seconds() - busy_,
-                     .by_process = process_core_seconds() - by_process_};
-  const auto hosts = world.gather(world.host());
-  const auto loads = gather_values<Load>(world, {mine});
-  std::map<std::string, Load> by_host;
-  for (std::size_t rank = 0; rank < loads.size(); ++rank) {
-    const Load& load = loads[rank].front();
-    Load& host = by_host.try_emplace(hosts[rank], Load{load.seconds, load.busy, 0}).first->second;
+double load_of_others(const std::vector<std::string>& hosts, const std::vector<RankLoad>& ranks) {
+  std::map<std::string, RankLoad> by_host;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankLoad& load = ranks[rank];
+    RankLoad& host =
+        by_host.try_emplace(hosts[rank], RankLoad{load.seconds, load.busy, 0}).first->second;
     host.by_process += load.by_process;
   }
   constexpr double shortest = 1;  // s; a tick is 10 ms, on each of many cores
   double most = nan;
   for (const auto& [name, host] : by_host) {
     if (host.seconds < shortest) continue;
-    most = std::fmax(most, std::max(0.0, (host.busy - host.by_process) / host.seconds));
+    // Of a NaN and 0, max() returns the first.
+    most = std::fmax(most, std::max((host.busy - host.by_process) / host.seconds, 0.0));
   }
   return most;
+}
+
+HostLoad::HostLoad()
+    : began_(host_seconds()), busy_(busy_core_seconds()), by_process_(process_core_seconds()) {}
+
+double HostLoad::others(World& world) const {
+  const RankLoad mine = {.seconds = host_seconds() - began_,
+                         .busy = busy_core_seconds() - busy_,
+                         .by_process = process_core_seconds() - by_process_};
+  const auto hosts = world.gather(world.host());
+  std::vector<RankLoad> ranks;
+  for (const auto& rank : gather_values<RankLoad>(world, {mine})) ranks.push_back(rank.front());
+  return load_of_others(hosts, ranks);
 }
 
 }  // namespace paceline

@@ -10,6 +10,31 @@
 
 namespace paceline {
 
+Reading reading_during(const std::vector<TimedReading>& readings, double begin, double end) {
+  const auto earlier = [](const TimedReading& r, double time) { return r.time < time; };
+  auto first = std::lower_bound(readings.begin(), readings.end(), begin, earlier);
+  auto last = std::lower_bound(first, readings.end(), end, earlier);
+  if (first == last) {
+    const bool before_is_nearer =
+        first == readings.end() ||
+        (first != readings.begin() && begin - std::prev(first)->time < first->time - end);
+    if (before_is_nearer) --first;
+    last = std::next(first);
+  }
+  Reading mean{.values = std::vector<double>(readings.front().reading.values.size(), 0)};
+  for (std::size_t s = 0; s < mean.values.size(); ++s) {
+    double count = 0;
+    for (auto it = first; it != last; ++it) {
+      if (std::isnan(it->reading.values[s])) continue;
+      mean.values[s] += it->reading.values[s];
+      ++count;
+    }
+    mean.values[s] = count > 0 ? mean.values[s] / count : std::numeric_limits<double>::quiet_NaN();
+  }
+  for (auto it = first; it != last; ++it) mean.limits = mean.limits | it->reading.limits;
+  return mean;
+}
+
 SensorLog::SensorLog(std::unique_ptr<Sensors> sensors) : sensors_(std::move(sensors)) {
   read();
   thread_ = std::thread([this] { run(); });
@@ -43,28 +68,7 @@ void SensorLog::read() {
 
 Reading SensorLog::during(double begin, double end) const {
   const std::lock_guard lock(mutex_);
-  const auto earlier = [](const Timed& r, double time) { return r.time < time; };
-  auto first = std::lower_bound(readings_.begin(), readings_.end(), begin, earlier);
-  auto last = std::lower_bound(first, readings_.end(), end, earlier);
-  if (first == last) {
-    const bool before_is_nearer =
-        first == readings_.end() ||
-        (first != readings_.begin() && begin - std::prev(first)->time < first->time - end);
-    if (before_is_nearer) --first;
-    last = std::next(first);
-  }
-  Reading mean{.values = std::vector<double>(sensors().size(), 0)};
-  for (std::size_t s = 0; s < mean.values.size(); ++s) {
-    double count = 0;
-    for (auto it = first; it != last; ++it) {
-      if (std::isnan(it->reading.values[s])) continue;
-      mean.values[s] += it->reading.values[s];
-      ++count;
-    }
-    mean.values[s] = count > 0 ? mean.values[s] / count : std::numeric_limits<double>::quiet_NaN();
-  }
-  for (auto it = first; it != last; ++it) mean.limits = mean.limits | it->reading.limits;
-  return mean;
+  return reading_during(readings_, begin, end);
 }
 
 }  // namespace paceline

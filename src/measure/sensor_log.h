@@ -12,6 +12,16 @@
 
 namespace paceline {
 
+struct TimedReading {
+  double time = 0;  // host_seconds()
+  Reading reading;
+};
+
+// The mean of each sensor's readings between two times, and the union of their limits. If there is
+// no reading in between: the nearest one. The readings are sorted by time; there is at least one.
+[[nodiscard]] Reading reading_during(const std::vector<TimedReading>& readings, double begin,
+                                     double end);
+
 class SensorLog : NonCopyable {
  public:
   // Reads at once, and then every sensors->interval() seconds until destruction.
@@ -20,16 +30,10 @@ class SensorLog : NonCopyable {
 
   [[nodiscard]] const std::vector<Sensor>& sensors() const { return sensors_->sensors(); }
   [[nodiscard]] bool tells_limits() const { return sensors_->tells_limits(); }
-  // The mean of each sensor's readings between two times of host_seconds(), and the union of their
-  // limits. If there is no reading in between: the nearest one.
+  // reading_during() of the readings so far.
   [[nodiscard]] Reading during(double begin, double end) const;
 
  private:
-  struct Timed {
-    double time;
-    Reading reading;
-  };
-
   void read();
   void run();
 
@@ -37,7 +41,7 @@ class SensorLog : NonCopyable {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;
-  std::vector<Timed> readings_;  // sorted by time
+  std::vector<TimedReading> readings_;  // sorted by time
   std::thread thread_;
 };
 

@@ -73,6 +73,31 @@ TEST(SensorLog, TakesTheNearestReadingForASpanWithoutReadings) {
   EXPECT_GE(log.during(before + 1000, before + 1001).values[0], 2);
 }
 
+TEST(ReadingDuring, WithoutReadingsIsTheNearestOne) {
+  const std::vector<TimedReading> readings = {{.time = 10, .reading = {.values = {1}}},
+                                              {.time = 20, .reading = {.values = {2}}}};
+  EXPECT_EQ(reading_during(readings, 1, 2).values, std::vector<double>{1});
+  EXPECT_EQ(reading_during(readings, 12, 13).values, std::vector<double>{1});
+  EXPECT_EQ(reading_during(readings, 17, 18).values, std::vector<double>{2});
+  EXPECT_EQ(reading_during(readings, 13, 19).values, std::vector<double>{2});
+  EXPECT_EQ(reading_during(readings, 11, 16).values, std::vector<double>{1});
+  EXPECT_EQ(reading_during(readings, 30, 40).values, std::vector<double>{2});
+}
+
+TEST(ReadingDuring, IsTheMeanOfTheReadingsThatSucceeded) {
+  const double nan = std::nan("");
+  const std::vector<TimedReading> readings = {
+      {.time = 9, .reading = {.values = {99, 99}, .limits = ClockLimit::hardware}},
+      {.time = 10, .reading = {.values = {1, nan}, .limits = ClockLimit::power}},
+      {.time = 11, .reading = {.values = {nan, nan}}},
+      {.time = 12, .reading = {.values = {4, nan}, .limits = ClockLimit::thermal}},
+      {.time = 13, .reading = {.values = {99, 99}, .limits = ClockLimit::hardware}}};
+  const Reading mean = reading_during(readings, 10, 13);
+  EXPECT_EQ(mean.values.at(0), 2.5);
+  EXPECT_TRUE(std::isnan(mean.values.at(1)));
+  EXPECT_EQ(mean.limits, ClockLimit::power | ClockLimit::thermal);
+}
+
 TEST(ClockLimits, HaveNames) {
   EXPECT_EQ(name_of(ClockLimit::none), "");
   EXPECT_EQ(name_of(ClockLimit::thermal), "thermal");

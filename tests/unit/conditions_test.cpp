@@ -1,0 +1,104 @@
+#include "harness/conditions.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "constants.h"
+#include "core/clock.h"
+#include "cpu/cpu_device.h"
+#include "thread_world.h"
+
+namespace paceline {
+namespace {
+
+// What the sensor shows, until the test changes it.
+struct Shown {
+  std::atomic<double> clock = 0;
+  std::atomic<ClockLimit> limits = ClockLimit::none;
+  std::atomic<int> readings = 0;  // that have begun
+};
+
+class ShownSensors final : public Sensors {
+ public:
+  explicit ShownSensors(Shown& shown) : shown_(shown) {}
+  [[nodiscard]] const std::vector<Sensor>& sensors() const override { return sensors_; }
+  [[nodiscard]] bool tells_limits() const override { return true; }
+  [[nodiscard]] double interval() const override { return 0.0001; }
+  [[nodiscard]] Reading read() override {
+    ++shown_.readings;
+    return {.values = {shown_.clock}, .limits = shown_.limits};
+  }
+
+ private:
+  std::vector<Sensor> sensors_ = {{"sm_clock", "hz"}};
+  Shown& shown_;
+};
+
+class ShowingDevice final : public CpuDevice {
+ public:
+  explicit ShowingDevice(Shown& shown) : CpuDevice(plenty, 1), shown_(shown) {}
+  [[nodiscard]] std::unique_ptr<Sensors> sensors() const override {
+    return std::make_unique<ShownSensors>(shown_);
+  }
+
+ private:
+  Shown& shown_;
+};
+
+// When two more readings have begun, the log has the first of them, and all earlier ones.
+void wait_for_a_reading(const Shown& shown) {
+  const int before = shown.readings;
+  while (shown.readings < before + 2) std::this_thread::yield();
+}
+
+// A repetition in which every reading shows `clock` and `limits`.
+HostInterval repetition_at(Shown& shown, double clock, ClockLimit limits, std::int64_t switches) {
+  shown.clock = clock;
+  shown.limits = limits;
+  wait_for_a_reading(shown);
+  HostInterval host{.begin = host_seconds(), .involuntary_switches = switches};
+  wait_for_a_reading(shown);
+  host.end = host_seconds();
+  return host;
+}
+
+TEST(Conditions, AreSummarizedOverTheMeasuredRepetitionsOfAllRanks) {
+  ThreadWorld::run(2, [](World& world) {
+    Shown shown;
+    const ShowingDevice device(shown);
+    const Conditions conditions(device);
+    const auto at = [&](double clock, ClockLimit limits, std::int64_t switches) {
+      return repetition_at(shown, clock, limits, switches);
+    };
+    const ClockLimit none = ClockLimit::none;
+    const ClockLimit power = ClockLimit::power;
+    Samples samples;
+    samples.warmup.host = {at(900, power, 100), at(100, none, 200)};
+    if (world.rank() == 0) {
+      samples.measured.host = {at(500, none, 1), at(300, power, 2), at(500, none, 0)};
+    } else {
+      samples.measured.host = {at(500, none, 10), at(500, power, 20), at(600, none, 0)};
+    }
+    CaseRecord record;
+    conditions.add_to(record, world, samples);
+    if (world.rank() != 0) return;
+    EXPECT_EQ(value_in<double>(record.summary, "sm_clock_median_hz"), 500);
+    EXPECT_EQ(value_in<double>(record.summary, "sm_clock_min_hz"), 300);
+    EXPECT_EQ(value_in<double>(record.summary, "sm_clock_max_hz"), 600);
+    EXPECT_EQ(value_in<std::int64_t>(record.summary, "involuntary_switches"), 1 + 2 + 10 + 20);
+    // Both ranks in the same repetition.
+    EXPECT_EQ(value_in<std::int64_t>(record.summary, "limited_repetitions"), 1);
+    ASSERT_EQ(record.tables.size(), 1U);
+    const Column* clocks = find_column(record.tables[0].columns, "sm_clock_hz");
+    ASSERT_NE(clocks, nullptr);
+    EXPECT_EQ(std::get<std::vector<double>>(clocks->data),
+              (std::vector<double>{900, 100, 500, 300, 500, 900, 100, 500, 500, 600}));
+  });
+}
+
+}  // namespace
+}  // namespace paceline
