@@ -44,7 +44,7 @@ struct Names {
 };
 
 // Bytes that a control group and its ancestors still allow: limit - (used - reclaimable).
-std::size_t group_leaves(fs::path group, const fs::path& root, const Names& names) {
+std::size_t group_leaves(fs::path group, const fs::path& top, const Names& names) {
   std::size_t least = unlimited;
   for (;; group = group.parent_path()) {
     const std::size_t limit = bytes_in(group / names.limit);
@@ -53,14 +53,14 @@ std::size_t group_leaves(fs::path group, const fs::path& root, const Names& name
       const std::size_t cache = number_of(group / "memory.stat", names.reclaimable, 0);
       least = std::min(least, limit - std::min(limit, used - std::min(used, cache)));
     }
-    if (group == root || !group.has_relative_path()) return least;
+    if (group == top || !group.has_relative_path()) return least;
   }
 }
 
 // /proc/self/cgroup: lines "hierarchy:controllers:path"; version 2 has hierarchy 0 without
 // controllers, version 1 one line per controller.
-std::size_t groups_leave() {
-  std::ifstream in("/proc/self/cgroup");
+std::size_t groups_leave(const fs::path& root) {
+  std::ifstream in(root / "proc/self/cgroup");
   std::size_t least = unlimited;
   for (std::string line; std::getline(in, line);) {
     const std::size_t controllers = line.find(':') + 1;
@@ -68,13 +68,13 @@ std::size_t groups_leave() {
     const std::string name = line.substr(controllers, path - 1 - controllers);
     const bool version2 = name.empty();
     if (!version2 && name != "memory") continue;
-    const fs::path root = version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const fs::path group = root / fs::path(line.substr(path)).relative_path();
+    const fs::path top = root / (version2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
+    const fs::path group = top / fs::path(line.substr(path)).relative_path();
     least = std::min(
         least,
-        version2 ? group_leaves(group, root, {"memory.max", "memory.current", "inactive_file"})
+        version2 ? group_leaves(group, top, {"memory.max", "memory.current", "inactive_file"})
                  : group_leaves(
-                       group, root,
+                       group, top,
                        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));
   }
   return least;
@@ -82,9 +82,10 @@ std::size_t groups_leave() {
 
 }  // namespace
 
-std::size_t available_memory() {
-  const std::size_t machine = kib * number_of("/proc/meminfo", "MemAvailable:", unlimited / kib);
-  const std::size_t least = std::min(machine, groups_leave());
+std::size_t available_memory(const fs::path& root) {
+  const std::size_t machine =
+      kib * number_of(root / "proc/meminfo", "MemAvailable:", unlimited / kib);
+  const std::size_t least = std::min(machine, groups_leave(root));
   if (least == unlimited) {
     throw EnvironmentError("cannot tell how much memory is available; use --memory-limit");
   }
@@ -92,13 +93,13 @@ std::size_t available_memory() {
 }
 
 // Each cache is listed once per CPU that shares it: /sys/devices/system/cpu/cpuN/cache/indexM.
-std::size_t last_level_cache() {
+std::size_t last_level_cache(const fs::path& root) {
   struct Level {
     int level = 0;
     std::map<std::string, std::size_t> bytes;  // by the CPUs that share one
   } last;
   std::error_code none;
-  for (const auto& cpu : fs::directory_iterator("/sys/devices/system/cpu", none)) {
+  for (const auto& cpu : fs::directory_iterator(root / "sys/devices/system/cpu", none)) {
     for (const auto& cache : fs::directory_iterator(cpu.path() / "cache", none)) {
       int level = 0;
       std::size_t size = 0;  // KiB
