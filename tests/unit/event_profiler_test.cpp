@@ -69,6 +69,20 @@ TEST_F(EventProfilerTest, TimesWorkOnTheStreamThatRunsIt) {
   EXPECT_LT(trace.spans.front().end, sent.end);
 }
 
+TEST_F(EventProfilerTest, TimesAnOperationWithinAnotherOnlyAsPartOfIt) {
+  const std::unique_ptr<Profiler> profiler = device.start_profiler();
+  {
+    const Scope attention(device.scopes(), "attention", {.flops = 1});
+    ops->matmul(Matrix(c), Matrix(a), Matrix(b));
+  }
+  ops->matmul(Matrix(c), Matrix(a), Matrix(b));
+  const Trace trace = profiler->finish();
+  EXPECT_EQ(trace.spans.size(), 3U);
+  ASSERT_EQ(trace.activities.size(), 2U);
+  EXPECT_EQ(scope_of(device, trace, trace.activities[0]), "attention");
+  EXPECT_EQ(scope_of(device, trace, trace.activities[1]), "matmul");
+}
+
 TEST_F(EventProfilerTest, RecordsNothingBeforeItsStartOrAfterItsEnd) {
   ops->matmul(Matrix(c), Matrix(a), Matrix(b));
   const std::unique_ptr<Profiler> profiler = device.start_profiler();

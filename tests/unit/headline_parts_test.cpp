@@ -46,12 +46,17 @@ TEST(HeadlineParts, ThereAreNoneWithoutRepetitions) {
 }
 
 TEST(HeadlineParts, AreNaNIfASampleIsNaN) {
-  const RankSamples phase = {{1, NAN}};
-  const RankSamples headline = {{3, 4}};
-  for (const HeadlinePart& part : headline_parts({&phase}, headline)) {
-    EXPECT_TRUE(std::isnan(part.of_median));
-    EXPECT_TRUE(std::isnan(part.of_mean));
-  }
+  const RankSamples known = {{1, 2}, {1, 2}};
+  const RankSamples partly = {{1, 2}, {1, NAN}};
+  const auto expect_nan = [](const std::vector<HeadlinePart>& parts) {
+    ASSERT_EQ(parts.size(), 3U);
+    for (const HeadlinePart& part : parts) {
+      EXPECT_TRUE(std::isnan(part.of_median));
+      EXPECT_TRUE(std::isnan(part.of_mean));
+    }
+  };
+  expect_nan(headline_parts({&known, &partly}, known));
+  expect_nan(headline_parts({&known, &known}, partly));
 }
 
 }  // namespace

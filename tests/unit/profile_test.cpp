@@ -118,6 +118,21 @@ TEST(StepTraceTest, LeavesOutWhatCameBeforeAndNumbersTheRest) {
   EXPECT_EQ(trace.lost, 2);
 }
 
+TEST(StepTraceTest, LeavesOutWhatBeganBetweenStepsOrAfterThem) {
+  TraceOfSteps made;
+  for (const double begin : {210, 350, 410, 501}) {
+    made.kernel(0, made.span(forward, -1, begin), begin, begin + 10);
+  }
+  const StepTrace trace =
+      by_step(made.trace, scope_paths(), {interval(0)}, {interval(200), interval(400)});
+  ASSERT_EQ(trace.spans.size(), 2U);
+  ASSERT_EQ(trace.activities.size(), 2U);
+  EXPECT_EQ(trace.activities[0].begin, 210);
+  EXPECT_EQ(trace.activities[1].begin, 410);
+  EXPECT_EQ(trace.activities[1].step, 1);
+  EXPECT_EQ(trace.activities[1].span, 1);
+}
+
 TEST(StepTraceTest, KeepsTheScopesOfACapture) {
   TraceOfSteps made;
   const int f = made.span(forward, -1, 1);

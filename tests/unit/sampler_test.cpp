@@ -1,7 +1,10 @@
 #include "measure/sampler.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -71,6 +74,22 @@ TEST(Sampler, ReportsProgress) {
     (void)take_samples(world, {.warmup = 1, .steps = 2}, {"step"}, hooks);
   });
   EXPECT_EQ(reports, (std::vector<std::string>{"warm-up 1/1", "step 1/2", "step 2/2"}));
+}
+
+TEST(Sampler, ExpectsAsManyRepetitionsAsTheMinimumOfTimeNeedsUpToTheMaximum) {
+  const auto totals = [](const SamplerConfig& config) {
+    std::vector<int> reported;
+    ThreadWorld::run(1, [&](World& world) {
+      SamplerHooks hooks;
+      hooks.repetition = [] { return PhaseSeconds{0.5}; };
+      hooks.progress = [&](bool, int, int total) { reported.push_back(total); };
+      (void)take_samples(world, config, {"step"}, hooks);
+    });
+    return reported;
+  };
+  EXPECT_EQ(totals({.warmup = 0, .steps = 2, .min_time = 2}), (std::vector<int>{4, 4, 4, 4}));
+  EXPECT_EQ(totals({.warmup = 0, .steps = 2, .min_time = 2, .max_steps = 3}),
+            (std::vector<int>{3, 3, 3}));
 }
 
 TEST(Sampler, StopsOnceTheIntervalIsTight) {
@@ -167,10 +186,58 @@ TEST(Sampler, NotesWhenEachRepetitionRan) {
   EXPECT_EQ(outcomes[0].samples.warmup.host.size(), 1U);
   for (std::size_t i = 0; i < host.size(); ++i) {
     EXPECT_GE(host[i].end - host[i].begin, 0.002);
-    EXPECT_GE(host[i].involuntary_switches, 0);
   }
   EXPECT_GE(host[1].begin, host[0].end);
   EXPECT_GE(host[2].begin, host[1].end);
+}
+
+std::int64_t switches_so_far() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+// Yields the core that the calling thread shares with a busy one, until the kernel has counted a
+// switch. The number of them; 0 if the kernel does not count.
+std::int64_t switch_threads() {
+  constexpr int many = 1'000'000;
+  const std::int64_t before = switches_so_far();
+  for (int i = 0; i < many && switches_so_far() == before; ++i) sched_yield();
+  return switches_so_far() - before;
+}
+
+// Runs `work` on a thread that shares its only core with a busy one.
+void run_beside_a_busy_thread(const std::function<void()>& work) {
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    std::atomic<bool> end = false;
+    std::thread busy([&] {  // on the same core
+      while (!end) sched_yield();
+    });
+    work();
+    end = true;
+    busy.join();
+  }).join();
+}
+
+TEST(Sampler, CountsTheInvoluntarySwitchesOfEachRepetition) {
+  Repetitions taken;
+  std::int64_t forced = 0;
+  std::int64_t at_most = 0;
+  run_beside_a_busy_thread([&] {
+    const std::int64_t before = switches_so_far();
+    taken.take([&] {
+      forced = switch_threads();
+      return PhaseSeconds{1};
+    });
+    at_most = switches_so_far() - before;
+  });
+  if (forced == 0) GTEST_SKIP() << "the kernel does not count involuntary switches";
+  EXPECT_GE(taken.host.at(0).involuntary_switches, forced);
+  EXPECT_LE(taken.host.at(0).involuntary_switches, at_most);
 }
 
 TEST(Sampler, AStopOnOneRankEndsAll) {
