@@ -47,9 +47,6 @@ std::optional<TwoModes> two_modes(std::span<const double> values) {
   std::vector<double> x(values.begin(), values.end());
   if (std::any_of(x.begin(), x.end(), [](double v) { return std::isnan(v); })) return std::nullopt;
   std::sort(x.begin(), x.end());
-  const double shift = x[n / 2];  // so that the squares do not lose digits
-  for (double& v : x) v -= shift;
-
   const Sums sums(x);
   std::size_t split = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -66,8 +63,8 @@ std::optional<TwoModes> two_modes(std::span<const double> values) {
   if (std::sqrt(2.0) * apart <= least_separation * std::sqrt(variance)) return std::nullopt;
 
   const std::span<const double> sorted(x);
-  const double low = shift + summarize(sorted.first(split)).median;
-  const double high = shift + summarize(sorted.subspan(split)).median;
+  const double low = summarize(sorted.first(split)).median;
+  const double high = summarize(sorted.subspan(split)).median;
   if (high / low - 1 <= least_difference) return std::nullopt;
   return TwoModes{.low = low, .high = high, .low_count = split};
 }
