@@ -191,15 +191,14 @@ def test_what_a_user_has_put_beside_the_cases_is_kept(paceline, tmp_path, existi
     [
         ((*TINY, "--force", "--output", "a.h5"), "--output a.h5: "),
         ((*TINY, "--output", "out.h5", "--tokens", "a.h5"), "--tokens: a.h5 cannot be read: "),
-        ((*TINY, "--output", "a.h5", "--dump", "b.h5"), "--output a.h5: "),
+        ((*TINY, "--output", "a.h5"), "--output a.h5: "),
         ((*TINY, "--output", "out.h5", "--dump", "a.h5"), "--dump: cannot write a.h5 ("),
         (("merge", "a.h5"), "--output a.h5: "),
         (("plan", "--check", "a.h5"), "cannot read a.h5: "),
     ],
 )
 def test_links_that_lead_nowhere_but_to_themselves(paceline, tmp_path, args, says):
-    for name in ("a.h5", "b.h5"):
-        (tmp_path / name).symlink_to(name)
+    (tmp_path / "a.h5").symlink_to("a.h5")
     done = paceline(*args)
     assert done.code == 2
     assert done.message.startswith(f"paceline: {says}Too many levels of symbolic links")

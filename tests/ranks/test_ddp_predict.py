@@ -69,7 +69,7 @@ def test_prediction_beside_the_sweep(paceline, tmp_path, fitted):
         assert predict["buckets"][i] == n
         overhead = n * latency + s / (n * bandwidth)
         assert predict["predicted_overhead_s"][i] == pytest.approx(overhead)
-        best = np.sqrt(s * latency * bandwidth) / 1e6
+        best = min(s, np.sqrt(s * latency * bandwidth)) / 1e6
         assert predict["predicted_best_bucket_mb"][i] == pytest.approx(best)
         assert predict["measured_exposed_s"][i] == row["communication_exposed_median_s"] > 0
     assert "predict:" in done.out
