@@ -140,8 +140,8 @@ def test_a_case_that_no_place_takes_is_printed(tmp_path, launch):
     resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 6, err
-    _, _, row_text = Run(run.returncode, "", err).message.partition("all that is left of the case: ")
-    row = json.loads(row_text)
+    _, _, left = Run(run.returncode, "", err).message.partition("that is left of the case: ")
+    row = json.loads(left)
     assert row["status"] == "ok"
     assert row["context"] in CONTEXTS
     assert row["context"] not in whole_cases(tmp_path)
