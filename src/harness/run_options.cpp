@@ -51,10 +51,15 @@ void declare_run_options(OptionParser& p, RunOptions& run) {
   p.config_file();
 }
 
+void refuse_same_file(std::string_view output, const std::string& path, std::string_view input,
+                      const std::string& file) {
+  if (path.empty() || file.empty() || !is_same_file(path, file)) return;
+  throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
+}
+
 void refuse_config_as(const std::string& output, const OptionParser& p) {
   if (!p.given(output) || !p.given("--config")) return;
-  if (!is_same_file(p.text(output), p.text("--config"))) return;
-  throw UsageError(output + ": is the same file as --config; name another file");
+  refuse_same_file(output, p.text(output), "--config", p.text("--config"));
 }
 
 void check_run_options(const RunOptions& run, const OptionParser& p) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/device.h"
 #include "core/enum_names.h"
@@ -39,7 +40,11 @@ void declare_run_options(OptionParser& p, RunOptions& run);
 void declare_launch_options(OptionParser& p, RunOptions& run);
 // Throws UsageError for options that cannot be combined.
 void check_run_options(const RunOptions& run, const OptionParser& p);
-// Throws UsageError if `output`, the name of an option, is the file of --config.
+// Throws UsageError if the file of the option `output` is that of the option `input`, which it
+// would replace. Options that are not given have no file: "".
+void refuse_same_file(std::string_view output, const std::string& path, std::string_view input,
+                      const std::string& file);
+// The same for --config.
 void refuse_config_as(const std::string& output, const OptionParser& p);
 
 // The state of the last-level cache before each repetition.

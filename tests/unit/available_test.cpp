@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
 #include "core/error.h"
@@ -19,10 +18,7 @@ class AvailableTest : public testing::Test {
  protected:
   [[nodiscard]] fs::path root() const { return temp_.path(); }
 
-  void write(const fs::path& file, const std::string& text) const {
-    fs::create_directories((root() / file).parent_path());
-    std::ofstream(root() / file) << text << "\n";
-  }
+  void write(const fs::path& file, const std::string& text) const { temp_.write(file, text); }
   void write_cache(const fs::path& cpu_and_index, int level, const std::string& size,
                    const std::string& cpus) const {
     const fs::path folder = "sys/devices/system/cpu" / cpu_and_index;

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "temp_folder.h"
 
 namespace paceline {
@@ -17,10 +15,7 @@ class HostLinksTest : public testing::Test {
  protected:
   [[nodiscard]] fs::path sys() const { return temp_.path(); }
 
-  void write(const fs::path& file, const std::string& text) const {
-    fs::create_directories((sys() / file).parent_path());
-    std::ofstream(sys() / file) << text << "\n";
-  }
+  void write(const fs::path& file, const std::string& text) const { temp_.write(file, text); }
   void link(const fs::path& from, const fs::path& to) const {
     fs::create_directories((sys() / from).parent_path());
     fs::create_symlink(sys() / to, sys() / from);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -29,6 +30,11 @@ class TempFolder : NonCopyable {
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Writes a line to a file in the folder, and creates the folders in between.
+  void write(const std::filesystem::path& file, const std::string& line) const {
+    std::filesystem::create_directories((path_ / file).parent_path());
+    std::ofstream(path_ / file) << line << "\n";
+  }
 
  private:
   std::filesystem::path path_;

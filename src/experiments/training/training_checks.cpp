@@ -87,17 +87,12 @@ void TrainingExperiment::check_dump() const {
 // With --force an output replaces its file before the input files are read. Only --dump may replace
 // the file of the weights, because they are in memory by then.
 void TrainingExperiment::check_inputs(const TrainingCase& c) const {
-  const auto refuse = [](std::string_view output, const std::string& path, std::string_view input,
-                         const std::string& file) {
-    const bool reads_file = !file.empty() && file != "random";
-    if (path.empty() || !reads_file || !is_same_file(path, file)) return;
-    throw UsageError(fmt::format("{}: is the same file as {}; name another file", output, input));
-  };
-  refuse("--output", run_.output, "--load-weights", c.weights);
-  refuse("--output", run_.output, "--tokens", c.tokens);
-  refuse("--output", run_.output, "--predict", options_.predict);
-  refuse("--dump", options_.dump, "--tokens", c.tokens);
-  refuse("--dump", options_.dump, "--predict", options_.predict);
+  const auto file_of = [](const std::string& text) { return text != "random" ? text : ""; };
+  refuse_same_file("--output", run_.output, "--load-weights", file_of(c.weights));
+  refuse_same_file("--output", run_.output, "--tokens", file_of(c.tokens));
+  refuse_same_file("--output", run_.output, "--predict", options_.predict);
+  refuse_same_file("--dump", options_.dump, "--tokens", file_of(c.tokens));
+  refuse_same_file("--dump", options_.dump, "--predict", options_.predict);
 }
 
 void TrainingExperiment::check_exchange(const TrainingCase& c) const {
