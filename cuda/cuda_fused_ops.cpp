@@ -10,9 +10,11 @@ namespace paceline {
 
 CudaFusedOps::CudaFusedOps(CudaDevice& device, const OpsConfig& config)
     : CudaEagerOps(device, config) {
-  constexpr std::int64_t rows = 1024;
-  constexpr std::int64_t tiles = 3;  // of 128 x 128 elements, per multiprocessor
-  update_weights_from({.rows = rows, .elements = tiles * 128 * 128 * multiprocessors()});
+  constexpr std::int64_t tile = 128 * 128;
+  limit_updates({.min_rows = 512,
+                 .max_rows = 8192,
+                 .min_elements = 32 * tile,
+                 .at_once = 16 * tile * multiprocessors()});
   if (config.deterministic) return;
   tuned_matmul_ =
       std::make_unique<CudaTunedMatmul>(device, config.precision.gemm, matmul_workspace());
@@ -50,16 +52,34 @@ Array CudaFusedOps::product_backward(Array x, const Array& dy, const Parameter& 
   }
   Array dx = activation(x.shape(), precision().compute);
   matmul(Matrix(dx), Matrix(dy), Matrix(weight.compute));  // reads the weight before its update
-  const AdamWRange& range = weight.update->range;
-  const auto elements = static_cast<double>(range.parameters.numel());
-  const Scope scope = operation(
-      "weight_update",
-      {x, dy, range.parameters, range.parameters, range.m, range.m, range.v, range.v, range.copy},
-      2 * elements * static_cast<double>(x.tensor().rows()));
-  sm90_weight_update({.dy = dy, .x = x, .weight = *weight.update, .stream = stream()});
+  const auto fits = [&](const WeightProduct& other) {
+    return other.x.tensor().rows() == x.tensor().rows() &&
+           other.update.config == weight.update->config;
+  };
+  if (!updates_.empty() && !fits(updates_.front())) update_weights();
+  updated_elements_ += weight.update->range.parameters.numel();
+  updates_.push_back({.dy = dy, .x = std::move(x), .update = *weight.update});
   weight.update->done = true;
   updates_weights_ = true;
+  if (updated_elements_ >= update_limits_.at_once || updates_.size() == max_weights_of_update) {
+    update_weights();
+  }
   return dx;
+}
+
+void CudaFusedOps::update_weights() {
+  if (updates_.empty()) return;
+  OpWork work;
+  for (const auto& [dy, x, update] : updates_) {
+    const AdamWRange& range = update.range;
+    work.flops += 2 * static_cast<double>(range.parameters.numel() * x.tensor().rows());
+    work.bytes += static_cast<double>(dy.tensor().bytes() + x.tensor().bytes() +
+                                      6 * range.parameters.bytes() + range.copy.bytes());
+  }
+  const Scope scope(device().scopes(), "weight_update", work);
+  sm90_weight_update(updates_, stream());
+  updates_.clear();
+  updated_elements_ = 0;
 }
 
 bool CudaFusedOps::updates_with_product(const Tensor& x, const Tensor& dy,
@@ -71,8 +91,10 @@ bool CudaFusedOps::updates_with_product(const Tensor& x, const Tensor& dy,
                      weight.gradient.dtype == Dtype::f32 && range.parameters.dtype == Dtype::f32 &&
                      range.copy.dtype == Dtype::bf16;
   constexpr std::int64_t multiple = 8;  // columns, for TMA
+  const UpdateLimits& limits = update_limits_;
   return mixed && !weight.accumulate && x.cols() % multiple == 0 && dy.cols() % multiple == 0 &&
-         x.rows() >= min_updated_.rows && range.parameters.numel() >= min_updated_.elements;
+         x.rows() >= limits.min_rows && x.rows() <= limits.max_rows &&
+         range.parameters.numel() >= limits.min_elements;
 }
 
 Array CudaFusedOps::as_dtype(Array x, Dtype dtype) {
@@ -105,6 +127,7 @@ Array CudaFusedOps::add_rms_norm_backward(Saved& saved, Array d_residual, Array 
 // The last use of the residual stream's gradient, in the stream's dtype: the copy is not needed.
 void CudaFusedOps::embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) {
   rounded_ = {};
+  update_weights();
   Ops::embed_backward(dy, tokens, table);
 }
 

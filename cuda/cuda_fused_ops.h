@@ -3,9 +3,13 @@
 // possible. Primitives are those of CudaEagerOps, except products: each uses the cuBLASLt algorithm
 // that was the fastest when timed. Results differ from eager results only by rounding.
 
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <vector>
 
 #include "cuda/cuda_eager_ops.h"
+#include "cuda/fused/weight_update.h"
 
 namespace paceline {
 
@@ -31,13 +35,17 @@ class CudaFusedOps final : public CudaEagerOps {
   Array head_backward(Saved& saved, const Head& head) override;
   void limit_logits(std::int64_t bytes) { max_logit_bytes_ = bytes; }
 
-  // The smallest weight gradient that is fused with the weight's update (NOTES.md): of `elements`
-  // elements, summed over `rows` rows of activations. The default is what pays on an H200.
-  struct WeightUpdateSize {
-    std::int64_t rows;
-    std::int64_t elements;
+  // Which updates are fused with their weights' gradients (NOTES.md): those of weights of at least
+  // min_elements elements, whose gradients are sums over min_rows to max_rows rows of activations.
+  // They wait until together they have `at_once` elements, and are then done in one kernel. A new
+  // object has the limits that pay on an H200.
+  struct UpdateLimits {
+    std::int64_t min_rows = 1;
+    std::int64_t max_rows = std::numeric_limits<std::int64_t>::max();
+    std::int64_t min_elements = 1;
+    std::int64_t at_once = 1;
   };
-  void update_weights_from(const WeightUpdateSize& size) { min_updated_ = size; }
+  void limit_updates(const UpdateLimits& limits) { update_limits_ = limits; }
 
   // cross_entropy() and cross_entropy_backward() in one pass, for some of the step's `rows_of_step`
   // rows: `loss` is their contribution to the mean, and `logits` are overwritten with their
@@ -58,8 +66,12 @@ class CudaFusedOps final : public CudaEagerOps {
  private:
   [[nodiscard]] bool updates_with_product(const Tensor& x, const Tensor& dy,
                                           const Parameter& weight) const;
-  WeightUpdateSize min_updated_{};
+  UpdateLimits update_limits_;
   bool updates_weights_ = false;  // some weight was updated together with its gradient
+  // The updates that wait to be done in one kernel, and their elements.
+  std::vector<WeightProduct> updates_;
+  std::int64_t updated_elements_ = 0;
+  void update_weights();
 
   // The result of the last add_rms_norm_backward(), and the same in the dtype that as_dtype() will
   // be asked for. Holding the result keeps its address from being reused.

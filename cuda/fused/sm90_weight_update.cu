@@ -6,6 +6,7 @@
 //     go on with the next tile;
 //   - epilogue warps meanwhile update the tile's weights: as many as the registers allow, to have
 //     enough loads in flight.
+// A launch takes several weights, as one alone may have too few tiles for its parts to overlap.
 
 #include <algorithm>
 
@@ -44,39 +45,49 @@ struct Shared {
   AdamWStep step;
 };
 
-struct Parameters {
+struct Weight {
   CUtensorMap dy, x;
   float *p, *m, *v;
   T* copy;
-  double* scalars;
-  AdamWConfig config;
-  int rows, cols;  // of the weight
-  int steps;       // of a tile's product
+  int rows, cols;
+  int first_tile;  // tiles of the weights before it
 
   [[nodiscard]] __host__ __device__ int tile_rows() const { return (rows + tile - 1) / tile; }
   [[nodiscard]] __host__ __device__ int tile_cols() const { return (cols + tile - 1) / tile; }
-  [[nodiscard]] __host__ __device__ int tiles() const { return tile_rows() * tile_cols(); }
 };
 
-// The first element of a tile.
+struct Parameters {
+  Weight weights[max_weights_of_update];
+  int count;  // of weights
+  int tiles;  // of all weights
+  int steps;  // of a tile's product
+  double* scalars;
+  AdamWConfig config;
+};
+
+// A tile of a weight's gradient: its first element.
 struct Position {
-  int row, col;
+  int weight, row, col;
 };
 
 // Sections of eight rows of tiles, so that tiles computed at the same time share rows of dY and X
 // in the L2 cache.
 __device__ Position position(const Parameters& p, int index) {
   constexpr int section = 8;
-  const int first = index / (section * p.tile_cols()) * section;
-  const int height = min(section, p.tile_rows() - first);
-  const int within = index - first * p.tile_cols();
-  return {(first + within % height) * tile, within / height * tile};
+  int w = 0;
+  while (w + 1 < p.count && p.weights[w + 1].first_tile <= index) ++w;
+  const Weight& weight = p.weights[w];
+  const int of_weight = index - weight.first_tile;
+  const int first = of_weight / (section * weight.tile_cols()) * section;
+  const int height = min(section, weight.tile_rows() - first);
+  const int within = of_weight - first * weight.tile_cols();
+  return {w, (first + within % height) * tile, within / height * tile};
 }
 
 // Calls f(the position) for each tile of this block.
 template <class F>
 __device__ void for_each_tile(const Parameters& p, F f) {
-  for (int i = static_cast<int>(blockIdx.x); i < p.tiles(); i += static_cast<int>(gridDim.x)) {
+  for (int i = static_cast<int>(blockIdx.x); i < p.tiles; i += static_cast<int>(gridDim.x)) {
     f(position(p, i));
   }
 }
@@ -89,8 +100,8 @@ __device__ void produce(const Parameters& p, Shared& shared) {
       Barrier& full = shared.full[state.stage];
       shared.empty[state.stage].wait(state.phase ^ 1);
       full.arrive_and_expect(bytes);
-      load(shared.dy[state.stage], p.dy, full, k * depth, 0, 0, at.row);
-      load(shared.x[state.stage], p.x, full, k * depth, 0, 0, at.col);
+      load(shared.dy[state.stage], p.weights[at.weight].dy, full, k * depth, 0, 0, at.row);
+      load(shared.x[state.stage], p.weights[at.weight].x, full, k * depth, 0, 0, at.col);
       state.advance();
     }
   });
@@ -138,11 +149,12 @@ __device__ void update(const Parameters& p, Shared& shared, int warp) {
   const int col = lane() * width;
   named_barrier_arrive(gradient_empty, workers);
   for_each_tile(p, [&](Position at) {
+    const Weight& w = p.weights[at.weight];
     const auto exists = [&](int row) {
-      return row < tile && at.row + row < p.rows && at.col + col < p.cols;
+      return row < tile && at.row + row < w.rows && at.col + col < w.cols;
     };
     const auto offset = [&](int row) {
-      return static_cast<std::int64_t>(at.row + row) * p.cols + at.col + col;
+      return static_cast<std::int64_t>(at.row + row) * w.cols + at.col + col;
     };
     bool waits = true;
 #pragma unroll 1
@@ -152,9 +164,9 @@ __device__ void update(const Parameters& p, Shared& shared, int warp) {
       for (int i = 0; i < at_once; ++i) {
         const int row = first + i * epilogue_warps;
         if (!exists(row)) continue;
-        weight[i] = Streamed<float>::load(p.p + offset(row));
-        m[i] = Streamed<float>::load(p.m + offset(row));
-        v[i] = Streamed<float>::load(p.v + offset(row));
+        weight[i] = Streamed<float>::load(w.p + offset(row));
+        m[i] = Streamed<float>::load(w.m + offset(row));
+        v[i] = Streamed<float>::load(w.v + offset(row));
       }
       if (waits) named_barrier_sync(gradient_full, workers);
       waits = false;
@@ -169,10 +181,10 @@ __device__ void update(const Parameters& p, Shared& shared, int warp) {
           step.update(weight[i].element[j], gradient[j], m[i].element[j], v[i].element[j]);
           copy.set(j, weight[i][j]);
         }
-        Streamed<float>::store(p.p + offset(row), weight[i]);
-        Streamed<float>::store(p.m + offset(row), m[i]);
-        Streamed<float>::store(p.v + offset(row), v[i]);
-        Streamed<T>::store(p.copy + offset(row), copy);
+        Streamed<float>::store(w.p + offset(row), weight[i]);
+        Streamed<float>::store(w.m + offset(row), m[i]);
+        Streamed<float>::store(w.v + offset(row), v[i]);
+        Streamed<T>::store(w.copy + offset(row), copy);
       }
     }
     named_barrier_arrive(gradient_empty, workers);
@@ -206,30 +218,37 @@ __global__ void __launch_bounds__(threads, 1)
 
 }  // namespace
 
-void sm90_weight_update(const WeightUpdateCall& call) {
-  const std::int64_t rows = call.x.rows();
+void sm90_weight_update(const std::vector<WeightProduct>& products, cudaStream_t stream) {
+  const WeightProduct& first = products.at(0);
+  const std::int64_t rows = first.x.tensor().rows();
   const auto map = [&](const Tensor& x) {
     const std::int64_t all = x.numel();
     return tensor_map(
         {.data = x.data, .sizes = {x.cols(), rows, 1, 1}, .strides = {x.cols(), all, all}}, depth,
         tile);
   };
-  const AdamWRange& range = call.weight.range;
-  const Parameters parameters{.dy = map(call.dy),
-                              .x = map(call.x),
-                              .p = range.parameters.as<float>(),
-                              .m = range.m.as<float>(),
-                              .v = range.v.as<float>(),
-                              .copy = static_cast<T*>(range.copy.data),
-                              .scalars = scalars_of(*call.weight.state),
-                              .config = call.weight.config,
-                              .rows = static_cast<int>(call.dy.cols()),
-                              .cols = static_cast<int>(call.x.cols()),
-                              .steps = static_cast<int>((rows + depth - 1) / depth)};
+  Parameters parameters{.count = static_cast<int>(products.size()),
+                        .steps = static_cast<int>((rows + depth - 1) / depth),
+                        .scalars = scalars_of(*first.update.state),
+                        .config = first.update.config};
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const auto& [dy, x, update] = products[i];
+    Weight& weight = parameters.weights[i];
+    weight = {.dy = map(dy),
+              .x = map(x),
+              .p = update.range.parameters.as<float>(),
+              .m = update.range.m.as<float>(),
+              .v = update.range.v.as<float>(),
+              .copy = static_cast<T*>(update.range.copy.data),
+              .rows = static_cast<int>(dy.tensor().cols()),
+              .cols = static_cast<int>(x.tensor().cols()),
+              .first_tile = parameters.tiles};
+    parameters.tiles += weight.tile_rows() * weight.tile_cols();
+  }
   constexpr std::size_t bytes = sizeof(Shared);
   static_assert(bytes <= 227 * 1024);
-  const int blocks = std::min(parameters.tiles(), multiprocessors());
-  launch({static_cast<unsigned>(blocks), threads, call.stream, bytes}, sm90_weight_update_kernel,
+  const int blocks = std::min(parameters.tiles, multiprocessors());
+  launch({static_cast<unsigned>(blocks), threads, stream, bytes}, sm90_weight_update_kernel,
          parameters);
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/ops.h"
+#include "cuda/kernels/exponential.cuh"
 #include "cuda/kernels/step_scalars.cuh"
 #include "cuda/kernels/vector.cuh"
 
@@ -19,8 +20,8 @@ struct AdamWStep {
     const float g = __fmul_rn(gradient, gradient_scale);
     m = __fmaf_rn(beta1, m, __fmul_rn(rest1, g));
     v = __fmaf_rn(beta2, v, __fmul_rn(__fmul_rn(rest2, g), g));
-    const float denominator = __fmaf_rn(__fsqrt_rn(v), root, eps);
-    p = __fmaf_rn(p, decay, -__fdiv_rn(__fmul_rn(step_size, m), denominator));
+    const float denominator = __fmaf_rn(fast_sqrt(v), root, eps);
+    p = __fmaf_rn(p, decay, -__fdividef(__fmul_rn(step_size, m), denominator));
   }
 };
 

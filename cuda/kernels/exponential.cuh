@@ -31,4 +31,11 @@ __device__ inline float fast_reciprocal(float x) {
   return reciprocal;
 }
 
+// The square root within a relative error of 2^-23.
+__device__ inline float fast_sqrt(float x) {
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+
 }  // namespace paceline

@@ -84,6 +84,8 @@ struct AdamWConfig {
   double eps = 1e-8;
   double weight_decay = 0.01;
   double rate_factor = 1;  // multiplies the step's learning rate
+
+  bool operator==(const AdamWConfig&) const = default;
 };
 
 // A range of the parameter store: the same offsets in every array. m and v have the parameters'

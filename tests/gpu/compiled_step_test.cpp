@@ -150,12 +150,11 @@ TEST_P(CompiledStepTest, TrainsAsSerialUpdatesDoWhereProductsUpdateWeights) {
     std::vector<float> first, weights;
     std::vector<StoreRange> ranges;  // of each weight
   };
-  const auto trained = [&](OptimizerOrder order, bool replays) {
+  const auto trained = [&](OptimizerOrder order, bool replays, std::int64_t at_once = 1) {
     TrainingCase c = small_case(GetParam(), Execution::compiled);
     c.optimizer = order;
     c.deterministic = false;
-    Trained t(*device, c,
-              [](CudaFusedOps& ops) { ops.update_weights_from({.rows = 1, .elements = 1}); });
+    Trained t(*device, c, [&](CudaFusedOps& ops) { ops.limit_updates({.at_once = at_once}); });
     const std::vector<Fusion> fusions = t.step.ops().fusions();
     EXPECT_EQ(std::any_of(fusions.begin(), fusions.end(),
                           [](const Fusion& f) { return f.kernel == "sm90_weight_update"; }),
@@ -177,6 +176,9 @@ TEST_P(CompiledStepTest, TrainsAsSerialUpdatesDoWhereProductsUpdateWeights) {
   const Outcome replayed = trained(OptimizerOrder::in_backward, true);
   EXPECT_EQ(replayed.losses, launched.losses);
   EXPECT_EQ(replayed.weights, launched.weights);
+  for (const std::int64_t at_once : {200'000, 1'000'000'000}) {
+    EXPECT_EQ(trained(OptimizerOrder::in_backward, true, at_once).weights, launched.weights);
+  }
   for (std::size_t i = 0; i < serial.losses.size(); ++i) {
     EXPECT_NEAR(replayed.losses[i], serial.losses[i], 0.002 * serial.losses[i]) << "step " << i;
   }

@@ -55,7 +55,7 @@ class WeightUpdateTest : public ::testing::Test {
     ops = gpu->make_ops({.precision = precision_named("bf16"), .execution = Execution::compiled});
     state = StepState::create(*gpu, 1, 1, Dtype::f32, false, 0.01);
     ops->begin_optimizer_step(state, with_decay);
-    dynamic_cast<CudaFusedOps&>(*ops).update_weights_from({.rows = 1, .elements = 1});
+    dynamic_cast<CudaFusedOps&>(*ops).limit_updates({});
   }
 
   [[nodiscard]] Array normal(const Shape& shape, Dtype dtype, std::uint64_t stream) const {
@@ -141,6 +141,66 @@ TEST_F(WeightUpdateTest, IsTheProductAndTheUpdate) {
   }
 }
 
+// Until there are enough elements or weights, a product over other rows or with other
+// hyperparameters, or no more products.
+TEST_F(WeightUpdateTest, WeightsWaitForOneAnother) {
+  auto& fused = dynamic_cast<CudaFusedOps&>(*ops);
+  struct Done {
+    Weight weight;
+    WeightUpdate update;
+    std::vector<double> before;
+  };
+  const auto one = [&](std::int64_t out, std::int64_t in, std::int64_t rows,
+                       const AdamWConfig& config = with_decay) {
+    const Weight w = weight(out, in);
+    Done done{.weight = w, .update = update_of(w), .before = values(w.p)};
+    done.update.config = config;
+    (void)backward(w, rows, &done.update);
+    EXPECT_TRUE(done.update.done);
+    return done;
+  };
+  const auto updated = [&](const Done& done) { return values(done.weight.p) != done.before; };
+  const auto expect_as_alone = [&](const Done& got, std::int64_t rows) {
+    fused.limit_updates({});
+    const Done want = one(got.weight.shape[0], got.weight.shape[1], rows, got.update.config);
+    EXPECT_TRUE(values(got.weight.p) == values(want.weight.p));
+    EXPECT_TRUE(values(got.weight.v) == values(want.weight.v));
+  };
+  fused.limit_updates({.at_once = 200 * 136 + 392 * 400});
+  const Done first = one(200, 136, 100);
+  EXPECT_FALSE(updated(first));
+  const Done second = one(392, 400, 100);
+  EXPECT_TRUE(updated(first) && updated(second));
+  expect_as_alone(first, 100);
+  expect_as_alone(second, 100);
+
+  constexpr std::int64_t never = std::int64_t{1} << 40U;
+  fused.limit_updates({.at_once = never});
+  const Done other = one(128, 128, 64);
+  std::vector<Done> most;
+  for (std::size_t i = 0; i < max_weights_of_update; ++i) {
+    EXPECT_EQ(updated(other), i > 0);  // products of 65 rows are not computed with it
+    most.push_back(one(8 * (static_cast<std::int64_t>(i) + 1), 264, 65));
+  }
+  for (const Done& done : most) EXPECT_TRUE(updated(done));
+  for (const Done& done : most) expect_as_alone(done, 65);
+
+  fused.limit_updates({.at_once = never});
+  AdamWConfig faster = with_decay;
+  faster.rate_factor = 2;
+  const Done slow = one(128, 128, 64);
+  const Done last = one(128, 128, 64, faster);
+  EXPECT_TRUE(updated(slow));
+  EXPECT_FALSE(updated(last));
+  const Array table = gpu->allocate({5, 8}, Dtype::f32, MemoryKind::gradient);
+  const Array tokens = gpu->allocate({1, 1}, Dtype::i32, MemoryKind::workspace);
+  gpu->zero(tokens);
+  ops->embed_backward(normal({1, 1, 8}, Dtype::f32, 6), tokens, {.gradient = table});
+  EXPECT_TRUE(updated(last));  // at the end of backward
+  expect_as_alone(slow, 64);
+  expect_as_alone(last, 64);
+}
+
 TEST_F(WeightUpdateTest, ASkippedStepChangesNothing) {
   const Weight w = weight(136, 200);
   const std::vector<double> p = values(w.p);
@@ -156,15 +216,17 @@ TEST_F(WeightUpdateTest, ASkippedStepChangesNothing) {
   EXPECT_EQ(values(w.copy), copy);
 }
 
-TEST_F(WeightUpdateTest, SmallerWeightsShorterProductsAndOddWidthsAreNotUpdated) {
+TEST_F(WeightUpdateTest, OnlyWeightsWithinTheLimitsAreUpdated) {
   struct Case {
     std::int64_t out, in, rows;
     bool done;
   };
-  dynamic_cast<CudaFusedOps&>(*ops).update_weights_from({.rows = 64, .elements = 128 * 128});
+  dynamic_cast<CudaFusedOps&>(*ops).limit_updates(
+      {.min_rows = 64, .max_rows = 96, .min_elements = 128 * 128});
   for (const Case& c :
        {Case{128, 128, 64, true}, Case{120, 128, 64, false}, Case{128, 128, 63, false},
-        Case{132, 128, 64, false}, Case{128, 132, 64, false}}) {
+        Case{128, 128, 96, true}, Case{128, 128, 97, false}, Case{132, 128, 64, false},
+        Case{128, 132, 64, false}}) {
     SCOPED_TRACE(testing::Message() << c.out << " x " << c.in << ", " << c.rows << " rows");
     const Weight w = weight(c.out, c.in);
     const std::vector<double> p = values(w.p);
@@ -192,7 +254,7 @@ TEST_F(WeightUpdateTest, GradientsThatAddUpAreNotUpdatedNorWithDeterministic) {
   const auto deterministic = gpu->make_ops({.precision = precision_named("bf16"),
                                             .deterministic = true,
                                             .execution = Execution::compiled});
-  dynamic_cast<CudaFusedOps&>(*deterministic).update_weights_from({.rows = 1, .elements = 1});
+  dynamic_cast<CudaFusedOps&>(*deterministic).limit_updates({});
   linear_backward(*deterministic);
   EXPECT_FALSE(update.done);
   linear_backward(*ops);
