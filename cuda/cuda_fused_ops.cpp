@@ -12,7 +12,7 @@ CudaFusedOps::CudaFusedOps(CudaDevice& device, const OpsConfig& config)
     : CudaEagerOps(device, config) {
   constexpr std::int64_t tile = 128 * 128;
   limit_updates({.min_rows = 512,
-                 .max_rows = 8192,
+                 .max_rows = 4096,
                  .min_elements = 32 * tile,
                  .at_once = 16 * tile * multiprocessors()});
   if (config.deterministic) return;
