@@ -95,14 +95,28 @@ void refuse_oversized(Device& device, double needed) {
                     "predicted peak");
 }
 
-// "about 75.5 MB are needed: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"
-std::string needed_text(const Prediction& predicted) {
+// "about 75.5 MB are needed, 40.0 MB are available: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"
+// available: bytes, if known.
+std::string needed_text(const Prediction& predicted, std::optional<std::size_t> available) {
   std::string text = fmt::format("about {} are needed", bytes_text(predicted.needed_bytes()));
+  if (available) text += fmt::format(", {} are available", bytes_text(*available));
   if (!predicted.memory_formula.empty()) text += ": " + predicted.memory_formula;
   if (predicted.flush_bytes == 0) return text;
   return text + fmt::format("{} {} to flush the cache",
                             predicted.memory_formula.empty() ? ", with" : ", and",
                             bytes_text(predicted.flush_bytes));
+}
+
+// Begins with the prediction if that, too, exceeds what is available: then nothing else is at
+// fault.
+std::string oom_reason(const Prediction& predicted, const std::string& failure,
+                       std::optional<std::size_t> available) {
+  const double needed = predicted.needed_bytes();
+  if (needed == 0) return failure;
+  if (!available || needed > static_cast<double>(*available)) {
+    return needed_text(predicted, available) + "; " + failure;
+  }
+  return failure + "; " + needed_text(predicted, {});
 }
 
 }  // namespace
@@ -152,16 +166,13 @@ std::vector<CaseRecord> measure_cases(World& world, Device& device, CaseRun& run
 bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                     const std::function<void()>& work, WaitLimit wait_limit) {
   std::string refusal;
-  bool expected = false;  // the prediction, too, exceeds the memory
   std::optional<Error> failed;
   try {
     work();
   } catch (const OutOfMemory& error) {
-    refusal = error.what();
-    expected = predicted.needed_bytes() > static_cast<double>(error.limit);
+    refusal = oom_reason(predicted, error.what(), error.limit);
   } catch (const std::bad_alloc&) {
-    expected = true;
-    refusal = "the host's own memory does not suffice";
+    refusal = oom_reason(predicted, "the host's own memory does not suffice", {});
   } catch (const Error& error) {
     // These errors may occur on one rank while the others wait for it, so they end the launch.
     if (error.code() == ExitCode::internal || error.code() == ExitCode::collective) throw;
@@ -181,11 +192,6 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   if (record.status == Status::ok) return true;
   if (predicted.memory_bytes > 0) record.add("predicted_peak_bytes", predicted.memory_bytes);
   record.reason = first_text(world, refusal);
-  expected = world.max(expected ? 1 : 0) > 0;
-  if (predicted.needed_bytes() > 0) {
-    const std::string needed = needed_text(predicted);
-    record.reason = expected ? needed + "; " + record.reason : record.reason + "; " + needed;
-  }
   return false;
 }
 

@@ -6,7 +6,7 @@ from matplotlib.textpath import TextPath
 
 from analysis import style
 
-REASON = "about 54.0 MB are needed; rank 0: 'forward/block 0/attention' asked for 16.8 MB"
+REASON = "about 54.0 MB are needed, 40.0 MB are available; 'forward/block 0' asked for 16.8 MB"
 
 
 @pytest.mark.parametrize("words", ["j", "1,700 ms", "34.0 ms, mismatch", REASON])

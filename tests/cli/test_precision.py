@@ -223,7 +223,7 @@ def test_a_case_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
     assert done.code == 0, done.err
     table = summary(tmp_path / "out.h5")
     assert table["status"] == ["ok", "oom"]
-    assert "4.00 MB are needed" in table["reason"][1]
+    assert "4.00 MB are needed, 1.00 MB are available" in table["reason"][1]
     assert table["predicted_peak_bytes"][1] == 4e6
 
 

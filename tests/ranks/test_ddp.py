@@ -99,7 +99,7 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
             assert row["verify_adamw_distance"] == max(distances) <= 1e-4
 
 
-@pytest.mark.parametrize(("limit", "says"), [("40MB", "--verify: "), ("20MB", "about ")])
+@pytest.mark.parametrize(("limit", "says"), [("40MB", "--verify: "), ("20MB", "rank 0: about ")])
 def test_a_verified_model_that_does_not_fit(paceline, tmp_path, limit, says):
     """Either the whole batch does not fit, or the rows of a rank."""
     line = (*TINY, "--verify", "--context", 128, "--steps", 1, "--memory-limit", limit)
@@ -108,7 +108,7 @@ def test_a_verified_model_that_does_not_fit(paceline, tmp_path, limit, says):
     (row,) = rows(tmp_path / "out.h5")
     assert row["status"] == "oom"
     assert row["reason"].startswith(says)
-    assert f"about {row['predicted_peak_bytes'] / 1e6:.1f} MB are needed; " in row["reason"]
+    assert f"about {row['predicted_peak_bytes'] / 1e6:.1f} MB are needed, " in row["reason"]
 
 
 @pytest.mark.parametrize("sync", ["naive", "bucketed"])

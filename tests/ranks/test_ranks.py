@@ -115,7 +115,8 @@ def test_one_rank_alone_out_of_memory_is_a_row_for_all_and_the_sweep_goes_on(tmp
     assert done.returncode == 0, done.stderr
     s = summary(tmp_path / "out.h5")
     assert s["status"] == ["oom", "ok"]
-    assert "MB are needed; rank 1: 'forward/" in s["reason"][0]
+    assert s["reason"][0].startswith("rank 1: about ")
+    assert "MB are needed, 8.00 MB are available; 'forward/" in s["reason"][0]
     assert " of 8.00 MB in use" in s["reason"][0]
     with h5py.File(tmp_path / "out.h5") as f:
         assert f.attrs["complete"]

@@ -305,8 +305,8 @@ TEST(ClosingTable, ColumnsAfterTheFirstMeasuredOneStayInTheirPlaces) {
 TEST(ConsoleTable, WithoutRowsIsEmpty) { EXPECT_EQ(console_table({}, record_factors, {}), ""); }
 
 TEST(ShortReason, LeavesTheDetailsToTheFile) {
-  EXPECT_EQ(short_reason("oom", "about 2 GB are needed; rank 0: 1 GB"),
-            "oom: about 2 GB are needed");
+  EXPECT_EQ(short_reason("oom", "rank 0: about 2 GB are needed; 1 GB"),
+            "oom: rank 0: about 2 GB are needed");
   EXPECT_EQ(short_reason("skipped", "no GPU"), "skipped: no GPU");
 }
 

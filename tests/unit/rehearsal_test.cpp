@@ -39,8 +39,10 @@ TEST(FitsInMemory, OneRankOutOfMemoryMakesTheCaseOom) {
       EXPECT_EQ(value_in<double>(mine.record.summary, "predicted_peak_bytes"), 2e9) << lacks;
     }
     const std::string& reason = found[0].record.reason;
-    const std::string named = "rank " + std::to_string(lacks) + ": 'forward' asked for 100 B";
-    EXPECT_TRUE(reason.starts_with("about 2.00 GB are needed; " + named)) << reason;
+    const std::string named =
+        "rank " + std::to_string(lacks) +
+        ": about 2.00 GB are needed, 50 B are available; 'forward' asked for 100 B";
+    EXPECT_TRUE(reason.starts_with(named)) << reason;
   }
 }
 
@@ -75,11 +77,11 @@ TEST(FitsInMemory, TheReasonBeginsWithTheArithmetic) {
     return reason.substr(0, reason.find(';'));
   };
   EXPECT_EQ(reason_of({.memory_bytes = 8e6, .flush_bytes = 1e6}),
-            "about 9.00 MB are needed, with 1.00 MB to flush the cache");
+            "rank 0: about 9.00 MB are needed, with 1.00 MB to flush the cache");
   EXPECT_EQ(reason_of({.memory_bytes = 8e6, .memory_formula = "B e = 8.00 MB"}),
-            "about 8.00 MB are needed: B e = 8.00 MB");
+            "rank 0: about 8.00 MB are needed: B e = 8.00 MB");
   EXPECT_EQ(reason_of({.memory_bytes = 8e6, .flush_bytes = 1e6, .memory_formula = "B e = 8.00 MB"}),
-            "about 9.00 MB are needed: B e = 8.00 MB, and 1.00 MB to flush the cache");
+            "rank 0: about 9.00 MB are needed: B e = 8.00 MB, and 1.00 MB to flush the cache");
   EXPECT_EQ(reason_of({}), "rank 0: the host's own memory does not suffice");
 }
 
