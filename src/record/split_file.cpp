@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "record/case_file.h"
+#include "record/fits.h"
 #include "record/whole_file.h"
 
 namespace paceline {

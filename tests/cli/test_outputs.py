@@ -193,7 +193,7 @@ def test_what_a_user_has_put_beside_the_cases_is_kept(paceline, tmp_path, existi
         ((*TINY, "--output", "out.h5", "--tokens", "a.h5"), "--tokens: a.h5 cannot be read: "),
         ((*TINY, "--output", "a.h5"), "--output a.h5: "),
         ((*TINY, "--output", "out.h5", "--dump", "a.h5"), "--dump: cannot write a.h5 ("),
-        (("merge", "a.h5"), "--output a.h5: "),
+        (("merge", "a.h5"), "merge a.h5: "),
         (("plan", "--check", "a.h5"), "cannot read a.h5: "),
     ],
 )
