@@ -56,18 +56,18 @@ Array CudaFusedOps::product_backward(Array x, const Array& dy, const Parameter& 
     return other.x.tensor().rows() == x.tensor().rows() &&
            other.update.config == weight.update->config;
   };
-  if (!updates_.empty() && !fits(updates_.front())) update_weights();
+  if (!updates_.empty() && !fits(updates_.front())) apply_updates();
   updated_elements_ += weight.update->range.parameters.numel();
   updates_.push_back({.dy = dy, .x = std::move(x), .update = *weight.update});
-  weight.update->done = true;
+  weight.update->taken = true;
   updates_weights_ = true;
   if (updated_elements_ >= update_limits_.at_once || updates_.size() == max_weights_of_update) {
-    update_weights();
+    apply_updates();
   }
   return dx;
 }
 
-void CudaFusedOps::update_weights() {
+void CudaFusedOps::apply_updates() {
   if (updates_.empty()) return;
   OpWork work;
   for (const auto& [dy, x, update] : updates_) {
@@ -127,7 +127,6 @@ Array CudaFusedOps::add_rms_norm_backward(Saved& saved, Array d_residual, Array 
 // The last use of the residual stream's gradient, in the stream's dtype: the copy is not needed.
 void CudaFusedOps::embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) {
   rounded_ = {};
-  update_weights();
   Ops::embed_backward(dy, tokens, table);
 }
 

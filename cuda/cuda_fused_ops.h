@@ -27,6 +27,7 @@ class CudaFusedOps final : public CudaEagerOps {
   Array add_rms_norm_backward(Saved& saved, Array d_residual, Array d_normed,
                               const Parameter& weight) override;
   void embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table) override;
+  void apply_updates() override;
 
   // cuda/fused/head.cpp. If a backward pass follows, the gradient of the logits is computed with
   // the loss. If the logits exceed limit_logits(), they are computed in parts, one in memory at a
@@ -71,7 +72,6 @@ class CudaFusedOps final : public CudaEagerOps {
   // The updates that wait to be done in one kernel, and their elements.
   std::vector<WeightProduct> updates_;
   std::int64_t updated_elements_ = 0;
-  void update_weights();
 
   // The result of the last add_rms_norm_backward(), and the same in the dtype that as_dtype() will
   // be asked for. Holding the result keeps its address from being reused.

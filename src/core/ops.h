@@ -98,13 +98,14 @@ struct AdamWRange {
   Tensor copy;        // [n] low-precision copy of the result, or empty
 };
 
-// The AdamW update of one parameter, as Ops::adamw() would do it. product_backward() may apply it
-// to the gradient that it computes, without storing the gradient, and then sets `done`.
+// The AdamW update of one parameter, as Ops::adamw() would do it, offered to product_backward(). If
+// it takes the update, it sets `taken` and does not store the gradient; the parameter is updated by
+// the next apply_updates().
 struct WeightUpdate {
   AdamWRange range;
   const StepState* state = nullptr;
   AdamWConfig config;
-  bool done = false;
+  bool taken = false;
 };
 
 struct AttentionShape {
@@ -277,6 +278,9 @@ class Ops : NonCopyable {
   // tokens [B, T] -> [B, T, D] in the residual stream's dtype
   virtual Array embed(const Tensor& tokens, const Parameter& table);
   virtual void embed_backward(const Array& dy, const Tensor& tokens, const Parameter& table);
+
+  // After backward's last product: enqueues the updates that products took (WeightUpdate).
+  virtual void apply_updates() {}
 
   struct Normed {
     Array residual;  // x + branch

@@ -19,7 +19,7 @@ struct Parameter {
   Tensor compute;           // what GEMMs read: the low-precision copy, or `value` itself
   Tensor gradient;          // empty before the first backward
   bool accumulate = false;  // the gradient was already written in this step: add to it
-  // If set, backward may do this update instead of writing the gradient.
+  // If set, the product that computes the gradient may take this update and not store the gradient.
   WeightUpdate* update = nullptr;
 };
 

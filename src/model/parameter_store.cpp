@@ -103,12 +103,12 @@ void ParameterStore::allocate_gradients() {
   const auto exchanged = [&](std::int64_t length, std::string_view name) {
     return allocate(length, precision_.communication, MemoryKind::gradient, name);
   };
-  if (recycles_gradients()) window_ = exchanged(window_layout_.size(), "window of gradients");
+  if (has_window()) window_ = exchanged(window_layout_.size(), "window of gradients");
   if (gradient_shard_) {
     const std::int64_t shard = size_ / layout_.shards;
     gradients_ = exchanged(shard_window_layout_.empty() ? shard : shard_window_layout_.size(),
                            gradients_name);
-  } else if (!recycles_gradients()) {
+  } else if (!has_window()) {
     gradients_ = exchanged(size_, gradients_name);
   }
   if (unrounded_from_ == size_) return;
@@ -164,7 +164,7 @@ void ParameterStore::write_gradients_to_window(const std::vector<StoreRange>& gr
 }
 
 std::optional<StoreRange> ParameterStore::overwritten_by(ParameterId id) const {
-  return recycles_gradients() ? window_layout_.overwritten_by(entries_[id].offset) : std::nullopt;
+  return has_window() ? window_layout_.overwritten_by(entries_[id].offset) : std::nullopt;
 }
 
 std::optional<StoreRange> ParameterStore::shard_overwritten_by(const StoreRange& group) const {
@@ -175,12 +175,12 @@ std::optional<StoreRange> ParameterStore::shard_overwritten_by(const StoreRange&
 }
 
 const Tensor& ParameterStore::gradients() const {
-  if (recycles_gradients()) throw InternalError("a window of gradients has no flat array of all");
+  if (has_window()) throw InternalError("a window of gradients has no flat array of all");
   return gradients_;
 }
 
 Tensor ParameterStore::written_gradients(const StoreRange& group) const {
-  if (!recycles_gradients()) return group.of(gradients_);
+  if (!has_window()) return group.of(gradients_);
   return StoreRange{window_layout_.window_offset(group.offset), group.length}.of(window_);
 }
 
@@ -191,7 +191,7 @@ Tensor ParameterStore::gradients(const StoreRange& range) const {
       place.offset = shard_window_layout_.window_offset(place.offset);
     return place.of(gradients_);
   }
-  if (recycles_gradients()) {
+  if (has_window()) {
     const auto group = window_layout_.group_with(range.offset);
     if (group && !group->contains(range))
       throw InternalError("gradients of several groups are not contiguous in the window");
@@ -209,7 +209,7 @@ std::vector<StoreArray> ParameterStore::flat_arrays() const {
     arrays.push_back({values_name, MemoryKind::parameter, values_});
     if (!copy_.empty()) arrays.push_back({copy_name, MemoryKind::parameter, copy_});
   }
-  if (has_gradients() && !recycles_gradients()) {
+  if (has_gradients() && !has_window()) {
     arrays.push_back({gradients_name, MemoryKind::gradient, gradients_});
   }
   return arrays;

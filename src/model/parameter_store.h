@@ -114,7 +114,7 @@ class ParameterStore {
   void shard_gradients(int room, int rank);
   // After shard_gradients(): the shards, too, are kept in a window, with room for `room` of them.
   void recycle_shards(int room);
-  [[nodiscard]] bool recycles_gradients() const { return !window_layout_.empty(); }
+  [[nodiscard]] bool has_window() const { return !window_layout_.empty(); }
   // The latest earlier group whose memory the entry's gradient overwrites; none if it has its own.
   [[nodiscard]] std::optional<StoreRange> overwritten_by(ParameterId id) const;
   // The latest earlier group whose shard the shard of `group` overwrites, if any.
@@ -160,7 +160,7 @@ class ParameterStore {
   [[nodiscard]] Array allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
                                std::string_view scope) const;
   [[nodiscard]] bool rounds_in_window() const {
-    return recycles_gradients() && unrounded_from_ == 0;
+    return has_window() && unrounded_from_ == 0;
   }
   [[nodiscard]] Tensor unrounded(const StoreRange& range) const;
   [[nodiscard]] bool has_gradients() const { return !gradients_.empty() || !window_.empty(); }

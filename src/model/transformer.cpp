@@ -176,6 +176,7 @@ void Transformer::backward(Ops& ops, const StepState& state, ParameterAccess& ac
     if (recompute_ > 0 && ends_group) recompute_group(ops, access, i, shape);
     d = block_backward(ops, access, i, shape, saved_[static_cast<std::size_t>(i)], std::move(d));
   }
+  ops.apply_updates();
   const Scope scope(device_.scopes(), "embedding");
   ops.embed_backward(d, state.tokens, use(embedding_));
   written(access, embedding_);

@@ -20,35 +20,41 @@ class OptimizerInBackward : NonCopyable {
     EventPtr begin;
     EventPtr end;
 
-    // Backward did it itself, as a part of the gradient's product: there are no events.
+    // The product that computed the gradient took the update: there are no events.
     [[nodiscard]] bool fused() const { return end == nullptr; }
   };
 
-  explicit OptimizerInBackward(Ops& ops) : ops_(ops) {}
+  OptimizerInBackward(Ops& ops, Optimizer& optimizer, const StepState& state)
+      : ops_(ops), optimizer_(optimizer), state_(state) {}
+
+  // From now on, products may take the updates of their weights (WeightUpdate). Must not be called
+  // if gradients are exchanged: they are final only after that.
+  void allow_fusion() { allows_fusion_ = true; }
 
   // Before backward: begins the optimizer's step.
-  void begin(Optimizer& optimizer, const StepState& state);
-  // The update of the range, which backward may do itself before update() is called; null if the
-  // optimizer has none.
-  [[nodiscard]] WeightUpdate* offer(const Optimizer& optimizer, const StepState& state,
-                                    const StoreRange& range);
-  // Updates the range. Its gradients are final, and its parameters are no longer read in this step,
-  // after the work enqueued so far on `after`.
-  void update(Optimizer& optimizer, const StepState& state, const StoreRange& range, Stream& after);
-  // Later work on `stream` starts after the update of the range that begins at `offset` and after
-  // all earlier ones; updates that backward did precede it in any case. Throws InternalError if no
-  // such range was updated.
-  void wait_for_update(Stream& stream, std::int64_t offset) const;
+  void begin();
+  // The update of the range, for the product that computes its gradients; null without
+  // allow_fusion(), or if the optimizer cannot express it as one WeightUpdate.
+  [[nodiscard]] WeightUpdate* offer(const StoreRange& range);
+  // Updates the range, unless a product took the update. Its gradients are final, and its
+  // parameters are no longer read in this step, after the work enqueued so far on `after`.
+  void update(const StoreRange& range, Stream& after);
+  // Later work on `stream`, which overwrites the range's gradients, waits for its update and all
+  // earlier ones. An update that a product took needs no wait: its gradients were never stored.
+  // Throws InternalError if the range was not updated.
+  void wait_for_update(Stream& stream, const StoreRange& range) const;
   // After backward: updates the remaining entries and parts of entries. The compute stream waits
   // for all updates.
-  void finish(Optimizer& optimizer, const StepState& state,
-              const std::vector<ParameterEntry>& entries);
+  void finish(const std::vector<ParameterEntry>& entries);
 
   // The updates of this step.
   [[nodiscard]] const std::vector<Update>& updates() const { return updates_; }
 
  private:
   Ops& ops_;
+  Optimizer& optimizer_;
+  const StepState& state_;
+  bool allows_fusion_ = false;
   std::vector<Update> updates_;
   std::map<std::int64_t, WeightUpdate> offered_;  // by offset
 };

@@ -16,6 +16,7 @@
 #include "core/parameter_access.h"
 #include "model/optimizer.h"
 #include "model/parameter_store.h"
+#include "parallel/optimizer_in_backward.h"
 
 namespace paceline {
 
@@ -89,8 +90,8 @@ class ParallelStrategy : public ParameterAccess {
     const auto before = pass == Pass::backward ? store_.overwritten_by(id) : std::nullopt;
     if (before) wait_until_read(*before);
     Parameter parameter = store_.parameter(id);
-    if (pass == Pass::backward && update_of_ && store_.entries()[id].uses == 1) {
-      parameter.update = update_of_(store_.entries()[id].range());
+    if (pass == Pass::backward && updates_ && store_.entries()[id].uses == 1) {
+      parameter.update = updates_->offer(store_.entries()[id].range());
     }
     return parameter;
   }
@@ -102,18 +103,8 @@ class ParallelStrategy : public ParameterAccess {
   // Called after the optimizer step has been enqueued.
   virtual void updated() {}
 
-  // Called with every range whose gradients are final after the work enqueued so far on `after`,
-  // and whose parameters are not read again in this step.
-  using WhenFinal = std::function<void(const StoreRange& range, Stream& after)>;
-  void when_final(WhenFinal call) { when_final_ = std::move(call); }
-  // Returns the update that backward may do itself (Parameter::update), or null. Must not be set
-  // for a strategy that communicates: there, gradients are final only after their exchange.
-  using UpdateOf = std::function<WeightUpdate*(const StoreRange& range)>;
-  void offer_updates(UpdateOf call) { update_of_ = std::move(call); }
-  // Called before `stream` overwrites the final gradients of `range`: makes the stream wait until
-  // they are no longer needed.
-  using BeforeOverwriting = std::function<void(Stream& stream, const StoreRange& range)>;
-  void before_overwriting(BeforeOverwriting call) { before_overwriting_ = std::move(call); }
+  // From now on, every range of parameters is updated as soon as its gradients are final.
+  void update_in_backward(OptimizerInBackward& updates) { updates_ = &updates; }
 
   // ---- around the steps -------------------------------------------------------------------
   // Collective, after the whole store is allocated: registers memory, if configured.
@@ -138,16 +129,18 @@ class ParallelStrategy : public ParameterAccess {
   [[nodiscard]] const std::vector<Wait>& waits() const { return waits_; }
 
  protected:
+  // The range's gradients are final after the work enqueued so far on `stream`, and its parameters
+  // are not read again in this step.
   void final_after(const StoreRange& range, Stream& stream) const {
-    if (when_final_) when_final_(range, stream);
+    if (updates_) updates_->update(range, stream);
   }
-
-  void overwritten_by(Stream& stream, const StoreRange& range) const {
-    if (before_overwriting_) before_overwriting_(stream, range);
+  // Called before `stream` overwrites final gradients of `range`.
+  void wait_for_update(Stream& stream, const StoreRange& range) const {
+    if (updates_) updates_->wait_for_update(stream, range);
   }
   // Called before the compute stream overwrites the gradients of `range`.
   virtual void wait_until_read(const StoreRange& range) {
-    overwritten_by(store_.device().compute_stream(), range);
+    wait_for_update(store_.device().compute_stream(), range);
   }
 
   // Visits a whole flat array, after all work enqueued so far.
@@ -162,9 +155,7 @@ class ParallelStrategy : public ParameterAccess {
   std::vector<Wait> waits_;
 
  private:
-  UpdateOf update_of_;
-  WhenFinal when_final_;
-  BeforeOverwriting before_overwriting_;
+  OptimizerInBackward* updates_ = nullptr;
 };
 
 // communicator: null only for `none`. gathers: its duplicate, used by fsdp only.

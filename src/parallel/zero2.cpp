@@ -42,7 +42,7 @@ void Zero2::wait_until_read(const StoreRange& range) {
 
 void Zero2::reduce(const GradientRange& range, const Tensor& gradients) {
   if (const auto before = store_.shard_overwritten_by(range)) {
-    overwritten_by(communicator_.stream(), *before);
+    wait_for_update(communicator_.stream(), *before);
   }
   Zero1::reduce(range, gradients);
   const std::size_t group = group_of(range.first);

@@ -127,7 +127,7 @@ TEST_P(CompiledStepTest, TrainsTheSameWhereUpdatesInBackwardRecycleGradients) {
     TrainingCase c = small_case(GetParam(), Execution::compiled);
     c.optimizer = order;
     Trained t(*device, c);
-    EXPECT_EQ(t.step.model().store().recycles_gradients(), order == OptimizerOrder::in_backward);
+    EXPECT_EQ(t.step.model().store().has_window(), order == OptimizerOrder::in_backward);
     if (replays) t.runner.capture();
     for (int i = 0; i < 10; ++i) (void)(replays ? t.runner.replay() : t.runner.run());
     std::vector<float> weights = t.values(t.step.model().store().parameters());

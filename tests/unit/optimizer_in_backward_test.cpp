@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -64,12 +65,20 @@ class OptimizerInBackwardTest : public ::testing::Test {
   std::vector<float> serial(const Shard& shard) {
     return train(shard, [this](Optimizer& o) { o.step(*ops, state); });
   }
+  // Begins a step of this optimizer that may be fused.
+  OptimizerInBackward& begin(Optimizer& optimizer) {
+    in_backward_of_step.emplace(*ops, optimizer, state);
+    in_backward_of_step->allow_fusion();
+    in_backward_of_step->begin();
+    return *in_backward_of_step;
+  }
   // Updates the ranges in this order; finish() updates the rest.
   std::vector<float> in_backward(const Shard& shard, const std::vector<StoreRange>& ranges) {
     return train(shard, [&, this](Optimizer& o) {
-      updates.begin(o, state);
-      for (const StoreRange& r : ranges) updates.update(o, state, r, device.compute_stream());
-      updates.finish(o, state, store.entries());
+      OptimizerInBackward& updates = begin(o);
+      for (const StoreRange& r : ranges) updates.update(r, device.compute_stream());
+      updates.finish(store.entries());
+      updated = updates.updates().size();
     });
   }
 
@@ -77,7 +86,8 @@ class OptimizerInBackwardTest : public ::testing::Test {
   std::unique_ptr<Ops> ops = device.make_ops({.precision = precision_named("fp32")});
   ParameterStore store{device, precision_named("fp32"), three_entries()};
   StepState state = StepState::create(device, 1, 1, Dtype::f32, false, 0.01);
-  OptimizerInBackward updates{*ops};
+  std::optional<OptimizerInBackward> in_backward_of_step;
+  std::size_t updated = 0;  // ranges in the last step of in_backward()
 };
 
 TEST_F(OptimizerInBackwardTest, RangesInAnyOrderAreTheSerialStep) {
@@ -85,7 +95,7 @@ TEST_F(OptimizerInBackwardTest, RangesInAnyOrderAreTheSerialStep) {
   const std::vector<float> want = serial(whole);
   const std::vector<ParameterEntry>& entries = store.entries();
   EXPECT_EQ(in_backward(whole, {entries[0].range(), entries[1].range(), entries[2].range()}), want);
-  EXPECT_EQ(updates.updates().size(), 3U);  // padding is not updated
+  EXPECT_EQ(updated, 3U);  // padding is not updated
   EXPECT_EQ(in_backward(whole, {{896, 256}, {0, 128}, {128, 768}}), want);
 }
 
@@ -108,8 +118,8 @@ TEST_F(OptimizerInBackwardTest, OfAShardAreTheSerialStepOfTheShard) {
   EXPECT_EQ(in_backward(shard, {{896, 128}, {0, 256}}), want);
 }
 
-// Backward may do an update itself. Then it is not done again, neither at once nor at the end.
-TEST_F(OptimizerInBackwardTest, AnOfferedUpdateIsDoneOnce) {
+// An update that a product took is not done again, neither at once nor at the end.
+TEST_F(OptimizerInBackwardTest, AnUpdateThatIsTakenIsDoneOnce) {
   const std::vector<ParameterEntry>& entries = store.entries();
   const StoreRange first = entries[0].range();
   const StoreRange second = entries[1].range();
@@ -124,44 +134,47 @@ TEST_F(OptimizerInBackwardTest, AnOfferedUpdateIsDoneOnce) {
   };
   const std::vector<float> first_before = values(first);
   const std::vector<float> second_before = values(second);
-  updates.begin(optimizer, state);
-  WeightUpdate* const done = updates.offer(optimizer, state, first);
-  WeightUpdate* const ignored = updates.offer(optimizer, state, second);
-  ASSERT_NE(done, nullptr);
+  OptimizerInBackward& updates = begin(optimizer);
+  WeightUpdate* const taken = updates.offer(first);
+  WeightUpdate* const ignored = updates.offer(second);
+  ASSERT_NE(taken, nullptr);
   ASSERT_NE(ignored, nullptr);
-  EXPECT_EQ(done->range.parameters.data, store.parameters(first).data);
-  EXPECT_EQ(done->range.m.data, optimizer.m().data);
-  done->done = true;
-  updates.update(optimizer, state, first, device.compute_stream());
-  updates.update(optimizer, state, second, device.compute_stream());
-  updates.wait_for_update(device.compute_stream(), first.offset);
-  updates.finish(optimizer, state, entries);
+  EXPECT_EQ(taken->range.parameters.data, store.parameters(first).data);
+  EXPECT_EQ(taken->range.m.data, optimizer.m().data);
+  taken->taken = true;
+  updates.update(first, device.compute_stream());
+  updates.update(second, device.compute_stream());
+  updates.wait_for_update(device.compute_stream(), first);
+  updates.finish(entries);
   device.synchronize();
   EXPECT_EQ(values(first), first_before);
   EXPECT_NE(values(second), second_before);
   EXPECT_EQ(updates.updates().at(0).end, nullptr);
   EXPECT_NE(updates.updates().at(1).end, nullptr);
 
-  updates.begin(optimizer, state);  // nothing is done yet in the next step
-  updates.update(optimizer, state, first, device.compute_stream());
-  updates.finish(optimizer, state, entries);
+  updates.begin();  // nothing is taken yet in the next step
+  updates.update(first, device.compute_stream());
+  updates.finish(entries);
   device.synchronize();
   EXPECT_NE(values(first), first_before);
 }
 
-TEST_F(OptimizerInBackwardTest, OnlyUpdatesOfOneGroupAndOneShardAreOffered) {
+TEST_F(OptimizerInBackwardTest, OnlyFusedUpdatesOfOneGroupAndOneShardAreOffered) {
   const StoreRange first = store.entries()[0].range();
   AdamW groups(store, {{with_decay, {0, 2}}, {at_half_rate, {1}}}, Shard::whole(store));
-  groups.allocate(device);
-  EXPECT_EQ(updates.offer(groups, state, first), nullptr);
+  EXPECT_EQ(begin(groups).offer(first), nullptr);
   AdamW shards(store, with_decay, {.ranges = {{0, 256}, {512, 512}}, .agree = nullptr});
-  shards.allocate(device);
-  EXPECT_EQ(updates.offer(shards, state, first), nullptr);
-  WeightUpdate* const within = updates.offer(shards, state, {640, 128});
+  OptimizerInBackward& of_shards = begin(shards);
+  EXPECT_EQ(of_shards.offer(first), nullptr);
+  WeightUpdate* const within = of_shards.offer({640, 128});
   ASSERT_NE(within, nullptr);
   EXPECT_EQ(within->range.m.as<float>(), shards.m().as<float>() + 256 + 128);
   Sgd sgd(store, 0.1, Shard::whole(store));
-  EXPECT_EQ(updates.offer(sgd, state, first), nullptr);
+  EXPECT_EQ(begin(sgd).offer(first), nullptr);
+  AdamW adamw(store, with_decay, Shard::whole(store));
+  OptimizerInBackward unfused(*ops, adamw, state);
+  unfused.begin();
+  EXPECT_EQ(unfused.offer(first), nullptr);
 }
 
 // The window has room for four of five equal gradients.
@@ -174,53 +187,51 @@ TEST_F(OptimizerInBackwardTest, AGradientWaitsForTheUpdateThatReadsItsMemory) {
   five.recycle_gradients(4);
   five.allocate_gradients();
   ParallelStrategy access(five);
-  access.before_overwriting([this](Stream& stream, const StoreRange& range) {
-    updates.wait_for_update(stream, range.offset);
-  });
   AdamW optimizer(five, with_decay, Shard::whole(five));
   state.reset(device, false, 0.01);
-  updates.begin(optimizer, state);
+  OptimizerInBackward& updates = begin(optimizer);
+  access.update_in_backward(updates);
   for (ParameterId id = 0; id < 4; ++id) {
     EXPECT_NO_THROW((void)access.acquire(id, Pass::backward));
   }
   EXPECT_NO_THROW((void)access.acquire(4, Pass::forward));
   EXPECT_THROW((void)access.acquire(4, Pass::backward), InternalError);
   const auto update = [&](ParameterId id) {
-    updates.update(optimizer, state, five.entries()[id].range(), device.compute_stream());
+    updates.update(five.entries()[id].range(), device.compute_stream());
   };
   update(0);
   EXPECT_EQ(access.acquire(4, Pass::backward).gradient.data,
             access.acquire(0, Pass::forward).gradient.data);
   for (ParameterId id = 1; id < 5; ++id) update(id);
-  updates.finish(optimizer, state, five.entries());
+  updates.finish(five.entries());
   device.synchronize();
 }
 
 // A gradient may overwrite the memory of several groups: waiting for the latest is waiting for all,
-// also if backward did the latest one's update.
+// also if a product took the latest one's update.
 TEST_F(OptimizerInBackwardTest, AWaitIncludesEarlierUpdatesOnTheStream) {
   const StoreRange first = store.entries()[0].range();
   const StoreRange second = store.entries()[1].range();
   AdamW optimizer(store, with_decay, Shard::whole(store));
   state.reset(device, false, 0.01);
-  updates.begin(optimizer, state);
+  OptimizerInBackward& updates = begin(optimizer);
   std::promise<void> release;
-  std::atomic<bool> updated = false;
+  std::atomic<bool> first_updated = false;
   device.optimizer_stream().enqueue([&] {
     release.get_future().wait();
-    updated = true;
+    first_updated = true;
   });
-  updates.update(optimizer, state, first, device.compute_stream());
-  updates.offer(optimizer, state, second)->done = true;
-  updates.update(optimizer, state, second, device.compute_stream());
+  updates.update(first, device.compute_stream());
+  updates.offer(second)->taken = true;
+  updates.update(second, device.compute_stream());
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     release.set_value();
   });
-  updates.wait_for_update(device.compute_stream(), second.offset);
-  EXPECT_TRUE(updated);
+  updates.wait_for_update(device.compute_stream(), second);
+  EXPECT_TRUE(first_updated);
   later.join();
-  updates.finish(optimizer, state, store.entries());
+  updates.finish(store.entries());
   device.synchronize();
 }
 
@@ -231,9 +242,9 @@ TEST_F(OptimizerInBackwardTest, UpdatesOfTiedWeightsAreNotOffered) {
   ParameterStore tied(device, precision_named("fp32"), entries);
   tied.allocate_gradients();
   ParallelStrategy access(tied);
-  WeightUpdate update;
-  access.offer_updates([&](const StoreRange&) { return &update; });
-  EXPECT_EQ(access.acquire(0, Pass::backward).update, &update);
+  AdamW optimizer(tied, with_decay, Shard::whole(tied));
+  access.update_in_backward(begin(optimizer));
+  EXPECT_NE(access.acquire(0, Pass::backward).update, nullptr);
   EXPECT_EQ(access.acquire(0, Pass::forward).update, nullptr);
   EXPECT_EQ(access.acquire(1, Pass::backward).update, nullptr);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/clock.h"
 #include "model/weights_file.h"
@@ -19,16 +20,17 @@ TrainingStep::TrainingStep(Device& device, const TrainingCase& c, int ranks,
       model_(device, c.model(), precision_, layout),
       state_(StepState::create(device, c.batch_size, c.context, precision_.loss,
                                precision_.loss_scaling, c.learning_rate)),
-      strategy_(make_strategy(model_.store(), *ops_)),
-      optimizer_(std::make_unique<AdamW>(model_.store(), c.adamw(), strategy_->shard())),
-      in_backward_(*ops_) {
+      strategy_(make_strategy(model_.store(), *ops_)) {
   state_.ranks = ranks;
-  if (updates_in_backward()) {
-    strategy_->when_final([this](const StoreRange& range, Stream& after) {
-      in_backward_.update(*optimizer_, state_, range, after);
-    });
-  }
+  optimize_with(std::make_unique<AdamW>(model_.store(), c.adamw(), strategy_->shard()));
   add_phases();
+}
+
+void TrainingStep::optimize_with(std::unique_ptr<Optimizer> optimizer) {
+  optimizer_ = std::move(optimizer);
+  if (!updates_in_backward()) return;
+  in_backward_.emplace(*ops_, *optimizer_, state_);
+  strategy_->update_in_backward(*in_backward_);
 }
 
 void TrainingStep::add_phases() {
@@ -45,7 +47,7 @@ void TrainingStep::add_phases() {
   phases_.push_back({"backward", "backward", [this] {
                        const Scope scope(device_.scopes(), "backward");
                        model_.store().allocate_gradients();
-                       if (updates_in_backward()) in_backward_.begin(*optimizer_, state_);
+                       if (in_backward_) in_backward_->begin();
                        model_.backward(*ops_, state_, *strategy_);
                      }});
   if (strategy_->communicates()) {
@@ -60,8 +62,8 @@ void TrainingStep::add_phases() {
   phases_.push_back({"optimizer", "optimizer",
                      [this] {
                        const Scope scope(device_.scopes(), "optimizer");
-                       if (updates_in_backward()) {
-                         in_backward_.finish(*optimizer_, state_, model_.store().entries());
+                       if (in_backward_) {
+                         in_backward_->finish(model_.store().entries());
                        } else {
                          optimizer_->step(*ops_, state_);
                        }
@@ -77,13 +79,9 @@ void TrainingStep::recycle_gradients() {
   const int room = window_room(case_.strategy);
   strategy_->communicates() ? model_.store().recycle_shards(room)
                             : model_.store().recycle_gradients(room);
-  strategy_->before_overwriting([this](Stream& stream, const StoreRange& range) {
-    in_backward_.wait_for_update(stream, range.offset);
-  });
   // Eager execution fuses nothing; offers would cost it host time in every step.
   if (!strategy_->communicates() && case_.execution == Execution::compiled) {
-    strategy_->offer_updates(
-        [this](const StoreRange& range) { return in_backward_.offer(*optimizer_, state_, range); });
+    in_backward_->allow_fusion();
   }
   recycled_ = true;
 }

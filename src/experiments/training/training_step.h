@@ -58,8 +58,8 @@ class TrainingStep {
     return case_.mode == Mode::train_step && case_.optimizer == OptimizerOrder::in_backward;
   }
   // Updates in the backward of the current step.
-  [[nodiscard]] const std::vector<OptimizerInBackward::Update>& updates() const {
-    return in_backward_.updates();
+  [[nodiscard]] std::vector<OptimizerInBackward::Update> updates() const {
+    return in_backward_ ? in_backward_->updates() : std::vector<OptimizerInBackward::Update>{};
   }
 
   // After the first step: issues the collectives of the strategy's visits on a
@@ -68,7 +68,7 @@ class TrainingStep {
 
   void load(const Batch& batch);
   // Replaces the default optimizer, AdamW over the strategy's shard.
-  void optimize_with(std::unique_ptr<Optimizer> optimizer) { optimizer_ = std::move(optimizer); }
+  void optimize_with(std::unique_ptr<Optimizer> optimizer);
   // Restores the state before the first step: weights drawn at random or loaded, optimizer state 0.
   void reset();
   // A checksum of the file that reset() loaded; 0 for random weights.
@@ -100,7 +100,7 @@ class TrainingStep {
   StepState state_;
   std::unique_ptr<ParallelStrategy> strategy_;
   std::unique_ptr<Optimizer> optimizer_;
-  OptimizerInBackward in_backward_;
+  std::optional<OptimizerInBackward> in_backward_;  // if updates_in_backward()
   bool recycled_ = false;
   std::uint64_t loaded_ = 0;
   Tensor logits_;
