@@ -2,11 +2,13 @@
 
 import argparse
 import os
+import signal
 import sys
 from contextlib import suppress
 from errno import EDQUOT, EIO, ENOSPC
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn, TextIO
 
 WRONG_USE = 2
@@ -121,6 +123,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
+            signal.signal(number, stop)
     open_closed_streams()
     options = parse(arguments)
     refuse_undecodable([*options.files, options.output])
@@ -150,6 +155,14 @@ def main(arguments: list[str] | None = None) -> None:
         code = UNWRITABLE if error.errno in (EDQUOT, EIO, ENOSPC) else WRONG_USE
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", code)
     print_out("\n".join(map(str, written)))
+
+
+def stop(number: int, _frame: FrameType | None) -> None:
+    """Ends the process as the signal does, but removes the temporary files first."""
+    if result_file := sys.modules.get(f"{__package__}.result_file"):
+        result_file.remove_decompressed()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def open_closed_streams() -> None:

@@ -84,10 +84,14 @@ def decompressed(path: Path) -> Path:
     return Path(decompress(path, status.st_ino, status.st_size, status.st_mtime_ns).name)
 
 
+DECOMPRESSED: list[str] = []
+
+
 @cache
 def decompress(path: Path, *_state: int) -> IO[bytes]:
     """Cached, so that a file is decompressed once; the temporary file lasts as long."""
     plain = tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".h5")  # noqa: SIM115
+    DECOMPRESSED.append(plain.name)
     try:
         with lzma.open(path) as packed:
             while block := packed.read(1 << 20):
@@ -100,6 +104,11 @@ def decompress(path: Path, *_state: int) -> IO[bytes]:
         raise OSError(str(error)) from None
     plain.flush()
     return plain
+
+
+def remove_decompressed() -> None:
+    for name in DECOMPRESSED:
+        Path(name).unlink(missing_ok=True)
 
 
 def refuse_pipe(path: Path) -> None:

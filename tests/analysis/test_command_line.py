@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,6 +48,24 @@ def test_it_runs_as_a_module_and_prints_the_written_path(good, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path}/new/table.md\n"
     assert "100.0 [100.0, 100.0]" in (tmp_path / "new" / "table.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_stop_leaves_no_temporary_file(tmp_path, number):
+    """While it decompresses."""
+    packed = ROOT / "results" / "reference" / "ddp-profile-h200.h5.xz"
+    arguments = [sys.executable, "-m", "analysis", "report", packed, "--output", "r.html"]
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    with subprocess.Popen(
+        arguments, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    ) as process:
+        while not any(folder.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait() == -number
+    assert not any(folder.iterdir())
 
 
 def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_path):

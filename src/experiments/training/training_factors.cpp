@@ -64,8 +64,8 @@ Factors<C> step_factors() {
       setting<C>(
           &C::tokens, "tokens",
           "batches: HDF5 with tokens (and targets) [B, T], or a flat file of uint16; without "
-          "targets, the target is the next token, and a row's last position is not in the "
-          "loss"),
+          "targets, the target is the next token; if an HDF5 row ends there, the last position "
+          "is not in the loss"),
       setting<C>(&C::memory_timeline, "memory_timeline",
                  "record every allocation and release of an additional step, after the measured "
                  "ones")
