@@ -30,7 +30,7 @@ struct CheckedRun {
         device(plenty, 2),
         inputs(shape, of.precision.compute, seed, 0),
         rows(std::move(of_rows)) {
-    AttentionRun run(device, config, shape, 0);
+    AttentionRun run(device, config, shape, CacheState::warm);
     run.load(inputs);
     run.load_gradient(gradient_of_rows(inputs, rows));
     results = run.results();

@@ -27,7 +27,7 @@ TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
       const OpsConfig config{.precision = precision_named(precision), .attention = kind};
       const AttentionShape shape{2, 128, 3, 64, true};
       CpuDevice device(plenty, 2);
-      AttentionRun run(device, config, shape, 1 << 20);
+      AttentionRun run(device, config, shape, CacheState::cold);
       run.load(AttentionInputs(shape, config.precision.compute, 1, 0));
       const AttentionBytes bytes = run.rehearse();
       const AttentionMemory form = attention_memory(kind, config.precision, shape, true);
@@ -41,10 +41,10 @@ TEST(AttentionRunTest, MemoryIsThatOfTheClosedForms) {
 
 TEST(AttentionRunTest, RepetitionsNeedNoMoreThanTheRehearsalReserved) {
   const AttentionShape shape{1, 70, 2, 16, false};
-  for (const std::int64_t flush : {0, 1 << 20}) {
+  for (const CacheState cache : {CacheState::warm, CacheState::cold}) {
     const OpsConfig config{.precision = precision_named("bf16")};
     CpuDevice device(plenty, 2);
-    AttentionRun run(device, config, shape, flush);
+    AttentionRun run(device, config, shape, cache);
     run.load(AttentionInputs(shape, Dtype::bf16, 1, 0));
     (void)run.rehearse();
     const std::size_t before = device.ledger().bytes();
@@ -105,7 +105,7 @@ TEST(AttentionRunTest, RepetitionsReplayTheCapturedGraphs) {
   const AttentionShape shape{1, 20, 2, 16, true};
   const OpsConfig config{.precision = precision_named("fp32"), .attention = AttentionKind::flash};
   RecordingDevice device;
-  AttentionRun run(device, config, shape, 0);
+  AttentionRun run(device, config, shape, CacheState::warm);
   run.load(AttentionInputs(shape, Dtype::f32, 1, 0));
   (void)run.rehearse();
   device.freeze();

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "experiments/attention/attention_record.h"
 #include "experiments/attention/attention_run.h"
+#include "harness/cache_flush.h"
 #include "harness/case_run.h"
 #include "harness/profile_tables.h"
 #include "model/attention_accounting.h"
@@ -15,14 +16,6 @@
 namespace paceline {
 
 namespace {
-
-// Bytes written to flush the cache: twice the last-level cache, or 64 MiB if that is larger or the
-// size is unknown. 0 for a warm cache.
-std::int64_t flush_bytes(const AttentionCase& c, const Device& device) {
-  constexpr std::int64_t least = 32 << 20;
-  if (c.cache == CacheState::warm) return 0;
-  return 2 * std::max(least, static_cast<std::int64_t>(device.info().cache_bytes));
-}
 
 class AttentionCaseRun final : public CaseRun {
  public:
@@ -37,7 +30,7 @@ class AttentionCaseRun final : public CaseRun {
     const OpsConfig config = ops_config_of(case_);
     const AttentionShape shape = case_.shape();
     const auto seed = static_cast<std::uint64_t>(case_.seed);
-    run_ = std::make_unique<AttentionRun>(device_, config, shape, flush_bytes(case_, device_));
+    run_ = std::make_unique<AttentionRun>(device_, config, shape, case_.cache);
     AttentionInputs inputs(shape, config.precision.compute, seed, world_.rank());
     run_->load(inputs);
     progress.update("rehearsal");
@@ -89,7 +82,7 @@ Prediction AttentionExperiment::prediction(const AttentionCase& c) const {
           .bytes = attention_forward_bytes(c.precision, shape) +
                    attention_backward_bytes(c.precision, shape),
           .memory_bytes = memory.peak(),
-          .flush_bytes = static_cast<double>(flush_bytes(c, device_)),
+          .flush_bytes = static_cast<double>(flush_bytes(c.cache, &device_)),
           .memory_formula = memory.peak_formula()};
 }
 

@@ -9,12 +9,6 @@ namespace paceline {
 
 namespace {
 
-Array flush_buffer(Device& device, std::int64_t bytes) {
-  if (bytes == 0) return {};
-  const Scope scope(device.scopes(), "cache flush");
-  return device.allocate({bytes / 4}, Dtype::i32, MemoryKind::workspace);
-}
-
 Array activation(Device& device, const Shape& shape, Dtype dtype) {
   const Scope scope(device.scopes(), "operands");
   return device.allocate(shape, dtype, MemoryKind::activation);
@@ -23,11 +17,11 @@ Array activation(Device& device, const Shape& shape, Dtype dtype) {
 }  // namespace
 
 AttentionRun::AttentionRun(Device& device, const OpsConfig& config, const AttentionShape& shape,
-                           std::int64_t flush_bytes)
+                           CacheState cache)
     : device_(device),
       shape_(shape),
       ops_(device.make_ops(config)),
-      flush_(flush_buffer(device, flush_bytes)),
+      flush_(device, cache),
       base_bytes_(device.ledger().bytes()),
       qkv_(activation(device, {shape.batch, shape.context, 3, shape.heads, shape.head_dim},
                       config.precision.compute)),
@@ -102,7 +96,7 @@ AttentionResults AttentionRun::results() {
 // backward's graph reads what forward's graph has kept; that memory is not released between them.
 void AttentionRun::capture() {
   for (const Phase phase : {Phase::warm_up, Phase::forward, Phase::backward, Phase::both}) {
-    if (phase == Phase::warm_up && !flush_.empty()) continue;
+    if (phase == Phase::warm_up && flush_.is_cold()) continue;
     std::unique_ptr<Graph>& graph = graphs_.at(static_cast<std::size_t>(phase));
     graph = device_.capture(device_.compute_stream(), [this, phase] { work(phase); });
     graph->instantiate();
@@ -133,14 +127,8 @@ void AttentionRun::enqueue(Phase phase) {
   graph ? graph->launch() : work(phase);
 }
 
-void AttentionRun::flush() {
-  if (flush_.empty()) return;
-  const Scope scope(device_.scopes(), "cache flush");
-  device_.zero(flush_);
-}
-
 std::pair<EventPtr, EventPtr> AttentionRun::timed(Phase phase) {
-  flush();
+  flush_.enqueue();
   Stream& stream = device_.compute_stream();
   EventPtr begin = stream.record();
   enqueue(phase);
@@ -150,7 +138,7 @@ std::pair<EventPtr, EventPtr> AttentionRun::timed(Phase phase) {
 // The host does not wait between phases, so that the device never idles and the events time the
 // device's work only.
 PhaseSeconds AttentionRun::repetition() {
-  if (flush_.empty()) enqueue(Phase::warm_up);
+  if (!flush_.is_cold()) enqueue(Phase::warm_up);
   const std::array phases = {timed(Phase::forward), timed(Phase::backward), timed(Phase::both)};
   device_.synchronize();
   release();

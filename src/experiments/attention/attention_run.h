@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/ops.h"
 #include "experiments/attention/attention_check.h"
+#include "harness/cache_flush.h"
 #include "measure/sampler.h"
 
 namespace paceline {
@@ -25,9 +26,9 @@ struct AttentionBytes {
 
 class AttentionRun {
  public:
-  // flush_bytes: bytes written before each phase to flush the cache; 0: none. Throws OutOfMemory.
+  // cache: its state before each phase. Throws OutOfMemory.
   AttentionRun(Device& device, const OpsConfig& config, const AttentionShape& shape,
-               std::int64_t flush_bytes);
+               CacheState cache);
 
   void load(const AttentionInputs& inputs);
   void load_gradient(const std::vector<float>& d_o);
@@ -52,7 +53,6 @@ class AttentionRun {
   void forward();
   void backward();
   void release();             // frees what the phases have kept
-  void flush();               // writes flush_, if it is allocated
   void work(Phase phase);     // launches the phase operation by operation
   void enqueue(Phase phase);  // replays the phase's graph, or work(phase) if none is captured
   [[nodiscard]] std::pair<EventPtr, EventPtr> timed(Phase phase);
@@ -60,7 +60,7 @@ class AttentionRun {
   Device& device_;
   AttentionShape shape_;
   std::unique_ptr<Ops> ops_;
-  Array flush_;
+  CacheFlush flush_;
   std::size_t base_bytes_;  // in use before the inputs
   Array qkv_;               // [B, T, 3, H, d]
   Array d_o_;               // [B, T, H d]

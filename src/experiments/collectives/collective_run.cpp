@@ -13,20 +13,10 @@
 
 namespace paceline {
 
-std::int64_t cache_bytes(const Device* device) {
-  constexpr std::int64_t least = 32 << 20;
-  if (device == nullptr) return least;
-  return std::max(least, static_cast<std::int64_t>(device->info().cache_bytes));
-}
-
 std::int64_t buffer_sets(const CollectiveCase& c, std::int64_t cache_bytes) {
   if (c.cache == CacheState::warm) return 1;
   const std::int64_t beyond = 2 * cache_bytes / std::max<std::int64_t>(1, c.message_bytes()) + 2;
   return std::min<std::int64_t>(beyond, c.launches());
-}
-
-std::int64_t flush_bytes(const CollectiveCase& c, std::int64_t cache_bytes) {
-  return c.cache == CacheState::warm ? 0 : 2 * cache_bytes;
 }
 
 void CollectiveRun::set_up(Progress& /*progress*/) {
@@ -41,9 +31,7 @@ void CollectiveRun::set_up(Progress& /*progress*/) {
                           communicator_.size(), case_.is_in_place());
     if (case_.op->reduces) buffers_.back().set_reduction(case_.redop);
   }
-  if (const std::int64_t bytes = flush_bytes(case_, cache); bytes > 0) {
-    flush_ = device_.allocate({bytes / 4}, Dtype::i32, MemoryKind::workspace);
-  }
+  flush_.emplace(device_, case_.cache);
 }
 
 void CollectiveRun::connect() {
@@ -94,11 +82,8 @@ void CollectiveRun::launch_calls() {
 }
 
 PhaseSeconds CollectiveRun::repetition() {
-  if (!flush_.empty()) {
-    const Scope scope(device_.scopes(), "cache flush");
-    device_.zero(flush_);
-    device_.synchronize();
-  }
+  flush_->enqueue();
+  if (flush_->is_cold()) device_.synchronize();
   if (case_.cadence == Cadence::barrier) world_.barrier();
   Stream& stream = communicator_.stream();
   const WatchdogScope watchdog_scope(world_.watchdog(), case_.what());

@@ -2,6 +2,7 @@
 // One case of `collectives` on the ranks that take part: buffers, checks, timed calls.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,17 +11,14 @@
 #include "core/world.h"
 #include "experiments/collectives/collective_case.h"
 #include "experiments/collectives/collective_check.h"
+#include "harness/cache_flush.h"
 #include "harness/case_run.h"
 
 namespace paceline {
 
-// Bytes of the device's last-level cache, at least 32 MiB; 32 MiB without a device.
-[[nodiscard]] std::int64_t cache_bytes(const Device* device);
 // Buffer sets that calls use in turn. Warm: 1. Cold: one for every call of a repetition, or fewer
 // that together exceed twice the cache.
 [[nodiscard]] std::int64_t buffer_sets(const CollectiveCase& c, std::int64_t cache_bytes);
-// Bytes written before each repetition to flush the cache; 0 for a warm cache.
-[[nodiscard]] std::int64_t flush_bytes(const CollectiveCase& c, std::int64_t cache_bytes);
 
 class CollectiveRun final : public CaseRun {
  public:
@@ -57,7 +55,7 @@ class CollectiveRun final : public CaseRun {
   double link_ceiling_;
   std::vector<CollectiveBuffers> buffers_;  // used in turn
   std::vector<std::shared_ptr<void>> registrations_;
-  Array flush_;
+  std::optional<CacheFlush> flush_;
   std::unique_ptr<Graph> graph_;
   std::size_t next_ = 0;                                         // index into buffers_
   std::vector<std::pair<std::string, CollectiveCheck>> checks_;  // before, timed, after

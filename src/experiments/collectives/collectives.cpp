@@ -96,11 +96,11 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
   const double set =
       c.is_in_place() ? 1 : (c.op->send_is_whole ? 1 : 1 / n) + (c.op->recv_is_whole ? 1 : 1 / n);
   const Backend& backend = backend_of(c);
-  const std::int64_t cache = cache_bytes(backend.device.get());
+  const Device* const device = backend.device.get();
   return {.flops = 0,
           .bytes = bytes * c.op->bus.of(n),
-          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache)),
-          .flush_bytes = static_cast<double>(flush_bytes(c, cache))};
+          .memory_bytes = bytes * set * static_cast<double>(buffer_sets(c, cache_bytes(device))),
+          .flush_bytes = static_cast<double>(flush_bytes(c.cache, device))};
 }
 
 void CollectivesExperiment::check(const CollectiveCase& c) const {
