@@ -42,9 +42,9 @@ class Experiment : NonCopyable {
   // Collective. The record is complete on rank 0; its status is the same on every rank. Rank 0
   // shows progress. Throws StoppedError on every rank after a stop signal.
   [[nodiscard]] virtual CaseRecord run(std::size_t index, Progress& progress) = 0;
-  // Consecutive cases with the same number are measured by one run.
+  // Cases with the same number are neighbours and are measured together.
   [[nodiscard]] virtual std::size_t run_of(std::size_t index) const { return index; }
-  // Every run needs a process of its own.
+  // Cases that are measured together need a process of their own.
   [[nodiscard]] virtual bool starts_cold() const { return false; }
   // Called on rank 0 once the last record is on disk; writes files other than the result file.
   // Throws StoppedError if they cannot be written.

@@ -33,8 +33,8 @@ void add_profile_to(CaseRecord& record, const ProfiledCase& profiled);
 // NaN for phases that the host's clock does not time.
 void add_host_seconds(CaseRecord& record, const std::vector<std::string>& host_phases);
 
-// Adds the ratios of the tables' rates to these ceilings. Nothing is added for a ceiling that is
-// not sure, or to a record without a profile.
+// For a record with a profile: adds the ratios of the tables' rates to these ceilings; NaN for a
+// ceiling that is not reliable.
 void add_shares_of_ceilings(CaseRecord& record, const Ceiling& gemm, const Ceiling& copy);
 
 }  // namespace paceline

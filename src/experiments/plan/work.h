@@ -62,11 +62,11 @@ inline constexpr WorkRates unlimited = {
     .attention_flops_per_s = std::numeric_limits<double>::infinity(),
     .parameter_bytes_per_s = std::numeric_limits<double>::infinity(),
     .activation_bytes_per_s = std::numeric_limits<double>::infinity()};
-// Fits rates to measured times: least squares of relative errors, no rate above `most`. Rows with
-// one kind of work determine its rate; two rows that mix kinds determine one more. At most that
-// many rates (at least one) are fitted, the subset with the least error; the others are `most`.
-// Products with weights share one rate unless rows have those of one shape alone.
-// Throws InternalError without rows.
+// Fits rates to measured times: least squares of relative errors, no rate above `most`. As many
+// rates can be fitted as there are kinds timed alone, plus one for every two rows that mix kinds,
+// at least one. Of all subsets up to that size the one with the least error is fitted; rates
+// outside it are `most`. Products with weights share one rate unless rows have those of one shape
+// alone. Throws InternalError without rows.
 [[nodiscard]] WorkRates fit_rates(const std::vector<TimedWork>& times,
                                   const WorkRates& most = unlimited);
 
