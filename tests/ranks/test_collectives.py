@@ -276,11 +276,27 @@ def test_sizes_are_rounded_down_to_a_part_for_each_rank(paceline, tmp_path):
 
 
 def test_a_fit_of_one_size_is_left_out(paceline, tmp_path):
-    """On two ranks 12 bytes are 8 bytes."""
-    args = ("--backend", "mpi", "--threads", 1, "--quiet", "--steps", 1, "--warmup", 0)
-    sizes = ("--bytes", "8,12", "--ranks", "1,2", "--fit", "--output", "o.h5")
-    done = paceline("collectives", *args, *sizes, ranks=2)
+    """Out of place 200 MB need two buffers of that size, which do not fit."""
+    sizes = ("--bytes", "1KB,200MB", "--memory-limit", "300MB", "--in-place", "no,yes", "--fit")
+    done = paceline(*RUN, "--steps", 1, *sizes, ranks=2)
     assert done.code == 0, done.err
-    with h5py.File(tmp_path / "o.h5") as file:
-        assert list(file["fit/ranks"]) == [1]
-        assert sorted(file["fit_residuals/message_bytes"]) == [8, 12]
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert list(file["fit/in_place"].asstr()) == ["yes"]
+        assert sorted(file["fit_residuals/message_bytes"]) == [1000, 200_000_000]
+    assert "warning: all_reduce (mpi, float32, --ranks 2) has no fit" in done.err
+
+
+def test_messages_of_no_bytes_are_not_fitted(paceline, tmp_path):
+    """They are faster than the latency, since nothing is sent."""
+    done = paceline(*RUN, "--steps", 3, "--bytes", "0,7,16KB,256KB", "--fit", ranks=2)
+    assert done.code == 0, done.err
+    assert summary(tmp_path / "out.h5")["message_bytes"] == [0, 0, 16_000, 256_000]
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert list(file["fit_residuals/message_bytes"]) == [16_000, 256_000]
+
+
+@pytest.mark.parametrize("sizes", ["1000,1001", "4,1000", "1000"])
+def test_a_fit_needs_two_sizes_after_rounding(paceline, sizes):
+    done = paceline(*RUN, "--bytes", sizes, "--fit", ranks=2)
+    assert done.code == 2
+    assert "at least two message sizes above 0, in multiples of 8 bytes" in done.message

@@ -297,6 +297,31 @@ TEST(CollectivesExperiment, ATimeIsThatOfOneCall) {
   EXPECT_EQ(clock.calls(), 3 * checks + steps * (1 + 20 + 20));
 }
 
+TEST(CollectivesExperiment, TimesThatDoNotGrowWithTheBytesAreReported) {
+  CollectivesOptions options =
+      with({{"--backend", "mpi"}, {"--bytes", "1000,2000"}, {"--ranks", "2"}});
+  options.fit = true;
+  ThreadWorld::run(1, [&](World& world) {
+    std::vector<Backend> backends(1);
+    backends[0].ranks = 2;
+    const CollectivesExperiment experiment(options, world, std::move(backends));
+    const auto output = [&](double seconds) {
+      std::vector<SummaryRow> rows;
+      rows.push_back(
+          {0, {{"status", std::string("ok")}, {"message_bytes", 1e3}, {"time_median_s", 1e-6}}});
+      rows.push_back(
+          {1, {{"status", std::string("ok")}, {"message_bytes", 2e3}, {"time_median_s", seconds}}});
+      testing::internal::CaptureStderr();
+      EXPECT_EQ(experiment.closing_tables(rows).size(), 2U);
+      return testing::internal::GetCapturedStderr();
+    };
+    EXPECT_EQ(output(2e-6), "");
+    EXPECT_EQ(output(1e-6),
+              "warning: the times of all_reduce (mpi, float32, --ranks 2) do not grow with the "
+              "bytes; measure more or larger sizes\n");
+  });
+}
+
 TEST(CollectivesExperiment, RanksBeyondThoseOfACaseMeasureNothing) {
   const CollectivesOptions options = with({{"--backend", "mpi"},
                                            {"--bytes", "4000"},

@@ -12,9 +12,12 @@ std::int64_t CollectiveCase::element_bytes() const {
   return static_cast<std::int64_t>(size_of(dtype));
 }
 
+std::int64_t CollectiveCase::message_unit() const {
+  return ranks * (is_registered() ? registered_part_bytes : element_bytes());
+}
+
 std::int64_t CollectiveCase::message_bytes() const {
-  const std::int64_t unit = is_registered() ? registered_part_bytes : element_bytes();
-  return bytes.bytes - bytes.bytes % (ranks * unit);
+  return bytes.bytes - bytes.bytes % message_unit();
 }
 
 bool CollectiveCase::is_in_place() const {

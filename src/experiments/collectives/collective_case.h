@@ -44,8 +44,10 @@ struct CollectiveCase : CollectiveFactors, SamplerConfig {
   [[nodiscard]] bool operator==(const CollectiveCase&) const = default;
 
   [[nodiscard]] std::int64_t element_bytes() const;
-  // --bytes rounded down to a multiple of ranks x the dtype's size, or of ranks x 16 bytes if the
-  // buffers are registered.
+  // Messages are multiples of ranks x the dtype's size, or of ranks x 16 bytes if the buffers are
+  // registered.
+  [[nodiscard]] std::int64_t message_unit() const;
+  // --bytes rounded down to a multiple of message_unit().
   [[nodiscard]] std::int64_t message_bytes() const;
   // --in-place, unless the operation supports only one of the two.
   [[nodiscard]] bool is_in_place() const;

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 
+#include "core/screen.h"
 #include "experiments/collectives/collective_run.h"
 #include "experiments/collectives/link_ceiling.h"
 #include "measure/fit.h"
@@ -46,6 +48,13 @@ Row with_factors(const Case& sweep, const Row& figures) {
   }
   row.insert(row.end(), figures.begin(), figures.end());
   return row;
+}
+
+// "all_reduce (mpi, float32, --ranks 2)"
+std::string sweep_text(const Case& sweep) {
+  return fmt::format("{} ({}, {}, --ranks {})", to_text(sweep.at("op")),
+                     to_text(sweep.at("backend")), to_text(sweep.at("dtype")),
+                     to_text(sweep.at("ranks")));
 }
 
 }  // namespace
@@ -103,12 +112,24 @@ Prediction CollectivesExperiment::prediction(const CollectiveCase& c) const {
           .flush_bytes = static_cast<double>(flush_bytes(c.cache, device))};
 }
 
+void CollectivesExperiment::check_fit(const CollectiveCase& c) const {
+  std::set<std::int64_t> sizes;
+  for (std::size_t i = 0; i < case_count(); ++i) {
+    CollectiveCase other = case_at(i);
+    const std::int64_t size = other.message_bytes();
+    other.bytes = c.bytes;
+    if (other == c && size > 0) sizes.insert(size);
+  }
+  if (sizes.size() >= 2) return;
+  throw UsageError(
+      fmt::format("--fit: needs at least two message sizes above 0, in multiples of {} bytes ({}, "
+                  "{}, --ranks {}); give --bytes more values",
+                  c.message_unit(), c.op->name, name_of(c.dtype), c.ranks));
+}
+
 void CollectivesExperiment::check(const CollectiveCase& c) const {
   check_sampling(c);
-  if (options_.fit &&
-      !any_case([&](const CollectiveCase& other) { return other.bytes.bytes != c.bytes.bytes; })) {
-    throw UsageError("--fit: needs at least two message sizes; give --bytes several values");
-  }
+  if (options_.fit) check_fit(c);
   if (c.ranks > world_.size() && options_.factors.by_name("--ranks")) {
     throw UsageError(
         fmt::format("--ranks: {0} ranks are needed, {1} were started; use mpirun -np {0}", c.ranks,
@@ -184,26 +205,38 @@ CaseRecord CollectivesExperiment::measure(const CollectiveCase& c, Progress& pro
 }
 
 // "fit": latency and bandwidth of each set of cases that differ only in size. "fit_residuals": each
-// case's measured and fitted time.
+// case's measured and fitted time. Messages of 0 bytes are left out.
 std::vector<Table> CollectivesExperiment::closing_tables(
     const std::vector<SummaryRow>& rows) const {
   if (!options_.fit) return {};
   std::vector<std::pair<Case, std::vector<TimedSize>>> sweeps;  // cases without a size
   for (const SummaryRow& row : rows) {
     if (value_in<std::string>(row.columns, "status") != "ok") continue;
+    const auto bytes = value_in<double>(row.columns, "message_bytes");
+    if (bytes == 0) continue;  // nothing is sent
     Case c = cases().at(row.index);
     c.set("bytes", std::int64_t{0});
     auto sweep = std::find_if(sweeps.begin(), sweeps.end(),
                               [&](const auto& other) { return other.first == c; });
     if (sweep == sweeps.end()) sweep = sweeps.insert(sweep, {c, {}});
-    sweep->second.push_back({.bytes = value_in<double>(row.columns, "message_bytes"),
-                             .seconds = value_in<double>(row.columns, "time_median_s")});
+    sweep->second.push_back(
+        {.bytes = bytes, .seconds = value_in<double>(row.columns, "time_median_s")});
   }
   TableRows fits("fit");
   TableRows residuals("fit_residuals");
   for (const auto& [c, points] : sweeps) {
     const LatencyBandwidth fit = fit_latency_bandwidth(points);
-    if (std::isnan(fit.latency)) continue;  // of one size
+    if (std::isnan(fit.latency)) {
+      write_to(stderr, "warning: {} has no fit: fewer than two of its sizes were measured\n",
+               sweep_text(c));
+      continue;
+    }
+    if (std::isinf(fit.bandwidth) && std::get<std::int64_t>(c.at("ranks")) > 1) {
+      write_to(stderr,
+               "warning: the times of {} do not grow with the bytes; measure more or "
+               "larger sizes\n",
+               sweep_text(c));
+    }
     fits.add(with_factors(c, {{"latency_s", fit.latency},
                               {"bandwidth_bytes_per_s", fit.bandwidth},
                               {"worst_relative_error", fit.worst_error}}));

@@ -57,6 +57,8 @@ class CollectivesExperiment final : public ExperimentOf<CollectiveCase> {
     }
     return false;
   }
+  // Throws UsageError if the sweep over --bytes that `c` is part of cannot be fitted.
+  void check_fit(const CollectiveCase& c) const;
   // Collective over all ranks.
   [[nodiscard]] Members& members_of(int ranks);
   // Collective over members.world.
