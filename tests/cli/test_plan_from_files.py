@@ -1,8 +1,10 @@
 """`paceline plan --from` and `--check`: predictions from result files, and their errors."""
 
 import re
+import shutil
 from pathlib import Path
 
+import h5py
 import pytest
 
 from analysis.result_file import decompressed
@@ -273,3 +275,36 @@ def test_a_folder_is_refused_in_one_line(paceline, option):
     done = paceline("plan", option, ".")
     assert done.code == 2
     assert done.err.splitlines() == ["paceline: .: is a folder; give a result file"]
+
+
+@pytest.fixture
+def links(tmp_path):
+    """A copy of the published fits of NCCL, with another latency and bandwidth."""
+
+    def make(latency: float, bandwidth: float) -> Path:
+        path = Path(shutil.copy(LINKS, tmp_path / "links.h5"))
+        with h5py.File(path, "r+") as file:
+            file["fit/latency_s"][:] = latency
+            file["fit/bandwidth_bytes_per_s"][:] = bandwidth
+        return path
+
+    return make
+
+
+def test_times_that_do_not_grow_with_the_bytes_are_refused(paceline, links):
+    path = links(2e-6, float("inf"))
+    for what in ((), ("--ask", "best-bucket,compute-bound")):
+        done = paceline("plan", "--ranks", 2, "--from", path, *what)
+        assert done.code == 2
+        assert done.out == ""
+        (line,) = done.err.splitlines()
+        assert f"{path}: the times of all_reduce on 2 ranks do not grow with the bytes" in line
+
+
+def test_a_fitted_latency_of_0_is_not_blamed_on_an_option(paceline, links):
+    path = links(0, 1e9)
+    done = paceline("plan", "--ranks", 2, "--from", path, "--ask", "best-bucket")
+    assert done.code == 2
+    assert str(path) in done.message
+    assert "measure smaller sizes" in done.message
+    assert "--latency" not in done.message

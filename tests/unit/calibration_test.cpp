@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "core/error.h"
 #include "experiments/plan/check_file.h"
 #include "experiments/plan/step_time.h"
 
@@ -64,19 +67,25 @@ FittedLink link(std::string backend, std::int64_t ranks, std::string op = "all_r
   return {.backend = std::move(backend),
           .op = std::move(op),
           .dtype = "float32",
+          .redop = "sum",
           .cadence = "barrier",
+          .cache = "warm",
           .in_place = "yes",
           .registration = "symmetric",
           .ranks = ranks,
-          .link = {.latency = 2e-5, .bandwidth = 3e11}};
+          .link = {.latency = 2e-5, .bandwidth = 3e11},
+          .file = "links.h5"};
 }
 
 // Zeros if the calibration has no rates.
 Calibration::StepRates rates_for(const Calibration& c, const PlanCase& plan) {
   return c.rates_for(plan).value_or(Calibration::StepRates{.rates = {}, .correction = 0});
 }
+FittedLink link_for(const Calibration& c, const PlanCase& plan) {
+  return c.link_for("all_reduce", plan).value_or(FittedLink{});
+}
 FittedLink link_for(const Calibration& c, int ranks) {
-  return c.link_for("all_reduce", ranks).value_or(FittedLink{});
+  return link_for(c, step_of(ModelSize::tiny, 128, Strategy::bucketed, ranks));
 }
 
 TEST(FitRatesTest, FindsTheRatesOfExactTimes) {
@@ -248,7 +257,7 @@ TEST(CalibrationTest, TheLinkIsThatOfNcclWithTheNearestNumberOfRanks) {
   EXPECT_EQ(link_for(c, 8).backend, "nccl");
   EXPECT_EQ(link_for(c, 8).ranks, 4);
   EXPECT_EQ(link_for(c, 2).ranks, 2);
-  EXPECT_FALSE(Calibration({}, {}).link_for("all_reduce", 2));
+  EXPECT_FALSE(Calibration({}, {}).link_for("all_reduce", step_of(ModelSize::tiny, 128)));
 }
 
 TEST(CalibrationTest, AFitBecomesLatencyAndBytesThatARankSends) {
@@ -288,6 +297,69 @@ TEST(CalibrationTest, TheLinkIsThatOfRegisteredMemoryInPlace) {
   const Calibration c({}, {plain, apart, link("nccl", 2)});
   EXPECT_EQ(link_for(c, 2).registration, "symmetric");
   EXPECT_EQ(link_for(c, 2).in_place, "yes");
+}
+
+TEST(CalibrationTest, TheLinkIsThatOfTheExchangeWhateverTheOrderOfTheFits) {
+  std::vector<FittedLink> links;
+  for (const char* dtype : {"float32", "bfloat16", "float64"}) {
+    for (const char* redop : {"prod", "sum"}) {
+      for (const char* cache : {"cold", "warm"}) {
+        FittedLink one = link("nccl", 2);
+        one.dtype = dtype;
+        one.redop = redop;
+        one.cache = cache;
+        links.push_back(one);
+      }
+    }
+  }
+  PlanCase plan = step_of(ModelSize::tiny, 128, Strategy::bucketed, 2);
+  for (const bool reversed : {false, true}) {
+    if (reversed) std::reverse(links.begin(), links.end());
+    const Calibration c({}, links);
+    for (const auto& [exchanged, dtype] :
+         {std::pair(GradientDtype::fp32, "float32"), std::pair(GradientDtype::bf16, "bfloat16")}) {
+      plan.step.comm_dtype = exchanged;
+      EXPECT_EQ(link_for(c, plan).dtype, dtype);
+      EXPECT_EQ(link_for(c, plan).redop, "sum");
+      EXPECT_EQ(link_for(c, plan).cache, "warm");
+    }
+  }
+}
+
+TEST(CalibrationTest, ParametersAreGatheredInTheDtypeOfProducts) {
+  FittedLink narrow = link("nccl", 2, "all_gather");
+  narrow.dtype = "bfloat16";
+  PlanCase plan = step_of(ModelSize::tiny, 128, Strategy::fsdp, 2);
+  plan.step.precision = precision_named("bf16");
+  const Calibration c({}, {link("nccl", 2, "all_gather"), narrow});
+  EXPECT_EQ(c.link_for("all_gather", plan).value_or(FittedLink{}).dtype, "bfloat16");
+}
+
+TEST(CalibrationTest, ALinkWithOtherSettingsIsAnExtrapolation) {
+  FittedLink other = link("nccl", 2);
+  other.dtype = "bfloat16";
+  other.redop = "prod";
+  other.cache = "cold";
+  const Calibration c(plain_steps(), {other});
+  const auto texts = c.extrapolations(step_of(ModelSize::xl, 512, Strategy::bucketed, 2));
+  ASSERT_EQ(texts.size(), 5U);
+  EXPECT_EQ(texts[0], "collectives of float32, fitted with bfloat16");
+  EXPECT_EQ(texts[1], "collectives that sum, fitted with prod");
+  EXPECT_EQ(texts[2], "collectives in a warm cache, fitted in a cold one");
+}
+
+TEST(CalibrationTest, TimesThatDoNotGrowWithTheBytesAreNoLink) {
+  FittedLink flat = link("mpi", 2);
+  flat.link.bandwidth = std::numeric_limits<double>::infinity();
+  try {
+    (void)link_for(Calibration({}, {flat}), 2);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--from: links.h5: the times of all_reduce on 2 ranks do not grow with the bytes; "
+                 "measure more or larger sizes with collectives --fit");
+  }
+  EXPECT_EQ(link_for(Calibration({}, {flat, link("nccl", 2)}), 2).backend, "nccl");
 }
 
 TEST(CalibrationTest, ContentionIsTheCostOfHiddenCollectives) {

@@ -81,6 +81,29 @@ constexpr std::array<std::string_view, 3> other_ops = {"reduce_scatter", "all_ga
 // collectives even if the plan has one data-parallel rank.
 int fitted_ranks(const PlanCase& plan) { return std::max(2, plan.data_ranks()); }
 
+// What the collectives of an operation carry: gradients, or parameters.
+std::string_view exchanged_dtype(std::string_view op, const PlanCase& plan) {
+  const Precision precision = plan.strategy_shape().precision;
+  const bool parameters = op == "all_gather" || op == "broadcast";
+  return name_of(parameters ? precision.compute : precision.communication);
+}
+
+// In what a fit differs from the collectives of the plan.
+std::vector<std::string> other_settings(const FittedLink& link, const PlanCase& plan) {
+  std::vector<std::string> texts;
+  const std::string_view dtype = exchanged_dtype(link.op, plan);
+  if (link.dtype != dtype) {
+    texts.push_back(fmt::format("collectives of {}, fitted with {}", dtype, link.dtype));
+  }
+  if (link.redop != "sum") {
+    texts.push_back(fmt::format("collectives that sum, fitted with {}", link.redop));
+  }
+  if (link.cache != "warm") {
+    texts.push_back(fmt::format("collectives in a warm cache, fitted in a {} one", link.cache));
+  }
+  return texts;
+}
+
 }  // namespace
 
 Calibration::Calibration(const std::vector<std::string>& files) {
@@ -212,18 +235,26 @@ std::optional<Calibration::StepRates> Calibration::rates_for(const PlanCase& pla
   return rates;
 }
 
-std::optional<FittedLink> Calibration::link_for(std::string_view op, int ranks) const {
+std::optional<FittedLink> Calibration::link_for(std::string_view op, const PlanCase& plan) const {
   const FittedLink* best = nullptr;
+  const double ranks = fitted_ranks(plan);
+  const std::string_view dtype = exchanged_dtype(op, plan);
   const auto order = [&](const FittedLink& f) {
     // Prefer NCCL, then the nearest number of ranks, then the settings that training steps use.
     return std::tuple(f.backend != "nccl", std::abs(std::log(static_cast<double>(f.ranks) / ranks)),
-                      f.cadence != "back-to-back", f.registration != "symmetric",
-                      f.in_place != "yes");
+                      f.dtype != dtype, distance_from_training(f), f.dtype);
   };
   for (const FittedLink& f : links_) {
     if (f.op == op && (!best || order(f) < order(*best))) best = &f;
   }
-  return best ? std::optional(*best) : std::nullopt;
+  if (!best) return std::nullopt;
+  if (std::isinf(best->link.bandwidth)) {
+    throw UsageError(
+        fmt::format("--from: {}: the times of {} on {} ranks do not grow with the bytes; measure "
+                    "more or larger sizes with collectives --fit",
+                    best->file, op, best->ranks));
+  }
+  return *best;
 }
 
 std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const {
@@ -241,13 +272,16 @@ std::vector<std::string> Calibration::extrapolations(const PlanCase& plan) const
                                 points->front().tokens, points->back().tokens));
     }
   }
-  const std::optional<FittedLink> link = link_for("all_reduce", fitted_ranks(plan));
+  const std::optional<FittedLink> link = link_for("all_reduce", plan);
   if (!link) {
     all.emplace_back("no collective was fitted: the data sheet's bandwidth");
   } else {
     if (plan.data_ranks() > 1 && link->ranks != plan.data_ranks()) {
       all.push_back(
           fmt::format("collectives of {} ranks, fitted on {}", plan.data_ranks(), link->ranks));
+    }
+    for (const std::string& setting : other_settings(*link, plan)) {
+      all.push_back(setting);
     }
     all.push_back(
         fmt::format("weak scaling on other ranks: collectives fitted on {}", link->ranks));
@@ -283,7 +317,8 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
     result.rates = rates->rates;
     result.correction = rates->correction;
   }
-  if (const auto all_reduce = calibration.link_for("all_reduce", fitted_ranks(plan))) {
+  if (const auto all_reduce = calibration.link_for("all_reduce", plan)) {
+    result.link_file = all_reduce->file;
     result.latency_s = latency_of_two(*all_reduce);
     result.hardware.link_bytes_per_s = sent_bytes_per_s(*all_reduce);
     const bool across_nodes = all_reduce->ranks > plan.hardware.node_devices;
@@ -291,7 +326,7 @@ PlanCase calibrated(const PlanCase& plan, const Calibration& calibration) {
       result.hardware.network_bytes_per_s = result.hardware.link_bytes_per_s;
     }
     for (const std::string_view op : other_ops) {
-      const auto fitted = calibration.link_for(op, fitted_ranks(plan));
+      const auto fitted = calibration.link_for(op, plan);
       if (!fitted || fitted->backend != all_reduce->backend || fitted->ranks != all_reduce->ranks) {
         continue;
       }

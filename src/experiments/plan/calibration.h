@@ -36,8 +36,10 @@ class Calibration {
   // Rates of the planned device, or of another device of its kind (cpu, cuda). Empty if no file of
   // that kind has the plan's precision, attention kind and execution.
   [[nodiscard]] std::optional<StepRates> rates_for(const PlanCase& plan) const;
-  // The fit of an operation on `ranks` ranks, or on the nearest number of ranks.
-  [[nodiscard]] std::optional<FittedLink> link_for(std::string_view op, int ranks) const;
+  // The fit of an operation for the plan's number of ranks, or the nearest, at least 2, and for the
+  // dtype that it exchanges, or another. Throws UsageError if the times of the fit do not grow with
+  // the bytes.
+  [[nodiscard]] std::optional<FittedLink> link_for(std::string_view op, const PlanCase& plan) const;
   // The median over cases on devices of the plan's kind; empty without such cases.
   [[nodiscard]] std::optional<double> contention_for(const PlanCase& plan) const;
 

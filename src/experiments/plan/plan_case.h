@@ -56,6 +56,7 @@ struct PlanCase {
   double contention = 0;    // slowdown of overlapped work, as a fraction of the collective's time
   double latency_s = 0;     // of a collective between two ranks
   std::map<std::string, MeasuredOp, std::less<>> measured_ops;  // by name of the operation
+  std::string link_file;  // with the fit of all_reduce; empty: latency_s is that of --latency
 
   [[nodiscard]] int data_ranks() const { return static_cast<int>(step.ranks); }
   [[nodiscard]] std::int64_t ranks() const { return step.ranks * tensor; }

@@ -176,7 +176,15 @@ Answer best_bucket(const PlanCase& plan) {
   const double bytes = plan.parameters() / plan.tensor *
                        static_cast<double>(size_of(plan.strategy_shape().precision.communication));
   const double latency = collective_latency_s(plan, plan.data_ranks());
-  if (latency <= 0) throw UsageError("--ask: best-bucket needs --latency above 0");
+  if (latency <= 0 && plan.link_file.empty()) {
+    throw UsageError("--ask: best-bucket needs --latency above 0");
+  }
+  if (latency <= 0) {
+    throw UsageError(
+        fmt::format("--ask: best-bucket needs a latency above 0, which all_reduce does not have in "
+                    "{}; measure smaller sizes with collectives --fit",
+                    plan.link_file));
+  }
   // Bandwidth in bytes of the message: a ring all_reduce sends it 2 (n - 1) / n times.
   const double bandwidth = plan.data_bandwidth_bytes_per_s() * n / (2 * (n - 1));
   const double best = best_bucket_bytes(bytes, latency, bandwidth);

@@ -17,16 +17,14 @@ namespace {
 
 std::optional<Link> find_link(const std::vector<FittedLink>& fitted, std::string_view backend,
                               std::string_view dtype, std::int64_t ranks) {
-  std::optional<Link> link;
-  bool back_to_back = false;
+  const FittedLink* best = nullptr;
   for (const FittedLink& f : fitted) {
     const bool fits =
         f.op == "all_reduce" && f.backend == backend && f.dtype == dtype && f.ranks == ranks;
-    if (!fits || back_to_back) continue;
-    back_to_back = f.cadence == "back-to-back";
-    link = f.link;
+    if (!fits || (best && distance_from_training(*best) <= distance_from_training(f))) continue;
+    best = &f;
   }
-  return link;
+  return best ? std::optional(best->link) : std::nullopt;
 }
 
 // The case with the fastest step among those that differ only in --bucket-mb.

@@ -14,15 +14,17 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
   const auto backends = texts("backend");
   const auto ops = texts("op");
   const auto dtypes = texts("dtype");
+  const auto redops = texts("redop");
   const auto cadences = texts("cadence");
+  const auto caches = texts("cache");
   const auto in_place = texts("in_place");
   const auto registrations = texts("registration");
   const auto ranks = file.dataset("fit/ranks").read<std::int64_t>();
   const auto latency = file.dataset("fit/latency_s").read<double>();
   const auto bandwidth = file.dataset("fit/bandwidth_bytes_per_s").read<double>();
   for (const std::size_t rows :
-       {backends.size(), dtypes.size(), cadences.size(), in_place.size(), registrations.size(),
-        ranks.size(), latency.size(), bandwidth.size()}) {
+       {backends.size(), dtypes.size(), redops.size(), cadences.size(), caches.size(),
+        in_place.size(), registrations.size(), ranks.size(), latency.size(), bandwidth.size()}) {
     if (rows != ops.size()) throw Hdf5Error("the columns of /fit differ in length");
   }
   std::vector<FittedLink> links;
@@ -31,11 +33,14 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
     links.push_back({.backend = backends[i],
                      .op = ops[i],
                      .dtype = dtypes[i],
+                     .redop = redops[i],
                      .cadence = cadences[i],
+                     .cache = caches[i],
                      .in_place = in_place[i],
                      .registration = registrations[i],
                      .ranks = ranks[i],
-                     .link = {.latency = latency[i], .bandwidth = bandwidth[i]}});
+                     .link = {.latency = latency[i], .bandwidth = bandwidth[i]},
+                     .file = path});
   }
   return links;
 }
