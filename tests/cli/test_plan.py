@@ -1,6 +1,7 @@
 """`paceline plan`: the course's figures, questions, hardware, refused layouts, printed text."""
 
 import json
+import re
 import time
 
 import pytest
@@ -222,6 +223,32 @@ def test_device_hours_are_run_time_times_devices(paceline):
     assert row["tokens_per_s"] * row["run_s"] == pytest.approx(1e11)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "time"), [("1e6", "s"), ("1e8", "minutes"), ("1e9", "hours"), ("1e12", "days")]
+)
+def test_the_time_of_a_run_is_in_the_unit_that_shows_it(paceline, tokens, time):
+    layout = ("--size", "small", "--context", 1024, "--batch-size", 4)
+    done = paceline("plan", *layout, "--ask", "run", "--run-tokens", tokens)
+    number, unit = re.search(r"tokens take (\S+) (\w+) on 1 device:", done.out).groups()
+    assert unit == time
+    assert 1 <= float(number) < 1000
+    hours = re.search(r"(\S+) device hours", done.out).group(1).replace(",", "")
+    scale = {"s": 3600, "minutes": 60, "hours": 1, "days": 1 / 24}[unit]
+    assert float(hours) == pytest.approx(float(number) / scale, rel=0.02)
+
+
+def test_numbers_and_nouns_agree(paceline):
+    assert "\n1 rank = 1 data-parallel" in "\n" + paceline("plan", "--size", "small").out
+    for question, what in (("largest-batch", "1 sequence needs"), ("largest-context", "1 token")):
+        done = paceline("plan", "--size", "xl", "--memory", "1GB", "--ask", question)
+        assert what in done.out
+
+
+def test_little_memory_is_in_bytes(paceline):
+    done = paceline("plan", "--size", "tiny", "--memory", 5)
+    assert "does not fit in 5 bytes" in done.out
+
+
 def test_efficiency_falls_as_replicas_grow(paceline):
     row = ask(paceline, "efficiency", "--size", "small", "--context", 1024, "--latency", 100)
     values = [value for name, value in row.items() if name.startswith("efficiency_")]
@@ -242,6 +269,7 @@ def test_efficiency_falls_as_replicas_grow(paceline):
             "best-bucket needs --latency above 0",
         ),
         (("--ask", "compute-bound"), "--ask: compute-bound needs --ranks above 1"),
+        (("--ask", "link-bandwidth"), "--ask: link-bandwidth needs --ranks above 1"),
         (("--ask", "everything"), "--ask: 'everything' is unknown"),
         (
             ("--ask", "gradient-dtype", "--precision", "fp16"),

@@ -68,7 +68,13 @@ std::string grouped(double value, int decimals) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(static_cast<double>(count)), noun, count == 1 ? "" : "s");
+}
+
 std::string both_sizes(double bytes) {
+  constexpr double shows_digits = 1e4;  // of two decimals of a megabyte
+  if (bytes < shows_digits) return counted(std::llround(bytes), "byte");
   constexpr double mega = 1e6;
   constexpr double mebi = 0x1p20;
   const auto text = [](double value) { return grouped(value, 2); };

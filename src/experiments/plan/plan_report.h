@@ -1,6 +1,7 @@
 #pragma once
 // A plan as text or JSON: sections of lines, each a formula with its numbers, and tables.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +31,9 @@ struct PlanSection {
 
 // A number with thousands separators and `decimals` digits after the point: "219,848,638,464".
 [[nodiscard]] std::string grouped(double value, int decimals = 0);
-// "3,517.58 GB = 3,276.00 GiB", below 1 GB "10.49 MB = 10.00 MiB".
+// "1 device", "1,024 devices".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
+// "3,517.58 GB = 3,276.00 GiB", below 1 GB "10.49 MB = 10.00 MiB", below 10 kB "512 bytes".
 [[nodiscard]] std::string both_sizes(double bytes);
 
 [[nodiscard]] std::string report_text(const std::vector<PlanSection>& sections);

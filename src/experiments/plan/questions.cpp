@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/units.h"
@@ -38,7 +40,7 @@ std::string of_memory(const PlanCase& plan, double bytes) {
 
 // The largest value of a field of the case with which the plan fits into a device's memory.
 Answer largest_that_fits(const PlanCase& plan, Question question, std::int64_t ModelFactors::*field,
-                         std::int64_t most, const char* unit) {
+                         std::int64_t most, const std::string& unit) {
   PlanCase other = plan;
   const auto peak = [&](std::int64_t value) {
     other.step.*field = value;
@@ -51,8 +53,7 @@ Answer largest_that_fits(const PlanCase& plan, Question question, std::int64_t M
             {{"largest", std::int64_t{0}}, {"peak_bytes", peak(1)}}};
   }
   return {question,
-          fmt::format("{} {} a rank: {} a device", grouped(static_cast<double>(best)), unit,
-                      of_memory(plan, peak(best))),
+          fmt::format("{} a rank: {} a device", counted(best, unit), of_memory(plan, peak(best))),
           {{"largest", best}, {"peak_bytes", peak(best)}}};
 }
 
@@ -75,8 +76,7 @@ Answer fewest_devices(const PlanCase& plan) {
   }
   other.step.ranks = data_ranks;
   return {Question::fewest_devices,
-          fmt::format("{} device{} ({} {}): {} each", grouped(static_cast<double>(other.ranks())),
-                      other.ranks() == 1 ? "" : "s", data_ranks, layout,
+          fmt::format("{} ({} {}): {} each", counted(other.ranks(), "device"), data_ranks, layout,
                       of_memory(plan, peak_of(other))),
           {{"devices", other.ranks()}, {"peak_bytes", peak_of(other)}}};
 }
@@ -199,6 +199,9 @@ Answer best_bucket(const PlanCase& plan) {
 }
 
 Answer twice_the_bandwidth(const PlanCase& plan) {
+  if (plan.ranks() == 1) {
+    throw UsageError("--ask: link-bandwidth needs --ranks above 1: one rank exchanges nothing");
+  }
   PlanCase faster = plan;
   faster.hardware.link_bytes_per_s *= 2;
   faster.hardware.network_bytes_per_s *= 2;
@@ -214,18 +217,31 @@ Answer twice_the_bandwidth(const PlanCase& plan) {
            {"speedup", now.step_s() / then.step_s()}}};
 }
 
+// In the largest unit of which it is at least 1.
+std::string duration_text(double seconds) {
+  constexpr double minute = 60;
+  constexpr double hour = 60 * minute;
+  constexpr double day = 24 * hour;
+  constexpr std::array units = {std::pair(day, "days"), std::pair(hour, "hours"),
+                                std::pair(minute, "minutes")};
+  for (const auto& [unit, name] : units) {
+    if (seconds >= unit) return fmt::format("{} {}", number_text(seconds / unit, 4), name);
+  }
+  return seconds_text(seconds);
+}
+
 Answer training_run(const PlanCase& plan, double run_tokens) {
   if (run_tokens <= 0) throw UsageError("--ask: run needs --run-tokens N");
   constexpr double hour = 3600;
-  constexpr double day = 24 * hour;
   const double per_second = plan.tokens() / step_time(plan).step_s();
   const double seconds = run_tokens / per_second;
   const double device_hours = seconds / hour * static_cast<double>(plan.ranks());
-  return {Question::run,
-          fmt::format("{} tokens take {} days on {} device{}: {} tokens/s, {} device hours",
-                      count_text(run_tokens), number_text(seconds / day, 4), plan.ranks(),
-                      plan.ranks() == 1 ? "" : "s", grouped(per_second), grouped(device_hours)),
-          {{"run_s", seconds}, {"tokens_per_s", per_second}, {"device_hours", device_hours}}};
+  return {
+      Question::run,
+      fmt::format("{} tokens take {} on {}: {} tokens/s, {} device hours", count_text(run_tokens),
+                  duration_text(seconds), counted(plan.ranks(), "device"), grouped(per_second),
+                  device_hours < 100 ? number_text(device_hours) : grouped(device_hours)),
+      {{"run_s", seconds}, {"tokens_per_s", per_second}, {"device_hours", device_hours}}};
 }
 
 Answer scaling(const PlanCase& plan) {
@@ -247,11 +263,11 @@ Answer answer(const PlanCase& plan, Question question, double run_tokens) {
   switch (question) {
     case Question::largest_batch: {
       constexpr std::int64_t most = 1 << 20;
-      return largest_that_fits(plan, question, &ModelFactors::batch_size, most, "sequences");
+      return largest_that_fits(plan, question, &ModelFactors::batch_size, most, "sequence");
     }
     case Question::largest_context: {
       constexpr std::int64_t most = 1 << 24;
-      return largest_that_fits(plan, question, &ModelFactors::context, most, "tokens");
+      return largest_that_fits(plan, question, &ModelFactors::context, most, "token");
     }
     case Question::fewest_devices: return fewest_devices(plan);
     case Question::memory: return memory_by_kind(plan);

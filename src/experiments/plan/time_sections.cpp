@@ -35,12 +35,13 @@ PlanSection layout_section(const PlanCase& plan) {
   const TrainingCase& c = plan.step;
   const double width = static_cast<double>(size_of(c.precision.compute));
   return {.name = "layout",
-          .title = fmt::format(
-              "{} ranks = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}", plan.ranks(),
-              plan.data_ranks(), name_of(c.strategy), plan.tensor, plan.hardware.name,
-              plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
-                                       : plan.memory_text,
-              c.precision.name),
+          .title =
+              fmt::format("{} = {} data-parallel ({}) x {} tensor-parallel on {} of {}, {}",
+                          counted(plan.ranks(), "rank"), plan.data_ranks(), name_of(c.strategy),
+                          plan.tensor, plan.hardware.name,
+                          plan.memory_text.empty() ? fmt::format("{:g} GB", plan.hardware.memory_gb)
+                                                   : plan.memory_text,
+                          c.precision.name),
           .lines = {{"ranks", "ranks", "data-parallel x tensor-parallel",
                      static_cast<double>(plan.ranks()), PlanUnit::count},
                     tokens_line("tokens", "batch",
