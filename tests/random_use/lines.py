@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from random_use.files import Input
-from random_use.values import REDUCTIONS
+from random_use.values import BYTES_OF, REDUCTIONS
 
 EXPERIMENTS = (
     "model", "ddp", "zero", "attention", "collectives", "precision", "plan", "info",
@@ -63,6 +63,16 @@ def count_of(text: str) -> int:
     return count
 
 
+def can_fit(use: Use) -> bool:
+    """Whether every sweep over --bytes has two sizes above 0 after they are rounded down."""
+    units = [
+        int(n) * BYTES_OF[dtype] for n in use.values("--ranks") for dtype in use.values("--dtype")
+    ]
+    return all(
+        len({int(size) // unit for size in use.values("--bytes")} - {0}) > 1 for unit in units
+    )
+
+
 def drop_unused(use: Use) -> None:
     """Drops options that apply to no case, since the program refuses them."""
     o = use.options
@@ -82,7 +92,7 @@ def drop_unused(use: Use) -> None:
         "--bucket-mb": use.values("--shard") == ["fsdp"] or not has("--sync", "bucketed"),
         "--redop": not has("--op", *REDUCTIONS),
         "--in-place": not has("--op", *REDUCTIONS, "all_gather"),
-        "--fit": len(use.values("--bytes")) == 1,
+        "--fit": "--fit" in o and not can_fit(use),
     }
     exchange = ("--comm-dtype", "--registration", "--verify")
     unused |= dict.fromkeys(exchange, use.values("--sync") == ["none"])
