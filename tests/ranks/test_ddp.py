@@ -99,6 +99,14 @@ def test_every_strategy_trains_as_one_process_on_the_whole_batch(paceline, tmp_p
             assert row["verify_adamw_distance"] == max(distances) <= 1e-4
 
 
+def test_verify_0_verifies_nothing(paceline, tmp_path):
+    line = (*TINY, "--context", 16, "--steps", 1)
+    assert paceline(*line, "--verify", 0, ranks=2).code == 0
+    table = summary(tmp_path / "out.h5")
+    assert table["verify"] == [0]
+    assert "verify_sgd_error" not in table
+
+
 @pytest.mark.parametrize(("limit", "says"), [("40MB", "--verify: "), ("20MB", "rank 0: about ")])
 def test_a_verified_model_that_does_not_fit(paceline, tmp_path, limit, says):
     """Either the whole batch does not fit, or the rows of a rank."""
@@ -328,7 +336,7 @@ def test_global_batch_is_split(paceline, tmp_path):
         ("--verify", "--precision", "bf16"),
         ("--verify", "--comm-dtype", "bf16"),
         ("--verify", "--mode", "forward-backward"),
-        ("--verify", "0"),
+        ("--verify", "1001"),
         ("--sync", "ring"),
         ("--comm-dtype", "fp16"),
         ("--comm-dtype", "bf16", "--precision", "fp16"),

@@ -132,9 +132,9 @@ Factors<C> exchange_factors(const Factor<C>& strategy, std::string_view buckets,
           .where(exchanges, a_sync),
       setting<C>(&C::verify, "verify",
                  "number of steps of SGD, then of AdamW, to compare with a single process that "
-                 "trains on the whole batch (fp32)")
+                 "trains on the whole batch (fp32); 0: none")
           .implicit(verify_steps)
-          .from(1, 1000)
+          .from(0, 1000)
           .where(exchanges, a_sync));
 }
 
