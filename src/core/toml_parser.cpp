@@ -34,6 +34,28 @@ TomlPosition position_of(const toml::source_region& region) {
   return {region.begin.line, region.begin.column};
 }
 
+// For a value without quotes that is no number, "; text needs quotes: size = "tiny""; else empty.
+std::string advice_on(std::string_view text, std::size_t line_number) {
+  for (std::size_t line = 1; line < line_number && !text.empty(); ++line) {
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::size_t equals = std::min(line.find('='), line.size());
+  const std::size_t begin = std::min(line.find_first_not_of("= \t[", equals), line.size());
+  const std::string_view key = line.substr(0, line.substr(0, equals).find_last_not_of(" \t") + 1);
+  const std::string_view value =
+      line.substr(begin, line.find_first_of(" \t\r,]{}#\"'", begin) - begin);
+  const auto is_word = [](std::string_view word) {
+    constexpr std::size_t longest = 100;
+    return !word.empty() && word.size() <= longest &&
+           std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
+  };
+  const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!is_word(key) || !is_word(value) || is_number || value == "true" || value == "false")
+    return "";
+  return fmt::format("; text needs quotes: {} = \"{}\"", key, value);
+}
+
 TomlValue value_of(const toml::node& node);
 
 TomlTable table_of(const toml::table& table) {
@@ -88,7 +110,8 @@ TomlDocument parse_toml(std::string_view text, const std::string& file) {
   } catch (const toml::parse_error& error) {
     std::string what(error.description());
     std::replace(what.begin(), what.end(), '\n', ' ');
-    throw document.error(position_of(error.source()), what);
+    const TomlPosition at = position_of(error.source());
+    throw document.error(at, what + advice_on(text, at.line));
   }
   return document;
 }

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "core/utf8.h"
+
 namespace paceline {
 
 namespace {
@@ -142,6 +144,9 @@ std::string option_line(const std::string& key, const Texts& texts, const Option
   if (std::any_of(texts.begin(), texts.end(), has_control_characters)) {
     throw UsageError(
         fmt::format("--{}: has a control character in it, which --config refuses", key));
+  }
+  if (!std::all_of(texts.begin(), texts.end(), is_utf8)) {
+    throw UsageError(fmt::format("--{}: is not UTF-8, which TOML requires", key));
   }
   if (!traits.list || (texts.size() == 1 && texts[0].find(',') == std::string::npos)) {
     return fmt::format("{} = {}", key, toml_value(texts.at(0), traits));

@@ -167,6 +167,8 @@ def test_config_file(paceline, tmp_path):
         ('size = "a\\nb"', "control character"),
         ("steps = 3\nsteps = 4", "run.toml:2:"),
         ("steps = ", "run.toml:1:"),
+        ("size = tiny", 'text needs quotes: size = "tiny"'),
+        ("quiet = true\nsize = [2.7b]", 'text needs quotes: size = "2.7b"'),
         ("[model]\nsteps = 3", "run.toml:1:2: model: is a table"),
         ('config = "other.toml"', "config: belongs on the command line"),
         ("print-config = true", "print-config: belongs on the command line"),

@@ -275,6 +275,9 @@ def test_an_input_whose_name_is_not_utf_8(paceline, tmp_path, option):
     done = paceline(*TINY, option, name)
     assert (done.code, done.out) == (2, "")
     assert done.message == f"paceline: {option}: the name is not UTF-8; rename the file"
+    done = paceline(*TINY, option, name, "--print-config")
+    assert (done.code, done.out) == (2, "")
+    assert done.message == f"paceline: {option}: is not UTF-8, which TOML requires"
 
 
 @pytest.mark.parametrize("row", [0, 7])
