@@ -167,7 +167,8 @@ std::string times_note(const std::vector<Row>& rows, const TableOptions& options
   if (!options.columns.empty() || headline.empty()) return "";
   const std::string what =
       fmt::format("{} over repetitions{}", statistic, several ? " of the maximum over ranks" : "");
-  const std::string_view deviation = mean ? " std: the standard deviation." : "";
+  const std::string_view deviation =
+      mean ? " std: the standard deviation. Rates and shares are computed from the medians." : "";
   if (!phases.has_parts()) return fmt::format("times: {}.{}", what, deviation);
   return fmt::format(
       "{0}: {1}. {2}, rest: {3}{4}; they add up to {0}, and rest is what no phase covers.{5}{6}",
