@@ -37,8 +37,12 @@ CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows)
   const std::string& unit_from = column.unit_from.empty() ? name : column.unit_from;
   const std::vector<double> numbers = numbers_in(rows, unit_from);
   std::string unit;
+  bool is_integer = false;
   for (const Row& row : rows) {
-    if (const Cell* cell = find_column(row, unit_from)) unit = cell->unit;
+    const Cell* cell = find_column(row, unit_from);
+    if (cell == nullptr) continue;
+    unit = cell->unit;
+    is_integer = is_integer || std::holds_alternative<std::int64_t>(cell->value);
   }
   const DisplayUnit display = display_unit_for(numbers, unit);
   const auto number = [](const Row& row, const std::string& of) {
@@ -49,14 +53,16 @@ CellTexts number_column(const TableColumn& column, const std::vector<Row>& rows)
     cells.head = column.head;
     cells.text = [name, format = column.format](const Row& row) {
       const Cell* cell = find_column(row, name);
-      return cell == nullptr ? "-" : fmt::format(fmt::runtime(format), number_of(cell->value));
+      if (cell == nullptr) return std::string("-");
+      const double n = number_of(cell->value);
+      return std::isnan(n) ? std::string("nan") : fmt::format(fmt::runtime(format), n);
     };
   } else if (column.names.size() == 2) {
     cells.head = column.head;
     cells.text = [=](const Row& row) {
       return display.interval_text(number(row, column.names[0]), number(row, column.names[1]));
     };
-  } else if (unit.empty() && display.divisor == 1 && all_whole(numbers)) {
+  } else if ((unit.empty() || is_integer) && display.divisor == 1 && all_whole(numbers)) {
     cells.text = [=](const Row& row) {
       const double n = number(row, name);
       return std::isnan(n) ? "-" : fmt::format("{:.0f}", n);
@@ -161,6 +167,7 @@ std::string console_table(const std::vector<Row>& rows,
   for (const TableGroup& group : groups) {
     table.begin_group();
     for (const TableColumn& column : group) {
+      if (table.has_factor_column(column.names.front())) continue;
       columns.push_back(cell_texts(column, ok));
       table.column(columns.back().head, columns.back().align);
     }
@@ -192,13 +199,20 @@ std::string closing_table(const Table& table, const std::vector<Row>& rows,
       const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
         return column->name == "case" && text_in(r, "case") == text;
       });
-      const FactorTexts of_row = row == rows.end() ? FactorTexts{{column->name, text}}
-                                                   : factors_of_row(*row, factor_names);
+      const FactorTexts of_row = row == rows.end()
+                                     ? FactorTexts{{column->name, text.empty() ? "-" : text}}
+                                     : factors_of_row(*row, factor_names);
       factors[i].insert(factors[i].end(), of_row.begin(), of_row.end());
     }
   }
+  const auto shows_factor = [&](const std::string& name) {
+    return std::any_of(factors.begin(), factors.end(), [&](const FactorTexts& row) {
+      return std::any_of(row.begin(), row.end(), [&](const auto& f) { return f.first == name; });
+    });
+  };
   TextTable shown(factors);
   for (auto column = measured; column != table.columns.end(); ++column) {
+    if (shows_factor(column->name)) continue;
     std::vector<double> numbers;
     for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_of(value_at(*column, i)));
     const DisplayUnit display =

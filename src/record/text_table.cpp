@@ -27,7 +27,8 @@ const std::string* only_text(const std::vector<std::string>& texts) {
   return one;
 }
 
-bool is_number_or_empty(const std::string& text) {
+bool is_number_or_missing(const std::string& text) {
+  if (text == "-") return true;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return text.empty() || (error == std::errc{} && end == text.data() + text.size());
@@ -75,7 +76,8 @@ FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) : texts(rows.
     for (const FactorTexts& row : rows) of_rows.push_back(text_of(row, name));
     if (const std::string* one = only_text(of_rows)) {
       if (one->empty()) continue;
-      same.emplace_back(name, *one);
+      const bool all_have_it = std::find(of_rows.begin(), of_rows.end(), "") == of_rows.end();
+      (all_have_it ? same : where_applicable).emplace_back(name, *one);
       continue;
     }
     names.push_back(name);
@@ -85,7 +87,7 @@ FactorColumns::FactorColumns(const std::vector<FactorTexts>& rows) : texts(rows.
 
 TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors) {
   for (std::size_t i = 0; i < factors_.names.size(); ++i) {
-    const auto is_number = [&](const auto& row) { return is_number_or_empty(row[i]); };
+    const auto is_number = [&](const auto& row) { return is_number_or_missing(row[i]); };
     const bool numbers = std::all_of(factors_.texts.begin(), factors_.texts.end(), is_number);
     column(factors_.names[i], numbers ? Align::right : Align::left);
   }
@@ -93,6 +95,10 @@ TextTable::TextTable(const std::vector<FactorTexts>& factors) : factors_(factors
 
 void TextTable::column(std::string head, Align align) {
   columns_.push_back({.head = std::move(head), .align = align, .group = group_});
+}
+
+bool TextTable::has_factor_column(std::string_view name) const {
+  return std::find(factors_.names.begin(), factors_.names.end(), name) != factors_.names.end();
 }
 
 void TextTable::row(std::vector<std::string> cells, std::string tail) {
@@ -104,8 +110,18 @@ void TextTable::row(std::vector<std::string> cells, std::string tail) {
 }
 
 std::string TextTable::str() const {
-  const std::string above = factors_.same.empty() ? "" : factors_line(factors_.same) + '\n';
-  return above + laid_out(columns_, rows_, factors_.names.size());
+  return above("\n") + laid_out(columns_, rows_, factors_.names.size());
+}
+
+// The factors that have no column, each paragraph followed by `paragraph_end`.
+std::string TextTable::above(std::string_view paragraph_end) const {
+  std::string out;
+  if (!factors_.same.empty())
+    out += fmt::format("{}{}", factors_line(factors_.same), paragraph_end);
+  if (factors_.where_applicable.empty()) return out;
+  FactorTexts introduced = factors_.where_applicable;
+  introduced.front().first.insert(0, "where applicable: ");
+  return out + fmt::format("{}{}", factors_line(introduced), paragraph_end);
 }
 
 std::string TextTable::markdown() const {
@@ -115,8 +131,7 @@ std::string TextTable::markdown() const {
     columns.push_back({.head = "status"});
   }
   std::string out;
-  if (!factors_.same.empty()) out += markdown_text(factors_line(factors_.same)) + "\n\n";
-  out += '|';
+  out += markdown_text(above("\n\n")) + '|';
   for (const TextColumn& column : columns) out += fmt::format(" {} |", markdown_text(column.head));
   out += "\n|";
   for (const TextColumn& column : columns) out += column.align == Align::right ? "---:|" : "---|";

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,26 +18,29 @@ using FactorTexts = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::string factors_line(const FactorTexts& factors);
 
 // Factors that differ between the rows that have them, in order of first occurrence, with the texts
-// of each row. `same`: the other factors.
+// of each row. `same`: those with one text in all rows; `where_applicable`: those with one text in
+// the rows that have them, which other rows lack.
 struct FactorColumns {
   explicit FactorColumns(const std::vector<FactorTexts>& rows);
 
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> texts;  // [row][name]
   FactorTexts same;
+  FactorTexts where_applicable;
 };
 
 class TextTable {
  public:
   using Align = TextColumn::Align;
 
-  // `factors` has an entry for each row. Factors that are the same wherever they apply are printed
-  // in a line above the table, the others in its first columns: numbers right-aligned, text
-  // left-aligned.
+  // `factors` has an entry for each row. Factors that differ between the rows that have them stand
+  // in the first columns: numbers right-aligned, text left-aligned. The others are printed above
+  // the table, those that some rows lack in a line of their own: "where applicable: bucket_mb 25".
   explicit TextTable(const std::vector<FactorTexts>& factors = {});
 
   // The head ends with the unit in brackets: "peak [MB]".
   void column(std::string head, Align align);
+  [[nodiscard]] bool has_factor_column(std::string_view name) const;
   // The next columns form a group.
   void begin_group() { ++group_; }
   // The next row: `cells` follow its factors, `tail` follows the cells.
@@ -46,6 +50,8 @@ class TextTable {
   [[nodiscard]] std::string markdown() const;
 
  private:
+  [[nodiscard]] std::string above(std::string_view paragraph_end) const;
+
   FactorColumns factors_;
   std::vector<TextColumn> columns_;
   std::vector<TextRow> rows_;

@@ -24,15 +24,28 @@ def test_sums_of_the_accumulation_exercise(paceline, tmp_path):
     done = paceline(*RUN, "--study", "accumulation", "--summation", "sequential")
     assert done.code == 0, done.err
     want = {
-        "fp32": "10.0001", "fp16": "9.9531", "fp16-into-fp32": "10.0021",
-        "fp16-upcast": "10.0021", "bf16": "4.0000", "bf16-into-fp32": "10.0098",
+        "fp32": "10.0001", "fp16": "9.95312", "fp16-into-fp32": "10.0021",
+        "fp16-upcast": "10.0021", "bf16": "4.00000", "bf16-into-fp32": "10.0098",
     }  # fmt: skip
     table = summary(tmp_path / "out.h5")
     sums = dict(zip(table["arithmetic"], table["sum"], strict=True))
-    assert {name: f"{value:.4f}" for name, value in sums.items()} == want
+    assert {name: f"{value:#.6g}" for name, value in sums.items()} == want
     for name, value in want.items():
         assert [name, value] in [line.split()[:2] for line in done.out.splitlines()]
     assert table["exact_sum"] == pytest.approx([10] * 6)
+
+
+def test_sums_have_significant_digits(paceline):
+    args = ("--study", "accumulation", "--arithmetic", "fp32,fp16", "--summation", "compensated")
+    sums = {
+        addend: [
+            line.split()[1]
+            for line in paceline(*RUN, "--force", *args, "--addend", addend).out.splitlines()
+            if line.startswith("fp")
+        ]
+        for addend in ("1e-30", "1e30")
+    }
+    assert sums == {"1e-30": ["1.00000e-27", "0.00000"], "1e30": ["1.00000e+33", "nan"]}
 
 
 def test_errors_are_within_their_bounds(paceline):
@@ -149,6 +162,18 @@ def test_scales_at_which_norms_break(paceline, tmp_path):
     assert breaks["rms_norm", "fp16", "100", "rounded"] == "1"
     assert breaks["layer_norm", "bf16", "0", "rounded"] == ""
     assert "norm_breaks:" in done.out
+
+
+def test_a_range_that_one_norm_lacks_is_not_said_of_it(paceline):
+    line = ("--norm", "rms_norm", "--norm-dtype", "fp16", "--mean", 100, "--scale", 1)
+    table = paceline(*RUN, "--study", "norms", *line).out.split("norm_breaks:\n")[1].splitlines()
+    assert table[0] == "norm rms_norm, norm_dtype fp16, mean 100, breaks_at -"
+    cells = [row.split() for row in table[1:4]]
+    assert cells == [
+        ["statistics", "holds_from", "holds_to"],
+        ["float32", "1", "1"],
+        ["rounded", "-", "-"],
+    ]
 
 
 def test_every_study_has_a_table_of_its_own(paceline, tmp_path):

@@ -86,7 +86,7 @@ TEST(ConsoleTable, NeverShowsAllDigits) {
 
 TEST(ConsoleTable, AColumnWithAFormatShowsUnscaledNumbers) {
   Row row = {{"case", "a"}, {"status", "ok"}, {"sum", 10.00013}, {"bits", "0011"}};
-  Row other = {{"case", "b"}, {"status", "ok"}, {"sum", std::nan("")}, {"bits", "01"}};
+  Row other = {{"case", "b"}, {"status", "ok"}, {"sum", -std::nan("")}, {"bits", "01"}};
   const Row none = {{"case", "c"}, {"status", "ok"}};
   const std::vector<ShownColumn> columns = {{"sum", "sum", "{:.4f}"}, {"bits", "bits"}};
   EXPECT_EQ(console_table({row, other, none}, {"case"}, columns),
@@ -110,21 +110,28 @@ TEST(ConsoleTable, FactorsThatAreNotNamedAreNotShown) {
             "   1.000             -\n");
 }
 
-TEST(ConsoleTable, AFactorWithOneValueStandsAboveEvenIfSomeRowsLackIt) {
+TEST(ConsoleTable, AFactorThatSomeRowsLackStandsInALineOfItsOwn) {
   const CaseRecord a = make_record(128, {1});
   CaseRecord b = make_record(256, {1});
   CaseRecord c = make_record(512, {1});
   std::vector<std::string> names = record_factors;
   names.emplace_back("optimizer");
-  const auto first_line = [&](const std::vector<Row>& rows) {
-    const std::string table = console_table(rows, names, {});
-    return table.substr(0, table.find('\n'));
+  const auto lines_above = [&](const std::vector<Row>& rows) {
+    std::istringstream stream(console_table(rows, names, {}));
+    std::vector<std::string> lines(2);
+    for (std::string& line : lines) std::getline(stream, line);
+    return lines;
   };
   b.factors.set("optimizer", "serial");
-  EXPECT_EQ(first_line({summary_row(a), summary_row(b)}), "size small, optimizer serial");
-  EXPECT_EQ(first_line({summary_row(b), summary_row(a)}), "size small, optimizer serial");
+  const std::vector<std::string> both = {"size small", "where applicable: optimizer serial"};
+  EXPECT_EQ(lines_above({summary_row(a), summary_row(b)}), both);
+  EXPECT_EQ(lines_above({summary_row(b), summary_row(a)}), both);
+  EXPECT_EQ(lines_above({summary_row(b), summary_row(b)}).front(),
+            "size small, context 256, optimizer serial");
   c.factors.set("optimizer", "in-backward");
-  EXPECT_EQ(first_line({summary_row(a), summary_row(b), summary_row(c)}), "size small");
+  const std::string table =
+      console_table({summary_row(a), summary_row(b), summary_row(c)}, names, {});
+  EXPECT_EQ(table.find("where"), std::string::npos) << table;
 }
 
 TEST(ConsoleTable, TheLineOfConstantFactorsIsWrapped) {
@@ -206,7 +213,7 @@ TEST(TimesNote, SaysWhatAddsUp) {
             "step: mean over repetitions of the maximum over ranks. forward, rest: on the rank of "
             "that maximum, means over repetitions; they add up to step, and rest is what no phase "
             "covers. max: mean over repetitions of the maximum over ranks of each phase by itself. "
-            "std: the standard deviation.");
+            "std: the standard deviation. Rates and shares are computed from the medians.");
   EXPECT_EQ(times_note({summary_row(make_record(1, {1}))}, {}), "times: median over repetitions.");
   EXPECT_EQ(times_note({}, {}), "");
 }
@@ -223,12 +230,30 @@ TEST(ConsoleTable, ShowsTheRequestedColumns) {
   EXPECT_EQ(times_note(rows, options), "");
 }
 
+TEST(ConsoleTable, RequestedIntegersStayIntegers) {
+  CaseRecord a = make_record(128, {1});
+  a.summary = {{"tokens", std::int64_t{4}, "tokens"}, {"rate", 4.0, "1/s"}};
+  EXPECT_EQ(console_table({summary_row(a)}, record_factors, {}, {.columns = {"tokens", "rate"}}),
+            "size small, context 128\n"
+            "tokens [tokens]  rate [1/s]\n"
+            "              4       4.000\n");
+}
+
+TEST(ConsoleTable, ARequestedFactorIsNotShownTwice) {
+  const std::vector<Row> rows = {summary_row(make_record(128, {1})),
+                                 summary_row(make_record(256, {1}))};
+  EXPECT_EQ(console_table(rows, record_factors, {}, {.columns = {"context", "status"}}),
+            "size small\n"
+            "context  status\n"
+            "    128  ok\n"
+            "    256  ok\n");
+}
+
 TEST(UnknownColumns, AreNamedWithASuggestion) {
   const std::vector<Row> rows = {{{"size", std::string("tiny")}, {"step_median_s", 1.0, "s"}}};
   EXPECT_EQ(unknown_columns(rows, {"step_median_s", "size"}), "");
   EXPECT_EQ(unknown_columns(rows, {"step_mdian_s", "size", "x"}),
-            "the summary has no step_mdian_s (did you mean step_median_s?), x; paceline columns "
-            "lists its columns");
+            "the summary has no step_mdian_s (did you mean step_median_s?), x");
 }
 
 TEST(ConsoleTable, AsMarkdown) {
@@ -300,6 +325,28 @@ TEST(ClosingTable, ColumnsAfterTheFirstMeasuredOneStayInTheirPlaces) {
             "of  step [ms]  fastest  calls\n"
             "a       1.000  x            1\n"
             "b       2.000  x           20\n");
+}
+
+TEST(ClosingTable, AnEmptyTextIsNotTakenForThatOfAnotherRow) {
+  const Table table{"breaks",
+                    {{"of", "", std::vector<std::string>{"a", "b"}},
+                     {"from", "", std::vector<std::string>{"1", ""}}}};
+  EXPECT_EQ(closing_table(table, {}, {}, TableFormat::text),
+            "of  from\n"
+            "a      1\n"
+            "b      -\n");
+}
+
+TEST(ClosingTable, AMeasuredColumnThatIsAFactorIsNotShownTwice) {
+  CaseRecord a = make_record(128, {1});
+  const Table table{"predict",
+                    {{"case", "", std::vector<std::string>{a.id}},
+                     {"context", "", std::vector<double>{128}},
+                     {"both", "", std::vector<double>{1.5}}}};
+  EXPECT_EQ(closing_table(table, {summary_row(a)}, record_factors, TableFormat::text),
+            "size small, context 128\n"
+            " both\n"
+            "1.500\n");
 }
 
 TEST(ConsoleTable, WithoutRowsIsEmpty) { EXPECT_EQ(console_table({}, record_factors, {}), ""); }

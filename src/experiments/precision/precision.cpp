@@ -82,7 +82,7 @@ std::vector<Table> PrecisionExperiment::closing_tables(const std::vector<Summary
 }
 
 std::vector<ShownColumn> PrecisionExperiment::shown_columns() const {
-  return {{"sum", "sum", "{:.4f}"},
+  return {{"sum", "sum", "{:#.6g}"},
           {"sum_error", "error", "{:.1e}"},
           {"addend_error", "of the addend", "{:.1e}"},
           {"rounding_error", "of additions", "{:.1e}"},
