@@ -118,11 +118,6 @@ class Sweep {
                        : "finished cases are in " + path + "; --resume continues from it";
       throw StoppedError(fmt::format("{}; {}", *stopped_, where));
     }
-    if (!more) {
-      collectively(world_, [&] {
-        if (is_root()) results_->require_columns(worst_);
-      });
-    }
     report_failures();
     return more ? static_cast<ExitCode>(more_runs_follow + static_cast<int>(worst_)) : worst_;
   }

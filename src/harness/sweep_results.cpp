@@ -95,15 +95,24 @@ std::vector<std::string> display_names(const Experiment& experiment) {
 void require_possible_columns(const Experiment& experiment, const std::vector<std::string>& names) {
   Row possible;
   for (const FactorNote& factor : experiment.factor_notes()) possible.push_back({factor.name});
+  const auto has = [&](const Description& column) {
+    return column.experiments.empty() ||
+           column.experiments.find(experiment.name()) != std::string_view::npos;
+  };
   for (const Description& column : descriptions()) {
-    if (column.group == "summary") possible.push_back({std::string(column.name)});
+    if (column.group == "summary" && has(column)) possible.push_back({std::string(column.name)});
   }
-  std::vector<std::string> undescribed = names;
-  std::erase_if(undescribed, [](const std::string& name) {
-    return find_description("summary", name) != nullptr;  // names with '*' match others
-  });
+  std::vector<std::string> undescribed;
+  for (const std::string& name : names) {
+    const Description* column = find_description("summary", name);  // possibly one with '*'
+    if (column == nullptr) undescribed.push_back(name);
+    if (column == nullptr || has(*column) || find_column(possible, name) != nullptr) continue;
+    throw UsageError(fmt::format("--columns: {} has no {}, which is a column of {}",
+                                 experiment.name(), name, column->experiments));
+  }
   const std::string unknown = unknown_columns({possible}, undescribed);
-  if (!unknown.empty()) throw UsageError("--columns: " + unknown);
+  if (unknown.empty()) return;
+  throw UsageError(fmt::format("--columns: {}; paceline columns lists its columns", unknown));
 }
 
 SweepResults::SweepResults(const Experiment& experiment, const RunOptions& options, RunInfo run)
@@ -138,15 +147,9 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
   }
   if (!options_.json) print(closing);
   std::fflush(stdout);
+  const std::string missing = unknown_columns(rows(), options_.table.columns);
+  if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
   return file_.path().string();
-}
-
-void SweepResults::require_columns(ExitCode worst) const {
-  const std::string unknown = unknown_columns(rows(), options_.table.columns);
-  if (rows_.empty() || unknown.empty()) return;
-  throw Error(std::max(worst, ExitCode::usage),
-              fmt::format("--columns: {}; the results are in {}, and --resume shows them again",
-                          unknown, file_.path().string()));
 }
 
 void SweepResults::add_profile(std::size_t index, const std::vector<Table>& tables) {

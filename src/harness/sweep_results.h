@@ -34,12 +34,10 @@ class SweepResults {
   [[nodiscard]] bool keep(std::size_t index, const std::string& id, ResultFile::Kept kept);
   // Throws StoppedError if the case cannot be written.
   void add(std::size_t index, const CaseRecord& record);
-  // Merges the file and prints the tables. Returns its path, "results/model.h5"; empty if no case
+  // Merges the file and prints the tables, with a warning if --columns names a column that no row
+  // has. Returns its path, "results/model.h5"; empty if no case
   // is finished.
   [[nodiscard]] std::string finish(const std::vector<std::string>& ids, bool complete);
-  // Throws an error with code usage, or `worst` if that is worse, if --columns names a column that
-  // no row of this sweep has.
-  void require_columns(ExitCode worst) const;
 
  private:
   struct Profile {

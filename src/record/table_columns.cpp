@@ -194,8 +194,7 @@ std::string unknown_columns(const std::vector<Row>& rows, const std::vector<std:
     unknown.push_back(name + did_you_mean(name, known));
   }
   if (unknown.empty()) return "";
-  return fmt::format("the summary has no {}; paceline columns lists its columns",
-                     fmt::join(unknown, ", "));
+  return fmt::format("the summary has no {}", fmt::join(unknown, ", "));
 }
 
 }  // namespace paceline

@@ -72,15 +72,41 @@ def test_an_unknown_column_is_refused_before_anything_runs(paceline, tmp_path):
     assert not (tmp_path / "out.h5").exists()
 
 
-def test_a_column_that_no_case_has_is_an_error_after_the_results_are_saved(paceline, tmp_path):
-    done = paceline(*TINY, "--columns", "peak_bytes,exposed_share")
+def test_a_column_of_another_experiment_is_refused_before_anything_runs(paceline, tmp_path):
+    done = paceline(*TINY, "--columns", "peak_bytes,busbw_bytes_per_s")
     assert done.code == 2
-    assert "the summary has no exposed_share" in done.message
+    says = "--columns: model has no busbw_bytes_per_s, which is a column of collectives"
+    assert done.message == f"paceline: {says}"
+    assert done.out == ""
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_column_that_no_case_has_is_a_warning(paceline, tmp_path):
+    done = paceline(*TINY, "--columns", "peak_bytes,both_median_s")
+    assert done.code == 0
+    assert "warning: --columns: the summary has no both_median_s" in done.err
     assert "peak [MB]" in done.out
     assert len(rows(tmp_path / "out.h5")) == 2
-    args = [arg for arg in TINY if arg != "--force"]
-    again = paceline(*args, "--resume", "--columns", "peak_bytes")
-    assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize(
+    ("ranks", "args"),
+    [
+        (0, (*TINY, "--optimizer", "in-backward")),
+        (2, ("ddp", *TINY[1:], "--verify")),
+        (2, ("zero", *TINY[1:], "--shard", "zero1,fsdp", "--verify", 1)),
+        (0, ("attention", "--context", 16, "--attention", "naive,flash", *CPU)),
+        (2, ("collectives", "--bytes", "1KB,4KB", "--fit", *CPU)),
+        (0, ("precision", "--study", "accumulation,bits,dtypes,norms", *CPU)),
+    ],
+)
+def test_every_column_of_the_summary_can_be_requested(paceline, tmp_path, ranks, args):
+    assert paceline(*args, ranks=ranks).code == 0
+    names = rows(tmp_path / "out.h5")[0].keys()
+    again = [arg for arg in args if arg != "--force"]
+    done = paceline(*again, "--resume", "--columns", ",".join(names), ranks=ranks)
+    assert done.code == 0, done.err
+    assert "has no" not in done.err
 
 
 @pytest.mark.parametrize("other", ["--json", "--dry-run"])
