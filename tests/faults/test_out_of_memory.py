@@ -72,7 +72,8 @@ def test_of_one_rank_alone(tmp_path, next_is_fresh, training, place, limit):
         launch, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
-    next_is_fresh(f"rank 1: '{place}", FOUND["model"], *run, "--size", "tiny", ranks=2)
+    next_is_fresh(f"'{place}", FOUND["model"], *run, "--size", "tiny", ranks=2)
+    assert summary(tmp_path / "out.h5")["reason"][0].startswith("rank 1: ")
 
 
 @pytest.mark.parametrize(
