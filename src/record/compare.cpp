@@ -159,12 +159,13 @@ Comparison compare_files(const CompareOptions& options) {
   for (std::size_t i = 0; i < options.files.size(); ++i) {
     const bool first = i % 2 == 0;
     (first ? comparison.a : comparison.b).push_back(options.files[i]);
-    (first ? a : b).push_back(read_compared_file(options.files[i], options.any_machine));
+    (first ? a : b).push_back(read_compared_file(options.files[i]));
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (i > 0) require_alike(a.front(), a[i], options.any_machine);
     require_alike(a.front(), b[i], options.any_machine);
   }
+  set_keys(a, b, options.any_machine);
   for (const CaseKey& key : keys_of(b)) {
     const std::vector<CasePair> pairs = pairs_of(a, b, key);
     if (!pairs.empty()) {

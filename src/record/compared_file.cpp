@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,9 +20,9 @@ namespace paceline {
 namespace {
 
 // Factors that set the number of repetitions, or what else is recorded.
-constexpr std::array<std::string_view, 10> effort = {
-    "seed",     "warmup",    "max_warmup", "steps",           "min_time",
-    "until_ci", "max_steps", "timeout",    "memory_timeline", "profile"};
+constexpr std::array<std::string_view, 9> effort = {"warmup",   "max_warmup",      "steps",
+                                                    "min_time", "until_ci",        "max_steps",
+                                                    "timeout",  "memory_timeline", "profile"};
 // Factors whose default follows from the machine.
 constexpr std::array<std::string_view, 3> of_machine = {"device", "threads", "ranks"};
 
@@ -82,11 +83,20 @@ std::filesystem::path checked_path(std::filesystem::path path) {
   return path;
 }
 
+// Adds the factors in which cases of the file differ.
+void add_varied(std::set<std::string>& varied, const ComparedFile& file) {
+  std::map<std::string, std::string> first;
+  for (const FileCase& one : file.cases) {
+    for (const auto& [name, text] : texts_of(one.factors)) {
+      if (first.emplace(name, text).first->second != text) varied.insert(name);
+    }
+  }
+}
+
 class Reader {
  public:
-  Reader(std::filesystem::path path, bool any_machine)
+  explicit Reader(std::filesystem::path path)
       : path_(checked_path(std::move(path))),
-        any_machine_(any_machine),
         summary_(read_summary(path_)),
         file_(open_result_file(path_)) {}
 
@@ -100,11 +110,7 @@ class Reader {
     const std::vector<std::string>& ids = data_of<std::string>(summary_, "case");
     require_every_case(ids);
     for (std::size_t row = 0; row < ids.size(); ++row) {
-      FileCase one = read_case(ids[row], row);
-      one.key.earlier = static_cast<std::size_t>(std::count_if(
-          read.cases.begin(), read.cases.end(),
-          [&](const FileCase& before) { return before.key.factors == one.key.factors; }));
-      read.cases.push_back(std::move(one));
+      read.cases.push_back(read_case(ids[row], row));
     }
     return read;
   }
@@ -132,10 +138,6 @@ class Reader {
     if (!is_status(one.status)) {
       throw UsageError(fmt::format("{}: case {}: '{}' is not a status; measure again",
                                    path_.string(), id, one.status));
-    }
-    for (const auto& [name, value] : one.factors.factors()) {
-      const bool ignored = contains(effort, name) || (any_machine_ && contains(of_machine, name));
-      if (!ignored) one.key.factors.emplace_back(name, to_text(value));
     }
     if (!group.has("samples")) return one;
     const hdf5::Group samples = group.group("samples");
@@ -174,7 +176,6 @@ class Reader {
   }
 
   std::filesystem::path path_;
-  bool any_machine_;
   std::vector<Column> summary_;
   hdf5::File file_;
 };
@@ -193,8 +194,30 @@ const FileCase* ComparedFile::find(const CaseKey& key) const {
   return it == cases.end() ? nullptr : &*it;
 }
 
-ComparedFile read_compared_file(const std::filesystem::path& path, bool any_machine) {
-  return reading(path, [&] { return Reader(path, any_machine).read(); });
+ComparedFile read_compared_file(const std::filesystem::path& path) {
+  return reading(path, [&] { return Reader(path).read(); });
+}
+
+void set_keys(std::vector<ComparedFile>& a, std::vector<ComparedFile>& b, bool any_machine) {
+  std::set<std::string> varied;
+  for (const std::vector<ComparedFile>* side : {&a, &b}) {
+    for (const ComparedFile& file : *side) add_varied(varied, file);
+  }
+  const auto is_key = [&](const std::string& name) {
+    if (name == "seed") return false;
+    const bool ignored = contains(effort, name) || (any_machine && contains(of_machine, name));
+    return !ignored || varied.contains(name);
+  };
+  for (std::vector<ComparedFile>* side : {&a, &b}) {
+    for (ComparedFile& file : *side) {
+      std::map<FactorTexts, std::size_t> counts;
+      for (FileCase& one : file.cases) {
+        one.key.factors = texts_of(one.factors);
+        std::erase_if(one.key.factors, [&](const auto& factor) { return !is_key(factor.first); });
+        one.key.earlier = counts[one.key.factors]++;
+      }
+    }
+  }
 }
 
 }  // namespace paceline

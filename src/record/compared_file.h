@@ -13,12 +13,12 @@
 
 namespace paceline {
 
-// The identity of a case: its factors as text, sorted by name, without those that set the number of
-// repetitions and, with any_machine, without those that follow from the machine.
+// The identity of a case: its factors as text, sorted by name, without the seed, and without those
+// that set the number of repetitions or, with any_machine, follow from the machine, unless cases of
+// one file differ in them.
 struct CaseKey {
   FactorTexts factors;
-  std::size_t earlier =
-      0;  // number of earlier cases in the file with the same factors (other seeds)
+  std::size_t earlier = 0;  // cases before it in the file with the same factors, of other seeds
 
   [[nodiscard]] bool operator==(const CaseKey&) const = default;
 };
@@ -50,7 +50,11 @@ struct ComparedFile {
   [[nodiscard]] const FileCase* find(const CaseKey& key) const;
 };
 
-// Throws UsageError for a file that cannot be read or whose summary contradicts its samples.
-[[nodiscard]] ComparedFile read_compared_file(const std::filesystem::path& path, bool any_machine);
+// The keys are not set. Throws UsageError for a file that cannot be read or whose summary
+// contradicts its samples.
+[[nodiscard]] ComparedFile read_compared_file(const std::filesystem::path& path);
+
+// Sets the keys of all cases.
+void set_keys(std::vector<ComparedFile>& a, std::vector<ComparedFile>& b, bool any_machine);
 
 }  // namespace paceline

@@ -6,9 +6,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/similar_name.h"
 #include "core/toml.h"
 #include "measure/statistics.h"
 
@@ -59,7 +61,8 @@ class Entries {
                           : real != nullptr ? *real
                                             : nan;
     if (std::isfinite(number) && number >= least) return number;
-    throw document_.error(value.at, fmt::format("'{}' is not a number from {} on", key, least));
+    const std::string from = std::isfinite(least) ? fmt::format(" from {} on", least) : "";
+    throw document_.error(value.at, fmt::format("'{}' is not a number{}", key, from));
   }
 
   [[nodiscard]] Better better() const {
@@ -98,6 +101,22 @@ bool has_factors(const FileCase& one, const Case& wanted) {
     const auto& [name, value] = factor;
     return one.factors.has(name) && to_text(one.factors.at(name)) == to_text(value);
   });
+}
+
+// A factor that no case has is a mistake; a value that none has is a case that was not measured.
+void require_factors(const Case& wanted, const std::vector<ComparedFile>& runs) {
+  std::set<std::string> known;
+  for (const ComparedFile& run : runs) {
+    for (const FileCase& one : run.cases) {
+      for (const auto& [name, value] : one.factors.factors()) known.insert(name);
+    }
+  }
+  for (const auto& [name, value] : wanted.factors()) {
+    if (known.contains(name)) continue;
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    throw UsageError(fmt::format("--reference: {} has no factor '{}'{}", runs.front().path.string(),
+                                 name, did_you_mean(name, names)));
+  }
 }
 
 // Null if the file has none.
@@ -147,16 +166,18 @@ std::vector<ReferenceValue> read_reference(const std::string& path) {
   std::vector<ReferenceValue> references;
   for (const TomlValue& value : *values) {
     const Entries entries(document, value);
-    references.push_back({.factors = entries.factors(),
-                          .column = entries.text("column"),
-                          .value = entries.number("value", -std::numeric_limits<double>::max()),
-                          .tolerance = entries.number("tolerance", 0),
-                          .better = entries.better()});
+    references.push_back(
+        {.factors = entries.factors(),
+         .column = entries.text("column"),
+         .value = entries.number("value", -std::numeric_limits<double>::infinity()),
+         .tolerance = entries.number("tolerance", 0),
+         .better = entries.better()});
   }
   return references;
 }
 
 ReferenceResult held_to(const ReferenceValue& reference, const std::vector<ComparedFile>& runs) {
+  require_factors(reference.factors, runs);
   std::vector<double> measured;
   for (const ComparedFile& run : runs) {
     const FileCase* one = case_of(run, reference.factors);

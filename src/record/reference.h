@@ -44,8 +44,8 @@ constexpr auto names_of(ReferenceResult::Verdict) {
 // Throws UsageError, with the position in the file, for any other contents.
 [[nodiscard]] std::vector<ReferenceValue> read_reference(const std::string& path);
 
-// Compares the runs with a reference value. Throws UsageError if several cases of a file have the
-// factors, or the column has no numbers.
+// Compares the runs with a reference value. Throws UsageError if no case has a factor of this name,
+// if several cases of a file have the factors, or if the column has no numbers.
 [[nodiscard]] ReferenceResult held_to(const ReferenceValue& reference,
                                       const std::vector<ComparedFile>& runs);
 

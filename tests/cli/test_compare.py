@@ -240,6 +240,7 @@ GOOD = REFERENCE.format(column="step_median_s", value=1, tolerance=1, better="lo
         (GOOD.replace("value = 1", "value = nan"), "'value' is not a number"),
         (GOOD.replace("value = 1", 'value = "fast"'), "'value' is not a number"),
         (GOOD.replace("column", "columns"), "r.toml:4:1: 'columns' is none of case, column"),
+        (GOOD.replace("context", "contxt"), "no factor 'contxt' (did you mean context?)"),
         (GOOD.replace("step_median_s", "speed"), "a.h5 has no column 'speed'"),
         (GOOD.replace("step_median_s", "status"), "a.h5 has no column 'status' of numbers"),
         (GOOD.replace("8 }", "[8] }"), "factor 'context' is an array"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -55,7 +56,9 @@ def test_cases_of_two_experiments_are_not_mixed(paceline, tmp_path):
     assert {file: file.read_bytes() for file in folder.glob("*.h5")} == before
     assert not list(tmp_path.glob("*.damaged"))
     (folder / "two.h5").unlink()
-    assert paceline("merge", "m.h5").code == 0
+    merged = paceline("merge", "m.h5")
+    assert merged.code == 0
+    assert re.fullmatch(r"m\.h5: \d cases?; --resume continues the sweep\n", merged.out)
     assert len(summary(tmp_path / "m.h5")["case"]) == 1
 
 

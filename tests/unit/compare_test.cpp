@@ -176,6 +176,26 @@ TEST_F(CompareTest, SeedStepsAndWarmupDoNotDistinguishCases) {
                               path("A").string());
 }
 
+// Of the factors that do not distinguish cases, those that vary within a file do.
+TEST_F(CompareTest, CasesOfASweepOverWarmupOrRanksAreMatchedByIt) {
+  for (const char* factor : {"warmup", "ranks", "memory_timeline"}) {
+    const auto with = [&](std::int64_t value, double center) {
+      CaseRecord record = make_record(128, around(center));
+      record.factors.set(factor, value);
+      record.id = record.factors.id({factor});
+      return record;
+    };
+    write("A", {with(1, 1), with(2, 5)});
+    write("B", {with(2, 5), with(1, 1)});
+    EXPECT_TRUE(says(compare(true), "2 same\n")) << factor;
+    write("B", {with(2, 5)});
+    const Comparison c = compare(true);
+    EXPECT_TRUE(says(c, "1 same\n")) << comparison_table(c);
+    EXPECT_TRUE(says(c, "only in A: ")) << factor;
+    EXPECT_TRUE(says(c, factor + std::string(" 1"))) << comparison_table(c);
+  }
+}
+
 TEST_F(CompareTest, RepeatedCasesAreMatchedInOrder) {
   const auto seeded = [](std::int64_t seed, double center) {
     CaseRecord record = make_record(128, around(center));

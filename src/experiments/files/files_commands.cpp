@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/screen.h"
 #include "harness/command.h"
+#include "record/case_file.h"
 #include "record/compare.h"
 #include "record/comparison_text.h"
 #include "record/descriptions.h"
@@ -30,6 +31,9 @@ class MergeCommand final : public Command {
       throw UsageError(fmt::format("{}: none of its cases can be read: there is nothing to merge",
                                    files_.front()));
     }
+    const std::size_t cases = length_of(read_summary(files_.front()).front());
+    write_out("{}: {} case{}; --resume continues the sweep\n", files_.front(), cases,
+              cases == 1 ? "" : "s");
     return ExitCode::done;
   }
 
