@@ -159,9 +159,7 @@ class ParameterStore {
  private:
   [[nodiscard]] Array allocate(std::int64_t length, Dtype dtype, MemoryKind kind,
                                std::string_view scope) const;
-  [[nodiscard]] bool rounds_in_window() const {
-    return has_window() && unrounded_from_ == 0;
-  }
+  [[nodiscard]] bool rounds_in_window() const { return has_window() && unrounded_from_ == 0; }
   [[nodiscard]] Tensor unrounded(const StoreRange& range) const;
   [[nodiscard]] bool has_gradients() const { return !gradients_.empty() || !window_.empty(); }
   // The store offset from which on gradients are written to unrounded_; size() if none are.
