@@ -15,6 +15,7 @@ namespace paceline {
 
 namespace {
 
+// Files hold flags in tables as 0 and 1.
 Value without_flag(const Value& value) {
   const auto* flag = std::get_if<bool>(&value);
   return flag == nullptr ? value : Value(std::int64_t{*flag});
@@ -126,7 +127,6 @@ Row summary_row(const CaseRecord& record) {
   }
   row.insert(row.end(), record.summary.begin(), record.summary.end());
   for (Cell& cell : row) {
-    cell.value = without_flag(cell.value);
     if (cell.unit.empty()) cell.unit = unit_of("summary", cell.name);
   }
   return row;

@@ -34,7 +34,7 @@ struct Table {
   std::vector<Column> columns;
 };
 
-// One value of a row. Flags are stored as 0 and 1.
+// One value of a row. Files hold flags as 0 and 1.
 struct Cell {
   std::string name;
   Value value;
@@ -81,7 +81,7 @@ struct CaseRecord {
   }
 };
 
-// One row of /summary: case (the id), every factor (flags as 0 and 1), status, reason, slurm_job()
+// One row of /summary: case (the id), every factor, status, reason, slurm_job()
 // under Slurm, <phase>_{median,ci_low,ci_high,mean,std,min,max,p95}_s of the repetitions (each the
 // maximum over ranks), slowest_rank (by the headline), <phase>_{median,mean}_part_s of the phases
 // that are parts of the headline and of "rest" (headline_parts()), warmup_reason, stop_reason,

@@ -126,7 +126,15 @@ bool ResultFile::has(const std::string& id, const Case& factors, Kept kept) cons
   }
 }
 
-Row ResultFile::row(const std::string& id) const { return row_of(read_summary(case_path(id)), 0); }
+Row ResultFile::row(const std::string& id) const {
+  const fs::path path = case_path(id);
+  Row row = row_of(read_summary(path), 0);
+  const Case factors = read_factors(open_result_file(path), id);  // with flags as such
+  for (Cell& cell : row) {
+    if (factors.has(cell.name)) cell.value = factors.at(cell.name);
+  }
+  return row;
+}
 
 std::vector<Table> ResultFile::tables(const std::string& id,
                                       std::span<const std::string_view> paths) const {

@@ -55,6 +55,16 @@ def test_json_keys_and_values_are_those_of_the_summary(paceline, tmp_path):
     assert rows[0]["mode"] == "forward"
 
 
+@pytest.mark.parametrize("then", [(), ("--resume",), ("--dry-run",)])
+def test_json_prints_flags_as_true_and_false(paceline, then):
+    args = (*TINY, "--memory-timeline", "--json", "--output", "out.h5")
+    if then:
+        assert paceline(*args).code == 0
+    (row,) = map(json.loads, paceline(*args, *then).out.splitlines())
+    assert row["memory_timeline"] is True
+    assert row["deterministic"] is False
+
+
 def test_default_output_is_in_the_results_folder(paceline, tmp_path):
     assert paceline(*TINY, "--quiet").code == 0
     (made,) = (tmp_path / "results").iterdir()

@@ -43,7 +43,7 @@ TEST(SummaryRow, HasFactorsStatusStatisticsAndTheExperimentsColumns) {
   EXPECT_EQ(value_in<std::string>(row, "case"), record.id);
   EXPECT_EQ(value_in<std::string>(row, "size"), "small");
   EXPECT_EQ(value_in<std::int64_t>(row, "context"), 128);
-  EXPECT_EQ(value_in<std::int64_t>(row, "deterministic"), 1);
+  EXPECT_EQ(value_in<bool>(row, "deterministic"), true);
   EXPECT_EQ(value_in<double>(row, "lr"), 0.5);
   EXPECT_EQ(value_in<std::string>(row, "status"), "ok");
   // Over ranks: 2, 5, 3.
