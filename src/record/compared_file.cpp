@@ -83,14 +83,31 @@ std::filesystem::path checked_path(std::filesystem::path path) {
   return path;
 }
 
-// Adds the factors in which cases of the file differ.
-void add_varied(std::set<std::string>& varied, const ComparedFile& file) {
-  std::map<std::string, std::string> first;
+// The texts of the factors except seed and `ignored`.
+FactorTexts texts_without(const std::set<std::string>& ignored, const Case& factors) {
+  FactorTexts texts = texts_of(factors);
+  std::erase_if(texts, [&](const auto& factor) {
+    return factor.first == "seed" || ignored.contains(factor.first);
+  });
+  return texts;
+}
+
+// The ignored factors in which cases of the file differ that are otherwise the same.
+std::set<std::string> distinguishing(const std::set<std::string>& ignored,
+                                     const ComparedFile& file) {
+  const auto text_of = [](const Case& factors, const std::string& name) {
+    return factors.has(name) ? to_text(factors.at(name)) : "";
+  };
+  std::set<std::string> names;
+  std::map<FactorTexts, const Case*> first;
   for (const FileCase& one : file.cases) {
-    for (const auto& [name, text] : texts_of(one.factors)) {
-      if (first.emplace(name, text).first->second != text) varied.insert(name);
+    const Case& other =
+        *first.emplace(texts_without(ignored, one.factors), &one.factors).first->second;
+    for (const std::string& name : ignored) {
+      if (text_of(one.factors, name) != text_of(other, name)) names.insert(name);
     }
   }
+  return names;
 }
 
 class Reader {
@@ -199,21 +216,18 @@ ComparedFile read_compared_file(const std::filesystem::path& path) {
 }
 
 void set_keys(std::vector<ComparedFile>& a, std::vector<ComparedFile>& b, bool any_machine) {
-  std::set<std::string> varied;
+  std::set<std::string> ignored(effort.begin(), effort.end());
+  if (any_machine) ignored.insert(of_machine.begin(), of_machine.end());
+  std::set<std::string> needed;
   for (const std::vector<ComparedFile>* side : {&a, &b}) {
-    for (const ComparedFile& file : *side) add_varied(varied, file);
+    for (const ComparedFile& file : *side) needed.merge(distinguishing(ignored, file));
   }
-  const auto is_key = [&](const std::string& name) {
-    if (name == "seed") return false;
-    const bool ignored = contains(effort, name) || (any_machine && contains(of_machine, name));
-    return !ignored || varied.contains(name);
-  };
+  for (const std::string& name : needed) ignored.erase(name);
   for (std::vector<ComparedFile>* side : {&a, &b}) {
     for (ComparedFile& file : *side) {
       std::map<FactorTexts, std::size_t> counts;
       for (FileCase& one : file.cases) {
-        one.key.factors = texts_of(one.factors);
-        std::erase_if(one.key.factors, [&](const auto& factor) { return !is_key(factor.first); });
+        one.key.factors = texts_without(ignored, one.factors);
         one.key.earlier = counts[one.key.factors]++;
       }
     }

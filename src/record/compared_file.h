@@ -15,7 +15,7 @@ namespace paceline {
 
 // The identity of a case: its factors as text, sorted by name, without the seed, and without those
 // that set the number of repetitions or, with any_machine, follow from the machine, unless cases of
-// one file differ in them.
+// one file differ in nothing else.
 struct CaseKey {
   FactorTexts factors;
   std::size_t earlier = 0;  // cases before it in the file with the same factors, of other seeds

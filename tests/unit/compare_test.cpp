@@ -176,7 +176,7 @@ TEST_F(CompareTest, SeedStepsAndWarmupDoNotDistinguishCases) {
                               path("A").string());
 }
 
-// Of the factors that do not distinguish cases, those that vary within a file do.
+// Factors that do not distinguish cases do so if cases of a file differ in nothing else.
 TEST_F(CompareTest, CasesOfASweepOverWarmupOrRanksAreMatchedByIt) {
   for (const char* factor : {"warmup", "ranks", "memory_timeline"}) {
     const auto with = [&](std::int64_t value, double center) {
@@ -194,6 +194,17 @@ TEST_F(CompareTest, CasesOfASweepOverWarmupOrRanksAreMatchedByIt) {
     EXPECT_TRUE(says(c, "only in A: ")) << factor;
     EXPECT_TRUE(says(c, factor + std::string(" 1"))) << comparison_table(c);
   }
+}
+
+TEST_F(CompareTest, StepsThatVaryWithTheContextDoNotDistinguishCases) {
+  const auto with = [&](std::int64_t context, std::int64_t steps) {
+    CaseRecord record = make_record(context, around(1));
+    record.factors.set("steps", steps);
+    return record;
+  };
+  write("A", {with(128, 10), with(256, 5)});
+  write("B", {with(128, 7), with(256, 7)});
+  EXPECT_TRUE(says(compare(), "2 same\n"));
 }
 
 TEST_F(CompareTest, RepeatedCasesAreMatchedInOrder) {
