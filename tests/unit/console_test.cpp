@@ -382,7 +382,7 @@ TEST(JsonLine, HasTheSummarysNames) {
   EXPECT_EQ(json.at("size"), "small");
   EXPECT_EQ(json.at("context"), 128);
   EXPECT_EQ(json.at("note"), "say \"hi\"\n");
-  EXPECT_EQ(json.at("deterministic"), 1);
+  EXPECT_EQ(json.at("deterministic"), true);
   EXPECT_EQ(json.at("status"), "ok");
   EXPECT_EQ(json.at("step_median_s"), 2.0);
   EXPECT_TRUE(json.at("step_ci_low_s").is_null());
