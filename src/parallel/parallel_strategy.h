@@ -103,10 +103,9 @@ class ParallelStrategy : public ParameterAccess {
   // Called after the optimizer step has been enqueued.
   virtual void updated() {}
 
+  // ---- around the steps -------------------------------------------------------------------
   // From now on, every range of parameters is updated as soon as its gradients are final.
   void update_in_backward(OptimizerInBackward& updates) { updates_ = &updates; }
-
-  // ---- around the steps -------------------------------------------------------------------
   // Collective, after the whole store is allocated: registers memory, if configured.
   virtual void register_memory() {}
   // Collective: broadcasts rank 0's parameters. Blocking.

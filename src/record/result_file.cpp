@@ -71,7 +71,7 @@ void refuse_existing(const fs::path& path) {
       path.string()));
 }
 
-fs::path output_path(const fs::path& path, ResultFile::Existing existing) {
+fs::path writable_path(const fs::path& path, ResultFile::Existing existing) {
   fs::path target = result_path(path, "--output");
   if (existing == ResultFile::Existing::refuse) refuse_existing(path);
   return target;
@@ -80,7 +80,7 @@ fs::path output_path(const fs::path& path, ResultFile::Existing existing) {
 }  // namespace
 
 ResultFile::ResultFile(const fs::path& path, Existing existing, const std::string& experiment)
-    : path_(output_path(path, existing)), folder_(folder_of(path_)) {
+    : path_(writable_path(path, existing)), folder_(folder_of(path_)) {
   const std::vector<fs::path> cases = case_files(folder_.path());
   switch (existing) {
     case Existing::refuse:
