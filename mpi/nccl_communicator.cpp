@@ -100,6 +100,10 @@ std::byte* part(const Tensor& x, int rank, std::int64_t count) {
          static_cast<std::size_t>(rank * count) * size_of(x.dtype);
 }
 
+// Bounds the free memory that a communicator requires, which is measured while the first one is
+// made: another process may fill the same GPU meanwhile. NCCL takes 0.4 GB with two ranks.
+constexpr std::size_t most_room = 2'000'000'000;
+
 // NCCL maps memory in pages of 2 MiB.
 std::size_t window_bytes(const Tensor& x) {
   constexpr std::size_t page = std::size_t{2} << 20U;
@@ -324,7 +328,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(World& world, GpuDevice& de
   ncclComm_t comm = nullptr;
   NCCL_CHECK(device, ncclCommInitRank(&comm, world.size(), id, world.rank()));
   const std::size_t taken = free - std::min(free, free_memory());
-  return std::make_unique<NcclCommunicator>(comm, taken, world.watchdog(), device,
+  const std::size_t room = std::min(taken, most_room);
+  return std::make_unique<NcclCommunicator>(comm, room, world.watchdog(), device,
                                             device.communication_stream());
 }
 
