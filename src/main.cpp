@@ -48,7 +48,11 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
   if (measures(parsed)) {
     require_all_tasks(world.size());
     require_same(world, "working folder", working_folder(), "start every rank in the same folder");
-    return parsed.command->run(&world, parsed.line);
+    try {
+      return parsed.command->run(&world, parsed.line);
+    } catch (const Error& error) {
+      throw with_preset(error, parsed);
+    }
   }
   ExitCode code = ExitCode::done;
   std::optional<Error> failed;

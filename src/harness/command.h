@@ -57,8 +57,12 @@ struct ParsedCommand {
   std::string answer;  // the text of --help or --version
   std::string line;    // the whole command line, quoted for a shell
   GivenOptions given;
+  GivenOptions of_preset;            // those of `given` that only the preset gives
   std::unique_ptr<Command> command;  // null if there is an answer
 };
+
+// The error with the preset's name if it is about an option that only the preset gives.
+[[nodiscard]] Error with_preset(const Error& error, const ParsedCommand& parsed);
 
 // Throws UsageError, with the option and the values that it takes.
 [[nodiscard]] ParsedCommand parse_command_line(int argc, char** argv);

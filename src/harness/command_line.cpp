@@ -61,6 +61,15 @@ const Registration& registered(const std::string& name) {
 
 }  // namespace
 
+Error with_preset(const Error& error, const ParsedCommand& parsed) {
+  const std::string_view text = error.what();
+  const auto option = parsed.of_preset.find(std::string(text.substr(0, text.find(':'))));
+  if (option == parsed.of_preset.end()) return error;
+  const auto& [name, value] = *option;
+  return {error.code(), fmt::format("{} (--preset {} has {} {})", text, parsed.given.at("--preset"),
+                                    name, value)};
+}
+
 ParsedCommand parse_command_line(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) throw UsageError("no experiment; see paceline --help");
@@ -81,7 +90,12 @@ ParsedCommand parse_command_line(int argc, char** argv) {
   OptionParser p(parsed.name, std::string(registration.summary));
   parsed.command->declare(p);
   if (p.parse({arguments.begin() + 1, arguments.end()}, parsed.given)) {
-    parsed.command->check(p);
+    parsed.of_preset = p.of_preset();
+    try {
+      parsed.command->check(p);
+    } catch (const Error& error) {
+      throw with_preset(error, parsed);
+    }
     if (!p.asks_for_file()) return parsed;
     parsed.answer = p.as_file();
     parsed.name += " --print-config";

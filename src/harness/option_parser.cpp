@@ -183,6 +183,14 @@ bool OptionParser::given(const std::string& name) const {
   return impl_->entries.at(name).source != Source::none;
 }
 
+GivenOptions OptionParser::of_preset() const {
+  GivenOptions options;
+  for (const auto& [name, entry] : impl_->entries) {
+    if (entry.source == Source::preset) options[name] = text(name);
+  }
+  return options;
+}
+
 std::string OptionParser::text(const std::string& name) const {
   return fmt::format("{}", fmt::join(impl_->entries.at(name).texts, ","));
 }

@@ -68,6 +68,8 @@ class OptionParser : NonCopyable {
   // Given by the command line or the file. A value in the file equal to the preset's does not
   // count.
   [[nodiscard]] bool by_name(const std::string& name) const;
+  // The options that only the preset gives.
+  [[nodiscard]] GivenOptions of_preset() const;
   // The option's values as written, comma-separated; empty if it was not given.
   [[nodiscard]] std::string text(const std::string& name) const;
   [[nodiscard]] std::string help() const;

@@ -125,6 +125,18 @@ def test_wrong_use_exits_with_2_and_one_line(paceline, tmp_path, args, names, sa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_an_error_about_a_value_of_the_preset_names_the_preset(paceline, ranks):
+    args = ("model", "--preset", "compile", "--device", "cpu")
+    refused = "paceline: --exec: compiled needs a GPU; use eager on the CPU"
+    done = paceline(*args, ranks=ranks)
+    assert done.code == 2
+    assert done.message == f"{refused} (--preset compile has --exec eager,compiled)"
+    done = paceline(*args, "--exec", "compiled", ranks=ranks)
+    assert done.code == 2
+    assert done.message == refused
+
+
 @pytest.mark.parametrize(
     ("args", "code"), [(("--size", "smal"), 2), (("--device", "cuda"), 3)], ids=["2", "3"]
 )

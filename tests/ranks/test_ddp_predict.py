@@ -103,6 +103,10 @@ def test_a_prediction_needs_its_fit(paceline, tmp_path, fitted):
         f["fit/latency_s"][:] = np.nan  # as earlier versions wrote for a single size
     assert "has no fit of all_reduce, mpi, float32, 2 ranks" in refused(path, 2)
     with h5py.File(path, "r+") as f:
+        f["fit/latency_s"][:] = 1e-6
+        f["fit/bandwidth_bytes_per_s"][:] = np.inf
+    assert "times of all_reduce on 2 ranks do not grow with the bytes" in refused(path, 2)
+    with h5py.File(path, "r+") as f:
         del f["fit"]
     assert "holds no fit" in refused(path, 2)
     assert "does not exist" in refused(tmp_path / "missing.h5", 2)

@@ -248,12 +248,7 @@ std::optional<FittedLink> Calibration::link_for(std::string_view op, const PlanC
     if (f.op == op && (!best || order(f) < order(*best))) best = &f;
   }
   if (!best) return std::nullopt;
-  if (std::isinf(best->link.bandwidth)) {
-    throw UsageError(
-        fmt::format("--from: {}: the times of {} on {} ranks do not grow with the bytes; measure "
-                    "more or larger sizes with collectives --fit",
-                    best->file, op, best->ranks));
-  }
+  require_finite_bandwidth(*best, "--from");
   return *best;
 }
 

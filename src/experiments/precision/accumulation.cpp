@@ -114,7 +114,8 @@ void add_accumulated(CaseRecord& record, const Accumulated& result) {
   record.status = Status::mismatch;
   if (!std::isfinite(result.sum)) {
     record.reason = fmt::format("the sum is {}, but {:.6g} is in the range of its dtype",
-                                result.sum, result.rounded_sum);
+                                std::isnan(result.sum) ? "nan" : fmt::to_string(result.sum),
+                                result.rounded_sum);
     return;
   }
   record.reason = fmt::format("the sum's relative error is {:.3g}, above the bound {:.3g}",

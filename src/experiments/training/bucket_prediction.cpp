@@ -15,8 +15,8 @@ namespace paceline {
 
 namespace {
 
-std::optional<Link> find_link(const std::vector<FittedLink>& fitted, std::string_view backend,
-                              std::string_view dtype, std::int64_t ranks) {
+std::optional<FittedLink> find_link(const std::vector<FittedLink>& fitted, std::string_view backend,
+                                    std::string_view dtype, std::int64_t ranks) {
   const FittedLink* best = nullptr;
   for (const FittedLink& f : fitted) {
     const bool fits =
@@ -24,7 +24,7 @@ std::optional<Link> find_link(const std::vector<FittedLink>& fitted, std::string
     if (!fits || (best && distance_from_training(*best) <= distance_from_training(f))) continue;
     best = &f;
   }
-  return best ? std::optional(best->link) : std::nullopt;
+  return best ? std::optional(*best) : std::nullopt;
 }
 
 // The case with the fastest step among those that differ only in --bucket-mb.
@@ -49,19 +49,22 @@ Link read_link(const std::string& path, const Communicator& communicator, const 
     throw UsageError(
         fmt::format("--predict: {} does not exist; make it with collectives --fit", path));
   }
-  std::optional<Link> link;
+  std::optional<FittedLink> fitted;
   require_readable(path);
   try {
-    link = find_link(read_fitted_links(path), backend, dtype, c.ranks);
+    fitted = find_link(read_fitted_links(path), backend, dtype, c.ranks);
   } catch (const Hdf5Error& error) {
     throw UsageError(fmt::format("--predict: {} holds no fit ({}); make it with collectives --fit",
                                  path, error.what()));
   }
-  if (link) return *link;
-  throw UsageError(
-      fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
-                  "collectives --fit",
-                  path, backend, dtype, c.ranks));
+  if (!fitted) {
+    throw UsageError(
+        fmt::format("--predict: {} has no fit of all_reduce, {}, {}, {} ranks; make it with "
+                    "collectives --fit",
+                    path, backend, dtype, c.ranks));
+  }
+  require_finite_bandwidth(*fitted, "--predict");
+  return fitted->link;
 }
 
 double best_bucket_bytes(double bytes, double latency, double bandwidth) {

@@ -1,7 +1,10 @@
 #include "experiments/training/fitted_links.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "core/error.h"
 #include "record/hdf5.h"
 
 namespace paceline {
@@ -43,6 +46,14 @@ std::vector<FittedLink> read_fitted_links(const std::string& path) {
                      .file = path});
   }
   return links;
+}
+
+void require_finite_bandwidth(const FittedLink& fitted, std::string_view option) {
+  if (!std::isinf(fitted.link.bandwidth)) return;
+  throw UsageError(
+      fmt::format("{}: {}: the times of {} on {} ranks do not grow with the bytes; measure more or "
+                  "larger sizes with collectives --fit",
+                  option, fitted.file, fitted.op, fitted.ranks));
 }
 
 }  // namespace paceline

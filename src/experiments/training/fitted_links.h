@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -37,5 +38,8 @@ struct FittedLink {
 // The rows of /fit; files of earlier versions have NaN where a fit had one size: left out. Throws
 // Hdf5Error if the file has no /fit.
 [[nodiscard]] std::vector<FittedLink> read_fitted_links(const std::string& path);
+
+// Throws UsageError if the fitted time does not grow with the bytes. `option` named the file.
+void require_finite_bandwidth(const FittedLink& fitted, std::string_view option);
 
 }  // namespace paceline
