@@ -1,6 +1,7 @@
 #include "parallel/gradient_exchange.h"
 
 #include "core/error.h"
+#include "core/ring.h"
 
 namespace paceline {
 
@@ -85,12 +86,10 @@ void GradientExchange::communication_follows_compute() {
 
 void GradientExchange::exchange(Stream& stream, std::string_view op, const std::string& what,
                                 const Tensor& x, const std::function<void()>& call) {
-  const double ranks = communicator_.size();
-  const double sent_of_each_byte = (op == "all_reduce" ? 2 : 1) * ((ranks - 1) / ranks);
   Exchange e{.op = op,
              .what = what,
              .message_bytes = x.bytes(),
-             .sent_bytes = sent_of_each_byte * static_cast<double>(x.bytes()),
+             .sent_bytes = ring_share(op, communicator_.size()) * static_cast<double>(x.bytes()),
              .stream = &stream == &communicator_.stream() ? "communication" : "gathers",
              .begin = stream.record(),
              .end = nullptr};

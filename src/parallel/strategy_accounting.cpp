@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/ring.h"
 #include "parallel/gradient_ranges.h"
 #include "parallel/owner_broadcast.h"
 
@@ -89,7 +90,7 @@ GatheredShape StrategyShape::gathered() const {
 std::optional<std::vector<ExchangeForm>> StrategyShape::exchanges(int recompute) const {
   if (ranks == 1 || config.strategy == Strategy::none) return std::vector<ExchangeForm>{};
   const GroupSizes sizes = group_sizes(entries, group_ends());
-  const double ring = (ranks - 1.0) / ranks;
+  const double ring = ring_share(ranks);
   const double gradients = ring * sizes.all() * bytes_of(precision.communication);
   const double parameters = ring * (sizes.full_precision * bytes_of(precision.parameters) +
                                     sizes.others * bytes_of(precision.compute));

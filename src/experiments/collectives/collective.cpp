@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/ring.h"
 
 namespace paceline {
 
@@ -15,8 +16,8 @@ using Index = std::int64_t;  // i: element index; k: elements per rank
 
 constexpr int root = 0;
 
-constexpr BusFactor twice_ring = {"2 (n - 1) / n", [](double n) { return 2 * (n - 1) / n; }};
-constexpr BusFactor ring = {"(n - 1) / n", [](double n) { return (n - 1) / n; }};
+constexpr BusFactor twice_ring = {"2 (n - 1) / n", [](double n) { return 2 * ring_share(n); }};
+constexpr BusFactor ring = {"(n - 1) / n", [](double n) { return ring_share(n); }};
 constexpr BusFactor one = {"1", [](double /*n*/) { return 1.0; }};
 
 // Rank r sends to r + 1 and receives from r - 1.

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "core/ring.h"
 #include "experiments/plan/step_time.h"
 #include "measure/statistics.h"
 #include "record/hdf5.h"
@@ -62,17 +63,13 @@ bool is_plain_step(const PlanCase& plan) {
   return plan.step.mode == Mode::train_step && plan.step.optimizer == OptimizerOrder::serial;
 }
 
-// Bytes that a rank sends in a ring over the bytes of the message; an all_reduce has two passes.
-double ring_factor(const FittedLink& link) {
-  const auto n = static_cast<double>(link.ranks);
-  return (link.op == "all_reduce" ? 2 : 1) * (n - 1) / n;
-}
-
 // The latency between two ranks: a tree of n ranks takes ceil(log2 n) times as long.
 double latency_of_two(const FittedLink& link) {
   return link.link.latency / std::ceil(std::log2(static_cast<double>(link.ranks)));
 }
-double sent_bytes_per_s(const FittedLink& link) { return link.link.bandwidth * ring_factor(link); }
+double sent_bytes_per_s(const FittedLink& link) {
+  return link.link.bandwidth * ring_share(link.op, static_cast<double>(link.ranks));
+}
 
 // The collectives of parallel strategies other than all_reduce.
 constexpr std::array<std::string_view, 3> other_ops = {"reduce_scatter", "all_gather", "broadcast"};

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "core/ring.h"
+
 namespace paceline {
 
 namespace {
@@ -10,7 +12,7 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 double ring_part(int ranks, RingFactor ring) {
   if (ranks == 1) return 0;
-  return ring == RingFactor::counted ? (ranks - 1.0) / ranks : 1;
+  return ring == RingFactor::counted ? ring_share(ranks) : 1;
 }
 
 }  // namespace

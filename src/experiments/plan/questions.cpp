@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/ring.h"
 #include "core/units.h"
 #include "experiments/plan/compute_bound.h"
 #include "experiments/plan/device_memory.h"
@@ -172,7 +173,6 @@ Answer compute_bound_batch(const PlanCase& plan) {
 
 Answer best_bucket(const PlanCase& plan) {
   if (plan.data_ranks() == 1) throw UsageError("--ask: best-bucket needs --ranks above --tp");
-  const double n = plan.data_ranks();
   const double bytes = plan.parameters() / plan.tensor *
                        static_cast<double>(size_of(plan.strategy_shape().precision.communication));
   const double latency = collective_latency_s(plan, plan.data_ranks());
@@ -185,8 +185,9 @@ Answer best_bucket(const PlanCase& plan) {
                     "{}; measure smaller sizes with collectives --fit",
                     plan.link_file));
   }
-  // Bandwidth in bytes of the message: a ring all_reduce sends it 2 (n - 1) / n times.
-  const double bandwidth = plan.data_bandwidth_bytes_per_s() * n / (2 * (n - 1));
+  // Bandwidth in bytes of the message.
+  const double bandwidth =
+      plan.data_bandwidth_bytes_per_s() / ring_share("all_reduce", plan.data_ranks());
   const double best = best_bucket_bytes(bytes, latency, bandwidth);
   return {Question::best_bucket,
           fmt::format("{}: sqrt(s o w) of {} of gradients, {} and {}/s, at most s; {} buckets",
