@@ -6,10 +6,10 @@
 //   Tf32     float32 rounded to tf32
 // Lane i has group g = i / 4 and t = i % 4. It holds
 //   of C [16, 8]: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1);
-//   of A [16, 16], 16-bit: the pairs that begin at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t +
-//   8); of B [16, 8], 16-bit: the pairs down the column that begin at (2t, g) and (2t + 8, g); of A
-//   [16, 8], tf32: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4); of B [8, 8], tf32: (t, g), (t +
-//   4, g).
+//   of A [16, 16], 16-bit: the pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
+//   of B [16, 8], 16-bit: the pairs down the column that begin at (2t, g) and (2t + 8, g);
+//   of A [16, 8], tf32: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);
+//   of B [8, 8], tf32: (t, g), (t + 4, g).
 // A product does not depend on the order of k. So t and t + 4 may stand for 2t and 2t + 1 in both
 // tf32 operands, and then C is an A without exchange between lanes.
 

@@ -15,7 +15,7 @@ struct AdamWStep {
   float gradient_scale, decay, step_size, root, eps, beta1, beta2, rest1, rest2;
 
   // Every rounding is explicit. Left to the compiler, FMA contraction could differ between the
-  // places where this is inlined, and an element's result would depend on the begin of its shard.
+  // places where this is inlined, and an element's result would depend on where its shard begins.
   __device__ void update(float& p, float gradient, float& m, float& v) const {
     const float g = __fmul_rn(gradient, gradient_scale);
     m = __fmaf_rn(beta1, m, __fmul_rn(rest1, g));

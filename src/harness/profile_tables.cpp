@@ -45,7 +45,7 @@ struct RankRow {
   std::int64_t rank;
   const StepTrace& trace;
   const T& of;
-  double offset;  // subtracted from its times: they count from the begin of rank 0's first step
+  double offset;  // subtracted from its times: they count from the start of rank 0's first step
 };
 
 // The rows of all ranks.

@@ -16,10 +16,9 @@ struct LatencyBandwidth {
   double worst_error = 0;  // the largest |fitted - measured| / measured
 };
 
-// Least squares of relative errors (weights 1 / seconds^2), with latency and slope constrained to
-// be
-// >= 0: a negative one is set to 0 and the other is fitted alone. NaN for fewer than two different
-// sizes, or times <= 0.
+// Least squares of relative errors (weights 1 / seconds^2). If latency or slope would be negative,
+// it is set to 0 and the other is fitted alone. NaN for fewer than two different sizes, or times
+// <= 0.
 [[nodiscard]] LatencyBandwidth fit_latency_bandwidth(const std::vector<TimedSize>& points);
 
 }  // namespace paceline

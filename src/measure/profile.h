@@ -40,7 +40,7 @@ struct ScopeUse {
 // the figures of phases and included in those of the step.
 struct PhaseUse {
   std::string phase;    // or "step": the whole step
-  double extent = 0;    // from the begin of the first kernel to the end of the last
+  double extent = 0;    // from the start of the first kernel to the end of the last
   double busy = 0;      // the part of `extent` in which a kernel, copy or memset ran
   double products = 0;  // sum over kernels of matrix products
   double kernels = 0;   // sum over all kernels, copies and memsets

@@ -167,7 +167,7 @@ WorkRates fit_rates(const std::vector<TimedWork>& times, const WorkRates& most) 
       continue;
     for (std::size_t i = 0; i < terms; ++i) (*weights)[i] += least[i];
     const double error = error_of(rows, *weights);
-    // Fits as good as each other differ by this much: the first is kept.
+    // Of fits whose errors differ only by rounding, the first is kept.
     constexpr double rounding = 1e-18;
     if (error + rounding >= best_error) continue;
     best_error = error;

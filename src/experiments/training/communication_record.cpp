@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// One interval on a stream; seconds since the begin of the step.
+// One interval on a stream; seconds since the start of the step.
 struct StreamInterval {
   std::string stream;
   std::string scope;

@@ -92,7 +92,7 @@ class StepRunner {
 
   // Medians over the same steps as launch_seconds().
   [[nodiscard]] WaitSeconds waited() const;
-  // Events on the compute stream of the last run or replay: the begin, then each phase's end.
+  // Events on the compute stream of the last run or replay: the start, then each phase's end.
   [[nodiscard]] const std::vector<EventPtr>& events() const { return last().phases; }
   // Seconds of each phase of the last run or replay, between events().
   [[nodiscard]] std::vector<double> event_seconds() const;
