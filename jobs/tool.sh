@@ -1,7 +1,7 @@
 # Sourced by nsys.sh and ncu.sh: this process's rank, and a check that the tool can be used.
 # shellcheck shell=bash
 set -euo pipefail
-# shellcheck disable=SC2034  # for those who source it
+# shellcheck disable=SC2034  # for the scripts that source this one
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}
 # shellcheck disable=SC2034
 ranks=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-${SLURM_STEP_NUM_TASKS:-1}}}
