@@ -11,7 +11,7 @@
 namespace paceline {
 
 // Throws UsageError if `path` is not a file, or is an HDF5 file that crashes its reader, takes more
-// than 5 s of CPU time plus 1 s per MB, needs more than 8 GB of memory, claims more data than
+// than 5 s of CPU time plus 1 s per MB, needs more than 8 GiB of memory, claims more data than
 // its size can encode, has data in other files, or changes in the meantime. A file whose reading
 // returns an error passes; its later reader reports that. A file that is not HDF5 passes.
 void require_readable(const std::filesystem::path& path);
