@@ -1,5 +1,6 @@
 """Common parts of figures: cases in panels, and a sheet with heading and caption."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ LEGEND_LINE = 0.22  # inches
 MANY_ROWS, LARGEST_RATIO = 16, 20.0
 # A factor that splits a sweep into panels, the first of these that does.
 PANEL_FACTORS = ("size", "precision", "head_dim", "op", "ranks", "context")
+# Options of a command that only name the file or say what to do with an earlier one.
+ABOUT_THE_FILE = re.compile(r" --(?:output[ =](?:'[^']*'|\S+)|resume|force|quiet)(?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -179,5 +182,6 @@ def sources(results: Results) -> list[str]:
 
 
 def commands(run: Run) -> str:
-    """On one line: a file of bench/peers/ has a command per line."""
-    return "; ".join(run.command.splitlines())
+    """On one line, without the options about the file itself. A file of bench/peers/ has a command
+    per line."""
+    return "; ".join(ABOUT_THE_FILE.sub("", line) for line in run.command.splitlines())

@@ -1,5 +1,6 @@
 """The thresholds for a figure's unit, panels and axis, tested at and next to each threshold."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,3 +65,12 @@ def test_ranks_have_colours_up_to_four(make_file, ranks, entries):
     measured = {"step": [[0.01] * 6] * ranks}
     path = make_file([case({"size": "a"}, measured, measured)])
     assert len(warmup.legend(load([path])[0])) == entries
+
+
+def test_a_caption_has_the_command_without_options_about_the_file(make_file):
+    path = make_file([case({"size": "a"}, steps(1.0))])
+    options = "--output /tmp/a.h5 --resume --steps 3 --output='b c.h5' --quiet --resumed --force"
+    with h5py.File(path, "r+") as file:
+        file.attrs["command"] = f"paceline model {options}\npaceline zero --output c.h5"
+    (line,) = layout.sources(load([path])[0])
+    assert line.endswith(": paceline model --steps 3 --resumed; paceline zero")
