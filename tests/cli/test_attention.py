@@ -26,7 +26,7 @@ def test_every_combination_of_attention_precision_and_mask_is_correct(paceline, 
     # --fp32-attention is a factor only of flash attention on fp32.
     assert len(table["case"]) == 2 * 2 * 2 * (3 + 2 + 2 * 3)
     assert set(table["status"]) == {"ok"}
-    assert max(table["largest_error_of_bar"]) < 1
+    assert max(table["largest_error_over_tolerance"]) < 1
     modes = zip(table["attention"], table["precision"], table["fp32_attention"], strict=True)
     assert {mode for kind, p, mode in modes if (kind, p) == ("flash", "fp32")} == {
         "exact", "bf16x3", "tf32",
@@ -67,7 +67,7 @@ def test_summary_and_case_datasets(paceline, tmp_path):
             outputs |= {"logsumexp"} if case.attrs["attention"] == "flash" else set()
             assert set(check["output"].asstr()[:]) == outputs
             assert sorted(check["rank"][:]) == sorted([0, 1] * len(outputs))
-            assert (check["error"][:] <= check["bar"][:]).all()
+            assert (check["error"][:] <= check["tolerance"][:]).all()
             assert set(check["checked_rows"][:]) == {65}
         (case,) = f["speed_up/case"].asstr()[:]
         assert case == table["case"][1]

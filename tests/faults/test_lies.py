@@ -198,7 +198,7 @@ def test_attention(lying, tmp_path, backend):
         for row in table:
             check = f["cases"][row["case"]]["check"]
             outputs = check["output"].asstr()[:]
-            bad = check["error"][:] > check["bar"][:]
+            bad = check["error"][:] > check["tolerance"][:]
             assert set(check["rank"][bad]) == {1}
             assert off[row["context"]] in outputs[bad]
             assert (row["context"] == 8) == ("o" in outputs[bad])

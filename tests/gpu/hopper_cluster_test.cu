@@ -95,7 +95,7 @@ TEST_F(HopperCluster, BlocksReceiveWhatTheOthersSend) {
   }
 }
 
-TEST_F(HopperCluster, SoManyRunAtTheSameTime) {
+TEST_F(HopperCluster, ResidentClustersFillTheMultiprocessors) {
   for (const unsigned blocks : {2U, 4U, 8U}) {
     const int clusters = resident_clusters(
         {.blocks = blocks, .threads = 1024, .shared_bytes = 200 << 10, .cluster = blocks},

@@ -119,7 +119,7 @@ __global__ void vote(const int* against, int ballots, std::uint16_t* passed) {
   }
 }
 
-TEST_F(HopperRing, AWarpgroupPassesWhatNoneOfItsThreadsIsAgainst) {
+TEST_F(HopperRing, ANamedBarrierPassesIfNoThreadOfTheWarpgroupVotesAgainst) {
   const std::vector<int> against = {-1, 0, -1, 31, 64, 127, 128, -1, 200, 255, 5, -1};
   constexpr int threads = 2 * warpgroup_threads;
   std::vector<std::uint16_t> want;

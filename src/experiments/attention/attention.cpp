@@ -145,7 +145,7 @@ std::vector<ShownColumn> AttentionExperiment::shown_columns() const {
           {"both_bandwidth_floor_s", "floor"},
           {"saved_bytes", "saved"},
           {"peak_bytes", "peak"},
-          {"largest_error_of_bar", "error/tolerance"}};
+          {"largest_error_over_tolerance", "error/tolerance"}};
 }
 
 std::string AttentionExperiment::notes() const {

@@ -29,7 +29,7 @@ void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome
       check.add({{"rank", static_cast<std::int64_t>(r)},
                  {"output", one.output},
                  {"error", one.error},
-                 {"bar", one.tolerance},
+                 {"tolerance", one.tolerance},
                  {"checked_rows", static_cast<std::int64_t>(outcome.checked_rows)}});
       if (!one.passed() || one.error > worst.error) worst = one;
     }
@@ -40,7 +40,7 @@ void add_check(CaseRecord& record, World& world, const AttentionOutcome& outcome
     record.reason = fmt::format("{} is off by {:.2g}, more than {:g}; see check/", worst.output,
                                 worst.error, worst.tolerance);
   }
-  record.add("largest_error_of_bar", most);
+  record.add("largest_error_over_tolerance", most);
   record.tables.push_back(check.take());
 }
 
