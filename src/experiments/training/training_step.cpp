@@ -89,7 +89,7 @@ void TrainingStep::recycle_gradients() {
 void TrainingStep::rehearse_visits() {
   const auto nothing = [](const StoreRange&, const Tensor&) {};
   strategy_->visit_parameters(nothing);
-  if (case_.mode >= Mode::forward_backward) strategy_->visit_gradients(nothing);
+  if (case_.mode >= Mode::forward_backward && !recycled_) strategy_->visit_gradients(nothing);
 }
 
 void TrainingStep::launch() const {

@@ -38,6 +38,8 @@ class Trainer {
     if (sgd) {
       step_.optimize_with(std::make_unique<Sgd>(step_.model().store(), sgd_learning_rate,
                                                 step_.strategy().shard()));
+      // As in measured steps. With AdamW all gradients are kept, because they are compared.
+      if (communicator != nullptr && c.recycles_gradients()) step_.recycle_gradients();
     }
     restart(batch);
     step_.strategy().prepare_visits();
