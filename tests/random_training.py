@@ -83,7 +83,8 @@ def main() -> int:
                 print(code, line, *(row["reason"] for row in bad), sep="\n  ", flush=True)
             for name in ERRORS:
                 largest[name] = max([largest[name], *(row[name] for row in table)])
-    print(f"{configurations} configurations, {failed} failed; largest errors: {largest}")
+    errors = ", ".join(f"{name} {error:.3f}" for name, error in largest.items())
+    print(f"{configurations} configurations, {failed} failed; largest errors: {errors}")
     return 1 if failed else 0
 
 
