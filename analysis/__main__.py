@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from errno import EDQUOT, EIO, ENOSPC
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -152,7 +152,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ResultError as error:
         fail(str(error), WRONG_USE)
     except OSError as error:
-        code = UNWRITABLE if error.errno in (EDQUOT, EIO, ENOSPC) else WRONG_USE
+        code = UNWRITABLE if error.errno in (EDQUOT, EFBIG, EIO, ENOSPC) else WRONG_USE
         fail(f"{error.filename or options.output}: cannot be written: {error.strerror}", code)
     print_out("\n".join(map(str, written)))
 
@@ -161,6 +161,8 @@ def stop(number: int, _frame: FrameType | None) -> None:
     """Ends the process as the signal does, but removes the temporary files first."""
     if result_file := sys.modules.get(f"{__package__}.result_file"):
         result_file.remove_decompressed()
+    if output := sys.modules.get(f"{__package__}.output"):
+        output.remove_partial()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

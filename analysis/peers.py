@@ -12,6 +12,7 @@ import pandas as pd
 
 from . import peer_rows
 from .formatting import ABSENT, figure, label, text
+from .output import write_text
 from .result_file import ResultError, opened, read_table
 from .tables import formats
 from .tables.table import is_number
@@ -42,8 +43,7 @@ Measured = tuple[float, str]  # seconds and their variant; NaN and a status wher
 
 
 def write(paths: Sequence[Path], target: Path) -> list[Path]:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(document(paths), encoding="utf-8")
+    write_text(target, document(paths))
     return [target]
 
 

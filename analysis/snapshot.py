@@ -17,6 +17,7 @@ from typing import Any
 import h5py
 
 from .formatting import text
+from .output import whole
 from .result_file import ResultError, opened
 
 PROTOCOL = 2
@@ -54,11 +55,11 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
             if name in snapshots:
                 raise ResultError(f"{path}: case {name} is in another file too: choose one")
             snapshots[name] = found
-    output.parent.mkdir(parents=True, exist_ok=True)
     written = []
     for name, found in snapshots.items():
         written.append(output.with_name(f"{output.name}.{name}.pickle"))
-        written[-1].write_bytes(pickle.dumps(found, protocol=PROTOCOL))
+        with whole(written[-1]) as path:
+            path.write_bytes(pickle.dumps(found, protocol=PROTOCOL))
     return written
 
 

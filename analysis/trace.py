@@ -10,6 +10,7 @@ from typing import Any
 from . import timeline
 from .device_events import device_events
 from .host_events import host_events
+from .output import write_text
 from .result_file import ResultError
 from .timeline import RankTimeline, Timeline
 from .trace_events import Place, in_nanoseconds
@@ -30,7 +31,6 @@ def write(paths: Sequence[Path], output: Path) -> list[Path]:
             if one.case in cases:
                 raise ResultError(f"{path}: case {one.case} is in another file too: choose one")
             cases[one.case] = one
-    output.parent.mkdir(parents=True, exist_ok=True)
     return [path for one in cases.values() for path in write_case(one, output)]
 
 
@@ -42,8 +42,7 @@ def write_case(case: Timeline, output: Path) -> list[Path]:
         traces[f"{name}.json"] = case.ranks
     for file_name, ranks in traces.items():
         written.append(output.with_name(file_name))
-        with written[-1].open("w", encoding="utf-8") as file:
-            file.write(json.dumps(trace(case, ranks, file_name), ensure_ascii=False))
+        write_text(written[-1], json.dumps(trace(case, ranks, file_name), ensure_ascii=False))
     return written
 
 

@@ -11,6 +11,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from .. import plan_rows, profiles, style
+from ..output import whole
 from ..result_file import ResultError
 from ..results import Results, as_written, load
 from . import (
@@ -126,7 +127,6 @@ def save(figure: Figure, paths: Sequence[Path]) -> list[Path]:
     # Without a date, equal input gives equal files.
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(style.SETTINGS):
-            figure.savefig(path, dpi=160, metadata=dates.get(path.suffix.lower()))
+        with matplotlib.rc_context(style.SETTINGS), whole(path) as file:
+            figure.savefig(file, dpi=160, metadata=dates.get(path.suffix.lower()))
     return list(paths)

@@ -100,6 +100,4 @@ def write(paths: Sequence[Path], target: Path) -> list[Path]:
     if writer is None:
         raise ResultError(f"{target}: no report is made with the extension '{target.suffix}': "
                           "use .html or .md")  # fmt: skip
-    report = of(paths)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    return writer(report, target)
+    return writer(of(paths), target)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import matplotlib
 
 from .. import style
+from ..output import write_text
 from ..tables.table import Table
 from . import environment
 from .section import LONGEST_OPEN, REPEATED, Drawing, Section, first_figures
@@ -24,7 +25,7 @@ HALF = (8.4, 6.7)  # inches: figures up to this size are side by side in print
 
 
 def write(report: "Report", target: Path) -> list[Path]:
-    target.write_text(page(report), encoding="utf-8")
+    write_text(target, page(report))
     return [target]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import figures
+from ..output import write_text
 from ..tables import formats
 from ..tables.table import Table
 from . import environment
@@ -37,7 +38,7 @@ def write(report: "Report", target: Path) -> list[Path]:
     parts += repeats(report)
     parts += ["## Environment", "", *table_lines(environment.table(report.runs)), ""]
     parts += [f"    {command}" for command in environment.commands(report.runs)]
-    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    write_text(target, "\n".join(parts) + "\n")
     return [target, *images]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..output import write_text
 from ..result_file import ResultError
 from ..results import Results, as_written, load
 from . import cases, marks, recorded, scaling, speedups
@@ -48,12 +49,11 @@ def write(paths: Sequence[Path], target: Path, form: str, spread: Spread) -> lis
             for table in of(results, spread)
         ]
     texts = [WRITERS[form](table) for table in tables]
-    target.parent.mkdir(parents=True, exist_ok=True)
     if form != "csv":
-        target.write_text("\n".join(texts), encoding="utf-8")
+        write_text(target, "\n".join(texts))
         return [target]
     others = [target.with_name(f"{target.stem}-{one.name}{target.suffix}") for one in tables[1:]]
     written = [target, *others]
     for path, text in zip(written, texts, strict=True):
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     return written

@@ -1,6 +1,8 @@
 #include "cpu/cpu_stream.h"
 
 #include <omp.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <chrono>
 #include <future>
@@ -98,6 +100,10 @@ void WorkerStream::push(std::function<void()> work) {
 
 void WorkerStream::run() {
   omp_set_num_threads(1);  // the compute stream uses the other cores
+  // A thread that wakes up must not preempt that of the compute stream: the time at which backward
+  // ended would be taken after the collective that followed.
+  const sched_param no_priority{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
   for (;;) {
     std::function<void()> work;
     {

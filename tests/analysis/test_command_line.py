@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -282,6 +283,41 @@ def test_a_full_disk(good, tmp_path, capsys, verb, name):
     assert stopped.value.code == 6
     said = f"analysis: {tmp_path / name}: cannot be written: No space left on device\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        *[("tables", f"t.{form}") for form in ("md", "tex", "csv")],
+        *[("figures", f"f.{form}") for form in ("svg", "png")],
+        *[("report", f"r.{form}") for form in ("html", "md")],
+    ],
+)
+def test_a_disk_that_fills_up_leaves_the_earlier_file(good, tmp_path, capsys, verb, name):
+    output = tmp_path / "out" / name
+    output.parent.mkdir()
+    output.write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            main([verb, str(good), "--output", str(output)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stopped.value.code == 6
+    assert output.read_text() == "earlier"
+    assert [path for path in output.parent.rglob("*") if path.is_file()] == [output]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(rf"analysis: {output.parent}/\S+: cannot be written: File too large", line)
+
+
+def test_an_output_that_is_a_link_stays_one(good, tmp_path):
+    real, link = tmp_path / "real.md", tmp_path / "t.md"
+    real.write_text("earlier")
+    link.symlink_to(real)
+    main(["tables", str(good), "--output", str(link)])
+    assert link.is_symlink()
+    assert "small" in real.read_text()
 
 
 def test_deeply_nested_json(tmp_path, capsys):
