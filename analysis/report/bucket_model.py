@@ -12,7 +12,7 @@ from ..results import Results
 from . import buckets
 from .exchanges import alike
 from .facts import Case, cases, matching
-from .sentences import in_words, milliseconds, setting
+from .sentences import FEW, in_words, milliseconds, setting
 
 FORMULA = (
     "The model: with n buckets of s bytes in all, latency o and bandwidth w, what is left after "
@@ -35,14 +35,19 @@ class Prediction:
 
     @property
     def lead(self) -> str:
-        verdict = "agree" if self.agrees else "do not agree"
+        sizes = buckets.listed(self.group)
+        if buckets.are_undecided(self.group):
+            measured = f"which of {sizes} is the fastest is {FEW}"
+        else:
+            measured = (
+                f"{sizes} {'is' if len(self.group) == 1 else 'are'} the fastest: model and "
+                f"measurement {'agree' if self.agrees else 'do not agree'} on the size"
+            )
         size = self.choice.get("bucket_mb")
         machine = f" on {self.best.hardware}" * bool(self.best.hardware)
         return (
             f"Of the sizes measured for {setting(self.best.values)}{machine}, the model of the "
-            f"overhead prefers {size} MB, and "
-            f"{buckets.listed(self.group)} {'is' if len(self.group) == 1 else 'are'} the "
-            f"fastest: model and measurement {verdict} on the size."
+            f"overhead prefers {size} MB, and {measured}."
         )
 
     @property

@@ -12,7 +12,8 @@ from .section import grid
 from .sentences import milliseconds, setting, settings
 
 CAPTION = [
-    "The fastest sizes are those whose 95% intervals overlap that of the smallest median. Sizes "
+    "The fastest sizes are those whose 95% intervals overlap that of the smallest median; below 6 "
+    "repetitions there is no interval, and the fastest is undecided. Sizes "
     "with equally many collectives send the same messages: a tensor larger than the bucket is one "
     "of its own."
 ]
@@ -59,19 +60,20 @@ def table(own: Sequence[Case]) -> list[Table]:
 
 def row(sizes: Sequence[Case]) -> list[str]:
     group = fastest(sizes)
-    best = min(group, key=lambda one: one.seconds("step"))
+    best = buckets.fastest_of(group)
     worst = max(sizes, key=lambda one: one.seconds("step"))
     is_equal = worst.row in {one.row for one in group}
+    equal = "undecided" if buckets.are_undecided(group) else "none differs"
     counts = [f"{one.get('bucket_mb')} MB: {calls}"
               for one in sizes if (calls := one.get("communication_calls"))]  # fmt: skip
     return [
         buckets.listed(group) + of_dtype(group[0]),
         buckets.times(group).removesuffix(" ms"),
-        "none differs" if is_equal else name_of(worst),
+        equal if is_equal else name_of(worst),
         ABSENT if is_equal else changes.cell(best, worst),
         ", ".join(counts) or ABSENT,
     ]
 
 
 def fastest(sizes: Sequence[Case]) -> list[Case]:
-    return buckets.equal_to(sizes, min(sizes, key=lambda one: one.seconds("step")))
+    return buckets.equal_to(sizes, buckets.fastest_of(sizes))

@@ -5,21 +5,32 @@ from collections.abc import Sequence
 from . import sentences
 from .exchanges import alike, name_of, of_dtype
 from .facts import Case
-from .sentences import differ, milliseconds, of_file, percent, setting
+from .sentences import FEW, differ, milliseconds, of_file, percent, setting
 
 KIND = ("comm_dtype", "registration", "shard")  # of an exchange, beside its bucket size
 
 
 def equal_to(own: Sequence[Case], best: Case) -> list[Case]:
-    """`best`, and the bucket sizes of the same setting whose intervals overlap its own."""
+    """`best`, and the bucket sizes of the same setting that are not known to be slower: their
+    intervals overlap its own, or one of both has no interval."""
     others = [
         one
         for one in alike(own, best, sync=best.get("sync"))
         if one.row != best.row
         and all(one.get(name) == best.get(name) for name in KIND)
-        and differ(one, best, "step") == 0
+        and differ(one, best, "step") in (0, None)
     ]
     return sorted([best, *others], key=lambda one: one.number("bucket_mb"))
+
+
+def are_undecided(group: Sequence[Case]) -> bool:
+    """Whether too few repetitions, not intervals that overlap, make them equal."""
+    best = fastest_of(group)
+    return any(differ(one, best, "step") is None for one in group if one.row != best.row)
+
+
+def fastest_of(group: Sequence[Case]) -> Case:
+    return min(group, key=lambda one: one.seconds("step"))
 
 
 def listed(group: Sequence[Case], last: str = "and") -> str:
@@ -37,6 +48,8 @@ def equality(group: Sequence[Case]) -> list[str]:
         return []
     counts = {one.get("communication_calls") for one in group}
     where = setting(group[0].values)
+    if are_undecided(group):
+        return [f"{listed(group)}: {times(group)} ({where}); the fastest is {FEW}."]
     told = f"{listed(group)} are equal within the intervals: {times(group)} ({where})"
     if len(counts) == 1 and "" not in counts:
         told += f"; they send equally many messages, {counts.pop()} a step"
@@ -45,7 +58,7 @@ def equality(group: Sequence[Case]) -> list[str]:
 
 def compared(group: Sequence[Case], other: Case, other_name: str = "") -> str:
     """One sentence on equally fast bucket sizes beside another exchange."""
-    best = min(group, key=lambda one: one.seconds("step"))
+    best = fastest_of(group)
     name = other_name or name_of(other)
     signs = {differ(one, other, "step") for one in group}
     if len(group) == 1 or len(signs) > 1 or signs & {0, None}:

@@ -247,6 +247,21 @@ def test_bucket_sizes_with_intervals_that_overlap_are_equal(exchanges):
     assert buckets.equality(buckets.equal_to(own, own[2])) == []
 
 
+def test_no_bucket_size_is_the_fastest_without_intervals(exchanges):
+    few = [
+        step("bucketed", seconds, bucket=size, count=5)
+        for size, seconds in ((1.0, 0.1), (25.0, 0.2))
+    ]
+    own = cases(exchanges(*few))
+    assert bucket_sizes.lead(own) == [
+        "1 and 25 MB: 100.0 to 200.0 ms (xl, context 128, batch size 2 per rank, fp32, 2 ranks); "
+        "the fastest is undecided, for one of them has too few repetitions (below 6) for an "
+        "interval."
+    ]
+    (table,) = bucket_sizes.table(own)
+    assert table.rows[0][1:5] == ["1 and 25 MB", "100.0 to 200.0", "undecided", "–"]
+
+
 def test_exchanges_are_compared_with_the_same_optimizer(exchanges):
     rows = []
     for optimizer, times in {"serial": (0.2, 0.1, 0.3), "in-backward": (0.4, 0.5, 0.6)}.items():
