@@ -119,7 +119,10 @@ def refuse_pipe(path: Path) -> None:
 
 def unreadable(path: Path, error: OSError) -> ResultError:
     if isinstance(error, FileNotFoundError):
-        return ResultError(f"{path}: no such file")
+        told = f"{path}: no such file"
+        if Path(f"{path}.cases").is_dir():
+            told += f", but finished cases of a run that did not end: paceline merge {path}"
+        return ResultError(told)
     if error.errno in (EACCES, ELOOP, ENAMETOOLONG, EPERM):
         return ResultError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}")
     if path.is_dir():

@@ -85,14 +85,18 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
   for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
+class Oversized final : public OutOfMemory {
+ public:
+  using OutOfMemory::OutOfMemory;
+};
+
 // Refuses a case predicted to need far more memory than the device has: a trial may take minutes.
 void refuse_oversized(Device& device, double needed) {
   constexpr double far_more = 10;  // times the memory; below, a trial shows which part does not fit
   constexpr double most = 1e18;    // bytes, so that the number fits its type
   const std::size_t limit = device.info().memory_bytes;
   if (needed <= far_more * static_cast<double>(limit)) return;
-  throw OutOfMemory(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit,
-                    "predicted peak");
+  throw Oversized(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit, "");
 }
 
 // "about 75.5 MB are needed, 40.0 MB are available: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"
@@ -169,6 +173,8 @@ bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicte
   std::optional<Error> failed;
   try {
     work();
+  } catch (const Oversized& error) {
+    refusal = needed_text(predicted, error.limit);
   } catch (const OutOfMemory& error) {
     refusal = oom_reason(predicted, error.what(), error.limit);
   } catch (const std::bad_alloc&) {

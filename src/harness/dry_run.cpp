@@ -22,7 +22,7 @@ void print_json(const Experiment& experiment) {
     const Prediction p = experiment.predict(i);
     row.push_back({"predicted_flops", p.flops});
     row.push_back({"predicted_bytes", p.bytes});
-    row.push_back({"predicted_peak_bytes", p.needed_bytes()});
+    row.push_back({"predicted_peak_bytes", p.memory_bytes});
     row.push_back({"reason", experiment.cannot_run(i)});
     write_out("{}\n", json_line(row));
   }
@@ -30,8 +30,13 @@ void print_json(const Experiment& experiment) {
 
 void print_table(const Experiment& experiment) {
   const std::vector<Case>& cases = experiment.cases();
-  write_out("{} case{} of '{}'; per rank and repetition:\n", cases.size(),
-            cases.size() == 1 ? "" : "s", experiment.name());
+  double flush = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    flush = std::max(flush, experiment.predict(i).flush_bytes);
+  }
+  write_out("{} case{} of '{}'; per rank and repetition{}:\n", cases.size(),
+            cases.size() == 1 ? "" : "s", experiment.name(),
+            flush == 0 ? "" : fmt::format(", without {} to flush the cache", bytes_text(flush)));
   std::vector<std::string> names = experiment.naming_factors();
   std::erase_if(names, [&](const std::string& name) {
     return std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return c.has(name); });
@@ -46,7 +51,7 @@ void print_table(const Experiment& experiment) {
     }
     const std::string why = experiment.cannot_run(i);
     write_out("{:>10} {:>12} {:>12}  {}{}{}\n", count_text(p.flops), bytes_text(p.bytes),
-              bytes_text(p.needed_bytes()), fmt::join(values, " "), why.empty() ? "" : "  ", why);
+              bytes_text(p.memory_bytes), fmt::join(values, " "), why.empty() ? "" : "  ", why);
   }
 }
 

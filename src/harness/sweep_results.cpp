@@ -147,8 +147,10 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
   }
   if (!options_.json) print(closing);
   std::fflush(stdout);
-  const std::string missing = unknown_columns(rows(), options_.table.columns);
-  if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
+  if (const std::vector<Row> all = rows(); !ok_rows(all).empty()) {
+    const std::string missing = unknown_columns(all, options_.table.columns);
+    if (!missing.empty()) write_to(stderr, "warning: --columns: {}\n", missing);
+  }
   return file_.path().string();
 }
 

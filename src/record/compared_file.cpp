@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "measure/statistics.h"
 #include "record/case_file.h"
+#include "record/result_file.h"
 #include "record/untrusted_file.h"
 
 namespace paceline {
@@ -79,6 +80,7 @@ bool agree(double a, double b) {
 }
 
 std::filesystem::path checked_path(std::filesystem::path path) {
+  require_merged(path);
   require_readable(path);
   return path;
 }

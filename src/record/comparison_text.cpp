@@ -92,10 +92,29 @@ std::string counts_text(const auto& results, const auto& verdict_of) {
   return fmt::format("{}\n", fmt::join(parts, ", "));
 }
 
-std::string unmatched_text(const char* where, const std::vector<UnmatchedCase>& cases) {
+// Cases without a counterpart, by the factors in which the compared cases differ.
+std::string unmatched_text(const Comparison& comparison) {
+  std::map<std::pair<std::string, std::string>, std::size_t> counts;
+  std::size_t all = 0;
+  const auto count = [&](const auto& cases) {
+    all += cases.size();
+    for (const auto& c : cases) {
+      for (const auto& factor : c.key) ++counts[factor];
+    }
+  };
+  count(comparison.cases);
   std::string out;
-  for (const UnmatchedCase& c : cases) {
-    out += fmt::format("{}: {}\n", where, factors_line(c.key));
+  const std::vector<std::pair<const char*, const std::vector<UnmatchedCase>*>> unmatched = {
+      {"only in A", &comparison.only_a},
+      {"only in B", &comparison.only_b},
+      {"in no pair", &comparison.no_pair}};
+  for (const auto& [where, cases] : unmatched) count(*cases);
+  for (const auto& [where, cases] : unmatched) {
+    for (const UnmatchedCase& c : *cases) {
+      FactorTexts key = c.key;
+      std::erase_if(key, [&](const auto& factor) { return counts.at(factor) == all; });
+      out += fmt::format("{}: {}\n", where, factors_line(key));
+    }
   }
   return out;
 }
@@ -168,9 +187,7 @@ void add_side(Row& row, const std::string& name, const ComparedSide& side) {
 
 std::string comparison_table(const Comparison& comparison) {
   return paths_line("A", comparison.a) + paths_line("B", comparison.b) +
-         table_of(comparison.cases) + unmatched_text("only in A", comparison.only_a) +
-         unmatched_text("only in B", comparison.only_b) +
-         unmatched_text("in no pair", comparison.no_pair) + notes_on(comparison.cases) +
+         table_of(comparison.cases) + unmatched_text(comparison) + notes_on(comparison.cases) +
          counts_text(comparison.cases, [](const ComparedCase& c) { return c.verdict; }) +
          references_text(comparison.references);
 }

@@ -191,4 +191,13 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
   return found.damaged;
 }
 
+void require_merged(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored) || !fs::is_directory(folder_of(path), ignored)) return;
+  throw UsageError(
+      fmt::format("{} does not exist, but {} holds finished cases of a run that did "
+                  "not end: make it with paceline merge {}",
+                  path.string(), folder_of(path).string(), path.string()));
+}
+
 }  // namespace paceline

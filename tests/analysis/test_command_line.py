@@ -162,6 +162,14 @@ def test_a_missing_file(tmp_path, capsys):
     assert refused(capsys, "tables", missing, "--output", "t.md") == f"{missing}: no such file"
 
 
+def test_a_sweep_that_did_not_end_has_to_be_merged(tmp_path, capsys):
+    (tmp_path / "a.h5.cases").mkdir()
+    path = tmp_path / "a.h5"
+    assert refused(capsys, "tables", path, "--output", "t.md") == (
+        f"{path}: no such file, but finished cases of a run that did not end: paceline merge {path}"
+    )
+
+
 def test_control_characters_of_a_name_are_escaped(tmp_path, capsys):
     missing = tmp_path / "a\nb\x1b[31mé.h5"
     said = refused(capsys, "tables", missing, "--output", "t.md")

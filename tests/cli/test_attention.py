@@ -93,6 +93,17 @@ def test_a_case_that_does_not_fit_is_an_oom_row(paceline, tmp_path):
         assert words in table["reason"][0]
 
 
+def test_a_case_far_too_large_is_refused_by_its_prediction(paceline, tmp_path):
+    case = ("--attention", "naive", "--context", 65536, "--batch-size", 2, "--head-dim", 16)
+    done = paceline(*RUN, *WARM, *case, "--steps", 1, "--memory-limit", "8MB")
+    assert done.code == 0, done.err
+    (reason,) = summary(tmp_path / "out.h5")["reason"]
+    assert reason == (
+        "about 68.8 GB are needed, 8.00 MB are available: 8 B H T d e + 2 B H T^2 e = "
+        "67.1 MB + 68.7 GB"
+    )
+
+
 def test_defaults_are_naive_and_flash_with_a_cold_cache(paceline, tmp_path):
     done = paceline(*SMALL, "--warmup", 0, "--json")
     assert done.code == 0, done.err

@@ -131,6 +131,16 @@ def test_wrong_use(paceline, two_runs, tmp_path, args, says):
     assert done.out == ""
 
 
+def test_a_sweep_that_did_not_end_has_to_be_merged(paceline, two_runs, tmp_path):
+    (tmp_path / "c.h5.cases").mkdir()
+    done = paceline("compare", "a.h5", "c.h5")
+    assert done.code == 2
+    assert done.message == (
+        "paceline: c.h5 does not exist, but c.h5.cases holds finished cases of a run that did not "
+        "end: make it with paceline merge c.h5"
+    )
+
+
 @pytest.mark.parametrize("name", ["ddp-course-h200", "attention-pytorch-h200"])
 def test_files_of_schema_version_1_are_compared(paceline, name):
     path = ROOT / "results" / "reference" / f"{name}.h5"

@@ -144,6 +144,26 @@ def test_a_dry_run_says_what_cannot_run_here(paceline):
     assert small.endswith("  oom: more than the device's memory")
 
 
+def test_a_dry_run_predicts_the_peak_that_the_record_has(paceline, tmp_path):
+    line = (
+        "attention",
+        "--device",
+        "cpu",
+        "--context",
+        64,
+        "--head-dim",
+        8,
+        "--attention",
+        "naive",
+    )
+    (predicted,) = map(json.loads, paceline(*line, "--dry-run", "--json").out.splitlines())
+    done = paceline(*line, "--json", "--warmup", 0, "--steps", 1, "--output", "out.h5")
+    (measured,) = map(json.loads, done.out.splitlines())
+    assert predicted["predicted_peak_bytes"] == measured["predicted_peak_bytes"]
+    done = paceline(*line, "--dry-run")
+    assert re.search(r"per rank and repetition, without \S+ MB to flush the cache:\n", done.out)
+
+
 def test_a_dry_run_in_json(paceline):
     done = paceline("model", "--size", "tiny,small", "--memory-limit", "1GB", "--dry-run", "--json")
     assert done.code == 0, done.err

@@ -89,6 +89,12 @@ def test_a_column_that_no_case_has_is_a_warning(paceline, tmp_path):
     assert len(rows(tmp_path / "out.h5")) == 2
 
 
+def test_a_column_of_measured_cases_alone_is_no_warning_if_none_was_measured(paceline):
+    done = paceline(*TINY, "--columns", "step_median_s", "--memory-limit", "1MB")
+    assert done.code == 0
+    assert "warning" not in done.err
+
+
 @pytest.mark.parametrize(
     ("ranks", "args"),
     [

@@ -81,8 +81,8 @@ size small
 context  verdict  A [ms]  B [ms]   B / A          interval  pairs  repetitions
     128  slower    10.00   20.00   2.000    1.984 .. 2.016      1       10, 10
     256  faster    500.0   250.0  0.5000  0.4960 .. 0.5040      1       10, 10
-only in A: context 1, size small
-only in B: context 2, size small
+only in A: context 1
+only in B: context 2
 A, B: medians over repetitions of the slowest rank; B / A: with the interval on which the verdict
 is based (docs/measuring.md)
 1 faster, 1 slower

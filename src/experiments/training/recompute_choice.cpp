@@ -27,7 +27,8 @@ std::vector<std::vector<MeasuredRecompute>> groups_of(
   return groups;
 }
 
-// The factors in which a group differs from the others: "context 512, shard fsdp".
+// The factors in which a group differs from the others: "context 512, shard fsdp"; "all cases" if
+// there are no others.
 std::string name_of_group(const Factors<TrainingCase>& factors, const TrainingCase& c,
                           const std::vector<MeasuredRecompute>& measured) {
   std::vector<std::string> parts;
@@ -41,7 +42,7 @@ std::string name_of_group(const Factors<TrainingCase>& factors, const TrainingCa
     if (differs && f.name != "recompute")
       parts.push_back(fmt::format("{} {}", f.name, value_of(c)));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return parts.empty() ? "all cases" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace

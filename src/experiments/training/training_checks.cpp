@@ -96,12 +96,12 @@ void TrainingExperiment::check_inputs(const TrainingCase& c) const {
 }
 
 void TrainingExperiment::check_exchange(const TrainingCase& c) const {
+  if (options_.kind == TrainingKind::zero && c.mode != Mode::train_step) {
+    throw UsageError(fmt::format("--mode: {} has no optimizer; use train-step", name_of(c.mode)));
+  }
   if (c.mode < Mode::forward_backward) {
     throw UsageError(fmt::format("--mode: {} has no gradients; use train-step or forward-backward",
                                  name_of(c.mode)));
-  }
-  if (options_.kind == TrainingKind::zero && c.mode != Mode::train_step) {
-    throw UsageError(fmt::format("--mode: {} has no optimizer; use train-step", name_of(c.mode)));
   }
   if (c.comm_dtype == GradientDtype::bf16 && c.precision.loss_scaling) {
     throw UsageError("--comm-dtype: bf16 cannot be combined with --precision fp16; use fp32");
