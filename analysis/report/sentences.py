@@ -34,6 +34,12 @@ def gib(size: float) -> str:
     return f"{size / 1024**power:.1f} {binary} ({size / 1000**power:.1f} {decimal})"
 
 
+def decimal(size: float) -> str:
+    """8.3 MB"""
+    power = 3 if size >= 1e9 else 2 if size >= 1e6 else 1
+    return f"{size / 1000**power:.1f} {'kMG'[power - 1]}B"
+
+
 def in_words(name: str, value: str) -> str:
     """A factor in a sentence: context 128, naive attention, 2 ranks; empty without a value."""
     match name if value else "":

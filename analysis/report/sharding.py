@@ -18,7 +18,7 @@ from .facts import Case, cases, distinct
 from .marks import without_repeats
 from .section import Section, drawings, grid
 from .selection import cases_tables, of_experiment, tables_of
-from .sentences import settings
+from .sentences import decimal, settings
 
 WHOLE = "none"
 SHARDED = ("broadcast", "zero1", "zero2", "fsdp")
@@ -110,8 +110,8 @@ def bytes_sent(by: dict[str, Case]) -> list[str]:
         return []
     return [
         f"broadcast (gradients all-reduced, whole tensors owned by ranks and broadcast) sends "
-        f"{sent[0] / 1e9:.1f} GB a step, ZeRO stage 1 (gradients reduce-scattered, parameters "
-        f"all-gathered) {sent[1] / 1e9:.1f} GB."
+        f"{decimal(sent[0])} a step, ZeRO stage 1 (gradients reduce-scattered, parameters "
+        f"all-gathered) {decimal(sent[1])}."
     ]
 
 

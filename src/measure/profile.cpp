@@ -51,8 +51,11 @@ class ScopeTotals {
     for (const StepActivity& activity : trace.activities) {
       if (!is_on_device(activity) || activity.span < 0) continue;
       const ScopeId scope = trace.spans[static_cast<std::size_t>(activity.span)].scope;
-      for (const std::size_t place : places_of(scope)) {
-        uses_[place].seconds += (activity.end - activity.begin) / steps();
+      const std::vector<std::size_t>& places = places_of(scope);
+      // A collective runs beside the scope that launched it and waits for other ranks.
+      const std::size_t first = trace.communicates(activity) ? places.size() - 1 : 0;
+      for (std::size_t i = first; i < places.size(); ++i) {
+        uses_[places[i]].seconds += (activity.end - activity.begin) / steps();
       }
     }
   }

@@ -31,7 +31,7 @@ struct ScopeUse {
   std::string path;  // "forward/blocks/attention": the sum over blocks
   bool is_operation = false;
   double calls = 0;
-  double seconds = 0;  // of all kernels, copies and memsets in the scope
+  double seconds = 0;  // of all kernels, copies and memsets in the scope; collectives in their own
   double flops = 0;    // of the operations in the scope
   double bytes = 0;
 };

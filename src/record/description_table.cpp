@@ -234,7 +234,7 @@ std::span<const Description> descriptions() {
     {"kernels/scopes", "", "", "Kernels, copies and memsets of a step by scope, in the order in which scopes are entered; all blocks together."},
     {"kernels/scopes", "rank", "1", "the rank"},
     {"kernels/scopes", "scope", "text", "names from the outermost scope inwards, joined by /"},
-    {"kernels/scopes", "operation", "1", "1: an operation; 0: a region, which includes all within it"},
+    {"kernels/scopes", "operation", "1", "1: an operation; 0: a region, which includes all within it except collectives"},
     {"kernels/scopes", "calls", "1", "entries in a step"},
     {"kernels/scopes", "total", "s", "time of its kernels, copies and memsets in a step"},
     {"kernels/scopes", "mean", "s", "total over calls"},

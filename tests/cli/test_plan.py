@@ -249,6 +249,22 @@ def test_little_memory_is_in_bytes(paceline):
     assert "does not fit in 5 bytes" in done.out
 
 
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (("--preset", "xxl"), "On more than 8960 ranks the exchange crosses nodes: 45.0 GB/s a "
+         "device instead of 180 GB/s"),
+        (("--hardware", "h200"), "On more than 8 ranks the exchange crosses nodes: 400 GB/s a "
+         "device instead of 450 GB/s"),
+        (("--hardware", "h200", "--link-bandwidth", "100GB"), ""),
+    ],
+)  # fmt: skip
+def test_weak_scaling_names_the_bandwidth_between_nodes(paceline, options, note):
+    out = " ".join(paceline("plan", *options).out.split())
+    assert ("crosses nodes" in out) == bool(note)
+    assert note in out
+
+
 def test_efficiency_falls_as_replicas_grow(paceline):
     row = ask(paceline, "efficiency", "--size", "small", "--context", 1024, "--latency", 100)
     values = [value for name, value in row.items() if name.startswith("efficiency_")]

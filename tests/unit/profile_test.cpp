@@ -216,6 +216,8 @@ TEST(ProfileTest, AddsUpWhatIsWithinAScope) {
   EXPECT_TRUE(products.is_operation);
   EXPECT_EQ(products.calls, 2);
   EXPECT_EQ(products.seconds, 22);
+  EXPECT_EQ(profile.scopes[4].seconds, 5);  // without the collective
+  EXPECT_EQ(profile.scopes[5].seconds, 20);
 }
 
 TEST(ProfileTest, APhaseLeavesOutItsCollectivesAndTheStepDoesNot) {

@@ -245,6 +245,17 @@ PlanSection step_time_section(const PlanCase& plan) {
   return s;
 }
 
+// Where the exchange of more ranks crosses nodes: the bandwidth there.
+std::string across_nodes(const PlanCase& plan) {
+  const Hardware& h = plan.hardware;
+  const double beyond = h.bandwidth_bytes_per_s(std::int64_t{h.node_devices} + 1, plan.tensor);
+  const std::vector<int> ranks = scaling_ranks(plan);
+  if (ranks.back() <= h.node_devices || beyond == h.link_bytes_per_s) return "";
+  return fmt::format(
+      ". On more than {} ranks the exchange crosses nodes: {}/s a device instead of {}/s",
+      h.node_devices, bytes_text(beyond), bytes_text(h.link_bytes_per_s));
+}
+
 PlanSection scaling_section(const PlanCase& plan) {
   TableRows rows("plan/scaling");
   for (const int ranks : scaling_ranks(plan)) {
@@ -264,7 +275,8 @@ PlanSection scaling_section(const PlanCase& plan) {
       .table = rows.take(),
       .note =
           "efficiency: step time on one data-parallel rank over step time on N ranks; above 1 "
-          "if sharding makes the update shorter. exposed: communication that is not overlapped"};
+          "if sharding makes the update shorter. exposed: communication that is not overlapped" +
+          across_nodes(plan)};
 }
 
 namespace {
