@@ -36,6 +36,10 @@ class Experiment : NonCopyable {
   [[nodiscard]] virtual Prediction predict(std::size_t index) const = 0;
   // Why a case will be skipped or run out of memory here, "skipped: needs 4 ranks"; empty: it runs.
   [[nodiscard]] virtual std::string cannot_run(std::size_t index) const = 0;
+  // The files that a case reads; options name them.
+  [[nodiscard]] virtual std::vector<std::string> input_files(std::size_t /*index*/) const {
+    return {};
+  }
   // Called for all cases before any runs. Throws UsageError or EnvironmentError for a case that
   // cannot run.
   virtual void validate(std::size_t index) const = 0;

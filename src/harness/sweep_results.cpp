@@ -126,6 +126,7 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
   if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
   show(index, file_.row(id));
+  warn_of_changed_inputs(index, rows_.back().columns);
   add_profile(index, file_.tables(id, shown_tables));
   return true;
 }
@@ -157,6 +158,18 @@ std::string SweepResults::finish(const std::vector<std::string>& ids, bool compl
 void SweepResults::add_profile(std::size_t index, const std::vector<Table>& tables) {
   std::vector<Table> shown = largest_parts(tables);
   if (!shown.empty()) profiles_.push_back({index, std::move(shown), profile_remark(tables)});
+}
+
+void SweepResults::warn_of_changed_inputs(std::size_t index, const Row& row) {
+  for (const std::string& input : experiment_.input_files(index)) {
+    if (!changed_after(value_in<std::string>(row, "run"), input)) continue;
+    if (!changed_.insert(input).second) continue;
+    write_to(
+        stderr,
+        "warning: --resume: {} has changed since a finished case read it; --force measures all "
+        "cases again\n",
+        input);
+  }
 }
 
 std::vector<Row> SweepResults::rows() const {

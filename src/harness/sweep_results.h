@@ -2,6 +2,7 @@
 // What a sweep leaves behind: its result file and its console output.
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class SweepResults {
   };
 
   void add_profile(std::size_t index, const std::vector<Table>& tables);
+  // Warns of input files of a kept case that were written after its run.
+  void warn_of_changed_inputs(std::size_t index, const Row& row);
   void show(std::size_t index, Row row);
   [[nodiscard]] std::vector<Row> rows() const;
   void print(const std::vector<Table>& closing) const;
@@ -58,6 +61,7 @@ class SweepResults {
   ResultFile file_;
   std::vector<SummaryRow> rows_;
   std::vector<Profile> profiles_;
+  std::set<std::string> changed_;  // input files that a warning has named
 };
 
 }  // namespace paceline

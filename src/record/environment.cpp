@@ -85,13 +85,12 @@ std::vector<std::pair<std::string, std::string>> kept_variables() {
   return kept;
 }
 
-std::string utc_now_ms() {
-  using std::chrono::milliseconds;
-  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
-  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+std::string utc_ms(std::chrono::system_clock::time_point time) {
+  const auto whole = std::chrono::floor<std::chrono::milliseconds>(time);
+  const auto second = std::chrono::floor<std::chrono::seconds>(whole);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
-                     (now - second).count());
+                     (whole - second).count());
 }
 
 // A rank's description as lines of text, for gather().
@@ -132,6 +131,13 @@ std::string RunInfo::id() const {
   return id;
 }
 
+bool changed_after(const std::string& run, const std::filesystem::path& file) {
+  std::error_code gone;
+  const auto written = std::filesystem::last_write_time(file, gone);
+  if (gone) return false;
+  return RunInfo{.started = utc_ms(std::chrono::file_clock::to_sys(written))}.id() > run;
+}
+
 std::vector<std::pair<std::string, std::string>> slurm_job() {
   const auto variable = [](const char* name, const char* otherwise) {
     const char* value = std::getenv(name);
@@ -149,7 +155,8 @@ std::vector<std::pair<std::string, std::string>> slurm_job() {
 
 RunInfo describe_run(World& world, const DeviceInfo& device, std::string command,
                      std::string experiment) {
-  RunInfo run{std::move(command), std::move(experiment), {}, {}, utc_now_ms()};
+  RunInfo run{
+      std::move(command), std::move(experiment), {}, {}, utc_ms(std::chrono::system_clock::now())};
   run.environment = {
       {"mpi", world.library()}, {"hdf5", hdf5_version()},
       {"blas", blas_version()}, {"compiler", PACELINE_COMPILER},

@@ -1,6 +1,7 @@
 #pragma once
 // The description of a run: versions, devices, an allow-list of environment variables, ranks.
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,9 @@ struct RunInfo {
   // The name of its group in /runs: `started` without '-' and ':'.
   [[nodiscard]] std::string id() const;
 };
+
+// Whether the file was written after the run with this id began; false if there is no file.
+[[nodiscard]] bool changed_after(const std::string& run, const std::filesystem::path& file);
 
 // The git hash and dirty flag of this build.
 [[nodiscard]] std::string software_version();

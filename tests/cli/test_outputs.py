@@ -131,6 +131,28 @@ def test_an_output_whose_name_is_not_utf_8(tmp_path):
     assert echoed.stdout.endswith(b"--output" + name)
 
 
+@pytest.mark.parametrize("option", ["--load-weights", "--tokens"])
+def test_resuming_with_an_input_file_that_has_changed_is_a_warning(paceline, tmp_path, option):
+    """The finished case, which read the old file, is kept."""
+    path = tmp_path / "input"
+    model = (*TINY, "--vocab", 16, "--output", "out.h5")
+    if option == "--tokens":
+        path.write_bytes(bytes(2 * 200))
+    else:
+        assert paceline(*model, "--dump", path).code == 0
+    read = (*model, option, path)
+    assert paceline(*read, "--force").code == 0
+    unchanged = paceline(*read, "--resume")
+    assert (unchanged.code, unchanged.err) == (0, "")
+    os.utime(path)
+    changed = paceline(*read, "--resume")
+    assert changed.code == 0
+    assert changed.err == (
+        f"warning: --resume: {path} has changed since a finished case read it; --force measures "
+        "all cases again\n"
+    )
+
+
 def test_a_dry_run_says_what_cannot_run_here(paceline):
     preset = paceline("collectives", "--preset", "single-node", "--dry-run")
     assert preset.code == 0, preset.err

@@ -36,6 +36,7 @@ class TrainingExperiment final : public ExperimentOf<TrainingCase> {
 
   [[nodiscard]] std::string name() const override { return std::string(name_of(options_.kind)); }
   [[nodiscard]] std::size_t run_of(std::size_t index) const override { return run_of_.at(index); }
+  [[nodiscard]] std::vector<std::string> input_files(std::size_t index) const override;
   [[nodiscard]] bool starts_cold() const override { return case_at(0).cold_start; }
   void after_saved() override;
   [[nodiscard]] std::vector<ShownColumn> shown_columns() const override;
