@@ -23,7 +23,9 @@ MANY_ROWS, LARGEST_RATIO = 16, 20.0
 # A factor that splits a sweep into panels, the first of these that does.
 PANEL_FACTORS = ("size", "precision", "head_dim", "op", "ranks", "context")
 # Options of a command that only name the file or say what to do with an earlier one.
-ABOUT_THE_FILE = re.compile(r" --(?:output[ =](?:'[^']*'|\S+)|resume|force|quiet)(?=\s|$)")
+ABOUT_THE_FILE = re.compile(
+    r" (?:'--output=[^']*'|--(?:output[ =](?:'[^']*'|\S+)|resume|force|quiet))(?=\s|$)"
+)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 """Output files, which are written whole or not at all."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 PARTIAL: set[Path] = set()
+UMASK = os.umask(0o077)
+os.umask(UMASK)
 
 
 @contextmanager
@@ -20,9 +23,12 @@ def whole(target: Path) -> Iterator[Path]:
             return
         if place.exists():
             place.open("ab").close()  # raises if it must not be replaced
-        partial = place.with_name(f".{os.getpid()}.partial{place.suffix}")
+        descriptor, name = tempfile.mkstemp(target.suffix, ".partial-", place.parent)
+        os.close(descriptor)
+        partial = Path(name)
         PARTIAL.add(partial)
         try:
+            partial.chmod(place.stat().st_mode if place.exists() else 0o666 & ~UMASK)
             yield partial
             partial.replace(place)
         finally:
@@ -37,5 +43,6 @@ def write_text(target: Path, text: str) -> None:
 
 
 def remove_partial() -> None:
-    while PARTIAL:
-        PARTIAL.pop().unlink(missing_ok=True)
+    for path in list(PARTIAL):
+        path.unlink(missing_ok=True)
+        PARTIAL.discard(path)

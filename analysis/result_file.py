@@ -120,7 +120,7 @@ def refuse_pipe(path: Path) -> None:
 def unreadable(path: Path, error: OSError) -> ResultError:
     if isinstance(error, FileNotFoundError):
         told = f"{path}: no such file"
-        if Path(f"{path}.cases").is_dir():
+        if any(Path(f"{path}.cases").glob("*.h5")):
             told += f", but finished cases of a run that did not end: paceline merge {path}"
         return ResultError(told)
     if error.errno in (EACCES, ELOOP, ENAMETOOLONG, EPERM):

@@ -27,7 +27,8 @@ void limit_window_blocks();
 // Collective over `world`; every rank has a GPU of its own. The device and the world's watchdog
 // outlive the communicator. Throws Error with ExitCode::collective for NCCL errors, and OutOfMemory
 // if NCCL runs out of memory. If only some ranks do, the others wait until the timeout; therefore
-// require_free_memory() demands as much free memory as creating the communicator took.
+// require_free_memory() demands as much free memory as creating the communicator took, at most 2
+// GB.
 //
 // Calls throw InternalError, before they enqueue anything, for tensors whose sizes do not match or
 // that overlap other than in place. all_to_all and send_recv in place copy `send` first.

@@ -28,11 +28,19 @@ using namespace paceline;
 
 namespace {
 
+ExitCode run_command(const ParsedCommand& parsed, World* world) {
+  try {
+    return parsed.command->run(world, parsed.line);
+  } catch (const Error& error) {
+    throw with_preset(error, parsed);
+  }
+}
+
 bool measures(const ParsedCommand& parsed) { return parsed.command && parsed.command->measures(); }
 
 // Runs the commands that need no other rank: help, version, reading result files.
 ExitCode print_or_read_files(const ParsedCommand& parsed) {
-  if (parsed.command) return parsed.command->run(nullptr, parsed.line);
+  if (parsed.command) return run_command(parsed, nullptr);
   write_out("{}", parsed.answer);
   return ExitCode::done;
 }
@@ -48,11 +56,7 @@ ExitCode run(const ParsedCommand& parsed, World& world) {
   if (measures(parsed)) {
     require_all_tasks(world.size());
     require_same(world, "working folder", working_folder(), "start every rank in the same folder");
-    try {
-      return parsed.command->run(&world, parsed.line);
-    } catch (const Error& error) {
-      throw with_preset(error, parsed);
-    }
+    return run_command(parsed, &world);
   }
   ExitCode code = ExitCode::done;
   std::optional<Error> failed;
@@ -122,7 +126,7 @@ int run_launch(const ParsedCommand& parsed, const std::optional<Error>& refusal,
   return run_ranks(parsed, refusal, *world);
 }
 
-int run_command(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   ParsedCommand parsed;
   std::optional<Error> refusal;
   const std::optional<int> launched = launched_processes();
@@ -164,7 +168,7 @@ int main(int argc, char** argv) {
   open_closed_streams();
   if (const std::optional<int> code = run_as_file_reader(argc, argv)) return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the file size limit, write() fails and is reported
-  const int code = run_command(argc, argv);
+  const int code = run_program(argc, argv);
   if (output_is_written()) return code;
   const int lost = report(StoppedError(
       "standard output cannot be written (a full disk, a closed pipe?): a part of it is lost"));

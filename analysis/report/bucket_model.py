@@ -28,6 +28,7 @@ class Prediction:
     best: Case  # the fastest measured
     choice: Case  # the size with the least predicted wait
     group: list[Case]  # the sizes as fast as the best
+    possibly_fastest: list[Case]  # those, and the sizes with too few repetitions to tell
 
     @property
     def agrees(self) -> bool:
@@ -35,13 +36,13 @@ class Prediction:
 
     @property
     def lead(self) -> str:
-        sizes = buckets.listed(self.group)
-        if buckets.are_undecided(self.group):
-            measured = f"which of {sizes} is the fastest is {FEW}"
+        if buckets.are_undecided(self.possibly_fastest):
+            measured = f"which of {buckets.listed(self.possibly_fastest)} is the fastest is {FEW}"
         else:
             measured = (
-                f"{sizes} {'is' if len(self.group) == 1 else 'are'} the fastest: model and "
-                f"measurement {'agree' if self.agrees else 'do not agree'} on the size"
+                f"{buckets.listed(self.group)} {'is' if len(self.group) == 1 else 'are'} the "
+                "fastest: model and measurement "
+                f"{'agree' if self.agrees else 'do not agree'} on the size"
             )
         size = self.choice.get("bucket_mb")
         machine = f" on {self.best.hardware}" * bool(self.best.hardware)
@@ -60,7 +61,9 @@ class Prediction:
         )
         kinds = (("the fit is", self.fit.get("registration")),
                  ("the step is", self.best.get("registration")))  # fmt: skip
-        waits = "the fastest size waits" if len(self.group) == 1 else "the fastest sizes wait"
+        undecided = buckets.are_undecided(self.possibly_fastest)
+        fastest = "size with the least median" if undecided else "fastest size"
+        waits = f"the {fastest} waits" if len(self.group) == 1 else "the fastest sizes wait"
         registered = ", ".join(f"{word} of registration {value}" for word, value in kinds if value)
         return (
             f"Its prediction for {setting(self.best.values)}: by the fit of all_reduce "
@@ -100,7 +103,9 @@ def of_cases(found: Sequence[Results], own: Sequence[Case]) -> Prediction | None
         return None
     sized = [case for case in alike(own, best, sync="bucketed") if case in sizes]
     choice = min(sized, key=lambda case: wait(fit, case))
-    return Prediction(fit, best, choice, buckets.equal_to(own, best))
+    return Prediction(
+        fit, best, choice, buckets.equal_to(own, best), buckets.possibly_fastest(own, best)
+    )
 
 
 def terms(fit: pd.Series, case: Case) -> tuple[float, float, float]:

@@ -9,7 +9,7 @@ from . import buckets, changes
 from .exchanges import alike, name_of, of_dtype, one_per_setting
 from .facts import Case, matching
 from .section import grid
-from .sentences import milliseconds, setting, settings
+from .sentences import FEW, milliseconds, setting, settings
 
 CAPTION = [
     "The fastest sizes are those whose 95% intervals overlap that of the smallest median; below 6 "
@@ -37,6 +37,9 @@ def lead(own: Sequence[Case]) -> list[str]:
     if not sizes:
         return []
     group = fastest(sizes)
+    if buckets.are_undecided(group):
+        told = f"{buckets.listed(group)}: {buckets.times(group)} ({setting(group[0].values)})"
+        return [f"{told}; the fastest is {FEW}."]
     if len(group) > 1:
         return buckets.equality(group)
     (best,) = group
@@ -76,4 +79,4 @@ def row(sizes: Sequence[Case]) -> list[str]:
 
 
 def fastest(sizes: Sequence[Case]) -> list[Case]:
-    return buckets.equal_to(sizes, buckets.fastest_of(sizes))
+    return buckets.possibly_fastest(sizes, buckets.fastest_of(sizes))

@@ -1,30 +1,40 @@
 """Bucket sizes that are equally fast, and their step beside that of another exchange."""
 
 from collections.abc import Sequence
+from math import isnan
 
 from . import sentences
 from .exchanges import alike, name_of, of_dtype
 from .facts import Case
-from .sentences import FEW, differ, milliseconds, of_file, percent, setting
+from .sentences import differ, milliseconds, of_file, percent, setting
 
 KIND = ("comm_dtype", "registration", "shard")  # of an exchange, beside its bucket size
 
 
 def equal_to(own: Sequence[Case], best: Case) -> list[Case]:
-    """`best`, and the bucket sizes of the same setting that are not known to be slower: their
-    intervals overlap its own, or one of both has no interval."""
+    """`best`, and the bucket sizes of the same setting whose intervals overlap its own."""
+    return with_others(own, best, {0})
+
+
+def possibly_fastest(own: Sequence[Case], best: Case) -> list[Case]:
+    """The same, and those that have too few repetitions to be known to be slower."""
+    return with_others(own, best, {0, None})
+
+
+def with_others(own: Sequence[Case], best: Case, signs: set[int | None]) -> list[Case]:
     others = [
         one
         for one in alike(own, best, sync=best.get("sync"))
         if one.row != best.row
         and all(one.get(name) == best.get(name) for name in KIND)
-        and differ(one, best, "step") in (0, None)
+        and not isnan(one.seconds("step"))
+        and differ(one, best, "step") in signs
     ]
     return sorted([best, *others], key=lambda one: one.number("bucket_mb"))
 
 
 def are_undecided(group: Sequence[Case]) -> bool:
-    """Whether too few repetitions, not intervals that overlap, make them equal."""
+    """Whether some of them are possibly_fastest() for lack of repetitions."""
     best = fastest_of(group)
     return any(differ(one, best, "step") is None for one in group if one.row != best.row)
 
@@ -48,8 +58,6 @@ def equality(group: Sequence[Case]) -> list[str]:
         return []
     counts = {one.get("communication_calls") for one in group}
     where = setting(group[0].values)
-    if are_undecided(group):
-        return [f"{listed(group)}: {times(group)} ({where}); the fastest is {FEW}."]
     told = f"{listed(group)} are equal within the intervals: {times(group)} ({where})"
     if len(counts) == 1 and "" not in counts:
         told += f"; they send equally many messages, {counts.pop()} a step"

@@ -100,8 +100,8 @@ void WorkerStream::push(std::function<void()> work) {
 
 void WorkerStream::run() {
   omp_set_num_threads(1);  // the compute stream uses the other cores
-  // A thread that wakes up must not preempt that of the compute stream: the time at which backward
-  // ended would be taken after the collective that followed.
+  // This thread must not preempt the compute thread when it wakes up: that would record the end of
+  // backward only after the collective. A system that refuses this works, less exactly.
   const sched_param no_priority{};
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
   for (;;) {

@@ -85,18 +85,16 @@ void add_run(std::vector<CaseRecord>& records, World& world, Device& device, Cas
   for (CaseRecord& record : records) add_host_seconds(record, run.host_phases());
 }
 
-class Oversized final : public OutOfMemory {
- public:
-  using OutOfMemory::OutOfMemory;
+struct Oversized : std::exception {
+  explicit Oversized(std::size_t bytes) : limit(bytes) {}
+  std::size_t limit;  // bytes that the device has
 };
 
 // Refuses a case predicted to need far more memory than the device has: a trial may take minutes.
-void refuse_oversized(Device& device, double needed) {
+void refuse_oversized(const Device& device, double needed) {
   constexpr double far_more = 10;  // times the memory; below, a trial shows which part does not fit
-  constexpr double most = 1e18;    // bytes, so that the number fits its type
   const std::size_t limit = device.info().memory_bytes;
-  if (needed <= far_more * static_cast<double>(limit)) return;
-  throw Oversized(static_cast<std::size_t>(std::min(needed, most)), device.ledger(), limit, "");
+  if (needed > far_more * static_cast<double>(limit)) throw Oversized(limit);
 }
 
 // "about 75.5 MB are needed, 40.0 MB are available: 8 B H T d e + 2 B H T^2 e = 8.39 MB + 67.1 MB"

@@ -79,8 +79,9 @@ enum class WaitLimit : std::uint8_t { timeout, none };
 
 // Collective: runs `work`, which allocates. Returns true if every rank had the memory. Otherwise
 // the record's status is oom, it has the predicted peak (0: unknown), and on rank 0 its reason has
-// the predicted bytes and the allocation that failed. Internal and collective errors of `work` are
-// thrown at once, on the ranks that have them; other errors on every rank.
+// the predicted bytes and, unless those alone refuse the case, the allocation that failed. Internal
+// and collective errors of `work` are thrown at once, on the ranks that have them; other errors on
+// every rank.
 [[nodiscard]] bool fits_in_memory(World& world, CaseRecord& record, const Prediction& predicted,
                                   const std::function<void()>& work,
                                   WaitLimit wait_limit = WaitLimit::timeout);

@@ -164,11 +164,10 @@ void SweepResults::warn_of_changed_inputs(std::size_t index, const Row& row) {
   for (const std::string& input : experiment_.input_files(index)) {
     if (!changed_after(value_in<std::string>(row, "run"), input)) continue;
     if (!changed_.insert(input).second) continue;
-    write_to(
-        stderr,
-        "warning: --resume: {} has changed since a finished case read it; --force measures all "
-        "cases again\n",
-        input);
+    write_to(stderr,
+             "warning: --resume: {} has changed since the run of a finished case began; --force "
+             "measures all cases again\n",
+             input);
   }
 }
 

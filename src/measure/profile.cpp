@@ -91,9 +91,10 @@ class ScopeTotals {
       use.bytes += weight * span.work.bytes;
       return;
     }
-    for (const std::size_t place : places) {
-      uses_[place].flops += weight * span.work.flops;
-      uses_[place].bytes += weight * span.work.bytes;
+    const bool is_collective = span.work.elements > 0;
+    for (std::size_t i = is_collective ? places.size() - 1 : 0; i < places.size(); ++i) {
+      uses_[places[i]].flops += weight * span.work.flops;
+      uses_[places[i]].bytes += weight * span.work.bytes;
     }
   }
 

@@ -92,7 +92,8 @@ std::string counts_text(const auto& results, const auto& verdict_of) {
   return fmt::format("{}\n", fmt::join(parts, ", "));
 }
 
-// Cases without a counterpart, by the factors in which the compared cases differ.
+// Cases without a counterpart, by the factors in which not all cases agree; by all factors if those
+// are none, as for another seed.
 std::string unmatched_text(const Comparison& comparison) {
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   std::size_t all = 0;
@@ -113,6 +114,7 @@ std::string unmatched_text(const Comparison& comparison) {
     for (const UnmatchedCase& c : *cases) {
       FactorTexts key = c.key;
       std::erase_if(key, [&](const auto& factor) { return counts.at(factor) == all; });
+      if (key.empty()) key = c.key;
       out += fmt::format("{}: {}\n", where, factors_line(key));
     }
   }

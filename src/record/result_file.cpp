@@ -193,7 +193,7 @@ std::vector<std::string> merge_after_crash(const fs::path& path) {
 
 void require_merged(const fs::path& path) {
   std::error_code ignored;
-  if (fs::exists(path, ignored) || !fs::is_directory(folder_of(path), ignored)) return;
+  if (fs::exists(path, ignored) || case_files(folder_of(path)).empty()) return;
   throw UsageError(
       fmt::format("{} does not exist, but {} holds finished cases of a run that did "
                   "not end: make it with paceline merge {}",

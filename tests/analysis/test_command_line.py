@@ -163,8 +163,10 @@ def test_a_missing_file(tmp_path, capsys):
 
 
 def test_a_sweep_that_did_not_end_has_to_be_merged(tmp_path, capsys):
-    (tmp_path / "a.h5.cases").mkdir()
     path = tmp_path / "a.h5"
+    (tmp_path / "a.h5.cases").mkdir()
+    assert refused(capsys, "tables", path, "--output", "t.md") == f"{path}: no such file"
+    (tmp_path / "a.h5.cases" / "case.h5").touch()
     assert refused(capsys, "tables", path, "--output", "t.md") == (
         f"{path}: no such file, but finished cases of a run that did not end: paceline merge {path}"
     )
@@ -301,7 +303,10 @@ def test_a_full_disk(good, tmp_path, capsys, verb, name):
         *[("report", f"r.{form}") for form in ("html", "md")],
     ],
 )
-def test_a_disk_that_fills_up_leaves_the_earlier_file(good, tmp_path, capsys, verb, name):
+def test_a_disk_that_fills_up_leaves_the_earlier_file(
+    good, tmp_path, capsys, monkeypatch, verb, name
+):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off, too
     output = tmp_path / "out" / name
     output.parent.mkdir()
     output.write_text("earlier")
@@ -320,12 +325,18 @@ def test_a_disk_that_fills_up_leaves_the_earlier_file(good, tmp_path, capsys, ve
 
 
 def test_an_output_that_is_a_link_stays_one(good, tmp_path):
-    real, link = tmp_path / "real.md", tmp_path / "t.md"
+    real, link = tmp_path / "real", tmp_path / "t.md"
     real.write_text("earlier")
+    real.chmod(0o664)
     link.symlink_to(real)
     main(["tables", str(good), "--output", str(link)])
     assert link.is_symlink()
     assert "small" in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o664
+    link = tmp_path / "f.svg"
+    link.symlink_to(real)
+    main(["figures", str(good), "--output", str(link)])
+    assert "<svg" in real.read_text()
 
 
 def test_deeply_nested_json(tmp_path, capsys):

@@ -69,7 +69,8 @@ def test_ranks_have_colours_up_to_four(make_file, ranks, entries):
 
 def test_a_caption_has_the_command_without_options_about_the_file(make_file):
     path = make_file([case({"size": "a"}, steps(1.0))])
-    options = "--output /tmp/a.h5 --resume --steps 3 --output='b c.h5' --quiet --resumed --force"
+    of_file = "--output /tmp/a.h5 '--output=b c.h5' --output 'd e.h5' --resume --quiet"
+    options = f"{of_file} --steps 3 --resumed --force"
     with h5py.File(path, "r+") as file:
         file.attrs["command"] = f"paceline model {options}\npaceline zero --output c.h5"
     (line,) = layout.sources(load([path])[0])

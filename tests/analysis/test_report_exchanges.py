@@ -260,6 +260,14 @@ def test_no_bucket_size_is_the_fastest_without_intervals(exchanges):
     ]
     (table,) = bucket_sizes.table(own)
     assert table.rows[0][1:5] == ["1 and 25 MB", "100.0 to 200.0", "undecided", "–"]
+    assert buckets.equal_to(own, own[0]) == [own[0]]
+
+
+def test_a_bucket_size_that_was_not_measured_is_not_among_the_fastest(exchanges):
+    failed = case(XL | {"sync": "bucketed", "bucket_mb": 100.0}, status="oom", reason="too large")
+    own = cases(exchanges(bucket(1.0, 0.1), bucket(25.0, 0.2), failed))
+    assert buckets.possibly_fastest(own, own[0]) == [own[0]]
+    assert bucket_sizes.lead(own)[0].startswith("Of 2 bucket sizes, 1 MB is the fastest")
 
 
 def test_exchanges_are_compared_with_the_same_optimizer(exchanges):

@@ -133,6 +133,8 @@ def test_wrong_use(paceline, two_runs, tmp_path, args, says):
 
 def test_a_sweep_that_did_not_end_has_to_be_merged(paceline, two_runs, tmp_path):
     (tmp_path / "c.h5.cases").mkdir()
+    assert "No such file" in paceline("compare", "a.h5", "c.h5").message
+    (tmp_path / "c.h5.cases" / "case.h5").touch()
     done = paceline("compare", "a.h5", "c.h5")
     assert done.code == 2
     assert done.message == (

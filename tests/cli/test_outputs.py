@@ -148,8 +148,8 @@ def test_resuming_with_an_input_file_that_has_changed_is_a_warning(paceline, tmp
     changed = paceline(*read, "--resume")
     assert changed.code == 0
     assert changed.err == (
-        f"warning: --resume: {path} has changed since a finished case read it; --force measures "
-        "all cases again\n"
+        f"warning: --resume: {path} has changed since the run of a finished case began; --force "
+        "measures all cases again\n"
     )
 
 

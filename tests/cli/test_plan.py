@@ -252,8 +252,8 @@ def test_little_memory_is_in_bytes(paceline):
 @pytest.mark.parametrize(
     ("options", "note"),
     [
-        (("--preset", "xxl"), "On more than 8960 ranks the exchange crosses nodes: 45.0 GB/s a "
-         "device instead of 180 GB/s"),
+        (("--preset", "xxl"), "On more than 8960 ranks the exchange crosses nodes: 90.0 GB/s a "
+         "device instead of 360 GB/s"),
         (("--hardware", "h200"), "On more than 8 ranks the exchange crosses nodes: 400 GB/s a "
          "device instead of 450 GB/s"),
         (("--hardware", "h200", "--link-bandwidth", "100GB"), ""),

@@ -135,6 +135,8 @@ def test_an_error_about_a_value_of_the_preset_names_the_preset(paceline, ranks):
     done = paceline(*args, "--exec", "compiled", ranks=ranks)
     assert done.code == 2
     assert done.message == refused
+    done = paceline("plan", "--preset", "xxl", "--precision", "fp32", ranks=ranks)
+    assert done.message.endswith(" (--preset xxl has --hardware tpu-v5p)")
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ TEST(ProfileTest, AddsUpWhatIsWithinAScope) {
   EXPECT_EQ(products.calls, 2);
   EXPECT_EQ(products.seconds, 22);
   EXPECT_EQ(profile.scopes[4].seconds, 5);  // without the collective
+  EXPECT_EQ(profile.scopes[4].bytes, 0);
   EXPECT_EQ(profile.scopes[5].seconds, 20);
 }
 

@@ -248,12 +248,13 @@ PlanSection step_time_section(const PlanCase& plan) {
 // Where the exchange of more ranks crosses nodes: the bandwidth there.
 std::string across_nodes(const PlanCase& plan) {
   const Hardware& h = plan.hardware;
-  const double beyond = h.bandwidth_bytes_per_s(std::int64_t{h.node_devices} + 1, plan.tensor);
-  const std::vector<int> ranks = scaling_ranks(plan);
-  if (ranks.back() <= h.node_devices || beyond == h.link_bytes_per_s) return "";
+  const double within = h.link_bytes_per_s * plan.axes.data;
+  const double beyond =
+      h.bandwidth_bytes_per_s(std::int64_t{h.node_devices} + 1, plan.tensor) * plan.axes.data;
+  if (scaling_ranks(plan).back() <= h.node_devices || beyond == within) return "";
   return fmt::format(
       ". On more than {} ranks the exchange crosses nodes: {}/s a device instead of {}/s",
-      h.node_devices, bytes_text(beyond), bytes_text(h.link_bytes_per_s));
+      h.node_devices, bytes_text(beyond), bytes_text(within));
 }
 
 PlanSection scaling_section(const PlanCase& plan) {

@@ -197,6 +197,12 @@ void TrainingExperiment::add_rates(std::vector<CaseRecord>& records, const Train
   }
 }
 
+std::vector<std::string> TrainingExperiment::input_files(std::size_t index) const {
+  std::vector<std::string> files = {case_at(index).weights, case_at(index).tokens};
+  std::erase(files, "random");
+  return files;
+}
+
 void TrainingExperiment::after_saved() {
   if (!dump_) return;
   dump_->write(options_.dump);

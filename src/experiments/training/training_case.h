@@ -126,7 +126,8 @@ struct TrainingCase : ModelFactors,
   // 100 MB and more are faster from plain buffers (src/parallel/NOTES.md).
   [[nodiscard]] bool gains_from_windows() const;
   // Whether gradients share memory (GradientWindow): each is consumed within backward before
-  // another overwrites it. With --dump the caller keeps all gradients regardless.
+  // another overwrites it. With --dump and with AdamW in --verify the caller keeps all gradients
+  // regardless.
   [[nodiscard]] bool recycles_gradients() const {
     const bool kept_whole =
         exchanges() && strategy != Strategy::zero2 && strategy != Strategy::fsdp;

@@ -84,12 +84,6 @@ void TrainingExperiment::check_dump() const {
   if (world_.rank() == 0 && !run_.dry_run) Dump::check_writable(options_.dump, run_.force);
 }
 
-std::vector<std::string> TrainingExperiment::input_files(std::size_t index) const {
-  std::vector<std::string> files = {case_at(index).weights, case_at(index).tokens};
-  std::erase(files, "random");
-  return files;
-}
-
 // With --force an output replaces its file before the input files are read. Only --dump may replace
 // the file of the weights, because they are in memory by then.
 void TrainingExperiment::check_inputs(const TrainingCase& c) const {
