@@ -125,7 +125,7 @@ def in_long_collective(request, launch, tmp_path):
     where = ("--backend", request.param, "--cadence", "back-to-back", "--bytes", sizes)
 
     def start_one(timeout):
-        limits = ("--steps", 2000, "--timeout", timeout)
+        limits = ("--steps", 500, "--timeout", timeout)
         run = launch("collectives", *COMMON, *where, *limits, ranks=ranks)
         wait_for_long_case(run, tmp_path)
         return run
