@@ -1,8 +1,6 @@
 #include "cpu/cpu_stream.h"
 
 #include <omp.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <chrono>
 #include <future>
@@ -100,10 +98,6 @@ void WorkerStream::push(std::function<void()> work) {
 
 void WorkerStream::run() {
   omp_set_num_threads(1);  // the compute stream uses the other cores
-  // This thread must not preempt the compute thread when it wakes up: that would record the end of
-  // backward only after the collective. A system that refuses this works, less exactly.
-  const sched_param no_priority{};
-  pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
   for (;;) {
     std::function<void()> work;
     {
