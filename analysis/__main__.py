@@ -122,6 +122,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+PROCESS = os.getpid()
+
+
 def main(arguments: list[str] | None = None) -> None:
     for number in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_DFL:  # not under nohup
@@ -158,11 +161,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def stop(number: int, _frame: FrameType | None) -> None:
-    """Ends the process as the signal does, but removes the temporary files first."""
-    if result_file := sys.modules.get(f"{__package__}.result_file"):
-        result_file.remove_decompressed()
-    if output := sys.modules.get(f"{__package__}.output"):
-        output.remove_partial()
+    """Ends the process as the signal does, but removes the temporary files first. Those of a process
+    that reads a file are its parent's."""
+    if os.getpid() == PROCESS:
+        if result_file := sys.modules.get(f"{__package__}.result_file"):
+            result_file.remove_decompressed()
+        if output := sys.modules.get(f"{__package__}.output"):
+            output.remove_partial()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 import h5py
 import pytest
 
+from analysis import __main__ as command_line
+from analysis import result_file
 from analysis.__main__ import main
 from result_files import NOT_TO_FOLLOW
 from synthetic import case
@@ -67,6 +69,19 @@ def test_a_stop_leaves_no_temporary_file(tmp_path, number):
         process.send_signal(number)
         assert process.wait() == -number
     assert not any(folder.iterdir())
+
+
+def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
+    kept = tmp_path / "plain.h5"
+    kept.touch()
+    monkeypatch.setattr(result_file, "DECOMPRESSED", [str(kept)])
+    child = os.fork()
+    if child == 0:
+        command_line.stop(signal.SIGTERM, None)
+        os._exit(1)  # not reached
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+    assert kept.exists()
 
 
 def test_characters_that_the_font_lacks_and_control_characters(make_file, tmp_path):
