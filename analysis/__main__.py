@@ -161,8 +161,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def stop(number: int, _frame: FrameType | None) -> None:
-    """Ends the process as the signal does, but removes the temporary files first. Those of a process
-    that reads a file are its parent's."""
+    """Ends the process as the signal does, but removes the temporary files first. Those that a
+    reader process knows are its parent's."""
     if os.getpid() == PROCESS:
         if result_file := sys.modules.get(f"{__package__}.result_file"):
             result_file.remove_decompressed()
