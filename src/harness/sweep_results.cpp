@@ -126,7 +126,8 @@ SweepResults::SweepResults(const Experiment& experiment, const RunOptions& optio
 bool SweepResults::keep(std::size_t index, const std::string& id, ResultFile::Kept kept) {
   if (!file_.has(id, experiment_.cases().at(index), kept)) return false;
   show(index, file_.row(id));
-  warn_of_changed_inputs(index, rows_.back().columns);
+  // Kept::any: another process measures the case, and warns.
+  if (kept == ResultFile::Kept::finished) warn_of_changed_inputs(index, rows_.back().columns);
   add_profile(index, file_.tables(id, shown_tables));
   return true;
 }
