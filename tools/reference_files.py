@@ -29,7 +29,7 @@ PEERS = """Times of PyTorch, cuDNN and NCCL beside ours, one JSON object per lin
 
 | file | written by |
 |---|---|
-| `attention-flash4-h100.jsonl` | `bench/peers/attention_ratios.py` |
+| `attention-flash4-h200.jsonl` | `bench/peers/attention_ratios.py` |
 | `attention-peers-h200.jsonl` | `bench/peers/attention_ratios.py` |
 | `collective-peers-h200.jsonl` | `bench/peers/collective_ratios.py` |
 | `data-parallel-peers-h200.jsonl` | `bench/peers/data_parallel_ratios.py` |

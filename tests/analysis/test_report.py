@@ -143,9 +143,9 @@ def test_the_summary_answers_memory_bucketing_and_time(page):
     assert re.search(r"2\.7b needs .*92\.0 GiB \(98\.8 GB\) at context 1024 .*141 GB", summary)
     worth = r"Yes, a little, in [34] of [78] settings\. 109\.2 ms with bucketed 1, 10 or 25 MB"
     assert re.search(worth, summary)
-    assert "Where a step&#x27;s time goes: backward 63.5%, forward 28.8%" in summary
-    assert "backward 64.5%, forward 34.2%" in summary
-    assert re.search(r"The model: compiled is 1\.02 to 1\.11× as fast as eager", summary)
+    assert "Where a step&#x27;s time goes: backward 63.6%, forward 28.7%" in summary
+    assert "backward 64.5%, forward 34.3%" in summary
+    assert re.search(r"The model: compiled is 1\.02 to 1\.15× as fast as eager", summary)
     assert re.search(r"The step beside that with the whole state: broadcast .* longer", summary)
     assert re.search(r"Training steps.*: paceline takes 0\.\d+ to 0\.\d+ times the time", summary)
 

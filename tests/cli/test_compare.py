@@ -8,6 +8,7 @@ import h5py
 import pytest
 
 import synthetic
+from analysis.result_file import decompressed
 from conftest import ROOT
 
 
@@ -143,9 +144,14 @@ def test_a_sweep_that_did_not_end_has_to_be_merged(paceline, two_runs, tmp_path)
     )
 
 
-@pytest.mark.parametrize("name", ["ddp-course-h200", "attention-pytorch-h200"])
+@pytest.mark.parametrize(
+    "name",
+    ["results/reference/ddp-course-h200.h5", "tests/golden/attention-schema1.h5.xz",
+     "tests/golden/model-schema1.h5.xz"],
+)  # fmt: skip
 def test_files_of_schema_version_1_are_compared(paceline, name):
-    path = ROOT / "results" / "reference" / f"{name}.h5"
+    path = ROOT / name
+    path = decompressed(path) if path.suffix == ".xz" else path
     with h5py.File(path) as f:
         assert f.attrs["schema_version"] == 1
     done = paceline("compare", path, path, "--json")

@@ -87,7 +87,7 @@ def test_sent_bytes_of_a_measured_run_match_the_prediction(paceline, tmp_path):
 
 @pytest.mark.parametrize("option", ["--check", "--from"])
 def test_files_of_the_wrong_kind_are_refused(paceline, option):
-    done = paceline("plan", option, REFERENCE / "attention-pytorch-h200.h5")
+    done = paceline("plan", option, published("attention-pytorch"))
     assert done.code == 2
     assert "holds cases of attention; give files of model, ddp, zero" in done.message
     assert paceline("plan", option, "missing.h5").code == 2
