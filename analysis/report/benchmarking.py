@@ -28,7 +28,7 @@ def timings(found: list[Results]) -> Section:
         question="Time forward and backward of every size with 5 warm-up and 10 measured steps. "
         "How long do they take, and how much do they vary?",
         command="build/paceline model --preset sizes",
-        sentences=[*two_passes(own), *variability(own)],
+        sentences=[*two_passes(own), *variability(own), *step_breakdown.launches(own)],
         tables=cases_tables(chosen),
         drawings=drawings("timings", chosen, ["steps"]),
         published=[

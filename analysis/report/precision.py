@@ -15,6 +15,7 @@ from .facts import Case, cases, file_tables, matching
 from .section import Section, drawings, grid
 from .selection import cases_tables, is_precision, of_experiment, tables_of
 from .speedups import of_files
+from .step_breakdown import launches
 
 COMMAND = "build/paceline precision"
 
@@ -87,7 +88,7 @@ def mixed(found: list[Results]) -> Section:
         question="Which dtype does each component of a model have? Where is the norm sensitive, "
         "and is it with bf16? How much faster is bf16 than fp32 by size?",
         command="build/paceline model --preset precision, and " + COMMAND,
-        sentences=[*ratios, *norm_sentences(studies)],
+        sentences=[*ratios, *launches(cases(chosen)), *norm_sentences(studies)],
         tables=[
             *tables_of(chosen, speedups.build, "speedup-precision"),
             *cases_tables(chosen),

@@ -10,7 +10,11 @@ from . import buckets
 from .exchanges import NAMES, name_of, same_setting
 from .facts import Case, cases, distinct, largest, matching
 from .selection import has_profile, is_model, of_experiment
-from .sentences import milliseconds, percent, setting
+from .sentences import milliseconds, percent, setting, settings, spanned
+
+LAUNCH_BOUND = 0.75  # share of a step that its launches take, from which it is launch-bound
+QUEUE = 1024  # launches that CUDA queues; for another the host waits until the GPU has begun one
+FEW = 4  # cases that are named
 
 
 def cost(case: Case) -> float:
@@ -76,3 +80,35 @@ def exposed_share(group: Sequence[Case], best: Case) -> str:
     share = percent(best.seconds("communication_exposed") / best.seconds("step"))
     name = f"{best.get('sync')} {buckets.listed(group, 'or')}" if len(group) > 1 else name_of(best)
     return f"{share} of {buckets.times(group)} with {name}"
+
+
+def launches(own: Sequence[Case]) -> list[str]:
+    """The eager steps that are as long as their launches take."""
+    eager = [case for case in matching(own, exec="eager") if not isnan(launch_share(case))]
+    bound = [case for case in eager if is_launch_bound(case)]
+    if not bound:
+        return []
+    common, told = settings(bound)
+    shares = [percent(launch_share(case)) for case in bound]
+    if len(bound) <= FEW:
+        named = zip(shares, told, strict=True)
+        taken = ", ".join(f"{share} ({name})" if name else share for share, name in named)
+    else:
+        taken = spanned([100 * launch_share(case) for case in bound], "%")
+    where = f" ({common})" if common else ""
+    return [
+        f"{len(bound)} of {len(eager)} eager steps are launch-bound{where}: the host takes {taken} "
+        "of the step to launch its kernels, and the GPU waits. --exec compiled launches a step as "
+        "one graph."
+    ]
+
+
+def launch_share(case: Case) -> float:
+    return case.number("launch_s") / case.seconds("step")
+
+
+def is_launch_bound(case: Case) -> bool:
+    """A host whose launches wait for a full queue, as long as the GPU is busy, does not count."""
+    kernels = case.number("graph_kernels")
+    queued = 1 - QUEUE / kernels if kernels > QUEUE else 0
+    return launch_share(case) > max(LAUNCH_BOUND, 1.1 * queued)

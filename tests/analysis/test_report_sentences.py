@@ -12,6 +12,7 @@ from analysis.report import (
     comparisons_parallel,
     devices,
     memory,
+    profile,
     sharding,
     step_breakdown,
 )
@@ -19,6 +20,7 @@ from analysis.report.facts import cases, first
 from analysis.report.published import is_same_hardware
 from analysis.report.sentences import gib, setting, settings, spanned
 from analysis.results import load
+from reference_figures import reference
 from synthetic import XL, around, case, step, write_column
 
 
@@ -366,3 +368,54 @@ def test_settings_with_a_whole_state_are_first_in_the_table_of_sharding(make_fil
     assert [(row[0].split(",")[0], row[1]) for row in table.rows] == [
         ("context 128", "none"), ("context 128", "zero1"), ("context 512", "zero1"),
     ]  # fmt: skip
+
+
+def launched(size, precision, seconds, share, kernels=600, execution="eager"):
+    factors = {"size": size, "context": 128, "precision": precision, "exec": execution}
+    summary = {"launch_s": share * seconds, "graph_kernels": kernels}
+    return case(factors, {"step": around(seconds)}, summary=summary)
+
+
+def launches(make_file, *rows):
+    return step_breakdown.launches(cases(load([make_file(rows)])))
+
+
+def test_launch_bound_steps_are_told(make_file):
+    rows = [
+        launched("small", "bf16", 0.006, 0.84),
+        launched("medium", "bf16", 0.014, 0.78),
+        launched("large", "bf16", 0.024, 0.53),
+        launched("small", "bf16", 0.006, 0.9, execution="compiled"),
+    ]
+    assert launches(make_file, *rows) == [
+        "2 of 3 eager steps are launch-bound (context 128, bf16, eager): the host takes 84.0% "
+        "(small), 78.0% (medium) of the step to launch its kernels, and the GPU waits. --exec "
+        "compiled launches a step as one graph."
+    ]
+    assert launches(make_file, *rows[2:]) == []
+
+
+def test_a_host_that_waits_for_a_full_queue_is_not_launch_bound(make_file):
+    # The last 1,024 of 20,000 launches are queued while the others run: 95% of the step.
+    assert launches(make_file, launched("xl", "fp32", 2.0, 0.95, kernels=20_000)) == []
+    (told,) = launches(make_file, launched("xl", "fp32", 0.1, 0.95, kernels=2_000))
+    assert "1 of 1 eager steps are launch-bound: the host takes 95.0% (xl, context 128" in told
+
+
+def test_many_launch_bound_steps_are_told_as_a_range(make_file):
+    rows = [launched("small", "bf16", 0.01, 0.8 + 0.02 * index) for index in range(5)]
+    (told,) = launches(make_file, *rows)
+    assert "the host takes 80.0 to 88.0% of the step" in told
+
+
+def test_a_file_without_launch_times_is_not_launch_bound(make_file):
+    factors = {"size": "small", "context": 128, "precision": "bf16", "exec": "eager"}
+    assert launches(make_file, case(factors, {"step": around(0.01)})) == []
+
+
+def test_forward_is_told_by_the_clocks_that_timed_it():
+    by_events, by_all = reference("model-profile"), reference("model-profile-sizes")
+    (first_of_one, *_) = profile.section(load([by_events])).sentences
+    assert "16, bf16, flash attention, eager: forward takes 193.7 ms by events" in first_of_one
+    (first_of_two, *_) = profile.section(load([by_events, by_all])).sentences
+    assert "forward takes 80.72 ms by the host's clock, 80.94 ms by events" in first_of_two
