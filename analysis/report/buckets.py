@@ -77,6 +77,5 @@ def compared(group: Sequence[Case], other: Case, other_name: str = "") -> str:
     change = low if low == high else f"{low.removesuffix('%')} to {high}"
     return (
         f"{times(group)} with {best.get('sync')} {listed(group, 'or')}{of_dtype(best)}, "
-        f"{milliseconds(other.seconds('step'))} with {name}{of_file(best)}: {change} {word}, and "
-        "the 95% intervals do not overlap."
+        f"{milliseconds(other.seconds('step'))} with {name}{of_file(best)}: {change} {word}."
     )

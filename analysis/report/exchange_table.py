@@ -42,8 +42,7 @@ def lead(found: Sequence[Row], sync: str, others: Sequence[str]) -> list[str]:
         pairs = [(row.best, row.others[kind]) for row in found if kind in row.others]
         if pairs:
             lines.append(
-                f"Beside {NAMES.get(kind, kind)}, a step with {name} is "
-                f"{changes.of_times(pairs)}{certain(pairs)}."
+                f"Beside {NAMES.get(kind, kind)}, a step with {name} is {changes.of_times(pairs)}."
             )
     waits = [(row.best, row.best) for row in found if not isnan(share(row.best))]
     if waits:
@@ -52,11 +51,6 @@ def lead(found: Sequence[Row], sync: str, others: Sequence[str]) -> list[str]:
         )
         lines.append(f"Its wait for gradients (exposed), as a share of the step: {told}.")
     return lines
-
-
-def certain(pairs: Sequence[changes.Pair]) -> str:
-    decided = any(differ(case, other, "step") for case, other in pairs)
-    return " (longer or shorter only where the 95% intervals do not overlap)" if decided else ""
 
 
 def share(case: Case) -> float:

@@ -15,7 +15,7 @@ from ..output import write_text
 from ..tables.table import Table
 from . import environment
 from .section import LONGEST_OPEN, REPEATED, Drawing, Section, first_figures
-from .terms import NO_SUMMARY, TERMS, WRITE_UPS
+from .terms import DIFFERENCES, NO_SUMMARY, TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -62,7 +62,7 @@ def summary(report: "Report") -> list[str]:
     if told:
         items = [f'<li><b><a href="#{s.name}">{escape(s.title)}</a></b> {escape(s.headline)}</li>'
                  for s in told]  # fmt: skip
-        lines += ["<ul>", *items, "</ul>"]
+        lines += [f"<p>{DIFFERENCES}</p>", "<ul>", *items, "</ul>"]
     else:
         lines.append(f"<p>{NO_SUMMARY}</p>")
     return [*lines, "</section>"]

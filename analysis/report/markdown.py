@@ -9,7 +9,7 @@ from ..tables import formats
 from ..tables.table import Table
 from . import environment
 from .section import REPEATED, Section, first_figures
-from .terms import NO_SUMMARY, TERMS, WRITE_UPS
+from .terms import DIFFERENCES, NO_SUMMARY, TERMS, WRITE_UPS
 
 if TYPE_CHECKING:
     from . import Report
@@ -43,9 +43,8 @@ def write(report: "Report", target: Path) -> list[Path]:
 
 
 def summary(report: "Report") -> list[str]:
-    lines = ["## Summary", ""]
     told = [f"- **[{s.title}](#{s.name})** {s.headline}" for s in report.sections if s.headline]
-    return [*lines, *(told or [NO_SUMMARY]), ""]
+    return ["## Summary", "", *([DIFFERENCES, "", *told] if told else [NO_SUMMARY]), ""]
 
 
 def repeats(report: "Report") -> list[str]:

@@ -130,7 +130,7 @@ def compared(a: Case, b: Case, phase: str, a_name: str, b_name: str) -> str:
         case sign:
             word = "shorter" if sign < 0 else "longer"
             change = percent(abs(a_time / b_time - 1))
-            return f"{times}: {change} {word} with {a_name}, and the 95% intervals do not overlap."
+            return f"{times}: {change} {word} with {a_name}."
 
 
 def speed_up(a: Case, b: Case, phase: str) -> float:

@@ -66,12 +66,12 @@ def sentence(
         f"{', '.join([in_words(factor, name), *options])} is "
         f"{spanned([one.ratio.value for one in longest], '×')} as fast as "
         f"{in_words(factor, pairs.BASELINES[factor])} at {shared(longest, factor)}"
-        f"{f' on {machine}' * bool(machine)} ({cases(longest)}, {phase}; {certainty(longest)})"
+        f"{f' on {machine}' * bool(machine)} ({phase}; {verdict(longest)})"
     )
     if len(longest) < len(found):
         told += (
-            f", and {spanned([one.ratio.value for one in found], '×')} over all {cases(found)} "
-            f"({certainty(found)})"
+            f", and {spanned([one.ratio.value for one in found], '×')} over all contexts "
+            f"({verdict(found)})"
         )
     slower = [one for one in found if one.ratio.high < 1]
     if slower and len(slower) < len(found):
@@ -82,10 +82,6 @@ def sentence(
 def at_longest_context(found: Sequence[Measured]) -> list[Measured]:
     contexts = [float(one.factors.get("context") or 0) for one in found]
     return [one for one, context in zip(found, contexts, strict=True) if context == max(contexts)]
-
-
-def cases(found: Sequence[Measured]) -> str:
-    return f"{len(found)} case{'s' * (len(found) > 1)}"
 
 
 def shared(found: Sequence[Measured], factor: str) -> str:
@@ -99,15 +95,15 @@ def shared(found: Sequence[Measured], factor: str) -> str:
     return setting(alike, without=(factor,)) or "the same setting"
 
 
-def certainty(found: Sequence[Measured]) -> str:
+def verdict(found: Sequence[Measured]) -> str:
+    """ "34 of 40 cases faster, 6 slower"; of one case "faster"."""
     faster = sum(one.ratio.low > 1 for one in found)
     slower = sum(one.ratio.high < 1 for one in found)
-    told = [(faster, "faster"), (slower, "slower")]
-    words = [f"{count} of {len(found)} {word}" for count, word in told if count]
-    decided = f"{', '.join(words)}, and the 95% intervals do not overlap" if words else ""
     undecided = len(found) - faster - slower
-    rest = f"{undecided} of {len(found)} undecided" if undecided else ""
-    return "; ".join(filter(None, (decided, rest)))
+    counts = {"faster": faster, "slower": slower, "undecided": undecided}
+    (word, count), *others = [(word, count) for word, count in counts.items() if count]
+    first = word if len(found) == 1 else f"{count} of {len(found)} cases {word}"
+    return ", ".join([first, *(f"{number} {name}" for name, number in others)])
 
 
 def where(slower: Sequence[Measured], found: Sequence[Measured]) -> str:

@@ -28,4 +28,8 @@ WRITE_UPS = (
     "own text. They are from other machines and other code: context, not a baseline. Those "
     "without a row that these files measure are folded."
 )
+DIFFERENCES = (
+    "Our own cases are called faster or slower, shorter or longer only where their 95% intervals "
+    "do not overlap."
+)
 NO_SUMMARY = "These files have no result for a summary."

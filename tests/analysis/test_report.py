@@ -140,6 +140,7 @@ def test_figures_in_the_comparison_are_those_of_the_files(whole):
 
 def test_the_summary_answers_memory_bucketing_and_time(page):
     summary = page[page.index('id="summary"') : page.index('id="contents"')]
+    assert "only where their 95% intervals do not overlap" in summary
     assert re.search(r"2\.7b needs .*92\.0 GiB \(98\.8 GB\) at context 1024 .*141 GB", summary)
     worth = r"Yes, a little, in [34] of [78] settings\. 109\.2 ms with bucketed 1, 10 or 25 MB"
     assert re.search(worth, summary)
