@@ -1,6 +1,7 @@
 """The figure of predicted memory (closed form) against measured memory."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -12,15 +13,18 @@ from ..results import Results
 GIB = 2**30
 # The predicted quantities, with their labels.
 QUANTITIES = {"peak_bytes": "peak", "saved_bytes": "kept for backward"}
+WORKSPACE = "workspace_bytes"  # of attention; its size depends on the kernels, not on a formula
 WIDTH, HEIGHT = 4.4, 3.2  # inches
 
 
 def draw(results: Results) -> Figure | None:
     """None if nothing was predicted."""
     frame = results.frame
-    found = {name: frame[[f"predicted_{name}", name]].dropna() / GIB
-             for name in QUANTITIES
-             if name in frame and f"predicted_{name}" in frame}  # fmt: skip
+    found = {
+        name: pd.DataFrame([frame[f"predicted_{name}"], counted(frame, name)]).T.dropna() / GIB
+        for name in QUANTITIES
+        if name in frame and f"predicted_{name}" in frame
+    }
     found = {name: table[(table > 0).all(axis=1)] for name, table in found.items()}
     found = {name: table for name, table in found.items() if len(table)}
     if not found:
@@ -34,6 +38,8 @@ def draw(results: Results) -> Figure | None:
         notes=[
             "A point per case. Left: on the line the two are equal. Right: by how much the memory "
             "ledger's count exceeds the closed form. Both are exact, without spread."
+            + " The peak is without the kernels' workspace."
+            * (WORKSPACE in frame)
         ],
         body=grid.body,
         legend=[(QUANTITIES[name], colors[name], markers[name]) for name in found],
@@ -64,3 +70,9 @@ def draw(results: Results) -> Figure | None:
     both.yaxis.set_minor_locator(NullLocator())
     both.yaxis.set_major_formatter(plain)
     return sheet.figure
+
+
+def counted(frame: pd.DataFrame, name: str) -> pd.Series:
+    """What the closed form of this quantity counts."""
+    has_workspace = name == "peak_bytes" and WORKSPACE in frame
+    return frame[name] - frame[WORKSPACE] if has_workspace else frame[name]

@@ -449,7 +449,7 @@ std::span<const Description> descriptions() {
     {"summary", "memory_before_backward_bytes", "bytes", "in use when backward starts, on the rank with the most", "model, attention, ddp, zero"},
     {"summary", "optimizer_state_bytes", "bytes", "Adam's m and v, on the rank with the most", "model, ddp, zero"},
     {"summary", "peak_bytes", "bytes", "peak memory, on the rank with the most", "model, attention, ddp, zero"},
-    {"summary", "predicted_peak_bytes", "bytes", "peak_bytes by the closed form; if the single process of --verify runs out of memory, its predicted peak"},
+    {"summary", "predicted_peak_bytes", "bytes", "peak_bytes by the closed form, without workspace_bytes; if the single process of --verify runs out of memory, its predicted peak"},
     {"summary", "saved_bytes", "bytes", "kept for backward, q, k and v included", "attention"},
     {"summary", "predicted_saved_bytes", "bytes", "saved_bytes by the closed form", "attention"},
     {"summary", "workspace_bytes", "bytes", "maximum scratch memory of the kernels", "attention"},

@@ -95,3 +95,13 @@ def test_predicted_and_measured_memory_are_drawn():
     np.testing.assert_allclose(points.get_ydata(), frame["peak_bytes"] / 2**30)
     beyond = 100 * (frame["peak_bytes"] / frame["predicted_peak_bytes"] - 1)
     np.testing.assert_allclose(more.get_lines()[1].get_ydata(), beyond)
+
+
+def test_the_peak_of_attention_is_drawn_without_the_workspace():
+    path = reference("attention-flash-benchmark")
+    both, more = figures_of(path)["predicted-memory"].axes
+    frame = raw(path)
+    own = frame["peak_bytes"] - frame["workspace_bytes"]
+    assert (own < frame["peak_bytes"]).any()
+    np.testing.assert_allclose(both.get_lines()[1].get_ydata(), own / 2**30)
+    np.testing.assert_allclose(more.get_lines()[1].get_ydata(), 0, atol=1e-9)  # the form is exact
