@@ -1,7 +1,7 @@
 """Output files, which are written whole or not at all."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +23,10 @@ def whole(target: Path) -> Iterator[Path]:
             return
         if place.exists():
             place.open("ab").close()  # raises if it must not be replaced
-        descriptor, name = tempfile.mkstemp(target.suffix, ".partial-", place.parent)
-        os.close(descriptor)
-        partial = Path(name)
-        PARTIAL.add(partial)
+        partial = place.parent / f".partial-{secrets.token_hex(8)}{target.suffix}"
+        PARTIAL.add(partial)  # before the file exists: a signal may come at any time
         try:
+            partial.touch(0o600, exist_ok=False)
             partial.chmod(place.stat().st_mode if place.exists() else 0o666 & ~UMASK)
             yield partial
             partial.replace(place)

@@ -1,7 +1,9 @@
 """One HDF5 result file (schema versions 1 and 2): its tables as frames, and its samples."""
 
+import atexit
 import lzma
 import os
+import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +12,6 @@ from dataclasses import dataclass, field
 from errno import EACCES, ELOOP, ENAMETOOLONG, EPERM
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 import h5py
 import numpy as np
@@ -81,34 +82,38 @@ def examine(paths: Sequence[Path]) -> None:
 def decompressed(path: Path) -> Path:
     """A temporary file with the contents of an .xz file. Raises OSError if it is none."""
     status = path.stat()
-    return Path(decompress(path, status.st_ino, status.st_size, status.st_mtime_ns).name)
+    return decompress(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-DECOMPRESSED: list[str] = []
+DECOMPRESSED: list[Path] = []  # until the process ends
 
 
 @cache
-def decompress(path: Path, *_state: int) -> IO[bytes]:
-    """Cached, so that a file is decompressed once; the temporary file lasts as long."""
-    plain = tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".h5")  # noqa: SIM115
-    DECOMPRESSED.append(plain.name)
+def decompress(path: Path, *_state: int) -> Path:
+    """Cached, so that a file is decompressed once."""
+    plain = Path(tempfile.gettempdir()) / f"paceline-{secrets.token_hex(8)}.h5"
+    DECOMPRESSED.append(plain)  # before the file exists: a signal may come at any time
     try:
-        with lzma.open(path) as packed:
+        with lzma.open(path) as packed, open(plain, "xb", opener=private) as unpacked:
             while block := packed.read(1 << 20):
-                plain.write(block)
-                if plain.tell() > MAX_DECOMPRESSED:
+                unpacked.write(block)
+                if unpacked.tell() > MAX_DECOMPRESSED:
                     raise ResultError(
                         f"{path}: more than {MAX_DECOMPRESSED >> 30} GiB when decompressed"
                     )
     except (EOFError, lzma.LZMAError) as error:
         raise OSError(str(error)) from None
-    plain.flush()
     return plain
 
 
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@atexit.register
 def remove_decompressed() -> None:
-    for name in DECOMPRESSED:
-        Path(name).unlink(missing_ok=True)
+    for plain in DECOMPRESSED:
+        plain.unlink(missing_ok=True)
 
 
 def refuse_pipe(path: Path) -> None:

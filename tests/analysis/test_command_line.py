@@ -71,10 +71,38 @@ def test_a_stop_leaves_no_temporary_file(tmp_path, number):
     assert not any(folder.iterdir())
 
 
+STOPPED_AT_THE_FIRST_CHANCE = """
+import os, signal, sys
+from analysis import __main__, result_file
+
+create = result_file.private
+
+def create_and_stop(path, flags):
+    file = create(path, flags)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return file
+
+result_file.private = create_and_stop
+__main__.main(sys.argv[1:])
+"""
+
+
+def test_a_stop_as_soon_as_a_temporary_file_exists(tmp_path):
+    packed = ROOT / "results" / "reference" / "weak-ddp-1-h200.h5.xz"
+    code = [sys.executable, "-c", STOPPED_AT_THE_FIRST_CHANCE]
+    done = subprocess.run(
+        [*code, "report", packed, "--output", "r.html"],
+        cwd=tmp_path, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGTERM
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
     kept = tmp_path / "plain.h5"
     kept.touch()
-    monkeypatch.setattr(result_file, "DECOMPRESSED", [str(kept)])
+    monkeypatch.setattr(result_file, "DECOMPRESSED", [kept])
     child = os.fork()
     if child == 0:
         command_line.stop(signal.SIGTERM, None)
