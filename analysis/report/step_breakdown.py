@@ -12,7 +12,7 @@ from .facts import Case, cases, distinct, largest, matching
 from .selection import has_profile, is_model, of_experiment
 from .sentences import milliseconds, percent, setting, settings, spanned
 
-LAUNCH_BOUND = 0.75  # share of a step that its launches take, from which it is launch-bound
+LAUNCH_BOUND = 0.9  # launch_share() of a launch-bound step
 QUEUE = 1024  # launches that CUDA queues; for another the host waits until the GPU has begun one
 FEW = 4  # cases that are named
 
@@ -83,32 +83,37 @@ def exposed_share(group: Sequence[Case], best: Case) -> str:
 
 
 def launches(own: Sequence[Case]) -> list[str]:
-    """The eager steps that are as long as their launches take."""
+    """The eager steps in which the GPU computes hardly longer than the host launches."""
     eager = [case for case in matching(own, exec="eager") if not isnan(launch_share(case))]
     bound = [case for case in eager if is_launch_bound(case)]
     if not bound:
         return []
     common, told = settings(bound)
-    shares = [percent(launch_share(case)) for case in bound]
     if len(bound) <= FEW:
-        named = zip(shares, told, strict=True)
+        named = [
+            (percent(launch_share(case)), name) for case, name in zip(bound, told, strict=True)
+        ]
         taken = ", ".join(f"{share} ({name})" if name else share for share, name in named)
     else:
         taken = spanned([100 * launch_share(case) for case in bound], "%")
     where = f" ({common})" if common else ""
     return [
-        f"{len(bound)} of {len(eager)} eager steps are launch-bound{where}: the host takes {taken} "
-        "of the step to launch its kernels, and the GPU waits. --exec compiled launches a step as "
-        "one graph."
+        f"{len(bound)} of {len(eager)} eager steps are launch-bound{where}: the host is launching "
+        f"kernels during {taken} of the step, the optimizer aside. --exec compiled launches a step "
+        "as one graph."
     ]
 
 
 def launch_share(case: Case) -> float:
-    return case.number("launch_s") / case.seconds("step")
+    """The host's time to launch a step over the step's without the optimizer, which has few
+    launches."""
+    optimizer = case.seconds("optimizer")
+    others = case.seconds("step") - (0 if isnan(optimizer) else optimizer)
+    return case.number("launch_s") / others if others > 0 else float("nan")
 
 
 def is_launch_bound(case: Case) -> bool:
-    """A host whose launches wait for a full queue, as long as the GPU is busy, does not count."""
+    """A host that waits, with a full queue, for a busy GPU does not count."""
     kernels = case.number("graph_kernels")
     queued = 1 - QUEUE / kernels if kernels > QUEUE else 0
     return launch_share(case) > max(LAUNCH_BOUND, 1.1 * queued)

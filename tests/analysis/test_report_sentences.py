@@ -371,9 +371,11 @@ def test_settings_with_a_whole_state_are_first_in_the_table_of_sharding(make_fil
 
 
 def launched(size, precision, seconds, share, kernels=600, execution="eager"):
+    """A step with launches of `share` of the 80% before its optimizer."""
     factors = {"size": size, "context": 128, "precision": precision, "exec": execution}
-    summary = {"launch_s": share * seconds, "graph_kernels": kernels}
-    return case(factors, {"step": around(seconds)}, summary=summary)
+    summary = {"launch_s": 0.8 * share * seconds, "graph_kernels": kernels}
+    samples = {"optimizer": around(0.2 * seconds), "step": around(seconds)}
+    return case(factors, samples, summary=summary)
 
 
 def launches(make_file, *rows):
@@ -382,35 +384,48 @@ def launches(make_file, *rows):
 
 def test_launch_bound_steps_are_told(make_file):
     rows = [
-        launched("small", "bf16", 0.006, 0.84),
-        launched("medium", "bf16", 0.014, 0.78),
-        launched("large", "bf16", 0.024, 0.53),
-        launched("small", "bf16", 0.006, 0.9, execution="compiled"),
+        launched("small", "bf16", 0.006, 0.98),
+        launched("medium", "bf16", 0.014, 0.95),
+        launched("large", "bf16", 0.024, 0.85),
+        launched("small", "bf16", 0.006, 0.99, execution="compiled"),
     ]
     assert launches(make_file, *rows) == [
-        "2 of 3 eager steps are launch-bound (context 128, bf16, eager): the host takes 84.0% "
-        "(small), 78.0% (medium) of the step to launch its kernels, and the GPU waits. --exec "
+        "2 of 3 eager steps are launch-bound (context 128, bf16, eager): the host is launching "
+        "kernels during 98.0% (small), 95.0% (medium) of the step, the optimizer aside. --exec "
         "compiled launches a step as one graph."
     ]
     assert launches(make_file, *rows[2:]) == []
+
+
+def test_launches_of_a_forward_pass_are_compared_with_all_of_it(make_file):
+    factors = {"size": "small", "context": 128, "mode": "forward", "exec": "eager"}
+    rows = [case(factors | {"batch_size": batch}, {"step": around(0.01)},
+                 summary={"launch_s": launch_s, "graph_kernels": 300})
+            for batch, launch_s in ((1, 0.0095), (2, 0.008))]  # fmt: skip
+    (told,) = launches(make_file, *rows)
+    assert told.startswith("1 of 2 eager steps are launch-bound: the host is launching kernels ")
+    assert "during 95.0% (small, context 128, batch size 1, eager) of the step" in told
 
 
 def test_a_host_that_waits_for_a_full_queue_is_not_launch_bound(make_file):
     # The last 1,024 of 20,000 launches are queued while the others run: 95% of the step.
     assert launches(make_file, launched("xl", "fp32", 2.0, 0.95, kernels=20_000)) == []
     (told,) = launches(make_file, launched("xl", "fp32", 0.1, 0.95, kernels=2_000))
-    assert "1 of 1 eager steps are launch-bound: the host takes 95.0% (xl, context 128" in told
+    assert "1 of 1 eager steps are launch-bound" in told
 
 
 def test_many_launch_bound_steps_are_told_as_a_range(make_file):
-    rows = [launched("small", "bf16", 0.01, 0.8 + 0.02 * index) for index in range(5)]
+    rows = [launched("small", "bf16", 0.01, 0.92 + 0.01 * index) for index in range(5)]
     (told,) = launches(make_file, *rows)
-    assert "the host takes 80.0 to 88.0% of the step" in told
+    assert "during 92.0 to 96.0% of the step" in told
 
 
-def test_a_file_without_launch_times_is_not_launch_bound(make_file):
+@pytest.mark.parametrize("seconds", [0.01, 0.0])
+def test_a_step_without_launch_times_or_without_time_is_not_launch_bound(make_file, seconds):
     factors = {"size": "small", "context": 128, "precision": "bf16", "exec": "eager"}
-    assert launches(make_file, case(factors, {"step": around(0.01)})) == []
+    launch = {} if seconds else {"launch_s": 0.01}
+    row = case(factors, {"step": around(seconds)}, summary=launch)
+    assert launches(make_file, row) == []
 
 
 def test_forward_is_told_by_the_clocks_that_timed_it():
