@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
+from . import temporary_files
+
 WRONG_USE = 2
 CANNOT_RUN = 3
 UNWRITABLE = 6
@@ -164,10 +166,7 @@ def stop(number: int, _frame: FrameType | None) -> None:
     """Ends the process as the signal does, but removes the temporary files first. Those that a
     reader process knows are its parent's."""
     if os.getpid() == PROCESS:
-        if result_file := sys.modules.get(f"{__package__}.result_file"):
-            result_file.remove_decompressed()
-        if output := sys.modules.get(f"{__package__}.output"):
-            output.remove_partial()
+        temporary_files.remove_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

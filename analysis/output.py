@@ -1,12 +1,12 @@
 """Output files, which are written whole or not at all."""
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PARTIAL: set[Path] = set()
+from . import temporary_files
+
 UMASK = os.umask(0o077)
 os.umask(UMASK)
 
@@ -23,15 +23,13 @@ def whole(target: Path) -> Iterator[Path]:
             return
         if place.exists():
             place.open("ab").close()  # raises if it must not be replaced
-        partial = place.parent / f".partial-{secrets.token_hex(8)}{target.suffix}"
-        PARTIAL.add(partial)  # before the file exists: a signal may come at any time
+        partial = temporary_files.create(place.parent, ".partial-", target.suffix)
         try:
-            partial.touch(0o600, exist_ok=False)
             partial.chmod(place.stat().st_mode if place.exists() else 0o666 & ~UMASK)
             yield partial
             partial.replace(place)
         finally:
-            remove_partial()
+            temporary_files.remove(partial)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(target)) from error
 
@@ -39,9 +37,3 @@ def whole(target: Path) -> Iterator[Path]:
 def write_text(target: Path, text: str) -> None:
     with whole(target) as path:
         path.write_text(text, encoding="utf-8")
-
-
-def remove_partial() -> None:
-    for path in list(PARTIAL):
-        path.unlink(missing_ok=True)
-        PARTIAL.discard(path)

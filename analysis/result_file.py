@@ -1,9 +1,7 @@
 """One HDF5 result file (schema versions 1 and 2): its tables as frames, and its samples."""
 
-import atexit
 import lzma
 import os
-import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +15,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
-from . import untrusted_file
+from . import temporary_files, untrusted_file
 from .formatting import text
 
 SCHEMA_VERSIONS = ("1", "2")
@@ -52,7 +50,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
     try:
         refuse_pipe(path)
         path.open("rb").close()
-        plain = decompressed(path) if path.suffix == ".xz" else path
+        plain = decompressed(path)
         if h5py.is_hdf5(plain) and (fault := untrusted_file.fault_of(plain)):
             raise ResultError(f"{path} {fault}")
         with h5py.File(plain, "r") as file:
@@ -73,28 +71,26 @@ def examine(paths: Sequence[Path]) -> None:
     for path in paths:
         with suppress(OSError, ResultError):
             refuse_pipe(path)
-            plain = decompressed(path) if path.suffix == ".xz" else path
+            plain = decompressed(path)
             if h5py.is_hdf5(plain):
                 found.append(plain)
     untrusted_file.examine(found)
 
 
 def decompressed(path: Path) -> Path:
-    """A temporary file with the contents of an .xz file. Raises OSError if it is none."""
+    """The file; of an .xz file a temporary one with its contents. Raises OSError if it is none."""
+    if path.suffix != ".xz":
+        return path
     status = path.stat()
     return decompress(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-DECOMPRESSED: list[Path] = []  # until the process ends
 
 
 @cache
 def decompress(path: Path, *_state: int) -> Path:
     """Cached, so that a file is decompressed once."""
-    plain = Path(tempfile.gettempdir()) / f"paceline-{secrets.token_hex(8)}.h5"
-    DECOMPRESSED.append(plain)  # before the file exists: a signal may come at any time
+    plain = temporary_files.create(Path(tempfile.gettempdir()), "paceline-", ".h5")
     try:
-        with lzma.open(path) as packed, open(plain, "xb", opener=private) as unpacked:
+        with lzma.open(path) as packed, plain.open("wb") as unpacked:
             while block := packed.read(1 << 20):
                 unpacked.write(block)
                 if unpacked.tell() > MAX_DECOMPRESSED:
@@ -104,16 +100,6 @@ def decompress(path: Path, *_state: int) -> Path:
     except (EOFError, lzma.LZMAError) as error:
         raise OSError(str(error)) from None
     return plain
-
-
-def private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-@atexit.register
-def remove_decompressed() -> None:
-    for plain in DECOMPRESSED:
-        plain.unlink(missing_ok=True)
 
 
 def refuse_pipe(path: Path) -> None:

@@ -14,7 +14,7 @@ from .sentences import milliseconds, percent, setting, settings, spanned
 
 LAUNCH_BOUND = 0.9  # launch_share() of a launch-bound step
 QUEUE = 1024  # launches that CUDA queues; for another the host waits until the GPU has begun one
-FEW = 4  # cases that are named
+LISTED = 4  # cases that are named in a sentence
 
 
 def cost(case: Case) -> float:
@@ -89,7 +89,7 @@ def launches(own: Sequence[Case]) -> list[str]:
     if not bound:
         return []
     common, told = settings(bound)
-    if len(bound) <= FEW:
+    if len(bound) <= LISTED:
         named = [
             (percent(launch_share(case)), name) for case, name in zip(bound, told, strict=True)
         ]

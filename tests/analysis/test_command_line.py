@@ -14,7 +14,7 @@ import h5py
 import pytest
 
 from analysis import __main__ as command_line
-from analysis import result_file
+from analysis import temporary_files
 from analysis.__main__ import main
 from result_files import NOT_TO_FOLLOW
 from synthetic import case
@@ -73,16 +73,16 @@ def test_a_stop_leaves_no_temporary_file(tmp_path, number):
 
 STOPPED_AT_THE_FIRST_CHANCE = """
 import os, signal, sys
-from analysis import __main__, result_file
+from pathlib import Path
+from analysis import __main__
 
-create = result_file.private
+create = Path.touch
 
-def create_and_stop(path, flags):
-    file = create(path, flags)
+def create_and_stop(*arguments, **options):
+    create(*arguments, **options)
     os.kill(os.getpid(), signal.SIGTERM)
-    return file
 
-result_file.private = create_and_stop
+Path.touch = create_and_stop
 __main__.main(sys.argv[1:])
 """
 
@@ -102,7 +102,7 @@ def test_a_stop_as_soon_as_a_temporary_file_exists(tmp_path):
 def test_a_stopped_reader_leaves_the_files_of_its_parent(monkeypatch, tmp_path):
     kept = tmp_path / "plain.h5"
     kept.touch()
-    monkeypatch.setattr(result_file, "DECOMPRESSED", [kept])
+    monkeypatch.setattr(temporary_files, "FILES", {kept})
     child = os.fork()
     if child == 0:
         command_line.stop(signal.SIGTERM, None)

@@ -150,8 +150,7 @@ def test_a_sweep_that_did_not_end_has_to_be_merged(paceline, two_runs, tmp_path)
      "tests/golden/model-schema1.h5.xz"],
 )  # fmt: skip
 def test_files_of_schema_version_1_are_compared(paceline, name):
-    path = ROOT / name
-    path = decompressed(path) if path.suffix == ".xz" else path
+    path = decompressed(ROOT / name)
     with h5py.File(path) as f:
         assert f.attrs["schema_version"] == 1
     done = paceline("compare", path, path, "--json")
